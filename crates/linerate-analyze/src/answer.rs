@@ -356,11 +356,19 @@ fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     Some(tile("Window needed", window.bytes, vec![note]))
 }
 
+/// Returns the largest value of any trial.
+fn worst(cell: &CellOutcomes<'_>, response: &str) -> Option<Estimate> {
+    let unit = cell.estimate(response)?.unit;
+    let values = cell.valid.iter().filter_map(|it| it.value(response));
+    let most = values.max_by(f64::total_cmp)?;
+    Some(Estimate::point(most, unit))
+}
+
 /// The longest time in which a workload of the host as it is did not go on.
 fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
     let stall = |cell: &CellOutcomes<'_>| match cell.is_rr() {
-        true => Some((cell.estimate(name::RTT_MAX)?, "longest round trip")),
-        false => Some((cell.estimate(name::STALL_MAX)?, "a flow received nothing")),
+        true => Some((worst(cell, name::RTT_MAX)?, "longest round trip")),
+        false => Some((worst(cell, name::STALL_MAX)?, "a flow received nothing")),
     };
     let cells = measured(dataset);
     let known = cells.iter().filter_map(|cell| Some((stall(cell)?, *cell)));

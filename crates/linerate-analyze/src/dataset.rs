@@ -285,6 +285,14 @@ fn latencies(flows: &BTreeMap<TrialId, Vec<&FlowRecord>>, valid: &[Outcome]) -> 
     valid.iter().filter_map(of_trial).collect()
 }
 
+/// What is told in CPUs that need not be the server's.
+const NOT_OF_SERVER: [&str; 4] = [
+    name::CPU_PER_GBIT,
+    name::CLIENT_WORKERS,
+    name::OTHERS_THERE,
+    name::QUOTA,
+];
+
 /// Returns the CPUs of the server, which are everybody's in a lab.
 fn cpus(recording: &Recording) -> Option<f64> {
     recording.document.server()?.snapshot.number("cpu.online")
@@ -377,7 +385,7 @@ impl<'a> CellOutcomes<'a> {
     fn bounded(&self, response: &str, estimate: Estimate, values: &[f64]) -> Estimate {
         let most = match estimate.unit {
             Unit::Ratio if is_share(response) => Some(1.0),
-            Unit::Cpus if response != name::CPU_PER_GBIT => self.bounds.cpus,
+            Unit::Cpus if !NOT_OF_SERVER.contains(&response) => self.bounds.cpus,
             Unit::BitsPerSecond if response == name::THROUGHPUT => self.bounds.limit_bps,
             _ => None,
         };

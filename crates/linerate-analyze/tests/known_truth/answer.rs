@@ -49,6 +49,20 @@ fn a_full_link_is_named_with_its_share() {
     assert!(share > 0.99, "{share}");
 }
 
+#[test]
+fn the_longest_stall_is_the_longest_and_no_mean() {
+    let truth = |stall_ns| Truth {
+        stall_ns,
+        ..Truth::stream(941e6)
+    };
+    let truths = [truth(100_000_000), truth(200_000_000), truth(120_000_000)];
+    let answer = answer_of(Some(1e9), stream(), &truths);
+    let mut tiles = answer.tiles.iter();
+    let stall = tiles.find(|tile| tile.what == "Longest stall");
+    let value = stall.expect("a stall").value;
+    assert_eq!((value.value, value.low), (200e6, None));
+}
+
 /// Over a path whose rate nobody knows there is no ceiling, no window, and no share.
 #[test]
 fn what_is_not_known_is_not_said() {
