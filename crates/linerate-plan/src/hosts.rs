@@ -179,8 +179,12 @@ pub(crate) fn runnable(
                     .find_map(|(factor, level)| hosts.refuses(factor, &level))
             })
             .collect();
-        let mut reasons: Vec<&String> = refused.iter().flatten().collect();
-        reasons.dedup();
+        let mut reasons: Vec<&String> = Vec::new();
+        for why in refused.iter().flatten() {
+            if !reasons.contains(&why) {
+                reasons.push(why);
+            }
+        }
         for why in reasons {
             let alike = |at: &usize| refused[*at].as_ref() == Some(why);
             let levels: Vec<usize> = (0..refused.len()).filter(alike).collect();

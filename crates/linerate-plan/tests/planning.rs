@@ -287,6 +287,28 @@ fn levels_that_cannot_run_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn levels_of_one_reason_are_told_once_in_any_order() {
+    let draft = draft(
+        "socket_buffer = [\"256KiB\", \"1MiB\", \"260KiB\", \"64KiB\"]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    let mut request = request(None);
+    request.hosts = Hosts {
+        wmem_max: Some(300_000),
+        ..hosts()
+    };
+    let plan = plan(&[draft], &request).expect("a plan");
+    let told: Vec<&str> = plan
+        .left_out
+        .iter()
+        .map(|left| left.what.as_str())
+        .collect();
+    let once: BTreeSet<&str> = told.iter().copied().collect();
+    assert_eq!((told.len(), once.len()), (2, 2), "{told:?}");
+}
+
+#[test]
 fn losses_on_purpose_need_links_that_are_there_for_them() {
     let draft = draft(
         "link_loss = [0, 0.001, 0.01]",

@@ -249,9 +249,9 @@ fn missing_rows(
     damage: &mut Vec<String>,
 ) {
     let kinds = [
-        ("flows", count(flows.iter().map(|flow| flow.trial)), true),
+        ("flow", count(flows.iter().map(|flow| flow.trial)), true),
         (
-            "samples",
+            "sample",
             count(samples.iter().map(|sample| sample.trial)),
             false,
         ),
@@ -272,7 +272,9 @@ fn missing_rows(
             }
         }
         if !short.is_empty() {
-            damage.push(format!("{rows} {what} of {} are lost", named(&short)));
+            let are = if rows == 1 { "is" } else { "are" };
+            let rows = number::counted(rows, what);
+            damage.push(format!("{rows} of {} {are} lost", named(&short)));
         }
         let known: BTreeSet<TrialId> = stored.iter().map(|trial| trial.record.trial).collect();
         let orphans: Vec<TrialId> = found
@@ -283,7 +285,7 @@ fn missing_rows(
         if !orphans.is_empty() {
             let orphans = named(&orphans);
             damage.push(format!(
-                "the record of {orphans} is lost, its {what} are kept"
+                "the record of {orphans} is lost, its {what}s are kept"
             ));
         }
     }

@@ -94,7 +94,8 @@ fn is_both_ways(cell: &CellOutcomes<'_>) -> bool {
     matches!(cell.workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
-const CAPTION: &str = "Points are means with 95 % intervals over the replicates.";
+const CAPTION: &str =
+    "Points are means with 95 % intervals (of two values, their range) over the replicates.";
 
 fn full_figure(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let x = horizontal(experiment, cells)?;

@@ -107,9 +107,11 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
     if let Some(release) = snapshot.text("kernel.release") {
         parts.push(format!("Linux {release}"));
     }
-    let clients = number::counted(dataset.clients().count(), "client");
+    let count = dataset.clients().count();
+    let clients = number::counted(count, "client");
+    let drive = if count == 1 { "drives" } else { "drive" };
     format!(
-        "{} has {}; {clients} drive it.",
+        "{} has {}; {clients} {drive} it.",
         server.name,
         words::list(&parts)
     )

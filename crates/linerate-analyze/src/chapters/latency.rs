@@ -41,7 +41,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 
 fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     let caption = "Each connection waits for the response before it sends the next request. Points \
-                   are means with 95 % intervals.";
+                   are means with 95 % intervals (of two values, their range).";
     let mut figure = draw::figure(
         cells,
         x,

@@ -16,7 +16,7 @@ use super::study_chapter::{Content, Measured, StudyChapter};
 use super::{draw, queue_table};
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{Told, What};
+use crate::diagnose::{SATURATED_SHARE, Told, What};
 use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
 use crate::study;
 use crate::words;
@@ -215,6 +215,14 @@ fn one_cpu(taken: &[CellIntake<'_, '_>], told: &Told<'_>) -> Option<String> {
         Some((cell.cell, share))
     });
     let (cell, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if share >= SATURATED_SHARE {
+        // Told of another experiment, or as one among others as busy.
+        return Some(format!(
+            "The busiest CPU spent {} of its time in interrupts, with {}.",
+            words::percent(share),
+            words::whole_cell(&cell.cell)
+        ));
+    }
     Some(format!(
         "No single CPU was full of interrupts while the others had time left: the busiest spent {} of its \
          time in them, with {}.",
@@ -363,7 +371,9 @@ fn by_cpu(
     Some(Figure {
         id: format!("queues-cpu-{id}"),
         title: draw::sentence(&format!("{id} by CPU")),
-        caption: format!("Each CPU's {what} per second, means with 95 % intervals."),
+        caption: format!(
+            "Each CPU's {what} per second, means with 95 % intervals (of two values, their range)."
+        ),
         x: draw::factor_axis(&cells, Factor::Connections),
         y: axis(&format!("{id} per second"), Unit::PerSecond),
         curves: cpus.iter().map(curve).collect(),

@@ -45,7 +45,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 
 fn throughput(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let caption = "Payload received, for each combination of Nagle at the sender and delayed ACK at the \
-                   receiver. Points are means with 95 % intervals.";
+                   receiver. Points are means with 95 % intervals (of two values, their range).";
     let id = "small-messages-throughput".to_owned();
     let mut figure = draw::figure(cells, Factor::MessageBytes, name::THROUGHPUT, id, caption)?;
     add_published(&mut figure, "mbit_per_s", 1e6);

@@ -79,7 +79,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
     let description = describe(response);
     let mut caption =
         "Requests in one write and in several, for each combination of Nagle and delayed \
-                       ACK. Points are means with 95 % intervals."
+                       ACK. Points are means with 95 % intervals (of two values, their range)."
             .to_owned();
     if curves.iter().map(|curve| curve.points.len()).sum::<usize>() < cells.len() {
         caption += " None where a trial had too few requests for a percentile.";
@@ -149,7 +149,8 @@ fn slowest(measured: &Measured<'_, '_>) -> Option<Row> {
             )
         }
         (Some(Limiter::NagleDelayedAck), None) => "Nagle waits for a delayed ACK".to_owned(),
-        _ => "no stall by Nagle and delayed ACK".to_owned(),
+        (Some(other), _) => format!("limited by {}", other.title()),
+        (None, _) => "no stall by Nagle and delayed ACK is shown".to_owned(),
     };
     let what = words::whole_cell(&slowest.cell);
     Some(row(format!("Slowest split request ({what})"), rtt, note))

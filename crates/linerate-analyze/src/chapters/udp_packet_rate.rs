@@ -33,7 +33,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 
 fn figure(cells: &[&CellOutcomes<'_>], response: &str, word: &str) -> Option<Figure> {
     let caption = "Datagrams are counted one by one, however they are sent: one per system call, several \
-                   per call, or several cut from one buffer. Points are means with 95 % intervals.";
+                   per call, or several cut from one buffer. Points are means with 95 % intervals (of two values, their range).";
     let id = format!("udp-packet-rate-{word}");
     let x = match varied(cells).contains(&Factor::MessageBytes) {
         true => Factor::MessageBytes,

@@ -157,9 +157,9 @@ fn two_kinds<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         ),
         format!(
             "The mean describes neither group: its interval says where more such trials would move the \
-             mean, not what the next trial shows. {} of {} have such trials.",
+             mean, not what the next trial shows. Cells with such trials: {} of {}.",
             found.len(),
-            number::counted(dataset.cells.len(), "cell"),
+            dataset.cells.len(),
         ),
         evidence,
     ))
@@ -298,8 +298,9 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         "replicates",
         claim,
         format!(
-            "With two a 95 % interval is 12.7 standard errors wide to each side, with one there is \
-             none; {more}.",
+            "Of two values only their range is shown, which holds the true mean in half of all cases; one \
+             has none. {}.",
+            words::sentence(more)
         ),
         Evidence {
             what: "valid replicates of the least repeated cell".to_owned(),

@@ -29,7 +29,7 @@ use crate::words;
 /// Squeezes a second from which on they are told: fewer are bursts, which the next turn takes.
 const SQUEEZES_PER_S_MIN: f64 = 10.0;
 /// Share of the window in interrupts from which on a CPU has no room for more.
-const SATURATED_SHARE: f64 = 0.9;
+pub(crate) const SATURATED_SHARE: f64 = 0.9;
 /// Share of a PCIe link that payload gets: headers take some 24 of 280 bytes at 256 bytes a packet.
 const PCIE_PAYLOAD_SHARE: f64 = 0.9;
 /// The seed of the draws that chance is computed with, where it is not computed exactly.

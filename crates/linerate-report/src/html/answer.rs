@@ -3,6 +3,7 @@
 use linerate_model::analysis::Analysis;
 use linerate_model::answer::Tile;
 use linerate_model::finding::Recommendation;
+use linerate_model::number::counted;
 use linerate_model::remedy::Remedy;
 use maud::{Markup, html};
 
@@ -237,7 +238,7 @@ fn contents(analysis: &Analysis, anchors: &Anchors) -> Markup {
                     li { a href={ "#" (id) } { (wording::chapter_title(chapter, anchors.numbers[at])) } }
                 }
                 @if anchors.actions_left(SHOWN_MAX) > 0 {
-                    li { a href="#actions" { (anchors.actions_left(SHOWN_MAX)) " more actions" } }
+                    li { a href="#actions" { (counted(anchors.actions_left(SHOWN_MAX), "more action")) } }
                 }
                 li { a href="#evidence" { "Evidence" } }
                 li { a href="#reading" { "How to read this" } }

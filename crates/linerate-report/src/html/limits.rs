@@ -37,7 +37,7 @@ fn caption(bars: &[LimitBar]) -> String {
     };
     let has_interval = |bar: &LimitBar| bar.ceiling.is_some() && bar.value.low.is_some();
     let line = match bars.iter().any(has_interval) {
-        true => "; the line is the interval.",
+        true => "; the line is the interval, of two values their range.",
         false => ".",
     };
     let mut text = format!("{full}{line}");

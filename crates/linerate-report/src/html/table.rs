@@ -2,6 +2,7 @@
 
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::finding::Estimate;
+use linerate_model::number::counted;
 use maud::{Markup, html};
 
 use crate::number::{self, EstimateText};
@@ -110,7 +111,7 @@ pub fn points(title: &str, table: &PointTable) -> Markup {
     html! {
         (scrolling(title, &body))
         @if table.rows_hidden > 0 {
-            p.soft.small { (table.rows_hidden) " more rows are in the bundle." }
+            p.soft.small { "In the bundle: " (counted(table.rows_hidden, "more row")) "." }
         }
     }
 }
