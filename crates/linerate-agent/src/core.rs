@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use linerate_engine as engine;
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::manner::{Named, Transport};
+use linerate_model::manner::Transport;
+use linerate_model::number::counted;
 use linerate_model::sample::End;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Traffic;
@@ -763,13 +764,14 @@ fn is_gathering(state: &TrialState) -> bool {
 /// Returns what a trial is, for the log.
 fn in_words(assignment: &Assignment) -> String {
     let traffic = match &assignment.traffic {
-        Traffic::Stream { direction, .. } => format!("stream {}", direction.word()),
+        Traffic::Stream { direction, .. } => format!("stream {}", direction.in_words()),
         Traffic::Rr { .. } => "request/response".to_owned(),
         Traffic::Crr { .. } => "connect/request/response".to_owned(),
         Traffic::Idle => "idle".to_owned(),
     };
-    let transport = assignment.manner.transport.word();
-    format!("{traffic}, {transport}, flows {}", assignment.flows.len())
+    let transport = assignment.manner.transport.title();
+    let flows = counted(assignment.flows.len(), "flow");
+    format!("{transport} {traffic}, {flows}")
 }
 
 /// Begins the capture of a trial if one is asked for; says why there is none, for one to callers who

@@ -13,6 +13,10 @@ pub(crate) const WHERE_UNKNOWN: &str =
 pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what was received: loss that ends was a full queue, loss \
                                      that stays is not of rate";
 
+/// What to do where an agent was lost.
+pub(crate) const WHERE_LOST_HOST: &str =
+    "find out why the agent stopped, start `linerate serve` there again, and repeat";
+
 /// What to do where windows are not scaled.
 pub(crate) const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
                                          find what removes the option";

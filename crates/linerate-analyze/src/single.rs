@@ -14,6 +14,7 @@ use linerate_model::capture::TrialCapture;
 use linerate_model::finding::{Finding, FindingKind, Limiter, Trust};
 use linerate_model::flag::TrialFlag;
 use linerate_model::plan::Trial;
+use linerate_model::reason::Reason;
 use linerate_model::run::{Control, FlowRecord, HostPart, Recording, server_program};
 use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
@@ -298,6 +299,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         .cells
         .first()
         .is_some_and(|cell| diagnose::is_unscaled(&dataset, cell));
+    let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
         schema_version: SINGLE_SCHEMA.1,
@@ -320,12 +322,20 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let limiter = single.limiter().map(|(limiter, _)| limiter);
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     single.next = match limiter {
+        _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(limiter) => next::next(limiter, &single.workload),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None => is_measured.then(|| next::WHERE_UNKNOWN.to_owned()),
     };
     single
+}
+
+/// Returns whether the traffic ended because an agent was gone.
+fn loses_host(outcome: &Outcome) -> bool {
+    let is_partial = |flag: &TrialFlag| matches!(flag, TrialFlag::Partial { .. });
+    let lost = outcome.validity.reason().and_then(Reason::lost_host);
+    lost.is_some() || outcome.flags.iter().any(is_partial)
 }
 
 fn hosts(recording: &Recording) -> Vec<SingleHost> {

@@ -355,6 +355,16 @@ impl Transport {
         Transport::Unix,
         Transport::Udp,
     ];
+
+    /// Returns it as people write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Transport::Tcp => "TCP",
+            Transport::Mptcp => "MPTCP",
+            Transport::Unix => "Unix",
+            Transport::Udp => "UDP",
+        }
+    }
 }
 
 impl Named for Transport {

@@ -353,6 +353,7 @@ fn join(number: &str, symbol: &str) -> String {
     match symbol {
         "" => number.to_owned(),
         "/s" => format!("{number}/s"),
+        "CPUs" if number == "1" => "1 CPU".to_owned(),
         _ => format!("{number} {symbol}"),
     }
 }
@@ -460,6 +461,7 @@ mod tests {
             }
         };
         check(0.04357, Unit::Cpus, "0.0436 CPUs");
+        check(1.0, Unit::Cpus, "1 CPU");
         check(0.000_123_4, Unit::Ratio, "0.000123");
         check(3_418_307.4, Unit::Count, "3\u{202f}420\u{202f}000");
         check(12_345.0, Unit::PerSecond, "12\u{202f}300/s");

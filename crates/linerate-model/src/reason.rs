@@ -143,7 +143,7 @@ pub struct Frames {
 /// In which way flows were not in force as one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unshared {
-    /// Some of them moved nothing.
+    /// Some of them transferred nothing.
     Idle {
         /// How many.
         idle: usize,
@@ -225,7 +225,7 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Begin => "begin",
+            Self::Begin => "start",
             Self::End => "end",
         })
     }
@@ -251,7 +251,7 @@ impl fmt::Display for Reason {
                 let or_unknown = |text: &Option<String>| text.clone().unwrap_or("?".to_owned());
                 write!(
                     f,
-                    "{} of {} was requested, {} granted on {host}: capped by {}",
+                    "{} of {} was requested, {} granted on {host}: clamped by {}",
                     setting.name,
                     or_unknown(&setting.requested),
                     or_unknown(&setting.granted),
@@ -341,8 +341,8 @@ impl fmt::Display for Ceiling {
 impl fmt::Display for Unshared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Idle { idle: 1, of: 1 } => f.write_str("the flow moved nothing"),
-            Self::Idle { idle, of } => write!(f, "{idle} of {of} flows moved nothing"),
+            Self::Idle { idle: 1, of: 1 } => f.write_str("the flow transferred nothing"),
+            Self::Idle { idle, of } => write!(f, "{idle} of {of} flows transferred nothing"),
             Self::Unfair {
                 flows,
                 fairness,
@@ -444,7 +444,7 @@ mod tests {
         );
         check(
             Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }),
-            "1 of 4 flows moved nothing",
+            "1 of 4 flows transferred nothing",
         );
     }
 }

@@ -95,6 +95,17 @@ impl Named for Direction {
     ];
 }
 
+impl Direction {
+    /// Returns it as a sentence has it: "to the server".
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Direction::ToServer => "to the server",
+            Direction::FromServer => "from the server",
+            Direction::Both => "both ways",
+        }
+    }
+}
+
 /// Options of every socket of a workload; `None` leaves the host's default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

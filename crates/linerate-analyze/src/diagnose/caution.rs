@@ -93,15 +93,18 @@ fn noise<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         true => String::new(),
         false => format!(" It is {}.", words::list(&others)),
     };
+    let place = match dataset.is_one_measurement() {
+        true => String::new(),
+        false => format!(" in {}", experiment.title),
+    };
     Some(Found::caution(
         About::Experiment(experiment),
         "noise",
         format!(
-            "Identical trials differ by {} (relative standard deviation, {} to {}) in {}.",
+            "Identical trials differ by {} (relative standard deviation, {} to {}){place}.",
             words::percent(worst.share),
             words::percent(low),
             words::percent(high),
-            experiment.title,
         ),
         format!(
             "Two of its cells must differ by {} to be distinguished, and {} of a cell narrow its interval \
@@ -331,13 +334,13 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
                 About::Run,
                 format!("capped/{}", at + 1),
                 format!(
-                    "{setting} was set below the requested value in {}: capped by {cap}.",
+                    "{setting} was set below the requested value in {}: clamped by {cap}.",
                     number::counted(trials.len(), "trial")
                 ),
                 "The requested level was not in effect; the trial's settings show the values granted and \
                  effective.",
                 Evidence {
-                    what: format!("trials in which {setting} was capped"),
+                    what: format!("trials in which {setting} was clamped"),
                     estimate: counted(trials.len(), dataset.outcomes.len()),
                     trials,
                 },

@@ -556,6 +556,15 @@ fn cautions_are_raised_only_with_cause() {
         ids(&|run| run.cell(&[], &three(0.1))),
         ["one/caution/noise"]
     );
+    // The one measurement of a run has no name that says anything.
+    let mut noisy = Run::new(1, Some(1e9));
+    noisy.experiment("one", None, stream());
+    noisy.cell(&[], &three(0.1));
+    let cautions = told(&noisy.recording);
+    let mut cautions = cautions.iter();
+    let noise = cautions.find(|found| found.id == "one/caution/noise");
+    let claim = &noise.expect("a caution").claim;
+    assert!(claim.ends_with(" %)."), "{claim}");
     assert_eq!(
         ids(&|run| run.cell(&[], &three(0.01)[..2])),
         ["run/caution/replicates"]

@@ -124,10 +124,10 @@ mod tests {
             }
         };
         check(&[-100, 1, 500, 1003], None);
-        check(&[-100, 150, 1003], Some("begin of the window 150 ms late"));
+        check(&[-100, 150, 1003], Some("start of the window 150 ms late"));
         check(&[0, 999], Some("no reading at the end"));
         check(&[0, 1101], Some("end of the window 101 ms late"));
-        check(&[], Some("no reading at the begin"));
+        check(&[], Some("no reading at the start"));
     }
 
     #[test]

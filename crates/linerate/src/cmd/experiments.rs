@@ -119,13 +119,22 @@ fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
             let request = request(asked.budget, seed, hosts);
             linerate_plan::fitting(&asked.drafts, QUICK_BLOCKS, &request).map_err(Failure::usage)?
         }
-        false => make_plan(&asked.drafts, asked.budget, seed, hosts)?,
+        false => make_plan(&asked.drafts, asked.budget, seed, hosts)
+            .map_err(|failure| offer_quick(failure, asked.study))?,
     };
     for experiment in &mut plan.experiments {
         experiment.probes = experiment.probes.and(asked.probes);
     }
     plan.margins = asked.margins;
     Ok(plan)
+}
+
+/// Adds to what to do about a budget that is too small that a study has a shorter form.
+fn offer_quick(mut failure: Failure, is_study: bool) -> Failure {
+    if let Some(next) = failure.next.as_mut().filter(|_| is_study) {
+        *next += "; or take fewer chapters in 30 s: --quick";
+    }
+    failure
 }
 
 /// Makes a plan, or says why it cannot be made.

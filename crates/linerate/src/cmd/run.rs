@@ -253,9 +253,7 @@ pub(super) fn failure_of(
     let invalid = single.trials.iter().map(|trial| trial.invalid.as_deref());
     let Some(why) = invalid.reduce(|first, next| first.and(next)).flatten() else {
         return match &document.cut_short {
-            Some(why) if exit == Exit::Failed => {
-                Err(Failure::failed(anyhow!("{why}")).next("what was measured before is kept"))
-            }
+            Some(why) if exit == Exit::Failed => Err(Failure::failed(anyhow!("{why}"))),
             _ => Ok(exit),
         };
     };

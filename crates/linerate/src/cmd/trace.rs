@@ -304,7 +304,14 @@ fn open(name: &str) -> CmdResult<Box<dyn Read>> {
     if name == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let file = File::open(name).with_context(|| format!("cannot open {name}"))?;
+    let file = File::open(name).map_err(|error| {
+        let failure =
+            Failure::failed(anyhow::Error::new(error).context(format!("cannot open {name}")));
+        failure.next(
+            "name a capture (pcap or pcapng), `-` for standard input, or a bundle of `linerate run \
+             --capture --out`",
+        )
+    })?;
     Ok(Box::new(file))
 }
 

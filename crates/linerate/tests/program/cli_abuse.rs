@@ -359,7 +359,7 @@ fn the_log_tells_of_each_run() {
         (&1.into(), &0.into()),
         "{run}"
     );
-    assert_eq!(run["traffic"], "stream to-server, tcp, flows 1");
+    assert_eq!(run["traffic"], "TCP stream to the server, 1 flow");
     assert_eq!(
         (&run["trusted"], &run["ended"]),
         (&true.into(), &"ended by the client".into())

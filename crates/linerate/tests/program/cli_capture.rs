@@ -244,6 +244,9 @@ fn captured(
 #[test]
 fn what_cannot_be_captured_is_said() {
     linerate(&["trace"]).run().failed(2, &["FILE"]);
+    linerate(&["trace", "no-such.pcap"])
+        .run()
+        .failed(1, &["cannot open no-such.pcap", "name a capture"]);
     linerate(&["trace", "-i", "lo", "--anonymous"])
         .run()
         .failed(2, &["--write"]);

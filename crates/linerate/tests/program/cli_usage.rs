@@ -494,7 +494,7 @@ fn experiment_files_name_file_key_and_what_is_allowed() {
 fn a_study_whose_budget_is_too_small_says_the_least() {
     linerate(&["study", "--lab", "--dry-run", "--budget", "2s"])
         .run()
-        .failed(2, &["2 s", "at least", "--budget"]);
+        .failed(2, &["2 s", "at least", "--budget", "30 s: --quick"]);
     linerate(&["study", "--lab", "--dry-run", "--budget", "0s"])
         .run()
         .failed(2, &["at least", "--budget"]);

@@ -142,10 +142,13 @@ fn a_single_measurement_keeps_what_there_was_before_its_server_died() {
     std::thread::sleep(std::time::Duration::from_millis(2500));
     server.kill();
     let why = "lost the agent";
-    let said = run
-        .end()
-        .failed(1, &[why, "what was measured before is kept"]);
+    let said = run.end().failed(1, &[why]);
     let document = json(&said.out);
+    let next = document["next"].as_str().expect("a next step");
+    assert!(
+        next.contains("start `linerate serve` there again"),
+        "{next}"
+    );
     let trial = &document["trials"][0];
     assert_eq!(trial["valid"], true, "{trial}");
     let window = trial["window_s"].as_f64().expect("a window");

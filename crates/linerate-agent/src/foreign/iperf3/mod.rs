@@ -25,6 +25,7 @@ use linerate_compat::iperf3::auth::Gate;
 use linerate_compat::iperf3::datagram::{HELLO_ANSWER, is_hello};
 use linerate_compat::iperf3::{BUSY, COOKIE_BYTES, Code, Cookie, refusal};
 use linerate_model::RunId;
+use linerate_model::number::counted;
 use linerate_model::run::Admission;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -233,8 +234,8 @@ impl Lease {
 
     /// Notes that payload flows.
     fn note_traffic(&self, streams: usize, udp: bool) {
-        let transport = if udp { "udp" } else { "tcp" };
-        let what = format!("iperf3, {transport}, flows {streams}");
+        let transport = if udp { "UDP" } else { "TCP" };
+        let what = format!("{transport} of iperf3, {}", counted(streams, "flow"));
         self.core.note_traffic(&self.key, what);
     }
 }

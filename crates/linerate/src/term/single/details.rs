@@ -258,7 +258,7 @@ fn in_force(setting: &Setting) -> Option<String> {
     let cap = setting
         .capped_by
         .as_ref()
-        .map_or(String::new(), |cap| format!(", capped by {cap}"));
+        .map_or(String::new(), |cap| format!(", clamped by {cap}"));
     Some(format!("{words}{reason}{cap}"))
 }
 
@@ -292,7 +292,7 @@ fn setting_words(setting: &Setting) -> String {
         ("requested", setting.requested.as_ref().map(value)),
         ("granted", setting.granted.as_ref().map(value)),
         ("effective", setting.effective.as_ref().map(value)),
-        ("capped by", setting.capped_by.clone()),
+        ("clamped by", setting.capped_by.clone()),
     ];
     let words = words.into_iter();
     let words = words.filter_map(|(label, value)| Some(format!("{label} {}", value?)));

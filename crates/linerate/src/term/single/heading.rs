@@ -4,7 +4,7 @@ use linerate_model::experiment::Timing;
 use linerate_model::manner::{Sizes, Transport};
 use linerate_model::number;
 use linerate_model::run::{Control, HostRecord};
-use linerate_model::workload::{Direction, STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload};
+use linerate_model::workload::{STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload};
 use linerate_model::{BitsPerSec, Bytes};
 
 use crate::meant::UNTIL_STOPPED;
@@ -24,7 +24,7 @@ pub(super) fn heading(
         format!("linerate {} → {server}", env!("CARGO_PKG_VERSION")),
         format!(
             "{} {}, {flows}{}",
-            transport(workload),
+            workload.manner.transport.title(),
             traffic(workload, verbose),
             phases(workload, timing),
         ),
@@ -60,15 +60,6 @@ fn phases(workload: &Workload, timing: &Timing) -> String {
     }
 }
 
-fn transport(workload: &Workload) -> &'static str {
-    match workload.manner.transport {
-        Transport::Tcp => "TCP",
-        Transport::Mptcp => "MPTCP",
-        Transport::Unix => "Unix",
-        Transport::Udp => "UDP",
-    }
-}
-
 fn traffic(workload: &Workload, verbose: bool) -> String {
     let manner = &workload.manner;
     match &workload.traffic {
@@ -76,11 +67,7 @@ fn traffic(workload: &Workload, verbose: bool) -> String {
             direction,
             message_bytes,
         } => {
-            let way = match direction {
-                Direction::ToServer => "to the server",
-                Direction::FromServer => "from the server",
-                Direction::Both => "both ways",
-            };
+            let way = direction.in_words();
             let size = match &manner.sizes {
                 Some(sizes) => mix(sizes),
                 None => bytes(*message_bytes),
@@ -144,9 +131,9 @@ fn mix(sizes: &Sizes) -> String {
     match sizes {
         Sizes::List { bytes: list } if list.len() <= 4 => {
             let words: Vec<String> = list.iter().map(|size| bytes(*size)).collect();
-            format!("{} in turn", words.join(", "))
+            format!("{}, round-robin", words.join(", "))
         }
-        Sizes::List { bytes } => format!("{} sizes in turn", bytes.len()),
+        Sizes::List { bytes } => format!("{} sizes, round-robin", bytes.len()),
         Sizes::Uniform { low, high } => format!("{} to {}", bytes(*low), bytes(*high)),
         Sizes::LogNormal {
             median,

@@ -32,6 +32,9 @@ pub(super) fn print(single: &Single<'_>, output: Output) {
         labelled("next", next);
     }
     if output.verbose {
+        if let Some((limiter, _)) = single.limiter() {
+            labelled("guide", &limiter.page());
+        }
         for (at, trial) in single.trials.iter().enumerate() {
             line("");
             if single.trials.len() > 1 {
@@ -61,13 +64,19 @@ fn headline(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<Rate
     datagrams::print(trial);
     if let Some(count) = of(trial, name::RETRANSMITTED) {
         let share = of(trial, name::RETRANSMITTED_SHARE).filter(|_| count > 0.0);
-        let share = share.map_or(String::new(), |share| {
-            format!(
-                " ({} of the segments)",
-                Unit::Percent.display(100.0 * share)
-            )
-        });
-        labelled("retransmits", &(Unit::Count.display(count) + &share));
+        labelled("retransmits", &retransmits(count, share));
+    }
+}
+
+/// Says how many segments were retransmitted, and which share of all that is.
+fn retransmits(count: f64, share: Option<f64>) -> String {
+    let count = Unit::Count.display(count);
+    match share {
+        None => count,
+        Some(share) if share < 1.0 => {
+            format!("{count} ({} of the segments)", number::percent(share))
+        }
+        Some(_) => format!("{count} (no other segment was sent)"),
     }
 }
 
@@ -345,6 +354,13 @@ mod tests {
         ];
         let said = of_all_hosts(words.map(str::to_owned).to_vec());
         assert_eq!(said, ["hosts a, b: it is", "not steady", "host a: other"]);
+    }
+
+    #[test]
+    fn a_window_of_retransmissions_alone_is_said_to_be_one() {
+        assert_eq!(retransmits(3.0, Some(1.0)), "3 (no other segment was sent)");
+        assert_eq!(retransmits(3.0, Some(0.0125)), "3 (1.25 % of the segments)");
+        assert_eq!(retransmits(0.0, None), "0");
     }
 
     #[test]
