@@ -170,6 +170,11 @@ impl Limiter {
         }
     }
 
+    /// Returns its page of the guide, below the root of the project.
+    pub fn page(self) -> String {
+        format!("docs/guide/limiters/{}.md", self.id())
+    }
+
     /// Returns the heading of a finding that names it.
     pub fn heading(self) -> &'static str {
         match self {

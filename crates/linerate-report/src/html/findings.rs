@@ -77,6 +77,9 @@ fn evidence(finding: &Finding, anchors: &Anchors) -> Markup {
                 "Evidence: effect " (number::estimate(&finding.effect).line()) ", " (note)
             }
             (table::scrolling("Evidence", &body))
+            @if let FindingKind::Limiter(limiter) = finding.kind {
+                p.soft.small { "What it means, how to confirm it and what to do: " code { (limiter.page()) } }
+            }
         }
     }
 }

@@ -30,11 +30,13 @@ pub fn read(path: &str) -> String {
 
 /// Returns the pages that users read, by their paths in the repository.
 pub fn pages_of_users() -> Vec<String> {
-    let guide = std::fs::read_dir(root().join("docs/guide")).expect("the guide");
-    let names = guide.map(|entry| entry.expect("an entry").file_name());
-    let mut pages: Vec<String> = names
-        .map(|name| format!("docs/guide/{}", name.to_string_lossy()))
-        .collect();
+    let mut pages = Vec::new();
+    for folder in ["docs/guide", "docs/guide/limiters"] {
+        let guide = std::fs::read_dir(root().join(folder)).expect("the guide");
+        let names = guide.map(|entry| entry.expect("an entry").file_name());
+        pages.extend(names.map(|name| format!("{folder}/{}", name.to_string_lossy())));
+    }
+    pages.retain(|page| page.ends_with(".md"));
     pages.push("README.md".to_owned());
     pages.sort();
     pages
@@ -84,7 +86,7 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
     match prefix {
         "app" => (
             "Flows, as the generator counts them",
-            "`flow:N:client`, `flow:N:server`. Counted beside the system call; nothing is \
+            "`flow:N:client`, `flow:N:server`. Counted next to the system call; nothing is \
              estimated.",
         ),
         "tcp" if metric.name().starts_with("tcp_host_") => (
@@ -93,7 +95,7 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
              ends, by the kernel's events of sockets that end. Data segments per ACK are \
              `tcp_host_data_segs_out` by `tcp_host_acks_in`, bytes per segment \
              `tcp_host_bytes_sent` by `tcp_host_data_segs_out`. Where the kernel takes more than \
-             1 ms for its list of sockets, it is asked less often than every 100 ms, and the \
+             1 ms for its list of sockets, the list is read less often than every 100 ms, and the \
              observer says so.",
         ),
         "memory" | "pressure" => (
@@ -159,7 +161,7 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
         ),
         "queue" => (
             "Queues of network devices",
-            "`queue:NAME:rx:N`, `queue:NAME:tx:N`, by netdev-genl where the driver tells the kernel, \
+            "`queue:NAME:rx:N`, `queue:NAME:tx:N`, by netdev-genl where the driver reports them, \
              else by the driver's own statistics (`ethtool -S`).",
         ),
         "irq" => (
@@ -190,7 +192,7 @@ fn metrics_page() -> String {
          test holds it\nagainst the code.\n\n\
          A **counter** grows from an arbitrary start, so only differences of two readings mean \
          something: the\nvalue over the measured window is that of the first reading at or after its \
-         end minus that of the\nfirst reading at or after its begin. A **gauge** is a value at its \
+         end minus that of the\nfirst reading at or after its start. A **gauge** is a value at its \
          instant.\n",
     );
     let mut heading = "";
@@ -263,7 +265,7 @@ fn counters_page() -> String {
     let mut page = String::from(
         "# Protocol counters\n\n\
          What the kernel's counters of IP, TCP and UDP mean, by the kernel's names (`nstat -az`), as reports \
-         say it.\nAll others that moved are shown without a meaning. Counters that tell of drops, errors or \
+         say it.\nAll others that changed are shown without a meaning. Counters of drops, errors or \
          retransmissions\ncome first. Generated from `crates/linerate-analyze/src/counters/known.rs`.\n",
     );
     let mut heading = "";
@@ -295,19 +297,19 @@ fn findings_page() -> String {
          Generated from\n`crates/linerate-analyze/src/diagnose/known.rs`, \
          `crates/linerate-model/src/remedy.rs` and `crates/linerate-model/src/flag.rs`.\n\n\
          ## What limits a number\n\n\
-         One at the most for each cell, in the order in which they are asked for. The whole rule, how to \
+         One at the most for each cell, in order of precedence. The whole rule, how to \
          confirm it\nwithout linerate and what not to be fooled by: [what limits a \
-         number](../guide/limiters.md).\n\n\
+         number](../guide/limiters/README.md).\n\n\
          | id | limiter | needs | what to do, measured by |\n|---|---|---|---|\n",
     );
     for (limiter, known) in linerate_analyze::known_limiters() {
         let (id, title) = (known.id, known.title);
-        let anchor = title.to_lowercase().replace(' ', "-");
+        let guide = limiter.page().replace("docs/", "../");
         let (needs, action) = (cell(known.needs), cell(known.action));
         let measure = limiter.remedy().measure;
         let _ = writeln!(
             page,
-            "| `EXPERIMENT/limiter/{id}` | [{title}](../guide/limiters.md#{anchor}) | {needs} | {action}; \
+            "| `EXPERIMENT/limiter/{id}` | [{title}]({guide}) | {needs} | {action}; \
              `{measure}` |"
         );
     }
@@ -472,20 +474,46 @@ fn man_pages_are_written() {
 }
 
 #[test]
-fn every_limiter_has_its_section_in_the_order_of_the_rules() {
-    let page = read("docs/guide/limiters.md");
-    let sections: Vec<&str> = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("## "))
-        .collect();
+fn every_limiter_has_its_page_and_its_place_in_the_order_of_the_rules() {
     let limiters = linerate_analyze::limiters();
-    let headings: Vec<&str> = limiters.iter().map(|limiter| limiter.heading()).collect();
-    assert_eq!(sections, headings);
-    for section in page.split("\n## ").skip(1) {
-        for part in ["**Evidence:**", "**Fix:**"] {
-            assert!(section.contains(part), "{part}: {section}");
-        }
+    let index = read("docs/guide/limiters/README.md");
+    let rows: Vec<String> = index
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains("]("))
+        .map(|line| line.split(" |").take(2).collect())
+        .collect();
+    let numbered = limiters.iter().zip(1..);
+    let expected: Vec<String> = numbered
+        .map(|(limiter, at)| format!("| {at} [{}]({}.md)", limiter.heading(), limiter.id()))
+        .collect();
+    assert_eq!(rows, expected);
+    let parts = [
+        "What it means",
+        "Evidence",
+        "Confirm",
+        "Fix",
+        "Do not be fooled",
+    ];
+    for limiter in &limiters {
+        let page = read(&limiter.page());
+        let (title, _) = page.split_once('\n').expect("a title");
+        assert_eq!(title, format!("# {}", limiter.heading()));
+        let sections = page.lines().filter_map(|line| line.strip_prefix("## "));
+        assert_eq!(sections.collect::<Vec<_>>(), parts, "{title}");
+        let (_, evidence) = page.split_once("## Evidence").expect("evidence");
+        let (evidence, _) = evidence.split_once("## Confirm").expect("an end");
+        assert!(
+            evidence.contains(|letter: char| letter.is_ascii_digit()) || page.contains("half"),
+            "{title}"
+        );
+        assert!(page.split_whitespace().count() < 300, "{title} is short");
     }
+    let files = std::fs::read_dir(root().join("docs/guide/limiters")).expect("a folder");
+    assert_eq!(
+        files.count(),
+        limiters.len() + 1,
+        "no page without a limiter"
+    );
 }
 
 #[test]
