@@ -3,7 +3,9 @@
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::Estimate;
+use linerate_model::manner::Named;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Direction;
 
 /// Trials listed by number before "and n more".
 const TRIALS_LISTED_MAX: usize = 8;
@@ -17,13 +19,15 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
     match factor {
         Factor::Connections => plural("connection"),
         Factor::Clients => format!("from {}", plural("client")),
-        Factor::Direction => match level {
-            Level::Word(word) if word == "to-server" => "to the server".to_owned(),
-            Level::Word(word) if word == "from-server" => "from the server".to_owned(),
-            Level::Word(word) if word == "both" => "both ways".to_owned(),
-            other => other.to_string(),
-        },
-        Factor::SocketBuffer if level.as_number().is_none() => "auto-tuned buffers".to_owned(),
+        Factor::Direction => {
+            let level = level.to_string();
+            let mut known = Direction::NAMES.iter();
+            let direction = known.find(|(word, _)| *word == level);
+            direction.map_or(level.clone(), |(_, direction)| {
+                direction.in_words().to_owned()
+            })
+        }
+        Factor::SocketBuffer if level.as_number().is_none() => "autotuned buffers".to_owned(),
         Factor::SocketBuffer => format!("{} buffers", bytes(level)),
         Factor::MessageBytes => format!("{} messages", bytes(level)),
         Factor::RequestBytes => format!("{} requests", bytes(level)),
@@ -46,7 +50,7 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::InFlight => format!("{} in flight", plural("request")),
         Factor::RequestsPerS => format!("{level} requests/s each"),
         Factor::Rate => format!("{level} each"),
-        Factor::LinkLoss if *level == Level::Ppm(0) => "clean link".to_owned(),
+        Factor::LinkLoss if *level == Level::Ppm(0) => "link without loss".to_owned(),
         Factor::LinkLoss => format!("{level} of frames lost"),
     }
 }

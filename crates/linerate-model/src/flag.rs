@@ -191,7 +191,7 @@ impl TrialFlag {
                 "stop other programs, or pin (`-A`)",
             ),
             Self::OtherPrograms { .. } => (
-                "CPU time of the machine beyond idle and our own threads",
+                "CPU time of the machine beyond idle and linerate's threads",
                 "stop other programs",
             ),
             Self::Stolen(_) => (

@@ -56,11 +56,11 @@ catalogue! {
     // Flow, as the engine counts it.
     AppBytesSent "app_bytes_sent" Counter Bytes "Payload that send calls accepted.";
     AppBytesReceived "app_bytes_received" Counter Bytes "Payload that receive calls returned.";
-    AppCalls "app_calls" Counter Count "Send or receive calls that moved payload.";
+    AppCalls "app_calls" Counter Count "Send or receive calls that transferred payload.";
     AppTransactions "app_transactions" Counter Count "Responses fully received by the requester, fully sent by the responder.";
     AppMessages "app_messages" Counter Count "Messages of a stream that were sent or received whole.";
     AppLatencies "app_latencies" Counter Count "Transactions complete inside the measured window, by their latency: of `latency:all` all of them, of `latency:NANOSECONDS` those whose latency is within 1.6 % of that. Read of all together at every reading, of a bucket where it grew since the reading before.";
-    AppStallMax "app_stall_max_ns" Gauge Nanoseconds "Longest wait between two receive calls that moved payload, inside the measured window.";
+    AppStallMax "app_stall_max_ns" Gauge Nanoseconds "Longest wait between two receive calls that transferred payload, inside the measured window.";
     // Flow of datagrams, as the engine counts it.
     AppDatagramsSent "app_datagrams_sent" Counter Count "Datagrams sent, those included that the sender's kernel refused.";
     AppDatagramsRefused "app_datagrams_refused" Counter Count "Of the datagrams sent, those that the sender's kernel refused: its qdisc was full (ENOBUFS).";
@@ -123,11 +123,11 @@ catalogue! {
     CpuSteal "cpu_steal_ns" Counter Nanoseconds "Time the hypervisor gave to others.";
     CpuGuest "cpu_guest_ns" Counter Nanoseconds "Time running guests (also counted as user).";
     // Our own threads, /proc/self/task.
-    ThreadUser "thread_user_ns" Counter Nanoseconds "User time of a thread of ours.";
-    ThreadSystem "thread_system_ns" Counter Nanoseconds "System time of a thread of ours.";
-    ThreadRun "thread_run_ns" Counter Nanoseconds "Time a thread of ours ran (schedstat).";
-    ThreadWait "thread_runqueue_wait_ns" Counter Nanoseconds "Time a runnable thread of ours waited for a CPU (schedstat).";
-    ThreadCpu "thread_cpu" Gauge Count "The CPU a thread of ours last ran on.";
+    ThreadUser "thread_user_ns" Counter Nanoseconds "User time of a thread of linerate.";
+    ThreadSystem "thread_system_ns" Counter Nanoseconds "System time of a thread of linerate.";
+    ThreadRun "thread_run_ns" Counter Nanoseconds "Time a thread of linerate ran (schedstat).";
+    ThreadWait "thread_runqueue_wait_ns" Counter Nanoseconds "Time a runnable thread of linerate waited for a CPU (schedstat).";
+    ThreadCpu "thread_cpu" Gauge Count "The CPU a thread of linerate last ran on.";
     // Links, by netlink (IFLA_STATS64).
     LinkRxBytes "link_rx_bytes" Counter Bytes "Bytes received, Ethernet headers included.";
     LinkTxBytes "link_tx_bytes" Counter Bytes "Bytes sent, Ethernet headers included.";
@@ -146,7 +146,7 @@ catalogue! {
     SnmpUdpInDatagrams "snmp_udp_in_datagrams" Counter Count "Udp: InDatagrams, datagrams handed to sockets.";
     SnmpUdpOutDatagrams "snmp_udp_out_datagrams" Counter Count "Udp: OutDatagrams.";
     SnmpUdpNoPorts "snmp_udp_no_ports" Counter Count "Udp: NoPorts, datagrams for ports on which nothing listens.";
-    SnmpUdpInErrors "snmp_udp_in_errors" Counter Count "Udp: InErrors, datagrams not handed over for any of the reasons below.";
+    SnmpUdpInErrors "snmp_udp_in_errors" Counter Count "Udp: InErrors, datagrams not delivered for any of the reasons below.";
     SnmpUdpRcvbufErrors "snmp_udp_rcvbuf_errors" Counter Count "Udp: RcvbufErrors, the receive buffer of \
                                                                 the socket was full.";
     SnmpUdpSndbufErrors "snmp_udp_sndbuf_errors" Counter Count "Udp: SndbufErrors, datagrams that this host could not send.";
@@ -183,7 +183,7 @@ catalogue! {
     NetstatRcvQDrop "netstat_tcp_rcv_q_drop" Counter Count "TcpExt: TCPRcvQDrop, packets dropped because \
                                                             the receive queue was full.";
     // Every protocol counter that moved, by the kernel's name: /proc/net/snmp, netstat and snmp6.
-    ProtocolCounter "protocol_counter" Counter Count "A protocol counter of the network namespace that moved in the measured window, read at the window's edges; in the kernel's own unit. A few are values at an instant and can fall (Tcp.CurrEstab).";
+    ProtocolCounter "protocol_counter" Counter Count "A protocol counter of the network namespace that changed in the measured window, read at the window's edges; in the kernel's own unit. A few are values at an instant and can fall (Tcp.CurrEstab).";
     // The queues between devices and protocols, /proc/net/softnet_stat; of the whole machine.
     SoftnetDropped "softnet_dropped" Counter Count "Packets dropped because a CPU's backlog was full (net.core.netdev_max_backlog).";
     SoftnetSqueezed "softnet_time_squeezed" Counter Count "Times that NAPI ran out of budget before all packets were processed (time_squeeze; net.core.netdev_budget, netdev_budget_usecs).";
@@ -212,7 +212,7 @@ catalogue! {
     SoftIrqHrTimer "softirq_hrtimer_ns" Counter Nanoseconds "The same of vector HRTIMER.";
     SoftIrqRcu "softirq_rcu_ns" Counter Nanoseconds "The same of vector RCU.";
     HardIrqHandlers "hardirq_handlers_ns" Counter Nanoseconds "Time in the handlers of devices' hardirqs; timers and calls between CPUs have none.";
-    // Hardware counters of a CPU, or of a thread of ours where the CPU's may not be read.
+    // Hardware counters of a CPU, or of a thread of linerate where the CPU's may not be read.
     PerfCycles "perf_cycles" Counter Count "Cycles that the CPU was not halted, scaled where counters were \
                                             multiplexed.";
     PerfInstructions "perf_instructions" Counter Count "Instructions completed.";
@@ -243,7 +243,7 @@ catalogue! {
     // Interrupts, /proc/interrupts; of the whole machine.
     IrqCount "irq_count" Counter Count "Interrupts taken: of an interrupt of a network device on all CPUs, or of the host, all its numbered interrupts.";
     IrqNetworkCount "irq_network_count" Counter Count "Interrupts of network devices that a CPU took.";
-    IrqCpuCount "irq_cpu_count" Counter Count "Interrupts of a network device that one CPU took: each pair of interrupt and CPU that moved since it is watched, from the last reading before it did.";
+    IrqCpuCount "irq_cpu_count" Counter Count "Interrupts of a network device that one CPU took: each pair of interrupt and CPU that changed while watched, from the last reading before it did.";
     IrqCpu "irq_cpu" Gauge Count "The CPU that took most of an interrupt since the reading before.";
     // All TCP sockets of the host (network namespace), by sock_diag; sums over the sockets that exist and existed.
     TcpHostSockets "tcp_host_sockets" Gauge Count "TCP sockets that exist, listening ones and those in TIME_WAIT left out.";

@@ -503,11 +503,11 @@ fn contradiction(workload: &Workload) -> Option<&'static str> {
         ),
         (
             manner.batch > 1 && traffic.kind() == Kind::Rr && over_udp,
-            "requests over UDP have a call each: no batch",
+            "each request over UDP takes one call: no batch",
         ),
         (
             manner.batch > manner.in_flight && traffic.kind() == Kind::Rr,
-            "a call joins requests that are in flight: in_flight must be batch or more",
+            "requests in flight are sent together: in_flight must be batch or more",
         ),
         (
             manner.requests_per_s.is_some() && manner.think.is_some(),

@@ -24,7 +24,7 @@ responses! {
     PACING "pacing_bps" BitsPerSecond "rate that TCP paces itself at, all flows together";
     FLOW_MIN "flow_throughput_min_bps" BitsPerSecond "throughput of the slowest flow";
     FLOW_MAX "flow_throughput_max_bps" BitsPerSecond "throughput of the fastest flow";
-    FLOWS_IDLE "flows_idle" Count "flows that moved nothing";
+    FLOWS_IDLE "flows_idle" Count "flows that transferred nothing";
     FAIRNESS "fairness_jain" Ratio "fairness of the flows (Jain), 1 = equal shares";
     HALVES "second_half_over_first" Ratio "second half of the window over the first";
     STEADY_AFTER "steady_after_ns" Nanoseconds

@@ -39,7 +39,7 @@ pub(crate) fn u64_at(bytes: &[u8]) -> Option<u64> {
 ///
 /// Where `value` is longer than the 16 bits of the length say; ours are a few bytes.
 pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(value.len() + 4).expect("values of ours are short");
+    let length = u16::try_from(value.len() + 4).expect("our values are short");
     let mut bytes = Vec::with_capacity(value.len() + 8);
     bytes.extend(length.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());

@@ -140,7 +140,7 @@ fn terms() -> Vec<(String, String)> {
             "What the receiver has behind a gap (SACK blocks).",
         ),
         (
-            "Receiver's window",
+            "Receive window",
             "Up to where the sender may send: what is acknowledged and the window that was offered \
              (tcp.window_size).",
         ),
@@ -151,7 +151,7 @@ fn terms() -> Vec<(String, String)> {
         (
             "Shares of time",
             "Every instant of a connection has one: a program had nothing to send, segments were on their way, \
-             the receive window or the congestion window had no room, something lost was sent again, the other \
+             the receive window or the congestion window had no room, lost segments were retransmitted, the other \
              end was silent, or nothing came any more.",
         ),
     ]

@@ -444,7 +444,7 @@ fn next_step(error: &AgentError) -> Option<String> {
             HandshakeError::Known(KnownError::Changed { line, path, .. }) => {
                 return Some(format!(
                     "compare with what `linerate serve` prints there: if its key was replaced, remove line \
-                     {line} of {}; if not, somebody is in between",
+                     {line} of {}; if not, another host may be in between",
                     path.display()
                 ));
             }

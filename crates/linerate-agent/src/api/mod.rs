@@ -482,8 +482,8 @@ pub enum AgentError {
         /// What came instead.
         what: String,
     },
-    /// What it shows is not to be trusted.
-    #[error("the certificate of {address} is not to be trusted")]
+    /// What it shows is not trusted.
+    #[error("the certificate of {address} is not trusted")]
     Untrusted {
         /// Address and port.
         address: String,

@@ -239,9 +239,7 @@ impl<'a> Opener<'a> {
         }
         let bad = |what: &str| refuse(RefusalCode::BadRequest, what);
         let (Peer::Ip(peer), Some(port)) = (&self.peer, plan.port) else {
-            return Err(bad(
-                "a place of connections needs the port that its server named",
-            ));
+            return Err(bad("connecting needs the port that the server named"));
         };
         let port = SocketAddr::new(peer.ip(), port);
         // No word goes ahead of requests: the port is the flow's own.

@@ -140,7 +140,7 @@ pub fn network_runs(runs: u32) -> u32 {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Exceeded {
     /// There would be too many.
-    #[error("{who} may have {most} {} under way without a token, {have} are, and this is {asked} more ({})", kind.words().0, kind.words().1)]
+    #[error("{who} may run {most} {} without a token, {have} are, and this is {asked} more ({})", kind.words().0, kind.words().1)]
     Count {
         /// Whose limit it is.
         who: Whose,
@@ -155,7 +155,7 @@ pub enum Exceeded {
     },
     /// Nothing is left of the rate.
     #[error(
-        "callers without a token may move {most} together (--limit-rate), and trials under way have all of it"
+        "callers without a token may move {most} together (--limit-rate), and running trials have all of it"
     )]
     Rate {
         /// The limit.

@@ -402,7 +402,7 @@ fn changes(groups: &[Group<'_, '_>]) -> Option<Table> {
             rows.push(row);
         }
     }
-    let title = "Effect of losses, as multiples of the values on the clean link";
+    let title = "Effect of losses, as multiples of the values on the link without loss";
     draw::unless_empty(Table::new(title, columns, rows))
 }
 
@@ -420,7 +420,7 @@ fn answer(group: &Group<'_, '_>) -> Option<String> {
     };
     let lossy_per_ack = change(clean, most, name::SEGMENTS_PER_ACK)?;
     Some(format!(
-        "{subject} ACK acknowledges {} data packets on the clean link and {} with {}, {}; data packets per \
+        "{subject} ACK acknowledges {} data packets on the link without loss and {} with {}, {}; data packets per \
          second are then {}.",
         words::estimate(&per_ack(clean)?),
         words::estimate(&per_ack(most)?),

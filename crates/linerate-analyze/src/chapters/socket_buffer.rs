@@ -81,7 +81,7 @@ fn own_tuning(fixed: &[&CellOutcomes<'_>], host: &[&CellOutcomes<'_>]) -> Vec<Cu
     let line = |cell: &&CellOutcomes<'_>| {
         let mut others = cell.cell.clone();
         others.remove(&Factor::SocketBuffer);
-        let name = format!("auto-tuned, {}", words::whole_cell(&others));
+        let name = format!("autotuned, {}", words::whole_cell(&others));
         let main = cell.main()?;
         let mut curve = draw::curve(
             name,

@@ -98,7 +98,7 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
         ]
     }));
     Table::new(
-        "Bandwidth-delay product: bytes in flight that fill the link",
+        "Bandwidth-delay product (BDP)",
         ["Round trip of", "Link rate", "Round trip", "Window"],
         rows,
     )

@@ -103,7 +103,7 @@ fn advice(place: Place) -> &'static str {
         }
         Place::SenderQdisc => {
             "A qdisc of the sending host took them and dropped them later, because they waited too long \
-             (codel, fq_codel), because of its policy (red, cake) or on purpose (netem): `tc -s qdisc` \
+             (codel, fq_codel), because of its policy (red, cake) or as configured (netem): `tc -s qdisc` \
              shows which one. Lower the rate (-b), or give the device another qdisc."
         }
         Place::SenderDevice => {

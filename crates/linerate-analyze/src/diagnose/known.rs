@@ -86,8 +86,8 @@ const CAUTIONS: &[Known] = &[
     },
     Known {
         id: "pcie",
-        title: "The PCIe link is narrower than the card",
-        needs: "width and speed of the narrowest link between network card and CPU, and the rate of the card",
+        title: "The PCIe link is narrower than the network card",
+        needs: "width and speed of the narrowest link between network card and CPU, and the rate of that card",
         action: "use another slot, or find what keeps the link below its full width and speed",
     },
     Known {

@@ -276,13 +276,13 @@ fn pcie(host: &HostRecord) -> Option<Found<'_>> {
         About::Host,
         format!("pcie/{}", host.name),
         format!(
-            "The PCIe link under {link} of {} carries {} at most, the card {}.",
+            "The PCIe link under {link} of {} carries {} at most, the network card {}.",
             host.name,
             words::number(Unit::BitsPerSecond, carries),
             words::number(Unit::BitsPerSecond, rate)
         ),
         format!(
-            "The narrowest on the way to the CPU is {narrowest}. Move the card to a wider slot, or check \
+            "The narrowest on the way to the CPU is {narrowest}. Move it to a wider slot, or check \
              why the link came up narrower than it could."
         ),
         evidence,

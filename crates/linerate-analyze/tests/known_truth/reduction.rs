@@ -406,7 +406,10 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
     let mut shares = [1.0; 64];
     shares[..34].fill(0.0);
     let (outcome, invalid) = judged(&shares, &as_it_is);
-    assert_eq!(invalid.as_deref(), Some("34 of 64 flows moved nothing"));
+    assert_eq!(
+        invalid.as_deref(),
+        Some("34 of 64 flows transferred nothing")
+    );
     check(&outcome, "flows_idle", 34.0, Unit::Count);
     check(&outcome, "fairness_jain", 30.0 / 64.0, Unit::Ratio);
 
@@ -438,7 +441,10 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
         flags(&outcome)
     );
     let (_, invalid) = judged(&shares, &full);
-    assert_eq!(invalid.as_deref(), Some("34 of 64 flows moved nothing"));
+    assert_eq!(
+        invalid.as_deref(),
+        Some("34 of 64 flows transferred nothing")
+    );
     // What waits for a CPU long is behind what does not; a tenth of the time is no reason.
     let held_up = |waited: f64, second_worker| {
         let beside = move |_: &mut Workload, truth: &mut Truth| {
@@ -461,7 +467,7 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
     assert_eq!(invalid, None);
     assert!(
         flags(&outcome)[0]
-            .starts_with("34 of 64 flows moved nothing: at this rate the window holds 5 "),
+            .starts_with("34 of 64 flows transferred nothing: at this rate the window holds 5 "),
         "{:?}",
         flags(&outcome)
     );
@@ -484,7 +490,7 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
     let dead = |_: &mut Workload, truth: &mut Truth| truth.throughput_bps = 0.0;
     assert_eq!(
         judged(&[1.0], &dead).1.as_deref(),
-        Some("the flow moved nothing")
+        Some("the flow transferred nothing")
     );
 }
 

@@ -89,7 +89,7 @@ pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> 
     if matches!(config.traffic, Traffic::Crr { .. }) {
         return Err(ConnectError::Config {
             flow: config.flow,
-            reason: "a place of connections accepts them itself".to_owned(),
+            reason: "a slot for connections accepts them itself".to_owned(),
         });
     }
     options::apply(socket.as_raw_fd(), &config.options)?;

@@ -63,7 +63,7 @@ pub(super) fn limit_host(
     let segments = superframe_segments(rate, link.mtu_bytes);
     netlink
         .set_superframe_segments(index, segments)
-        .map_err(at_step(format!("limit superframes of {name}")))
+        .map_err(at_step(format!("limit aggregates (GSO) of {name}")))
 }
 
 fn limit(

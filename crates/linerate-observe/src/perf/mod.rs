@@ -1,6 +1,6 @@
 //! Hardware counters: cycles, instructions and cache misses, from perf events.
 //!
-//! Of every CPU where the caller may see that, else of our own threads. The three are one group, so
+//! Of every CPU where the caller may see that, else of linerate's threads. The three are one group, so
 //! that their ratios hold also where counters take turns; values are then scaled by the time that
 //! the group was counting (tools/perf/design.txt). Most virtual machines have none: then the reason
 //! says so, and whoever wants cycles has CPU time × frequency.
@@ -27,7 +27,7 @@ const COUNTERS: [(Counted, Metric); 3] = [
 /// Words before the values: how many, time enabled, time running.
 const WORDS_BEFORE: usize = 3;
 
-const NOTE_OWN: &str = "of our own threads: the CPUs' counters may not be read";
+const NOTE_OWN: &str = "of linerate's threads: the CPUs' counters may not be read";
 const NOTE_LAB: &str = "shared by every host of the lab: CPUs are the machine's";
 
 /// Reads a group of counters for each CPU or thread.

@@ -190,7 +190,7 @@ fn open_rings(config: &ObserveConfig, scope: Scope) -> Opened {
     let cpus = online_cpus(&config.sys_root);
     let threads = config.threads.iter().take(THREADS_MAX);
     let threads: Vec<Target> = threads.map(|(_, tid)| Target::Thread(*tid)).collect();
-    let own = "our own threads only";
+    let own = "linerate's threads only";
     let mut notes = Vec::new();
     if scope == Scope::Host {
         let cpus: Vec<Target> = cpus.into_iter().map(Target::Cpu).collect();

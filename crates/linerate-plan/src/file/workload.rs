@@ -110,7 +110,7 @@ pub(super) fn check_sizes(
     let Some(other) = OF_ONE_SIZE.iter().find(is_given) else {
         return Ok(());
     };
-    let value = format!("given beside `{other}`");
+    let value = format!("given in addition to `{other}`");
     let allowed = format!("left out, or `{other}`, which is for messages of one size");
     Err(source.value(&sizes.span(), "workload.sizes", value, allowed))
 }

@@ -202,9 +202,9 @@ fn warnings(
         "SYN",
         [
             "was cut before the end of its options: what it offered (window scale, SACK, timestamps) is \
-             not known, and no window is told; capture 128 bytes of each frame at least",
+             not known, and no window is reported; capture 128 bytes of each frame at least",
             "were cut before the end of their options: what they offered (window scale, SACK, \
-             timestamps) is not known, and no window is told; capture 128 bytes of each frame at least",
+             timestamps) is not known, and no window is reported; capture 128 bytes of each frame at least",
         ],
     );
     tell(
@@ -289,10 +289,10 @@ fn warnings(
         totals.holes_of_capture,
         "range",
         [
-            "was acknowledged but is not in the capture: it lost frames, and what is said of loss and \
-             waits around them may be its own",
-            "were acknowledged but are not in the capture: it lost frames, and what is said of loss and \
-             waits around them may be its own",
+            "was acknowledged but is not in the capture: it lost frames, and losses and \
+             waits reported around them may come from the capture",
+            "were acknowledged but are not in the capture: it lost frames, and losses and \
+             waits reported around them may come from the capture",
         ],
     );
     tell(

@@ -182,7 +182,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::ClampedMss => [
             "{who} announces segments of {exact_bytes} B at the most, where Ethernet carries \
              {exact_out_of} B: {count} full ones were sent",
-            "A tunnel or a provider's access lies on the path, the host's MTU is lower, or a \
+            "The path has a tunnel or a provider's access line, the host's MTU is lower, or a \
              router rewrites the option on its way.",
             "if it is not meant: compare `ip link` and `ip route get` at {who} with what arrives \
              in its SYN",
@@ -195,7 +195,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::Unanswered if finding.services > 1 => [
             "{toward} had no answer to its SYN from {services}",
-            "Nobody is there, or a firewall drops its SYNs in silence. One client that asks so many is a scan, or \
+            "No host is there, or a firewall drops the SYNs without an answer. One client that asks so many is a scan, or \
              looks for something.",
             "if it is no scan of yours: look at {toward}, what does it look for?",
         ],
@@ -220,7 +220,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             },
             "The host is not there, a firewall drops the SYN in silence, the queue of the \
              listening program is full, or the answer goes another way than this capture sees. \
-             Only a capture at {who} tells which.",
+             Only a capture at {who} shows which.",
             "capture at {who}: if the SYN arrives there, look at `nstat -az TcpExtListenDrops` and \
              its rules; if it does not, at the path and its firewalls",
         ],
@@ -239,7 +239,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             },
             match finding.value {
                 0 => {
-                    "capture at {toward} as well: `linerate trace` of both ends tells which was lost"
+                    "capture at {toward} as well: `linerate trace` of both ends shows which was lost"
                 }
                 _ => {
                     "at {who}: look for full accept queues (`nstat -az TcpExtListenOverflows`); `ss -ltn` \
@@ -251,7 +251,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "{who} retransmitted its SYN: {times}, {total} in all, {longest} at the longest",
             "The first SYN or its answer was lost or dropped; the timer for it is 1 s and doubles.",
             "look for full accept queues (`nstat -az TcpExtListenOverflows`), rate limits of SYNs \
-             and lossy paths",
+             and loss on the path",
         ],
         TcpFindingKind::Unreachable => [
             match finding.value {
@@ -278,7 +278,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::Reset => [
             "{who} reset the connection with {toward} in the middle: {times}",
             "Neither end had ended its stream. A program that closes with data unread, that exits, \
-             or that was told to (SO_LINGER of 0) does so.",
+             or that sets SO_LINGER to 0 does so.",
             "look at the program at {who} at that time",
         ],
         TcpFindingKind::HalfOpen => [
@@ -310,7 +310,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             if has_trip && finding.value < 2 * trip_ns(finding) {
                 "It is the program, or a way that takes as much longer at times: each wait is behind \
                  the last byte of a request, less the way of {trip} at its shortest, and no loss shows \
-                 in it. A capture at {who} tells."
+                 in it. A capture at {who} decides."
             } else if has_trip && finding.value >= SPEAKS_ALONE_NS_MIN {
                 "It is the program, not the network: each wait is behind the last byte of a \
                  request, less the way of {trip}, and no loss shows in it. A server that speaks by \
@@ -324,7 +324,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "look at what the program at {who} does between request and answer",
         ],
         TcpFindingKind::RoundTrips => [
-            "The way to {who} took {total} of {life}: {count} requests were answered, one behind the \
+            "The way to {who} took {total} of {life}: {count} requests were answered, one after the \
              other, over round trips of {trip} at the least",
             "It is the network, by its distance, and not the server: the handshake took as long. What \
              {who} took to answer, what was retransmitted and what waited for a window is not in it.",
@@ -363,9 +363,9 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::QuestionsUnanswered => [
             "{who} left {count} of {of_questions} of {toward} without an answer",
-            "No answer was captured within 5 s: question or answer was lost, or nobody listens. UDP does \
-             not say which.",
-            "capture at {who} as well: `linerate trace` of both ends tells where datagrams end",
+            "No answer was captured within 5 s: question or answer was lost, or no program listens. UDP does \
+             not show which.",
+            "capture at {who} as well: `linerate trace` of both ends shows where datagrams are lost",
         ],
         TcpFindingKind::AnswersLate => [
             "{who} answered {toward} late: {value_ns} in the median of {count} answers, {longest} at the \
@@ -381,7 +381,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::Superframes => [
             "Segments from {who} are longer than the path carries: {count}, {bytes} at the most",
-            "The capture saw them before the card cut them, or after the kernel joined them. On \
+            "The capture saw them before the network card split them, or after the kernel joined them. On \
              the wire they were several segments each: packet counts, data per ACK and sizes are \
              the host's, not the wire's.",
             "to see the wire, capture at another host or a mirror port, or switch TSO, GSO, GRO \

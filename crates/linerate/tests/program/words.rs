@@ -1,42 +1,349 @@
 //! What people read is in the words of the field: those that `ss`, `ethtool`, the kernel's documents and RFCs
 //! have, which can be searched for. And an error is a sentence of its own.
 //!
-//! Looked at are help texts, the guide, and the string literals of all crates outside of tests; what explains
-//! captures has a list of words of its own (docs/reference/trace.md).
+//! Looked at are help texts, the guide, the reference, and the string literals of all crates outside of tests.
 
 use std::path::Path;
 
 use crate::common::{linerate, repository};
 
-/// What is not written, and what is instead; in lower case, as whole words.
+/// A term that is ours alone, and the field's.
+struct Term {
+    ours: &'static str,
+    field: &'static str,
+    /// What is not written for it; in lower case, as whole words.
+    refused: &'static [&'static str],
+    /// Why it may be written all the same.
+    kept: &'static str,
+}
+
+const fn refused(
+    ours: &'static str,
+    field: &'static str,
+    refused: &'static [&'static str],
+) -> Term {
+    Term {
+        ours,
+        field,
+        refused,
+        kept: "",
+    }
+}
+
+const fn kept(ours: &'static str, field: &'static str, kept: &'static str) -> Term {
+    Term {
+        ours,
+        field,
+        refused: &[],
+        kept,
+    }
+}
+
+/// The glossary: every term is either refused in each of its forms, or kept for a reason. Code may use what
+/// people do not read.
+const GLOSSARY: &[Term] = &[
+    refused(
+        "sent again, came again",
+        "retransmitted; duplicate",
+        &["sent again", "came again", "resent", "segments resent"],
+    ),
+    kept(
+        "round trip (as a value)",
+        "RTT",
+        "RFC 9293 and ping write \"round trip\" out; tables and heads of columns have RTT",
+    ),
+    refused(
+        "window that the path needs, bytes in flight that fill the link",
+        "bandwidth-delay product (BDP)",
+        &["window that the path needs", "bytes in flight that fill"],
+    ),
+    refused(
+        "receiver's window, peer's window",
+        "receive window (rwnd)",
+        &["receiver's window", "peer's window", "peer window"],
+    ),
+    refused(
+        "held by, held down by, held the sender back",
+        "limited by, waited for",
+        &[
+            "held by the",
+            "held down",
+            "held up by",
+            "held the sender back",
+        ],
+    ),
+    kept(
+        "congestion window",
+        "congestion window (cwnd)",
+        "the field's own word",
+    ),
+    refused(
+        "turn that ended with packets left",
+        "NAPI ran out of budget (time_squeeze)",
+        &["packets left", "turns that", "take turns"],
+    ),
+    refused(
+        "taken off (packets)",
+        "processed (softnet)",
+        &["taken off", "packets taken off"],
+    ),
+    refused(
+        "how packets lie on queues, hash deals",
+        "RSS distributes, RSS distribution",
+        &["packets lie", "lie on receive", "hash deals"],
+    ),
+    refused(
+        "fields that the hash takes in",
+        "RSS hash fields (ethtool -n rx-flow-hash)",
+        &["hash takes in", "takes in"],
+    ),
+    refused(
+        "what chance gives",
+        "random hashing gives; 95 % bound",
+        &["chance gives", "than chance gives", "chance lays"],
+    ),
+    refused(
+        "handed over by others",
+        "steered by RPS; delivered",
+        &["handed over"],
+    ),
+    refused(
+        "one call of many, a call",
+        "per call, per system call",
+        &["a call", "one a system call", "a system call each"],
+    ),
+    refused(
+        "handed down in two writes",
+        "written in two calls",
+        &["handed down"],
+    ),
+    refused(
+        "ways to send, wait, receive; manner, mechanism",
+        "send method, receive method, I/O mechanism",
+        &["ways to send", "ways to wait", "ways to receive", "manner"],
+    ),
+    refused(
+        "by turns, in turn",
+        "alternating; round-robin; interleaved",
+        &["by turns", "in turn", "in turns"],
+    ),
+    refused(
+        "spin, spun through, busy",
+        "busy-poll, busy-wait",
+        &["spun", "spins", "a worker that spins"],
+    ),
+    refused(
+        "rest (of a sender, receiver)",
+        "pause, sleep",
+        &[
+            "sender rests",
+            "receiver rests",
+            "counter rests",
+            "rests between",
+        ],
+    ),
+    refused(
+        "room (of a receive call)",
+        "receive buffer size",
+        &["room of a call", "want of room"],
+    ),
+    refused("room (of the code)", "crate", &["a room of the code"]),
+    refused(
+        "place (connection)",
+        "concurrent connection, slot",
+        &["place of connections", "takes its place"],
+    ),
+    refused(
+        "places (listener)",
+        "connection limit",
+        &[
+            "places for those",
+            "places for runs",
+            "places for connections",
+            "places for details",
+        ],
+    ),
+    refused(
+        "made addresses, names nobody",
+        "anonymised addresses",
+        &["made addresses", "names nobody"],
+    ),
+    refused("superframe", "GSO or GRO aggregate", &["superframes"]),
+    refused(
+        "queueing discipline (every time)",
+        "qdisc",
+        &["queueing discipline", "queueing disciplines"],
+    ),
+    refused("the card", "network card, NIC", &["the card", "a card"]),
+    refused("stolen", "steal", &["stolen"]),
+    refused(
+        "soft, hard interrupts",
+        "softirqs, hardirqs",
+        &["soft interrupts", "hard interrupts"],
+    ),
+    refused(
+        "counters that moved, moved by",
+        "non-zero counters; change",
+        &[
+            "counters that moved",
+            "moved by",
+            "those that moved",
+            "moved payload",
+            "moved nothing",
+        ],
+    ),
+    refused(
+        "want of room, want of memory",
+        "buffer overflow; memory pressure",
+        &["want of", "for want of"],
+    ),
+    refused(
+        "what was asked for, intended instant",
+        "requested; scheduled send time",
+        &[
+            "what was asked for",
+            "than was asked for",
+            "intended instant",
+        ],
+    ),
+    refused(
+        "open loop by the clock",
+        "open loop, constant arrival rate",
+        &["by the clock"],
+    ),
+    refused(
+        "requests under way",
+        "in flight, outstanding; running (a trial)",
+        &["under way"],
+    ),
+    refused(
+        "begins N requests",
+        "sends N requests per second",
+        &["begins requests", "requests that it begins", "begins by"],
+    ),
+    refused(
+        "lost on purpose",
+        "injected loss, simulated loss",
+        &["on purpose"],
+    ),
+    refused(
+        "clean, lossy link",
+        "link without loss, with injected loss",
+        &[
+            "clean link",
+            "lossy link",
+            "lossy path",
+            "lossy paths",
+            "clean ones",
+        ],
+    ),
+    refused("taken down (a run)", "recorded", &["taken down"]),
+    refused(
+        "taken down (a lab)",
+        "removed, torn down",
+        &["take it down", "took it down"],
+    ),
+    refused(
+        "told, said, tells",
+        "reported, printed, shown",
+        &[
+            "told",
+            "tells",
+            "is said",
+            "are said",
+            "is told",
+            "nobody tells",
+        ],
+    ),
+    refused(
+        "not told apart",
+        "not distinguishable; not significant",
+        &["told apart", "tell apart", "tells apart"],
+    ),
+    refused("beside", "next to; in addition to; during", &["beside"]),
+    refused(
+        "behind (in time)",
+        "after",
+        &[
+            "one behind the other",
+            "behind one another",
+            "behind the other",
+        ],
+    ),
+    refused("mend", "fix, repair", &["mend", "mends", "mended"]),
+    refused("anew", "again; re-", &["anew"]),
+    refused("dealt (flows)", "distributed round-robin", &["dealt"]),
+    kept(
+        "end, part",
+        "side; role",
+        "RFC 1122 and 9293 have ends of a connection; a part is no term, only the word for a share",
+    ),
+    kept(
+        "requested, granted, effective",
+        "requested; set (per getsockopt); in effect",
+        "names of the JSON document and the bundle, which docs/guide/run.md explains once",
+    ),
+    refused("capped", "clamped", &["capped"]),
+    refused(
+        "begin (noun)",
+        "start",
+        &["the begin", "begin of", "its begin", "a begin"],
+    ),
+    refused("the machine's own", "host-wide", &["the machine's own"]),
+    refused(
+        "one way (from half of the round trip)",
+        "half of the round trip",
+        &["one way about", "half of it one way"],
+    ),
+    refused(
+        "noise hides differences below x",
+        "differences below x are not significant",
+        &["hides differences", "noise hides"],
+    ),
+    refused(
+        "to be believed, not to be trusted",
+        "valid; unreliable; not trusted",
+        &["believed", "to be trusted"],
+    ),
+    refused(
+        "held against",
+        "compared with; checked by",
+        &["held against"],
+    ),
+    refused(
+        "work done twice",
+        "retransmissions, duplicates",
+        &["work done twice"],
+    ),
+    refused(
+        "trouble (counter)",
+        "error counter",
+        &["trouble counter", "trouble counters"],
+    ),
+    refused(
+        "bare loop of our own",
+        "reference loop; linerate's",
+        &["bare loop", "our own", "of ours"],
+    ),
+    refused(
+        "the greater end",
+        "the larger of the two processes",
+        &["greater end"],
+    ),
+];
+
+/// Further wordings that are not written, and what is instead.
 const WORDS: &[(&str, &str)] = &[
-    ("sent again", "retransmitted"),
-    ("segments resent", "retransmitted"),
-    ("receiver's window", "receive window"),
-    ("peer's window", "receive window"),
-    ("peer window", "receive window"),
-    ("held by the receive", "limited by"),
-    ("held by the send", "limited by"),
-    ("queueing discipline", "qdisc"),
-    ("queueing disciplines", "qdiscs"),
-    ("packets left", "NAPI ran out of budget (time_squeeze)"),
-    ("packets taken off", "packets processed"),
-    ("than chance gives", "random hashing gives"),
-    ("chance lays", "random hashing gives"),
-    ("stolen", "steal"),
-    ("made addresses", "anonymised addresses"),
-    ("nobody tells", "not reported"),
+    ("nobody", "no host, no program; not known"),
+    ("whoever", "the caller, a host"),
+    ("somebody", "another user, another host"),
+    ("is asked", "name what is read, or who asks"),
+    ("are asked", "name what is read, or who asks"),
     ("nobody told", "not known"),
     ("weather", "temperature"),
-    ("mend", "fix, repair"),
-    ("mended", "fixed, repaired"),
-    ("taken down", "recorded (a run), removed (a lab)"),
-    ("one way about", "half of the round trip"),
     ("a place without a counter", "an unknown location"),
     ("auto-tuning", "autotuning"),
-    ("our own generator", "the load generator"),
-    ("our own worker", "the load generator"),
-    ("for want of", "for lack of"),
+    ("auto-tuned", "autotuned"),
     ("twice a second", "twice per second"),
     ("times a second", "times per second"),
     ("samples a second", "samples per second"),
@@ -45,20 +352,10 @@ const WORDS: &[(&str, &str)] = &[
     ("datagrams a second", "datagrams per second"),
     ("transactions a second", "transactions per second"),
     ("connections a second", "connections per second"),
-    ("one a system call", "one per system call"),
+    ("runs a minute", "runs per minute"),
     ("32 a call", "32 per call"),
     ("datagrams a buffer", "datagrams per buffer"),
     ("cut from a buffer", "per buffer"),
-    ("handed down", "written"),
-    ("superframe", "GSO or GRO aggregate"),
-    ("names nobody", "anonymised"),
-    ("soft interrupts", "softirqs"),
-    ("hard interrupts", "hardirqs"),
-    ("work done twice", "retransmissions, duplicates"),
-    ("want of room", "buffer overflow"),
-    ("counters that moved", "non-zero counters"),
-    ("not told apart", "not distinguishable"),
-    ("lossy link", "link with injected loss"),
     ("segments a trial", "segments per trial"),
     ("packets a trial", "packets per trial"),
     ("stands beside", "is reported as well"),
@@ -67,18 +364,22 @@ const WORDS: &[(&str, &str)] = &[
         "whether or not responses have arrived",
     ),
     ("without a word", "without a message"),
-    ("made anew", "replaced, created again"),
-    ("hash takes in", "RSS hash fields"),
     ("requests for connections", "SYNs, connection requests"),
     ("came twice", "duplicate"),
     ("looks at a cpu", "samples of a CPU"),
+    ("our own generator", "the load generator"),
+    ("our own worker", "the load generator"),
 ];
 
-/// Crates whose strings are looked at: all but what explains captures, and codecs of foreign protocols.
-const CRATES: [&str; 11] = [
+/// Identifiers of findings that programs know; people read their titles.
+const IDS: [&str; 2] = ["capped", "capped/{}"];
+
+/// Crates whose strings are looked at: all.
+const CRATES: [&str; 13] = [
     "linerate",
     "linerate-agent",
     "linerate-analyze",
+    "linerate-compat",
     "linerate-controller",
     "linerate-engine",
     "linerate-lab",
@@ -87,15 +388,14 @@ const CRATES: [&str; 11] = [
     "linerate-plan",
     "linerate-report",
     "linerate-store",
+    "linerate-trace",
 ];
 
-/// Pages that are looked at beside those of the guide.
-const PAGES: [&str; 4] = [
-    "README.md",
-    "docs/reference/experiment.md",
-    "docs/reference/findings.md",
-    "docs/reference/metrics.md",
-];
+/// Folders of pages for users, with what is below them.
+const FOLDERS: [&str; 2] = ["docs/guide", "docs/reference"];
+
+/// Further pages for users.
+const PAGES: [&str; 2] = ["README.md", "docs/method.md"];
 
 /// With what an error begins that only reads on after "failed to".
 const BARE_VERBS: [&str; 32] = [
@@ -187,7 +487,7 @@ fn literal(text: &str) -> (String, &str) {
 
 /// Returns whether `words` stands in `text`, not as a part of longer words.
 fn contains(text: &str, words: &str) -> bool {
-    let is_part = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let is_part = |letter: Option<char>| letter.is_some_and(|it| it.is_alphanumeric() || it == '_');
     text.match_indices(words).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + words.len()..].chars().next();
@@ -195,10 +495,17 @@ fn contains(text: &str, words: &str) -> bool {
     })
 }
 
+/// Returns every wording that is refused, with what is written instead.
+fn refusals() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let terms = GLOSSARY.iter();
+    let terms = terms.flat_map(|term| term.refused.iter().map(|words| (*words, term.field)));
+    terms.chain(WORDS.iter().copied())
+}
+
 fn faults_of(place: &str, text: &str, faults: &mut Vec<String>) {
     let text = text.to_lowercase();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (words, instead) in WORDS.iter().filter(|(words, _)| contains(&text, words)) {
+    for (words, instead) in refusals().filter(|(words, _)| contains(&text, words)) {
         let at = text.find(words).unwrap_or(0);
         let around: String = text[..at].chars().rev().take(30).collect();
         let around: String = around
@@ -210,6 +517,30 @@ fn faults_of(place: &str, text: &str, faults: &mut Vec<String>) {
             "{place}: \u{201c}{words}\u{201d}, better {instead}: … {around} …"
         ));
     }
+}
+
+/// Returns the prose of a page: what is code, as names of files, tests and fields, is left out.
+fn prose(page: &str) -> String {
+    let is_code = |line: &&str| line.starts_with("```");
+    let mut out = String::new();
+    let mut in_block = false;
+    for line in page.lines() {
+        if is_code(&line) {
+            in_block = !in_block;
+        }
+        // Comments in blocks of commands are prose, too.
+        let line = match in_block {
+            true => line.split_once('#').map_or("", |(_, comment)| comment),
+            false => line,
+        };
+        let parts = line.split('`').enumerate();
+        for (_, part) in parts.filter(|(at, _)| at % 2 == 0) {
+            out.push_str(part);
+            out.push(' ');
+        }
+        out.push('\n');
+    }
+    out
 }
 
 /// Calls `visit` with every file below `folder` that ends in `suffix`.
@@ -238,24 +569,26 @@ fn people_read_the_words_of_the_field() {
                 if path.ends_with("tests.rs") || path.to_string_lossy().contains("/truth/") {
                     return;
                 }
-                for text in literals(text) {
+                for text in literals(text)
+                    .into_iter()
+                    .filter(|text| !IDS.contains(&text.as_str()))
+                {
                     faults_of(&path.display().to_string(), &text, &mut faults);
                 }
             },
         );
     }
-    walk(&root.join("docs/guide"), ".md", &mut |path, text| {
-        if path.ends_with("trace.md") {
-            return;
-        }
-        faults_of(&path.display().to_string(), text, &mut faults);
-    });
+    for folder in FOLDERS {
+        walk(&root.join(folder), ".md", &mut |path, text| {
+            faults_of(&path.display().to_string(), &prose(text), &mut faults);
+        });
+    }
     walk(&root.join("experiments"), ".toml", &mut |path, text| {
         faults_of(&path.display().to_string(), text, &mut faults);
     });
     for page in PAGES {
         let text = std::fs::read_to_string(root.join(page)).expect("a page");
-        faults_of(page, &text, &mut faults);
+        faults_of(page, &prose(&text), &mut faults);
     }
     for command in [
         "", "study", "serve", "run", "watch", "plan", "report", "trace", "lab",
@@ -275,6 +608,29 @@ fn people_read_the_words_of_the_field() {
         "words of our own:\n{}",
         faults.join("\n")
     );
+}
+
+#[test]
+fn every_term_of_the_glossary_is_refused_or_kept_for_a_reason() {
+    assert_eq!(GLOSSARY.len(), 58);
+    for term in GLOSSARY {
+        let is_refused = !term.refused.is_empty();
+        assert_ne!(is_refused, !term.kept.is_empty(), "{}", term.ours);
+        for words in term.refused {
+            let mut faults = Vec::new();
+            let sentence = format!("It is {words}, as {}.", words.to_uppercase());
+            faults_of("here", &prose(&sentence), &mut faults);
+            assert!(!faults.is_empty(), "{words}");
+            assert!(!contains(term.field, words), "{words} is the field's");
+        }
+    }
+    let mut faults = Vec::new();
+    faults_of(
+        "here",
+        &prose("`nobody_told` and `told`\n```sh\ntold\n```\n"),
+        &mut faults,
+    );
+    assert!(faults.is_empty(), "{faults:?}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub fn parameters_of(
     };
     let comes_back = direction != Direction::ToServer;
     if manner.bytes_max.is_some() && protocol == Protocol::Udp && comes_back {
-        return Err("sends datagrams until it is told to stop; measure them by time".into());
+        return Err("sends datagrams until it is stopped; measure them by time".into());
     }
     let each_way = match direction {
         Direction::Both => workload.connections as usize / 2,

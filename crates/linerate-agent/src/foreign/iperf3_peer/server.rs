@@ -108,7 +108,7 @@ fn words(ending: &ClientEnding) -> String {
              without a reason: it exited, or it is a current one that refused the login (authentication \
              failed, or it wants a user and none is given)"
             .to_owned(),
-        ClientEnding::ClientTerminated => "was told to end the test".to_owned(),
+        ClientEnding::ClientTerminated => "was asked to end the test".to_owned(),
         ClientEnding::Failed { reason } => format!("failed: {reason}"),
     }
 }
