@@ -70,8 +70,7 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
 fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
     let all = told.findings.iter().chain(&told.cautions);
     let outside = all.filter_map(|found| match found.what {
-        What::Limiter(Limiter::OtherPrograms) => Some("other programs had the CPUs"),
-        What::Limiter(Limiter::CpuQuota) => Some("a CPU quota held the workers back"),
+        What::Limiter(limiter) => limiter.spoils(),
         _ => None,
     });
     let mut outcomes = dataset.outcomes.iter();

@@ -170,6 +170,15 @@ impl Limiter {
         }
     }
 
+    /// Returns why a number that it limits is not to be used, where neither the path nor the hosts decided it.
+    pub fn spoils(self) -> Option<&'static str> {
+        match self {
+            Limiter::OtherPrograms => Some("other programs had the CPUs"),
+            Limiter::CpuQuota => Some("a CPU quota held the workers back"),
+            _ => None,
+        }
+    }
+
     /// Returns its page of the guide, below the root of the project.
     pub fn page(self) -> String {
         format!("docs/guide/limiters/{}.md", self.id())

@@ -267,7 +267,7 @@ impl Page {
         self.grid(&table.columns, &vec![true; figure.curves.len() + 1], rows);
         if table.rows_hidden > 0 {
             let hidden = table.rows_hidden;
-            self.paragraph(&format!("Further rows are in the bundle: {hidden}."));
+            self.paragraph(&format!("Rows between these, in the bundle: {hidden}."));
         }
         let (label, caption) = (escape(&figure.y.label), escape(&figure.caption));
         self.paragraph(&format!("{label}: {caption}"));

@@ -5,8 +5,11 @@ use linerate_model::analysis::{Figure, Position};
 use crate::number;
 use crate::wording;
 
-/// Most rows written for one figure; a longer series is in the bundle's samples.
+/// Most rows written for one figure.
 const ROWS_MAX: usize = 100;
+
+/// About as many rows of a longer series, from all of it; the bundle's samples have the others.
+const ROWS_OF_LONGER: usize = 50;
 
 /// A figure's points: one row a position, one column a curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +38,12 @@ pub fn table(figure: &Figure) -> PointTable {
         _ => std::cmp::Ordering::Equal,
     });
     positions.dedup();
-    let rows_hidden = positions.len().saturating_sub(ROWS_MAX);
-    positions.truncate(ROWS_MAX);
+    let all = positions.len();
+    if all > ROWS_MAX {
+        let step = all.div_ceil(ROWS_OF_LONGER);
+        positions = positions.into_iter().step_by(step).collect();
+    }
+    let rows_hidden = all - positions.len();
     let rows = positions
         .into_iter()
         .map(|x| (position(x, figure), values_at(x, figure)))
@@ -85,4 +92,43 @@ fn values_at(x: &Position, figure: &Figure) -> Vec<Option<String>> {
             Some(number::value_with_bounds(point.y, bounds, figure.y.unit).line())
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::analysis::{Axis, Curve, Origin, Point, Scale};
+    use linerate_model::unit::Unit;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_a_long_series_are_from_all_of_it() {
+        let of = |count: u32| {
+            let point = |at: u32| Point {
+                x: Position::Number(f64::from(at)),
+                y: f64::from(at),
+                low: None,
+                high: None,
+                note: String::new(),
+                limiter: None,
+            };
+            table(&Figure {
+                id: "one".to_owned(),
+                title: String::new(),
+                caption: String::new(),
+                x: Axis::new("x", Unit::Count, Scale::Linear),
+                y: Axis::new("y", Unit::Count, Scale::Linear),
+                curves: vec![Curve {
+                    name: "one".to_owned(),
+                    origin: Origin::Measured,
+                    points: (0..count).map(point).collect(),
+                }],
+            })
+        };
+        let short = of(100);
+        assert_eq!((short.rows.len(), short.rows_hidden), (100, 0));
+        let long = of(300);
+        assert_eq!((long.rows.len(), long.rows_hidden), (50, 250));
+        assert_eq!((&*long.rows[0].0, &*long.rows[49].0), ("0", "294"));
+    }
 }

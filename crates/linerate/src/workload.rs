@@ -4,8 +4,8 @@ use anyhow::anyhow;
 use linerate_model::manner::{
     DATAGRAM_BYTES_MAX, Transport, datagram_batch, receive_low_water, stream_batch,
 };
-use linerate_model::parameter::parameter_of;
-use linerate_model::unit::ParseUnitError;
+use linerate_model::parameter::{Shape, parameter_of};
+use linerate_model::unit::{ParseUnitError, Unit};
 use linerate_model::workload::{
     Case, DATAGRAM_BYTES_DEFAULT, Kind, Traffic, Workload, WorkloadError,
 };
@@ -241,6 +241,16 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         Case::Udp => " with --udp (-u)",
         Case::UdpOfOneByte => " with --udp (-u) and requests or responses of 1 B",
     };
+    let is_size = parameter_of(what)
+        .is_some_and(|parameter| matches!(parameter.shape, Shape::Size | Shape::SizeOrAuto));
+    let in_units = |text: &str| -> String {
+        let words = text.split(' ').map(|word| match word.parse::<u64>() {
+            Ok(bytes) if is_size => Unit::Bytes.display(bytes as f64),
+            _ => word.to_owned(),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let (value, allowed) = (in_units(value), in_units(allowed));
     Failure::usage(anyhow!("{flag}{case} is {value}, but must be {allowed}"))
 }
 

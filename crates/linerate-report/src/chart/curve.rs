@@ -17,7 +17,7 @@ const BAR: f64 = 0.92;
 const CAP_PX: f64 = 4.0;
 
 /// Drawn points beyond which a curve's values are read off its axes, unless there is more to say.
-const TOLD_MAX: usize = 200;
+const TOLD_MAX: usize = 60;
 
 /// A point in pixels of the drawing.
 struct Dot<'a> {
@@ -189,15 +189,41 @@ fn keep_extremes<'a>(column: &mut Vec<Dot<'a>>, kept: &mut Vec<Dot<'a>>) {
     }
 }
 
+/// Returns the path of strokes, a command for each of their points: page.js reads them back. Each is relative
+/// to the one before, which takes half of the bytes: pictures of captures are most of a page that has some.
 fn path(strokes: &[Vec<Dot<'_>>]) -> String {
     let mut out = String::new();
+    let mut last: Option<(i64, i64)> = None;
     for stroke in strokes {
         for (at, dot) in stroke.iter().enumerate() {
-            let letter = if at == 0 { 'M' } else { 'L' };
-            let _ = write!(out, "{letter}{} {}", tenths(dot.x), tenths(dot.y));
+            // Of whole tenths, so that nothing adds up.
+            let here = ((dot.x * 10.0).round() as i64, (dot.y * 10.0).round() as i64);
+            let (x, y) = match last {
+                Some(last) => (here.0 - last.0, here.1 - last.1),
+                None => here,
+            };
+            let gap = if y < 0 { "" } else { " " };
+            let _ = match (last, at, x, y) {
+                (None, ..) => write!(out, "M{} {}", tenth(x), tenth(y)),
+                (_, 0, ..) => write!(out, "m{}{gap}{}", tenth(x), tenth(y)),
+                (_, _, _, 0) => write!(out, "h{}", tenth(x)),
+                (_, _, 0, _) => write!(out, "v{}", tenth(y)),
+                _ => write!(out, "l{}{gap}{}", tenth(x), tenth(y)),
+            };
+            last = Some(here);
         }
     }
     out
+}
+
+/// Writes so many tenths in as few letters as a path takes.
+fn tenth(tenths: i64) -> String {
+    let sign = if tenths < 0 { "-" } else { "" };
+    match (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10) {
+        (whole, 0) => format!("{sign}{whole}"),
+        (0, part) => format!("{sign}.{part}"),
+        (whole, part) => format!("{sign}{whole}.{part}"),
+    }
 }
 
 fn bar_outline<'a>(dots: impl Iterator<Item = &'a Dot<'a>>, width: f64, zero: f64) -> String {
@@ -238,5 +264,31 @@ mod tests {
         let kept: Vec<f64> = decimated(dots.collect()).iter().map(|dot| dot.y).collect();
         // Five points in the first pixel, two in the second.
         assert_eq!(kept, [5.0, 1.0, 9.0, 3.0, 7.0, 7.5]);
+    }
+
+    #[test]
+    fn a_path_has_a_short_command_for_each_point() {
+        let point = Point {
+            x: Position::Number(0.0),
+            y: 0.0,
+            low: None,
+            high: None,
+            note: String::new(),
+            limiter: None,
+        };
+        let stroke = |places: &[(f64, f64)]| -> Vec<Dot<'_>> {
+            let dots = places.iter();
+            dots.map(|&(x, y)| Dot {
+                x,
+                y,
+                point: &point,
+            })
+            .collect()
+        };
+        let strokes = [
+            stroke(&[(10.04, 20.0), (12.0, 20.0), (12.0, 19.5), (12.0, 19.5)]),
+            stroke(&[(14.0, 18.0), (14.5, 20.25), (15.0, 20.0)]),
+        ];
+        assert_eq!(path(&strokes), "M10 20h2v-.5h0m2-1.5l.5 2.3l.5-.3");
     }
 }

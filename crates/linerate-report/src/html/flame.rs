@@ -8,14 +8,12 @@ use crate::chart::tenths;
 
 /// Width of a drawing, in its own units; the page scales it.
 const WIDTH: f64 = 1160.0;
-/// Height of a function's bar with the gap to the next.
+/// Height of a function's bar (16, which page.css has) with the gap to the next.
 const ROW: f64 = 17.0;
 /// Bars narrower than this are not drawn: no pointer finds them.
 const NARROWEST: f64 = 4.0;
 /// Most bars of a drawing: of deep stacks the narrowest are left out, so that a page stays light.
-const BARS_MAX: usize = 320;
-/// How much wider bars have to be at each look for few enough.
-const WIDER: f64 = 1.25;
+const BARS_MAX: usize = 180;
 /// Mean width of a letter, and the room beside a name.
 const LETTER: f64 = 6.3;
 const MARGIN: f64 = 6.0;
@@ -67,11 +65,11 @@ struct Bar<'a> {
 fn bars(root: &FlameFrame) -> Vec<Bar<'_>> {
     let mut bars = Vec::new();
     place(root, 0, 0.0, root.looks, &mut bars);
-    let mut narrowest = NARROWEST;
+    let mut widths: Vec<f64> = bars.iter().map(|bar| bar.width).collect();
+    widths.sort_by(|a, b| b.total_cmp(a));
     // A bar is never wider than its caller's: none loses what it stands on.
-    while bars.len() > BARS_MAX {
-        narrowest *= WIDER;
-        bars.retain(|bar| bar.width >= narrowest);
+    if let Some(&left_out) = widths.get(BARS_MAX) {
+        bars.retain(|bar| bar.width > left_out);
     }
     bars
 }
@@ -101,11 +99,9 @@ fn draw(bar: &Bar<'_>, rows: usize, all: u64) -> Markup {
     let percent = 100.0 * bar.frame.looks as f64 / all.max(1) as f64;
     let label = shortened(&bar.frame.name, letters);
     html! {
-        rect.(bar.frame.work.name()) x=(tenths(bar.left)) y=(tenths(top)) width=(tenths(bar.width))
-            height=(ROW - 1.0) {
+        rect.(bar.frame.work.name()) x=(tenths(bar.left)) y=(tenths(top)) width=(tenths(bar.width)) {
             title {
-                (bar.frame.name) ": " (format!("{percent:.1}")) " % (" (bar.frame.looks)
-                " samples), mostly " (bar.frame.work.title())
+                (bar.frame.name) ": " (format!("{percent:.1}")) " %, mostly " (bar.frame.work.title())
             }
         }
         @if let Some(label) = label {
@@ -185,7 +181,10 @@ mod tests {
             ]
         );
         let page = flames(&[flame]).into_string();
-        assert!(page.contains("a&lt;b&gt;: 60.0 % (60 samples)"), "{page}");
+        assert!(
+            page.contains("a&lt;b&gt;: 60.0 %, mostly TCP and UDP"),
+            "{page}"
+        );
         assert!(!page.contains("tiny"));
     }
 

@@ -25,9 +25,13 @@
       const points = group.dataset.points || (first && first.dataset.points);
       const told = points && points.split("\n");
       const d = group.querySelector(".v").getAttribute("d");
-      return [...d.matchAll(/[ML]([-\d.]+) ([-\d.]+)/g)].map(([, x, y], point) => {
+      let [x, y] = [0, 0];
+      // A command for each point: the first is absolute, all others go on from the one before.
+      return [...d.matchAll(/([Mmlhv])(-?[\d.]+)(?: ?(-?[\d.]+))?/g)].map(([, sign, one, two], point) => {
+        const [dx, dy] = sign === "v" ? [0, one] : [one, two || 0];
+        [x, y] = [x + +dx, y + +dy];
         const [value, place, note] = told ? told[point].split("\t") : [read(axes[1], y), read(axes[0], x)];
-        return { x: +x, y: +y, value, place, note, name: group.dataset.name };
+        return { x, y, value, place, note, name: group.dataset.name };
       });
     }).sort((a, b) => a.x - b.x || a.y - b.y);
   };

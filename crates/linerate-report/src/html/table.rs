@@ -111,7 +111,7 @@ pub fn points(title: &str, table: &PointTable) -> Markup {
     html! {
         (scrolling(title, &body))
         @if table.rows_hidden > 0 {
-            p.soft.small { "In the bundle: " (counted(table.rows_hidden, "more row")) "." }
+            p.soft.small { "Between these, in the bundle: " (counted(table.rows_hidden, "row")) "." }
         }
     }
 }

@@ -123,8 +123,16 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
                 Some("run") => of_server(flag),
                 _ => None,
             };
+            let of_lab = || match (command, flag) {
+                (Some("run" | "study"), "--loss" | "--delay" | "--queues") => {
+                    let name = flag.trim_start_matches('-');
+                    Some(format!("links of a lab have one: `--lab --lab-{name}`"))
+                }
+                _ => None,
+            };
             of_others()
                 .or_else(of_server)
+                .or_else(of_lab)
                 .or_else(|| of_slip(flag, words))
         }
         (ErrorKind::InvalidSubcommand, _) => {
@@ -148,6 +156,13 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
         (ErrorKind::MissingRequiredArgument, Some("study")) => Some(
             "name a host that runs `linerate serve`, or study a network of hosts made on this \
              machine: `linerate study --lab`"
+                .to_owned(),
+        ),
+        (ErrorKind::MissingRequiredArgument, Some("report")) => {
+            Some("name a directory that `linerate study` or `linerate run --out` made".to_owned())
+        }
+        (ErrorKind::MissingRequiredArgument, Some("trace")) => Some(
+            "name a capture (pcap or pcapng), or capture here: `linerate trace -i eth0 -t 10s`"
                 .to_owned(),
         ),
         (ErrorKind::MissingRequiredArgument, Some("run" | "-c")) => Some(
@@ -268,6 +283,9 @@ mod tests {
         check("linerate token rm me", "`remove`");
         check("linerate run host --fromat json", "`--format`");
         check("linerate study host --quik", "`--quick`");
+        check("linerate run host --loss 1%", "`--lab --lab-loss`");
+        check("linerate report", "name a directory");
+        check("linerate trace", "name a capture");
         check("linerate lab up --dely 5ms", "`--delay`");
         check("linerate run host -s", "`linerate serve`");
         // A far one is none: it would be a riddle.

@@ -43,7 +43,7 @@ pub fn read(file: &Path) -> CmdResult<Draft> {
         let failure = Failure::usage(error);
         match near {
             Some(name) => failure.next(format!("did you mean the chapter `{name}`?")),
-            None if file.exists() => failure,
+            None if file.is_file() => failure,
             None => failure.next(format!("name a file, or a chapter: {}", names.join(", "))),
         }
     };

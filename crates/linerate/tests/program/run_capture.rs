@@ -178,6 +178,23 @@ fn both_hosts_of_a_lab_saw_the_same_segments_as_their_kernels_count() {
         .failed(2, &["2 captures", "name one of them"]);
 }
 
+#[test]
+fn the_page_of_flows_with_captures_and_a_profile_is_light() {
+    if !may_capture() {
+        return;
+    }
+    let folder = folder();
+    let (path, out) = bundle(&folder);
+    let server = Server::start(&[]);
+    let flags = "-t 2 -P 4 --capture --profile --irq-time";
+    let said = linerate(&["run", &server.host(), "-o", &out])
+        .words(&flags.split(' ').collect::<Vec<_>>())
+        .run();
+    assert!(said.is_measured(), "{said:?}");
+    let page = fs::read_to_string(path.join("report.html")).expect("a report");
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+}
+
 /// Compares with the counts of another program, where it is installed.
 fn agrees_with_tshark(bundle: &Path, document: &Value) {
     for host in ["client1", "server"] {

@@ -117,7 +117,16 @@ fn trust(single: &Single<'_>) {
         TrustLevel::DoNotUse => Look::Bad,
     };
     labelled_as("trust", single.trust.level.title(), look);
-    match single.trust.reasons.as_slice() {
+    // What limits it is above, and need not be said twice.
+    let spoils = single.limiter().and_then(|(limiter, _)| limiter.spoils());
+    let reasons = single.trust.reasons.iter().map(String::as_str);
+    let reasons: Vec<&str> = reasons
+        .map(|reason| match Some(reason) == spoils {
+            true => "what limits it is not what was to be measured",
+            false => reason,
+        })
+        .collect();
+    match reasons.as_slice() {
         [reason] => labelled("", reason),
         reasons => reasons.iter().for_each(|reason| listed(reason)),
     }
