@@ -507,7 +507,7 @@ fn contradiction(workload: &Workload) -> Option<&'static str> {
         ),
         (
             manner.batch > manner.in_flight && traffic.kind() == Kind::Rr,
-            "requests in flight are sent together: in_flight must be batch or more",
+            "one call sends requests that are in flight: in_flight must be batch or more",
         ),
         (
             manner.requests_per_s.is_some() && manner.think.is_some(),

@@ -6,7 +6,7 @@ use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
 use linerate_model::number;
 use linerate_model::plan::Plan;
 use linerate_model::text::wrap;
-use linerate_model::unit::Nanos;
+use linerate_model::unit::{Nanos, Unit};
 
 use crate::group::{Group, groups};
 
@@ -47,7 +47,7 @@ fn describe_totals(text: &mut String, plan: &Plan) {
                 .iter()
                 .filter(|t| t.experiment == experiment.name)
         };
-        let time = trials().map(|trial| trial.timing.total().0).sum();
+        let time: u64 = trials().map(|trial| trial.timing.total().0).sum();
         rows.push([
             experiment.name.clone(),
             trials()
@@ -57,7 +57,7 @@ fn describe_totals(text: &mut String, plan: &Plan) {
             experiment.replicates.to_string(),
             trials().count().to_string(),
             experiment.timing.measure.to_string(),
-            Nanos(time).to_string(),
+            Unit::Nanoseconds.display(time as f64),
         ]);
     }
     let width = |at: usize| {
@@ -77,13 +77,14 @@ fn describe_totals(text: &mut String, plan: &Plan) {
         let _ = writeln!(text, "{:<2$}  {}", row[0], numbers.join("  "), widths[0]);
     }
     let phases: u64 = plan.trials.iter().map(|trial| trial.timing.total().0).sum();
-    let around = glued(Nanos(plan.estimate.0.saturating_sub(phases)));
+    let in_digits = |time: Nanos| glued(Unit::Nanoseconds.display(time.0 as f64));
+    let around = in_digits(Nanos(plan.estimate.0.saturating_sub(phases)));
     let budget = plan.budget.map_or_else(
         || "no budget, files taken as they are".to_owned(),
         |budget| format!("budget {}", glued(budget)),
     );
     let trials = number::counted(plan.trials.len(), "trial");
-    let (estimate, seed) = (glued(plan.estimate), plan.seed);
+    let (estimate, seed) = (in_digits(plan.estimate), plan.seed);
     let total = format!("{trials}, about {estimate}, {around} of it around the trials");
     text.push('\n');
     line(text, "", &format!("{total} ({budget}; seed {seed})"));

@@ -5,7 +5,7 @@ use linerate_model::manner::{
     DATAGRAM_BYTES_MAX, Transport, datagram_batch, receive_low_water, stream_batch,
 };
 use linerate_model::parameter::{Shape, parameter_of};
-use linerate_model::unit::{ParseUnitError, Unit};
+use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
     Case, DATAGRAM_BYTES_DEFAULT, Kind, Traffic, Workload, WorkloadError,
 };
@@ -243,11 +243,17 @@ pub fn not_possible(error: WorkloadError) -> Failure {
     };
     let is_size = parameter_of(what)
         .is_some_and(|parameter| matches!(parameter.shape, Shape::Size | Shape::SizeOrAuto));
+    // As it can be typed: 64M, and 65507.
+    let typed = |bytes: u64| match bytes.trailing_zeros() {
+        _ if !is_size || bytes == 0 => bytes.to_string(),
+        30.. => format!("{}G", bytes >> 30),
+        20.. => format!("{}M", bytes >> 20),
+        10.. => format!("{}K", bytes >> 10),
+        _ => bytes.to_string(),
+    };
     let in_units = |text: &str| -> String {
-        let words = text.split(' ').map(|word| match word.parse::<u64>() {
-            Ok(bytes) if is_size => Unit::Bytes.display(bytes as f64),
-            _ => word.to_owned(),
-        });
+        let words = text.split(' ');
+        let words = words.map(|word| word.parse().map_or(word.to_owned(), typed));
         words.collect::<Vec<_>>().join(" ")
     };
     let (value, allowed) = (in_units(value), in_units(allowed));

@@ -191,10 +191,18 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
             " of payload, what {} Ethernet carries",
             Unit::BitsPerSecond.display(rate)
         ),
-        None => format!(
-            " of payload, {} with the frames around it",
-            Unit::BitsPerSecond.display(payload_bps * (segment + line_bytes()) / segment)
-        ),
+        None => {
+            let rates = [
+                payload_bps,
+                payload_bps * (segment + line_bytes()) / segment,
+            ];
+            let [payload, line] = rates.map(|rate| Unit::BitsPerSecond.display(rate));
+            // Large segments have next to nothing around them.
+            match payload == line {
+                true => " of payload".to_owned(),
+                false => format!(" of payload, {line} with the frames around it"),
+            }
+        }
     }
 }
 

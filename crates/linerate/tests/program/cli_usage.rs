@@ -24,11 +24,8 @@ fn values_outside_their_limits_name_the_flag_and_the_range() {
     check("-P 30000", &["--parallel (-P)", "is 30000", "1 to 20000"]);
     check("-P 15000 --bidir", &["--parallel (-P)", "20000"]);
     check("-P -1", &["--parallel"]);
-    check("-l 0", &["--length (-l)", "is 0", "1 to 67108864"]);
-    check(
-        "-l 1G",
-        &["--length (-l)", "is 1073741824", "1 to 67108864"],
-    );
+    check("-l 0", &["--length (-l)", "is 0", "1 to 64M"]);
+    check("-l 1G", &["--length (-l)", "is 1G", "1 to 64M"]);
     check("-l -5", &["--length", "-5"]);
     check("-l 5Q", &["--length", "5Q"]);
     check("-i 0.01", &["--interval is 0.01", "0 or 0.1 to 3600 s"]);
@@ -39,14 +36,11 @@ fn values_outside_their_limits_name_the_flag_and_the_range() {
     check("-t inf", &["--time is inf", "0.1 to 86000 s"]);
     check("-t 1e9", &["--time is 1000000000", "0.1 to 86000 s"]);
     check("-O -1", &["--omit is -1", "0 to 86000 s"]);
-    check("-w 1", &["--window (-w) is 1", "1024 to 1073741824"]);
-    check(
-        "-w 2G",
-        &["--window (-w) is 2147483648", "1024 to 1073741824"],
-    );
+    check("-w 1", &["--window (-w) is 1", "1K to 1G"]);
+    check("-w 2G", &["--window (-w) is 2G", "1K to 1G"]);
     check("-M 1", &["--set-mss (-M) is 1", "88 to 32767"]);
-    check("--rr -r 0", &["--sizes (-r) is 0", "1 to 67108864"]);
-    check("--rr -r 1,0", &["--sizes (-r) is 0", "1 to 67108864"]);
+    check("--rr -r 0", &["--sizes (-r) is 0", "1 to 64M"]);
+    check("--rr -r 1,0", &["--sizes (-r) is 0", "1 to 64M"]);
     check("--rr -r x,1", &["x", "give sizes as `-r 64,1K`"]);
     check(
         "--rr --request-writes 2",

@@ -33,7 +33,7 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         of(trial, name::DATAGRAMS_RECEIVED),
     ) {
         let mut words = format!(
-            "{} of {} ({})",
+            "{} of {} of the whole trial ({})",
             whole((sent - received).max(0.0)),
             number::counted(sent.round() as u64, "datagram"),
             Unit::Percent.display(100.0 * share)
