@@ -85,7 +85,10 @@ pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
     }
     let planned = document.plan.trials.len();
     let done = dataset.outcomes.len();
-    if done < planned {
+    // An interrupted run says it itself: "interrupted after 10 of 42 trials".
+    let is_said = document.cut_short.as_ref();
+    let is_said = is_said.is_some_and(|why| why.contains(&format!("{done} of {planned} trials")));
+    if done < planned && !is_said {
         reasons.push(match planned - done {
             1 => format!("1 of {planned} trials was not done"),
             many => format!("{many} of {planned} trials were not done"),

@@ -9,6 +9,10 @@ use linerate_model::workload::{Kind, Workload};
 pub(crate) const WHERE_UNKNOWN: &str =
     "repeat for longer (`-t 10`), and with `--capture -o DIR`: its report shows where time goes";
 
+/// What to try where no rule holds and others had much of the CPUs.
+pub(crate) const WHERE_DISTURBED: &str =
+    "repeat when both hosts are quiet: `linerate watch` shows what runs there";
+
 /// What to try where datagrams are lost and no rule holds.
 pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what was received: loss that ends was a full queue, loss \
                                      that stays is not of rate";

@@ -36,6 +36,9 @@ use crate::{front, next, trust};
 /// This document, and the number of its shape.
 pub const SINGLE_SCHEMA: (&str, u32) = ("linerate.run", 2);
 
+/// Share of the CPUs' time with others from which on quiet hosts come before a longer run.
+const DISTURBED_SHARE_MUCH: f64 = 0.25;
+
 /// One measurement.
 #[derive(Debug, Serialize)]
 pub struct Single<'a> {
@@ -141,6 +144,15 @@ impl Single<'_> {
         all.find_map(|finding| match finding.kind {
             FindingKind::Limiter(limiter) => Some((limiter, finding)),
             _ => None,
+        })
+    }
+
+    /// Returns whether others had so much of the CPUs that this may be what limits the number.
+    fn lacks_cpus(&self) -> bool {
+        self.cautions.iter().any(|caution| {
+            let is_much = caution.effect.value >= DISTURBED_SHARE_MUCH;
+            caution.id.ends_with("caution/starved")
+                || caution.id.ends_with("caution/disturbed") && is_much
         })
     }
 
@@ -326,6 +338,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(limiter) => next::next(limiter, &single.workload),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
+        None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
         None => is_measured.then(|| next::WHERE_UNKNOWN.to_owned()),
     };
     single

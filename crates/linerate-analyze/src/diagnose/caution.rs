@@ -497,7 +497,8 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     ];
     let valid = || dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
     let mut trials = BTreeSet::new();
-    let (mut told, mut worst): (Vec<String>, Option<Estimate>) = (Vec::new(), None);
+    let mut found_of = Vec::new();
+    let mut worst: Option<Estimate> = None;
     for (name, whole, who) in kinds {
         let of = share(name, whole);
         let most = at_least(name);
@@ -513,16 +514,20 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         let Some(estimate) = student_t_interval(&values, Unit::Ratio) else {
             continue;
         };
-        let of = match dataset.outcomes.len() {
-            1 => String::new(),
-            _ => format!(" in {}", values.len()),
-        };
-        told.push(format!("{who} {}{of}", words::percent(estimate.value)));
+        found_of.push((who, estimate.value, values.len()));
         trials.extend(found.into_iter().map(|(trial, _)| trial));
         if worst.is_none_or(|worst| worst.value < estimate.value) {
             worst = Some(estimate);
         }
     }
+    let told = found_of.into_iter().map(|(who, share, count)| {
+        let of = match count == trials.len() {
+            true => String::new(),
+            false => format!(" in {count}"),
+        };
+        format!("{who} {}{of}", words::percent(share))
+    });
+    let told: Vec<String> = told.collect();
     Some(Found::caution(
         About::Run,
         "disturbed",

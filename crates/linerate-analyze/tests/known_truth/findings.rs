@@ -786,6 +786,30 @@ fn other_programs_are_named_where_they_share_the_cpus() {
 }
 
 #[test]
+fn where_others_have_the_cpus_quiet_hosts_come_before_a_longer_run() {
+    let next = |others_cpus: f64| {
+        let truth = Truth {
+            cpus: 1.9,
+            others_cpus,
+            ..Truth::stream(300e6)
+        };
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &[truth]);
+        let shown = linerate_analyze::single::Shown {
+            interval: linerate_model::Nanos(0),
+            all_flows: false,
+            sum_only: false,
+        };
+        let single = linerate_analyze::single::single(&run.recording, shown);
+        assert_eq!(single.limiter(), None, "{:?}", single.findings);
+        single.next.expect("a next step")
+    };
+    assert!(next(0.1).contains("repeat for longer"), "{}", next(0.1));
+    assert!(next(0.8).contains("hosts are quiet"), "{}", next(0.8));
+}
+
+#[test]
 fn ends_that_always_share_a_cpu_are_a_caution() {
     let cautions = |apart: &[bool]| {
         let recording = placed(&[20_000, 20_000, 20_000], apart);

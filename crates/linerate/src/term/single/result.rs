@@ -198,6 +198,7 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         TrialFlag::OtherPrograms { .. } | TrialFlag::Stolen(_) | TrialFlag::Unaccounted(_) => {
             cautions("caution/disturbed")
         }
+        TrialFlag::ShortOfCpu { .. } if cautions("caution/starved") => true,
         TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => {
             matches!(
                 single.limiter(),
