@@ -229,9 +229,9 @@ impl Page {
     fn chapter(&mut self, chapter: &Chapter, number: Option<usize>, is_usable: bool) {
         self.heading(2, &wording::chapter_title(chapter, number));
         self.paragraph(&format!("*{}*", escape(&chapter.question)));
-        match &chapter.answer {
-            Some(answer) => self.paragraph(&format!("**{}**", escape(answer))),
-            None => self.paragraph("**No answer: nothing valid was measured.**"),
+        match wording::answer(chapter, is_usable) {
+            Ok(answer) => self.paragraph(&format!("**{}**", escape(answer))),
+            Err(why) => self.paragraph(&format!("**No answer: {why}.**")),
         }
         if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable) {
             self.paragraph(&escape(consequence));

@@ -275,6 +275,18 @@ pub fn chapter_numbers(analysis: &Analysis) -> Vec<Option<usize>> {
     number.collect()
 }
 
+/// Returns the chapter's answer, or why there is none.
+pub fn answer(chapter: &Chapter, is_usable: bool) -> Result<&str, &'static str> {
+    match &chapter.answer {
+        // What was measured is shown, and no conclusion drawn; what hosts are like stays true.
+        Some(_) if !is_usable && !chapter.trials.is_empty() => {
+            Err("these numbers are not to be used")
+        }
+        Some(answer) => Ok(answer),
+        None => Err("nothing valid was measured"),
+    }
+}
+
 /// Returns the chapter's heading with its number in the document.
 pub fn chapter_title(chapter: &Chapter, number: Option<usize>) -> String {
     match number {

@@ -322,6 +322,13 @@ fn numbers_that_are_not_to_be_used_have_no_findings() {
     for recommendation in &study.recommendations {
         assert!(!page.contains(&escaped(&recommendation.action)));
     }
+    // An answer would be a conclusion, too; what the hosts are like is none of these numbers.
+    for chapter in &study.chapters {
+        let answer = chapter.answer.as_ref().expect("an answer");
+        let is_measured = !chapter.trials.is_empty();
+        assert_eq!(page.contains(&escaped(answer)), !is_measured, "{answer}");
+    }
+    assert!(page.contains("No answer: these numbers are not to be used."));
     assert!(!page.contains("What limits it") && !page.contains("class=\"piece"));
     check_links(&study);
 }

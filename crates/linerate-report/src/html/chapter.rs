@@ -25,9 +25,9 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                 (chapter.title)
             }
             @if !chapter.question.is_empty() { p.question { (chapter.question) } }
-            @match &chapter.answer {
-                Some(answer) => p.answer { (answer) },
-                None => p.answer.none { "No answer: nothing valid was measured." },
+            @match wording::answer(chapter, is_usable(analysis)) {
+                Ok(answer) => p.answer { (answer) },
+                Err(why) => p.answer.none { "No answer: " (why) "." },
             }
             @if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable(analysis)) {
                 p.consequence { b { "Takeaway: " } (consequence) }
