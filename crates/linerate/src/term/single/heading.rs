@@ -190,6 +190,8 @@ fn volume(workload: &Workload) -> Option<String> {
 mod tests {
     use linerate_model::Nanos;
 
+    use linerate_model::workload::Direction;
+
     use super::*;
 
     fn lines(workload: &Workload) -> Vec<String> {
