@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_engine as engine;
-use linerate_engine::{Flow, FlowConfig};
+use linerate_engine::{ConnectError, Flow, FlowConfig};
 use linerate_model::FlowId;
 use linerate_model::manner::Transport;
 use linerate_model::reason::with_causes;
@@ -161,7 +161,7 @@ pub(super) fn listen_all(assignment: &Assignment) -> Result<Vec<Flow>, Refusal> 
         // A host without IPv6 has the addresses of the other kind only.
         let flow = engine::listen(config(), Ipv6Addr::UNSPECIFIED.into())
             .or_else(|_| engine::listen(config(), Ipv4Addr::UNSPECIFIED.into()))
-            .map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+            .map_err(|error| unopened(&error))?;
         limit_rate(&flow, assignment)?;
         Ok(flow)
     };
@@ -275,11 +275,20 @@ impl<'a> Opener<'a> {
             Peer::Ip(peer) => engine::connect(config, *peer, self.bind, hello, CONNECT_DEADLINE),
             Peer::Unix(name) => engine::connect_unix(config, name, hello, CONNECT_DEADLINE),
         };
-        let mut flow = flow.map_err(|error| refuse(RefusalCode::Flows, with_causes(&error)))?;
+        let mut flow = flow.map_err(|error| unopened(&error))?;
         flow.share_settings(&mut lock(&self.pool));
         limit_rate(&flow, self.assignment)?;
         Ok(flow)
     }
+}
+
+/// Returns the refusal of a trial of which a flow could not be opened.
+fn unopened(error: &ConnectError) -> Refusal {
+    let code = match error.is_lasting() {
+        true => RefusalCode::BadRequest,
+        false => RefusalCode::Flows,
+    };
+    refuse(code, with_causes(error))
 }
 
 /// Returns what `work` makes of each item, in their order, or the failure of the first that fails.
@@ -365,6 +374,21 @@ mod tests {
     use std::sync::{Condvar, Mutex};
 
     use super::*;
+
+    #[test]
+    fn settings_that_this_host_cannot_have_are_told_from_a_path_that_lost_a_connection() {
+        let (peer, source) = (([192, 0, 2, 1], 1).into(), std::io::ErrorKind::NotFound);
+        let lost = ConnectError::TimedOut {
+            peer,
+            deadline: CONNECT_DEADLINE,
+        };
+        assert_eq!(unopened(&lost).code, RefusalCode::Flows);
+        let unknown = ConnectError::Congestion {
+            algorithm: "none".to_owned(),
+            source: source.into(),
+        };
+        assert_eq!(unopened(&unknown).code, RefusalCode::BadRequest);
+    }
 
     #[test]
     fn far_peers_are_worth_threads_and_near_ones_are_not() {

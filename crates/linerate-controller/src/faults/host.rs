@@ -34,6 +34,8 @@ const ANSWER_NS: u64 = 15_000_000_000;
 const END_NS: u64 = 3_000_000_000;
 /// How long a start waits for flows.
 const ARRIVAL_NS: u64 = 10_000_000_000;
+/// How long an end tries to connect a flow.
+const CONNECT_NS: u64 = 5_000_000_000;
 /// Samples of one answer.
 const SAMPLES_PER_ANSWER: usize = 200;
 /// Where every clock of a host begins.
@@ -67,6 +69,8 @@ pub(super) enum Affliction {
     Reset,
     /// Flows of the trial do not arrive.
     FlowsLost,
+    /// No flow can be connected: the path loses what asks for one.
+    SynsLost,
 }
 
 /// A host's CLOCK_MONOTONIC.
@@ -576,6 +580,11 @@ impl Agent for SimulatedAgent {
     fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
         let prepared = self.ask("preparing a trial", ANSWER_NS, |state, host_ns| {
             state.require_admitted(lease, host_ns)?;
+            if assignment.end == End::Client && self.is(Affliction::SynsLost) {
+                self.pass(CONNECT_NS);
+                let error = "cannot connect to 10.0.0.1:5201: no answer within 5000 ms";
+                return Err(refuse(RefusalCode::Flows, error));
+            }
             let expected = match assignment.end {
                 End::Server => assignment.flows.len() as u32,
                 End::Client => 0,

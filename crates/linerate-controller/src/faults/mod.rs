@@ -37,7 +37,7 @@ use crate::run::{Audience, RunError, execute};
 mod host;
 mod scenario;
 
-use host::BYTES_PER_MS;
+use host::{Affliction, BYTES_PER_MS};
 use scenario::{Scenario, Storage, Trouble, scenario};
 
 /// Seeds that the test command tries.
@@ -347,7 +347,7 @@ fn faults_bite_and_runs_survive_them() {
 
 #[test]
 fn answers_that_are_late_or_lost_in_the_middle_cost_nothing() {
-    let (hosts, request) = scenario::quiet(Duration::from_secs(10));
+    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
     let stop = Arc::new(AtomicBool::new(false));
     let time = Time::new(u64::MAX, Arc::clone(&stop));
     // From 3 to 9 s no answer of the server arrives, for 6 s after that each takes 4 s.
@@ -367,10 +367,10 @@ fn answers_that_are_late_or_lost_in_the_middle_cost_nothing() {
 
 #[test]
 fn a_host_that_dies_in_the_middle_costs_what_was_not_measured() {
-    let (hosts, request) = scenario::quiet(Duration::from_secs(10));
+    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
     let stop = Arc::new(AtomicBool::new(false));
     let time = Time::new(u64::MAX, Arc::clone(&stop));
-    let hosts = hosts.with_death(5_000_000_000);
+    let hosts = hosts.with_fault(0, 5_000_000_000..u64::MAX, Affliction::Dead);
     let ended = scenario::run(&hosts, &request, &time, &stop);
     let trial = &ended.trials[0];
     assert_eq!(trial.validity, Validity::Valid, "{ended:?}");
@@ -385,7 +385,7 @@ fn a_host_that_dies_in_the_middle_costs_what_was_not_measured() {
 
 #[test]
 fn what_one_end_measured_is_kept_where_nothing_comes_of_the_other() {
-    let (hosts, request) = scenario::quiet(Duration::from_secs(10));
+    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
     let stop = Arc::new(AtomicBool::new(false));
     let time = Time::new(u64::MAX, Arc::clone(&stop));
     let hosts = hosts.with_silence(400_000_000..100_000_000_000, 0);
@@ -398,6 +398,20 @@ fn what_one_end_measured_is_kept_where_nothing_comes_of_the_other() {
         why.contains("this host waited 15 s for the answer"),
         "{why}"
     );
+}
+
+/// The connection of a trial that did not come about says nothing of the next.
+#[test]
+fn a_trial_whose_flow_could_not_be_connected_is_repeated() {
+    let (hosts, request) = scenario::quiet(2, Duration::from_secs(1));
+    let stop = Arc::new(AtomicBool::new(false));
+    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    let hosts = hosts.with_fault(1, 0..1_000_000_000, Affliction::SynsLost);
+    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let valid: Vec<bool> = ended.trials.iter().map(TrialRecord::is_valid).collect();
+    assert_eq!(valid, [false, true, true], "{ended:?}");
+    let why = ended.trials[0].validity.reason().map(ToString::to_string);
+    assert!(why.is_some_and(|why| why.contains("no answer within")));
 }
 
 fn run_id() -> RunId {

@@ -119,18 +119,15 @@ impl Hosts {
         self
     }
 
-    /// Returns the same, but that the server dies then.
-    pub fn with_death(mut self, at_ns: u64) -> Self {
-        self.fates[0].faults = vec![Fault {
-            during_ns: at_ns..u64::MAX,
-            what: Affliction::Dead,
-        }];
+    /// Returns the same, but for what happens to the host at that place.
+    pub fn with_fault(mut self, at: usize, during_ns: Range<u64>, what: Affliction) -> Self {
+        self.fates[at].faults.push(Fault { during_ns, what });
         self
     }
 }
 
-/// Returns two hosts to which nothing happens, and a run of one trial.
-pub(super) fn quiet(measure: Duration) -> (Hosts, RunRequest) {
+/// Returns two hosts to which nothing happens, and a run of so many trials.
+pub(super) fn quiet(trials: u32, measure: Duration) -> (Hosts, RunRequest) {
     let fate = || Fate {
         seed: 1,
         clock: Wrong {
@@ -150,7 +147,10 @@ pub(super) fn quiet(measure: Duration) -> (Hosts, RunRequest) {
         drain: Nanos(0),
     };
     let hosts = Hosts::new(vec![fate(), fate()]);
-    (hosts, request(plan(1, 1, 1, timing), Nanos::from_ms(250)))
+    (
+        hosts,
+        request(plan(trials, 1, 1, timing), Nanos::from_ms(250)),
+    )
 }
 
 /// Executes `request` in memory.
@@ -297,7 +297,7 @@ fn fault(random: &mut Pcg64, whole_ns: u64) -> Fault {
         1 => random.random_range(0..200 * MS),
         _ => random.random_range(0..6 * S),
     };
-    let what = match random.random_range(0..11) {
+    let what = match random.random_range(0..12) {
         0 | 1 => Affliction::Dead,
         2 => Affliction::Stopped,
         3 => Affliction::RequestsLost,
@@ -309,7 +309,8 @@ fn fault(random: &mut Pcg64, whole_ns: u64) -> Fault {
         7 => Affliction::Doubled,
         8 => Affliction::Reordered,
         9 => Affliction::Reset,
-        _ => Affliction::FlowsLost,
+        10 => Affliction::FlowsLost,
+        _ => Affliction::SynsLost,
     };
     Fault {
         during_ns: begin_ns..begin_ns + length_ns,

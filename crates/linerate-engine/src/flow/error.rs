@@ -153,6 +153,17 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
+    /// Returns whether the same settings would fail here again: this host cannot, whatever the network
+    /// does. Where memory was short they may work the next time.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::Config { .. } | Self::Congestion { .. } | Self::Xdp { .. } => true,
+            Self::Socket { source, .. } | Self::Option { source, .. } => !is_shortage(source),
+            Self::Bind { source, .. } => source.kind() == io::ErrorKind::AddrNotAvailable,
+            _ => false,
+        }
+    }
+
     /// Returns what a failure to make a socket means.
     pub(super) fn open(source: io::Error, peer: SocketAddr) -> Self {
         match source.raw_os_error() {
@@ -172,6 +183,13 @@ impl ConnectError {
             _ => ConnectError::Connect { peer, source },
         }
     }
+}
+
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
 }
 
 impl From<Refused> for ConnectError {
@@ -220,5 +238,35 @@ mod tests {
         assert!(matches!(error(libc::EPERM), ConnectError::Connect { .. }));
         let full = ConnectError::open(io::Error::from_raw_os_error(libc::EMFILE), peer);
         assert!(matches!(full, ConnectError::FileLimit { .. }), "{full}");
+    }
+
+    #[test]
+    fn what_the_network_does_may_pass_and_what_this_host_cannot_lasts() {
+        let peer: SocketAddr = "192.0.2.1:1".parse().unwrap();
+        let check = |error: ConnectError, is_lasting| {
+            assert_eq!(error.is_lasting(), is_lasting, "{error}");
+        };
+        let os = io::Error::from_raw_os_error;
+        for code in [libc::ECONNREFUSED, libc::ETIMEDOUT, libc::EHOSTUNREACH] {
+            let deadline = Duration::from_secs(5);
+            check(ConnectError::establish(os(code), peer, deadline), false);
+        }
+        for (code, is_lasting) in [
+            (libc::EMFILE, false),
+            (libc::ENOBUFS, false),
+            (libc::EPROTONOSUPPORT, true),
+        ] {
+            check(ConnectError::open(os(code), peer), is_lasting);
+        }
+        for (code, is_lasting) in [(libc::EADDRINUSE, false), (libc::EADDRNOTAVAIL, true)] {
+            let (address, source) = (peer, os(code));
+            check(ConnectError::Bind { address, source }, is_lasting);
+        }
+        let refused = Refused {
+            name: name::TCP_CONGESTION,
+            value: "none".to_owned(),
+            source: os(libc::ENOENT),
+        };
+        check(refused.into(), true);
     }
 }
