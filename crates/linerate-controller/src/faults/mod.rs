@@ -414,6 +414,20 @@ fn a_trial_whose_flow_could_not_be_connected_is_repeated() {
     assert!(why.is_some_and(|why| why.contains("no answer within")));
 }
 
+/// Its repeat is all that is left to do, and no host had to be there for it at once.
+#[test]
+fn a_host_that_dies_in_the_last_trial_is_waited_for() {
+    let (hosts, request) = scenario::quiet(2, Duration::from_secs(1));
+    let stop = Arc::new(AtomicBool::new(false));
+    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    // In the second trial, before its window.
+    let hosts = hosts.with_fault(0, 1_300_000_000..4_300_000_000, Affliction::Dead);
+    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let valid: Vec<bool> = ended.trials.iter().map(TrialRecord::is_valid).collect();
+    assert_eq!(valid, [true, false, true], "{ended:?}");
+    assert_eq!(ended.cut_short, None);
+}
+
 fn run_id() -> RunId {
     RunId("20261123T000000Z-00000000".to_owned())
 }

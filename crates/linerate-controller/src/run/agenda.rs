@@ -90,9 +90,19 @@ impl Agenda {
         self.due.iter()
     }
 
-    /// Returns how many trials wait for being repeated.
+    /// Returns how many trials wait for being repeated, of those that may be.
     pub fn waiting(&self) -> usize {
-        self.invalid.len() + self.disturbed.len()
+        let waiting = self.invalid.len() + self.disturbed.len();
+        waiting.min(self.repeats_left)
+    }
+
+    /// Returns whether [`Agenda::poll`] would return a trial.
+    pub fn has_next(&self, plan: &Plan, fits: impl Fn(&[Trial]) -> bool) -> bool {
+        let mut spoilt = self.invalid.iter().chain(&self.disturbed);
+        let is_repeated = |spoilt: &Spoilt| fits(std::slice::from_ref(&spoilt.trial));
+        !self.due.is_empty()
+            || (self.repeats_left > 0 && spoilt.any(is_repeated))
+            || !self.next_blocks(plan, fits).is_empty()
     }
 
     /// Returns whether `trial` was the last of its round; those that repeat belong to none.
@@ -207,6 +217,13 @@ impl Agenda {
 
     /// Makes one block more of each open experiment due, as far as they fit together.
     fn take_up_blocks(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) {
+        let taken = self.next_blocks(plan, fits);
+        plan.optional.retain(|trial| !taken.contains(trial));
+        plan.trials.extend(taken.iter().cloned());
+        self.due.extend(taken);
+    }
+
+    fn next_blocks(&self, plan: &Plan, fits: impl Fn(&[Trial]) -> bool) -> Vec<Trial> {
         let is_open = |name: &String| self.open.as_ref().is_none_or(|open| open.contains(name));
         let mut taken: Vec<Trial> = Vec::new();
         for name in plan.experiments.iter().map(|experiment| &experiment.name) {
@@ -227,9 +244,7 @@ impl Agenda {
                 taken.truncate(before);
             }
         }
-        plan.optional.retain(|trial| !taken.contains(trial));
-        plan.trials.extend(taken.iter().cloned());
-        self.due.extend(taken);
+        taken
     }
 }
 
@@ -331,7 +346,9 @@ mod tests {
         while let Some(trial) = agenda.poll(plan, |_| true) {
             done.push(trial.id.0);
             agenda.handle_over(plan, &trial, fate(trial.id.0));
+            assert!(agenda.has_next(plan, |_| true) || agenda.waiting() == 0);
         }
+        assert!(!agenda.has_next(plan, |_| true));
         done
     }
 
@@ -392,7 +409,9 @@ mod tests {
         let mut plan = plan();
         let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
         let mut done = Vec::new();
-        while let Some(trial) = agenda.poll(&mut plan, |trials| trials.len() < 2) {
+        let fits = |trials: &[Trial]| trials.len() < 2;
+        while agenda.has_next(&plan, fits) {
+            let trial = agenda.poll(&mut plan, fits).expect("there is one");
             done.push(trial.id.0);
             if trial.replicate == 2 && agenda.ends_round(&plan, &trial) {
                 agenda.handle_open(&mut plan, vec!["a".to_owned()]);
@@ -403,6 +422,7 @@ mod tests {
                 }
             }
         }
+        assert_eq!(agenda.poll(&mut plan, fits), None);
         // The third block of `b` is not done, those of `a` are, and one that was disturbed again.
         assert_eq!(done, [1, 2, 3, 4, 5, 11, 7, 9]);
         let left: Vec<u32> = plan.optional.iter().map(|trial| trial.id.0).collect();

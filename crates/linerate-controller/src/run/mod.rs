@@ -219,17 +219,22 @@ impl Execution<'_, '_> {
 
     /// Returns the trial that is due, if there is one and time for it.
     fn next(&mut self) -> Result<Option<Trial>, RunError> {
-        let took_ns = self.fleet.clock.now_ns() - self.began_ns;
-        let time = self.request.time;
-        let left = time.map(|time| Nanos(time.0.saturating_sub(took_ns)));
         let planned = self.document.plan.trials.len();
-        let beyond = self.pace.beyond();
-        let fits = |trials: &[Trial]| fit(trials, beyond, left);
+        let fits = self.fits();
         let next = self.agenda.poll(&mut self.document.plan, fits);
         if self.document.plan.trials.len() != planned {
             self.tell_plan()?;
         }
         Ok(next)
+    }
+
+    /// Returns what says whether trials fit into the time that is left.
+    fn fits(&self) -> impl Fn(&[Trial]) -> bool + use<> {
+        let took_ns = self.fleet.clock.now_ns() - self.began_ns;
+        let time = self.request.time;
+        let left = time.map(|time| Nanos(time.0.saturating_sub(took_ns)));
+        let beyond = self.pace.beyond();
+        move |trials| fit(trials, beyond, left)
     }
 
     fn tell_plan(&mut self) -> Result<(), WriteError> {
@@ -274,7 +279,8 @@ impl Execution<'_, '_> {
         Ok(Done { record, cut_short })
     }
 
-    /// Returns whether the run goes on after `trial`, or what its end cuts short. A lost host is waited for.
+    /// Returns whether the run goes on after `trial`, or what its end cuts short. A lost host is waited for
+    /// where anything is left to do, be it a repeat of this trial.
     fn whether_to_go_on(
         &mut self,
         trial: &Trial,
@@ -291,7 +297,8 @@ impl Execution<'_, '_> {
             let cut_short = interruption(trial, self.over, trials, &record);
             return Ok(ControlFlow::Break(cut_short));
         }
-        let Some(host) = lost.filter(|_| self.over < trials) else {
+        let is_needed = || self.agenda.has_next(&self.document.plan, self.fits());
+        let Some(host) = lost.filter(|_| is_needed()) else {
             return Ok(ControlFlow::Continue(()));
         };
         let after = format!("after {} of {trials} trials", self.over);
