@@ -43,6 +43,13 @@ pub enum RunEvent<'a> {
         /// For how long at the most.
         wait: Nanos,
     },
+    /// Another run has a host by now, and this one waits in its queue.
+    HostQueued {
+        /// The host.
+        host: &'a HostName,
+        /// The place there, from 1.
+        place: u32,
+    },
     /// Trials are repeated, experiments go on or are decided.
     PlanChanged(&'a RunDocument),
     /// The run is over; its document says whether before its plan was.
@@ -51,7 +58,7 @@ pub enum RunEvent<'a> {
 
 impl RunEvent<'_> {
     /// Returns the event as a bundle keeps it, `at_ns` after the start of the run. Samples are no event of
-    /// their own there.
+    /// their own there, nor are places in a queue.
     pub(crate) fn kept(&self, at_ns: u64) -> Option<Event> {
         let event = |what| Event {
             at_ns,
@@ -65,7 +72,7 @@ impl RunEvent<'_> {
                 trial: Some(trial.id),
                 ..event(EventKind::TrialBegan(*progress))
             },
-            Self::Samples { .. } => return None,
+            Self::Samples { .. } | Self::HostQueued { .. } => return None,
             Self::TrialEnded { trial, evidence } => {
                 let invalid = evidence.record.validity.reason();
                 Event {

@@ -378,9 +378,7 @@ pub fn gather(
     let mut told = None;
     let mut waiting = |host: &linerate_model::HostName, place: u32| {
         if told != Some(place) {
-            crate::term::note(&format!(
-                "host {host} is busy; waiting, number {place} in its queue"
-            ));
+            crate::term::note(&crate::term::queued(host, place));
             told = Some(place);
         }
     };

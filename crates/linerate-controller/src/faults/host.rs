@@ -14,7 +14,7 @@ use linerate_agent::session::leases::{Asking, LEASE_NS, Leases, Standing};
 use linerate_agent::session::trial::{KEEP_NS, OVERTIME_NS, SessionError, TrialSession};
 use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
-use linerate_model::run::FlowOutcome;
+use linerate_model::run::{Admission, FlowOutcome};
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::setting::Settings;
 use linerate_model::workload::Part;
@@ -61,6 +61,8 @@ pub(super) enum Affliction {
         there_ns: u64,
         back_ns: u64,
     },
+    /// Another run has the host.
+    Taken,
     /// Each request is heard twice.
     Doubled,
     /// Answers are those of the request before.
@@ -185,6 +187,11 @@ impl SimulatedAgent {
                 assert_eq!((held, of_run), (0, 0), "host {}", self.name);
             }
         }
+    }
+
+    /// Returns how often a run asked for the host.
+    pub fn requests(&self) -> u64 {
+        lock(&self.state).keys
     }
 
     fn fault(&self, what: impl Fn(Affliction) -> bool) -> Option<&Fault> {
@@ -383,6 +390,17 @@ impl State {
             self.trials.clear();
         }
         let host_ns = fate.clock.reads(now_ns);
+        let mut faults = fate.faults.iter();
+        let is_taken = faults
+            .any(|fault| fault.what == Affliction::Taken && fault.during_ns.contains(&now_ns));
+        match is_taken {
+            true if self.leases.handle_seen(host_ns, &another().key).is_err() => {
+                // Who has the host keeps it.
+                let _busy = self.leases.handle_request(host_ns, another());
+            }
+            true => {}
+            false => drop(self.leases.handle_leave(&another().key)),
+        }
         for (lease, _) in self.leases.poll_expired(host_ns) {
             self.trials.retain(|(key, _), _| *key != lease.key);
         }
@@ -545,27 +563,18 @@ impl Agent for SimulatedAgent {
                 label: request.label.clone(),
                 admission: request.admission,
                 expected: request.expected,
-                from: None,
-                guest: None,
-                token: None,
+                ..another()
             };
-            state
-                .leases
-                .handle_request(host_ns, asking)
-                .map_err(|error| refuse(RefusalCode::Busy, error))?;
-            Ok(admitted(key, request))
+            let standing = state.leases.handle_request(host_ns, asking);
+            let standing = standing.map_err(|error| refuse(RefusalCode::Busy, error))?;
+            Ok(admitted(key, &standing))
         })
     }
 
     fn renew(&self, lease: &str) -> Result<Admitted, AgentError> {
         self.ask("keeping the lease", ANSWER_NS, |state, host_ns| {
-            state.seen(lease, host_ns)?;
-            Ok(Admitted {
-                lease: lease.to_owned(),
-                queue_place: None,
-                admission: linerate_model::run::Admission::Exclusive,
-                shared_with: 0,
-            })
+            let standing = state.seen(lease, host_ns)?;
+            Ok(admitted(lease.to_owned(), &standing))
         })
     }
 
@@ -681,11 +690,28 @@ impl Agent for SimulatedAgent {
     }
 }
 
-fn admitted(lease: String, request: &AdmitRequest) -> Admitted {
+fn admitted(lease: String, standing: &Standing) -> Admitted {
+    let (queue_place, shared_with) = match standing {
+        Standing::Admitted { shared_with } => (None, *shared_with),
+        Standing::Waiting { place } => (Some(*place), 0),
+    };
     Admitted {
         lease,
-        queue_place: None,
-        admission: request.admission,
-        shared_with: 0,
+        queue_place,
+        admission: Admission::Exclusive,
+        shared_with,
+    }
+}
+
+/// The run that a host is taken by.
+fn another() -> Asking {
+    Asking {
+        key: "another".to_owned(),
+        label: "another".to_owned(),
+        admission: Admission::Exclusive,
+        expected: None,
+        from: None,
+        guest: None,
+        token: None,
     }
 }

@@ -428,6 +428,36 @@ fn a_host_that_dies_in_the_last_trial_is_waited_for() {
     assert_eq!(ended.cut_short, None);
 }
 
+#[test]
+fn a_run_that_waits_for_one_host_keeps_those_it_has() {
+    let (hosts, request) = scenario::quiet(1, Duration::from_secs(1));
+    let stop = Arc::new(AtomicBool::new(false));
+    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    // Half as long again as the server keeps a lease of which it hears nothing.
+    let hosts = hosts.with_fault(1, 0..30_000_000_000, Affliction::Taken);
+    let ended = scenario::run(&hosts, &request, &time, &stop);
+    assert_eq!(ended.trials[0].validity, Validity::Valid, "{ended:?}");
+    assert!(ended.took_ns > 30_000_000_000);
+    assert_eq!(hosts.requests(), [1, 1]);
+    hosts.nothing_is_left(&time);
+}
+
+#[test]
+fn a_run_that_lost_a_host_to_another_waits_for_it_again() {
+    let (hosts, request) = scenario::quiet(2, Duration::from_secs(1));
+    let stop = Arc::new(AtomicBool::new(false));
+    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    let taken = 3_000_000_000..30_000_000_000;
+    let hosts = hosts.with_fault(1, 1_300_000_000..3_000_000_000, Affliction::Dead);
+    let hosts = hosts.with_fault(1, taken, Affliction::Taken);
+    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let valid: Vec<bool> = ended.trials.iter().map(TrialRecord::is_valid).collect();
+    assert_eq!(valid, [true, false, true], "{ended:?}");
+    assert!(ended.took_ns > 30_000_000_000);
+    assert_eq!(hosts.requests(), [1, 2]);
+    hosts.nothing_is_left(&time);
+}
+
 fn run_id() -> RunId {
     RunId("20261123T000000Z-00000000".to_owned())
 }

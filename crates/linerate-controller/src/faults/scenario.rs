@@ -91,6 +91,12 @@ impl Hosts {
         specs.map(spec).collect()
     }
 
+    /// Returns how often the run asked for each host.
+    pub fn requests(&self) -> Vec<u64> {
+        let agents = self.agents.get().into_iter().flatten();
+        agents.map(|agent| agent.requests()).collect()
+    }
+
     /// Holds that nothing of the run is left at any host.
     pub fn nothing_is_left(&self, time: &Time) {
         for agent in self.agents.get().into_iter().flatten() {
@@ -163,7 +169,7 @@ pub(super) fn run(
     let admit = AdmitRequest {
         run: request.run.clone(),
         label: "faults".to_owned(),
-        admission: Admission::Exclusive,
+        admission: Admission::Queued,
         expected: None,
         evict: false,
     };

@@ -81,6 +81,8 @@ impl HostSpec {
 pub struct Member {
     pub(crate) spec: HostSpec,
     pub(crate) lease: String,
+    /// Its place in the host's queue, if it waited when it was last asked.
+    queue_place: Option<u32>,
     /// Other runs on the host when it was last asked.
     pub(crate) shared_with: u32,
     /// What the run's document says of it.
@@ -172,7 +174,7 @@ impl Fleet {
             let Survey { info, inventory } = survey.map_err(wrap)?;
             let Admitted {
                 lease, shared_with, ..
-            } = admit(&fleet.clock, &spec, request, stop, waiting)?;
+            } = fleet.admit(&spec, stop, waiting)?;
             let mut filter = ClockFilter::default();
             let exchanged = fleet
                 .clock
@@ -210,6 +212,7 @@ impl Fleet {
                 clock_stepped: None,
                 spec,
                 lease,
+                queue_place: None,
                 shared_with,
                 record,
                 observe_refused: info.observe_refused,
@@ -218,26 +221,96 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// Asks for admission and waits in the queue if that is what was asked for. The hosts that were
+    /// admitted before hear of the run meanwhile, or they would give themselves to another.
+    fn admit(
+        &self,
+        spec: &HostSpec,
+        stop: &AtomicBool,
+        waiting: &mut dyn FnMut(&HostName, u32),
+    ) -> Result<Admitted, FleetError> {
+        let wrap = |source| FleetError::Agent {
+            host: spec.name.clone(),
+            source,
+        };
+        let mut admitted = spec.agent.admit(&self.request).map_err(wrap)?;
+        while let Some(place) = admitted.queue_place {
+            waiting(&spec.name, place);
+            self.clock.sleep(QUEUE_LOOK);
+            if stop.load(Ordering::Relaxed) {
+                let _ = spec.agent.leave(&admitted.lease);
+                return Err(FleetError::Interrupted(spec.name.clone()));
+            }
+            let members = self.members.iter();
+            let held = members.map(|member| (&*member.spec.agent, &member.lease));
+            let all = held.chain([(&*spec.agent, &admitted.lease)]);
+            let mut renewed = self
+                .clock
+                .together(all, |(agent, lease)| agent.renew(lease));
+            // What became of the others shows when the first trial begins.
+            let own = renewed.pop().expect("it asked at least for this one");
+            admitted = own.map_err(wrap)?;
+        }
+        Ok(admitted)
+    }
+
     /// Refreshes leases and clocks unless that was done just now.
-    pub(crate) fn keep_fresh(&mut self) -> Result<(), Reason> {
+    pub(crate) fn keep_fresh(
+        &mut self,
+        stop: &AtomicBool,
+        waiting: &mut dyn FnMut(&HostName, u32),
+    ) -> Result<(), Reason> {
         if self.clock.now_ns() < self.refreshed_ns + FRESH_NS {
             return Ok(());
         }
-        self.refresh()
+        self.refresh(stop, waiting)
     }
 
     /// Keeps the leases, asks anew where an agent has forgotten the run (it may have been started
     /// again), and reads the clocks; all hosts at the same time. Returns the first failure.
-    pub(crate) fn refresh(&mut self) -> Result<(), Reason> {
-        let (clock, request) = (&self.clock, &self.request);
-        let began_ns = clock.now_ns();
-        let refreshed = clock.together(&mut self.members, |member| {
-            let refreshed = member.refresh(clock, request);
-            refreshed.map_err(|error| failure_of(&member.record.name, &error))
-        });
-        refreshed.into_iter().collect::<Result<(), _>>()?;
+    ///
+    /// Where another run has a host by now, it waits in the queue if that is how the run asked for it;
+    /// `waiting` is told each new place, and `stop` ends it.
+    pub(crate) fn refresh(
+        &mut self,
+        stop: &AtomicBool,
+        waiting: &mut dyn FnMut(&HostName, u32),
+    ) -> Result<(), Reason> {
+        let mut told = None;
+        while let Some((host, place)) = self.keep_leases()? {
+            if told.replace(place) != Some(place) {
+                waiting(&host, place);
+            }
+            self.clock.sleep(QUEUE_LOOK);
+            if stop.load(Ordering::Relaxed) {
+                return Err(Reason::Interrupted);
+            }
+        }
+        let began_ns = self.clock.now_ns();
+        self.of_each(Member::read_clock)?;
         self.refreshed_ns = began_ns;
         Ok(())
+    }
+
+    /// Keeps the leases; returns the first host that the run has to wait for, and its place there.
+    fn keep_leases(&mut self) -> Result<Option<(HostName, u32)>, Reason> {
+        let request = self.request.clone();
+        self.of_each(|member, _| member.keep_lease(&request))?;
+        let mut members = self.members.iter();
+        let waits = |member: &Member| Some((member.record.name.clone(), member.queue_place?));
+        Ok(members.find_map(waits))
+    }
+
+    /// Does the same with all hosts at the same time; returns the first failure.
+    fn of_each(
+        &mut self,
+        work: impl Fn(&mut Member, &Clock) -> Result<(), AgentError> + Sync,
+    ) -> Result<(), Reason> {
+        let clock = &self.clock;
+        let done = clock.together(&mut self.members, |member| {
+            work(member, clock).map_err(|error| failure_of(&member.record.name, &error))
+        });
+        done.into_iter().collect()
     }
 
     /// Asks every host that has not been asked yet what it has; the hosts that were, and those that do not
@@ -296,16 +369,21 @@ impl Fleet {
 }
 
 impl Member {
-    fn refresh(&mut self, clock: &Clock, request: &AdmitRequest) -> Result<(), AgentError> {
+    fn keep_lease(&mut self, request: &AdmitRequest) -> Result<(), AgentError> {
         let agent = &*self.spec.agent;
         let admitted = match agent.renew(&self.lease) {
             Err(error) if error.refusal() == Some(RefusalCode::Gone) => agent.admit(request),
             other => other,
         };
         let admitted = admitted?;
-        // Before anything else can fail: a lease that nobody knows would keep the host for a while.
         self.lease = admitted.lease;
         self.shared_with = admitted.shared_with;
+        self.queue_place = admitted.queue_place;
+        Ok(())
+    }
+
+    fn read_clock(&mut self, clock: &Clock) -> Result<(), AgentError> {
+        let agent = &*self.spec.agent;
         self.record.clock = clock.exchange(agent, &mut self.clock, EXCHANGES_PER_TRIAL)?;
         self.clock_stepped = self.clock.poll_step();
         Ok(())
@@ -398,31 +476,6 @@ fn take_over(record: &mut HostRecord, inventory: Inventory) {
     record.snapshot = inventory.snapshot;
     record.observers = inventory.observers;
     record.link_rate = record.link_rate.or_else(|| rate_of_link(record));
-}
-
-/// Asks for admission and waits in the queue if that is what was asked for.
-fn admit(
-    clock: &Clock,
-    spec: &HostSpec,
-    request: &AdmitRequest,
-    stop: &AtomicBool,
-    waiting: &mut dyn FnMut(&HostName, u32),
-) -> Result<Admitted, FleetError> {
-    let wrap = |source| FleetError::Agent {
-        host: spec.name.clone(),
-        source,
-    };
-    let mut admitted = spec.agent.admit(request).map_err(wrap)?;
-    while let Some(place) = admitted.queue_place {
-        waiting(&spec.name, place);
-        clock.sleep(QUEUE_LOOK);
-        if stop.load(Ordering::Relaxed) {
-            let _ = spec.agent.leave(&admitted.lease);
-            return Err(FleetError::Interrupted(spec.name.clone()));
-        }
-        admitted = spec.agent.renew(&admitted.lease).map_err(wrap)?;
-    }
-    Ok(admitted)
 }
 
 fn rate_of_link(record: &HostRecord) -> Option<BitsPerSec> {

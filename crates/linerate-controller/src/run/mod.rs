@@ -322,7 +322,7 @@ impl Execution<'_, '_> {
     fn await_return(&mut self, host: &HostName) -> Result<bool, WriteError> {
         let deadline_ns = self.fleet.clock.now_ns() + RETURN_WAIT.as_nanos() as u64;
         let mut is_told = false;
-        while let Err(why) = self.fleet.refresh() {
+        while let Err(why) = self.refresh() {
             // A host that answers is back, whatever it says; the next trial says what.
             if why.lost_host().is_none() {
                 return Ok(true);
@@ -339,6 +339,12 @@ impl Execution<'_, '_> {
             self.fleet.clock.sleep(RETURN_LOOK);
         }
         Ok(true)
+    }
+
+    fn refresh(&mut self) -> Result<(), Reason> {
+        let watch = &mut self.audience.watch;
+        let mut queued = |host: &HostName, place| watch(&RunEvent::HostQueued { host, place });
+        self.fleet.refresh(self.stop, &mut queued)
     }
 
     /// Asks what is open and what was disturbed, where a round has ended.

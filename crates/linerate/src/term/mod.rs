@@ -137,6 +137,11 @@ fn lost(host: &HostName, wait: Nanos) -> String {
     format!("host {host} is lost; waiting up to {seconds} s for it to come back")
 }
 
+/// Returns what to say of a host that another run has.
+pub fn queued(host: &HostName, place: u32) -> String {
+    format!("host {host} is busy; waiting, number {place} in its queue")
+}
+
 /// Prints a line of data. A reader that went away ends the program quietly, in order.
 pub fn line(text: &str) {
     let colours = match color() {

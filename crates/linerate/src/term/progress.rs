@@ -75,6 +75,7 @@ impl<'a> PlanProgress<'a> {
                 }
             }
             RunEvent::HostLost { host, wait } => self.print(&super::lost(host, *wait)),
+            RunEvent::HostQueued { host, place } => self.print(&super::queued(host, *place)),
             RunEvent::RunBegan(_) | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
         }
     }

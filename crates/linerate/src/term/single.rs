@@ -100,8 +100,10 @@ pub struct RateUnit {
 
 /// Hands `event` to `reader`; that a host is waited for is a note, whatever it shows.
 pub fn show(reader: &mut dyn Reader, event: &RunEvent<'_>) {
-    if let RunEvent::HostLost { host, wait } = event {
-        super::note(&super::lost(host, *wait));
+    match event {
+        RunEvent::HostLost { host, wait } => super::note(&super::lost(host, *wait)),
+        RunEvent::HostQueued { host, place } => super::note(&super::queued(host, *place)),
+        _ => {}
     }
     reader.take(event);
 }
@@ -234,7 +236,10 @@ impl Intervals {
                     live.finish();
                 }
             }
-            RunEvent::HostLost { .. } | RunEvent::PlanChanged(_) | RunEvent::RunEnded(_) => {}
+            RunEvent::HostLost { .. }
+            | RunEvent::HostQueued { .. }
+            | RunEvent::PlanChanged(_)
+            | RunEvent::RunEnded(_) => {}
         }
         while let Some(lines) = self.live.as_mut().and_then(Live::poll_next) {
             show(&lines);
@@ -382,6 +387,7 @@ impl Reader for Iperf3Lines {
             RunEvent::Samples { hosts, .. } => self.look(hosts),
             RunEvent::TrialEnded { .. }
             | RunEvent::HostLost { .. }
+            | RunEvent::HostQueued { .. }
             | RunEvent::PlanChanged(_)
             | RunEvent::RunEnded(_) => {}
         }

@@ -10,6 +10,7 @@
 use std::sync::atomic::AtomicBool;
 
 use linerate_agent::api::Inventory;
+use linerate_model::HostName;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::reason::Reason;
@@ -90,7 +91,8 @@ pub(super) fn drive(
     trial: &Trial,
     watch: &mut dyn FnMut(&RunEvent<'_>),
 ) -> Concluded {
-    let refreshed = fleet.keep_fresh();
+    let mut queued = |host: &HostName, place| watch(&RunEvent::HostQueued { host, place });
+    let refreshed = fleet.keep_fresh(run.stop, &mut queued);
     let mut attempt = Attempt::new(run, fleet, trial);
     let ended = refreshed.and_then(|()| attempt.run(watch));
     if matches!(ended, Err(_) | Ok(TrafficEnd::Lost(_))) {
