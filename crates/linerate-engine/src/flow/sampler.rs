@@ -6,6 +6,7 @@ use linerate_model::sample::{Sample, Subject};
 use linerate_model::workload::Traffic;
 
 use crate::flow::{Shared, datagram};
+use crate::measure::tcp_info::StreamEnd;
 use crate::measure::{datagrams, tcp_info};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, MptcpReceived, TCP_INFO_BYTES_MAX};
@@ -83,13 +84,23 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
 
 /// Returns the payload that the kernel took in, in order, for a socket whose TCP_INFO is `info`.
 ///
-/// 1. The kernel counts the end of a stream as a byte; it is none of the payload.
+/// 1. The kernel counts the end of a stream as a byte; it is none of the payload. A connection of which
+///    nothing is left has had one, unless it ended by an error: one that the worker was told, or that
+///    waits to be told. (Completions of MSG_ZEROCOPY look like one: their sender's own count, of what it
+///    never receives, keeps the byte.)
 /// 2. TCP_INFO of a socket that speaks MPTCP is that of its first subflow: MPTCP has a count of its
 ///    own, over all of them.
 fn tcp_bytes_received(flow: &Shared, info: &[u8]) -> Option<i64> {
     let of_tcp = || {
         let bytes = tcp_info::field_of(info, Metric::TcpBytesReceived)?;
-        Some(bytes - i64::from(tcp_info::has_end(info)))
+        let has_end = match tcp_info::stream_end(info) {
+            StreamEnd::Open => false,
+            StreamEnd::Come => true,
+            StreamEnd::Closed => {
+                !flow.counters.is_broken() && !socket::has_error(flow.socket()).ok()?
+            }
+        };
+        Some(bytes - i64::from(has_end))
     };
     if flow.config.manner.transport != Transport::Mptcp || info.is_empty() {
         return of_tcp();

@@ -5,7 +5,7 @@
 //! line (5 ns alone, 20 ns and more when the sampler has just read it). Nothing is ordered by
 //! these counters; each is a number that grows.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// The counters of one flow.
 ///
@@ -21,6 +21,8 @@ pub(crate) struct Counters {
     messages: AtomicU64,
     /// 0 until the first payload has moved: the monotonic clock of a running host is past 0.
     first_payload_ns: AtomicU64,
+    /// Whether the flow ended by an error.
+    broken: AtomicBool,
 }
 
 /// The counters of one flow at one instant.
@@ -68,6 +70,16 @@ impl Counters {
         if self.first_payload_ns.load(Relaxed) == 0 {
             self.first_payload_ns.store(now_ns(), Relaxed);
         }
+    }
+
+    /// Notes that the flow ended by an error.
+    pub(crate) fn break_off(&self) {
+        self.broken.store(true, Relaxed);
+    }
+
+    /// Returns whether it did.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Relaxed)
     }
 
     /// Returns the payload of both directions, for the thread that counts it: two plain loads.

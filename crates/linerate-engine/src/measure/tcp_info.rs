@@ -113,13 +113,28 @@ pub(crate) fn field_of(kernel: &[u8], metric: Metric) -> Option<i64> {
         .and_then(|field| value(kernel, field))
 }
 
-/// Returns whether the other end has ended the stream, which tcpi_bytes_received has as one byte:
-/// tcpi_state is one of those after its FIN (include/net/tcp_states.h).
-pub(crate) fn has_end(kernel: &[u8]) -> bool {
+/// Whether the other end has ended the stream, which tcpi_bytes_received has as one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// It has not.
+    Open,
+    /// Its FIN has come.
+    Come,
+    /// Nothing is left of the connection: its FIN has come, unless it ended by an error.
+    Closed,
+}
+
+/// Returns what tcpi_state says of the other end's FIN (include/net/tcp_states.h).
+pub(crate) fn stream_end(kernel: &[u8]) -> StreamEnd {
+    const CLOSE: u8 = 7;
     const CLOSE_WAIT: u8 = 8;
     const LAST_ACK: u8 = 9;
     const CLOSING: u8 = 11;
-    matches!(kernel.first(), Some(&(CLOSE_WAIT | LAST_ACK | CLOSING)))
+    match kernel.first() {
+        Some(&(CLOSE_WAIT | LAST_ACK | CLOSING)) => StreamEnd::Come,
+        Some(&CLOSE) => StreamEnd::Closed,
+        _ => StreamEnd::Open,
+    }
 }
 
 fn value(kernel: &[u8], field: &Field) -> Option<i64> {

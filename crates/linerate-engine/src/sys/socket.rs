@@ -199,7 +199,18 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result
     wait(fd, libc::POLLIN, timeout)
 }
 
+/// Returns whether an error waits to be told. It stays there for whoever reads or writes next, who would not
+/// hear of one that `SO_ERROR` had told.
+pub(crate) fn has_error(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(poll(fd, 0, Duration::ZERO)? & libc::POLLERR != 0)
+}
+
 fn wait(fd: BorrowedFd<'_>, events: c_short, timeout: Duration) -> io::Result<bool> {
+    Ok(poll(fd, events, timeout)? != 0)
+}
+
+/// Returns which of `events`, or what went wrong, is so within `timeout`; 0 for nothing.
+fn poll(fd: BorrowedFd<'_>, events: c_short, timeout: Duration) -> io::Result<c_short> {
     let mut entry = libc::pollfd {
         fd: fd.as_raw_fd(),
         events,
@@ -213,7 +224,7 @@ fn wait(fd: BorrowedFd<'_>, events: c_short, timeout: Duration) -> io::Result<bo
     // timespec that outlives the call; a null signal mask changes none.
     let ready = unsafe { libc::ppoll(&mut entry, 1, &time, std::ptr::null()) };
     check(ready)?;
-    Ok(ready > 0)
+    Ok(entry.revents)
 }
 
 /// Hands `payload` to the socket; returns how much of it was taken.

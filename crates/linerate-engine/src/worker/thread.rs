@@ -89,6 +89,9 @@ fn run<W: Wait>(share: &WorkerShare, ready: &SyncSender<Result<i32, Unready>>) -
 impl<P: Seated> Seat<P> {
     /// Ends the flow now and tells its peer.
     pub(super) fn end(&mut self, ending: Ending) {
+        if matches!(ending, Ending::Early(_)) {
+            self.flow.counters.break_off();
+        }
         if let Some(how) = self.player.shutdown(&self.flow, &ending) {
             // An error means that the connection is gone, which is what the peer would have been told.
             let _ = socket::shutdown(self.flow.socket(), how);

@@ -1,9 +1,12 @@
 //! What the sampler reads and what the results say.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use linerate_engine::Running;
+use linerate_model::Bytes;
 use linerate_model::id::FlowId;
+use linerate_model::manner::Manner;
 use linerate_model::metric::{Kind, Metric};
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::workload::{FlowOptions, Part};
@@ -75,6 +78,45 @@ fn counters_only_grow_and_end_at_the_result() {
         let first_ns = sent.first_payload_ns.unwrap().cast_unsigned();
         assert!((schedule.start_ns..schedule.stop_ns).contains(&first_ns));
     }
+}
+
+/// A connection that is over has had a FIN, which the kernel counts as a byte, or a reset, which it does not.
+#[test]
+fn what_the_kernel_received_is_payload_only() {
+    let received = |samples: &[Sample], end| last(samples, 0, end, Metric::TcpBytesReceived);
+    let manner = Manner {
+        bytes_max: Some(Bytes(1 << 20)),
+        ..Manner::default()
+    };
+    let (near, far) = rig::pair_by(0, Part::Sender, &rig::stream(50_000), &manner);
+    let schedule = rig::endless();
+    let mut far = rig::start(vec![far], schedule, 1);
+    let mut near = rig::start(vec![near], schedule, 1);
+    let mut samples = sample_to_the_end(&mut near, &far);
+    far.sample(&mut samples);
+    assert_eq!(received(&samples, End::Server), Some(1 << 20));
+    assert_eq!(received(&samples, End::Client), Some(0));
+    for (result, bytes) in [(near.finish(), 0), (far.finish(), 1 << 20)] {
+        assert_eq!(result[0].bytes_received, bytes);
+        assert_eq!(result[0].ended_early, None);
+    }
+
+    let listener = rig::listener();
+    let config = rig::config(0, End::Client, Part::Receiver, &rig::stream(1000));
+    let peer = listener.local_addr().unwrap();
+    let near = linerate_engine::connect(config, peer, None, b"", rig::DEADLINE).unwrap();
+    let far = socket2::Socket::from(listener.accept().unwrap().0);
+    far.send(&[0; 1000]).unwrap();
+    far.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(far);
+    let mut near = rig::start(vec![near], rig::endless(), 1);
+    let mut samples = Vec::new();
+    while !near.done() {
+        near.sample(&mut samples);
+    }
+    near.sample(&mut samples);
+    assert_eq!(received(&samples, End::Client), Some(1000));
+    assert!(near.finish()[0].ended_early.is_some());
 }
 
 #[test]
