@@ -312,10 +312,13 @@ impl DatagramLoop {
                 }
             }
         }
-        // More may move at once: a flow that is watched is reported again, the others come after
-        // those that are due by now.
-        if self.wants[at] != Some(Want::Readable) {
+        // More may move at once: what a watched flow has received is reported again. The others come
+        // after those that are due by now, and so do requests that are due while nothing arrives.
+        let is_watched = self.wants[at] == Some(Want::Readable);
+        if !is_watched {
             self.watch(at, seat, None);
+        }
+        if !is_watched || seat.player.part.is_timed() {
             self.timers.set(at, now_ns());
         }
         0
@@ -358,6 +361,86 @@ impl DatagramLoop {
         };
         if done.is_ok() {
             self.wants[at] = want;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+
+    use linerate_model::id::FlowId;
+    use linerate_model::manner::{Manner, Transport};
+    use linerate_model::sample::End;
+    use linerate_model::unit::Bytes;
+    use linerate_model::workload::FlowOptions;
+
+    use super::*;
+    use crate::flow;
+    use crate::measure::latency::LatencyCounts;
+    use crate::schedule::{Control, Schedule};
+    use crate::worker::thread::{WorkerShare, set_up};
+
+    /// More requests than a flow may send in a turn are due, it listens already, and nothing arrives.
+    #[test]
+    fn an_open_loop_beside_another_asks_all_that_is_due_before_anything_arrives() {
+        const IN_FLIGHT: u64 = 4 * STEPS_MAX as u64;
+        let peer = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let config = FlowConfig {
+            flow: FlowId(0),
+            end: End::Client,
+            part: Part::Requester,
+            traffic: Traffic::Rr {
+                request_bytes: Bytes(64),
+                response_bytes: Bytes(64),
+                request_writes: 1,
+            },
+            options: FlowOptions::default(),
+            manner: Manner {
+                transport: Transport::Udp,
+                in_flight: IN_FLIGHT as u32,
+                requests_per_s: Some(1000),
+                ..Manner::default()
+            },
+        };
+        let open = |index| {
+            let config = config.clone();
+            let peer = peer.local_addr().expect("it has one");
+            let flow = flow::connect(config, peer, None, b"", Duration::from_secs(1));
+            (index, Arc::new(flow.expect("no peer has to answer").shared))
+        };
+        // All that may be under way is due since a second, and the end is far.
+        let now = now_ns();
+        let schedule = Schedule {
+            start_ns: now - 1_000_000_000,
+            measure_begin_ns: now,
+            measure_end_ns: now + 60_000_000_000,
+            stop_ns: now + 60_000_000_000,
+        };
+        let share = WorkerShare {
+            flows: vec![open(0), open(1)],
+            control: Arc::new(Control::new(&schedule, 2)),
+            window: schedule.window(),
+            cpu: None,
+            latency_per_flow: true,
+            latency_counts: Some(Arc::new(LatencyCounts::default())),
+            spinners: None,
+        };
+        let ready = set_up::<DatagramWaiting>(&share).expect("sockets and an epoll set");
+        let (mut seats, mut memory, DatagramWaiting::Epoll(mut many), _) = ready else {
+            panic!("two flows wait by epoll");
+        };
+        for (at, seat) in seats.iter().enumerate() {
+            many.watch(at, seat, Some(Want::Readable));
+        }
+        while let Some(at) = many.timers.take(now_ns()) {
+            assert_eq!(many.serve(at, &mut seats[at], &mut memory), 0);
+        }
+        for seat in &seats {
+            let counts = flow::datagram::counts(&seat.flow).expect("it counts them");
+            // Given up and asked again where this thread was held up for longer than they wait.
+            assert!(counts.sent >= IN_FLIGHT, "{counts:?}");
         }
     }
 }

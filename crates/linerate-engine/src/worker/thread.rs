@@ -114,7 +114,7 @@ impl<P: Seated> Seat<P> {
 }
 
 /// What a worker plays with: its flows, what they share, how it waits and how that is said.
-type Ready<W> = (Vec<Seat<<W as Wait>::Player>>, Memory, W, Option<Setting>);
+pub(super) type Ready<W> = (Vec<Seat<<W as Wait>::Player>>, Memory, W, Option<Setting>);
 
 /// Pins the thread, makes its memory, prepares its sockets, and says on `ready` how that went; nothing
 /// if it failed.
@@ -142,7 +142,7 @@ fn get_ready<W: Wait>(
 }
 
 /// Makes the memory of a worker and prepares its sockets.
-fn set_up<W: Wait>(share: &WorkerShare) -> io::Result<Ready<W>> {
+pub(super) fn set_up<W: Wait>(share: &WorkerShare) -> io::Result<Ready<W>> {
     let recording = share.flows.iter().filter(|(_, flow)| records(&flow.config));
     let recording = recording.count();
     let each_has_one = share.latency_per_flow && recording <= RECORDS_MAX;
