@@ -35,7 +35,7 @@ macro_rules! catalogue {
             }
 
             /// Returns whether differences or values carry meaning.
-            pub fn kind(self) -> Kind {
+            pub const fn kind(self) -> Kind {
                 match self { $(Metric::$variant => Kind::$kind,)* }
             }
 

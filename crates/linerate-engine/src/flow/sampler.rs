@@ -6,7 +6,7 @@ use linerate_model::sample::{Sample, Subject};
 use linerate_model::workload::Traffic;
 
 use crate::flow::{Shared, datagram};
-use crate::measure::tcp_info::StreamEnd;
+use crate::measure::tcp_info::{StreamEnd, Widened};
 use crate::measure::{datagrams, tcp_info};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, MptcpReceived, TCP_INFO_BYTES_MAX};
@@ -14,6 +14,13 @@ use crate::sys::socket::{self, MptcpReceived, TCP_INFO_BYTES_MAX};
 /// The most samples that one flow gives: five counters of ours and the fields of TCP_INFO; one of
 /// datagrams has none of the latter and eight of its own.
 pub(crate) const SAMPLES_PER_FLOW: usize = 5 + tcp_info::FIELDS.len();
+
+/// What the readings of a flow so far have shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) windows: WindowsSeen,
+    widened: Widened,
+}
 
 /// The largest windows seen on a flow, for its settings as they worked out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +47,7 @@ impl WindowsSeen {
 /// Cost: 0.6 µs, most of it one system call. TCP_INFO is read first, because the kernel makes it wait
 /// while the worker's own call holds the socket; then the clock; then our counters. So the
 /// instant lies right beside both readings.
-pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample>) {
+pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
     let mut room = [0; TCP_INFO_BYTES_MAX];
     // A socket that cannot be asked gives no samples of TCP_INFO: absent, not zero.
     // Nor does a place of connections, whose own socket carries none of them.
@@ -70,8 +77,9 @@ pub(crate) fn sample(flow: &Shared, seen: &mut WindowsSeen, out: &mut Vec<Sample
         datagrams::for_each(&counts, &mut push);
     }
     let arrived = tcp_bytes_received(flow, &room[..written]);
-    tcp_info::for_each(&room[..written], |metric, value| {
-        seen.note(metric, value);
+    let Seen { windows, widened } = seen;
+    widened.for_each(&room[..written], |metric, value| {
+        windows.note(metric, value);
         match metric {
             Metric::TcpBytesReceived => {}
             _ => push(metric, value),

@@ -18,7 +18,7 @@ use linerate_model::sample::{Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Setting};
 
-use crate::flow::sampler::{self, SAMPLES_PER_FLOW, WindowsSeen};
+use crate::flow::sampler::{self, SAMPLES_PER_FLOW, Seen, WindowsSeen};
 use crate::flow::{self, Flow, Shared};
 use crate::measure::clock;
 use crate::measure::latency::{LatenciesSeen, LatencyCounts};
@@ -111,7 +111,7 @@ impl Deref for FlowResult {
 #[derive(Debug)]
 pub struct Running {
     flows: Vec<Arc<Shared>>,
-    windows: Vec<WindowsSeen>,
+    seen: Vec<Seen>,
     latencies: LatenciesSeen,
     control: Arc<Control>,
     deadline: Option<Deadline>,
@@ -178,7 +178,7 @@ pub fn launch(
     let latency_counts: Vec<_> = latency_counts.collect();
     let mut running = Running {
         latencies: LatenciesSeen::new(latency_counts.iter().flatten().cloned().collect()),
-        windows: vec![WindowsSeen::default(); flows.len()],
+        seen: vec![Seen::default(); flows.len()],
         // Before the workers: none may wait without a limit that nobody watches.
         deadline: start_deadline(&control, &flows, &shares)?,
         control,
@@ -281,7 +281,7 @@ impl Running {
     /// kernel keeps a socket locked to read it.
     pub fn sample(&mut self, out: &mut Vec<Sample>) {
         out.reserve(self.flows.len() * SAMPLES_PER_FLOW);
-        for (flow, seen) in self.flows.iter().zip(&mut self.windows) {
+        for (flow, seen) in self.flows.iter().zip(&mut self.seen) {
             sampler::sample(flow, seen, out);
         }
     }
@@ -290,7 +290,7 @@ impl Running {
     /// are too many to be kept as they are.
     pub fn sample_each(&mut self, mut take: impl FnMut(Sample)) {
         let mut room = Vec::with_capacity(SAMPLES_PER_FLOW);
-        for (flow, seen) in self.flows.iter().zip(&mut self.windows) {
+        for (flow, seen) in self.flows.iter().zip(&mut self.seen) {
             sampler::sample(flow, seen, &mut room);
             room.drain(..).for_each(&mut take);
         }
@@ -368,9 +368,9 @@ impl Running {
         forgive_unheard(&self.flows, &mut ended_flows);
         self.flows
             .iter()
-            .zip(&self.windows)
+            .zip(&self.seen)
             .zip(ended_flows)
-            .map(|((flow, &windows), ended)| result(flow, windows, ended, &clock, &mut pool))
+            .map(|((flow, seen), ended)| result(flow, seen.windows, ended, &clock, &mut pool))
             .collect()
     }
 }
