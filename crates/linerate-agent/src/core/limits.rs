@@ -319,18 +319,21 @@ pub(super) fn limit_rate(flow: &Flow, assignment: &Assignment) -> Result<(), Ref
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Shutdown, TcpListener, TcpStream};
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     use linerate_engine::now_ns;
     use linerate_model::manner::Manner;
+    use linerate_model::metric::Metric;
     use linerate_model::run::Admission;
     use linerate_model::workload::{Direction, FlowOptions, Part};
     use linerate_model::{Bytes, FlowId, TrialId};
 
     use super::*;
-    use crate::api::{AdmitRequest, FlowAssignment, PollFrom, StartRequest, TrialState};
+    use crate::api::{
+        AdmitRequest, FlowAssignment, PollFrom, StartRequest, TrialState, TrialStatus,
+    };
     use crate::core::{AgentConfig, Limits};
     use crate::serve::hello::Hello;
 
@@ -416,46 +419,98 @@ mod tests {
         });
     }
 
+    /// A trial of one stream to an agent that allows 1 Mbit/s, with a record of so many bytes.
+    struct Stream {
+        core: Arc<Core>,
+        lease: String,
+        sender: TcpStream,
+    }
+
+    impl Stream {
+        fn begin(record_bytes_max: u64, ends_ms: [u64; 4]) -> Self {
+            let (core, lease) = agent(Limits {
+                rate: Some(BitsPerSec(1e6)),
+                ..Limits::default()
+            });
+            let prepared = core.prepare(&stranger(), &lease, receiver(1)).unwrap();
+            assert_eq!(prepared.rate_limit, Some(BitsPerSec(1e6)));
+            for slot in lock(&core.trials).values_mut() {
+                Arc::get_mut(slot).unwrap().record_bytes_max = record_bytes_max;
+            }
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let hello = Hello {
+                cookie: linerate_model::hex::decode(COOKIE).unwrap(),
+                flow: FlowId(0),
+            };
+            core.deliver(hello, listener.accept().unwrap().0).unwrap();
+            let now = now_ns();
+            let [start_ns, measure_begin_ns, measure_end_ns, stop_ns] =
+                ends_ms.map(|ms| now + ms * 1_000_000);
+            let at = StartRequest {
+                start_ns,
+                measure_begin_ns,
+                measure_end_ns,
+                stop_ns,
+            };
+            core.start(&lease, TrialId(1), &at).unwrap();
+            Self {
+                core,
+                lease,
+                sender,
+            }
+        }
+
+        fn end(&self) -> TrialStatus {
+            let deadline = Instant::now() + Duration::from_secs(8);
+            loop {
+                let status = self
+                    .core
+                    .poll_trial(&self.lease, TrialId(1), PollFrom::default())
+                    .unwrap();
+                if status.state.is_over() {
+                    return status;
+                }
+                assert!(Instant::now() < deadline, "the trial goes on");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
     #[test]
     fn a_sender_that_ignores_the_limit_is_cut_off() {
-        let (core, lease) = agent(Limits {
-            rate: Some(BitsPerSec(1e6)),
-            ..Limits::default()
-        });
-        let prepared = core.prepare(&stranger(), &lease, receiver(1)).unwrap();
-        assert_eq!(prepared.rate_limit, Some(BitsPerSec(1e6)));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let hello = Hello {
-            cookie: linerate_model::hex::decode(COOKIE).unwrap(),
-            flow: FlowId(0),
+        let check = |record_bytes_max, ends_ms| {
+            let stream = Stream::begin(record_bytes_max, ends_ms);
+            let mut sender = stream.sender.try_clone().unwrap();
+            let sending =
+                std::thread::spawn(move || while sender.write_all(&[0; 65_536]).is_ok() {});
+            let state = stream.end().state;
+            let TrialState::Failed { why } = state else {
+                panic!("{state:?}");
+            };
+            let expected = "this agent allows 1 Mbit/s without a token";
+            assert!(why.contains(expected), "{why}");
+            sending.join().unwrap();
         };
-        core.deliver(hello, listener.accept().unwrap().0).unwrap();
-        let now = now_ns();
-        let at = StartRequest {
-            start_ns: now + 50_000_000,
-            measure_begin_ns: now + 60_000_000,
-            measure_end_ns: now + 9_000_000_000,
-            stop_ns: now + 9_000_000_000,
-        };
-        core.start(&lease, TrialId(1), &at).unwrap();
-        let thread = std::thread::spawn(move || while sender.write_all(&[0; 65_536]).is_ok() {});
-        let deadline = Instant::now() + Duration::from_secs(8);
-        let why = loop {
-            let status = core
-                .poll_trial(&lease, TrialId(1), PollFrom::default())
-                .unwrap();
-            if let TrialState::Failed { why } = status.state {
-                break why;
-            }
-            assert!(Instant::now() < deadline, "the trial goes on");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert!(
-            why.contains("this agent allows 1 Mbit/s without a token"),
-            "{why}"
-        );
-        thread.join().unwrap();
+        check(u64::MAX, [50, 60, 9000, 9000]);
+        // After the window, and where nothing more is recorded.
+        check(u64::MAX, [50, 51, 52, 9000]);
+        check(0, [50, 60, 9000, 9000]);
+    }
+
+    #[test]
+    fn the_edges_of_the_window_are_kept_when_the_record_is_full() {
+        let mut stream = Stream::begin(0, [50, 60, 300, 310]);
+        stream.sender.write_all(&[0; 1000]).unwrap();
+        stream.sender.shutdown(Shutdown::Write).unwrap();
+        let status = stream.end();
+        assert_eq!(status.state, TrialState::Finished);
+        let received = status.samples.iter();
+        let received = received.filter(|sample| sample.metric == Metric::AppBytesReceived);
+        // Before the window, while there is nothing yet, at its begin and at its end.
+        let count = received.clone().count();
+        assert!((2..=3).contains(&count), "{count}");
+        assert_eq!(received.last().map(|last| last.value), Some(1000));
     }
 
     #[test]

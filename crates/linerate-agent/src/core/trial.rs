@@ -39,6 +39,8 @@ const END_LOOK_NS: u64 = 200_000;
 /// The same in multiples of what a look takes: 10 ms with thousands of flows, which need the CPUs to
 /// drain.
 const END_LOOK_REST: u64 = 9;
+/// The longest time between two looks at a rate that is limited, whatever the trial does meanwhile.
+const RATE_LOOK_NS: u64 = 250_000_000;
 /// How far above its limit a trial may be before it is ended. The kernel paces segments with
 /// their headers, so that an honest sender stays below.
 const RATE_TOLERANCE: f64 = 1.1;
@@ -116,6 +118,8 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         profiler,
         senders: senders.collect(),
         window_begun: false,
+        start_ns: at.start_ns,
+        counted_ns: 0,
         received_bytes: 0.0,
         new_bytes: 0.0,
         waits_since_ns: None,
@@ -241,6 +245,9 @@ struct Sampler<'a> {
     senders: HashSet<FlowId>,
     /// Whether the window's first edge has been read.
     window_begun: bool,
+    /// From when on a rate is reckoned, and when payload was counted last.
+    start_ns: u64,
+    counted_ns: u64,
     /// Payload that all flows had received at the last reading.
     received_bytes: f64,
     /// What of it the limit of all trials has not been told of.
@@ -277,8 +284,7 @@ impl Sampler<'_> {
                 WakeReason::AllSent if must_wait => break,
                 WakeReason::AllSent => return true,
             }
-            if let Some(why) = self.excess(at) {
-                self.slot.fail(&why);
+            if self.is_beyond_rate() {
                 return false;
             }
             if tick >= at.measure_end_ns {
@@ -370,30 +376,35 @@ impl Sampler<'_> {
 
     fn sample(&mut self, reading: Reading, tick_ns: u64) {
         let mut record = lock(&self.slot.record);
-        if record.samples.bytes() as u64 > self.slot.record_bytes_max {
+        let is_full = record.samples.bytes() as u64 > self.slot.record_bytes_max;
+        if is_full {
             let most = Bytes(self.slot.record_bytes_max);
             let note = format!("samples beyond {most} were dropped; use a longer sample interval");
             if !record.notes.contains(&note) {
                 record.notes.push(note);
             }
-            return;
         }
+        // Totals are made of the edges, of which there are two.
+        let is_dropped = is_full && reading == Reading::Between;
         let thousands = self.slot.assignment.flows.len() > FLOWS_IN_FULL as usize;
         let is_thinned = thousands && reading == Reading::Between;
         let samples = &mut record.samples;
         let mut received = 0;
+        // What is not kept is counted all the same: a limit holds however much was recorded.
         self.running.sample_each(|sample| {
             if sample.metric == Metric::AppBytesReceived {
                 received += sample.value;
             }
-            if !is_thinned || is_kept(&sample) {
+            if !is_dropped && (!is_thinned || is_kept(&sample)) {
                 samples.push(&sample);
             }
         });
+        self.note_received(received);
+        if is_dropped {
+            return;
+        }
         self.running
             .sample_latencies(|sample| samples.push(&sample));
-        self.new_bytes += received as f64 - self.received_bytes;
-        self.received_bytes = received as f64;
         let mut readings = Vec::new();
         let due_ns = self.observed_at_ns + self.observed_every_ns;
         if reading == Reading::Edge || tick_ns >= due_ns {
@@ -411,15 +422,46 @@ impl Sampler<'_> {
         readings.iter().for_each(|sample| samples.push(sample));
     }
 
+    fn note_received(&mut self, bytes: i64) {
+        self.counted_ns = engine::now_ns();
+        self.new_bytes += bytes as f64 - self.received_bytes;
+        self.received_bytes = bytes as f64;
+    }
+
+    /// Returns whether a limit asks for a count that no reading of the window has made.
+    fn must_count(&self) -> bool {
+        self.slot.rate_max.is_some() && engine::now_ns() >= self.counted_ns + RATE_LOOK_NS
+    }
+
+    fn count(&mut self) {
+        let mut received = 0;
+        self.running.sample_each(|sample| {
+            if sample.metric == Metric::AppBytesReceived {
+                received += sample.value;
+            }
+        });
+        self.note_received(received);
+    }
+
+    /// Returns whether the trial was ended because it moved more than the agent allows.
+    fn is_beyond_rate(&mut self) -> bool {
+        let why = self.excess();
+        if let Some(why) = &why {
+            self.slot.fail(why);
+        }
+        why.is_some()
+    }
+
     /// Returns what to say when the flows received more than the agent allows: their own excess before
     /// that of all callers together, which they may have caused between two looks.
-    fn excess(&mut self, at: &StartRequest) -> Option<String> {
+    fn excess(&mut self) -> Option<String> {
         let most = self.slot.rate_max?;
         let new_bytes = std::mem::take(&mut self.new_bytes);
+        let now = engine::now_ns();
         let exceeded = lock(&self.slot.grant)
             .as_mut()
-            .and_then(|grant| grant.note_received(engine::now_ns(), new_bytes));
-        let seconds = engine::now_ns().saturating_sub(at.start_ns) as f64 / 1e9;
+            .and_then(|grant| grant.note_received(now, new_bytes));
+        let seconds = now.saturating_sub(self.start_ns) as f64 / 1e9;
         let bytes = self.received_bytes;
         let allowance = UNPACED_BYTES * self.slot.assignment.flows.len() as f64;
         if bytes <= most.0 / 8.0 * seconds * RATE_TOLERANCE + allowance {
@@ -449,6 +491,12 @@ impl Sampler<'_> {
             let now = engine::now_ns();
             if now >= instant_ns {
                 return WakeReason::Instant;
+            }
+            if self.must_count() {
+                self.count();
+                if self.is_beyond_rate() {
+                    return WakeReason::Abort;
+                }
             }
             std::thread::sleep(Duration::from_nanos(instant_ns - now).min(look));
         }
