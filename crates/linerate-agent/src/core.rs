@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use linerate_engine as engine;
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Named, Transport};
 use linerate_model::number::counted;
+use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Traffic;
@@ -72,8 +73,13 @@ const END_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Samples of one answer: 1.5 MB as JSON, so that a trial of 10 000 flows needs no answer of 30 MB
 /// at either end.
 const SAMPLES_PER_ANSWER: usize = 16_384;
-/// Flow outcomes of one answer: 1.5 MB as JSON.
+/// Flow outcomes of one answer, and what they may take together as JSON: 1.5 MB.
 const FLOWS_PER_ANSWER: usize = 1024;
+const FLOW_BYTES_PER_ANSWER: usize = 1_500_000;
+/// What a flow outcome takes beside its settings, a setting beside its texts, and a pair of a histogram.
+const FLOW_BYTES: usize = 800;
+const SETTING_BYTES: usize = 80;
+const BUCKET_BYTES: usize = 24;
 /// Flows whose round trip is read when they are prepared: a trial's paths differ little.
 const TRIPS_READ: usize = 16;
 /// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
@@ -643,7 +649,9 @@ impl Core {
         lock(&self.leases).handle_seen(now, lease)?;
         let slot = self.slot(lease, trial)?;
         lock(&slot.gathered).session.handle_fetch(now);
-        let (mut parts, _) = lock(&slot.record).capture_parts.hand_over(part, 1);
+        let (mut parts, _) = lock(&slot.record)
+            .capture_parts
+            .hand_over(part, 1, |_| true);
         Ok(parts.pop().unwrap_or_default())
     }
 
@@ -737,7 +745,14 @@ fn status(slot: &TrialSlot, from: PollFrom) -> TrialStatus {
     let mut record = lock(&slot.record);
     let (samples, more_samples) = record.samples.hand_over(from.sample, SAMPLES_PER_ANSWER);
     let (flows, more_flows) = match state == TrialState::Finished && !more_samples {
-        true => record.flows.hand_over(from.flow, FLOWS_PER_ANSWER),
+        true => {
+            let mut bytes = 0;
+            let fits = |flow: &FlowOutcome| {
+                bytes += written_bytes(flow);
+                bytes <= FLOW_BYTES_PER_ANSWER
+            };
+            record.flows.hand_over(from.flow, FLOWS_PER_ANSWER, fits)
+        }
         false => (Vec::new(), more_samples),
     };
     let is_last = state == TrialState::Finished && !more_samples && !more_flows;
@@ -755,6 +770,23 @@ fn status(slot: &TrialSlot, from: PollFrom) -> TrialStatus {
         notes: record.notes.clone(),
         capture: record.capture.clone().filter(|_| is_last),
     }
+}
+
+/// Returns about how long a flow outcome is as JSON.
+fn written_bytes(flow: &FlowOutcome) -> usize {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let settings = flow.settings.into_iter().map(|setting| {
+        let texts = [
+            &setting.requested,
+            &setting.granted,
+            &setting.effective,
+            &setting.capped_by,
+        ];
+        SETTING_BYTES + setting.name.len() + texts.into_iter().map(length).sum::<usize>()
+    });
+    let times = [&flow.latency, &flow.lateness].into_iter().flatten();
+    let buckets: usize = times.map(|times| times.buckets.len()).sum();
+    FLOW_BYTES + settings.sum::<usize>() + buckets * BUCKET_BYTES + length(&flow.ended_early)
 }
 
 fn is_gathering(state: &TrialState) -> bool {

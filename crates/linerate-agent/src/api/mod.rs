@@ -400,7 +400,7 @@ pub struct TrialStatus {
     pub samples: Vec<Sample>,
     /// The number to ask for next.
     pub next: usize,
-    /// Flow ends of this host from the number asked for on, 1024 at the most; once finished and
+    /// Flow ends of this host from the number asked for on, 1024 and 1.5 MB at the most; once finished and
     /// with all samples handed over.
     pub flows: Vec<FlowOutcome>,
     /// Whether there are more samples or flows now, to be asked for at once.

@@ -10,7 +10,7 @@ use linerate_model::{BitsPerSec, Nanos};
 
 use super::{Caller, Core, lock, refuse};
 use crate::access::Scope;
-use crate::api::{Assignment, Refusal, RefusalCode};
+use crate::api::{Assignment, Placement, Refusal, RefusalCode};
 use crate::limits::{Counts, Exceeded, Grant, Most, Source};
 use crate::session::leases::GUESTS_MAX;
 
@@ -20,6 +20,8 @@ const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
 const SAMPLE_INTERVAL_NS_MAX: u64 = 10_000_000_000;
 /// Trials of one run that may be under way at the same time; an honest controller has one.
 const TRIALS_UNDER_WAY_MAX: usize = 4;
+/// Longest reason for a placement: it becomes a setting of every flow.
+const WHY_CHARS_MAX: usize = 200;
 /// Longest trial that anyone may ask for: a day.
 const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 
@@ -116,6 +118,13 @@ impl Core {
             ));
         }
         check_cpus(&assignment.cpus)?;
+        if let Placement::Chosen { why } = &assignment.placement
+            && why.chars().count() > WHY_CHARS_MAX
+        {
+            return bad(format!(
+                "why CPUs were chosen is longer than {WHY_CHARS_MAX} characters"
+            ));
+        }
         if let Some(Err(error)) = assignment.probes.capture.map(|options| options.check()) {
             return bad(format!("the capture: {error}"));
         }
@@ -239,7 +248,7 @@ pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Lacking> {
     }
 }
 
-/// Refuses CPUs on which this process may not run.
+/// Refuses CPUs on which this process may not run, and more than there are of those.
 fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     if cpus.is_empty() {
         return Ok(());
@@ -253,6 +262,11 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     let Some((words, allowed)) = allowed.zip(allowed.and_then(linerate_observe::cpu_list)) else {
         return Ok(());
     };
+    let (asked, most) = (cpus.len(), allowed.len());
+    if asked > most {
+        let error = format!("{asked} CPUs for workers, but this host allows {most}: {words}");
+        return Err(refuse(RefusalCode::BadRequest, error));
+    }
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(()),
         Some(cpu) => {
@@ -561,6 +575,55 @@ mod tests {
             check(&stranger(), connecting),
             Err(RefusalCode::Unauthorized)
         );
+    }
+
+    #[test]
+    fn what_becomes_a_setting_of_every_flow_is_short() {
+        let (core, lease) = agent(Limits::default());
+        let check = |change: &dyn Fn(&mut Assignment)| {
+            let mut assignment = receiver(1);
+            change(&mut assignment);
+            let prepared = core.prepare(&stranger(), &lease, assignment);
+            prepared.map_err(|refusal| refusal.code).map(drop)
+        };
+        let chosen = |chars| Placement::Chosen {
+            why: "ü".repeat(chars),
+        };
+        let bad = Err(RefusalCode::BadRequest);
+        assert_eq!(check(&|asked| asked.placement = chosen(200)), Ok(()));
+        assert_eq!(check(&|asked| asked.placement = chosen(201)), bad);
+        let cpu = linerate_observe::cpus_allowed(std::path::Path::new("/proc"))[0];
+        assert_eq!(check(&|asked| asked.cpus = vec![cpu]), Ok(()));
+        assert_eq!(check(&|asked| asked.cpus = vec![cpu; 10_000]), bad);
+    }
+
+    #[test]
+    fn an_answer_has_as_many_flows_as_fit() {
+        let stream = Stream::begin(u64::MAX, [10, 11, 20, 30]);
+        stream.sender.shutdown(Shutdown::Write).unwrap();
+        let status = stream.end();
+        let mut long = status.flows[0].clone();
+        long.ended_early = Some("x".repeat(10_000));
+        for slot in lock(&stream.core.trials).values() {
+            lock(&slot.record).flows.items = vec![long.clone(); 1000];
+        }
+        let mut flows = 0;
+        loop {
+            let from = PollFrom {
+                sample: status.next,
+                flow: flows,
+                ..PollFrom::default()
+            };
+            let page = stream.core.poll_trial(&stream.lease, TrialId(1), from);
+            let page = page.unwrap();
+            let bytes = serde_json::to_vec(&page).unwrap().len();
+            assert!((1..=2_000_000).contains(&bytes), "{bytes}");
+            flows += page.flows.len();
+            if !page.more {
+                break;
+            }
+        }
+        assert_eq!(flows, 1000);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
-use crate::api::{Assignment, Placement};
+use crate::api::{Assignment, Placement, one_line};
 
 /// CPUs for the workers, and the words for the result.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,13 +67,14 @@ fn decide(assignment: &Assignment, host: &HostCpus) -> Pinning {
             pinned(cpus, Some(words.clone()), format!("pinned to {words}"))
         }
         Placement::Chosen { why } if cpus.is_empty() => {
+            let why = one_line(why);
             unpinned(Some("auto"), &format!("left to the scheduler: {why}"))
         }
         Placement::Chosen { why } => match cpus.iter().all(|cpu| host.allowed.contains(cpu)) {
             true => pinned(
                 cpus,
                 Some("auto".to_owned()),
-                format!("pinned to {}: {why}", words_of(cpus)),
+                format!("pinned to {}: {}", words_of(cpus), one_line(why)),
             ),
             false => unpinned(
                 Some("auto"),
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn what_was_chosen_stays_where_the_process_may_run() {
         let chosen = || Placement::Chosen {
-            why: "as on two hosts".to_owned(),
+            why: "as on\ntwo hosts".to_owned(),
         };
         let two = place(&[0, 1], &[]);
         check(

@@ -134,10 +134,15 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T: Clone> Outbox<T> {
-    /// Returns up to `most` items from number `from` on, and whether there are more. Asking for it
-    /// says that those before have arrived, so they are forgotten: a long trial holds no more than
-    /// one look's worth.
-    pub(super) fn hand_over(&mut self, from: usize, most: usize) -> (Vec<T>, bool) {
+    /// Returns up to `most` items from number `from` on, no more than `fits` takes one after another but
+    /// one in any case, and whether there are more. Asking for it says that those before have arrived, so
+    /// they are forgotten: a long trial holds no more than one look's worth.
+    pub(super) fn hand_over(
+        &mut self,
+        from: usize,
+        most: usize,
+        fits: impl FnMut(&T) -> bool,
+    ) -> (Vec<T>, bool) {
         let arrived = from.saturating_sub(self.first).min(self.items.len());
         self.items.drain(..arrived);
         self.first += arrived;
@@ -147,7 +152,13 @@ impl<T: Clone> Outbox<T> {
         }
         match from == self.first {
             true => {
-                let count = most.min(self.items.len());
+                let fitting = self
+                    .items
+                    .iter()
+                    .map(fits)
+                    .take(most)
+                    .take_while(|fits| *fits);
+                let count = fitting.count().max(most.min(self.items.len()).min(1));
                 (self.items[..count].to_vec(), count < self.items.len())
             }
             // A number that was never handed out.
@@ -226,23 +237,35 @@ mod tests {
             items: (0..5).collect(),
         };
         let all = usize::MAX;
-        assert_eq!(outbox.hand_over(0, all), (vec![0, 1, 2, 3, 4], false));
-        assert_eq!(outbox.hand_over(3, all), (vec![3, 4], false));
         assert_eq!(
-            outbox.hand_over(3, all),
+            outbox.hand_over(0, all, |_| true),
+            (vec![0, 1, 2, 3, 4], false)
+        );
+        assert_eq!(outbox.hand_over(3, all, |_| true), (vec![3, 4], false));
+        assert_eq!(
+            outbox.hand_over(3, all, |_| true),
             (vec![3, 4], false),
             "an answer that was lost is repeated"
         );
-        assert_eq!(outbox.hand_over(3, 1), (vec![3], true), "the rest waits");
-        outbox.items.push(5);
-        assert_eq!(outbox.hand_over(5, all), (vec![5], false));
         assert_eq!(
-            outbox.hand_over(0, all),
+            outbox.hand_over(3, 1, |_| true),
+            (vec![3], true),
+            "the rest waits"
+        );
+        assert_eq!(
+            outbox.hand_over(3, all, |_| false),
+            (vec![3], true),
+            "one in any case"
+        );
+        outbox.items.push(5);
+        assert_eq!(outbox.hand_over(5, all, |_| true), (vec![5], false));
+        assert_eq!(
+            outbox.hand_over(0, all, |_| true),
             (vec![], false),
             "what has arrived is gone"
         );
         assert_eq!(
-            outbox.hand_over(9, all),
+            outbox.hand_over(9, all, |_| true),
             (vec![], false),
             "and what is to come is not there"
         );
