@@ -242,6 +242,22 @@ mod tests {
     }
 
     #[test]
+    fn a_congestion_control_that_the_kernel_would_cut_is_refused() {
+        let check = |name: String| {
+            let options = FlowOptions {
+                congestion: Some(name),
+                ..FlowOptions::default()
+            };
+            try_options(&options).map_err(|error| error.to_string())
+        };
+        check("reno".to_owned()).unwrap();
+        for more in ["\0".to_owned(), "\0".repeat(4 << 20)] {
+            let told = check(format!("reno{more}"));
+            assert!(told.is_err());
+        }
+    }
+
+    #[test]
     fn configurations_that_cannot_run_are_refused() {
         let rr = |request_bytes, response_bytes, request_writes| Traffic::Rr {
             request_bytes: Bytes(request_bytes),

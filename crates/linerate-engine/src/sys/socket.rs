@@ -349,6 +349,10 @@ pub(super) fn read_option(
 
 /// Chooses the congestion control algorithm.
 pub(crate) fn set_congestion(fd: RawFd, algorithm: &str) -> io::Result<()> {
+    // The kernel takes a name up to a zero or its longest, and would grant what was not asked for.
+    if algorithm.len() >= CONGESTION_NAME_BYTES || algorithm.contains('\0') {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
     // The kernel adds the zero at the end itself.
     set_option(
         fd,
