@@ -267,3 +267,41 @@ fn guests_are_not_told_of_devices() {
     assert_eq!(told(&guest()), None);
     assert_eq!(told(&Caller::Trusted).as_deref(), Some("lo"));
 }
+
+#[test]
+fn messages_of_guests_leave_the_memory_to_others() {
+    let core = core(LimitsInfo::default());
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // Each worker sends calls of 64 MiB.
+    let sends = |trial, message_bytes| {
+        let traffic = Traffic::Stream {
+            direction: Direction::FromServer,
+            message_bytes: Bytes(message_bytes),
+        };
+        let mut sends = assignment(trial, cpus as u32, traffic);
+        for flow in &mut sends.flows {
+            flow.part = Part::Sender;
+        }
+        sends
+    };
+    let admitted = |caller: &Caller| admit(&core, caller, v6(0, 0), Admission::Shared).unwrap();
+    let mut told = None;
+    for _ in 0..6 {
+        let lease = admitted(&guest());
+        let mut trials = (0..4).map(|trial| core.prepare(&guest(), &lease, sends(trial, 64 << 20)));
+        told = trials.find_map(Result::err);
+        if told.is_some() {
+            core.prepare(&guest(), &lease, sends(0, 1 << 10)).unwrap();
+            break;
+        }
+    }
+    let Some(told) = told else {
+        println!("skipped: this host has more than 24 GiB of memory for each CPU");
+        return;
+    };
+    let words = "MiB of buffers under way without a token";
+    assert!(told.error.contains(words), "{}", told.error);
+    let lease = admitted(&Caller::Trusted);
+    core.prepare(&Caller::Trusted, &lease, sends(0, 64 << 20))
+        .unwrap();
+}

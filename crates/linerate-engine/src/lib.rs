@@ -76,4 +76,4 @@ pub use schedule::{GRACE_NS, Schedule, grace_ns};
 pub use sys::clock::now_ns;
 pub use sys::heap::{frugal_heap, trim_heap};
 pub use sys::text::{give_back_text, read_text_ahead};
-pub use worker::{EngineConfig, FlowResult, LaunchError, Running, launch};
+pub use worker::{EngineConfig, FlowResult, LaunchError, Running, launch, worker_bytes};

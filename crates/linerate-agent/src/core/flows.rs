@@ -113,7 +113,7 @@ pub(super) fn expected(assignment: &Assignment) -> HashMap<FlowId, Part> {
     plans.map(|plan| (plan.flow, plan.part)).collect()
 }
 
-fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig {
+pub(super) fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig {
     let mut manner = assignment.manner.clone();
     // Only TCP paces itself without a queueing discipline that does (fq): everything else is paced
     // by its sender.

@@ -1,17 +1,18 @@
 //! What is refused: what no honest controller sends, and what a caller without the token may not.
 
 use linerate_engine as engine;
-use linerate_engine::{ConnectError, Flow};
+use linerate_engine::{ConnectError, Flow, FlowConfig};
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
 
+use super::flows::flow_config;
 use super::{Caller, Core, lock, refuse};
 use crate::access::Scope;
 use crate::api::{Assignment, Placement, Refusal, RefusalCode};
-use crate::limits::{Counts, Exceeded, Grant, Most, Source};
+use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source};
 use crate::session::leases::GUESTS_MAX;
 
 /// Shortest time between samples that may be asked for.
@@ -28,6 +29,8 @@ const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 /// Open files that a place of connections may have: its port, and four connections at once, of which an
 /// honest caller has one.
 const FILES_OF_PLACE: usize = 5;
+/// Memory of a host that does not tell: as much as the smallest that are rented.
+const MEMORY_BYTES: u64 = 1 << 30;
 /// The kernel's own range of ports, 32768 to 60999.
 const EPHEMERAL_PORTS: u32 = 28_232;
 
@@ -69,7 +72,9 @@ impl Core {
             .chain(assignment.manner.rate_bps.map(|rate| rate as f64))
             .reduce(f64::min)
             .map(|rate| BitsPerSec(rate * flows as f64));
-        self.claim_of(from, Counts::of_trial(flows, files, listens), asked)
+        let counts = Counts::of_trial(flows, files, listens);
+        let counts = counts.with_buffers(buffer_bytes(assignment));
+        self.claim_of(from, counts, asked)
             .map(Some)
             .map_err(|exceeded| refuse(RefusalCode::Limited, exceeded))
     }
@@ -82,13 +87,14 @@ impl Core {
         rate_asked: Option<BitsPerSec>,
     ) -> Result<Grant, Exceeded> {
         let limits = &self.config.limits;
-        let most = Most::of(
-            limits.runs.unwrap_or(GUESTS_MAX).min(GUESTS_MAX),
-            limits.flows.unwrap_or(u32::MAX),
-            open_files_max().map_or(u32::MAX, |most| most as u32),
-            ephemeral_ports(),
-            limits.rate,
-        );
+        let most = Most::of(Means {
+            runs: limits.runs.unwrap_or(GUESTS_MAX).min(GUESTS_MAX),
+            flows: limits.flows.unwrap_or(u32::MAX),
+            files: open_files_max().map_or(u32::MAX, |most| most as u32),
+            ports: ephemeral_ports(),
+            memory_bytes: memory_bytes().unwrap_or(MEMORY_BYTES),
+            rate: limits.rate,
+        });
         self.totals
             .claim(engine::now_ns(), from, counts, rate_asked, &most)
     }
@@ -188,9 +194,45 @@ impl Core {
 }
 
 /// Returns how many workers a guest's trial has: a worker for each CPU drives any number of flows.
-pub(super) fn workers_of_guest(asked: Option<u32>) -> u32 {
+pub(crate) fn workers_of_guest(asked: Option<u32>) -> u32 {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     asked.map_or(cpus, |asked| asked.min(cpus))
+}
+
+/// Returns the bytes of buffers that the workers of a guest's trial take: each has flows of every part.
+fn buffer_bytes(assignment: &Assignment) -> u64 {
+    let workers = workers_of_guest(assignment.workers_max) as usize;
+    let parts = [
+        Part::Sender,
+        Part::Receiver,
+        Part::Requester,
+        Part::Responder,
+    ];
+    let first = |part| assignment.flows.iter().find(|flow| flow.part == part);
+    let firsts = parts.into_iter().filter_map(first);
+    let configs = firsts.map(|plan| flow_config(assignment, plan.flow, plan.part));
+    buffers_of(configs, assignment.flows.len(), workers)
+}
+
+/// Returns the bytes of buffers of up to `workers` workers that share so many `flows`, which are like one
+/// or the other of `configs`.
+pub(crate) fn buffers_of(
+    configs: impl Iterator<Item = FlowConfig>,
+    flows: usize,
+    workers: usize,
+) -> u64 {
+    let workers = workers.min(flows).max(1);
+    let of_worker = |config| engine::worker_bytes(&config, flows.div_ceil(workers)) as u64;
+    let each = configs.map(of_worker).fold(0, u64::saturating_add);
+    each.saturating_mul(workers as u64)
+}
+
+/// Returns the memory of the host.
+fn memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: u64 = line?.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
 }
 
 /// Returns how many ports the kernel has for connections to others (ip(7), ip_local_port_range).
@@ -575,6 +617,39 @@ mod tests {
             check(&stranger(), connecting),
             Err(RefusalCode::Unauthorized)
         );
+    }
+
+    #[test]
+    fn buffers_are_those_of_all_workers() {
+        let check = |traffic, part, change: &dyn Fn(&mut Assignment), expected: u64| {
+            let mut assignment = receiver(1);
+            assignment.traffic = traffic;
+            assignment.flows[0].part = part;
+            change(&mut assignment);
+            assert_eq!(buffer_bytes(&assignment), expected);
+        };
+        let crr = Traffic::Crr {
+            request_bytes: Bytes(1),
+            response_bytes: Bytes(64 << 20),
+        };
+        let room = 48 << 10;
+        check(crr.clone(), Part::Responder, &|_| {}, (64 << 20) + 2 * room);
+        check(crr, Part::Requester, &|_| {}, (128 << 20) + 2 * room);
+        let stream = Traffic::Stream {
+            direction: Direction::Both,
+            message_bytes: Bytes(64 << 10),
+        };
+        let joined = |asked: &mut Assignment| asked.manner.batch = 1024;
+        check(stream.clone(), Part::Sender, &joined, 64 << 20);
+        // Both ways, by one worker, or by two if there are as many CPUs.
+        let workers = u64::from(workers_of_guest(None).min(2));
+        let both = |asked: &mut Assignment| {
+            let mut back = asked.flows[0];
+            back.part = Part::Receiver;
+            asked.flows.push(back);
+        };
+        let room = if workers == 1 { 256 << 10 } else { 1 << 20 };
+        check(stream, Part::Sender, &both, workers * ((64 << 10) + room));
     }
 
     #[test]

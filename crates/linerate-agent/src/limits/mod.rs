@@ -3,8 +3,8 @@
 //!
 //! 1. A trial claims what it may take before anything is opened for it, and gives it back when it is
 //!    over: native or of iperf3, however many there are.
-//! 2. One network gets half of the trials and open files and a quarter of the flows and ports that all
-//!    get. Those who hold the token are not counted.
+//! 2. One network gets half of the trials, open files and buffers and a quarter of the flows and ports that
+//!    all get. Those who hold the token are not counted.
 //! 3. A rate is given to whoever comes first. What is left may be less than a trial could use; where
 //!    next to nothing is left it is refused, since it would measure the limit's rest.
 //! 4. What is received in spite of it is counted over all trials, so that many short ones receive no
@@ -38,6 +38,11 @@ const BURST_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
 /// What one trial may owe of it and go on: what two flows do that keep to their rate.
 const OWED_BYTES_MAX: f64 = BURST_BYTES / 16.0;
 
+/// What part of the host's memory the buffers of all may take.
+const MEMORY_PART: u64 = 8;
+/// Bytes in which buffers are counted.
+const BUFFERS_UNIT: u64 = 1 << 20;
+
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -49,9 +54,17 @@ pub enum Kind {
     Files,
     /// Ports opened for places of connections.
     Ports,
+    /// Memory of the workers' buffers, MiB: those of one call may have 64.
+    Buffers,
 }
 
-const KINDS: [Kind; 4] = [Kind::Trials, Kind::Flows, Kind::Files, Kind::Ports];
+const KINDS: [Kind; 5] = [
+    Kind::Trials,
+    Kind::Flows,
+    Kind::Files,
+    Kind::Ports,
+    Kind::Buffers,
+];
 
 impl Kind {
     /// Returns what it is called, and what changes its limit.
@@ -67,6 +80,10 @@ impl Kind {
                 "ports",
                 "net.ipv4.ip_local_port_range, of which half stays free",
             ),
+            Kind::Buffers => (
+                "MiB of buffers",
+                "shorter messages take less; all may have an eighth of this host's memory",
+            ),
         }
     }
 }
@@ -81,7 +98,13 @@ impl Counts {
     pub fn of_trial(flows: usize, files_each: usize, listens: bool) -> Self {
         let flows = u32::try_from(flows).unwrap_or(u32::MAX);
         let files = flows.saturating_mul(files_each as u32);
-        Self([1, flows, files, if listens { flows } else { 0 }])
+        Self([1, flows, files, if listens { flows } else { 0 }, 0])
+    }
+
+    /// Returns the same with `bytes` of buffers.
+    pub fn with_buffers(self, bytes: u64) -> Self {
+        let [trials, flows, files, ports, _] = self.0;
+        Self([trials, flows, files, ports, mebibytes(bytes)])
     }
 
     fn plus(self, other: Self) -> Self {
@@ -95,6 +118,27 @@ impl Counts {
             self.0[at].saturating_sub(other.0[at])
         }))
     }
+}
+
+fn mebibytes(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(BUFFERS_UNIT)).unwrap_or(u32::MAX)
+}
+
+/// What an agent has of what others may take, and what it allows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Means {
+    /// Runs of all callers.
+    pub runs: u32,
+    /// Flows of one network.
+    pub flows: u32,
+    /// Open files of the process.
+    pub files: u32,
+    /// Ports of the host.
+    pub ports: u32,
+    /// Memory of the host.
+    pub memory_bytes: u64,
+    /// Payload of all together.
+    pub rate: Option<BitsPerSec>,
 }
 
 /// What may be under way: of one network, and of all.
@@ -111,20 +155,31 @@ pub struct Most {
 impl Most {
     /// Returns the limits that follow from those that are told.
     ///
-    /// `flows` is what one network may have. Of open files and ports strangers get half, since the host
-    /// needs the rest for itself.
-    pub fn of(runs: u32, flows: u32, files: u32, ports: u32, rate: Option<BitsPerSec>) -> Self {
+    /// Of open files and ports strangers get half and of memory an eighth, since the host needs the rest
+    /// for itself.
+    pub fn of(means: Means) -> Self {
+        let Means {
+            runs,
+            flows,
+            files,
+            ports,
+            memory_bytes,
+            rate,
+        } = means;
+        let buffers = mebibytes(memory_bytes / MEMORY_PART);
         let all = Counts([
             runs,
             flows.saturating_mul(NETWORK_PART),
             files / 2,
             ports / 2,
+            buffers,
         ]);
         let network = Counts([
             network_runs(runs),
             flows,
             files / 2,
             (ports / 2).div_ceil(NETWORK_PART),
+            buffers.div_ceil(2),
         ]);
         Self { network, all, rate }
     }
@@ -357,8 +412,20 @@ mod tests {
         Source::of([192, 0, 2, last].into())
     }
 
+    const MEANS: Means = Means {
+        runs: 8,
+        flows: 100,
+        files: 10_000,
+        ports: 4000,
+        memory_bytes: 4 << 30,
+        rate: None,
+    };
+
     fn most(rate: Option<f64>) -> Most {
-        Most::of(8, 100, 10_000, 4000, rate.map(BitsPerSec))
+        Most::of(Means {
+            rate: rate.map(BitsPerSec),
+            ..MEANS
+        })
     }
 
     #[test]
@@ -384,7 +451,7 @@ mod tests {
         );
         drop(others);
         let words = claim(1, 1, false).map(|grant| grant.counts).unwrap();
-        assert_eq!(words, Counts([1, 1, 1, 0]));
+        assert_eq!(words, Counts([1, 1, 1, 0, 0]));
         drop(first);
         assert!(claim(1, 100, false).is_ok());
         assert_eq!(lock(&totals.0).all, Counts::default());
@@ -394,7 +461,13 @@ mod tests {
     #[test]
     fn places_leave_half_of_the_ports_free() {
         let totals = Totals::default();
-        let most = Most::of(48, 1024, 1_000_000, 28_232, None);
+        let most = Most::of(Means {
+            runs: 48,
+            flows: 1024,
+            files: 1_000_000,
+            ports: 28_232,
+            ..MEANS
+        });
         let mut held = Vec::new();
         for last in 0..=255 {
             let claim = |flows| {
@@ -407,6 +480,25 @@ mod tests {
         assert!(ports <= 14_116, "{ports}");
         // The four networks that have theirs are told of flows; all others of what all have.
         assert!(ports >= 4096, "{ports}");
+    }
+
+    #[test]
+    fn buffers_of_all_take_an_eighth_of_the_memory() {
+        let totals = Totals::default();
+        let most = most(None);
+        let claim = |last, bytes| {
+            let counts = Counts::of_trial(1, 1, false).with_buffers(bytes);
+            totals.claim(0, network(last), counts, None, &most)
+        };
+        let words = claim(1, (256 << 20) + 1).unwrap_err().to_string();
+        assert!(
+            words.starts_with("192.0.2.1 may have 256 MiB of buffers under way without a token, 0"),
+            "{words}"
+        );
+        let held = [claim(1, 256 << 20), claim(2, 255 << 20), claim(3, 1)];
+        assert!(held.iter().all(Result::is_ok));
+        let words = claim(4, 1).unwrap_err().to_string();
+        assert!(words.starts_with("all callers together may have 512 MiB"));
     }
 
     #[test]

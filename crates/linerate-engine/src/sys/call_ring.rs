@@ -80,14 +80,19 @@ pub(crate) struct CallRing {
 
 impl CallRing {
     /// Returns a ring for places that call these peers, none for one that is called, with requests
-    /// of up to `payload_bytes`; a receive request takes up to `room_bytes`. Fails where the kernel
-    /// does not have io_uring, or does not allow it, see [`uring::Ring::new`].
+    /// of up to `payload_bytes`, which a ring has only where some call; a receive request takes up to
+    /// `room_bytes`. Fails where the kernel does not have io_uring, or does not allow it, see
+    /// [`uring::Ring::new`].
     pub(crate) fn new(
         peers: &[Option<SocketAddr>],
         payload_bytes: usize,
         room_bytes: usize,
     ) -> io::Result<Self> {
         let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
+        let payload_bytes = match peers.iter().any(Option::is_some) {
+            true => payload_bytes,
+            false => 0,
+        };
         let address = |peer: &Option<SocketAddr>| socket::to_kernel(peer.unwrap_or(nobody));
         Ok(Self {
             ring: uring::build(COMPLETIONS_PER_PLACE * peers.len())?,
@@ -271,6 +276,14 @@ mod tests {
                 return news;
             }
             ring.wait(SECOND).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_ring_without_callers_has_no_payload() {
+        match CallRing::new(&[None, None], 64 << 20, 10) {
+            Ok(ring) => assert_eq!(ring.payload.bytes(), 1),
+            Err(error) => println!("skipped: no io_uring: {error}"),
         }
     }
 

@@ -180,15 +180,34 @@ fn records(config: &FlowConfig) -> bool {
     }
 }
 
+/// Returns about how many bytes of buffers one worker has whose `flows` flows are like `config`, from its
+/// launch to its end.
+pub fn worker_bytes(config: &FlowConfig, flows: usize) -> usize {
+    let (payload, room) = (workload::payload_bytes(config), room_bytes(config, flows));
+    let of_rings = match (&config.traffic, config.part) {
+        (Traffic::Crr { .. }, Part::Requester) => payload + room,
+        (Traffic::Crr { .. } | Traffic::Rr { .. }, _) => room,
+        _ => 0,
+    };
+    match is_datagram(config) {
+        true => 2 * datagram::BUFFERS_BYTES_MAX,
+        false => payload + room + of_rings,
+    }
+}
+
+fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
+    match config.traffic {
+        _ if is_datagram(config) => 0,
+        Traffic::Crr { .. } => workload::payload_bytes(config).min(workload::RECEIVE_BYTES),
+        _ => workload::room_bytes(config, flows),
+    }
+}
+
 fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
     let configs = || share.flows.iter().map(|flow| &flow.1.config);
     let longest =
         |bytes: &dyn Fn(&FlowConfig) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
-    let room_bytes = |config: &FlowConfig| match config.traffic {
-        _ if is_datagram(config) => 0,
-        Traffic::Crr { .. } => workload::payload_bytes(config).min(workload::RECEIVE_BYTES),
-        _ => workload::room_bytes(config, share.flows.len()),
-    };
+    let room_bytes = |config: &FlowConfig| room_bytes(config, share.flows.len());
     // The flows of a trial are alike, so those of one part share the buffers of its calls.
     let datagrams = |not: Part| {
         let mut does = configs().filter(|config| is_datagram(config));

@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Door, Lease, Listed};
+use crate::core::{buffers_of, workers_of_guest};
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source};
 
 /// How much of the control connection is read at once.
@@ -461,7 +462,13 @@ fn claim(door: &Door, peer: SocketAddr, parameters: &Parameters) -> Result<Grant
     let asked = parameters
         .bits_per_second
         .map(|rate| BitsPerSec((rate * streams as u64) as f64));
-    let counts = Counts::of_trial(streams, 1, false);
+    // Where both ends send, the first stream and the last go either way.
+    let last = streams.saturating_sub(1);
+    let is_one_way = parameters.server_sends(0) == parameters.server_sends(last);
+    let ways = [0, last].into_iter().skip(usize::from(is_one_way));
+    let ways = ways.map(|index| plan::flow(parameters, index, None));
+    let buffers = buffers_of(ways, streams, workers_of_guest(None) as usize);
+    let counts = Counts::of_trial(streams, 1, false).with_buffers(buffers);
     let refuse = |code, reason: String| Some(Refused { code, reason });
     let claimed = door.core.claim_of(Source::of(peer.ip()), counts, asked);
     let grant = claimed.map_err(|exceeded| {

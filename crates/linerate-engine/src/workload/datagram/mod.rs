@@ -54,7 +54,7 @@ const PUT_TOGETHER_BYTES: usize = 65_536;
 /// What is taken of each datagram where the rest is discarded: header or word, in one cache line.
 const HEADER_ROOM_BYTES: usize = 64;
 /// Memory of the buffers of one call: more would only leave the second-level cache.
-const BUFFERS_BYTES_MAX: usize = 1 << 20;
+pub(crate) const BUFFERS_BYTES_MAX: usize = 1 << 20;
 
 /// What one step came to.
 #[derive(Debug)]
