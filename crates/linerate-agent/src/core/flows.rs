@@ -133,6 +133,16 @@ pub(super) fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> 
     }
 }
 
+/// Returns whether nothing holds what the flows send to a rate: neither the kernel, which paces a TCP
+/// connection once its first ten segments have gone, nor the sender of a stream.
+pub(super) fn sends_unpaced(assignment: &Assignment) -> bool {
+    match assignment.traffic {
+        Traffic::Stream { .. } | Traffic::Idle => false,
+        Traffic::Crr { .. } => true,
+        Traffic::Rr { .. } => assignment.manner.transport != Transport::Tcp,
+    }
+}
+
 /// Opens every flow of the connecting end, many at a time where the peer is far; returns them in
 /// the order of the assignment. The first failure ends it and closes what was opened.
 pub(super) fn connect_all(

@@ -554,6 +554,104 @@ mod tests {
         check(0, [50, 60, 9000, 9000]);
     }
 
+    /// Returns why a trial of exchanges to an agent that allows 1 Mbit/s was ended: requests of a few
+    /// bytes, which `ask` makes until it fails, and responses of 60 000.
+    fn ended_exchange(
+        change: impl FnOnce(&mut Assignment),
+        ask: impl FnOnce(&Core, &[crate::api::FlowPort]) -> Box<dyn FnMut() -> bool + Send>,
+    ) -> String {
+        let (core, lease) = agent(Limits {
+            rate: Some(BitsPerSec(1e6)),
+            ..Limits::default()
+        });
+        let mut responder = receiver(1);
+        responder.flows[0].part = Part::Responder;
+        change(&mut responder);
+        let prepared = core.prepare(&stranger(), &lease, responder).unwrap();
+        let mut ask = ask(&core, &prepared.ports);
+        let now = now_ns();
+        let at = StartRequest {
+            start_ns: now + 50_000_000,
+            measure_begin_ns: now + 60_000_000,
+            measure_end_ns: now + 9_000_000_000,
+            stop_ns: now + 9_000_000_000,
+        };
+        core.start(&lease, TrialId(1), &at).unwrap();
+        let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let seen = Arc::clone(&over);
+        let asking = std::thread::spawn(move || {
+            // At most 13 kbit/s of requests.
+            while !seen.load(std::sync::atomic::Ordering::Relaxed) && ask() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let deadline = Instant::now() + Duration::from_secs(8);
+        let state = loop {
+            let from = PollFrom::default();
+            let state = core.poll_trial(&lease, TrialId(1), from).unwrap().state;
+            if state.is_over() || Instant::now() > deadline {
+                break state;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        asking.join().unwrap();
+        match state {
+            TrialState::Failed { why } => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn responses_that_nothing_paces_are_held_to_the_limit() {
+        let check = |why: String| {
+            assert!(why.contains("moved payload at"), "{why}");
+            assert!(why.contains("this agent allows 1 Mbit/s"), "{why}");
+        };
+        let (request_bytes, response_bytes) = (Bytes(8), Bytes(60_000));
+        let by_datagrams = |asked: &mut Assignment| {
+            asked.manner.transport = Transport::Udp;
+            asked.traffic = Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                request_writes: 1,
+            };
+        };
+        check(ended_exchange(by_datagrams, |core, _| {
+            let near = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let far = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            near.connect(far.local_addr().unwrap()).unwrap();
+            far.connect(near.local_addr().unwrap()).unwrap();
+            let hello = Hello {
+                cookie: linerate_model::hex::decode(COOKIE).unwrap(),
+                flow: FlowId(0),
+            };
+            core.deliver_datagrams(hello, far.into()).unwrap();
+            let mut number = 0_u64;
+            Box::new(move || {
+                number += 1;
+                near.send(&number.to_le_bytes()).is_ok()
+            })
+        }));
+        let by_connections = |asked: &mut Assignment| {
+            asked.traffic = Traffic::Crr {
+                request_bytes,
+                response_bytes,
+            };
+        };
+        check(ended_exchange(by_connections, |_, ports| {
+            let port = ports[0].port;
+            Box::new(move || {
+                let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+                    return false;
+                };
+                let asked = stream.write_all(&[0; 8]);
+                let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+                asked.is_ok()
+            })
+        }));
+    }
+
     #[test]
     fn the_edges_of_the_window_are_kept_when_the_record_is_full() {
         let mut stream = Stream::begin(0, [50, 60, 300, 310]);

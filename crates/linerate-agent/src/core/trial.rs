@@ -19,6 +19,7 @@ use linerate_model::{BitsPerSec, Bytes, FlowId};
 use linerate_observe::{Observer, Profiler, Scope};
 
 use super::capture::RunningCapture;
+use super::flows::sends_unpaced;
 use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement};
@@ -120,7 +121,8 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         window_begun: false,
         start_ns: at.start_ns,
         counted_ns: 0,
-        received_bytes: 0.0,
+        counts_sent: sends_unpaced(&slot.assignment),
+        moved_bytes: 0.0,
         new_bytes: 0.0,
         waits_since_ns: None,
     };
@@ -220,6 +222,15 @@ fn is_kept(sample: &Sample) -> bool {
     flow.0 < FLOWS_IN_FULL || shown.contains(&sample.metric)
 }
 
+/// Returns the payload of a sample that a limit counts.
+fn moved_by(sample: &Sample, counts_sent: bool) -> i64 {
+    match sample.metric {
+        Metric::AppBytesReceived => sample.value,
+        Metric::AppBytesSent if counts_sent => sample.value,
+        _ => 0,
+    }
+}
+
 /// Why a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WakeReason {
@@ -248,8 +259,10 @@ struct Sampler<'a> {
     /// From when on a rate is reckoned, and when payload was counted last.
     start_ns: u64,
     counted_ns: u64,
-    /// Payload that all flows had received at the last reading.
-    received_bytes: f64,
+    /// Whether a limit counts what the flows send, since nothing paces it.
+    counts_sent: bool,
+    /// Payload that a limit counts of all flows, at the last reading.
+    moved_bytes: f64,
     /// What of it the limit of all trials has not been told of.
     new_bytes: f64,
     /// Since when the delivery of a volume is waited for.
@@ -389,17 +402,15 @@ impl Sampler<'_> {
         let thousands = self.slot.assignment.flows.len() > FLOWS_IN_FULL as usize;
         let is_thinned = thousands && reading == Reading::Between;
         let samples = &mut record.samples;
-        let mut received = 0;
+        let (mut moved, counts_sent) = (0, self.counts_sent);
         // What is not kept is counted all the same: a limit holds however much was recorded.
         self.running.sample_each(|sample| {
-            if sample.metric == Metric::AppBytesReceived {
-                received += sample.value;
-            }
+            moved += moved_by(&sample, counts_sent);
             if !is_dropped && (!is_thinned || is_kept(&sample)) {
                 samples.push(&sample);
             }
         });
-        self.note_received(received);
+        self.note_moved(moved);
         if is_dropped {
             return;
         }
@@ -422,10 +433,10 @@ impl Sampler<'_> {
         readings.iter().for_each(|sample| samples.push(sample));
     }
 
-    fn note_received(&mut self, bytes: i64) {
+    fn note_moved(&mut self, bytes: i64) {
         self.counted_ns = engine::now_ns();
-        self.new_bytes += bytes as f64 - self.received_bytes;
-        self.received_bytes = bytes as f64;
+        self.new_bytes += bytes as f64 - self.moved_bytes;
+        self.moved_bytes = bytes as f64;
     }
 
     /// Returns whether a limit asks for a count that no reading of the window has made.
@@ -434,13 +445,10 @@ impl Sampler<'_> {
     }
 
     fn count(&mut self) {
-        let mut received = 0;
-        self.running.sample_each(|sample| {
-            if sample.metric == Metric::AppBytesReceived {
-                received += sample.value;
-            }
-        });
-        self.note_received(received);
+        let (mut moved, counts_sent) = (0, self.counts_sent);
+        self.running
+            .sample_each(|sample| moved += moved_by(&sample, counts_sent));
+        self.note_moved(moved);
     }
 
     /// Returns whether the trial was ended because it moved more than the agent allows.
@@ -452,7 +460,7 @@ impl Sampler<'_> {
         why.is_some()
     }
 
-    /// Returns what to say when the flows received more than the agent allows: their own excess before
+    /// Returns what to say when the flows moved more than the agent allows: their own excess before
     /// that of all callers together, which they may have caused between two looks.
     fn excess(&mut self) -> Option<String> {
         let most = self.slot.rate_max?;
@@ -460,16 +468,16 @@ impl Sampler<'_> {
         let now = engine::now_ns();
         let exceeded = lock(&self.slot.grant)
             .as_mut()
-            .and_then(|grant| grant.note_received(now, new_bytes));
+            .and_then(|grant| grant.note_moved(now, new_bytes));
         let seconds = now.saturating_sub(self.start_ns) as f64 / 1e9;
-        let bytes = self.received_bytes;
+        let bytes = self.moved_bytes;
         let allowance = UNPACED_BYTES * self.slot.assignment.flows.len() as f64;
         if bytes <= most.0 / 8.0 * seconds * RATE_TOLERANCE + allowance {
             return exceeded.map(|exceeded| exceeded.to_string());
         }
         let rate = BitsPerSec(bytes * 8.0 / seconds);
         Some(format!(
-            "received at {rate}, but this agent allows {most} without a token"
+            "moved payload at {rate}, but this agent allows {most} without a token"
         ))
     }
 

@@ -7,8 +7,8 @@
 //!    all get. Those who hold the token are not counted.
 //! 3. A rate is given to whoever comes first. What is left may be less than a trial could use; where
 //!    next to nothing is left it is refused, since it would measure the limit's rest.
-//! 4. What is received in spite of it is counted over all trials, so that many short ones receive no
-//!    more than one long one. Who begins next waits for it; who owes next to nothing of it goes on.
+//! 4. What is received in spite of it, and sent where nothing paces it, is counted over all trials, so that
+//!    many short ones move no more than one long one. Who begins next waits for it; who owes next to nothing of it goes on.
 //!
 //! How many runs there may be is the desk's business ([`crate::session::leases`]).
 
@@ -216,9 +216,9 @@ pub enum Exceeded {
         /// The limit.
         most: BitsPerSec,
     },
-    /// More was received than the rate allows.
+    /// More was moved than the rate allows.
     #[error(
-        "callers without a token sent more than the {most} that they may together (--limit-rate); what they may again is there in {wait_s} s"
+        "callers without a token moved more than the {most} that they may together (--limit-rate); what they may again is there in {wait_s} s"
     )]
     Debt {
         /// The limit.
@@ -255,7 +255,7 @@ struct Held {
     debt: Debt,
 }
 
-/// Payload received beyond what a rate allowed so far, and when that was reckoned.
+/// Payload moved beyond what a rate allowed so far, and when that was reckoned.
 #[derive(Debug, Clone, Copy, Default)]
 struct Debt {
     bytes: f64,
@@ -364,7 +364,7 @@ pub struct Grant {
     network: Source,
     counts: Counts,
     rate: Option<BitsPerSec>,
-    /// What it received beyond its own.
+    /// What it moved beyond its own.
     own: Debt,
     most: Option<BitsPerSec>,
 }
@@ -375,9 +375,9 @@ impl Grant {
         self.rate
     }
 
-    /// Notes payload that arrived since the last note; says why the trial has to end, if all trials
-    /// together received more than the rate allows, and this one has part in it.
-    pub fn note_received(&mut self, now_ns: u64, bytes: f64) -> Option<Exceeded> {
+    /// Notes payload that moved since the last note; says why the trial has to end, if all trials
+    /// together moved more than the rate allows, and this one has part in it.
+    pub fn note_moved(&mut self, now_ns: u64, bytes: f64) -> Option<Exceeded> {
         let (most, rate) = (self.most?, self.rate?);
         let mut held = lock(&self.totals.0);
         for (debt, rate) in [(&mut held.debt, most), (&mut self.own, rate)] {
@@ -550,7 +550,7 @@ mod tests {
         let mut trials = 0;
         loop {
             let Ok(mut grant) = claim(0) else { break };
-            let exceeded = grant.note_received(0, 4e6);
+            let exceeded = grant.note_moved(0, 4e6);
             trials += 1;
             assert_eq!(exceeded.is_some(), trials == 9, "{trials}: {exceeded:?}");
         }
@@ -573,10 +573,10 @@ mod tests {
         };
         let (mut keeps, mut does_not) = (claim(1, 6e6).unwrap(), claim(2, 2e6).unwrap());
         // The first segments of a flow on loopback, then 6 Mbit/s; the other one sends 100 MB at once.
-        assert_eq!(keeps.note_received(0, UNPACED_BYTES), None);
-        assert!(does_not.note_received(0, 100e6).is_some());
+        assert_eq!(keeps.note_moved(0, UNPACED_BYTES), None);
+        assert!(does_not.note_moved(0, 100e6).is_some());
         for second in 1..60 {
-            assert_eq!(keeps.note_received(second * S, 750e3), None, "{second}");
+            assert_eq!(keeps.note_moved(second * S, 750e3), None, "{second}");
         }
         drop((keeps, does_not));
         let waits = totals.claim(

@@ -344,3 +344,23 @@ fn the_rate_limit_holds_in_both_directions() {
         );
     }
 }
+
+/// Nothing paces responses that are datagrams, or that come with a connection each: whoever asks for too
+/// much of them is told.
+#[test]
+fn responses_are_held_to_the_rate_limit_too() {
+    let Some(lab) = NamedLab::up(&["--rate", "1gbit"]) else {
+        return;
+    };
+    let remote = Remote::start(&lab, &["--limit-rate", "50mbit"]);
+    let by_datagrams = "--rr -u -r 8,60000 --in-flight 64 -t 5";
+    for words in [by_datagrams, "--crr -r 1,14000 -P 8 -t 5"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let said = remote.run(&words);
+        let told = format!("{}{}", said.out, said.err);
+        assert!(
+            told.contains("but this agent allows 50 Mbit/s without a token"),
+            "{said:?}"
+        );
+    }
+}

@@ -192,7 +192,7 @@ impl Test {
         let excess = self.traffic.as_mut().and_then(Traffic::poll);
         let new_bytes = self.traffic.as_mut().map_or(0.0, Traffic::take_received);
         let grant = self.grant.as_mut();
-        let owed = grant.and_then(|grant| grant.note_received(now, new_bytes));
+        let owed = grant.and_then(|grant| grant.note_moved(now, new_bytes));
         match excess.or_else(|| owed.map(|owed| owed.to_string())) {
             Some(reason) => self.fail(Code::TOTAL_RATE, &reason),
             None => self.machine.poll_deadline(now),
