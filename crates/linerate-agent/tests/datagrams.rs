@@ -234,3 +234,34 @@ fn lost_words_are_said_again() {
     connect(client(0), address, None, &hello(COOKIE, 0), deadline).unwrap();
     assert_eq!(host.state(), TrialState::Ready);
 }
+
+/// Whoever sends anything to the port every millisecond does not keep a client from hearing that it is there.
+#[test]
+fn a_lost_confirmation_is_said_again_whatever_others_send() {
+    let host = host("127.0.0.1:0", 1);
+    let garbage = UdpSocket::bind("127.0.0.1:0").unwrap();
+    garbage.connect(host.address).unwrap();
+    let (stop, stopped) = channel::<()>();
+    let sending = std::thread::spawn(move || {
+        while stopped.recv_timeout(Duration::from_millis(1)).is_err() {
+            garbage.send(b"garbage").unwrap();
+        }
+    });
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(host.address).unwrap();
+    let answer = ask(&socket, &hello(COOKIE, 0)).unwrap();
+    let Some(Signal::Challenge(nonce)) = Signal::read(&answer) else {
+        panic!("{answer:?}");
+    };
+    let echoed = echo(&hello(COOKIE, 0), nonce);
+    let is_confirmed = |answer: &[u8]| Signal::read(answer) == Some(Signal::Confirmation);
+    assert!(is_confirmed(&ask(&socket, &echoed).unwrap()));
+    // That one was lost, as far as the agent knows.
+    socket.send(&echoed).unwrap();
+    socket.set_read_timeout(Some(DEADLINE / 2)).unwrap();
+    let mut room = [0; 2048];
+    let length = socket.recv(&mut room).unwrap();
+    assert!(is_confirmed(&room[..length]));
+    stop.send(()).unwrap();
+    sending.join().unwrap();
+}

@@ -16,7 +16,7 @@ use std::time::Duration;
 use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Signal, challenge};
 use linerate_engine::{Arrival, DatagramListener};
 use tokio::io::Interest;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::hello::Hello;
 use crate::access::Access;
@@ -58,6 +58,9 @@ pub(super) async fn serve(
     // The runtime watches a descriptor of its own; what is read is read from the listener.
     let watch = UdpSocket::from(listener.as_fd().try_clone_to_owned()?);
     let watch = tokio::net::UdpSocket::from_std(watch)?;
+    // One for all turns: a pause that each began anew would never be over while datagrams come.
+    let mut confirm_again = tokio::time::interval(CONFIRM_AGAIN);
+    confirm_again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             ready = watch.readable() => {
@@ -67,7 +70,7 @@ pub(super) async fn serve(
                     tokio::time::sleep(PAUSE).await;
                 }
             }
-            () = tokio::time::sleep(CONFIRM_AGAIN), if Instant::now() < first.confirm_until => {
+            _ = confirm_again.tick(), if Instant::now() < first.confirm_until => {
                 first.core.confirm_datagrams_again();
             }
         }
