@@ -415,7 +415,7 @@ fn datagrams_in(series: &[Vec<Reading>; 5], sends: bool, between: (i64, i64)) ->
     let count = |one: &Vec<Reading>| grown(one, between).map_or(0, |(count, _)| count);
     let [counts @ .., jitter] = series.each_ref();
     let [sent, received, lost, late] = counts.map(count);
-    let jitter_ns = at(jitter, between.1).map_or(0, |ns| ns.max(0).unsigned_abs());
+    let jitter_ns = gauge_at(jitter, between.1).unwrap_or(0);
     match sends {
         true => Datagrams {
             packets: sent,
@@ -435,6 +435,11 @@ fn grown(series: &[Reading], between: (i64, i64)) -> Option<(u64, f64)> {
     let (first, last) = edges(series, between.0, between.1)?;
     let amount = (last.1 - first.1).max(0).unsigned_abs();
     Some((amount, (last.0 - first.0) as f64 / 1e9))
+}
+
+/// Returns what a gauge that is not below zero shows at an instant.
+fn gauge_at(series: &[Reading], at_ns: i64) -> Option<u64> {
+    at(series, at_ns).map(|value| value.max(0).unsigned_abs())
 }
 
 /// Returns the first value at or after an instant, or the last there is.
