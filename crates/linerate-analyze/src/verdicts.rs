@@ -192,12 +192,6 @@ impl BufferPlateau {
         self.differs && self.plateau.is_beyond(at, self.alpha)
     }
 
-    /// Returns whether a level is shown to lose less than matters.
-    fn suffices(&self, at: usize) -> bool {
-        let end = self.levels.len() - self.plateau.fallen;
-        (self.plateau.begin.unwrap_or(end)..end).contains(&at)
-    }
-
     /// Returns the first level of those at the upper end that are shown to lose more than matters.
     pub(crate) fn falls_from(&self) -> Option<usize> {
         let levels = self.levels.len();
@@ -211,7 +205,7 @@ impl BufferPlateau {
         match () {
             () if levels
                 .clone()
-                .all(|at| self.suffices(at) && !self.does_better(at)) =>
+                .all(|at| self.plateau.suffices(at) && !self.does_better(at)) =>
             {
                 Verdict::Same
             }
@@ -387,7 +381,7 @@ impl BufferPlateau {
         if self.does_better(at) {
             return (Verdict::Differs, self.ratio(at));
         }
-        if self.suffices(at) {
+        if self.plateau.suffices(at) {
             let step = &self.plateau.steps[at];
             let (interval, alpha) = self.plateau.deciding_interval(at);
             let ratio = ratio(step.log, interval, alpha, step.blocks);

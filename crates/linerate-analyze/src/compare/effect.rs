@@ -215,7 +215,15 @@ fn residual(differences: &[Difference], groups: &[(usize, f64, usize)]) -> Vec<V
     match groups.iter().any(|(.., pairs)| *pairs > 1) {
         true => {
             let own = groups.iter().map(|(group, ..)| variance(&logs(*group)));
-            kin::pooled(&own.collect::<Vec<_>>())
+            let counts: Vec<usize> = groups.iter().map(|(.., pairs)| *pairs).collect();
+            let residuals = groups
+                .iter()
+                .flat_map(|(group, ..)| kin::about_median(logs(*group)));
+            kin::pooled(
+                &own.collect::<Vec<_>>(),
+                &residuals.collect::<Vec<_>>(),
+                &counts,
+            )
         }
         // Where nothing was repeated the groups are all there is.
         false => {

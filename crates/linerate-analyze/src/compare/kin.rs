@@ -4,12 +4,29 @@
 //! a noise of its own (small buffers that fill in bursts, a tuning that sometimes fails), and with the pooled
 //! one its chance would be taken for an effect. The largest variance is held against the mean of the others
 //! (F-test at [`OWN_P`]); one that is larger speaks for itself, and the next is tried.
+//!
+//! Where the noise grows from level to level, the loudest may look quiet by chance of its few trials. So
+//! where levels are not alike at all, none that does not speak for itself has more than
+//! [`PRIOR_FREEDOM`] degrees of freedom of the others beside its own (Smyth, "Linear models and empirical
+//! Bayes methods", 2004).
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
+
+use super::draw::Draw;
+use super::interval::deviation;
 
 /// The largest p-value at which a variance is one of its own. Nothing is corrected for their number: to
 /// leave too many out costs power, to leave too few makes false claims.
 const OWN_P: f64 = 0.05;
+
+/// Probability of groups that differ so, were they alike, below which they are not.
+const ALIKE_P_MIN: f64 = 0.1;
+/// Draws for that.
+const ALIKE_DRAWS: u32 = 199;
+/// Share of the pooled variance below which a variance is none: clocks and counters have steps.
+const VARIANCE_SHARE_MIN: f64 = 1e-4;
+/// Degrees of freedom that the others' spread counts as where groups are not alike.
+const PRIOR_FREEDOM: f64 = 2.0;
 
 /// A ratio beyond which variances are not of one noise, whatever their degrees of freedom.
 const RATIO_MAX: f64 = 1e12;
@@ -23,12 +40,15 @@ pub(crate) struct Variance {
     pub(crate) freedom: f64,
 }
 
-/// Returns the variance of all together for each of `own`, or its own where that is one of its own.
+/// Returns the variance of all together for each of `own`, or its own where that is one of its own;
+/// `residuals` are what groups of `counts` values leave over.
 ///
 /// A noise of a kind of its own stays in what the others have together: where all have outliers, those
 /// that met none by chance are not quieter for it.
-pub(crate) fn pooled(own: &[Variance]) -> Vec<Variance> {
+pub(crate) fn pooled(own: &[Variance], residuals: &[f64], counts: &[usize]) -> Vec<Variance> {
     let all = together(own);
+    let deviations: Vec<f64> = own.iter().map(|it| it.square.sqrt()).collect();
+    let are_alike = are_alike(residuals, counts, &deviations);
     let mut order: Vec<usize> = (0..own.len()).collect();
     order.sort_by(|a, b| own[*a].square.total_cmp(&own[*b].square));
     let mut alone = Vec::new();
@@ -46,9 +66,21 @@ pub(crate) fn pooled(own: &[Variance]) -> Vec<Variance> {
     }
     let of = |(at, own): (usize, &Variance)| match alone.contains(&at) {
         true => *own,
-        false => all,
+        false if are_alike => all,
+        false => moderated(*own, all),
     };
     own.iter().enumerate().map(of).collect()
+}
+
+/// Returns a variance with few degrees of freedom, and not below what it has of itself.
+fn moderated(own: Variance, all: Variance) -> Variance {
+    let prior = PRIOR_FREEDOM.min(all.freedom);
+    let freedom = prior + own.freedom;
+    let square = (prior * all.square + own.freedom * own.square) / freedom;
+    Variance {
+        square: square.max(own.square),
+        freedom,
+    }
 }
 
 fn together(own: &[Variance]) -> Variance {
@@ -72,16 +104,75 @@ pub(crate) fn difference(one: Variance, other: Variance, n: f64) -> Variance {
     Variance { square, freedom }
 }
 
+/// Returns whether groups of `counts` values with these `deviations` differ no more than groups whose
+/// values are drawn from one bag of all `residuals`.
+///
+/// It is Bartlett's statistic (1937) against what it is of such groups: the same whatever form the noise
+/// has, of two modes or with a tail.
+pub(crate) fn are_alike(residuals: &[f64], counts: &[usize], deviations: &[f64]) -> bool {
+    let variances = deviations.iter().map(|share| share.powi(2));
+    let observed = bartlett(counts, variances);
+    let mut draw = Draw::new(residuals.len() as u64);
+    let mut trials = Vec::new();
+    let mut as_much = 1;
+    for _ in 0..ALIKE_DRAWS {
+        let variances: Vec<f64> = counts
+            .iter()
+            .map(|n| {
+                trials.clear();
+                let drawn = (0..*n).map(|_| draw.below(residuals.len() as u32) as usize);
+                trials.extend(drawn.map(|at| residuals[at]));
+                deviation(&trials).powi(2)
+            })
+            .collect();
+        as_much += u32::from(bartlett(counts, variances) >= observed);
+    }
+    f64::from(as_much) >= ALIKE_P_MIN * f64::from(ALIKE_DRAWS + 1)
+}
+
+/// Returns Σ νᵢ ln(s² / sᵢ²) with the pooled s²: the more, the less alike the variances are.
+fn bartlett(counts: &[usize], variances: impl IntoIterator<Item = f64> + Clone) -> f64 {
+    let freedoms = || counts.iter().map(|n| *n as f64 - 1.0);
+    let all: f64 = freedoms().sum();
+    let squares = freedoms().zip(variances.clone());
+    let pooled = squares.map(|(freedom, s2)| freedom * s2).sum::<f64>() / all;
+    if pooled <= 0.0 {
+        return 0.0;
+    }
+    let ratio = |s2: f64| (s2 / pooled).max(VARIANCE_SHARE_MIN);
+    let parts = freedoms().zip(variances);
+    parts.map(|(freedom, s2)| -freedom * ratio(s2).ln()).sum()
+}
+
+/// Returns how far `values` are from their median, but for the one that is it.
+///
+/// A mean of values of two states lies between them, and about such means there are as many states as means;
+/// about medians there are two.
+pub(crate) fn about_median(mut values: Vec<f64>) -> impl Iterator<Item = f64> {
+    values.sort_by(f64::total_cmp);
+    let (half, is_odd) = (values.len() / 2, values.len() % 2 == 1);
+    let median = match is_odd {
+        true => values.remove(half),
+        false => (values[half - 1] + values[half]) / 2.0,
+    };
+    values.into_iter().map(move |value| value - median)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Groups of three values, the middle one at the mean.
     fn of(squares: &[f64]) -> Vec<Variance> {
         let own = squares.iter().map(|square| Variance {
             square: *square,
             freedom: 2.0,
         });
-        pooled(&own.collect::<Vec<_>>())
+        let far = squares
+            .iter()
+            .flat_map(|square| [-square.sqrt(), square.sqrt()]);
+        let counts = vec![3; squares.len()];
+        pooled(&own.collect::<Vec<_>>(), &far.collect::<Vec<_>>(), &counts)
     }
 
     #[test]
@@ -105,6 +196,54 @@ mod tests {
         let but_one = of(&[0.0, 4.0, 0.0]);
         assert_eq!(but_one[1].square, 4.0);
         assert_eq!(of(&[]), []);
+    }
+
+    #[test]
+    fn where_noise_grows_from_level_to_level_none_is_taken_for_quiet() {
+        // The last varies as much as the one before it, and its three trials agree by chance.
+        let found = of(&[1e-4, 4e-4, 16e-4, 64e-4, 256e-4, 1024e-4, 4096e-4, 1e-4]);
+        let last = found[7];
+        assert_eq!(last.freedom, 4.0, "{found:?}");
+        let own = 0.5461_f64 / 8.0;
+        assert!((last.square - (own + 1e-4) / 2.0).abs() < 1e-4, "{found:?}");
+        // One that is louder than the others but not beyond doubt keeps what it has.
+        assert!(
+            found
+                .iter()
+                .zip([1e-4, 4e-4, 16e-4, 64e-4, 256e-4])
+                .all(|(it, own)| it.square >= own)
+        );
+    }
+
+    #[test]
+    fn groups_of_two_states_are_alike() {
+        // One value in five is slower by 30 %: eight of a group may meet it twice or never.
+        let mut draw = Draw::new(3);
+        let mut group = || {
+            let slow = |unit: f64| if unit < 0.2 { 0.7 } else { 1.0 };
+            (0..8)
+                .map(|_| slow(draw.unit()) + 0.01 * draw.normal())
+                .collect()
+        };
+        let (mut about_medians, mut about_means) = (0, 0);
+        for _ in 0..50 {
+            let groups: Vec<Vec<f64>> = (0..16).map(|_| group()).collect();
+            let deviations: Vec<f64> = groups.iter().map(|group| deviation(group)).collect();
+            let is_alike =
+                |residuals: Vec<f64>| u32::from(are_alike(&residuals, &[8; 16], &deviations));
+            about_medians += is_alike(groups.iter().cloned().flat_map(about_median).collect());
+            about_means += is_alike(
+                groups
+                    .iter()
+                    .flat_map(|group| {
+                        let centre = group.iter().sum::<f64>() / 8.0;
+                        group.iter().map(move |value| value - centre)
+                    })
+                    .collect(),
+            );
+        }
+        assert!(about_medians >= 40, "{about_medians} of 50");
+        assert!(about_means <= 35, "{about_means} of 50");
     }
 
     #[test]

@@ -5,9 +5,7 @@
 //! their own intervals would be points. Cells of one experiment share the machine and the noise, so
 //! that its form and size are taken of all of them:
 //!
-//! 1. Are they alike? Bartlett's statistic (1937) of the cells' deviations, against what it is when all
-//!    residuals are drawn from one bag: the same whatever form the noise has, of two modes or with a
-//!    tail. Below [`ALIKE_P_MIN`] cells have noises of their own.
+//! 1. Are they alike ([`kin::are_alike`])?
 //! 2. Size: the relative deviation of a cell is moderated, s̃² = (d₀ s₀² + d s²) / (d₀ + d), with the
 //!    pooled s₀ and d₀ = [`PRIOR_FREEDOM`], and Student's t has d₀ + d degrees of freedom (Smyth,
 //!    "Linear models and empirical Bayes methods", 2004, with a small fixed d₀ since cells differ).
@@ -29,15 +27,10 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::draw::Draw;
 use super::interval::{deviation, mean, proportional, student_t};
+use super::kin;
 
 /// Degrees of freedom that the other cells' spread counts as.
 const PRIOR_FREEDOM: f64 = 2.0;
-/// Probability of cells that differ so, were they alike, below which they are not.
-const ALIKE_P_MIN: f64 = 0.1;
-/// Draws for that.
-const ALIKE_DRAWS: u32 = 199;
-/// Share of the pooled variance below which a variance is none: clocks and counters have steps.
-const VARIANCE_SHARE_MIN: f64 = 1e-4;
 /// Correlation of successive residuals that chance makes, in units of 1/√N.
 const MEMORY_BY_CHANCE: f64 = 1.5;
 /// The most that is taken for it: beyond, few blocks tell nothing of how much.
@@ -80,7 +73,7 @@ impl Noise {
     pub(crate) fn pooled<'a>(cells: impl IntoIterator<Item = &'a [(u32, f64)]>) -> Option<Self> {
         let (mut squares, mut freedom) = (0.0, 0.0);
         let (mut residuals, mut deviations) = (Vec::new(), Vec::new());
-        let mut counts = Vec::new();
+        let (mut counts, mut about_medians) = (Vec::new(), Vec::new());
         for trials in cells {
             let values: Vec<f64> = trials.iter().map(|(_, value)| *value).collect();
             if values.len() < 2 || values.iter().any(|value| *value <= 0.0) {
@@ -95,6 +88,7 @@ impl Noise {
             let stretch = (n / (n - 1.0)).sqrt();
             let residual = |(at, value): &(u32, f64)| (*at, (value / centre - 1.0) * stretch);
             residuals.extend(trials.iter().map(residual));
+            about_medians.extend(kin::about_median(values).map(|residual| residual / centre));
         }
         residuals.sort_by_key(|(at, _)| *at);
         let residuals: Vec<f64> = residuals
@@ -105,7 +99,7 @@ impl Noise {
         let kept = 1.0 - cells / residuals.len().max(1) as f64;
         let memory = memory(&residuals, kept);
         // Whoever stays for several trials does not choose their cells: the order is shuffled.
-        let alike = memory > 0.0 || are_alike(&residuals, &counts, &deviations);
+        let alike = memory > 0.0 || kin::are_alike(&about_medians, &counts, &deviations);
         deviations.sort_by(f64::total_cmp);
         let effective = freedom * (1.0 - memory) / (1.0 + memory);
         let effective = effective.max(FREEDOM_MIN.min(freedom));
@@ -210,43 +204,6 @@ fn memory(residuals: &[f64], kept: f64) -> f64 {
         true => ((correlation + 1.0 / (residuals.len() as f64).sqrt()) / kept).min(MEMORY_MAX),
         false => 0.0,
     }
-}
-
-/// Returns whether cells of `counts` trials with these `deviations` differ no more than cells whose
-/// trials are drawn from one bag of all `residuals`.
-fn are_alike(residuals: &[f64], counts: &[usize], deviations: &[f64]) -> bool {
-    let variances = deviations.iter().map(|share| share.powi(2));
-    let observed = bartlett(counts, variances);
-    let mut draw = Draw::new(residuals.len() as u64);
-    let mut trials = Vec::new();
-    let mut as_much = 1;
-    for _ in 0..ALIKE_DRAWS {
-        let variances: Vec<f64> = counts
-            .iter()
-            .map(|n| {
-                trials.clear();
-                let drawn = (0..*n).map(|_| draw.below(residuals.len() as u32) as usize);
-                trials.extend(drawn.map(|at| residuals[at]));
-                deviation(&trials).powi(2)
-            })
-            .collect();
-        as_much += u32::from(bartlett(counts, variances) >= observed);
-    }
-    f64::from(as_much) >= ALIKE_P_MIN * f64::from(ALIKE_DRAWS + 1)
-}
-
-/// Returns Σ νᵢ ln(s² / sᵢ²) with the pooled s²: the more, the less alike the variances are.
-fn bartlett(counts: &[usize], variances: impl IntoIterator<Item = f64> + Clone) -> f64 {
-    let freedoms = || counts.iter().map(|n| *n as f64 - 1.0);
-    let all: f64 = freedoms().sum();
-    let squares = freedoms().zip(variances.clone());
-    let pooled = squares.map(|(freedom, s2)| freedom * s2).sum::<f64>() / all;
-    if pooled <= 0.0 {
-        return 0.0;
-    }
-    let ratio = |s2: f64| (s2 / pooled).max(VARIANCE_SHARE_MIN);
-    let parts = freedoms().zip(variances);
-    parts.map(|(freedom, s2)| -freedom * ratio(s2).ln()).sum()
 }
 
 #[cfg(test)]

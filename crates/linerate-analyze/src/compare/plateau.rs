@@ -122,6 +122,12 @@ impl Plateau {
         (self.steps[at].interval(alpha), alpha)
     }
 
+    /// Returns whether a level is shown to suffice, as all above it are but those passed over.
+    pub(crate) fn suffices(&self, at: usize) -> bool {
+        let end = self.steps.len() - self.fallen;
+        self.begin.is_some_and(|begin| (begin..end).contains(&at))
+    }
+
     /// Returns whether a level is shown to lose, all together erring with `alpha`.
     pub(crate) fn loses(&self, at: usize, alpha: f64) -> bool {
         self.interval(at, alpha).1 < 0.0
@@ -267,7 +273,12 @@ fn variances(rows: &[&Steps]) -> Option<Vec<Variance>> {
         freedom: freedom as f64,
     };
     Some(match are_known {
-        true => kin::pooled(&(0..rows.len()).map(of_row).collect::<Vec<_>>()),
+        true => {
+            let own: Vec<Variance> = (0..rows.len()).map(of_row).collect();
+            let residuals: Vec<f64> = cells.iter().map(|(.., log)| *log).collect();
+            let counts: Vec<usize> = rows.iter().map(|row| row.values.len()).collect();
+            kin::pooled(&own, &residuals, &counts)
+        }
         false => vec![all; rows.len()],
     })
 }
