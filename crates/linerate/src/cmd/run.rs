@@ -116,7 +116,7 @@ fn execute_single(
     let wanted = asked.precision;
     let mut judge = |recording: &Recording| {
         let results = linerate_analyze::precision::results(recording);
-        let is_open = wanted.is_some_and(|wanted| !wanted.is_met(&results));
+        let is_open = wanted.is_some_and(|wanted| !wanted.is_settled(&results));
         let experiments = recording.document.plan.experiments.iter();
         let open = experiments.filter(|_| is_open);
         Judgement {
