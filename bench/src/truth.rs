@@ -4,13 +4,15 @@
 //! it says is held against what is true. docs/accuracy.md has the table.
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::bail;
 use clap::Args;
 use linerate_analyze::truth::limiters::{Cause, Named, named};
 use linerate_analyze::truth::noise::Noise;
-use linerate_analyze::truth::score::{Score, score};
+use linerate_analyze::truth::score::{Length, Score, score, score_of};
 use linerate_analyze::truth::study::{Chapters, Shape};
 
 /// Hold the analysis against studies of known truth
@@ -58,40 +60,85 @@ struct Row {
     others: Score,
 }
 
-/// Prints the table; fails where a bound is not kept.
+/// Studies that are longer than the others, or end when they are decided.
+struct Long {
+    length: Length,
+    chapters: Chapters,
+    noise: Noise,
+    flat: Score,
+    /// Effects of 10 %.
+    ten: Score,
+}
+
+/// The lengths that are tried, with their chapters and noises.
+const LONG: &[(Length, Chapters, Noise)] = &[
+    (Length::Fixed(6), Chapters::Latency, Noise::Bimodal(0.30)),
+    (Length::Fixed(8), Chapters::Latency, Noise::Bimodal(0.30)),
+    (Length::Fixed(8), Chapters::Latency, Noise::Bimodal(0.10)),
+    (Length::Fixed(8), Chapters::Latency, Noise::Normal(0.10)),
+    (
+        Length::UntilDecided(8),
+        Chapters::Three,
+        Noise::Normal(0.10),
+    ),
+    (
+        Length::UntilDecided(8),
+        Chapters::Three,
+        Noise::Bimodal(0.10),
+    ),
+    (
+        Length::UntilDecided(8),
+        Chapters::Three,
+        Noise::ByLevel(0.20),
+    ),
+];
+
+/// Prints the tables; fails where a bound is not kept.
 pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
     let each = (args.studies / (Noise::ALL.len() as u32 * STUDIES_OF_A_NOISE)).max(1);
-    let noises: Vec<Noise> = Noise::ALL.to_vec();
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let rows: Vec<Row> = thread::scope(|scope| {
-        let part = |part: usize| {
-            let own = noises.iter().skip(part).step_by(threads).copied();
-            own.map(|noise| row(noise, each, args.seed))
-                .collect::<Vec<_>>()
-        };
-        let parts: Vec<_> = (0..threads)
-            .map(|at| scope.spawn(move || part(at)))
-            .collect();
-        let rows = parts
-            .into_iter()
-            .flat_map(|part| part.join().unwrap_or_default());
-        let mut rows: Vec<Row> = rows.collect();
-        rows.sort_by_key(|row| noises.iter().position(|noise| *noise == row.noise));
-        rows
-    });
+    let rows = shared(Noise::ALL, |noise| row(*noise, each, args.seed));
     print!("{}", table(&rows));
-    let each = (args.studies / 20).max(1);
-    let causes = Cause::ALL.iter();
-    let causes: Vec<_> = causes
-        .map(|cause| (*cause, named(*cause, each, args.seed)))
+    let long: Vec<Long> = LONG
+        .iter()
+        .map(|kind| long(*kind, each, args.seed))
         .collect();
+    print!("\n{}", long_table(&long));
+    let each = (args.studies / 20).max(1);
+    let causes = shared(Cause::ALL, |cause| (*cause, named(*cause, each, args.seed)));
     print!("\n{}", causes_table(&causes));
     let mut broken = broken(&rows);
+    broken.extend(broken_long(&long));
     broken.extend(mistaken(&causes));
     if !broken.is_empty() {
         bail!("bounds that are not kept:\n  {}", broken.join("\n  "));
     }
     Ok(())
+}
+
+/// Returns what `make` makes of each, with all CPUs.
+fn shared<T: Sync, U: Send>(all: &[T], make: impl Fn(&T) -> U + Sync) -> Vec<U> {
+    let next = AtomicUsize::new(0);
+    let made = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((at, one)) = take(all, &next) {
+            let one = make(one);
+            let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.push((at, one));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_by_key(|(at, _)| *at);
+    made.into_iter().map(|(_, one)| one).collect()
+}
+
+fn take<'t, T>(all: &'t [T], next: &AtomicUsize) -> Option<(usize, &'t T)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    Some((at, all.get(at)?))
 }
 
 /// Returns what was named of each cause.
@@ -197,6 +244,109 @@ fn row(noise: Noise, each: u32, seed: u64) -> Row {
     row
 }
 
+fn long((length, chapters, noise): (Length, Chapters, Noise), each: u32, seed: u64) -> Long {
+    let of = |shape, studies| score_of(shape, noise, chapters, length, (studies, seed));
+    Long {
+        length,
+        chapters,
+        noise,
+        flat: of(Shape::Flat, 4 * each),
+        ten: of(Shape::Effect(0.1025), each),
+    }
+}
+
+impl Long {
+    fn title(&self) -> String {
+        let chapters = match self.chapters {
+            Chapters::Three => "three chapters",
+            _ => "one chapter",
+        };
+        let noise = self.noise.title();
+        match self.length {
+            Length::Fixed(replicates) => format!("{chapters}, {replicates} trials a cell, {noise}"),
+            Length::UntilDecided(most) => {
+                format!("{chapters}, 3 to {most} trials a cell until decided, {noise}")
+            }
+        }
+    }
+}
+
+fn long_table(long: &[Long]) -> String {
+    let mut text = String::from(
+        "| study | studies | 95 % intervals that hold the truth | flat: studies with a false claim \
+         | effect of 10 % found | … called the same |\n|---|---:|---:|---:|---:|---:|\n",
+    );
+    let percent = |part: u32, of: u32| format!("{:.1} %", 100.0 * share(part, of));
+    for row in long {
+        let Long { flat, ten, .. } = row;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} |",
+            row.title(),
+            flat.studies + ten.studies,
+            percent(flat.covered + ten.covered, flat.cells + ten.cells),
+            percent(flat.with_false_claim, flat.studies),
+            percent(ten.found, ten.effects),
+            percent(ten.wrong_same, ten.effects),
+        );
+    }
+    text
+}
+
+/// Returns the bounds that longer studies do not keep; those of one length share that of false claims.
+fn broken_long(long: &[Long]) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut looked = Score::default();
+    for row in long {
+        let title = row.title();
+        let mut both = row.flat;
+        both.add(&row.ten);
+        let missed = both.cells - both.covered;
+        broken.extend(most(
+            &title,
+            "intervals that miss the truth",
+            missed,
+            both.cells,
+            1.0 - COVERAGE_MIN,
+        ));
+        let (same, effects) = (row.ten.wrong_same, row.ten.effects);
+        broken.extend(most(
+            &title,
+            "effects of 10 % called the same",
+            same,
+            effects,
+            WRONG_SAME_MAX,
+        ));
+        if matches!(row.length, Length::UntilDecided(_)) {
+            looked.add(&row.flat);
+        }
+    }
+    let (with, studies) = (looked.with_false_claim, looked.studies);
+    let what = "flat studies with a false claim";
+    broken.extend(most(
+        "studies that end when they are decided",
+        what,
+        with,
+        studies,
+        FALSE_CLAIMS_MAX,
+    ));
+    broken
+}
+
+/// Returns what is wrong with a share above `bound`, chance allowed for: two standard deviations of a share of
+/// `of` draws.
+fn most(title: &str, what: &str, part: u32, of: u32, bound: f64) -> Option<String> {
+    let chance = 2.0 * (bound * (1.0 - bound) / f64::from(of.max(1))).sqrt();
+    let is_broken = of > 0 && share(part, of) > bound + chance;
+    is_broken.then(|| {
+        let found = 100.0 * share(part, of);
+        format!(
+            "{title}: {what}: {found:.1} % of {of}, at the most {:.0} %",
+            100.0 * bound
+        )
+    })
+}
+
 fn share(part: u32, of: u32) -> f64 {
     f64::from(part) / f64::from(of.max(1))
 }
@@ -238,38 +388,39 @@ fn table(rows: &[Row]) -> String {
 /// Returns the bounds that a row does not keep, chance allowed for.
 fn broken(rows: &[Row]) -> Vec<String> {
     let mut broken = Vec::new();
+    let mut seen = Score::default();
+    for row in rows.iter().filter(|row| row.noise.is_seen()) {
+        seen.add(&row.flat);
+    }
+    let (with, studies) = (seen.with_false_claim, seen.studies);
+    let what = "flat studies with a false claim";
+    broken.extend(most("all noises", what, with, studies, FALSE_CLAIMS_MAX));
     for row in rows {
+        let title = row.noise.title();
         let mut most = |what: &str, part: u32, of: u32, bound: f64| {
-            // Two standard deviations of a share of `of` draws.
-            let chance = 2.0 * (bound * (1.0 - bound) / f64::from(of.max(1))).sqrt();
-            if of > 0 && share(part, of) > bound + chance {
-                let found = 100.0 * share(part, of);
-                let noise = row.noise.title();
-                broken.push(format!(
-                    "{noise}: {what}: {found:.1} % of {of}, at the most {:.0} %",
-                    100.0 * bound
-                ));
-            }
+            broken.extend(most(&title, what, part, of, bound));
         };
         let all = &row.all;
-        most(
-            "flat studies with a false claim",
-            row.flat.with_false_claim,
-            row.flat.studies,
-            FALSE_CLAIMS_MAX,
-        );
-        most(
-            "studies with a false claim",
-            all.with_false_claim,
-            all.studies,
-            FALSE_CLAIMS_MAX,
-        );
-        most(
-            "intervals that miss the truth",
-            all.cells - all.covered,
-            all.cells,
-            1.0 - COVERAGE_MIN,
-        );
+        if row.noise.is_seen() {
+            most(
+                "flat studies with a false claim",
+                row.flat.with_false_claim,
+                row.flat.studies,
+                FALSE_CLAIMS_MAX,
+            );
+            most(
+                "studies with a false claim",
+                all.with_false_claim,
+                all.studies,
+                FALSE_CLAIMS_MAX,
+            );
+            most(
+                "intervals that miss the truth",
+                all.cells - all.covered,
+                all.cells,
+                1.0 - COVERAGE_MIN,
+            );
+        }
         most(
             "effects of 10 % called the same",
             row.ten.wrong_same,
@@ -288,12 +439,14 @@ fn broken(rows: &[Row]) -> Vec<String> {
             row.others.effects,
             WRONG_SAME_MAX,
         );
-        most(
-            "intervals of ratios that miss the truth",
-            all.ratios - all.ratios_held,
-            all.ratios,
-            1.0 - COVERAGE_MIN,
-        );
+        if row.noise.is_seen() {
+            most(
+                "intervals of ratios that miss the truth",
+                all.ratios - all.ratios_held,
+                all.ratios,
+                1.0 - COVERAGE_MIN,
+            );
+        }
         most(
             "studies with an interval that cannot be",
             all.impossible,

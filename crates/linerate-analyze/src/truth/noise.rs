@@ -41,13 +41,29 @@ pub enum Noise {
     Exact,
     /// With the factor on trials have this deviation, off 1 %.
     ByFactor(f64),
+    /// The deviation grows from 1 % at the first level to this at the last, in equal ratios.
+    ByLevel(f64),
+    /// One trial in five is slower by this share, at the last level alone.
+    StateOfOne(f64),
+    /// The share of trials that are slower by this grows from none at the first level to one half at the last.
+    Mixture(f64),
+    /// A loss of this share in all that grows in proportion to the time since the begin, with 2 % beside it.
+    Trend(f64),
+    /// Student's t with two degrees of freedom, which has no variance, of this scale.
+    NoVariance(f64),
+    /// One trial in fifty carries a tenth; 1 % beside it.
+    Rare,
+    /// Each block has a factor of its own of this deviation, with 1 % beside it.
+    Blocks(f64),
 }
 
 /// Where a trial stands.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place {
-    /// Whether its level is the first of those with numbers.
-    pub is_first: bool,
+    /// Where its level is among those with numbers: 0 the first, 1 the last.
+    pub rank: f64,
+    /// Its block, from 0.
+    pub block: usize,
     /// Whether its switch is on, or the kernel tunes its buffers.
     pub is_on: bool,
 }
@@ -70,7 +86,20 @@ impl Noise {
         Noise::Outliers(0.60),
         Noise::OneLevel(0.10),
         Noise::ByFactor(0.20),
+        Noise::ByLevel(0.20),
+        Noise::StateOfOne(0.30),
+        Noise::Mixture(0.30),
+        Noise::Trend(0.30),
+        Noise::NoVariance(0.03),
+        Noise::Rare,
+        Noise::Blocks(0.20),
     ];
+
+    /// Whether three trials of a cell, or those of all others, show what noise there is: where they need not,
+    /// no method knows, and the bench counts without a bound.
+    pub fn is_seen(self) -> bool {
+        !matches!(self, Noise::StateOfOne(_) | Noise::Rare)
+    }
 
     /// Returns the kind in words.
     pub fn title(self) -> String {
@@ -87,6 +116,20 @@ impl Noise {
             Noise::OneLevel(share) => format!("{} at one level, 1 % at others", percent(share)),
             Noise::Exact => "none".to_owned(),
             Noise::ByFactor(share) => format!("{} on, 1 % off", percent(share)),
+            Noise::ByLevel(share) => format!("1 % to {} from level to level", percent(share)),
+            Noise::StateOfOne(share) => {
+                format!("1 in 5 is {} slower at one level", percent(share))
+            }
+            Noise::Mixture(share) => {
+                format!(
+                    "0 to 1 in 2 is {} slower from level to level",
+                    percent(share)
+                )
+            }
+            Noise::Trend(share) => format!("trend of {}", percent(share)),
+            Noise::NoVariance(share) => format!("no variance, {}", percent(share)),
+            Noise::Rare => "1 in 50 is ten times slower".to_owned(),
+            Noise::Blocks(share) => format!("{} by block", percent(share)),
         }
     }
 
@@ -97,6 +140,9 @@ impl Noise {
         let mut state = State {
             drift: draw.normal(),
             lost: 0.0,
+            time: 0.0,
+            block: None,
+            step: 1.0 / places.len().max(1) as f64,
         };
         let mean = self.mean();
         let mut one = |place: &Place| {
@@ -150,7 +196,7 @@ impl Noise {
                 (1.0 - slow) * (1.0 + 0.01 * draw.normal()) / (1.0 - 0.1 * share)
             }
             Noise::OneLevel(share) => {
-                let deviation = if place.is_first { share } else { 0.01 };
+                let deviation = if place.rank == 0.0 { share } else { 0.01 };
                 1.0 + deviation * draw.normal()
             }
             Noise::Exact => 1.0,
@@ -158,8 +204,42 @@ impl Noise {
                 let deviation = if place.is_on { share } else { 0.01 };
                 1.0 + deviation * draw.normal()
             }
+            Noise::ByLevel(share) => {
+                let deviation = 0.01 * (share / 0.01).powf(place.rank);
+                1.0 + deviation * draw.normal()
+            }
+            Noise::StateOfOne(share) => {
+                let often = if place.rank == 1.0 { 0.2 } else { 0.0 };
+                two_states(share, often, draw)
+            }
+            Noise::Mixture(share) => two_states(share, 0.5 * place.rank, draw),
+            Noise::Trend(share) => {
+                state.time += state.step;
+                1.0 + share * (0.5 - state.time) + 0.02 * draw.normal()
+            }
+            Noise::NoVariance(share) => {
+                let half = draw.unit() - 0.5;
+                // Its quantiles have a closed form.
+                1.0 + share * half * (2.0 / (0.25 - half * half)).sqrt()
+            }
+            Noise::Rare => {
+                let slow = if draw.unit() < 0.02 { 0.1 } else { 1.0 };
+                slow * (1.0 + 0.01 * draw.normal()) / 0.982
+            }
+            Noise::Blocks(share) => {
+                let known = state.block.filter(|(block, _)| *block == place.block);
+                let (_, deviation) = known.unwrap_or_else(|| (place.block, draw.normal()));
+                state.block = Some((place.block, deviation));
+                (1.0 + share * deviation) * (1.0 + 0.01 * draw.normal())
+            }
         }
     }
+}
+
+/// Returns a factor of mean one that is slower by `share` in `often` of all draws.
+fn two_states(share: f64, often: f64, draw: &mut Draw) -> f64 {
+    let slow = if draw.unit() < often { share } else { 0.0 };
+    (1.0 - slow) / (1.0 - often * share) * (1.0 + 0.01 * draw.normal())
 }
 
 /// What trials hand on to the next.
@@ -167,6 +247,11 @@ impl Noise {
 struct State {
     drift: f64,
     lost: f64,
+    /// Share of all trials that are done, and what one adds.
+    time: f64,
+    step: f64,
+    /// The block, and how far it is from others in units of their deviation.
+    block: Option<(usize, f64)>,
 }
 
 #[cfg(test)]

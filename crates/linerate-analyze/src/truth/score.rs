@@ -1,5 +1,7 @@
 //! What the analysis says of studies whose truth is known, counted.
 
+use std::collections::BTreeMap;
+
 use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::{Comparison, Estimate, FindingKind, Verdict};
@@ -7,9 +9,9 @@ use linerate_model::unit::Unit;
 
 use super::lint::disagreements;
 use super::noise::Noise;
-use super::study::{Chapters, Shape, Study, study};
+use super::study::{Chapters, REPLICATES, Replicates, Shape, Study, repeated};
 use crate::reduce::describe;
-use crate::{analyze, words};
+use crate::{analyze, open_experiments, words};
 
 /// A relative difference that the analysis calls none.
 const MARGIN: f64 = 0.05;
@@ -82,18 +84,66 @@ impl Score {
     }
 }
 
+/// How many replicates the cells of a study have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// So many.
+    Fixed(usize),
+    /// From [`REPLICATES`] on up to so many, each experiment until nothing is open when it is looked at after
+    /// each block.
+    UntilDecided(usize),
+}
+
 /// Returns the score of `studies` studies; the same seed gives the same.
 pub fn score(shape: Shape, noise: Noise, chapters: Chapters, studies: u32, seed: u64) -> Score {
+    score_of(
+        shape,
+        noise,
+        chapters,
+        Length::Fixed(REPLICATES),
+        (studies, seed),
+    )
+}
+
+/// Returns the score of (studies, seed) of this length.
+pub fn score_of(
+    shape: Shape,
+    noise: Noise,
+    chapters: Chapters,
+    length: Length,
+    (studies, seed): (u32, u64),
+) -> Score {
     let mut score = Score::default();
     // No two rows see the same draws.
     let title = format!("{} {} {chapters:?}", shape.title(), noise.title());
     let mixed = |mixed: u64, byte: u8| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let row = title.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mixed);
     for at in 0..studies {
-        let made = study(shape, noise, chapters, row.wrapping_add(u64::from(at)));
+        let seed = row.wrapping_add(u64::from(at));
+        let of = |replicates: &Replicates<'_>| repeated(shape, noise, chapters, replicates, seed);
+        let made = match length {
+            Length::Fixed(replicates) => of(&|_| replicates),
+            Length::UntilDecided(most) => until_decided(&of, most),
+        };
         score.add(&judge(&made, &analyze(&made.recording)));
     }
     score
+}
+
+/// Makes a study of which experiments end when they are decided, as the program's do.
+fn until_decided(of: &dyn Fn(&Replicates<'_>) -> Study, most: usize) -> Study {
+    let mut ended = BTreeMap::new();
+    for replicates in REPLICATES.. {
+        let made = of(&|name| *ended.get(name).unwrap_or(&replicates));
+        let open = open_experiments(&made.recording);
+        for name in made.means.keys().filter(|name| !open.contains(name)) {
+            ended.entry(name.clone()).or_insert(replicates);
+        }
+        if replicates >= most || ended.len() == made.means.len() {
+            return made;
+        }
+    }
+    unreachable!("replicates have a bound")
 }
 
 fn judge(study: &Study, analysis: &Analysis) -> Score {

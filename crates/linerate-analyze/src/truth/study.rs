@@ -128,6 +128,9 @@ pub struct Study {
     pub means: BTreeMap<String, BTreeMap<Cell, f64>>,
 }
 
+/// How many replicates the cells of an experiment of this name have.
+pub type Replicates<'a> = dyn Fn(&str) -> usize + 'a;
+
 /// Which chapters a study has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chapters {
@@ -143,12 +146,24 @@ pub enum Chapters {
 
 /// Makes a study of `shape` with `noise`; the same seed makes the same.
 pub fn study(shape: Shape, noise: Noise, chapters: Chapters, seed: u64) -> Study {
-    let mut draw = Draw::new(seed);
+    repeated(shape, noise, chapters, &|_| REPLICATES, seed)
+}
+
+/// Makes a study whose experiments have so many `replicates`; those that it has with fewer are the same.
+pub fn repeated(
+    shape: Shape,
+    noise: Noise,
+    chapters: Chapters,
+    replicates: &Replicates<'_>,
+    seed: u64,
+) -> Study {
     let mut run = Run::new(5, Some(1e9));
     run.tenths = vec![0, 5, 10];
     run.recording.document.study = true;
     let mut means = BTreeMap::new();
-    let mut experiment = |name: &str, number, cells: Vec<Planned>| {
+    let mut experiment = |name: &str, number: u32, cells: Vec<Planned>| {
+        let mut draw = Draw::new(seed.wrapping_add(u64::from(number) << 32));
+        let of_noise = draw.bits();
         let first = cells.first().map_or_else(stream, |cell| match cell.kind {
             Kind::Stream => stream(),
             _ => rr(4),
@@ -165,15 +180,18 @@ pub fn study(shape: Shape, noise: Noise, chapters: Chapters, seed: u64) -> Study
         // Each block in an order of its own, as plans have it.
         let mut places = Vec::new();
         let mut order: Vec<(&Planned, u32)> = Vec::new();
-        for block in 0..REPLICATES {
+        for block in 0..replicates(name) {
             let mut cells: Vec<&Planned> = cells.iter().collect();
             draw.shuffle(&mut cells);
             for cell in cells {
-                places.push(cell.place);
+                places.push(Place {
+                    block,
+                    ..cell.place
+                });
                 order.push((cell, block as u32 + 1));
             }
         }
-        let factors = noise.factors(&places, draw.bits());
+        let factors = noise.factors(&places, of_noise);
         for ((cell, block), (factor, lost)) in order.into_iter().zip(factors) {
             run.trial(&cell.levels, block, &cell.truth(factor, lost));
         }
@@ -255,14 +273,21 @@ fn latency(shape: Shape, kind: Kind) -> Vec<Planned> {
         mean: base * shape.payload_share(*payload, on),
         kind,
         place: Place {
-            is_first: Some(payload) == PAYLOADS.first(),
+            rank: rank(PAYLOADS, *payload),
             is_on: on,
+            block: 0,
         },
     };
     let cells = PAYLOADS.iter();
     cells
         .flat_map(|payload| [true, false].map(|on| cell(payload, on)))
         .collect()
+}
+
+/// Returns where a level is among `levels`: 0 the first, 1 the last.
+fn rank(levels: &[u64], level: u64) -> f64 {
+    let at = levels.iter().position(|known| *known == level).unwrap_or(0);
+    at as f64 / (levels.len() - 1) as f64
 }
 
 fn socket_buffer(shape: Shape) -> Vec<Planned> {
@@ -281,14 +306,15 @@ fn socket_buffer(shape: Shape) -> Vec<Planned> {
         for kib in BUFFERS_KIB {
             let share = shape.buffer_share(*kib as f64);
             let place = Place {
-                is_first: Some(kib) == BUFFERS_KIB.first(),
-                is_on: false,
+                rank: rank(BUFFERS_KIB, *kib),
+                ..Place::default()
             };
             cells.push(cell(size(kib * 1024), share, place));
         }
         let place = Place {
-            is_first: false,
+            rank: 1.0,
             is_on: true,
+            block: 0,
         };
         cells.push(cell(
             Level::Word("auto".to_owned()),
@@ -312,8 +338,9 @@ fn small_messages(shape: Shape) -> Vec<Planned> {
                     mean: 50e6 * share * (*message as f64 / 60.0).sqrt(),
                     kind: Kind::Stream,
                     place: Place {
-                        is_first: Some(message) == MESSAGES.first(),
+                        rank: rank(MESSAGES, *message),
                         is_on: nagle,
+                        block: 0,
                     },
                 });
             }
