@@ -120,16 +120,24 @@ impl Writer {
         }
         let partial = dir.join(PARTIAL);
         fs::create_dir(&partial).map_err(failed(Step::MakeDirectory, &partial))?;
-        write_document(dir, document)?;
-        Ok(Self {
-            dir: dir.to_owned(),
-            partial,
-            events: EventLog::open(&dir.join(EVENTS))?,
-            planned: document.plan.trials.clone(),
-        })
+        let begun = write_document(dir, document).and_then(|()| {
+            Ok(Self {
+                dir: dir.to_owned(),
+                partial: partial.clone(),
+                events: EventLog::open(&dir.join(EVENTS))?,
+                planned: document.plan.trials.clone(),
+            })
+        });
+        if begun.is_err() {
+            // It holds nothing, and would be in the way once there is room.
+            let _ = fs::remove_file(dir.join(RUN));
+            let _ = fs::remove_dir(&partial);
+        }
+        begun
     }
 
-    /// Stores one trial; once this returns, the trial survives a crash.
+    /// Stores one trial; once this returns, the trial survives a crash. Of one that cannot be stored nothing
+    /// is left: its room is free for what says so.
     ///
     /// A trial that is stored again replaces what was stored before.
     pub fn append(&mut self, evidence: &TrialEvidence) -> Result<(), WriteError> {
@@ -141,6 +149,16 @@ impl Writer {
         if let Some(other) = rows.find(|other| *other != trial) {
             return Err(WriteError::OtherTrial { trial, other });
         }
+        let stored = self.store(trial, evidence);
+        if stored.is_err() {
+            for name in TableName::ALL {
+                let _ = fs::remove_file(self.partial.join(name.partial_file(trial)));
+            }
+        }
+        stored
+    }
+
+    fn store(&mut self, trial: TrialId, evidence: &TrialEvidence) -> Result<(), WriteError> {
         if !evidence.profiles.is_empty() {
             let profiles = &evidence.profiles;
             self.write_part(TableName::Stacks, trial, || Ok(stacks::table(profiles)?))?;

@@ -12,7 +12,7 @@ use crate::event::RunEvent;
 /// Takes a run down as it happens.
 pub enum Recorder {
     /// On disk, safe after each trial.
-    Bundle(Box<Writer>),
+    Bundle(Box<Bundle>),
     /// In memory, for a single measurement that nobody asked to keep.
     Memory(Box<Recording>),
     /// On a disk that fails, for tests.
@@ -20,24 +20,25 @@ pub enum Recorder {
     Afflicted(Box<Recorder>, crate::faults::Disk),
 }
 
+/// A bundle that is written.
+pub struct Bundle {
+    writer: Writer,
+    /// The trial that the disk did not take, with which a run ends.
+    unkept: Option<Box<TrialEvidence>>,
+}
+
 impl Recorder {
     /// Returns a recorder that makes the bundle `directory`.
     pub fn bundle(directory: &Path, document: &RunDocument) -> Result<Self, WriteError> {
-        Ok(Self::Bundle(Box::new(Writer::create(directory, document)?)))
+        Ok(Self::Bundle(Box::new(Bundle {
+            writer: Writer::create(directory, document)?,
+            unkept: None,
+        })))
     }
 
     /// Returns a recorder that keeps everything in memory.
     pub fn memory(document: &RunDocument) -> Self {
-        Self::Memory(Box::new(Recording {
-            document: document.clone(),
-            trials: Vec::new(),
-            flows: Vec::new(),
-            samples: Samples::default(),
-            profiles: Vec::new(),
-            captures: Vec::new(),
-            events: Vec::new(),
-            damage: Vec::new(),
-        }))
+        Self::Memory(Box::new(empty(document.clone())))
     }
 
     /// Keeps an event that happened `at_ns` after the start of the run, with what it brings.
@@ -49,12 +50,18 @@ impl Recorder {
                 disk.keep()?;
                 inner.keep(at_ns, event)
             }
-            Self::Bundle(writer) => {
-                kept.map_or(Ok(()), |kept| writer.event(&kept))?;
+            Self::Bundle(bundle) => {
+                let told = kept.map_or(Ok(()), |kept| bundle.writer.event(&kept));
                 match event {
-                    RunEvent::TrialEnded { evidence, .. } => writer.append(&evidence),
-                    RunEvent::PlanChanged(document) => writer.update(document),
-                    _ => Ok(()),
+                    RunEvent::TrialEnded { evidence, .. } => {
+                        let kept = told.and_then(|()| bundle.writer.append(&evidence));
+                        bundle.unkept = kept.is_err().then_some(evidence);
+                        kept
+                    }
+                    RunEvent::PlanChanged(document) => {
+                        told.and_then(|()| bundle.writer.update(document))
+                    }
+                    _ => told,
                 }
             }
             Self::Memory(recording) => {
@@ -72,7 +79,7 @@ impl Recorder {
     /// Returns what has been taken down so far.
     pub fn so_far(&mut self, document: &RunDocument) -> Result<Cow<'_, Recording>, ReadError> {
         match self {
-            Self::Bundle(writer) => linerate_store::read(writer.directory()).map(Cow::Owned),
+            Self::Bundle(bundle) => linerate_store::read(bundle.writer.directory()).map(Cow::Owned),
             #[cfg(test)]
             Self::Afflicted(inner, _) => inner.so_far(document),
             Self::Memory(recording) => {
@@ -82,10 +89,20 @@ impl Recorder {
         }
     }
 
+    /// Returns the trial that was measured last and is on no disk, since that took no more.
+    pub fn take_unkept(&mut self) -> Option<TrialEvidence> {
+        match self {
+            Self::Bundle(bundle) => bundle.unkept.take().map(|evidence| *evidence),
+            #[cfg(test)]
+            Self::Afflicted(inner, _) => inner.take_unkept(),
+            Self::Memory(_) => None,
+        }
+    }
+
     /// Closes the run; returns the recording if it was kept in memory.
     pub fn finish(self, document: &RunDocument) -> Result<Option<Recording>, WriteError> {
         match self {
-            Self::Bundle(writer) => writer.finish(document).map(|()| None),
+            Self::Bundle(bundle) => bundle.writer.finish(document).map(|()| None),
             #[cfg(test)]
             Self::Afflicted(inner, _) => inner.finish(document),
             Self::Memory(mut recording) => {
@@ -96,7 +113,22 @@ impl Recorder {
     }
 }
 
-fn add(recording: &mut Recording, evidence: TrialEvidence) {
+/// Returns the recording of a run of which nothing was measured yet.
+pub fn empty(document: RunDocument) -> Recording {
+    Recording {
+        document,
+        trials: Vec::new(),
+        flows: Vec::new(),
+        samples: Samples::default(),
+        profiles: Vec::new(),
+        captures: Vec::new(),
+        events: Vec::new(),
+        damage: Vec::new(),
+    }
+}
+
+/// Adds what is known of one more trial.
+pub fn add(recording: &mut Recording, evidence: TrialEvidence) {
     recording.trials.push(evidence.record);
     recording.samples.append(evidence.samples);
     recording.profiles.extend(evidence.profiles);

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use linerate_controller::{Audience, Fleet, Judgement, Recorder, RunRequest, execute};
 use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
-use linerate_model::run::Recording;
+use linerate_model::run::{Recording, RunDocument, TrialEvidence};
 
 use crate::exit::{CmdResult, Failure};
 use crate::{bundle, term};
@@ -21,10 +21,13 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
     };
     let driven = drive(request, fleet, Some(directory), stop, audience);
     progress.clear();
-    let Driven { recording } = driven?;
+    let Driven { recording, unkept } = driven?;
     let analysis = bundle::analysis(&recording, directory);
     // What a disk that is full now cannot take is not lost.
     show(&analysis, &directory.join("report.html"));
+    if let Some(failure) = unkept {
+        return Err(failure);
+    }
     report(directory, &recording, &analysis)?;
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
     let interrupted = stop.load(Ordering::Relaxed);
@@ -53,6 +56,8 @@ pub fn show(analysis: &Analysis, file: &Path) {
 pub struct Driven {
     /// What was recorded.
     pub recording: Recording,
+    /// Why its bundle has not all of that.
+    pub unkept: Option<Failure>,
 }
 
 /// Executes what was asked for and keeps it in `directory`, or in memory; the hosts are given back.
@@ -70,29 +75,74 @@ pub fn drive(
             .map_err(|error| Failure::failed(error).next("name another directory with --out"))?,
     };
     let result = execute(request, &mut fleet, &mut recorder, stop, audience);
+    let mut document = request.document(&fleet);
     drop(fleet);
     linerate_agent::give_back_text();
-    let mut document = result.map_err(|error| kept(directory, error.into()))?;
-    bundle::ended(&mut document);
-    let recording = recorder.finish(&document);
-    let recording = recording.map_err(|error| kept(directory, error.into()))?;
-    let recording = match (recording, directory) {
-        (Some(recording), _) => recording,
-        (None, Some(path)) => {
-            bundle::read(path).map_err(|failure| kept(directory, failure.error))?
+    let unkept = recorder.take_unkept();
+    let recorded = match result {
+        Ok(ended) => {
+            document = ended;
+            bundle::ended(&mut document);
+            recorder.finish(&document).map_err(anyhow::Error::from)
         }
-        (None, None) => return Err(Failure::failed(anyhow!("the run was not recorded"))),
+        Err(error) => {
+            let error = anyhow::Error::from(error);
+            document.cut_short = Some(format!("{error:#}"));
+            bundle::ended(&mut document);
+            Err(error)
+        }
     };
-    Ok(Driven { recording })
+    match (recorded, directory) {
+        (Ok(Some(recording)), _) => Ok(Driven {
+            recording,
+            unkept: None,
+        }),
+        (Ok(None), Some(path)) => Ok(Driven {
+            recording: bundle::read(path).map_err(|failure| kept(path, failure.error))?,
+            unkept: None,
+        }),
+        (Ok(None), None) => Err(Failure::failed(anyhow!("the run was not recorded"))),
+        (Err(error), None) => Err(Failure::failed(error)),
+        // What a disk that is full does not take was measured all the same.
+        (Err(error), Some(path)) => Ok(Driven {
+            recording: recovered(path, document, unkept),
+            unkept: Some(unkept_in(path, error)),
+        }),
+    }
+}
+
+/// Returns what was measured of a run whose bundle could not be written to its end: what is there, and the
+/// trial that is not.
+fn recovered(path: &Path, document: RunDocument, unkept: Option<TrialEvidence>) -> Recording {
+    let mut recording = match bundle::read(path) {
+        Ok(mut found) => {
+            // What was repeated and left out on the way stands in what was written, if that is all there is.
+            let plan = found.document.plan;
+            found.document = document;
+            found.document.plan = plan;
+            found
+        }
+        Err(_) => linerate_controller::empty(document),
+    };
+    if let Some(evidence) = unkept {
+        linerate_controller::add(&mut recording, evidence);
+    }
+    recording
+}
+
+/// Returns the failure of a run whose bundle has less than was measured.
+fn unkept_in(directory: &Path, error: anyhow::Error) -> Failure {
+    let directory = directory.display();
+    Failure::failed(error).next(format!(
+        "the result is above and may be nowhere else: {directory} has what was measured before, which \
+         `linerate report {directory}` shows"
+    ))
 }
 
 /// Returns the failure of a run whose bundle has what was measured before it.
-fn kept(directory: Option<&Path>, error: anyhow::Error) -> Failure {
-    let failure = Failure::failed(error);
-    let Some(directory) = directory.map(Path::display) else {
-        return failure;
-    };
-    failure.next(format!(
+fn kept(directory: &Path, error: anyhow::Error) -> Failure {
+    let directory = directory.display();
+    Failure::failed(error).next(format!(
         "what was measured before is in {directory}; see it with `linerate report {directory}`"
     ))
 }

@@ -15,7 +15,7 @@ use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Recording, RunDocument};
 use linerate_model::unit::significant;
 
-use super::execute::drive;
+use super::execute::{Driven, drive};
 use super::experiments;
 use crate::args::RunArgs;
 use crate::bundle;
@@ -140,12 +140,14 @@ fn execute_single(
         },
     };
     let directory = asked.directory.as_deref();
-    let driven = drive(&asked.request, fleet, directory, stop, audience)?;
-    let recording = &driven.recording;
+    let Driven { recording, unkept } = drive(&asked.request, fleet, directory, stop, audience)?;
+    let recording = &recording;
     let single = linerate_analyze::single::single(recording, asked.output.of_result());
     let interrupted = stop.load(Ordering::Relaxed);
     let exit = bundle::exit_of(recording, single.trust.level, interrupted);
+    let is_kept = unkept.is_none();
     let result = match exit {
+        exit if !is_kept => unkept.map_or(Ok(exit), Err),
         Exit::Failed | Exit::Interrupted => failure_of(&recording.document, &single, exit, failed),
         exit => Ok(exit),
     };
@@ -162,7 +164,7 @@ fn execute_single(
         error: result.as_ref().err(),
         failure: failure.as_deref(),
     });
-    if let Some(directory) = directory {
+    if let Some(directory) = directory.filter(|_| is_kept) {
         let analysis = bundle::analysis(recording, directory);
         let report = super::execute::report(directory, recording, &analysis)?;
         term::note(&format!("report in {}", report.display()));

@@ -104,6 +104,49 @@ fn a_result_is_shown_though_its_report_finds_no_room() {
     linerate(&["report", &path("cut")]).run().done();
 }
 
+/// Neither the trial nor how the run ended finds room: what was measured is on the terminal, or nowhere.
+#[test]
+fn a_result_is_shown_though_the_disk_takes_none_of_it() {
+    if !is_root() {
+        return skip("no privilege: mounting a small disk needs root");
+    }
+    let _load = loading();
+    let server = Server::start(&[]);
+    let folder = folder();
+    let words = ["-t", "1", "-O", "0", "-i", "0"];
+    let out = folder.path().join("whole").display().to_string();
+    let run = linerate(&["run", &server.host()]).words(&words);
+    run.words(&["--out", &out]).run();
+    let run_json = std::fs::metadata(folder.path().join("whole/run.json"));
+    let pages = run_json.expect("it is there").len().div_ceil(4096);
+    // The folders take none of the pages of a tmpfs; the events one, the parts of the trial four.
+    for room in [pages + 2, pages + 4, pages + 7] {
+        let script = format!(
+            "mount -t tmpfs -o size={}k none /mnt && exec \"$0\" run \"$@\" --out /mnt/out",
+            4 * room
+        );
+        let run = |form: &[&str]| {
+            Call::of("unshare")
+                .words(&["--mount", "--propagation", "private", "sh", "-c", &script])
+                .words(&[PROGRAM, &server.host()])
+                .words(&words)
+                .words(form)
+                .run()
+        };
+        let told = ["No space left on device", "the result is above"];
+        let said = run(&[]).failed(1, &told);
+        assert!(said.out.contains("received  "), "{room} pages: {said:?}");
+        assert!(!said.out.contains("damaged"), "{room} pages: {said:?}");
+        let said = run(&["-J"]).failed(1, &told);
+        let document = crate::common::json(&said.out);
+        let rate = document["trials"][0]["responses"]["throughput_bps"].as_f64();
+        assert!(rate > Some(0.0), "{room} pages: {said:?}");
+        let error = document["error"].as_str().unwrap_or_default();
+        assert!(error.contains("No space left"), "{room} pages: {error}");
+    }
+    server.wait_busy(false);
+}
+
 #[test]
 fn a_place_that_cannot_be_written_is_told_before_anything_is_measured() {
     let server = Server::start(&[]);
