@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linerate_engine as engine;
+use linerate_engine::Awaited;
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::{Named, Transport};
 use linerate_model::number::counted;
@@ -116,6 +117,8 @@ pub struct Core {
     names: Vec<String>,
     /// The port that it listens on.
     listens: OnceLock<u16>,
+    /// Which datagrams to that port are taken.
+    sieve: OnceLock<engine::Sieve>,
     /// What it gave up before it served, and what it could not.
     confined: OnceLock<String>,
     /// What guests have under way.
@@ -186,6 +189,7 @@ impl Core {
             leases: Mutex::default(),
             trials: Mutex::default(),
             listens: OnceLock::new(),
+            sieve: OnceLock::new(),
             confined: OnceLock::new(),
             totals: Totals::default(),
             watch: Mutex::default(),
@@ -193,9 +197,18 @@ impl Core {
         }
     }
 
-    /// Notes the port that it listens on, once.
-    pub(crate) fn listens_on(&self, port: u16) {
-        let _ = self.listens.set(port);
+    /// Notes the port that it listens on, once; `datagrams` then takes only what is waited for.
+    pub(crate) fn listens_on(&self, port: u16, datagrams: &engine::DatagramListener) {
+        if self.listens.set(port).is_ok()
+            && let Ok(sieve) = datagrams.sieve()
+        {
+            let _ = self.sieve.set(sieve);
+        }
+    }
+
+    /// Lets datagrams through that are `awaited`, until the answer is dropped.
+    pub(crate) fn wait_for(&self, awaited: engine::Awaited) -> Option<engine::Await> {
+        Some(self.sieve.get()?.wait_for(awaited))
     }
 
     /// Tells `write` of every run that is over, and now and then of what was refused.
@@ -450,6 +463,11 @@ impl Core {
             Some(Err(why)) => (None, Some(CaptureOutcome::Missing(why))),
             None => (None, None),
         };
+        // From here on: its clients say hello as soon as this is answered.
+        let hellos = match assignment.manner.transport {
+            Transport::Udp if !expected.is_empty() => self.wait_for(Awaited::Cookie(cookie)),
+            _ => None,
+        };
         let slot = TrialSlot {
             lease: lease.to_owned(),
             record_bytes_max: match grant {
@@ -468,6 +486,7 @@ impl Core {
                 flows,
                 pool: SettingPool::default(),
                 expected,
+                hellos,
             }),
             changed: Change::default(),
             record: Mutex::new(TrialRecord {
@@ -566,6 +585,7 @@ impl Core {
                 error => refuse(RefusalCode::Flows, error),
             })?;
         let flows = std::mem::take(&mut gathered.flows);
+        gathered.hellos = None;
         slot.launched.store(true, Ordering::Relaxed);
         drop(gathered);
         lock(&self.leases).handle_trial(&slot.lease, in_words(&slot.assignment));

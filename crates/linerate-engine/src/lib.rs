@@ -68,8 +68,8 @@ mod worker;
 mod workload;
 
 pub use flow::{
-    Address, Arrival, ConnectError, DatagramListener, Flow, FlowConfig, adopt, connect,
-    connect_unix, listen, opening, try_options,
+    Address, Arrival, Await, Awaited, ConnectError, DatagramListener, Flow, FlowConfig, Sieve,
+    adopt, connect, connect_unix, listen, opening, try_options,
 };
 pub use measure::memory::memory_copy_bytes_per_s;
 pub use schedule::{GRACE_NS, Schedule, grace_ns};

@@ -100,6 +100,8 @@ pub(super) struct Gathered {
     pub(super) pool: SettingPool,
     /// The flows that have not arrived, and what this end does in them.
     pub(super) expected: HashMap<FlowId, Part>,
+    /// Lets the hellos of its flows of datagrams through.
+    pub(super) hellos: Option<engine::Await>,
 }
 
 /// What a trial has to hand over.
@@ -191,6 +193,7 @@ impl TrialSlot {
         let mut gathered = lock(&self.gathered);
         if !self.launched.load(Ordering::Relaxed) {
             gathered.flows = Vec::new();
+            gathered.hellos = None;
             lock(&self.grant).take();
         }
     }

@@ -146,7 +146,7 @@ impl Server {
     pub fn bind(address: SocketAddr, core: Arc<Core>) -> Result<Self, ServeError> {
         let bind = |source| ServeError::Bind { address, source };
         let (listener, datagrams) = listen_twice(address).map_err(bind)?;
-        core.listens_on(listener.local_addr().map_err(bind)?.port());
+        core.listens_on(listener.local_addr().map_err(bind)?.port(), &datagrams);
         Ok(Self {
             listener,
             datagrams,

@@ -32,6 +32,8 @@ mod reception;
 pub(crate) mod sampler;
 /// Settings as requested, granted and effective: the arithmetic.
 mod settings;
+/// Which datagrams a listener takes at all.
+mod sieve;
 /// Flows over Unix sockets.
 mod unix;
 
@@ -61,6 +63,7 @@ pub use error::ConnectError;
 pub(crate) use incoming::incoming;
 pub(crate) use options::effective_settings;
 pub use reception::{Arrival, DatagramListener};
+pub use sieve::{Await, Awaited, Sieve};
 pub use unix::connect_unix;
 
 /// What one end of a flow is and does.

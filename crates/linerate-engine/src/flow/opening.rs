@@ -23,6 +23,10 @@
 //!     16     16  cookie of the trial; nonce; zero; datagrams and bytes sent, 8 bytes each
 //! ```
 
+/// Where a hello has the cookie of its trial.
+pub(super) const COOKIE_AT: usize = 16;
+/// Length of that cookie.
+pub(super) const COOKIE_BYTES: usize = 16;
 /// Length of a hello, and of every answer to it.
 pub const HELLO_BYTES: usize = 32;
 /// Length of an echo: the hello and the nonce.

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use super::sieve::Sieve;
 use crate::sys::datagram;
 use crate::sys::socket::{self, SO_REUSEADDR};
 
@@ -38,6 +39,11 @@ impl DatagramListener {
         socket::bind(socket.as_fd(), address)?;
         let port = socket::local(socket.as_fd())?.port();
         Ok(Self { socket, port })
+    }
+
+    /// Makes it take only what is waited for by the sieve that is returned.
+    pub fn sieve(&self) -> io::Result<Sieve> {
+        self.socket.try_clone().map(Sieve::new)
     }
 
     /// Returns its port.

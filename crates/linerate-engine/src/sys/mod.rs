@@ -12,6 +12,8 @@ pub(crate) mod clock;
 pub(crate) mod datagram;
 /// Readiness of many sockets.
 pub(crate) mod epoll;
+/// Filters on sockets.
+pub(crate) mod filter;
 /// The allocator of the C library.
 pub(crate) mod heap;
 /// Memory that the kernel may go on reading after a call.

@@ -22,8 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use linerate_compat::iperf3::auth::Gate;
-use linerate_compat::iperf3::datagram::{HELLO_ANSWER, is_hello};
+use linerate_compat::iperf3::datagram::{HELLO, HELLO_ANSWER, is_hello};
 use linerate_compat::iperf3::{BUSY, COOKIE_BYTES, Code, Cookie, refusal};
+use linerate_engine::{Await, Awaited};
 use linerate_model::RunId;
 use linerate_model::number::counted;
 use linerate_model::run::Admission;
@@ -62,7 +63,15 @@ struct Expected {
     tests: HashMap<Cookie, mpsc::Sender<OwnedFd>>,
     /// The test that waits for datagram streams of an address: their greetings carry no cookie, so
     /// there is one at a time.
-    datagrams: HashMap<IpAddr, mpsc::Sender<OwnedFd>>,
+    datagrams: HashMap<IpAddr, Greeted>,
+}
+
+/// A test that waits for greetings.
+#[derive(Debug)]
+struct Greeted {
+    streams: mpsc::Sender<OwnedFd>,
+    /// Lets them through.
+    _greetings: Option<Await>,
 }
 
 impl Door {
@@ -132,7 +141,7 @@ impl Door {
                 return None;
             }
             let address = peer.ip().to_canonical();
-            let test = door.expected().datagrams.get(&address).cloned()?;
+            let test = door.expected().datagrams.get(&address)?.streams.clone();
             Some(Welcome {
                 answer: HELLO_ANSWER.to_vec(),
                 take: Box::new(move |socket| {
@@ -282,7 +291,14 @@ impl Listed {
         if expected.datagrams.contains_key(&address) {
             return false;
         }
-        expected.datagrams.insert(address, streams);
+        let greeted = Greeted {
+            streams,
+            _greetings: self
+                .door
+                .core
+                .wait_for(Awaited::Greeting(HELLO.len() as u32)),
+        };
+        expected.datagrams.insert(address, greeted);
         drop(expected);
         self.address = Some(address);
         true
