@@ -4,6 +4,9 @@
 //!
 //! `PROPTEST_CASES` in the environment says how many cases there are; a failure prints its seed.
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::{Arc, OnceLock};
@@ -113,33 +116,64 @@ fn assignment(trial: u32) -> String {
     assignment.to_string()
 }
 
-fn first_bytes() -> impl Strategy<Value = Vec<u8>> {
-    let known: Vec<&[u8]> = vec![
-        b"",
-        b"LINERATE\x00\x01\x00\x00",
-        b"LINERATE",
-        b"GET /v1/agent HTTP/1.1\r\n",
-        b"POST /v1/runs HTTP/1.1\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
-        b"POST /v1/runs HTTP/1.1\r\ncontent-length: 99999999999999999999\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"\x16\x03\x01\x00\xf4\x01\x00\x00\xf0\x03\x03",
-        // An iperf3 cookie and the length of its parameters.
-        b"abcdefghijklmnopqrstuvwxyz0123456789\x00",
-        b"abcdefghijklmnopqrstuvwxyz0123456789\x00\x00\x00\x00\x10{\"tcp\":true,\"omi",
-        b"abcdefghijklmnopqrstuvwxyz0123456789\x00\xff\xff\xff\xff",
-    ];
-    (proptest::sample::select(known), vec(any::<u8>(), 0..80)).prop_map(|(known, noise)| {
-        let mut bytes = known.to_vec();
-        bytes.extend(noise);
-        bytes
-    })
+/// Sends a datagram and holds that no answer is longer.
+fn tell(datagram: &[u8]) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let patience = Some(Duration::from_millis(5));
+    socket.set_read_timeout(patience).expect("a timeout");
+    // Loopback carries no more in one.
+    let datagram = &datagram[..datagram.len().min(60_000)];
+    socket.send_to(datagram, agent()).expect("loopback");
+    let mut answer = [0; 2048];
+    if let Ok((length, _)) = socket.recv_from(&mut answer) {
+        assert!(length <= datagram.len());
+    }
+}
+
+/// Admits a run and returns its lease.
+fn admitted() -> String {
+    let admission =
+        json!({"run": "fuzz", "label": "fuzz", "admission": "shared", "expected": null});
+    let (status, admitted) = answer("POST", "/v1/runs", &admission.to_string());
+    assert_eq!(status, 200, "{admitted}");
+    admitted["lease"].as_str().expect("a lease").to_owned()
+}
+
+/// Asks for a trial of a run of its own; returns whether it was prepared.
+fn assign(body: &str) -> bool {
+    let lease = admitted();
+    let asked = ask("POST", &format!("/v1/runs/{lease}/trials"), body);
+    answer("DELETE", &format!("/v1/runs/{lease}"), "");
+    if let Some((status, answer)) = &asked {
+        assert!(*status < 500, "{status} {answer}\n{body}");
+    }
+    asked.is_some_and(|(status, _)| status == 200)
+}
+
+/// What honest others send is taken: changes of something that is refused anyway would try nothing.
+#[test]
+fn the_corpus_is_taken_as_what_it_is() {
+    for (name, bytes) in corpus::files("assignments") {
+        let body = String::from_utf8(bytes).expect("JSON is text");
+        assert!(assign(&body), "{name}");
+    }
+    for (name, bytes) in corpus::files("first-bytes") {
+        let said = say(&bytes, PATIENCE);
+        if name.ends_with("request") {
+            assert!(said.starts_with(b"HTTP/1.1 200"), "{name}");
+        }
+    }
+    for (_, datagram) in corpus::files("datagrams") {
+        tell(&datagram);
+    }
+    is_well();
 }
 
 proptest! {
     #![proptest_config(config(24))]
 
     #[test]
-    fn first_bytes_of_any_kind_do_no_harm(all in vec(first_bytes(), 1..4)) {
+    fn first_bytes_of_any_kind_do_no_harm(all in vec(corpus::changed("first-bytes"), 1..4)) {
         for bytes in all {
             say(&bytes, PATIENCE);
         }
@@ -147,19 +181,14 @@ proptest! {
     }
 
     #[test]
-    fn no_datagram_is_answered_at_greater_length(
-        magic in any::<bool>(),
-        noise in vec(any::<u8>(), 0..200),
-    ) {
-        let mut datagram = if magic { b"LINERATE\x00\x01".to_vec() } else { Vec::new() };
-        datagram.extend(noise);
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a timeout");
-        socket.send_to(&datagram, agent()).expect("loopback");
-        let mut answer = [0; 2048];
-        if let Ok((length, _)) = socket.recv_from(&mut answer) {
-            prop_assert!(length <= datagram.len());
-        }
+    fn no_datagram_is_answered_at_greater_length(datagram in corpus::changed("datagrams")) {
+        tell(&datagram);
+        is_well();
+    }
+
+    #[test]
+    fn assignments_that_were_changed_are_done_or_refused(body in corpus::changed("assignments")) {
+        assign(&String::from_utf8_lossy(&body));
         is_well();
     }
 

@@ -1,6 +1,9 @@
 //! What arrives is arbitrary bytes in arbitrary pieces: nothing panics, nothing grows without
 //! bound, and where bytes are cut changes nothing.
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+
 use linerate_compat::iperf3::auth::{Gate, Padding, PrivateKey, SKEW_S, Users};
 use linerate_compat::iperf3::datagram::{Arrivals, Counters, Header};
 use linerate_compat::iperf3::frame::{self, FrameDecoder};
@@ -191,6 +194,36 @@ fn client() -> ClientMachine {
     ClientMachine::new(0, &Cookie::from_random([0; 36]), parameters).0
 }
 
+/// What a client of iperf3 3.22 said on its control connection leads a server to its end, and the other way round.
+#[test]
+fn the_corpus_is_read_as_what_it_is() {
+    for (name, bytes) in corpus::files("iperf3-server") {
+        let (mut server, mut told) = (server(), Vec::new());
+        // In answer to what it was told: none of it comes before it is asked for.
+        for byte in bytes {
+            serve(&mut server, &[byte], &mut told);
+        }
+        let asked = told
+            .iter()
+            .any(|told| matches!(told, ServerAction::Decide(_)));
+        assert!(asked, "{name}: {told:?}");
+        if name.contains("/to-") {
+            assert!(server.is_over(), "{name}: {told:?}");
+            let done = ServerAction::End(ServerEnding::Done);
+            assert!(told.contains(&done), "{name}: {told:?}");
+        }
+    }
+    for (name, bytes) in corpus::files("iperf3-client") {
+        let (mut client, mut told) = (client(), Vec::new());
+        for byte in bytes {
+            drive(&mut client, &[byte], &mut told);
+        }
+        assert!(client.is_over(), "{name}: {told:?}");
+        let done = told.contains(&ClientAction::End(ClientEnding::Done));
+        assert_eq!(done, name.contains("/to-"), "{name}: {told:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
@@ -260,7 +293,10 @@ proptest! {
     }
 
     #[test]
-    fn a_server_bears_anything_in_any_pieces(bytes in stream_of_bytes(), cuts in cuts()) {
+    fn a_server_bears_anything_in_any_pieces(
+        bytes in prop_oneof![stream_of_bytes(), corpus::changed("iperf3-server")],
+        cuts in cuts(),
+    ) {
         let pieces = pieces(&bytes, &cuts);
         // Where bytes are cut changes nothing of what the machine says.
         let (mut whole, mut cut) = (server(), server());
@@ -281,7 +317,10 @@ proptest! {
     }
 
     #[test]
-    fn a_client_bears_anything_in_any_pieces(bytes in stream_of_bytes(), cuts in cuts()) {
+    fn a_client_bears_anything_in_any_pieces(
+        bytes in prop_oneof![stream_of_bytes(), corpus::changed("iperf3-client")],
+        cuts in cuts(),
+    ) {
         let pieces = pieces(&bytes, &cuts);
         let (mut whole, mut cut) = (client(), client());
         let said = whole.handle_bytes(5, &bytes);

@@ -1,6 +1,9 @@
 //! Experiment files of strangers: cut, mixed, with values that no one would write. They are read or refused,
 //! in words of a bounded length. `PROPTEST_CASES` in the environment says how many cases there are.
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+
 use linerate_plan::read_experiment;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -60,6 +63,19 @@ fn config() -> ProptestConfig {
     }
 }
 
+#[test]
+fn the_corpus_is_read_as_what_it_is() {
+    for (name, bytes) in corpus::files("experiments") {
+        let text = String::from_utf8(bytes).expect("TOML is text");
+        let read = read_experiment(&text, &name);
+        assert!(
+            read.is_ok(),
+            "{}",
+            read.err().map_or_else(String::new, |why| why.to_string())
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -93,17 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_may_be_anything(
-        file in proptest::sample::select(FILES),
-        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
-        end in any::<prop::sample::Index>(),
-    ) {
-        let mut bytes = file.as_bytes().to_vec();
-        for (at, byte) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        bytes.truncate(end.index(bytes.len() * 4).max(1));
+    fn bytes_may_be_anything(bytes in corpus::changed("experiments")) {
         check(&String::from_utf8_lossy(&bytes));
     }
 }

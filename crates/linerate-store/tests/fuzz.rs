@@ -2,6 +2,8 @@
 //! `PROPTEST_CASES` in the environment says how many cases there are.
 
 mod common;
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -97,6 +99,48 @@ fn config(few: u32) -> ProptestConfig {
     }
 }
 
+/// The tables and documents of a bundle that the corpus has.
+const PARTS: [&str; 7] = [
+    "run.json",
+    "events.ndjson",
+    "trials.parquet",
+    "flows.parquet",
+    "samples.parquet",
+    "stacks.parquet",
+    "captures.parquet",
+];
+
+fn of_corpus(part: &str) -> String {
+    format!("bundles/{part}")
+}
+
+/// A bundle of the newest format of the corpus.
+fn newest() -> Files {
+    let newest = |part: &str| {
+        let files = corpus::files(&of_corpus(part));
+        files.last().map(|(_, bytes)| (part.into(), bytes.clone()))
+    };
+    PARTS.into_iter().filter_map(newest).collect()
+}
+
+/// Returns the same with `bytes` for a part.
+fn with(part: &str, bytes: Vec<u8>) -> Files {
+    let mut files = newest();
+    files.retain(|(name, _)| name.as_os_str() != part);
+    files.push((part.into(), bytes));
+    files
+}
+
+#[test]
+fn the_corpus_is_read_as_what_it_is() {
+    check(&newest());
+    for part in PARTS {
+        for (_, bytes) in corpus::files(&of_corpus(part)) {
+            check(&with(part, bytes));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(config(48))]
 
@@ -119,6 +163,15 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len() + 1));
         }
+        check(&files);
+    }
+
+    #[test]
+    fn parts_of_older_bundles_may_be_changed_and_mixed(
+        files in proptest::sample::select(&PARTS[..]).prop_flat_map(|part| {
+            corpus::changed(&of_corpus(part)).prop_map(move |bytes| with(part, bytes))
+        }),
+    ) {
         check(&files);
     }
 

@@ -3,6 +3,8 @@
 
 /// Captures made by hand.
 mod common;
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 
 use common::{BEGIN_NS, From, Talk, pcap, pcapng};
 use linerate_trace::capture::{LinkType, Reader};
@@ -255,7 +257,7 @@ proptest! {
 
 /// One frame of each link and tunnel that is looked through, and of QUIC's long headers: link type, frame,
 /// and whether it holds a segment.
-fn corpus() -> Vec<(u32, Vec<u8>, bool)> {
+fn frames() -> Vec<(u32, Vec<u8>, bool)> {
     let ethernet = Talk::new(1, 1).data(Client, 300).frames.remove(0).1;
     let ip = &ethernet[14..];
     let join = |parts: &[&[u8]]| parts.concat();
@@ -344,7 +346,11 @@ fn corpus() -> Vec<(u32, Vec<u8>, bool)> {
 
 #[test]
 fn the_corpus_is_read_as_what_it_is() {
-    for (at, (link, frame, has_segment)) in corpus().into_iter().enumerate() {
+    for (name, bytes) in corpus::files("captures") {
+        let trace = traced(&bytes).expect(&name);
+        assert_eq!(trace.connections.len(), 1, "{name}");
+    }
+    for (at, (link, frame, has_segment)) in frames().into_iter().enumerate() {
         let trace = traced(&pcap(&[(BEGIN_NS, frame)], link, false, true)).expect("a capture");
         let found = (trace.totals.tcp_frames, trace.conversations.len());
         assert_eq!(found, if has_segment { (1, 0) } else { (0, 1) }, "{at}");
@@ -375,6 +381,11 @@ fn change() -> impl Strategy<Value = Change> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
+    #[test]
+    fn captures_that_were_changed_are_read_or_refused(bytes in corpus::changed("captures")) {
+        traced(&bytes);
+    }
+
     /// Heads of links, tunnels and QUIC are what they should not be; each frame is one thing all the same.
     #[test]
     fn changed_heads_are_no_panic(
@@ -382,7 +393,7 @@ proptest! {
         changes in vec(change(), 1..8),
         snap in prop_oneof![Just(usize::MAX), 1..120usize],
     ) {
-        let all = corpus();
+        let all = frames();
         let (link, mut frame, _) = all[which.index(all.len())].clone();
         for change in changes {
             // The heads are what parsers look at.
