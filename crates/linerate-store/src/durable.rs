@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// What was being done to a file.
@@ -91,7 +91,9 @@ fn fill_and_rename<E: From<FileError>>(
     temporary: &Path,
     fill: impl FnOnce(&mut File, &Path) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut file = File::create(temporary).map_err(failed(Step::Create, temporary))?;
+    // A link of that name, which may lie in a bundle of somebody else, would lead elsewhere.
+    let _ = fs::remove_file(temporary);
+    let mut file = File::create_new(temporary).map_err(failed(Step::Create, temporary))?;
     fill(&mut file, temporary)?;
     file.sync_all().map_err(failed(Step::Sync, temporary))?;
     drop(file);
@@ -105,6 +107,25 @@ pub(crate) fn replace_with(directory: &Path, name: &str, bytes: &[u8]) -> Result
         io::Write::write_all(file, bytes).map_err(failed(Step::Write, temporary))
     })?;
     sync_directory(directory)
+}
+
+/// Opens a file to read it. What is none, as a pipe or a device that stands there in its place, would be
+/// waited for, or never end.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    File::open(path)
+}
+
+/// Reads a whole file of at most `bytes_max`.
+pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > bytes_max {
+        true => Err(io::Error::other(format!("it is larger than {bytes_max} B"))),
+        false => Ok(bytes),
+    }
 }
 
 /// Forces the names in `directory` to the disk.

@@ -20,10 +20,10 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
-    /// Opens the log at `path`, new or to be continued.
-    pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
+    /// Makes the log at `path`, where nothing is.
+    pub(crate) fn create(path: &Path) -> Result<Self, FileError> {
         let file = OpenOptions::new()
-            .create(true)
+            .create_new(true)
             .append(true)
             .open(path)
             .map_err(failed(Step::Create, path))?;

@@ -5,7 +5,6 @@
 //! every other loss is a line in [`Recording::damage`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use linerate_model::run::{BUNDLE_FORMAT, FlowRecord, Recording, RunDocument};
 use linerate_model::samples::Samples;
 use serde::Deserialize;
 
-use crate::durable::{FileError, Step, failed};
+use crate::durable::{self, FileError, Step, failed};
 use crate::events;
 use crate::layout::{EVENTS, PARTIAL, RUN, TableName};
 use crate::rows::trials::StoredTrial;
@@ -26,6 +25,8 @@ use crate::table::{Table, TableFile};
 
 /// Trials that a line of damage names before it says how many more there are.
 const TRIALS_NAMED_MAX: usize = 8;
+/// Largest document, and largest list of events: those of a study have some megabytes.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Why a bundle cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +130,7 @@ fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
     }
 
     let path = dir.join(RUN);
-    let text = match fs::read(&path) {
+    let text = match durable::read(&path, TEXT_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
             let path = dir.to_owned();
@@ -196,7 +197,7 @@ fn read_file(
     damage: &mut Vec<String>,
     mut take: impl FnMut(&Table),
 ) {
-    let opened = File::open(path)
+    let opened = durable::open(path)
         .map_err(|error| error.to_string())
         .and_then(|file| {
             TableFile::open(file, format_of(name), name.rows_max())
@@ -315,7 +316,7 @@ fn named(trials: &[TrialId]) -> String {
 }
 
 fn read_events(dir: &Path, damage: &mut Vec<String>) -> Vec<linerate_model::run::Event> {
-    match fs::read(dir.join(EVENTS)) {
+    match durable::read(&dir.join(EVENTS), TEXT_BYTES_MAX) {
         Ok(text) => {
             let (events, told) = events::parse(&text);
             damage.extend(told);

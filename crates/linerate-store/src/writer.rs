@@ -124,7 +124,7 @@ impl Writer {
             Ok(Self {
                 dir: dir.to_owned(),
                 partial: partial.clone(),
-                events: EventLog::open(&dir.join(EVENTS))?,
+                events: EventLog::create(&dir.join(EVENTS))?,
                 planned: document.plan.trials.clone(),
             })
         });
@@ -316,7 +316,7 @@ fn write_document(dir: &Path, document: &RunDocument) -> Result<(), WriteError> 
 /// Returns one trial's part of a table, or nothing if it cannot be read.
 fn read_part(name: TableName, part: &Path) -> Option<Table> {
     let format = format_of(name);
-    let file = TableFile::open(File::open(part).ok()?, format, name.rows_max()).ok()?;
+    let file = TableFile::open(durable::open(part).ok()?, format, name.rows_max()).ok()?;
     let mut table = format.empty().ok()?;
     for group in 0..file.groups() {
         table.append(file.read_group(group).ok()?).ok()?;

@@ -438,3 +438,56 @@ fn a_file_of_another_kind_in_a_tables_place_is_told() {
     let damage = ["no column subject", "50 samples of trial #1 are lost"];
     check_damage(&recording, &damage);
 }
+
+/// Of somebody else: what is beside the files that are expected leads to files of the reader.
+#[test]
+fn links_in_a_bundle_lead_nowhere() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (root, victim) = (place.path().join("bundle"), place.path().join("victim"));
+    let document = document(1);
+    let mut writer = Writer::create(&root, &document).expect("a new bundle");
+    writer.append(&evidence(1, 1, 1)).expect("a trial");
+    writer.finish(&document).expect("a whole bundle");
+    fs::write(&victim, "mine").expect("a file");
+    for name in ["report.html.tmp", "results.parquet.tmp", "report.html"] {
+        std::os::unix::fs::symlink(&victim, root.join(name)).expect("a link");
+    }
+    write_report(&root, "<p>a report").expect("a report");
+    linerate_store::write_results(&root, &[]).expect("results");
+    assert_eq!(fs::read_to_string(&victim).expect("a file"), "mine");
+    assert!(
+        root.join("report.html")
+            .symlink_metadata()
+            .is_ok_and(|made| made.is_file())
+    );
+}
+
+/// Waiting for one would end only when somebody writes into it.
+#[test]
+fn pipes_and_devices_in_place_of_files_are_refused() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let root = place.path().join("bundle");
+    let document = document(1);
+    let mut writer = Writer::create(&root, &document).expect("a new bundle");
+    writer.append(&evidence(1, 1, 1)).expect("a trial");
+    writer.finish(&document).expect("a whole bundle");
+    for name in ["events.ndjson", "samples.parquet", "run.json"] {
+        let path = root.join(name);
+        fs::remove_file(&path).expect("it is there");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.is_ok_and(|made| made.success()));
+        match read(&root) {
+            Ok(recording) => {
+                let told = recording.damage.join("\n");
+                assert!(
+                    told.contains(name) && told.contains("not a regular file"),
+                    "{told}"
+                );
+            }
+            Err(error) => assert_eq!(name, "run.json", "{error}"),
+        }
+    }
+    fs::remove_file(root.join("run.json")).expect("it is there");
+    std::os::unix::fs::symlink("/dev/zero", root.join("run.json")).expect("a link");
+    assert!(read(&root).is_err());
+}

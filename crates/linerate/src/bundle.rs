@@ -133,6 +133,11 @@ fn captured<'r>(recording: &'r Recording, directory: &Path) -> Vec<TracedCapture
 /// Explains one capture: of the same bytes always the same.
 fn explained(path: &Path) -> anyhow::Result<Trace> {
     // Without the path: the same bundle in another place gives the same report.
+    let metadata = std::fs::metadata(path).context("its file cannot be opened")?;
+    // A pipe in its place would be waited for.
+    if !metadata.is_file() {
+        return Err(anyhow!("it is not a regular file"));
+    }
     let file = File::open(path).context("its file cannot be opened")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let limits = Limits {
