@@ -3,6 +3,9 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+/// Bits before an address of IPv4 in one of IPv6 (RFC 4291, 2.5.5.2).
+const MAPPED_BITS: u8 = 96;
+
 /// An address, and how many of its first bits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
@@ -42,11 +45,20 @@ impl FromStr for Network {
         };
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.map_or(Ok(most), |prefix| prefix.parse().map_err(|_| bad()))?;
+        let prefix: u8 = prefix.map_or(Ok(most), |prefix| prefix.parse().map_err(|_| bad()))?;
         if prefix > most {
             return Err(bad());
         }
-        Ok(Self { address, prefix })
+        // Callers over IPv4 are known as such, also where they come to a socket of IPv6.
+        Ok(
+            match (address.to_canonical(), prefix.checked_sub(MAPPED_BITS)) {
+                (IpAddr::V4(own), Some(prefix)) if address.is_ipv6() => Self {
+                    address: own.into(),
+                    prefix,
+                },
+                _ => Self { address, prefix },
+            },
+        )
     }
 }
 
@@ -70,6 +82,12 @@ mod tests {
         check("2001:db8::/32", "2001:db8:ffff::1", true);
         check("2001:db8::/32", "2001:db9::1", false);
         check("2001:db8::1/128", "2001:db8::1", true);
+        check("::ffff:10.0.0.7", "10.0.0.7", true);
+        check("::ffff:10.0.0.7", "10.0.0.6", false);
+        check("::ffff:10.0.0.0/104", "10.255.0.1", true);
+        check("::ffff:10.0.0.0/104", "11.0.0.1", false);
+        check("::ffff:0:0/96", "203.0.113.9", true);
+        check("::ffff:0:0/96", "2001:db8::1", false);
         for bad in [
             "",
             "10.0.0.0/33",
