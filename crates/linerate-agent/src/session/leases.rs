@@ -7,7 +7,7 @@
 //!    A guest's lease, which is one of a caller without the token, ends as well when it has had the host
 //!    for `IDLE_NS` without traffic, when it has had it for as long as a guest may, and when a caller who
 //!    holds the token takes the host back.
-//! 2. An exclusive request is admitted when nobody holds the host, and refused otherwise.
+//! 2. An exclusive request is admitted when nobody holds the host or waits for it, and refused otherwise.
 //! 3. A queued request is admitted when nobody holds the host and nobody waits before it.
 //! 4. A shared request is admitted beside other shared runs; it is refused while an exclusive or
 //!    queued run holds the host.
@@ -427,8 +427,8 @@ impl Leases {
     /// Returns whether a run with this admission may hold the host, given the ones before `at`.
     fn admissible(&self, admission: Admission, at: usize) -> bool {
         match admission {
-            Admission::Exclusive => !self.leases.iter().any(|lease| lease.admitted),
-            Admission::Queued => {
+            // A queued run asks at times; whoever comes between must not pass it.
+            Admission::Exclusive | Admission::Queued => {
                 !self.leases.iter().any(|lease| lease.admitted)
                     && !self.leases[..at].iter().any(|lease| !lease.admitted)
             }
@@ -454,8 +454,10 @@ impl Leases {
     }
 
     fn busy(&self, now_ns: u64) -> LeaseError {
-        match self.holder() {
-            Some((holder, _)) => LeaseError::Busy {
+        // Who waits is about to have the host where nobody has it.
+        let holder = self.leases.iter().find(|lease| lease.admitted);
+        match holder.or(self.leases.first()) {
+            Some(holder) => LeaseError::Busy {
                 label: holder.label.clone(),
                 left: expected_left(holder, now_ns),
                 silent: Some(Nanos(now_ns.saturating_sub(holder.seen_ns) / S_NS * S_NS))
@@ -633,6 +635,10 @@ mod tests {
             Ok(Standing::Waiting { place: 2 })
         );
         leases.handle_leave("a").unwrap();
+        assert!(matches!(
+            ask(&mut leases, 0, "d", Admission::Exclusive),
+            Err(LeaseError::Busy { label, .. }) if label == "run b"
+        ));
         assert_eq!(
             leases.handle_seen(S, "c"),
             Ok(Standing::Waiting { place: 2 })
