@@ -269,7 +269,8 @@ fn refuse(code: RefusalCode, error: &str) -> Refusal {
 fn unreadable(_: RegisterError) -> Refusal {
     refuse(
         RefusalCode::Internal,
-        "this agent cannot read its tokens; `linerate token list` there says why",
+        "this agent cannot read its tokens: its user must be able to read them where its `--state` is, and \
+         nothing but `linerate token` should have changed them",
     )
 }
 

@@ -1,6 +1,5 @@
 //! `linerate report`: render a bundle again from its stored data, or show it as it was seen live.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -12,8 +11,10 @@ use super::execute;
 use super::run::failure_of;
 use crate::args::{ReplayForm, ReportArgs, ReportFormat};
 use crate::exit::{CmdResult, Exit, Failure};
+use crate::term::Kind;
 use crate::term::progress::PlanProgress;
 use crate::term::single::{self, Conclusion, Form, Output};
+
 use crate::{browser, bundle, meant, term};
 
 /// Runs the command.
@@ -48,10 +49,12 @@ pub fn report(args: &ReportArgs) -> CmdResult {
             return Ok(Exit::Ok);
         }
         ReportFormat::Pdf => {
-            let file = args
-                .out
-                .clone()
-                .unwrap_or_else(|| args.bundle.join("report.pdf"));
+            let file = args.out.clone().unwrap_or_else(|| {
+                let file = args.bundle.join("report.pdf");
+                // A link of that name in a bundle of somebody else would lead elsewhere.
+                let _ = std::fs::remove_file(&file);
+                file
+            });
             browser::print(&html(), &file)?;
             term::line(&file.display().to_string());
             return Ok(Exit::Ok);
@@ -61,7 +64,11 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         ReportFormat::Json => linerate_report::json(&analysis()),
         ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
     };
-    write(&text, args.out.as_deref())?;
+    let kind = match args.format {
+        ReportFormat::Json => Kind::Json,
+        _ => Kind::Plain,
+    };
+    write(&text, kind, args.out.as_deref())?;
     Ok(Exit::Ok)
 }
 
@@ -128,22 +135,26 @@ fn flame(bundle: &Path, path: &Path) -> CmdResult {
         let error = anyhow!("there is no profile in {}", bundle.display());
         return Err(Failure::failed(error).next("measure again with --profile"));
     }
-    write(&linerate_analyze::collapsed(&recording), Some(path))?;
+    write(
+        &linerate_analyze::collapsed(&recording),
+        Kind::Plain,
+        Some(path),
+    )?;
     Ok(Exit::Ok)
 }
 
-fn write(text: &str, path: Option<&Path>) -> CmdResult<()> {
+fn write(text: &str, kind: Kind, path: Option<&Path>) -> CmdResult<()> {
     match path {
         Some(path) if path != Path::new("-") => std::fs::write(path, text)
             .with_context(|| format!("cannot write {}", path.display()))?,
-        _ => print(text)?,
+        _ => print(text, kind)?,
     }
     Ok(())
 }
 
 /// Prints to standard output; a reader that has seen enough is no failure.
-fn print(text: &str) -> CmdResult<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+fn print(text: &str, kind: Kind) -> CmdResult<()> {
+    match term::file(text, kind) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(Failure::failed),
     }

@@ -212,6 +212,36 @@ fn print_json(
     }
 }
 
+/// What a text for programs is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// JSON.
+    Json,
+    /// Anything else.
+    Plain,
+}
+
+/// Prints what is for programs: byte by byte, but on a terminal without what that would obey.
+pub fn file(text: &str, kind: Kind) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let on_terminal = out.is_terminal();
+    write_file(&mut out, text, kind, on_terminal)?;
+    out.flush()
+}
+
+fn write_file(
+    out: &mut impl Write,
+    text: &str,
+    kind: Kind,
+    on_terminal: bool,
+) -> std::io::Result<()> {
+    match (on_terminal, kind) {
+        (false, _) => out.write_all(text.as_bytes()),
+        (true, Kind::Json) => Escaped(out).write_all(text.as_bytes()),
+        (true, Kind::Plain) => out.write_all(clean(text, Colours::None).as_bytes()),
+    }
+}
+
 /// Returns whether to use colours on standard output.
 pub fn color() -> bool {
     static COLOR: OnceLock<bool> = OnceLock::new();
@@ -303,6 +333,22 @@ mod tests {
     use super::{Colours, Escaped, clean};
 
     /// A program reads what was said; a terminal that shows it obeys nothing of it.
+    #[test]
+    fn files_are_as_they_are_but_on_a_terminal() {
+        let written = |kind: Kind, on_terminal: bool| {
+            let mut out = Vec::new();
+            write_file(&mut out, "a,\u{1b}[2J\u{9b}1m\r\n\tä", kind, on_terminal).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        for kind in [Kind::Json, Kind::Plain] {
+            assert_eq!(written(kind, false), "a,\u{1b}[2J\u{9b}1m\r\n\tä");
+        }
+        let plain = "a,\u{fffd}[2J\u{fffd}1m\u{fffd}\n\tä";
+        assert_eq!(written(Kind::Plain, true), plain);
+        let json = "a,\\u001b[2J\\u009b1m\\u000d\n\tä";
+        assert_eq!(written(Kind::Json, true), json);
+    }
+
     #[test]
     fn json_moves_no_cursor_and_says_the_same() {
         let label = "ä\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2066}\nend";
