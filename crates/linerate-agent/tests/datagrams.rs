@@ -265,3 +265,41 @@ fn a_lost_confirmation_is_said_again_whatever_others_send() {
     stop.send(()).unwrap();
     sending.join().unwrap();
 }
+
+/// Returns how many datagrams the kernel dropped at a listener on `port` of IPv4.
+fn dropped_at(port: u16) -> u64 {
+    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let is_at = |line: &&str| {
+        let local = line.split_whitespace().nth(1);
+        local.is_some_and(|local| local.ends_with(&format!(":{port:04X}")))
+    };
+    let mut at = sockets.lines().filter(is_at);
+    at.next()
+        .and_then(|line| line.split_whitespace().last())
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+/// Loopback delivers within the call, so what was dropped was dropped before anybody could read it.
+#[test]
+fn what_nobody_waits_for_does_not_reach_the_agent() {
+    let host = host("127.0.0.1:0", 1);
+    let port = host.address.port();
+    let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
+    noise.connect(host.address).unwrap();
+    let mut cookie = COOKIE;
+    cookie[15] ^= 1;
+    for _ in 0..100 {
+        for datagram in [&[7; 1400][..], b"9876", &hello(cookie, 0)] {
+            noise.send(datagram).unwrap();
+        }
+    }
+    assert_eq!(dropped_at(port), 300);
+    assert!(host.ask(&hello(COOKIE, 0)).is_some());
+    assert_eq!(dropped_at(port), 300);
+    // Nor does its cookie once the trial is over.
+    host.agent.abort(&host.lease, TrialId(0)).unwrap();
+    assert_eq!(host.ask(&hello(COOKIE, 0)), None);
+    assert_eq!(dropped_at(port), 301);
+}

@@ -13,7 +13,7 @@
 //!
 //! turmoil and madsim simulate what is written with tokio; the controller's threads and blocking calls
 //! are none of theirs, and its seam is narrow enough to stand in for a network. `FAULT_SEEDS` in the
-//! environment says how many seeds are tried instead of [`SEEDS`]; a failure names its seed, which then
+//! environment says how many seeds are tried instead of [`SEEDS`], or which (`FROM..TO`); a failure names its seed, which then
 //! belongs into [`MENDED`].
 
 use std::collections::BTreeSet;
@@ -302,8 +302,16 @@ fn failing(seeds: impl Iterator<Item = u64>) -> Vec<(u64, String)> {
 #[test]
 fn runs_end_with_a_verdict_and_leave_nothing_whatever_happens() {
     let asked = std::env::var("FAULT_SEEDS").ok();
-    let seeds = asked.map_or(SEEDS, |seeds| seeds.parse().expect("a number of seeds"));
-    let failing = failing(MENDED.iter().copied().chain(0..seeds));
+    let number = |text: &str| text.parse::<u64>().expect("a number of seeds, or FROM..TO");
+    let seeds = match asked
+        .as_deref()
+        .map(|asked| (asked, asked.split_once("..")))
+    {
+        None => 0..SEEDS,
+        Some((_, Some((from, to)))) => number(from)..number(to),
+        Some((count, None)) => 0..number(count),
+    };
+    let failing = failing(MENDED.iter().copied().chain(seeds));
     assert!(failing.is_empty(), "seeds and why: {failing:#?}");
 }
 
