@@ -333,7 +333,7 @@ mod tests {
 
     use super::*;
     use crate::capture::{Frame, LinkType};
-    use crate::{Limits, Tracker};
+    use crate::{Limits, Parts, Tracker};
 
     fn capture(host: &str, outcome: CaptureOutcome) -> TrialCapture {
         TrialCapture {
@@ -361,13 +361,14 @@ mod tests {
     fn trace() -> Trace {
         let mut tracker = Tracker::new(Limits::default());
         tracker.begin_file("one");
-        tracker.handle_frame(&Frame {
+        let frame = Frame {
             number: 1,
             time_ns: 1_700_000_000_000_000_000,
             link: LinkType::ETHERNET,
             bytes: &[0; 60],
             wire_bytes: 60,
-        });
+        };
+        tracker.handle_frame(&frame, &mut Parts::default());
         tracker.finish()
     }
 

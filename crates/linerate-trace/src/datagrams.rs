@@ -102,7 +102,7 @@ impl Conversations {
             Says::Answer(..) => (datagram.source_port, 0),
             _ => (datagram.source_port, datagram.target_port),
         };
-        let Some((key, source_is_low)) = book.key(datagram.addresses, ports) else {
+        let Some((key, source_is_low)) = book.key(&datagram.addresses, ports) else {
             self.left_out += 1;
             return None;
         };

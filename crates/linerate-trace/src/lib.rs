@@ -65,4 +65,5 @@ pub use datagrams::{ConversationReport, DatagramsReport, QuicReport};
 pub use document::{ConnectionReport, Ending, LifeReport, Trace};
 pub use filter::Filter;
 pub use findings::{TcpFinding, TcpFindingKind};
+pub use frame::Parts;
 pub use tracker::{Handled, Limits, Tracker};

@@ -25,7 +25,7 @@ use crate::datagrams::Conversations;
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
 use crate::findings::FindingBook;
-use crate::frame::{self, Complaint, Datagram, Decoded, Flags, NoSegment, Reason, Segment};
+use crate::frame::{self, Complaint, Datagram, Decoded, Flags, NoSegment, Parts, Reason, Segment};
 
 /// Connections that memory is taken for at once.
 const CHUNK: usize = 4096;
@@ -70,12 +70,12 @@ impl Default for Limits {
 
 /// A segment that was handled.
 #[derive(Debug, Clone, Copy)]
-pub struct Handled {
+pub struct Handled<'p> {
     /// Where its connection is, for [`Tracker::connection`].
     pub(crate) at: u32,
     pub(crate) end: End,
     pub(crate) verdict: Verdict,
-    pub(crate) segment: Segment,
+    pub(crate) segment: &'p Segment,
     /// When and where it was captured.
     pub(crate) place: Place,
 }
@@ -159,8 +159,9 @@ impl Tracker {
         name: &str,
     ) -> Result<(), CaptureError> {
         self.begin_file(name);
+        let mut parts = Parts::default();
         while let Some(frame) = reader.next_frame() {
-            self.handle_frame(&frame);
+            self.handle_frame(&frame, &mut parts);
         }
         self.end_file(reader)
     }
@@ -188,11 +189,15 @@ impl Tracker {
         Ok(())
     }
 
-    /// Handles one frame; says what it was if it is a segment that is wanted.
+    /// Handles one frame, decoded into `parts`; says what it was if it is a segment that is wanted.
     ///
     /// Cost of a full-size frame of a bulk flow: 80 to 100 ns beside reading it, nothing allocated.
     #[inline]
-    pub fn handle_frame(&mut self, frame: &Frame<'_>) -> Option<Handled> {
+    pub fn handle_frame<'p>(
+        &mut self,
+        frame: &Frame<'_>,
+        parts: &'p mut Parts,
+    ) -> Option<Handled<'p>> {
         self.totals.frames += 1;
         self.totals.wire_bytes += u64::from(frame.wire_bytes);
         if let Some(file) = self.files.last_mut() {
@@ -207,14 +212,14 @@ impl Tracker {
             time_ns: frame.time_ns,
             frame: FrameId::new(file, frame.number),
         };
-        match frame::decode(frame.link, frame.bytes, frame.wire_bytes) {
-            Decoded::Tcp(segment) => self.handle_segment(segment, place),
-            Decoded::Udp(datagram) => {
-                self.handle_datagram(&datagram, place);
+        match frame::decode(frame.link, frame.bytes, frame.wire_bytes, parts) {
+            Decoded::Tcp => self.handle_segment(&parts.segment, place),
+            Decoded::Udp => {
+                self.handle_datagram(&parts.datagram, place);
                 None
             }
-            Decoded::Complaint(complaint) => {
-                self.handle_complaint(&complaint, place);
+            Decoded::Complaint => {
+                self.handle_complaint(&parts.complaint, place);
                 None
             }
             Decoded::Other(other) => {
@@ -295,13 +300,13 @@ impl Tracker {
     }
 
     #[inline]
-    fn handle_segment(&mut self, segment: Segment, place: Place) -> Option<Handled> {
+    fn handle_segment<'p>(&mut self, segment: &'p Segment, place: Place) -> Option<Handled<'p>> {
         self.totals.tcp_frames += 1;
         if !self.filters.is_empty()
             && !self
                 .filters
                 .iter()
-                .any(|filter| filter.wants(ends_of(&segment)))
+                .any(|filter| filter.wants(ends_of(segment)))
         {
             self.totals.filtered += 1;
             return None;
@@ -309,31 +314,31 @@ impl Tracker {
         self.totals.fragments += u64::from(segment.fragmented);
         self.totals.shortened += u64::from(segment.shortened);
         let ports = (segment.source_port, segment.target_port);
-        let Some((key, source_is_low)) = self.book.key(segment.addresses, ports) else {
+        let Some((key, source_is_low)) = self.book.key(&segment.addresses, ports) else {
             self.totals.untracked += 1;
             return None;
         };
         let mut at = match self.find(&key) {
             Some(at) => at,
-            None => self.add(key, source_is_low, &segment, place),
+            None => self.add(key, source_is_low, segment, place),
         };
         let mut end = self.end_of(at, source_is_low);
         let cuts_offer = segment.options_cut && segment.flags.any(Flags::SYN);
         self.totals.options_cut += u64::from(cuts_offer);
-        if segment.flags.any(Flags::SYN) && self.connection(at).is_begun_anew(end, &segment) {
-            at = self.replace(at, source_is_low, &segment, place);
+        if segment.flags.any(Flags::SYN) && self.connection(at).is_begun_anew(end, segment) {
+            at = self.replace(at, source_is_low, segment, place);
             end = self.end_of(at, source_is_low);
         }
         let was_closed = self.connection(at).is_closed();
-        if self.connection(at).detail.is_none() && self.connection(at).needs_detail(end, &segment) {
+        if self.connection(at).detail.is_none() && self.connection(at).needs_detail(end, segment) {
             self.give_detail(at);
         }
         let connection = self.connection_mut(at);
-        let verdict = connection.handle_segment(end, &segment, place);
+        let verdict = connection.handle_segment(end, segment, place);
         if connection.packets() == TIMELINE_PACKETS_MIN {
             self.give_timeline(at, place.time_ns);
         }
-        self.keep_point(at, end, &segment, place, verdict);
+        self.keep_point(at, end, segment, place, verdict);
         if !was_closed
             && segment.flags.any(Flags::FIN | Flags::RST)
             && self.connection(at).is_closed()
@@ -602,7 +607,7 @@ impl Tracker {
             _ => self.totals.unreachable += 1,
         }
         let ports = (complaint.source_port, complaint.target_port);
-        let Some((key, source_is_low)) = self.book.key(complaint.addresses, ports) else {
+        let Some((key, source_is_low)) = self.book.key(&complaint.addresses, ports) else {
             return;
         };
         let Some(at) = self.find(&key) else { return };

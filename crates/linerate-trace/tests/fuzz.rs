@@ -451,15 +451,17 @@ fn a_million_syns_stay_within_the_limits() {
     let mut talk = Talk::new(1, 1);
     talk.control(Client, common::SYN, Vec::new());
     let (_, mut bytes) = talk.frames.remove(0);
+    let mut parts = linerate_trace::Parts::default();
     for number in 0..1_000_000u32 {
         bytes[26..30].copy_from_slice(&number.to_be_bytes());
-        tracker.handle_frame(&linerate_trace::capture::Frame {
+        let frame = linerate_trace::capture::Frame {
             number: u64::from(number) + 1,
             time_ns: u64::from(number),
             link: LinkType::ETHERNET,
             bytes: &bytes,
             wire_bytes: bytes.len() as u32,
-        });
+        };
+        tracker.handle_frame(&frame, &mut parts);
     }
     let trace = tracker.finish();
     assert_eq!(trace.totals.connections, 1_000_000);

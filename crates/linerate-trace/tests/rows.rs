@@ -21,8 +21,9 @@ fn both(capture: &[u8]) -> (String, std::fs::File) {
     let mut tracker = Tracker::new(Limits::default());
     let mut reader = Reader::new(capture).expect("a capture");
     tracker.begin_file("made");
+    let mut parts = linerate_trace::Parts::default();
     while let Some(frame) = reader.next_frame() {
-        if let Some(handled) = tracker.handle_frame(&frame) {
+        if let Some(handled) = tracker.handle_frame(&frame, &mut parts) {
             let row = Row::new(&tracker, &handled);
             csv.add(&row).expect("memory can be written");
             columns.add(&row).expect("the file can be written");

@@ -7,7 +7,7 @@ use linerate_model::sample::End;
 
 use crate::capture::{CaptureError, Reader};
 use crate::connection::{Endpoint, FrameId, Offer, Verdict};
-use crate::frame::{Flags, Segment};
+use crate::frame::{Flags, Parts, Segment};
 use crate::tracker::Handled;
 use crate::{Trace, Tracker};
 
@@ -74,8 +74,9 @@ impl Seen {
         let mut spoken: HashMap<u32, usize> = HashMap::new();
         let (mut kept, mut left_out) = (0, 0);
         tracker.begin_file(name);
+        let mut parts = Parts::default();
         while let Some(frame) = reader.next_frame() {
-            let Some(handled) = tracker.handle_frame(&frame) else {
+            let Some(handled) = tracker.handle_frame(&frame, &mut parts) else {
                 let Some(passed) = tracker.take_passed() else {
                     continue;
                 };
@@ -117,8 +118,8 @@ impl Seen {
 }
 
 impl SeenConnection {
-    fn new(number: u32, handled: &Handled) -> Self {
-        let segment = &handled.segment;
+    fn new(number: u32, handled: &Handled<'_>) -> Self {
+        let segment = handled.segment;
         let source = Endpoint {
             address: segment.addresses.source(),
             port: segment.source_port,
@@ -138,8 +139,8 @@ impl SeenConnection {
         }
     }
 
-    fn add(&mut self, handled: &Handled) {
-        let segment = &handled.segment;
+    fn add(&mut self, handled: &Handled<'_>) {
+        let segment = handled.segment;
         if segment.flags.any(Flags::SYN) && self.offers[handled.end as usize].is_none() {
             self.offers[handled.end as usize] = Some((Offer::of(segment), segment.sequence));
         }
@@ -148,7 +149,7 @@ impl SeenConnection {
 }
 
 impl Sighting {
-    fn new(handled: &Handled, segment: &Segment) -> Self {
+    fn new(handled: &Handled<'_>, segment: &Segment) -> Self {
         Self {
             time_ns: handled.place.time_ns,
             frame: handled.place.frame.map_or(0, FrameId::number),

@@ -82,8 +82,8 @@ impl AddressBook {
     /// Returns the key of a segment, and whether its sender is the low end; nothing if there are
     /// too many addresses.
     #[inline]
-    pub(crate) fn key(&mut self, addresses: Addresses, ports: (u16, u16)) -> Option<(Key, bool)> {
-        let (source, target, is_v6) = match addresses {
+    pub(crate) fn key(&mut self, addresses: &Addresses, ports: (u16, u16)) -> Option<(Key, bool)> {
+        let (source, target, is_v6) = match *addresses {
             Addresses::V4 { source, target } => (source, target, false),
             Addresses::V6 { source, target } => (self.number(source)?, self.number(target)?, true),
         };

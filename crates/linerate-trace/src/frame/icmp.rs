@@ -5,7 +5,7 @@ use super::ip::{self, Addresses};
 use super::{Decoded, NoSegment, u16_at, u32_at};
 
 /// What a router or host says of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Complaint {
     /// From where to where the segment went.
     pub addresses: Addresses,
@@ -17,12 +17,13 @@ pub(crate) struct Complaint {
 }
 
 /// Why a segment did not get through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Reason {
     /// It is too big for the next link, which carries so many bytes; zero from routers older than
     /// RFC 1191.
     TooBig(u32),
     /// There is no way to the host, or it is not there.
+    #[default]
     NoWay,
     /// An administrator does not want it.
     Prohibited,
@@ -32,7 +33,7 @@ pub(crate) enum Reason {
 
 /// Decodes an ICMP message of IPv4 (RFC 792, RFC 1191, RFC 1812).
 #[cold]
-pub(crate) fn decode_v4(bytes: &[u8]) -> Result<Decoded, NoSegment> {
+pub(crate) fn decode_v4(bytes: &[u8], complaint: &mut Complaint) -> Result<Decoded, NoSegment> {
     const UNREACHABLE: u8 = 3;
     let reason = match bytes {
         [UNREACHABLE, 4, ..] => Reason::TooBig(u32::from(u16_at(bytes, 6).ok_or(NoSegment::Cut)?)),
@@ -41,12 +42,13 @@ pub(crate) fn decode_v4(bytes: &[u8]) -> Result<Decoded, NoSegment> {
         [UNREACHABLE, ..] => Reason::NoWay,
         _ => return Err(NoSegment::NotTcp),
     };
-    complaint(bytes, reason)
+    *complaint = quote(bytes, reason)?;
+    Ok(Decoded::Complaint)
 }
 
 /// Decodes an ICMP message of IPv6 (RFC 4443).
 #[cold]
-pub(crate) fn decode_v6(bytes: &[u8]) -> Result<Decoded, NoSegment> {
+pub(crate) fn decode_v6(bytes: &[u8], complaint: &mut Complaint) -> Result<Decoded, NoSegment> {
     const UNREACHABLE: u8 = 1;
     const PACKET_TOO_BIG: u8 = 2;
     let reason = match bytes {
@@ -56,20 +58,21 @@ pub(crate) fn decode_v6(bytes: &[u8]) -> Result<Decoded, NoSegment> {
         [UNREACHABLE, ..] => Reason::NoWay,
         _ => return Err(NoSegment::NotTcp),
     };
-    complaint(bytes, reason)
+    *complaint = quote(bytes, reason)?;
+    Ok(Decoded::Complaint)
 }
 
 /// All quote the packet from the ninth byte on, and at least the first eight bytes of TCP.
-fn complaint(bytes: &[u8], reason: Reason) -> Result<Decoded, NoSegment> {
+fn quote(bytes: &[u8], reason: Reason) -> Result<Complaint, NoSegment> {
     const HEADER_BYTES: usize = 8;
     let packet = bytes.get(HEADER_BYTES..).ok_or(NoSegment::Cut)?;
     let (addresses, segment) = ip::quoted(packet).ok_or(NoSegment::NotTcp)?;
     let ports = u16_at(segment, 0).zip(u16_at(segment, 2));
     let (source_port, target_port) = ports.ok_or(NoSegment::Cut)?;
-    Ok(Decoded::Complaint(Complaint {
+    Ok(Complaint {
         addresses,
         source_port,
         target_port,
         reason,
-    }))
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Decoded, NoSegment, icmp, tcp, tunnel, u16_at, udp};
+use super::{Decoded, NoSegment, Parts, icmp, tcp, tunnel, u16_at, udp};
 
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_TCP: u8 = 6;
@@ -20,6 +20,15 @@ const EXTENSIONS_MAX: usize = 8;
 pub(crate) enum Addresses {
     V4 { source: u32, target: u32 },
     V6 { source: u128, target: u128 },
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Addresses::V4 {
+            source: 0,
+            target: 0,
+        }
+    }
 }
 
 impl Addresses {
@@ -60,10 +69,10 @@ pub(crate) struct Packet {
 /// Decodes an IP packet of which `bytes` were captured and which was `packet_bytes` long, inside
 /// `depth` others.
 #[inline]
-pub(crate) fn decode(bytes: &[u8], packet_bytes: usize, depth: u8) -> Decoded {
+pub(crate) fn decode(bytes: &[u8], packet_bytes: usize, depth: u8, parts: &mut Parts) -> Decoded {
     let decoded = match bytes.first().map(|first| first >> 4) {
-        Some(4) => ipv4(bytes, packet_bytes, depth),
-        Some(6) => ipv6(bytes, packet_bytes, depth),
+        Some(4) => ipv4(bytes, packet_bytes, depth, parts),
+        Some(6) => ipv6(bytes, packet_bytes, depth, parts),
         Some(_) => Err(NoSegment::Malformed),
         None => Err(NoSegment::Cut),
     };
@@ -71,7 +80,12 @@ pub(crate) fn decode(bytes: &[u8], packet_bytes: usize, depth: u8) -> Decoded {
 }
 
 #[inline]
-fn ipv4(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegment> {
+fn ipv4(
+    bytes: &[u8],
+    packet_bytes: usize,
+    depth: u8,
+    parts: &mut Parts,
+) -> Result<Decoded, NoSegment> {
     let header: &[u8; IPV4_HEADER_BYTES] = bytes.first_chunk().ok_or(NoSegment::Cut)?;
     let header_bytes = usize::from(header[0] & 0xf) * 4;
     if header_bytes < IPV4_HEADER_BYTES {
@@ -106,23 +120,36 @@ fn ipv4(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegme
         hop_limit: header[8],
     };
     match header[9] {
-        PROTOCOL_TCP => tcp::decode(rest, packet),
-        PROTOCOL_ICMP => icmp::decode_v4(rest),
-        other => behind(other, rest, packet, depth),
+        PROTOCOL_TCP => tcp::decode(rest, &packet, &mut parts.segment),
+        PROTOCOL_ICMP => icmp::decode_v4(rest, &mut parts.complaint),
+        other => behind(other, rest, &packet, depth, parts),
     }
 }
 
 /// Decodes what is neither TCP nor ICMP: a tunnel, or UDP that is none.
 #[cold]
-fn behind(protocol: u8, rest: &[u8], packet: Packet, depth: u8) -> Result<Decoded, NoSegment> {
-    match tunnel::decode(protocol, rest, packet.payload_bytes, depth) {
-        Err(NoSegment::NotTcp) if protocol == PROTOCOL_UDP => udp::decode(rest, packet),
+fn behind(
+    protocol: u8,
+    rest: &[u8],
+    packet: &Packet,
+    depth: u8,
+    parts: &mut Parts,
+) -> Result<Decoded, NoSegment> {
+    match tunnel::decode(protocol, rest, packet.payload_bytes, depth, parts) {
+        Err(NoSegment::NotTcp) if protocol == PROTOCOL_UDP => {
+            udp::decode(rest, packet, &mut parts.datagram)
+        }
         decoded => decoded,
     }
 }
 
 #[inline]
-fn ipv6(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegment> {
+fn ipv6(
+    bytes: &[u8],
+    packet_bytes: usize,
+    depth: u8,
+    parts: &mut Parts,
+) -> Result<Decoded, NoSegment> {
     let header: &[u8; IPV6_HEADER_BYTES] = bytes.first_chunk().ok_or(NoSegment::Cut)?;
     let total_bytes = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
         // A jumbogram: its length is in an option, and the frame's own says the same.
@@ -150,9 +177,9 @@ fn ipv6(bytes: &[u8], packet_bytes: usize, depth: u8) -> Result<Decoded, NoSegme
     };
     let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     match protocol {
-        PROTOCOL_TCP => tcp::decode(rest, packet),
-        PROTOCOL_ICMPV6 => icmp::decode_v6(rest),
-        other => behind(other, rest, packet, depth),
+        PROTOCOL_TCP => tcp::decode(rest, &packet, &mut parts.segment),
+        PROTOCOL_ICMPV6 => icmp::decode_v6(rest, &mut parts.complaint),
+        other => behind(other, rest, &packet, depth, parts),
     }
 }
 

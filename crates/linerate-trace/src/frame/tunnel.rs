@@ -3,7 +3,7 @@
 //! and is not followed is named.
 
 use super::link;
-use super::{Decoded, NoSegment, ip, u16_at};
+use super::{Decoded, NoSegment, Parts, ip, u16_at};
 use crate::capture::LinkType;
 
 /// Packets in packets that are looked through.
@@ -38,6 +38,7 @@ pub(crate) fn decode(
     bytes: &[u8],
     wire_bytes: usize,
     depth: u8,
+    parts: &mut Parts,
 ) -> Result<Decoded, NoSegment> {
     if depth >= DEPTH_MAX {
         return Err(match protocol {
@@ -67,7 +68,7 @@ pub(crate) fn decode(
         }
     };
     let packet = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
-    match ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1) {
+    match ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1, parts) {
         // What looked like a tunnel by its port was none.
         Decoded::Other(_) if protocol == PROTOCOL_UDP => Err(NoSegment::NotTcp),
         decoded => Ok(decoded),

@@ -8,7 +8,7 @@ const PORT_DNS: u16 = 53;
 const PORT_NTP: u16 = 123;
 
 /// One datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Datagram {
     pub addresses: Addresses,
     pub source_port: u16,
@@ -23,9 +23,10 @@ pub(crate) struct Datagram {
 }
 
 /// What a datagram says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Says {
     /// Nothing that is looked at.
+    #[default]
     Nothing,
     /// A question of DNS or NTP, by what its answer repeats.
     Question(Asked, u64),
@@ -56,7 +57,11 @@ pub(crate) enum QuicKind {
 
 /// Decodes the datagram that `packet` carries and of which `bytes` were captured.
 #[cold]
-pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, NoSegment> {
+pub(crate) fn decode(
+    bytes: &[u8],
+    packet: &Packet,
+    datagram: &mut Datagram,
+) -> Result<Decoded, NoSegment> {
     let ports = u16_at(bytes, 0).zip(u16_at(bytes, 2));
     let (source_port, target_port) = ports.ok_or(NoSegment::Cut)?;
     let payload = bytes.get(HEADER_BYTES..).ok_or(NoSegment::Cut)?;
@@ -69,7 +74,7 @@ pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, NoSegment>
     } else {
         quic(payload)
     };
-    Ok(Decoded::Udp(Datagram {
+    *datagram = Datagram {
         addresses: packet.addresses,
         source_port,
         target_port,
@@ -79,7 +84,8 @@ pub(crate) fn decode(bytes: &[u8], packet: Packet) -> Result<Decoded, NoSegment>
         hop_limit: packet.hop_limit,
         congestion_marked: packet.congestion_marked,
         begin: begin_of(payload),
-    }))
+    };
+    Ok(Decoded::Udp)
 }
 
 /// Returns the first 32 bytes; those that are not there are zero.

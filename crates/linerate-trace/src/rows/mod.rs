@@ -83,9 +83,9 @@ const COLUMNS: [(&str, Column); 18] = [
 
 impl Row {
     /// Returns the row of a segment that `tracker` has just handled.
-    pub fn new(tracker: &Tracker, handled: &Handled) -> Self {
+    pub fn new(tracker: &Tracker, handled: &Handled<'_>) -> Self {
         let connection = tracker.connection(handled.at);
-        let segment = &handled.segment;
+        let segment = handled.segment;
         let (own, other) = (
             &connection.halves[handled.end as usize],
             &connection.halves[handled.end.other() as usize],

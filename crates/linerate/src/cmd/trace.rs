@@ -10,7 +10,7 @@ use linerate_trace::both::{self, Both, Seen};
 use linerate_trace::capture::{CaptureError, Reader};
 use linerate_trace::compare::compare;
 use linerate_trace::rows::{CsvRows, ParquetRows, Row};
-use linerate_trace::{Limits, Trace, Tracker, page, text};
+use linerate_trace::{Limits, Parts, Trace, Tracker, page, text};
 
 use crate::args::{TraceArgs, TraceFormat};
 use crate::cmd::live_capture;
@@ -323,8 +323,9 @@ fn read(
 ) -> CmdResult<()> {
     let mut reader = Reader::new(input).map_err(|error| unreadable(error, name))?;
     tracker.begin_file(name);
+    let mut parts = Parts::default();
     while let Some(frame) = reader.next_frame() {
-        if let Some(handled) = tracker.handle_frame(&frame)
+        if let Some(handled) = tracker.handle_frame(&frame, &mut parts)
             && !rows.is_empty()
         {
             let row = Row::new(tracker, &handled);
