@@ -5,7 +5,7 @@
 mod common;
 
 use From::{Client, Server};
-use common::{From, Talk, pcapng, trace};
+use common::{From, Talk, pcapng, statistics, trace};
 use linerate_trace::both::{self, Both, Seen};
 use linerate_trace::capture::Reader;
 use linerate_trace::compare::compare;
@@ -193,6 +193,59 @@ fn what_was_lost_elsewhere_is_not_lost_between() {
     let both = joined(&talk.frames, &far).expect("the same traffic");
     let way = &both.connections[0].from_client;
     assert_eq!((way.lost, way.missed_by_capture), (0, 1), "{way:?}");
+}
+
+#[test]
+fn what_a_capture_with_holes_lacks_is_not_told_lost() {
+    // An acknowledgement of the server, which passes its own capture only; by place in the near one.
+    let talk = stream(40, |_| false);
+    let ack = (14..60)
+        .find(|&at| !is_clients(&talk.frames[at].1))
+        .expect("acknowledgements");
+    let far = at_server(&talk.frames, 10_000_000, 0, |_, _| Some(0));
+    let near = |misses: &[usize]| -> Frames {
+        let all = talk.frames.iter().enumerate();
+        let kept = all.filter(|(at, _)| !misses.contains(at));
+        kept.map(|(_, frame)| frame.clone()).collect()
+    };
+    let acks = |near: &Frames| {
+        let both = joined(near, &far).expect("the same traffic");
+        let way = &both.connections[0].from_server;
+        (way.acks_lost, way.acks_undecided, both::text(&both, LOOK))
+    };
+    let (lost, undecided, text) = acks(&near(&[ack]));
+    assert_eq!((lost, undecided), (1, 0), "{text}");
+    // The near capture misses a segment of its own host, too: it may have missed the acknowledgement.
+    let (lost, undecided, text) = acks(&near(&[ack, 9]));
+    assert_eq!((lost, undecided), (0, 1), "{text}");
+    assert!(text.contains("1 of 40 ACKs lost or only missed"), "{text}");
+    // One that began later lacks what was before, which is no hole.
+    let late: Vec<usize> = (0..8).chain([ack]).collect();
+    let (lost, undecided, text) = acks(&near(&late));
+    assert_eq!((lost, undecided), (1, 0), "{text}");
+}
+
+#[test]
+fn a_capture_that_says_what_it_lost_decides_no_loss_of_datagrams_or_acknowledgements() {
+    let talk = stream(40, |_| false);
+    let ack = (14..60)
+        .find(|&at| !is_clients(&talk.frames[at].1))
+        .expect("acknowledgements");
+    let far = at_server(&talk.frames, 10_000_000, 0, |_, _| Some(0));
+    let mut near = talk.frames.clone();
+    near.remove(ack);
+    for (lost, expected) in [(0u64, (1, 0)), (3, (0, 1))] {
+        let bytes = [pcapng(&near), statistics(lost)].concat();
+        let mut reader = Reader::new(&bytes[..]).expect("a capture");
+        let tracker = Tracker::new(Limits::default());
+        let near = Seen::read(tracker, &mut reader, "near.pcap").expect("of Ethernet");
+        let both = both::join(near, seen(&far, "far.pcap")).expect("the same traffic");
+        let way = &both.connections[0].from_server;
+        assert_eq!((way.acks_lost, way.acks_undecided), expected, "{way:?}");
+        assert_eq!(both.captures[0].files[0].lost, Some(lost));
+        let warns = both.captures[0].warnings.join(" ");
+        assert_eq!(warns.contains("lost 3 frames besides"), lost > 0, "{warns}");
+    }
 }
 
 #[test]

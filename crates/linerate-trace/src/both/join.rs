@@ -1,12 +1,12 @@
 //! Which connections of two captures are the same, and the instants at which both saw a segment.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use linerate_model::sample::End;
 
 use super::clock::Instants;
 use super::{Seen, SeenConnection, Sighting};
-use crate::connection::Endpoint;
+use crate::connection::{Endpoint, sequence_distance};
 use crate::frame::Flags;
 
 /// Two connections that are one.
@@ -129,28 +129,32 @@ fn first_is_nearer(one: &SeenConnection, other: &SeenConnection, is_turned: bool
     }
 }
 
-/// Returns the shortest time from a segment of the other end to its acknowledgement by `end`.
+/// Returns the shortest time from a segment of the other end to the acknowledgement by `end` that ends
+/// where the segment does. What was on its way when something was sent again tells nothing (Karn's rule).
 fn leg_ns(connection: &SeenConnection, end: End) -> Option<u64> {
-    let mut sent: Option<(u32, u64)> = None;
+    let mut on_their_way: VecDeque<(u32, u64)> = VecDeque::new();
+    let mut next: Option<u32> = None;
     let mut least: Option<u64> = None;
     for sighting in &connection.sightings {
-        if sighting.end != end {
-            if sighting.length > 0 && sent.is_none() {
-                sent = Some((
-                    sighting.sequence.wrapping_add(sighting.length),
-                    sighting.time_ns,
-                ));
+        let behind = sighting.sequence.wrapping_add(sighting.length);
+        if sighting.end != end && sighting.length > 0 {
+            if next.is_none_or(|next| sequence_distance(next, sighting.sequence) >= 0) {
+                on_their_way.push_back((behind, sighting.time_ns));
+                next = Some(behind);
+            } else {
+                on_their_way.clear();
             }
-        } else if let Some((number, time_ns)) = sent
-            && sighting.flags.any(Flags::ACK)
-        {
-            let beyond = sighting.acknowledgement.wrapping_sub(number) as i32;
-            if beyond >= 0 {
-                sent = None;
-            }
-            if beyond == 0 {
-                let leg = sighting.time_ns.saturating_sub(time_ns);
-                least = Some(least.map_or(leg, |least| least.min(leg)));
+        } else if sighting.end == end && sighting.flags.any(Flags::ACK) {
+            while let Some(&(number, time_ns)) = on_their_way.front() {
+                let beyond = sequence_distance(number, sighting.acknowledgement);
+                if beyond < 0 {
+                    break;
+                }
+                on_their_way.pop_front();
+                if beyond == 0 {
+                    let leg = sighting.time_ns.saturating_sub(time_ns);
+                    least = Some(least.map_or(leg, |least| least.min(leg)));
+                }
             }
         }
     }

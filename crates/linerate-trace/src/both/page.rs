@@ -127,6 +127,10 @@ fn table(title: &str, joined: &[JoinedReport]) -> Table {
         "Longer, most",
     ];
     let number = |value: u64| TableCell::Number(value as f64, Unit::Count);
+    let lost = |lost: u64, undecided: u64| match (lost, undecided) {
+        (0, 1..) => TableCell::Absent(format!("{} lost or missed", count(undecided))),
+        _ => number(lost),
+    };
     let rows = joined.iter().take(40).flat_map(|joined| {
         End::BOTH.map(|end| {
             let way = joined.from(end);
@@ -139,8 +143,8 @@ fn table(title: &str, joined: &[JoinedReport]) -> Table {
                 TableCell::Text(format!("#{one}, #{other}")),
                 TableCell::Text(end.to_string()),
                 number(way.sent),
-                number(way.lost),
-                number(way.acks_lost),
+                lost(way.lost, way.undecided),
+                lost(way.acks_lost, way.acks_undecided),
                 time(way.delay.map(|delay| delay.min_ns as f64)),
                 time(way.delay.map(|delay| delay.above_min_median_ns as f64)),
                 time(way.delay.map(|delay| delay.above_min_max_ns as f64)),

@@ -91,6 +91,9 @@ pub struct WayReport {
     pub lost_bytes: u64,
     /// Those that the other capture missed: their bytes were acknowledged.
     pub missed_by_capture: u64,
+    /// Those that the other capture lacks, where nothing says whether they were lost or missed: it lacks
+    /// others that it must have seen, or says that it lost some.
+    pub undecided: u64,
     /// Those sent when the other capture did not run.
     pub outside: u64,
     /// Segments whose first byte had passed before.
@@ -107,6 +110,11 @@ pub struct WayReport {
     pub acks: u64,
     /// Of these, those that were lost between the captures.
     pub acks_lost: u64,
+    /// Of these, those of which that is undecided.
+    pub acks_undecided: u64,
+    /// Segments that the first capture must have seen, and did not.
+    #[serde(skip)]
+    unseen: u64,
     /// Routers between the captures, as hop limits tell.
     pub hops: Option<u8>,
     /// How long the way took.
@@ -185,12 +193,17 @@ impl Both {
             })
             .collect();
         connections.sort_by_key(|(segments, one)| (std::cmp::Reverse(*segments), one.numbers));
-        connections.truncate(CONNECTIONS_MAX);
         let mut conversations: Vec<JoinedReport> = spoken
             .iter()
             .map(|one| JoinedReport::of_datagrams(one, [&first, &second], clock))
             .collect();
+        let said = [&first, &second].map(|seen| {
+            let mut files = seen.trace.files.iter();
+            files.any(|file| file.lost.is_some_and(|lost| lost > 0))
+        });
+        doubt(&mut connections, &mut conversations, said);
         let sent = |one: &JoinedReport| one.from_client.sent + one.from_server.sent;
+        connections.truncate(CONNECTIONS_MAX);
         conversations.sort_by_key(|one| (std::cmp::Reverse(sent(one)), one.numbers));
         conversations.truncate(CONNECTIONS_MAX);
         let alone = [&first, &second].map(|seen| (seen.connections.len() - joined.len()) as u64);
@@ -275,6 +288,7 @@ impl JoinedReport {
                 clock,
                 is_forward: sent_at == 0,
                 span_ns: spans[1 - sent_at],
+                sent_end_ns: spans[sent_at].1,
             };
             (sent_at, Way::of(&course))
         });
@@ -460,6 +474,7 @@ impl WayReport {
                 .map(|one| u64::from(one.sighting.payload_bytes))
                 .sum(),
             missed_by_capture: all(Fate::Missed).count() as u64,
+            undecided: 0,
             outside: all(Fate::Unknown).count() as u64,
             sent_again: way.sent_again,
             not_captured: way.not_sent,
@@ -468,6 +483,8 @@ impl WayReport {
             marked: way.marked,
             acks: way.acks.0,
             acks_lost: way.acks.1,
+            acks_undecided: 0,
+            unseen: way.unseen,
             hops: way.hops,
             delay: DelayReport::new(&delays),
             examples: all(Fate::Lost)
@@ -484,6 +501,47 @@ impl WayReport {
                 .collect(),
             points: thinned(&delays),
         }
+    }
+}
+
+/// Takes back what only a whole capture can tell: that an acknowledgement or a datagram that is in the one
+/// and not in the other was lost. `leaky` are the captures that say that they lost frames; others lack what
+/// they must have seen. Lost segments are sent again, so of them it is known.
+fn doubt(
+    connections: &mut [(usize, JoinedReport)],
+    conversations: &mut [JoinedReport],
+    mut leaky: [bool; 2],
+) {
+    let ways = |one: &JoinedReport| End::BOTH.map(|end| one.from(end).leaks());
+    for (at, leaks) in connections.iter().flat_map(|(_, one)| ways(one)).flatten() {
+        leaky[at] |= leaks;
+    }
+    for one in connections.iter_mut().map(|(_, one)| one) {
+        for way in [&mut one.from_client, &mut one.from_server] {
+            if leaky[1 - way.sent_at] {
+                way.acks_undecided = std::mem::take(&mut way.acks_lost);
+            }
+        }
+    }
+    for one in conversations {
+        for way in [&mut one.from_client, &mut one.from_server] {
+            if leaky[1 - way.sent_at] {
+                way.undecided = std::mem::take(&mut way.lost);
+                way.lost_bytes = 0;
+                way.examples.clear();
+                way.losses_ns.clear();
+            }
+        }
+    }
+}
+
+impl WayReport {
+    /// Returns which captures lack segments that they must have seen.
+    fn leaks(&self) -> [(usize, bool); 2] {
+        [
+            (self.sent_at, self.unseen > 0),
+            (1 - self.sent_at, self.missed_by_capture > 0),
+        ]
     }
 }
 

@@ -13,6 +13,9 @@ use crate::text::{Look, wrap_prose};
 pub(crate) const SEGMENT: &str = "segment";
 pub(crate) const DATAGRAM: &str = "datagram";
 
+/// What is said of those that a capture with holes lacks.
+const UNDECIDED: &str = "lost or only missed by the other capture, which missed more";
+
 /// Connections that are shown, and conversations; the document has all of them.
 const CONNECTIONS_MAX: usize = 10;
 
@@ -139,8 +142,11 @@ impl Both {
                 "{} lost between the captures ({share:.2} %)",
                 count(way.lost)
             ));
-        } else if way.sent > 0 {
+        } else if way.sent > 0 && way.undecided == 0 {
             parts.push("none lost between the captures".to_owned());
+        }
+        if way.undecided > 0 {
+            parts.push(format!("{} {}", count(way.undecided), UNDECIDED));
         }
         if way.lost == 0 && way.acks_lost == 0 && way.sent_again > 0 {
             parts.push(format!(
@@ -149,9 +155,11 @@ impl Both {
             ));
         }
         if way.acks > 0 {
-            parts.push(match way.acks_lost {
-                0 => format!("{}, none lost", counted(way.acks, "ACK")),
-                lost => format!("{} of {} lost", count(lost), counted(way.acks, "ACK")),
+            let acks = counted(way.acks, "ACK");
+            parts.push(match (way.acks_lost, way.acks_undecided) {
+                (0, 0) => format!("{acks}, none lost"),
+                (0, undecided) => format!("{} of {acks} {UNDECIDED}", count(undecided)),
+                (lost, _) => format!("{} of {acks} lost", count(lost)),
             });
         }
         if let Some(delay) = &way.delay {

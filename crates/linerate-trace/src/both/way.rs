@@ -50,6 +50,9 @@ pub(crate) struct Way {
     pub duplicated: u64,
     /// Arrivals of which no sending was captured.
     pub not_sent: u64,
+    /// Those of them that the first capture must have seen, had it missed nothing: of bytes behind the
+    /// first that it saw, and while it ran.
+    pub unseen: u64,
     /// Arrivals behind those of later sendings.
     pub reordered: u64,
     /// Arrivals with a mark of congestion that the sending did not have.
@@ -79,6 +82,8 @@ pub(crate) struct Course<'a> {
     pub is_forward: bool,
     /// When the capture at the receiver's side ran, by its own clock.
     pub span_ns: (u64, u64),
+    /// When the one at the sender's side ended, by its own clock.
+    pub sent_end_ns: u64,
 }
 
 impl Way {
@@ -178,6 +183,7 @@ impl Way {
                     self.duplicated += 1;
                 } else {
                     self.not_sent += 1;
+                    self.unseen += u64::from(from >= 0 && time_ns <= course.sent_until_ns());
                 }
             }
         }
@@ -279,6 +285,11 @@ impl Course<'_> {
             true => self.clock.to_first_ns(time_ns),
             false => i128::from(time_ns),
         }
+    }
+
+    /// Returns when the capture at the sender's side ended.
+    fn sent_until_ns(&self) -> i128 {
+        self.sent_ns(self.sent_end_ns)
     }
 
     /// Returns whether the capture at the receiver's side ran when this was sent.

@@ -143,6 +143,14 @@ impl<R: Read> Reader<R> {
         self.frames
     }
 
+    /// Returns how many frames whoever captured lost, as far as the capture says.
+    pub(crate) fn lost(&self) -> Option<u64> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::Pcapng(format) => format.lost(),
+        }
+    }
+
     /// Returns how many bytes of the unpacked capture were read.
     pub fn position_bytes(&self) -> u64 {
         self.window.position_bytes()
@@ -236,6 +244,14 @@ impl Endian {
         Some(match self {
             Endian::Little => u32::from_le_bytes(bytes),
             Endian::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
+        let bytes: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
+        Some(match self {
+            Endian::Little => u64::from_le_bytes(bytes),
+            Endian::Big => u64::from_be_bytes(bytes),
         })
     }
 }

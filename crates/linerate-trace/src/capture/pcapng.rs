@@ -3,8 +3,8 @@
 //! 1. A section header sets the byte order and forgets the interfaces before it.
 //! 2. An interface block gives link type, snapshot length, and the resolution and offset of time.
 //! 3. Enhanced, simple and (obsolete) packet blocks carry frames.
-//! 4. Every other block (names, statistics, secrets, comments) is skipped by its length, however
-//!    long it is.
+//! 4. A statistics block says what the capture lost; the last of an interface counts.
+//! 5. Every other block (names, secrets, comments) is skipped by its length, however long it is.
 
 use std::io::Read;
 
@@ -18,6 +18,7 @@ pub(crate) const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
+const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
 /// A block's type and length before, and its length again behind.
@@ -28,6 +29,12 @@ const INTERFACES_MAX: usize = 65_536;
 const OPTION_END: u16 = 0;
 const OPTION_RESOLUTION: u16 = 9;
 const OPTION_OFFSET: u16 = 14;
+/// Of statistics: frames that the interface, and that the system lost.
+const OPTION_INTERFACE_LOST: u16 = 5;
+const OPTION_SYSTEM_LOST: u16 = 7;
+
+/// Statistics that are read; they have some hundred bytes.
+const STATISTICS_BYTES_MAX: usize = 4096;
 
 /// One interface as its block describes it.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +43,8 @@ struct Interface {
     snapshot_bytes: u32,
     unit: Tick,
     offset_s: i64,
+    /// Frames that the capture lost of it, as it says itself.
+    lost: Option<u64>,
 }
 
 /// The unit of an interface's timestamps.
@@ -80,6 +89,8 @@ impl Tick {
 pub(crate) struct Pcapng {
     endian: Endian,
     interfaces: Vec<Interface>,
+    /// Frames that the sections before lost.
+    lost_before: Option<u64>,
     /// Bytes of the block given out last, consumed when the next is asked for.
     held: usize,
 }
@@ -89,12 +100,21 @@ impl Default for Pcapng {
         Self {
             endian: Endian::Little,
             interfaces: Vec::new(),
+            lost_before: None,
             held: 0,
         }
     }
 }
 
 impl Pcapng {
+    /// Returns how many frames the capture lost, as it says itself.
+    pub(crate) fn lost(&self) -> Option<u64> {
+        let all = self.interfaces.iter().map(|interface| interface.lost);
+        all.chain([self.lost_before])
+            .flatten()
+            .reduce(u64::saturating_add)
+    }
+
     /// Finds the next frame, over all blocks before it.
     #[inline]
     pub(crate) fn next_record<R: Read>(
@@ -118,6 +138,14 @@ impl Pcapng {
                 return Err(Fault::Wrong("a block with an impossible length"));
             }
             let is_frame = matches!(kind, ENHANCED_PACKET | SIMPLE_PACKET | PACKET);
+            if kind == STATISTICS && length <= STATISTICS_BYTES_MAX {
+                if window.fill(length)? < length {
+                    return Err(Fault::Cut);
+                }
+                self.statistics(&window.bytes()[8..length - 4]);
+                window.consume(length);
+                continue;
+            }
             if !is_frame && kind != INTERFACE {
                 skip_block(window, length)?;
                 continue;
@@ -143,6 +171,7 @@ impl Pcapng {
         }
     }
 
+    #[inline]
     fn field(&self, bytes: &[u8], at: usize) -> Result<u32, Fault> {
         self.endian.u32(bytes, at).ok_or(Fault::Cut)
     }
@@ -154,6 +183,7 @@ impl Pcapng {
             Some([0x1a, 0x2b, 0x3c, 0x4d]) => Endian::Big,
             _ => return Err(Fault::Wrong("a section without a byte order")),
         };
+        self.lost_before = self.lost();
         self.interfaces.clear();
         Ok(())
     }
@@ -173,34 +203,51 @@ impl Pcapng {
             snapshot_bytes,
             unit: Tick::Nanoseconds(1000),
             offset_s: 0,
+            lost: None,
         };
-        let mut options = body.get(8..).unwrap_or(&[]);
+        let endian = self.endian;
+        self.options(body.get(8..), |code, value| match (code, value) {
+            (OPTION_RESOLUTION, &[resolution, ..]) => interface.unit = Tick::of(resolution),
+            (OPTION_OFFSET, value) => {
+                interface.offset_s = endian.u64(value, 0).map_or(0, |offset| offset as i64);
+            }
+            _ => {}
+        });
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    #[cold]
+    fn statistics(&mut self, body: &[u8]) {
+        let mut lost = None::<u64>;
+        self.options(body.get(12..), |code, value| {
+            if matches!(code, OPTION_INTERFACE_LOST | OPTION_SYSTEM_LOST)
+                && let Some(number) = self.endian.u64(value, 0)
+            {
+                lost = Some(lost.unwrap_or(0).saturating_add(number));
+            }
+        });
+        let index = self.endian.u32(body, 0).map(|index| index as usize);
+        let interface = index.and_then(|index| self.interfaces.get_mut(index));
+        if let Some(interface) = interface {
+            interface.lost = lost.or(interface.lost);
+        }
+    }
+
+    /// Hands over the options of a block, each with its code, up to their end.
+    fn options(&self, options: Option<&[u8]>, mut take: impl FnMut(u16, &[u8])) {
+        let mut options = options.unwrap_or_default();
         while let Some((code, length)) =
             self.endian.u16(options, 0).zip(self.endian.u16(options, 2))
         {
             let length = usize::from(length);
-            let Some(value) = options.get(4..4 + length) else {
-                break;
+            let value = options.get(4..4 + length);
+            let Some(value) = value.filter(|_| code != OPTION_END) else {
+                return;
             };
-            match (code, value) {
-                (OPTION_END, _) => break,
-                (OPTION_RESOLUTION, &[resolution, ..]) => interface.unit = Tick::of(resolution),
-                (OPTION_OFFSET, value) => {
-                    let halves = self.endian.u32(value, 0).zip(self.endian.u32(value, 4));
-                    if let Some((first, second)) = halves {
-                        let (low, high) = match self.endian {
-                            Endian::Little => (first, second),
-                            Endian::Big => (second, first),
-                        };
-                        interface.offset_s = ((u64::from(high) << 32) | u64::from(low)) as i64;
-                    }
-                }
-                _ => {}
-            }
+            take(code, value);
             options = options.get(4 + length.next_multiple_of(4)..).unwrap_or(&[]);
         }
-        self.interfaces.push(interface);
-        Ok(())
     }
 
     #[inline]

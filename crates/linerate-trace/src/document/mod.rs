@@ -63,6 +63,8 @@ pub struct FileReport {
     /// When the frame before was captured.
     #[serde(skip)]
     before_ns: u64,
+    /// Frames that whoever captured lost, as the file says.
+    pub lost: Option<u64>,
     /// What is wrong with the file.
     pub damage: Option<String>,
 }
@@ -79,6 +81,7 @@ impl FileReport {
             last_ns: None,
             backward: 0,
             before_ns: 0,
+            lost: None,
             damage: None,
         }
     }
@@ -96,6 +99,7 @@ impl FileReport {
         self.format = reader.format();
         self.frames = reader.frames();
         self.bytes = reader.position_bytes();
+        self.lost = reader.lost();
         self.damage = reader.damage().map(ToString::to_string);
     }
 }
@@ -150,6 +154,14 @@ fn warnings(
     for file in files {
         if let Some(damage) = &file.damage {
             warnings.push(format!("{}: {damage}", file.name));
+        }
+        if let Some(lost @ 1..) = file.lost {
+            warnings.push(format!(
+                "{}: whoever captured lost {} besides, as the file says: what is said of loss and \
+                 waits may be the capture's own (a larger buffer, or less of each frame, helps)",
+                file.name,
+                counted(lost, "frame")
+            ));
         }
         if file.backward > 0 {
             let lie = match file.backward {

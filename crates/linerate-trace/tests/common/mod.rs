@@ -349,6 +349,19 @@ pub fn pcapng(frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
     blocks::heads().into_iter().chain(blocks).collect()
 }
 
+/// Returns the block in which whoever captured says how many frames of the first interface it lost.
+pub fn statistics(lost: u64) -> Vec<u8> {
+    // Interface and time; the two options with which libpcap counts: received, and lost.
+    let mut body = vec![0; 12];
+    for (code, number) in [(4u16, 1000u64), (5, lost)] {
+        body.extend(code.to_le_bytes());
+        body.extend(8u16.to_le_bytes());
+        body.extend(number.to_le_bytes());
+    }
+    body.extend([0; 4]);
+    blocks::block(5, &body)
+}
+
 /// Traces a capture.
 pub fn trace_bytes(bytes: &[u8]) -> Trace {
     let mut tracker = Tracker::new(Limits::default());
