@@ -59,7 +59,10 @@ pub fn page(trace: &Trace, title: &str) -> TracePage {
             .chain(conversations(trace))
             .collect(),
         sections: pictured(trace).map(|one| section(one, trace)).collect(),
-        terms: terms(),
+        terms: match trace.totals.connections {
+            0 => Vec::new(),
+            _ => terms(),
+        },
     }
 }
 
@@ -111,14 +114,22 @@ fn about(trace: &Trace) -> Vec<(String, String)> {
     let totals = &trace.totals;
     let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
     let pair = |label: &str, text: String| (label.to_owned(), text);
-    vec![
+    let mut about = vec![
         pair("Captures", names.join(", ")),
         pair("Frames", count(totals.frames)),
         pair("Time", ns(trace.duration_ns().unwrap_or(0))),
         pair("Connections", count(totals.connections)),
-        pair("Payload", bytes(totals.payload_bytes)),
-        pair("Data segments retransmitted", count(totals.retransmissions)),
-    ]
+    ];
+    if totals.connections > 0 {
+        about.extend([
+            pair("Payload", bytes(totals.payload_bytes)),
+            pair("Data segments retransmitted", count(totals.retransmissions)),
+        ]);
+    }
+    if totals.udp > 0 {
+        about.push(pair("Datagrams of UDP", count(totals.udp)));
+    }
+    about
 }
 
 /// Returns terms with what they mean, and what Wireshark calls them.
@@ -189,13 +200,13 @@ fn summary(trace: &Trace) -> Option<Table> {
             },
             match own.round_trip.and_then(|trip| trip.median_ns) {
                 Some(ns) => number(ns as f64, Unit::Nanoseconds),
+                None if !connection.detailed => absent("not kept"),
                 None => absent("no ACK"),
             },
-            number(
-                own.counts
-                    .map_or(0.0, |counts| f64::from(counts.retransmissions)),
-                Unit::Count,
-            ),
+            match own.counts {
+                Some(counts) => number(f64::from(counts.retransmissions), Unit::Count),
+                None => absent("not kept"),
+            },
         ]
     };
     let rows: Vec<Vec<TableCell>> = trace

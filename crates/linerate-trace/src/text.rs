@@ -75,12 +75,16 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
             Unit::BitsPerSecond.display(totals.payload_bytes as f64 * 8e9 / ns as f64)
         ),
     };
+    let rest = match (totals.connections, totals.udp) {
+        (0, 0) => String::new(),
+        (0, datagrams) => format!(", {} of UDP", counted(datagrams, "datagram")),
+        _ => format!(", {} of payload{rate}", bytes(totals.payload_bytes)),
+    };
     let summary = format!(
-        "{} in {}, {}, {} of payload{rate}",
+        "{} in {}, {}{rest}",
         counted(totals.frames, "frame"),
         ns(duration),
         counted(totals.connections, "connection"),
-        bytes(totals.payload_bytes),
     );
     for line in wrap(&summary, look.columns.min(COLUMNS_MAX), 0) {
         let _ = writeln!(out, "{line}");

@@ -183,6 +183,9 @@ fn rates_of_conversations_are_told() {
         connections: 5,
     };
     let text = linerate_trace::text::text(&trace, look);
+    let heading = text.lines().nth(1).expect("a heading");
+    assert!(heading.contains(" of UDP"), "{text}");
+    assert!(!heading.contains("payload"), "{text}");
     assert!(text.contains("10.0.0.1:7000 → 10.0.0.2:7001"), "{text}");
     assert!(text.contains("808 kbit/s"), "{text}");
 }

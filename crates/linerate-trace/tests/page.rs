@@ -4,7 +4,7 @@
 mod common;
 
 use common::{From, Talk, pcapng};
-use linerate_model::analysis::{Curve, Figure, Position};
+use linerate_model::analysis::{Curve, Figure, Position, TableCell};
 use linerate_model::trace_page::TracePage;
 use linerate_trace::capture::Reader;
 use linerate_trace::{Limits, Tracker, page};
@@ -122,4 +122,50 @@ fn a_life_and_its_bar_are_the_same() {
         page.findings[0].filter.as_deref(),
         Some("tcp.analysis.retransmission")
     );
+}
+
+#[test]
+fn what_was_not_kept_of_a_connection_is_not_zero() {
+    let mut frames = Vec::new();
+    for port in 0..3 {
+        let mut talk = Talk::new(1, 9).client_port(4000 + port);
+        talk.shake_hands(1460, Some(7));
+        talk.wait_us(100)
+            .data(Client, 1000)
+            .wait_us(100)
+            .ack(Server);
+        talk.wait_us(100).control(Client, common::RST, Vec::new());
+        frames.extend(talk.frames);
+    }
+    let limits = Limits {
+        details: 1,
+        ..Limits::default()
+    };
+    let bytes = pcapng(&frames);
+    let mut tracker = Tracker::new(limits);
+    let mut reader = Reader::new(&bytes[..]).expect("a capture");
+    tracker.read(&mut reader, "made").expect("of Ethernet");
+    let page = page::page(&tracker.finish(), "Made");
+    let rows = &page.tables[0].rows;
+    let told = rows.iter().map(|row| (row[7].clone(), row[8].clone()));
+    let is_kept = |cell: &TableCell| matches!(cell, TableCell::Number(..));
+    let not_kept = TableCell::Absent("not kept".to_owned());
+    let kept = told
+        .map(|(trip, again)| match (is_kept(&trip), is_kept(&again)) {
+            (true, true) => 1,
+            _ => {
+                assert_eq!((&trip, &again), (&not_kept, &not_kept));
+                0
+            }
+        })
+        .sum::<u32>();
+    assert_eq!((rows.len(), kept), (3, 1));
+}
+
+#[test]
+fn a_capture_without_connections_shows_no_numbers_of_them() {
+    let page = page_of(&Vec::new());
+    let labels: Vec<&str> = page.about.iter().map(|(label, _)| &**label).collect();
+    assert_eq!(labels, ["Captures", "Frames", "Time", "Connections"]);
+    assert_eq!((page.terms.len(), page.tables.len()), (0, 0));
 }

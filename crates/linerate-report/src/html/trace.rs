@@ -35,7 +35,7 @@ pub fn trace_html(page: &TracePage) -> String {
                 }
                 main {
                     (findings(page))
-                    @for table in &page.tables { section { h2 { (table.title) } div.headline { (table::table(table)) } } }
+                    @for table in &page.tables { section { h2 { (table.title) } div.named { (table::table(table)) } } }
                     @for section in &page.sections { (self::section(section)) }
                     (terms(page))
                 }
@@ -63,7 +63,7 @@ fn findings(page: &TracePage) -> Markup {
 fn card(number: usize, finding: &TracedFinding) -> Markup {
     html! {
         li.card id={ "finding-" (number) } {
-            p.kind { span.ordinal { (number) } @if let Some(cost) = &finding.cost { (cost) } }
+            p.kind { span.ordinal { (number) } @if let Some(cost) = &finding.cost { " · " (cost) } }
             h3 { (finding.claim) }
             p { (finding.explanation) }
             @for also in &finding.also { p.soft { "The same frames: " (also) } }
@@ -153,5 +153,25 @@ fn terms(page: &TracePage) -> Markup {
                 dl.terms { @for (term, meaning) in &page.terms { dt { (term) } dd { (meaning) } } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_findings_number_does_not_run_into_its_cost() {
+        let finding = TracedFinding {
+            claim: "Something was lost".to_owned(),
+            explanation: String::new(),
+            also: Vec::new(),
+            advice: None,
+            cost: Some("790 ms".to_owned()),
+            proofs: Vec::new(),
+            filter: None,
+        };
+        let shown = card(1, &finding).into_string();
+        assert!(shown.contains("1</span> · 790 ms"), "{shown}");
     }
 }
