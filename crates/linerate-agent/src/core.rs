@@ -14,7 +14,7 @@ use std::time::Duration;
 use linerate_engine as engine;
 use linerate_engine::Awaited;
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::manner::{Named, Transport};
+use linerate_model::manner::Transport;
 use linerate_model::number::counted;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;

@@ -330,7 +330,7 @@ pub fn paragraph(words: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Colours, Escaped, clean};
+    use super::{Colours, Escaped, Kind, clean, write_file};
 
     /// A program reads what was said; a terminal that shows it obeys nothing of it.
     #[test]
