@@ -5,6 +5,9 @@
 //! its address. Whoever does not know the cookie of a trial that waits for flows gets no answer at
 //! all, and no answer is longer than what it answers.
 //!
+//! What nobody waits for does not come here where the kernel takes a filter ([`linerate_engine::Sieve`]); what
+//! does is looked at as if there were none.
+//!
 //! What is no word of ours is shown to [`Strangers`], where other protocols are taken up.
 
 use std::hash::{BuildHasher, RandomState};
