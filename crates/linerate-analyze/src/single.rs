@@ -346,9 +346,13 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
 
 /// Returns whether the traffic ended because an agent was gone.
 fn loses_host(outcome: &Outcome) -> bool {
-    let is_partial = |flag: &TrialFlag| matches!(flag, TrialFlag::Partial { .. });
+    // The flag has words only; a host that took itself back refused, and is not lost.
+    let is_lost = |flag: &TrialFlag| match flag {
+        TrialFlag::Partial { words, .. } => words.contains("lost the agent"),
+        _ => false,
+    };
     let lost = outcome.validity.reason().and_then(Reason::lost_host);
-    lost.is_some() || outcome.flags.iter().any(is_partial)
+    lost.is_some() || outcome.flags.iter().any(is_lost)
 }
 
 fn hosts(recording: &Recording) -> Vec<SingleHost> {

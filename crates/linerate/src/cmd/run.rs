@@ -255,7 +255,8 @@ pub(super) fn failure_of(
     let invalid = single.trials.iter().map(|trial| trial.invalid.as_deref());
     let Some(why) = invalid.reduce(|first, next| first.and(next)).flatten() else {
         return match &document.cut_short {
-            Some(why) if exit == Exit::Failed => Err(Failure::failed(anyhow!("{why}"))),
+            Some(why) if exit == Exit::Failed => Err(Failure::failed(anyhow!("{why}"))
+                .next("measure again when the host answers and is free")),
             _ => Ok(exit),
         };
     };

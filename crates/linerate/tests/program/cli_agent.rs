@@ -536,6 +536,7 @@ fn who_loses_the_host_is_told_to_whom_and_what_next() {
     // On the lines of a screen where the machine was too busy for the window's begin.
     let all = format!("{} {}", lost.out, lost.err);
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(!words.contains("why the agent stopped"), "{words}");
     assert!(
         words.contains("a caller who holds it took the host back"),
         "{all}"
