@@ -30,7 +30,7 @@ use linerate_model::samples::edges;
 use linerate_model::{Nanos, RunId};
 use linerate_store::{FileError, Step, WriteError};
 
-use crate::fleet::{Clock, Fleet, Inventories};
+use crate::fleet::{Clock, Fleet, FleetError, Inventories};
 use crate::record::Recorder;
 use crate::run::{Audience, RunError, execute};
 
@@ -441,13 +441,26 @@ fn a_run_that_waits_for_one_host_keeps_those_it_has() {
     let (hosts, request) = scenario::quiet(1, Duration::from_secs(1));
     let stop = Arc::new(AtomicBool::new(false));
     let time = Time::new(u64::MAX, Arc::clone(&stop));
-    // Half as long again as the server keeps a lease of which it hears nothing.
-    let hosts = hosts.with_fault(1, 0..30_000_000_000, Affliction::Taken);
+    // Half as long again as the client keeps a lease of which it hears nothing.
+    let hosts = hosts.with_fault(0, 0..30_000_000_000, Affliction::Taken);
     let ended = scenario::run(&hosts, &request, &time, &stop);
     assert_eq!(ended.trials[0].validity, Validity::Valid, "{ended:?}");
     assert!(ended.took_ns > 30_000_000_000);
     assert_eq!(hosts.requests(), [1, 1]);
     hosts.nothing_is_left(&time);
+}
+
+/// Two runs whose hosts are the same and whose server is not would wait for each other for ever.
+#[test]
+fn hosts_are_asked_in_an_order_that_all_runs_have() {
+    let (hosts, request) = scenario::quiet(1, Duration::from_secs(1));
+    let stop = Arc::new(AtomicBool::new(false));
+    let time = Time::new(10_000_000_000, Arc::clone(&stop));
+    // Its address comes first.
+    let hosts = hosts.with_fault(1, 0..u64::MAX, Affliction::Taken);
+    let gathered = scenario::gather(&hosts, &request, &time, &stop);
+    assert!(matches!(gathered.err(), Some(FleetError::Interrupted(_))));
+    assert_eq!(hosts.requests(), [0, 1]);
 }
 
 #[test]

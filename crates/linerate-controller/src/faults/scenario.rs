@@ -17,7 +17,7 @@ use rand_pcg::Pcg64;
 
 use super::host::{Affliction, Fate, Fault, SimulatedAgent, Wrong};
 use super::{Ended, Time};
-use crate::fleet::{Clock, Fleet, HostSpec, Inventories};
+use crate::fleet::{Clock, Fleet, FleetError, HostSpec, Inventories};
 use crate::record::Recorder;
 use crate::run::{Audience, Placing, Repeats, RunRequest, WarmUp, execute};
 
@@ -159,13 +159,13 @@ pub(super) fn quiet(trials: u32, measure: Duration) -> (Hosts, RunRequest) {
     )
 }
 
-/// Executes `request` in memory.
-pub(super) fn run(
+/// Gathers the hosts of a run that waits for those that others have.
+pub(super) fn gather(
     hosts: &Hosts,
     request: &RunRequest,
     time: &Arc<Time>,
     stop: &AtomicBool,
-) -> Ended {
+) -> Result<Fleet, FleetError> {
     let admit = AdmitRequest {
         run: request.run.clone(),
         label: "faults".to_owned(),
@@ -175,8 +175,18 @@ pub(super) fn run(
     };
     let clock = Clock::Simulated(Arc::clone(time));
     let (specs, inventories) = (hosts.specs(time), Inventories::Underway);
-    let fleet = Fleet::gather_by(clock, specs, &admit, inventories, stop, &mut |_, _| ());
-    let mut fleet = fleet.expect("nothing happens yet");
+    Fleet::gather_by(clock, specs, &admit, inventories, stop, &mut |_, _| ())
+}
+
+/// Executes `request` in memory.
+pub(super) fn run(
+    hosts: &Hosts,
+    request: &RunRequest,
+    time: &Arc<Time>,
+    stop: &AtomicBool,
+) -> Ended {
+    let fleet = gather(hosts, request, time, stop);
+    let mut fleet = fleet.expect("they are there, and free sooner or later");
     let mut recorder = Recorder::memory(&request.document(&fleet));
     let audience = Audience {
         watch: &mut |_| (),

@@ -164,14 +164,23 @@ impl Fleet {
             request: request.clone(),
         };
         let surveys = survey_all(&fleet.clock, &specs, inventories);
-        for (spec, survey) in specs.into_iter().zip(surveys) {
+        let surveyed = specs.into_iter().zip(surveys).map(|(spec, survey)| {
+            let host = spec.name.clone();
+            let survey = survey.map_err(|source| FleetError::Agent { host, source })?;
+            Ok((spec, survey))
+        });
+        let mut surveyed: Vec<_> = surveyed.collect::<Result<_, FleetError>>()?;
+        let names: Vec<HostName> = surveyed.iter().map(|(spec, _)| spec.name.clone()).collect();
+        // All runs ask in one order: of two that asked in orders of their own each could keep a host that
+        // the other waits for.
+        surveyed.sort_by_key(|(spec, _)| spec.agent.address());
+        for (spec, Survey { info, inventory }) in surveyed {
             // Dropping the fleet on the way out gives back what was admitted so far.
             let host = spec.name.clone();
             let wrap = |source| FleetError::Agent {
                 host: host.clone(),
                 source,
             };
-            let Survey { info, inventory } = survey.map_err(wrap)?;
             let Admitted {
                 lease, shared_with, ..
             } = fleet.admit(&spec, stop, waiting)?;
@@ -218,6 +227,8 @@ impl Fleet {
                 observe_refused: info.observe_refused,
             });
         }
+        let place = |member: &Member| names.iter().position(|name| *name == member.record.name);
+        fleet.members.sort_by_key(place);
         Ok(fleet)
     }
 
