@@ -2,13 +2,13 @@
 //!
 //! Everything that may change a state machine goes through the two locks of leases and trials; neither
 //! is held while a flow connects, a trial runs or a file is read. A third is held by whoever reads the
-//! host for its watchers, so that the others get the same reading.
+//! host for its watchers, so that the others get the same reading; nobody else waits for it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use linerate_engine as engine;
@@ -159,6 +159,15 @@ impl Log {
 /// whole after every statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does the same where nobody holds it.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
@@ -702,7 +711,10 @@ impl Core {
     /// Applies every deadline; to be called about once a second.
     pub fn poll_deadlines(&self) {
         let now = engine::now_ns();
-        lock(&self.watch).poll_deadline(now);
+        // Whoever holds it reads the host, which may take a while: then it is in use.
+        if let Some(mut watch) = try_lock(&self.watch) {
+            watch.poll_deadline(now);
+        }
         self.log.tell(|ledger| ledger.poll(now));
         let expired = lock(&self.leases).poll_expired(now);
         for (lease, ending) in expired {

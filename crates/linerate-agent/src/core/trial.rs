@@ -416,6 +416,8 @@ impl Sampler<'_> {
         }
         self.running
             .sample_latencies(|sample| samples.push(&sample));
+        // Reading the host may take tenths of a second, for which whoever looks at the trial must not wait.
+        drop(record);
         let mut readings = Vec::new();
         let due_ns = self.observed_at_ns + self.observed_every_ns;
         if reading == Reading::Edge || tick_ns >= due_ns {
@@ -430,6 +432,7 @@ impl Sampler<'_> {
         if let Some(profiler) = &mut self.profiler {
             profiler.sample(&mut readings);
         }
+        let samples = &mut lock(&self.slot.record).samples;
         readings.iter().for_each(|sample| samples.push(sample));
     }
 
@@ -517,7 +520,141 @@ fn cpus_online() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use linerate_model::host::Availability;
+    use linerate_model::run::Admission;
+    use linerate_model::sample::End;
+    use linerate_model::workload::{Direction, FlowOptions, Traffic};
+    use linerate_model::{Nanos, RunId, TrialId, hex};
+
     use super::*;
+    use crate::access::Caller;
+    use crate::api::{AdmitRequest, Assignment, FlowAssignment, PollFrom};
+    use crate::core::{AgentConfig, Limits};
+    use crate::serve::hello::Hello;
+
+    const COOKIE: &str = "00112233445566778899aabbccddeeff";
+
+    /// Looks at its own trial while it reads the host.
+    struct Looking(Arc<TrialSlot>);
+
+    impl Observer for Looking {
+        fn availability(&self) -> Availability {
+            Availability {
+                observer: "looking".to_owned(),
+                missing: None,
+                note: None,
+            }
+        }
+
+        fn sample(&mut self, out: &mut Vec<Sample>) {
+            out.push(Sample {
+                metric: Metric::CpuUser,
+                subject: Subject::Host,
+                at_ns: engine::now_ns(),
+                value: self.0.record.try_lock().is_ok().into(),
+            });
+        }
+    }
+
+    /// Returns an agent, and a trial of one receiver, which has come.
+    fn gathered() -> (Arc<Core>, String, TcpStream) {
+        let core = Arc::new(Core::new(AgentConfig {
+            host_name: "host".into(),
+            limits: Limits::default(),
+            lab: false,
+        }));
+        let request = AdmitRequest {
+            run: RunId("r".into()),
+            label: "l".into(),
+            admission: Admission::Exclusive,
+            expected: None,
+            evict: false,
+        };
+        let lease = core.admit(&Caller::Trusted, None, &request).unwrap().lease;
+        let assignment = Assignment {
+            trial: TrialId(1),
+            end: End::Server,
+            peer: None,
+            bind: None,
+            cookie: COOKIE.into(),
+            traffic: Traffic::Stream {
+                direction: Direction::ToServer,
+                message_bytes: Bytes(1024),
+            },
+            options: FlowOptions::default(),
+            manner: Manner::default(),
+            flows: vec![FlowAssignment {
+                flow: FlowId(0),
+                part: Part::Receiver,
+                port: None,
+            }],
+            workers_max: None,
+            cpus: Vec::new(),
+            placement: Default::default(),
+            probes: Default::default(),
+            capture_at: None,
+            sample_interval: Nanos::from_ms(20),
+            length: Nanos::from_s(10),
+            warm_up_more: Nanos(0),
+            flow_rate_max: None,
+            timing: None,
+        };
+        core.prepare(&Caller::Trusted, &lease, assignment).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let hello = Hello {
+            cookie: hex::decode(COOKIE).unwrap(),
+            flow: FlowId(0),
+        };
+        core.deliver(hello, listener.accept().unwrap().0).unwrap();
+        (core, lease, sender)
+    }
+
+    #[test]
+    fn a_trial_may_be_looked_at_while_the_host_is_read() {
+        let (core, lease, _sender) = gathered();
+        let slot = core.slot(&lease, TrialId(1)).unwrap();
+        let flows = std::mem::take(&mut lock(&slot.gathered).flows);
+        let start_ns = engine::now_ns();
+        let schedule = Schedule {
+            start_ns,
+            measure_begin_ns: start_ns + 1,
+            measure_end_ns: start_ns + 2,
+            stop_ns: start_ns + 2,
+        };
+        let config = EngineConfig {
+            workers_max: 1,
+            cpus: Vec::new(),
+        };
+        let mut sampler = Sampler {
+            core: &core,
+            slot: &slot,
+            running: engine::launch(flows, schedule, &config).unwrap(),
+            observers: vec![Box::new(Looking(Arc::clone(&slot)))],
+            observed_every_ns: 0,
+            observed_at_ns: 0,
+            profiler: None,
+            senders: HashSet::new(),
+            window_begun: false,
+            start_ns,
+            counted_ns: 0,
+            counts_sent: false,
+            moved_bytes: 0.0,
+            new_bytes: 0.0,
+            waits_since_ns: None,
+        };
+        sampler.sample(Reading::Between, start_ns);
+        sampler.sample(Reading::Edge, start_ns + 1);
+        sampler.running.abort();
+        sampler.running.finish();
+        let status = core.poll_trial(&lease, TrialId(1), PollFrom::default());
+        let samples = status.unwrap().samples;
+        let looks = samples.iter().filter(|it| it.metric == Metric::CpuUser);
+        let looks: Vec<i64> = looks.map(|sample| sample.value).collect();
+        assert_eq!(looks, [1, 1]);
+    }
 
     #[test]
     fn the_host_is_read_rarely_only_where_no_cpu_is_free() {

@@ -191,6 +191,26 @@ mod tests {
     }
 
     #[test]
+    fn deadlines_do_not_wait_for_who_reads_the_host() {
+        let core = std::sync::Arc::new(Core::new(crate::core::AgentConfig {
+            host_name: "host".into(),
+            limits: Default::default(),
+            lab: false,
+        }));
+        let reads = lock(&core.watch);
+        let (done, is_done) = std::sync::mpsc::channel();
+        let polled = std::sync::Arc::clone(&core);
+        let thread = std::thread::spawn(move || {
+            polled.poll_deadlines();
+            done.send(())
+        });
+        let waited = is_done.recv_timeout(std::time::Duration::from_secs(10));
+        drop(reads);
+        thread.join().unwrap().unwrap();
+        waited.unwrap();
+    }
+
+    #[test]
     fn watchers_share_a_reading_and_observers_close_after_the_last() {
         let mut watch = Watch::default();
         assert_eq!(readings(&mut watch), 1);
