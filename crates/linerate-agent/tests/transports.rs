@@ -23,7 +23,7 @@ use linerate_model::run::Admission;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, Part, Traffic};
-use linerate_model::{Bytes, Nanos, RunId, TrialId};
+use linerate_model::{BitsPerSec, Bytes, Nanos, RunId, TrialId};
 
 const FLOWS: u32 = 3;
 
@@ -193,6 +193,44 @@ fn the_listener_speaks_mptcp_where_the_kernel_does_and_tcp_as_before() {
             };
             assert_eq!(spoken, expected);
         }
+    }
+}
+
+/// The kernel paces no MPTCP socket: the sender does.
+#[test]
+fn flows_of_mptcp_are_held_to_a_rate() {
+    let far_core = core();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Arc::clone(&far_core)).unwrap();
+    let peer = server.address().unwrap().to_string();
+    let (_stop, wait) = channel();
+    std::thread::spawn(move || server.run(wait));
+    for ways in [
+        [Part::Sender, Part::Receiver],
+        [Part::Receiver, Part::Sender],
+    ] {
+        let (server, client) = (
+            LocalAgent::new(Arc::clone(&far_core)),
+            LocalAgent::new(core()),
+        );
+        let (server_lease, client_lease) = (admit(&server), admit(&client));
+        let told = |end, part, peer| {
+            let mut told = assignment(end, Transport::Mptcp, peer);
+            told.flow_rate_max = Some(BitsPerSec(8e6));
+            told.flows.iter_mut().for_each(|flow| flow.part = part);
+            told
+        };
+        let far = told(End::Server, ways[1], None);
+        server.prepare(&server_lease, &far).unwrap();
+        let near = told(End::Client, ways[0], Some(peer.clone()));
+        client.prepare(&client_lease, &near).unwrap();
+        let [near, far] = run([(&client, &client_lease), (&server, &server_lease)]);
+        for flow in near.iter().chain(&far) {
+            assert_eq!(flow.ended_early, None);
+            // In 60 ms and a look at the clock.
+            let moved = flow.bytes_sent + flow.bytes_received;
+            assert!(moved <= 100_000, "{moved}");
+        }
+        server.leave(&server_lease).unwrap();
     }
 }
 

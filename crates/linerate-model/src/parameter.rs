@@ -142,6 +142,8 @@ const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
 const UDP: &[Transport] = &[Transport::Udp];
 const ORDERED: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Unix];
 const NETWORK: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Udp];
+/// MPTCP sockets have no SO_MAX_PACING_RATE.
+const PACED: &[Transport] = &[Transport::Tcp, Transport::Udp];
 const ANY: &[Transport] = Transport::ALL;
 
 const EXCHANGE_INSTEAD: &str = "ask for an exchange with --rr or --crr";
@@ -222,7 +224,7 @@ pub const PARAMETERS: &[Parameter] = &[
     parameter("gro", STREAM, UDP, Shape::Switch, at!(manner.gro))
         .flags(&[flag("--gro").word("true").instead(DATAGRAMS_INSTEAD)]),
     parameter("cork", ALL, TCP, Shape::Switch, at!(options.cork)).flags(&[flag("--cork").word("true")]),
-    parameter("pacing", ALL, NETWORK, Shape::Rate, at!(options.pacing_bps))
+    parameter("pacing", ALL, PACED, Shape::Rate, at!(options.pacing_bps))
         .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
         .flags(&[flag("--fq-rate").instead("give a rate with -b")]),
     parameter("busy_poll_us", ALL, NETWORK, Shape::Count, at!(options.busy_poll_us))
@@ -711,6 +713,12 @@ mod tests {
             workload.manner.wait = WaitBy::Uring;
             workload.manner.send = SendBy::Vmsplice;
         };
+        let paced_by_kernel: fn(&mut Workload) = |workload| {
+            workload.manner.transport = Transport::Mptcp;
+            workload.options.pacing_bps = Some(1_000_000);
+        };
+        let told = "pacing is for tcp, udp, and does nothing with mptcp";
+        check(Kind::Stream, paced_by_kernel, told);
         check(
             Kind::Stream,
             nothing_of_udp,

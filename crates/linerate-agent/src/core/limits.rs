@@ -362,9 +362,11 @@ pub(super) fn flow_rate_max(
     least.map(BitsPerSec)
 }
 
-/// Holds a flow to the rate of its assignment.
+/// Holds a flow to the rate of its assignment, where the kernel can: it refuses SO_MAX_PACING_RATE of an
+/// MPTCP socket (`mptcp_setsockopt` of net/mptcp/sockopt.c). Streams over those are paced by their sender.
 pub(super) fn limit_rate(flow: &Flow, assignment: &Assignment) -> Result<(), Refusal> {
-    match assignment.flow_rate_max {
+    let is_mptcp = assignment.manner.transport == Transport::Mptcp;
+    match assignment.flow_rate_max.filter(|_| !is_mptcp) {
         None => Ok(()),
         Some(rate) => flow
             .limit_rate(rate)
