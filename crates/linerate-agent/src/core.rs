@@ -512,7 +512,11 @@ impl Core {
             End::Server if over_unix => Some(unix::listen(&slot)?),
             End::Client | End::Server => None,
         };
-        lock(&self.trials).insert(key, slot);
+        // Of two requests at once neither saw the other's; the lock is free again when it fails.
+        let beside = lock(&self.trials).insert(key, slot);
+        if let Some(beside) = beside {
+            beside.fail("prepared again");
+        }
         Ok(Prepared {
             settings,
             rate_limit: rate_max,

@@ -10,8 +10,9 @@ mod plain;
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
 
 use linerate_agent::api::{
     AdmitRequest, Agent, Assignment, LimitsInfo, PollFrom, StartRequest, TrialState,
@@ -141,6 +142,39 @@ fn a_trial_over_unix_sockets_agrees_and_strangers_are_closed() {
     );
     // The name is gone with the last flow.
     assert!(UnixStream::connect_addr(&address).is_err());
+}
+
+/// Of two requests at once for one trial each may get a listener; none of them outlives the trial.
+#[test]
+fn listeners_of_a_trial_that_is_prepared_twice_at_once_go_with_it() {
+    let core = core();
+    let agent = LocalAgent::new(Arc::clone(&core));
+    let lease = admit(&agent);
+    let told = assignment(End::Server, Transport::Unix, None);
+    let mut names = Vec::new();
+    for _ in 0..300 {
+        let both = Barrier::new(2);
+        let prepare = || {
+            both.wait();
+            agent.prepare(&lease, &told).unwrap().socket_name.unwrap()
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(prepare);
+            names.push(prepare());
+            names.push(other.join().unwrap());
+        });
+    }
+    core.abort(&lease, TrialId(0)).unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let open = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let left = names.iter().filter(|name| open.contains(name.as_str()));
+        match left.count() {
+            0 => break,
+            left => assert!(Instant::now() < end, "{left} listeners are left"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
