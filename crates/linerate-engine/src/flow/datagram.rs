@@ -209,9 +209,14 @@ fn receive(socket: BorrowedFd<'_>, room: &mut [u8], end_ns: u64) -> io::Result<O
     Ok(None)
 }
 
+/// Waits until the socket is readable; false once it is `end_ns`, whatever has come: a peer that goes on
+/// sending would be listened to for ever.
 fn wait(fd: BorrowedFd<'_>, end_ns: u64) -> io::Result<bool> {
     loop {
         let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
+        if left.is_zero() {
+            return Ok(false);
+        }
         match socket::wait_readable(fd, left) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
@@ -363,4 +368,32 @@ pub(crate) fn effective_settings(flow: &Shared) -> Vec<Setting> {
         };
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    /// A peer that never stops sending has always sent more when the time is up.
+    #[test]
+    fn what_has_come_when_the_time_is_up_is_not_waited_for() {
+        let (near, far) = (
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+        );
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        near.set_nonblocking(true).unwrap();
+        let check = |greeted: io::Result<()>| {
+            assert_eq!(greeted.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            near.recv(&mut [0; 64]).unwrap();
+        };
+        for _ in 0..10 {
+            far.send(b"x").unwrap();
+        }
+        check(greet(near.as_fd(), &[0; HELLO_BYTES], now_ns()));
+        check(greet_stranger(near.as_fd(), b"9876", now_ns()));
+    }
 }
