@@ -25,6 +25,8 @@ pub enum IncidentKind {
     ZeroWindow,
     /// A segment was sent again that was not known to have arrived. The end is the sender.
     Loss,
+    /// A receiver dropped what it had acknowledged selectively. The end is the receiver, the value its bytes.
+    TakenBack,
     /// Several segments side by side were lost. The end is the sender.
     LossBurst,
     /// The same full segment was sent again and again. The end is the sender.

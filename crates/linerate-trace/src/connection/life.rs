@@ -177,12 +177,8 @@ impl Life {
         self.times_ns[Phase::Silence as usize] += all.saturating_sub(before);
     }
 
-    /// Calls what was Nagle's a pause of `end`, which does not use the algorithm.
-    pub(crate) fn forget_nagle(&mut self, end: End) {
-        let phase = match end {
-            End::Client => Phase::ClientPauses,
-            End::Server => Phase::ServerPauses,
-        };
+    /// Gives to `phase` what was Nagle's.
+    pub(crate) fn forget_nagle(&mut self, phase: Phase) {
         self.give(Phase::Nagle, phase, u64::MAX);
     }
 

@@ -33,6 +33,8 @@ mod picture;
 mod place;
 /// Retransmissions: what they are and why they came.
 mod resending;
+/// What was acknowledged selectively.
+mod sacked;
 /// Numbers that wrap.
 mod sequence;
 /// What time went into.
@@ -310,6 +312,7 @@ impl Connection {
             .begin(self.last_ns.saturating_sub(self.first_ns));
         detail.set_full_segment(&self.offers);
         detail.set_handshake(self.handshake);
+        detail.set_windows(&self.halves, self.shifts);
         detail.update_states(&self.halves, self.shifts);
         self.detail.insert(detail)
     }

@@ -146,11 +146,16 @@ impl Detail {
         let acknowledged = seen.halves[to as usize].acknowledged;
         let is_acknowledged =
             seen.halves[to as usize].has_acknowledged() && !after(end, acknowledged);
+        let was_there = self.ends[to as usize].sacked.covers(segment.sequence, end);
+        let own = &mut self.ends[from as usize];
         if is_acknowledged {
             own.counts.spurious += 1;
             verdict.add(Verdict::SPURIOUS);
         } else if is_resized {
             own.counts.resized += 1;
+        } else if was_there {
+            self.ends[from as usize].counts.sacked += 1;
+            self.note_taken_back(seen);
         } else {
             own.resent.note(segment.sequence, end);
             self.note_loss(seen, before);
@@ -158,7 +163,7 @@ impl Detail {
         self.note_repetition(seen, before);
         self.note_recovery(seen, reason);
         // What the receiver had was not lost.
-        if !is_acknowledged && !is_resized {
+        if !is_acknowledged && !is_resized && !was_there {
             self.note_run(seen);
         }
         verdict
@@ -243,8 +248,13 @@ impl Detail {
         let place = seen.place;
         let own = &self.ends[from as usize];
         let silent_ns = own.silent_ns(place.time_ns);
-        // What is sent again behind something else did not wait for a timer.
+        // What is sent again behind something else did not wait for a timer; the wait for what was taken back
+        // is told with that.
+        let is_taken_back = self.ends[from.other() as usize]
+            .sacked
+            .is_taken_back(seen.segment.sequence);
         let is_timer = reason.any(Verdict::TIMEOUT)
+            && !is_taken_back
             && silent_ns >= UNASKED_NS_MIN
             && (silent_ns >= TIMER_NS_MIN
                 || own
@@ -311,6 +321,21 @@ impl Detail {
             value: seen.segment.payload_bytes,
         };
         self.incidents.note(IncidentKind::Loss, seen.end, example);
+    }
+
+    /// Notes that the receiver had taken back what is sent again now.
+    fn note_taken_back(&mut self, seen: &Seen<'_>) {
+        let to = seen.end.other();
+        let Some(taken) = self.ends[to as usize].sacked.take_taken_back() else {
+            return;
+        };
+        let example = Example {
+            at_ns: taken.acknowledged.time_ns,
+            length_ns: seen.place.time_ns.saturating_sub(taken.acknowledged.time_ns),
+            frames: [taken.told.frame, taken.acknowledged.frame, seen.place.frame],
+            value: taken.bytes,
+        };
+        self.incidents.note(IncidentKind::TakenBack, to, example);
     }
 
     /// Follows a large segment that is sent again and again.

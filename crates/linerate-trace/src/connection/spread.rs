@@ -101,6 +101,16 @@ impl Durations {
         }
     }
 
+    /// Returns whether four of five are within a quarter of their median, or `slack_ns`; fewer than `least` always
+    /// are.
+    pub(crate) fn are_alike(&self, slack_ns: u64, least: u32) -> bool {
+        let quantiles = [0.1, 0.5, 0.9].map(|quantile| self.quantile(quantile));
+        let [Some(low), Some(median), Some(high)] = quantiles else {
+            return true;
+        };
+        self.spread.count < least || high - low <= slack_ns.max(median / 4)
+    }
+
     /// Returns the duration below which the share `quantile` of all lie.
     pub(crate) fn quantile(&self, quantile: f64) -> Option<u64> {
         let spread = self.spread;
@@ -175,6 +185,21 @@ mod tests {
             assert_eq!(one.spread, all.spread, "{counts:?}");
             assert_eq!(one.quantile(0.5), all.quantile(0.5), "{counts:?}");
         }
+    }
+
+    #[test]
+    fn timers_are_alike_and_sleep_is_not() {
+        let check = |ms: &[u64], expected| {
+            let mut durations = Durations::default();
+            ms.iter().for_each(|ms| durations.add(ms * 1_000_000));
+            assert_eq!(durations.are_alike(15_000_000, 3), expected, "{ms:?}");
+        };
+        check(&[], true);
+        check(&[30, 100], true);
+        check(&[38, 40, 41, 44, 40], true);
+        check(&[205, 200, 195, 210], true);
+        check(&[30, 80, 100], false);
+        check(&[26, 35, 47, 52, 68, 75, 84, 93, 101], false);
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub enum TcpFindingKind {
     LossBurst,
     /// Segments were lost.
     Loss,
+    /// A receiver dropped what it had acknowledged selectively.
+    SackReneging,
     /// Segments were sent again that had arrived.
     Spurious,
     /// Segments came out of order.
@@ -422,17 +424,18 @@ impl TcpFindingKind {
     /// Returns what Wireshark and tshark call it, as a display filter.
     pub(crate) fn display_filter(self) -> Option<&'static str> {
         Some(match self {
-            Self::RetransmissionTimeout | Self::LossBurst | Self::Loss | Self::PathMtu => {
-                "tcp.analysis.retransmission"
-            }
+            Self::RetransmissionTimeout
+            | Self::LossBurst
+            | Self::Loss
+            | Self::SackReneging
+            | Self::PathMtu => "tcp.analysis.retransmission",
             Self::ZeroWindow => "tcp.analysis.zero_window",
             Self::WindowLimit => "tcp.analysis.window_full",
             Self::Spurious => "tcp.analysis.spurious_retransmission",
             Self::Reordering => "tcp.analysis.out_of_order",
             Self::Refused | Self::Reset | Self::HalfOpen => "tcp.flags.reset == 1",
-            Self::Unanswered | Self::SynAgain => {
-                "tcp.flags.syn == 1 && tcp.analysis.retransmission"
-            }
+            Self::Unanswered => "tcp.flags.syn == 1 && tcp.flags.ack == 0",
+            Self::SynAgain => "tcp.flags.syn == 1 && tcp.analysis.retransmission",
             Self::QuestionsUnanswered => "dns.flags.response == 0 && !dns.response_in",
             Self::AnswersLate => "dns.time > 0.05",
             Self::Unreachable => "icmp.type == 3 || icmpv6.type == 1",
@@ -768,6 +771,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         IncidentKind::RetransmissionTimeout => TcpFindingKind::RetransmissionTimeout,
         IncidentKind::ZeroWindow => TcpFindingKind::ZeroWindow,
         IncidentKind::LossBurst => TcpFindingKind::LossBurst,
+        IncidentKind::TakenBack => TcpFindingKind::SackReneging,
         IncidentKind::RepeatedSegment | IncidentKind::TooBig => TcpFindingKind::PathMtu,
         // What Nagle's algorithm waited for is told with it.
         IncidentKind::DelayedAck
@@ -1007,9 +1011,12 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
     let Some(counts) = own.counts else {
         return Vec::new();
     };
-    // What timers took is told with them; the rest of a recovery is a loss's.
+    // What timers took is told with them, and the wait for what was taken back; the rest of a recovery is a loss's.
     let recovering = own.time.map_or(0.0, |time| time.recovering);
-    let recovering_ns = (recovering * connection.duration_ns as f64) as u64;
+    let mut incidents = connection.incidents.iter();
+    let taken_back = incidents.find(|one| one.kind == IncidentKind::TakenBack && one.end != end);
+    let recovering_ns = ((recovering * connection.duration_ns as f64) as u64)
+        .saturating_sub(taken_back.map_or(0, |taken| taken.total_ns));
     let mut found = Vec::new();
     let mut add = |kind, count: u32, value: u64| {
         let finding = TcpFinding {
@@ -1032,7 +1039,7 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
             _ => finding.proven_by_first_frame(connection),
         });
     };
-    let not_lost = counts.spurious + counts.resized;
+    let not_lost = counts.spurious + counts.resized + counts.sacked;
     let lost = counts.retransmissions.saturating_sub(not_lost);
     // What a black hole, a silent peer or timers explain is told with them.
     let told = [

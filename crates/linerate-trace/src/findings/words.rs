@@ -153,6 +153,14 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "They were lost on the way to {toward}, or their acknowledgements on the way back.",
             "`linerate watch` shows where hosts drop; compare captures of both ends for the path",
         ],
+        TcpFindingKind::SackReneging => [
+            "{who} took back what it had acknowledged selectively: {times}, up to {bytes}, {total} until \
+             {toward} retransmitted it",
+            "It had said that what follows a gap is there (SACK); when the gap was filled, its \
+             acknowledgement ended before that. The path did not lose it: {who} dropped it, short of memory.",
+            "at {who}: look at `nstat -az TcpExtOfoPruned TcpExtRcvPruned`, and at net.ipv4.tcp_mem and the \
+             program's SO_RCVBUF",
+        ],
         TcpFindingKind::Spurious => [
             "{who} retransmitted {data_segments} that {toward} had already ({share} of \
              {out_of})",
@@ -451,6 +459,7 @@ mod tests {
             Kind::NoWindowScaling,
             Kind::LossBurst,
             Kind::Loss,
+            Kind::SackReneging,
             Kind::Spurious,
             Kind::Reordering,
             Kind::DelayedAck,

@@ -117,6 +117,7 @@ impl Detail {
         }
         let own = &mut self.ends[from as usize];
         own.duplicate_run = 0;
+        own.sacked.handle_advance(acknowledgement, seen.place);
         let sacked_to = own.sacked_to;
         own.sacked_to = sacked_to.filter(|&edge| after(edge, acknowledgement));
         let closed = sacked_to.is_some() && own.sacked_to.is_none();
@@ -232,6 +233,12 @@ impl Detail {
             let counts = at > 0 || !is_duplicate;
             if counts && own.sacked_to.is_none_or(|edge| after(block.1, edge)) {
                 own.sacked_to = Some(block.1);
+            }
+            // Boxes that rewrite numbers may leave those of blocks alone.
+            let is_possible =
+                after(block.0, acknowledgement) && !after(block.1, seen.halves[to as usize].next);
+            if counts && is_possible && after(block.1, block.0) {
+                own.sacked.note(*block, seen.place);
             }
         }
         if is_duplicate {

@@ -19,6 +19,8 @@ pub struct Counts {
     pub spurious: u32,
     /// Of these, those that are pieces of what a router had said is too big.
     pub resized: u32,
+    /// Of these, those that the receiver had acknowledged selectively before.
+    pub sacked: u32,
     /// Of these, those whose first sending was not captured.
     pub first_not_captured: u32,
     /// Segments that came behind later ones.

@@ -20,10 +20,11 @@ use linerate_model::sample::End;
 use super::gaps::{Cause, GAP_NS_MIN, GapList};
 use super::holes::Holes;
 use super::incident::{Example, IncidentKind, Incidents};
-use super::life::{Life, Speech};
+use super::life::{Life, Phase, Speech};
 use super::outstanding::{Outstanding, Sent};
 use super::picture::Picture;
 use super::resending::{Recovery, Repeated, Resent};
+use super::sacked::Sacked;
 use super::sequence::{after, distance};
 use super::shares::{self, Sending, Shares, State};
 use super::sizes::Sizes;
@@ -47,6 +48,11 @@ const SEGMENT_BYTES_MAX: u32 = 9176;
 const DELAYED_ACK_NS_MIN: u64 = 25_000_000;
 /// No stack delays longer than this; RFC 9293 allows 500 ms, and a tick of 100 ms beyond.
 const DELAYED_ACK_NS_MAX: u64 = 600_000_000;
+
+/// How much one timer may differ: ticks of 4 to 16 ms, and the scheduling of busy hosts.
+const TIMER_SLACK_NS: u64 = 15_000_000;
+/// Late acknowledgements from which it shows whether they waited alike.
+const LATE_ACKS_MIN: u32 = 3;
 
 /// How long after the acknowledgement a held segment follows, beside the path: the scheduling of
 /// a host that is not overloaded.
@@ -102,6 +108,8 @@ pub(crate) struct EndDetail {
     pub shares: Shares,
     /// The windows that it offered, in bytes.
     pub window: Spread,
+    /// The largest of them, that of its SYN included.
+    window_bytes_max: u64,
     /// How long its delayed acknowledgements waited.
     pub ack_delay: Durations,
     /// How long its window was closed.
@@ -155,6 +163,8 @@ pub(crate) struct EndDetail {
     last_data_crosses: bool,
     /// The highest edge of selective acknowledgements that it sent.
     pub(super) sacked_to: Option<u32>,
+    /// What it acknowledged selectively.
+    pub(super) sacked: Sacked,
     /// Duplicate acknowledgements in a row that it sent.
     pub(super) duplicate_run: u16,
     /// Whether the capture cut the selective blocks of its last acknowledgement.
@@ -253,6 +263,8 @@ pub(crate) struct Detail {
     pub segment_bytes: u32,
     /// Whether that follows from the handshake.
     pub segment_is_known: bool,
+    /// Whether both ends permit selective acknowledgements.
+    has_sack: bool,
     /// What a full segment cannot exceed, where it does not.
     segment_bytes_max: u32,
     /// Whether more is on its way than the windows allow: then their scale is another.
@@ -287,6 +299,7 @@ impl Detail {
             [Some(false), None] | [None, Some(false)] => Some(false),
             _ => None,
         };
+        self.has_sack = offers.iter().all(|offer| offer.sack_permitted == Some(true));
         // Where the options were cut, the largest segment that comes tells.
         self.segment_is_known = least.is_some() && stamps.is_some();
         let options = if stamps == Some(false) {
@@ -298,6 +311,16 @@ impl Detail {
             Some(mss) => (mss.saturating_sub(options).max(1), mss),
             None => (SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX),
         };
+    }
+
+    /// Sets the largest windows by what stood in the header of each end's last segment: a SYN's has no scale.
+    pub(crate) fn set_windows(&mut self, halves: &[Half; 2], shifts: Option<[u8; 2]>) {
+        for end in End::BOTH {
+            let half = &halves[end as usize];
+            let is_syn = half.has_syn() && half.packets == 1;
+            let shift = shifts.filter(|_| !is_syn).map_or(0, |shifts| shifts[end as usize]);
+            self.ends[end as usize].window_bytes_max = u64::from(half.window) << shift;
+        }
     }
 
     /// Sets the round trips to both ends by the times of the handshake.
@@ -428,7 +451,7 @@ impl Detail {
                 to: &halves[to as usize],
             };
             let segment_bytes = self.segment_bytes;
-            let window_bytes_max = self.ends[to as usize].window.max;
+            let window_bytes_max = self.ends[to as usize].window_bytes_max;
             let own = &mut self.ends[from as usize];
             let sending = Sending {
                 recovering: own.recovery.is_some(),
@@ -611,6 +634,7 @@ impl Detail {
             }
             self.finish_recovery(end);
             self.finish_repetition(end);
+            self.finish_late_acks(end);
             self.finish_nagle(end);
             self.finish_train(end);
             self.finish_zero_window(
@@ -672,6 +696,30 @@ impl Detail {
         self.life.fall_silent(end.other());
     }
 
+    /// Takes back what was said of the timer of `end` where its late acknowledgements did not wait alike: radio
+    /// that sleeps, and ways that jump, delay by anything up to their most.
+    fn finish_late_acks(&mut self, end: End) {
+        let delays = &self.ends[end as usize].ack_delay;
+        let is_alike = |slack_ns| delays.are_alike(slack_ns, LATE_ACKS_MIN);
+        let [is_timer, is_timer_of_nagle] = [TIMER_SLACK_NS, 2 * TIMER_SLACK_NS].map(is_alike);
+        if !is_timer_of_nagle {
+            let sender = end.other();
+            self.incidents.withdraw(IncidentKind::NagleDelayedAck, sender);
+            let shares = &mut self.ends[sender as usize].shares;
+            shares.reassign(State::Nagle, State::Sender, u64::MAX);
+            self.life.forget_nagle(Phase::RoundTrip);
+            let from = (Cause::NagleDelayedAck, sender);
+            self.gaps.rename_all(from, (Cause::RoundTrip, end));
+        }
+        if !is_timer {
+            self.incidents.withdraw(IncidentKind::DelayedAck, end);
+            let own = &mut self.ends[end as usize];
+            (own.counts.delayed_acks, own.ack_delay) = (0, Durations::default());
+            let from = (Cause::DelayedAck, end);
+            self.gaps.rename_all(from, (Cause::RoundTrip, end));
+        }
+    }
+
     /// Takes back what was said of Nagle's algorithm where the end does not use it.
     fn finish_nagle(&mut self, end: End) {
         let held = self.incidents.count(IncidentKind::NagleDelayedAck, end);
@@ -680,7 +728,10 @@ impl Detail {
             self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
             let shares = &mut self.ends[end as usize].shares;
             shares.reassign(shares::State::Nagle, shares::State::Sender, u64::MAX);
-            self.life.forget_nagle(end);
+            self.life.forget_nagle(match end {
+                End::Client => Phase::ClientPauses,
+                End::Server => Phase::ServerPauses,
+            });
             let (from, to) = (
                 (Cause::NagleDelayedAck, end),
                 (Cause::DelayedAck, end.other()),
@@ -707,7 +758,7 @@ impl Detail {
             return false;
         }
         let since_ns = own.recent.since_ns(identity, time_ns);
-        let is_same = since_ns.is_some_and(|since_ns| since_ns <= self.twice_ns(segment))
+        let is_same = since_ns.is_some_and(|since_ns| since_ns <= self.twice_ns(seen))
             || is_first_syn(half, segment) && seen.elapsed_ns <= CAPTURED_TWICE_NS_MAX;
         self.ends[seen.end as usize].recent.note(identity, time_ns);
         is_same
@@ -715,11 +766,16 @@ impl Detail {
 
     /// Returns how much later a frame like one before is the same. Where packets have no number (IPv6, and IPv4
     /// of some), one with data may be sent again, though not before a round trip has passed; and
-    /// acknowledgements may be alike.
+    /// acknowledgements that ask for a segment may be alike.
     #[cold]
-    fn twice_ns(&self, segment: &Segment) -> u64 {
+    fn twice_ns(&self, seen: &Seen<'_>) -> u64 {
+        let segment = seen.segment;
+        // With nothing on its way that it could repeat itself for, and where it would say selectively what for,
+        // an acknowledgement is not sent twice.
+        let peer = &seen.halves[seen.end.other() as usize];
+        let is_told = !after(peer.next, segment.acknowledgement) || self.has_sack;
         match (segment.identification, segment.sequence_bytes()) {
-            (0, 0) => 0,
+            (0, 0) if !is_told => 0,
             (0, _) => CAPTURED_TWICE_NS_MAX.min(self.round_trip_ns().unwrap_or(0) / 2),
             _ => CAPTURED_TWICE_NS_MAX,
         }

@@ -23,7 +23,23 @@ pub(super) fn identity(segment: &Segment) -> u32 {
         | u64::from(segment.checksum) << 16
         | u64::from(segment.flags.0);
     let mixed = (numbers.wrapping_mul(SPREAD) ^ rest).wrapping_mul(SPREAD);
+    let mixed = match segment.identification {
+        // Without a number its options tell it apart, which a card's checksum may not cover yet.
+        0 => (mixed ^ options(segment)).wrapping_mul(SPREAD),
+        _ => mixed,
+    };
     (mixed >> 32) as u32
+}
+
+/// Returns what the window and the options of a segment make of it.
+fn options(segment: &Segment) -> u64 {
+    let stamps = segment
+        .timestamps
+        .map_or(0, |stamps| u64::from(stamps.value) << 32 | u64::from(stamps.echo));
+    let blocks = segment.sack.as_slice().iter();
+    blocks.fold(stamps ^ u64::from(segment.window), |all, block| {
+        all.rotate_left(7) ^ (u64::from(block.0) << 32 | u64::from(block.1))
+    })
 }
 
 impl Recent {

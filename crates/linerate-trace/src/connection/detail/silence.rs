@@ -20,6 +20,9 @@ impl Detail {
         // The window of a SYN is not scaled (RFC 7323, section 2.2).
         let scale = seen.shifts.map_or(0, |shifts| shifts[seen.end as usize]);
         let window = u64::from(segment.window) << if is_syn { 0 } else { scale };
+        if !segment.flags.any(Flags::RST) {
+            own.window_bytes_max = own.window_bytes_max.max(window);
+        }
         if segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::RST) {
             let edge = segment.acknowledgement.wrapping_add(window as u32);
             own.edge = Some(own.edge.map_or(edge, |before| furthest(before, edge)));
