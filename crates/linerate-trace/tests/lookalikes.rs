@@ -532,8 +532,14 @@ fn answered(trip_us: u64, [least_us, more_us]: [u64; 2]) -> String {
     talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
     talk.wait_us(50).ack(From::Client);
     for at in 0..60 {
-        talk.data(From::Client, 100)
-            .wait_us(trip_us + least_us + at * 37 % 60 * more_us / 60);
+        talk.data(From::Client, 100).wait_us(trip_us);
+        // What takes longer is acknowledged before.
+        let wait_us = least_us + at * 37 % 60 * more_us / 60;
+        let timer_us = wait_us.min(200_000);
+        talk.wait_us(timer_us);
+        if wait_us > timer_us {
+            talk.ack(From::Server).wait_us(wait_us - timer_us);
+        }
         talk.data(From::Server, 300).wait_us(50).ack(From::Client);
     }
     let trace = trace(&talk.frames);
@@ -561,5 +567,196 @@ fn a_way_that_varies_and_a_server_that_pings_may_look_like_a_slow_one() {
     assert!(
         !slow.contains("itself") && !slow.contains("or a way"),
         "{slow}"
+    );
+}
+
+/// A receiver acknowledges nine segments selectively, and when the one before them comes it acknowledges that alone.
+#[test]
+fn what_a_receiver_takes_back_was_not_lost() {
+    let reneged = |is_taken_back: bool| {
+        let mut talk = bursts(Talk::new(100, 900));
+        for _ in 0..10 {
+            talk.data(From::Client, 1460).wait_us(10);
+        }
+        talk.wait_us(19_900);
+        for have in 1..10 {
+            let mut packet = talk.packet(From::Server, 0);
+            let begin = packet.acknowledgement - 14_600;
+            packet.acknowledgement = begin;
+            packet.options = common::sack_option(begin + 1460, begin + 1460 * (have + 1));
+            talk.send(packet).wait_us(10);
+        }
+        talk.again(From::Client, 14_600, 1460).wait_us(20_000);
+        if is_taken_back {
+            talk.ack_but(From::Server, 13_140).wait_us(220_000);
+            for back in (1..10).rev() {
+                talk.again(From::Client, back * 1460, 1460).wait_us(10);
+            }
+            talk.wait_us(20_000);
+        }
+        talk.ack(From::Server);
+        trace(&talk.frames)
+    };
+    let told = reneged(true);
+    assert_eq!(
+        kinds(&told),
+        [Kind::SackReneging, Kind::Loss],
+        "{:#?}",
+        told.findings
+    );
+    let [renege, loss] = &told.findings[..] else {
+        panic!("two findings")
+    };
+    assert_eq!(
+        (renege.who_is, renege.value, loss.count),
+        (End::Server, 13_140, 1)
+    );
+    assert_eq!(renege.total_ns / 1_000_000, 220);
+    // The last selective acknowledgement, the one that stops before it, and what is sent again then.
+    let frames: Vec<u64> = renege.proofs[0]
+        .frames
+        .iter()
+        .map(|one| one.number())
+        .collect();
+    assert_eq!(frames, [342, 344, 345]);
+    let kept = reneged(false);
+    assert_eq!(kinds(&kept), [Kind::Loss], "{:#?}", kept.findings);
+}
+
+/// Short messages, one way, each acknowledged after one of `late_ms`.
+fn acknowledged_late(late_ms: &[u64]) -> Trace {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(5000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    for late_ms in late_ms {
+        talk.data(From::Client, 100)
+            .wait_us(5000 + late_ms * 1000)
+            .ack(From::Server)
+            .wait_us(1_000_000);
+    }
+    trace(&talk.frames)
+}
+
+/// A station that sleeps between beacons has what comes for it later, by anything up to 102 ms.
+#[test]
+fn a_station_that_sleeps_has_no_timer() {
+    let asleep = acknowledged_late(&[70, 44, 98, 31, 0, 85, 57, 12, 100, 63, 28, 91]);
+    assert_eq!(kinds(&asleep), [], "{:#?}", asleep.findings);
+    let server = &asleep.connections[0].from_server;
+    assert_eq!(server.counts.expect("details").delayed_acks, 0);
+    let causes = || asleep.connections[0].gaps.iter().map(|gaps| gaps.cause);
+    assert!(causes().any(|cause| cause == Cause::RoundTrip));
+    assert!(!causes().any(|cause| cause == Cause::DelayedAck));
+    for timer in [
+        &[40, 42, 39, 0, 40, 43, 40, 38][..],
+        &[200, 195, 206, 200, 199],
+    ] {
+        let told = acknowledged_late(timer);
+        assert_eq!(kinds(&told), [Kind::DelayedAck], "{timer:?}");
+    }
+}
+
+/// The receiver takes ten segments, says that it has room for 100 bytes, and 2 s later for ten again.
+#[test]
+fn a_window_of_a_sliver_is_no_programs_time() {
+    let mut talk = Talk::new(100, 900);
+    let mut answer = talk.packet(From::Server, 0);
+    talk.control(From::Client, SYN, syn_options((1460, Some(0))))
+        .wait_us(20_000);
+    (answer.flags, answer.window) = (SYN | ACK, 14_600);
+    (answer.options, answer.acknowledgement) = (syn_options((1460, Some(0))), 101);
+    talk.send(answer)
+        .skip(From::Server, 1)
+        .wait_us(50)
+        .ack(From::Client);
+    for _ in 0..10 {
+        talk.data(From::Client, 1460);
+    }
+    talk.wait_us(20_000)
+        .window(From::Server, 100)
+        .ack(From::Server);
+    talk.wait_us(2_000_000)
+        .window(From::Server, 14_600)
+        .ack(From::Server);
+    for _ in 0..5 {
+        talk.data(From::Client, 1460);
+    }
+    talk.wait_us(20_000).ack(From::Server);
+    let trace = trace(&talk.frames);
+    let life = trace.connections[0].time.expect("both ends");
+    assert!(life.window > 0.95 && life.client < 0.01, "{life:?}");
+}
+
+/// Pure acknowledgements of hosts that number no packets, and a mirrored port.
+#[test]
+fn acknowledgements_without_a_number_are_copies_too() {
+    for us in [4, 50, 300] {
+        let mut talk = bursts(Talk::new(100, 900));
+        for (_, frame) in &mut talk.frames {
+            frame[18..20].fill(0);
+        }
+        let twice = trace(&mirrored(&talk, us));
+        let counts = twice.connections[0].from_server.counts.expect("details");
+        assert_eq!(counts.duplicate_acks, 0, "{us} µs");
+        assert_eq!(twice.connections[0].from_server.pure_acks, 120, "{us} µs");
+    }
+    // Four segments that come behind a missing one are told of one by one, at once.
+    let asks = |is_told: bool| {
+        let mut talk = Talk::new(100, 900).v6();
+        let options = |is_syn: bool| match (is_syn, is_told) {
+            (true, true) => syn_options((1440, Some(7))),
+            (true, false) => vec![2, 4, 5, 160],
+            _ => Vec::new(),
+        };
+        talk.control(From::Client, SYN, options(true))
+            .wait_us(20_000);
+        talk.control(From::Server, SYN | ACK, options(true));
+        talk.wait_us(50).ack(From::Client);
+        for _ in 0..5 {
+            talk.data(From::Client, 1440);
+        }
+        talk.wait_us(20_000).ack_but(From::Server, 5 * 1440);
+        for have in 1..4 {
+            talk.wait_us(10);
+            match is_told {
+                true => talk.sack(From::Server, 5 * 1440, have * 1440),
+                false => talk.ack_but(From::Server, 5 * 1440),
+            };
+        }
+        talk.wait_us(10).again(From::Client, 5 * 1440, 1440);
+        talk.wait_us(20_000).ack(From::Server);
+        trace(&talk.frames).connections[0]
+            .from_server
+            .counts
+            .expect("details")
+            .duplicate_acks
+    };
+    assert_eq!(asks(true), 4);
+    assert_eq!(asks(false), 4);
+}
+
+/// A filter that shows nothing helps nobody: what a single SYN that nobody answers shows is a SYN.
+#[test]
+fn a_single_syn_has_a_filter_that_shows_it() {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))));
+    talk.wait_us(2_000_000);
+    let mut other = Talk::new(5, 6).client_port(41_000);
+    other.now_ns = talk.now_ns;
+    other.shake_hands(1460, Some(7));
+    talk.frames.extend(other.frames);
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [Kind::Unanswered], "{:#?}", trace.findings);
+    let look = linerate_trace::text::Look {
+        connections: 5,
+        columns: 80,
+        color: false,
+    };
+    let text = linerate_trace::text::text(&trace, look);
+    assert!(
+        text.contains("tcp.flags.syn == 1 && tcp.flags.ack == 0"),
+        "{text}"
     );
 }

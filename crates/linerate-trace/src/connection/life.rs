@@ -121,6 +121,13 @@ impl Life {
         self.give(self.phase, Phase::Recovery, elapsed_ns);
     }
 
+    /// What was sent last was captured where it arrives as well: until now it was on its way.
+    #[cold]
+    pub(crate) fn arrive(&mut self) {
+        self.give(Phase::InFlight, Phase::RoundTrip, u64::MAX);
+        self.give(Phase::AtRest, Phase::RoundTrip, u64::MAX);
+    }
+
     /// Data came: what was waited for until now is known.
     #[inline]
     pub(crate) fn handle_data(&mut self, speech: &Speech) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::FrameId;
 use super::sequence::{after, distance};
 
-/// Segments of one direction that are remembered; 32 KiB. Beyond it neighbours are joined by twos, and those
+/// Segments of one direction that are remembered; 40 KiB. Beyond it neighbours are joined by twos, and those
 /// that follow are joined as far: what is joined gives a round trip where its last is acknowledged, and its
 /// first frame as proof, so that all of a long flight is measured alike.
 const SEGMENTS_MAX: usize = 1024;
@@ -29,6 +29,8 @@ pub(crate) struct Sent {
     pub bytes: u16,
     /// The sender's timestamp of the last sending.
     pub stamp: u32,
+    /// The identification of its packet, as it was sent last.
+    pub identification: u16,
 }
 
 impl Sent {
@@ -118,15 +120,19 @@ impl Outstanding {
         }
     }
 
-    /// Notes that `sequence..end` was sent again at `time_ns` with `stamp`; returns what was
-    /// known of its first segment before.
-    pub(crate) fn note_sent_again(
-        &mut self,
-        sequence: u32,
-        end: u32,
-        time_ns: u64,
-        stamp: u32,
-    ) -> Option<Sent> {
+    /// Returns the segment that begins at `sequence`, if it is on its way.
+    pub(crate) fn at(&self, sequence: u32) -> Option<&Sent> {
+        let at = self
+            .segments
+            .partition_point(|segment| after(sequence, segment.sequence));
+        self.segments
+            .get(at)
+            .filter(|segment| segment.sequence == sequence)
+    }
+
+    /// Notes that `again` was sent again; returns what was known of its first segment before.
+    pub(crate) fn note_sent_again(&mut self, again: &Sent) -> Option<Sent> {
+        let (sequence, end) = (again.sequence, again.end);
         let bytes = u16::try_from(distance(sequence, end)).unwrap_or(u16::MAX);
         let mut first = None;
         for segment in &mut self.segments {
@@ -139,8 +145,9 @@ impl Outstanding {
             first = first.or(Some(*segment));
             segment.again = segment.again.saturating_add(1);
             segment.bytes = segment.bytes.min(bytes);
-            segment.time_ns = time_ns;
-            segment.stamp = stamp;
+            segment.time_ns = again.time_ns;
+            segment.stamp = again.stamp;
+            segment.identification = again.identification;
         }
         first
     }

@@ -9,8 +9,8 @@
 //!    echoing the timestamp of the first sending (Eifel, RFC 3522).
 //! 4. It is a *timeout* if the sender had been silent for longer than any other reason explains;
 //!    *fast* if two duplicate acknowledgements or a selective one beyond it came before; a *tail
-//!    probe* if it is the last segment sent and not the first missing one. What is sent again in
-//!    the same recovery has the same reason as its beginning (RFC 6582).
+//!    probe* if it is the last segment sent, sooner than timers fire. What is sent again in the same
+//!    recovery has the same reason as its beginning (RFC 6582).
 
 use linerate_model::sample::End;
 
@@ -22,7 +22,7 @@ use super::{FrameId, Verdict};
 
 /// The shortest retransmission timer that is told by its silence alone. Linux has 200 ms, other
 /// systems 230 ms to 1 s, all plus the round trip.
-const TIMER_NS_MIN: u64 = 150_000_000;
+pub(super) const TIMER_NS_MIN: u64 = 150_000_000;
 /// Without anybody asking, a retransmission after less than this has no known reason. Timers of
 /// Linux can be set as low as one tick, which is 4 ms where ticks are 250 a second.
 const UNASKED_NS_MIN: u64 = 4_000_000;
@@ -118,10 +118,16 @@ impl Detail {
             }
         }
         let own = &mut self.ends[from as usize];
-        let stamp = segment.timestamps.map_or(0, |stamps| stamps.value);
-        let before = own
-            .outstanding
-            .note_sent_again(segment.sequence, end, time_ns, stamp);
+        let before = own.outstanding.note_sent_again(&Sent {
+            sequence: segment.sequence,
+            end,
+            time_ns,
+            frame: seen.place.frame,
+            again: 0,
+            bytes: u16::try_from(segment.payload_bytes).unwrap_or(u16::MAX),
+            stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
+            identification: segment.identification,
+        });
         // What a router sent back was not lost, and comes again in pieces as soon as its word does.
         let is_resized = self.ends[from as usize]
             .too_big
@@ -218,22 +224,26 @@ impl Detail {
         };
         let round_trip_ns = self.round_trip_ns().unwrap_or(0);
         let timer_ns = TIMER_NS_MIN.max(round_trip_ns * 2);
-        if silent_ns >= timer_ns && since_ns >= timer_ns {
+        // How far the sender is does not show of a way that was captured in one direction; and where it does not
+        // show otherwise, what somebody asked for may have come as soon as it could.
+        let peer = &seen.halves[seen.end.other() as usize];
+        let may_tell = peer.is_seen() && (!asked || self.leg_ns(seen.end).is_some());
+        if silent_ns >= timer_ns && since_ns >= timer_ns && may_tell {
             return Verdict::TIMEOUT;
         }
         let end = seen
             .segment
             .sequence
             .wrapping_add(seen.segment.payload_bytes);
-        let peer = &seen.halves[seen.end.other() as usize];
-        let is_first_missing =
-            peer.has_acknowledged() && distance(seen.segment.sequence, peer.acknowledged) >= 0;
         match own.recovery {
             Some(recovery) if !after(seen.segment.sequence, recovery.point) && !asked => {
                 recovery.reason
             }
             _ if asked => Verdict::FAST,
-            _ if end == half.next && !is_first_missing => Verdict::TAIL_PROBE,
+            // Probes leave after two round trips (RFC 8985, section 7.2), timers are longer, but where they are set.
+            _ if end == half.next && peer.is_seen() && since_ns < TIMER_NS_MIN => {
+                Verdict::TAIL_PROBE
+            }
             // Whether anybody asked shows only where both directions do.
             _ if peer.is_seen() && since_ns >= UNASKED_NS_MIN.max(round_trip_ns) => {
                 Verdict::TIMEOUT
@@ -331,7 +341,10 @@ impl Detail {
         };
         let example = Example {
             at_ns: taken.acknowledged.time_ns,
-            length_ns: seen.place.time_ns.saturating_sub(taken.acknowledged.time_ns),
+            length_ns: seen
+                .place
+                .time_ns
+                .saturating_sub(taken.acknowledged.time_ns),
             frames: [taken.told.frame, taken.acknowledged.frame, seen.place.frame],
             value: taken.bytes,
         };

@@ -125,7 +125,10 @@ mod tests {
         assert!(sacked.take_taken_back().is_none());
         sacked.handle_advance(100, at(3));
         let taken = sacked.take_taken_back().expect("taken back");
-        assert_eq!((taken.told, taken.acknowledged, taken.bytes), (at(1), at(3), 100));
+        assert_eq!(
+            (taken.told, taken.acknowledged, taken.bytes),
+            (at(1), at(3), 100)
+        );
         assert!(sacked.is_taken_back(150));
         sacked.handle_advance(150, at(4));
         assert!(sacked.take_taken_back().is_none());

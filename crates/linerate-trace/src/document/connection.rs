@@ -128,6 +128,9 @@ pub struct EndReport {
     /// What was on its way in silences.
     #[serde(skip)]
     pub(crate) standing: Standing,
+    /// How much longer the way of what it sends may have become, if it may.
+    #[serde(skip)]
+    pub(crate) way_longer_ns: Option<u64>,
 }
 
 /// Durations of one kind.
@@ -362,6 +365,7 @@ impl EndReport {
             round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
             window_bytes_mean: window.and_then(|window| window.mean()),
             standing: own.map(|own| own.standing).unwrap_or_default(),
+            way_longer_ns: own.and_then(|own| own.way_longer_ns()),
         }
     }
 }

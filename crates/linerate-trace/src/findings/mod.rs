@@ -176,6 +176,9 @@ pub struct TcpFinding {
     /// How long an end took for its answers, those that were not late included.
     #[serde(skip)]
     pub(crate) waits: Durations,
+    /// Whether the way may have become longer for good when the waits began.
+    #[serde(skip)]
+    pub(crate) way_is_doubtful: bool,
     /// The clients of the server that it is about.
     #[serde(skip)]
     pub(crate) clients: Vec<IpAddr>,
@@ -479,6 +482,7 @@ impl TcpFinding {
             also: Vec::new(),
             proofs: Vec::new(),
             waits: Durations::default(),
+            way_is_doubtful: false,
             clients: match kind.is_of_server(end) {
                 true => vec![toward.address],
                 false => Vec::new(),
@@ -557,6 +561,7 @@ impl TcpFinding {
             (one, other) => one.or(other),
         };
         self.waits.join(&other.waits);
+        self.way_is_doubtful |= other.way_is_doubtful;
         for client in other.clients {
             if self.clients.len() < CLIENTS_MAX && !self.clients.contains(&client) {
                 self.clients.push(client);
@@ -802,6 +807,9 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         | IncidentKind::SmallSegments => return None,
     };
     let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
+    let longer_ns = connection.end(incident.end.other()).way_longer_ns;
+    let half_ns = incident.total_ns / u64::from(incident.count.max(1)) / 2;
+    let is_far = connection.captured_at != Some(incident.end);
     let finding = TcpFinding {
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
@@ -809,6 +817,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
         round_trip_ns: connection.trip_ns(incident.end),
+        way_is_doubtful: is_far && longer_ns.is_some_and(|longer_ns| longer_ns > half_ns),
         ..TcpFinding::new(connection, kind, incident.end)
     };
     Some(finding.proven(connection, &incident.examples))

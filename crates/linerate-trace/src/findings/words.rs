@@ -315,7 +315,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::SlowAnswer => [
             "{who} took {total} of {life} to answer: {times}, {value_ns} in the median, {longest} \
              at the longest",
-            if has_trip && finding.value < 2 * trip_ns(finding) {
+            if has_trip && (finding.value < 2 * trip_ns(finding) || finding.way_is_doubtful) {
                 "It is the program, or a way that takes as much longer at times: each wait is behind \
                  the last byte of a request, less the way of {trip} at its shortest, and no loss shows \
                  in it. A capture at {who} decides."
@@ -507,6 +507,7 @@ mod tests {
                     also: Vec::new(),
                     proofs: Vec::new(),
                     waits: Durations::default(),
+                    way_is_doubtful: false,
                     clients: Vec::new(),
                 };
                 put_into_words(&mut finding);

@@ -87,6 +87,9 @@ impl Detail {
         sender.arrived_bytes_max = sender.arrived_bytes_max.max(said.bytes_max);
         if let Some(round_trip_ns) = said.round_trip_ns.filter(|_| is_clear) {
             sender.round_trip.add(round_trip_ns);
+            sender
+                .way
+                .add(round_trip_ns.saturating_sub(leg_ns.unwrap_or(round_trip_ns)));
             self.trip_ns = Some(round_trip_ns);
             let flight = distance(
                 seen.halves[from as usize].acknowledged,
@@ -174,6 +177,7 @@ impl Detail {
                 gap_ns: seen.elapsed_ns,
             });
         }
+        self.ends[to as usize].way.wait();
         let own = &mut self.ends[from as usize];
         own.counts.delayed_acks += 1;
         own.ack_delay.add(beyond_ns);

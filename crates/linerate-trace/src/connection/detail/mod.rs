@@ -23,7 +23,7 @@ use super::incident::{Example, IncidentKind, Incidents};
 use super::life::{Life, Phase, Speech};
 use super::outstanding::{Outstanding, Sent};
 use super::picture::Picture;
-use super::resending::{Recovery, Repeated, Resent};
+use super::resending::{Recovery, Repeated, Resent, TIMER_NS_MIN};
 use super::sacked::Sacked;
 use super::sequence::{after, distance};
 use super::shares::{self, Sending, Shares, State};
@@ -129,6 +129,8 @@ pub(crate) struct EndDetail {
     loaded_trip: Option<(u64, u64)>,
     /// The most payload of one segment of this end that surely arrived.
     pub(super) arrived_bytes_max: u32,
+    /// Whether what it sent was acknowledged as soon as the way allows, and whether it still is.
+    pub(super) way: Way,
     /// From the other end's last data to its own, without the way.
     pub answers: Durations,
     /// The frame that it sent last, and its hop limit.
@@ -186,6 +188,9 @@ pub(crate) struct EndDetail {
     train: Train,
     /// The last frames, as they would be captured twice.
     recent: Recent,
+    /// The identification of its last packet, and whether it ever changed from one to the next.
+    identification: u16,
+    numbers_packets: bool,
     pub(super) last_frame_ns: u64,
     /// The furthest number that it offered room for.
     edge: Option<u32>,
@@ -207,6 +212,42 @@ struct Held {
     gap_ns: u64,
 }
 
+/// The way of what one end sends, and back: waits look alike whose way became longer for good.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Way {
+    /// Whether something was acknowledged at once before the first wait.
+    was_short: bool,
+    has_waited: bool,
+    /// How much longer than the way the shortest round trip took since then.
+    beyond_ns: Option<u64>,
+}
+
+impl Way {
+    /// Adds a round trip that took `beyond_ns` more than the way.
+    #[inline]
+    pub(super) fn add(&mut self, beyond_ns: u64) {
+        if self.has_waited {
+            self.beyond_ns = Some(
+                self.beyond_ns
+                    .map_or(beyond_ns, |least| least.min(beyond_ns)),
+            );
+        } else {
+            self.was_short |= beyond_ns < DELAYED_ACK_NS_MIN / 2;
+        }
+    }
+
+    /// Something was waited for.
+    #[cold]
+    pub(super) fn wait(&mut self) {
+        self.has_waited = true;
+    }
+
+    /// Returns how much longer the way may have become, if it may.
+    fn longer_ns(self) -> Option<u64> {
+        (self.was_short && self.has_waited).then(|| self.beyond_ns.unwrap_or(u64::MAX))
+    }
+}
+
 /// Short segments one behind the other.
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
@@ -226,6 +267,11 @@ impl EndDetail {
     /// Returns when it sent its first payload and its last, if it sent any.
     pub(crate) fn data_times_ns(&self) -> Option<(u64, u64)> {
         (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
+    }
+
+    /// Returns how much longer the way of what it sends may have become, if it may.
+    pub(crate) fn way_longer_ns(&self) -> Option<u64> {
+        self.way.longer_ns()
     }
 }
 
@@ -299,7 +345,9 @@ impl Detail {
             [Some(false), None] | [None, Some(false)] => Some(false),
             _ => None,
         };
-        self.has_sack = offers.iter().all(|offer| offer.sack_permitted == Some(true));
+        self.has_sack = offers
+            .iter()
+            .all(|offer| offer.sack_permitted == Some(true));
         // Where the options were cut, the largest segment that comes tells.
         self.segment_is_known = least.is_some() && stamps.is_some();
         let options = if stamps == Some(false) {
@@ -318,7 +366,9 @@ impl Detail {
         for end in End::BOTH {
             let half = &halves[end as usize];
             let is_syn = half.has_syn() && half.packets == 1;
-            let shift = shifts.filter(|_| !is_syn).map_or(0, |shifts| shifts[end as usize]);
+            let shift = shifts
+                .filter(|_| !is_syn)
+                .map_or(0, |shifts| shifts[end as usize]);
             self.ends[end as usize].window_bytes_max = u64::from(half.window) << shift;
         }
     }
@@ -380,7 +430,7 @@ impl Detail {
         self.life.add_elapsed(seen.elapsed_ns);
         self.trip_ns = None;
         if self.is_duplicate_frame(seen) {
-            self.duplicate_frames = self.duplicate_frames.saturating_add(1);
+            self.handle_copy(seen);
             return Verdict::DUPLICATE_FRAME;
         }
         if seen.segment.flags.any(Flags::RST) {
@@ -441,6 +491,18 @@ impl Detail {
         verdict
     }
 
+    /// A frame that was captured before: at its other end, perhaps, where what it carries arrives now.
+    #[cold]
+    fn handle_copy(&mut self, seen: &Seen<'_>) {
+        self.duplicate_frames = self.duplicate_frames.saturating_add(1);
+        let segment = seen.segment;
+        let end = segment.sequence.wrapping_add(segment.payload_bytes);
+        if segment.payload_bytes > 0 && end == seen.halves[seen.end as usize].next {
+            self.ends[seen.end as usize].last_data_ns = seen.place.time_ns;
+            self.life.arrive();
+        }
+    }
+
     /// Finds out what holds from now on. `halves` are as they are behind the segment.
     #[inline]
     pub(crate) fn update_states(&mut self, halves: &[Half; 2], shifts: Option<[u8; 2]>) {
@@ -490,11 +552,15 @@ impl Detail {
             .filter(|(_, at_ns)| seen.place.time_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
             .map_or(0, |(trip_ns, _)| trip_ns);
         let leg_ns = self.leg_ns(from).unwrap_or(0);
+        let trip_ns = match self.has_come_late(seen) {
+            true => u64::MAX,
+            false => leg_ns.max(queued_ns),
+        };
         self.life.handle_data(&Speech {
             end: from,
             last: self.last_sender,
             leg_ns,
-            trip_ns: leg_ns.max(queued_ns),
+            trip_ns,
             is_nagle: verdict.any(Verdict::NAGLE_RELEASED),
         });
     }
@@ -517,6 +583,25 @@ impl Detail {
         own.unheard_keepalives += u32::from(is_keepalive);
     }
 
+    /// Returns whether what an end answers now came late to it, or its acknowledgement was lost: no stack holds one
+    /// back for so long.
+    fn has_come_late(&self, seen: &Seen<'_>) -> bool {
+        let (from, to) = (seen.end, seen.end.other());
+        let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
+        let asked_ns = self.ends[to as usize].last_data_ns;
+        let waited_ns = seen.place.time_ns.saturating_sub(asked_ns);
+        if self.last_sender != Some(to) || waited_ns < DELAYED_ACK_NS_MAX {
+            return false;
+        }
+        // Where the capture leaves out what has no payload nothing shows, and where it was taken at that end
+        // the host had it.
+        let shows = half.pure_acks > 0 || peer.pure_acks > 0;
+        shows
+            && after(peer.next, half.acknowledged)
+            && waited_ns > DELAYED_ACK_NS_MAX + self.leg_ns(from).unwrap_or(u64::MAX / 2)
+            && self.captured_at() != Some(from)
+    }
+
     /// The other end spoke last, and now this one answers.
     fn handle_turn(&mut self, seen: &Seen<'_>, verdict: Verdict) {
         let (from, to) = (seen.end, seen.end.other());
@@ -527,6 +612,9 @@ impl Detail {
         }
         // Nor does an end wait for the other alone whose own data was on its way.
         if other.last_data_crosses {
+            return;
+        }
+        if self.has_come_late(seen) {
             return;
         }
         let (asked_ns, asked_frame) = (other.last_data_ns, other.last_data_frame);
@@ -552,6 +640,7 @@ impl Detail {
             frames: [asked_frame, seen.place.frame, None],
             value: 0,
         };
+        self.ends[to as usize].way.wait();
         self.incidents.note(IncidentKind::Answer, from, example);
     }
 
@@ -569,7 +658,9 @@ impl Detail {
         }
         let own = &self.ends[from as usize];
         let other = &self.ends[to as usize];
-        let forgot = other.sent_keepalive;
+        // A keepalive, of which nothing else was heard; a probe of a closed window is none.
+        let forgot =
+            other.sent_keepalive && other.unheard > 0 && seen.halves[from as usize].window != 0;
         let hops = seen.segment.hop_limit;
         let differs = own.hop_limit != 0 && own.hop_limit != hops;
         let example = Example {
@@ -701,10 +792,14 @@ impl Detail {
     fn finish_late_acks(&mut self, end: End) {
         let delays = &self.ends[end as usize].ack_delay;
         let is_alike = |slack_ns| delays.are_alike(slack_ns, LATE_ACKS_MIN);
-        let [is_timer, is_timer_of_nagle] = [TIMER_SLACK_NS, 2 * TIMER_SLACK_NS].map(is_alike);
+        let [is_alike, is_timer_of_nagle] = [TIMER_SLACK_NS, 2 * TIMER_SLACK_NS].map(is_alike);
+        // Nor where all came late from some time on.
+        let way = self.ends[end.other() as usize].way_longer_ns();
+        let is_timer = is_alike && way.is_none_or(|longer_ns| longer_ns < DELAYED_ACK_NS_MIN);
         if !is_timer_of_nagle {
             let sender = end.other();
-            self.incidents.withdraw(IncidentKind::NagleDelayedAck, sender);
+            self.incidents
+                .withdraw(IncidentKind::NagleDelayedAck, sender);
             let shares = &mut self.ends[sender as usize].shares;
             shares.reassign(State::Nagle, State::Sender, u64::MAX);
             self.life.forget_nagle(Phase::RoundTrip);
@@ -749,6 +844,10 @@ impl Detail {
         let own = &mut self.ends[seen.end as usize];
         let time_ns = seen.place.time_ns;
         own.last_frame_ns = time_ns;
+        own.numbers_packets |= own.identification != 0
+            && segment.identification != 0
+            && own.identification != segment.identification;
+        own.identification = segment.identification;
         let identity = recent::identity(segment);
         let bytes = segment.sequence_bytes();
         let is_new = bytes > 0 && after(segment.sequence.wrapping_add(bytes), half.next)
@@ -759,9 +858,38 @@ impl Detail {
         }
         let since_ns = own.recent.since_ns(identity, time_ns);
         let is_same = since_ns.is_some_and(|since_ns| since_ns <= self.twice_ns(seen))
-            || is_first_syn(half, segment) && seen.elapsed_ns <= CAPTURED_TWICE_NS_MAX;
+            || self.is_same_packet(seen)
+            || is_first_syn(half, segment) && seen.elapsed_ns < TIMER_NS_MIN;
         self.ends[seen.end as usize].recent.note(identity, time_ns);
         is_same
+    }
+
+    /// Returns whether this is a packet on its way that was captured at its other end too, or that the way doubled:
+    /// it has the number of that, it comes sooner than a timer, and nobody asked for it.
+    #[cold]
+    fn is_same_packet(&self, seen: &Seen<'_>) -> bool {
+        let segment = seen.segment;
+        let own = &self.ends[seen.end as usize];
+        let end = segment.sequence.wrapping_add(segment.sequence_bytes());
+        let is_it = |sent: &&Sent| {
+            sent.identification == segment.identification
+                && sent.end == end
+                && seen.place.time_ns.saturating_sub(sent.time_ns) < TIMER_NS_MIN
+        };
+        own.numbers_packets
+            && segment.identification != 0
+            && own.outstanding.at(segment.sequence).filter(is_it).is_some()
+            && !self.is_asked_for(seen)
+    }
+
+    /// Returns whether the receiver said that this segment is missing: more than once, or by what it has behind it.
+    fn is_asked_for(&self, seen: &Seen<'_>) -> bool {
+        let receiver = &self.ends[seen.end.other() as usize];
+        let peer = &seen.halves[seen.end.other() as usize];
+        let sequence = seen.segment.sequence;
+        receiver.duplicate_run >= 2 && peer.acknowledged == sequence
+            || receiver.sacked_to.is_some_and(|edge| after(edge, sequence))
+                && !receiver.sacked.covers(sequence, sequence.wrapping_add(1))
     }
 
     /// Returns how much later a frame like one before is the same. Where packets have no number (IPv6, and IPv4
@@ -777,6 +905,10 @@ impl Detail {
         match (segment.identification, segment.sequence_bytes()) {
             (0, 0) if !is_told => 0,
             (0, _) => CAPTURED_TWICE_NS_MAX.min(self.round_trip_ns().unwrap_or(0) / 2),
+            // That was captured at its other end too, or the way doubled it.
+            _ if self.ends[seen.end as usize].numbers_packets && !self.is_asked_for(seen) => {
+                TIMER_NS_MIN
+            }
             _ => CAPTURED_TWICE_NS_MAX,
         }
     }
@@ -954,6 +1086,7 @@ impl Detail {
                 again: 0,
                 bytes: u16::try_from(segment.payload_bytes).unwrap_or(u16::MAX),
                 stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
+                identification: segment.identification,
             });
         }
         let window = window_bytes(seen.halves, seen.shifts, to);

@@ -33,9 +33,9 @@ pub(super) fn identity(segment: &Segment) -> u32 {
 
 /// Returns what the window and the options of a segment make of it.
 fn options(segment: &Segment) -> u64 {
-    let stamps = segment
-        .timestamps
-        .map_or(0, |stamps| u64::from(stamps.value) << 32 | u64::from(stamps.echo));
+    let stamps = segment.timestamps.map_or(0, |stamps| {
+        u64::from(stamps.value) << 32 | u64::from(stamps.echo)
+    });
     let blocks = segment.sack.as_slice().iter();
     blocks.fold(stamps ^ u64::from(segment.window), |all, block| {
         all.rotate_left(7) ^ (u64::from(block.0) << 32 | u64::from(block.1))
