@@ -8,6 +8,9 @@ use crate::connection::{
     Incident, Leg, Offer, Phase, Picture, Sizes, Spread, Standing, State, Timeline,
 };
 
+/// How much the waits for a program differ that does the same each time, on a busy host.
+const JITTER_NS: u64 = 15_000_000;
+
 /// One connection.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConnectionReport {
@@ -128,6 +131,12 @@ pub struct EndReport {
     /// What was on its way in silences.
     #[serde(skip)]
     pub(crate) standing: Standing,
+    /// What of the time of its answers passed after it had acknowledged what it answers.
+    #[serde(skip)]
+    pub(crate) answers_proven_ns: u64,
+    /// Whether its answers took about equally long.
+    #[serde(skip)]
+    pub(crate) answers_are_alike: bool,
     /// How much longer the way of what it sends may have become, if it may.
     #[serde(skip)]
     pub(crate) way_longer_ns: Option<u64>,
@@ -365,6 +374,8 @@ impl EndReport {
             round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
             window_bytes_mean: window.and_then(|window| window.mean()),
             standing: own.map(|own| own.standing).unwrap_or_default(),
+            answers_proven_ns: own.map_or(0, |own| own.answers_proven_ns),
+            answers_are_alike: own.is_none_or(|own| own.answers.are_alike(JITTER_NS, 3)),
             way_longer_ns: own.and_then(|own| own.way_longer_ns()),
         }
     }

@@ -176,7 +176,7 @@ pub struct TcpFinding {
     /// How long an end took for its answers, those that were not late included.
     #[serde(skip)]
     pub(crate) waits: Durations,
-    /// Whether the way may have become longer for good when the waits began.
+    /// Whether the waits may be those for a way that takes longer.
     #[serde(skip)]
     pub(crate) way_is_doubtful: bool,
     /// The clients of the server that it is about.
@@ -807,9 +807,6 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         | IncidentKind::SmallSegments => return None,
     };
     let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
-    let longer_ns = connection.end(incident.end.other()).way_longer_ns;
-    let half_ns = incident.total_ns / u64::from(incident.count.max(1)) / 2;
-    let is_far = connection.captured_at != Some(incident.end);
     let finding = TcpFinding {
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
@@ -817,10 +814,24 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
         round_trip_ns: connection.trip_ns(incident.end),
-        way_is_doubtful: is_far && longer_ns.is_some_and(|longer_ns| longer_ns > half_ns),
+        way_is_doubtful: is_way_doubtful(connection, incident),
         ..TcpFinding::new(connection, kind, incident.end)
     };
     Some(finding.proven(connection, &incident.examples))
+}
+
+/// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
+/// times, as radio that sleeps does. What passes after an acknowledgement of its own is surely its program's.
+fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
+    let (end, count) = (incident.end, u64::from(incident.count.max(1)));
+    let own = connection.end(end);
+    let is_proven = own.answers_proven_ns >= incident.total_ns / 2;
+    let is_longer = connection
+        .end(end.other())
+        .way_longer_ns
+        .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
+    let is_here = connection.captured_at == Some(end);
+    !is_here && !is_proven && (is_longer || !own.answers_are_alike)
 }
 
 /// Returns how often something happened at `end`.

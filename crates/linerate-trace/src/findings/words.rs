@@ -342,7 +342,12 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::ClientPause => [
             "{who} paused for {total} of {life} before its next request: {times}, {value_ns} in \
              the median, {longest} at the longest",
-            "{toward} had answered; neither network nor server was waited for.",
+            if finding.way_is_doubtful {
+                "{toward} had answered. It is the program, or a way to {who} that takes as much longer \
+                 at times: no acknowledgement came before. A capture at {who} tells."
+            } else {
+                "{toward} had answered; neither network nor server was waited for."
+            },
             "",
         ],
         TcpFindingKind::Queue => [

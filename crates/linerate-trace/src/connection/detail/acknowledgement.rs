@@ -129,6 +129,9 @@ impl Detail {
         self.check_repetition(to, acknowledgement);
         self.check_recovery(to, acknowledgement);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        if is_pure && acknowledgement == seen.halves[to as usize].next {
+            self.ends[from as usize].acknowledged_all_ns = time_ns;
+        }
         // Two full segments are acknowledged at once (RFC 9293, section 3.8.6.3).
         let advance = distance(seen.halves[from as usize].acknowledged, acknowledgement);
         let may_wait = packets > 0 && advance < 2 * self.segment_bytes as i32 && is_clear;

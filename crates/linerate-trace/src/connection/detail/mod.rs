@@ -133,6 +133,10 @@ pub(crate) struct EndDetail {
     pub(super) way: Way,
     /// From the other end's last data to its own, without the way.
     pub answers: Durations,
+    /// When it acknowledged all that it had been sent, and said nothing with that.
+    pub(super) acknowledged_all_ns: u64,
+    /// What passed of its answers' time after that: surely its program's.
+    pub answers_proven_ns: u64,
     /// The frame that it sent last, and its hop limit.
     last_frame: Option<FrameId>,
     hop_limit: u8,
@@ -641,6 +645,14 @@ impl Detail {
             value: 0,
         };
         self.ends[to as usize].way.wait();
+        if !after(
+            seen.halves[to as usize].next,
+            seen.halves[from as usize].acknowledged,
+        ) {
+            let own = &mut self.ends[from as usize];
+            let since_ns = seen.place.time_ns.saturating_sub(own.acknowledged_all_ns);
+            own.answers_proven_ns += since_ns.min(length_ns);
+        }
         self.incidents.note(IncidentKind::Answer, from, example);
     }
 
