@@ -58,6 +58,8 @@ pub(crate) struct Acknowledged {
     pub first_sent_again: Option<Sent>,
     /// The most payload of one segment that it acknowledged.
     pub bytes_max: u32,
+    /// From where to where, and how many segments, that were sent again less than half the way ago.
+    pub too_soon: Option<(u32, u32, u32)>,
 }
 
 /// The segments of one direction that are on their way, in the order of their numbers.
@@ -154,7 +156,12 @@ impl Outstanding {
 
     /// Takes away what `acknowledgement` acknowledges.
     #[inline]
-    pub(crate) fn take_acknowledged(&mut self, acknowledgement: u32, time_ns: u64) -> Acknowledged {
+    pub(crate) fn take_acknowledged(
+        &mut self,
+        acknowledgement: u32,
+        time_ns: u64,
+        leg_ns: u64,
+    ) -> Acknowledged {
         let mut said = Acknowledged::default();
         let mut is_first = true;
         while let Some(&segment) = self.segments.front() {
@@ -163,6 +170,10 @@ impl Outstanding {
             }
             self.segments.pop_front();
             said.bytes_max = said.bytes_max.max(u32::from(segment.bytes));
+            if segment.again == 1 && time_ns.saturating_sub(segment.time_ns) < leg_ns / 2 {
+                let (sequence, _, count) = said.too_soon.unwrap_or((segment.sequence, 0, 0));
+                said.too_soon = Some((sequence, segment.end, count + 1));
+            }
             if segment.again > 0 && is_first {
                 said.first_sent_again = Some(segment);
             }

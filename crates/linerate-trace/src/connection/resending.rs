@@ -85,6 +85,15 @@ impl Resent {
         self.0[0] = (sequence, end);
     }
 
+    /// Forgets what lies in `sequence..end`.
+    pub(crate) fn forget(&mut self, sequence: u32, end: u32) {
+        for range in &mut self.0 {
+            if distance(sequence, range.0) >= 0 && !after(range.1, end) {
+                *range = (0, 0);
+            }
+        }
+    }
+
     /// Forgets a range that covers `sequence`; returns whether there was one.
     pub(crate) fn take(&mut self, sequence: u32) -> bool {
         let found = self.0.iter_mut().find(|(start, end)| {
@@ -181,8 +190,11 @@ impl Detail {
         let Some(recovery) = self.ends[end as usize].recovery.take() else {
             return;
         };
+        // Without selective acknowledgements a timer sends everything again, whatever arrived.
         let run = recovery.longest;
-        if run.segments < BURST_MIN {
+        let is_blind = recovery.reason.any(Verdict::TIMEOUT)
+            && self.ends[end.other() as usize].counts.sacks == 0;
+        if run.segments < BURST_MIN || is_blind {
             return;
         }
         let example = Example {

@@ -821,7 +821,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
 }
 
 /// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
-/// times, as radio that sleeps does. What passes after an acknowledgement of its own is surely its program's.
+/// times, as radio that sleeps does, or one that lost the answer. What passes after an acknowledgement of its own is surely its program's.
 fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
     let (end, count) = (incident.end, u64::from(incident.count.max(1)));
     let own = connection.end(end);
@@ -830,8 +830,10 @@ fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
         .end(end.other())
         .way_longer_ns
         .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
+    // An answer that was lost before it came here, and sent again, looks late.
+    let may_be_lost = own.counts.is_some_and(|counts| counts.retransmissions > 0);
     let is_here = connection.captured_at == Some(end);
-    !is_here && !is_proven && (is_longer || !own.answers_are_alike)
+    !is_here && (may_be_lost || !is_proven && (is_longer || !own.answers_are_alike))
 }
 
 /// Returns how often something happened at `end`.

@@ -78,9 +78,15 @@ impl Detail {
         let acknowledgement = segment.acknowledgement;
         let leg_ns = self.leg_ns(from);
         let sender = &mut self.ends[to as usize];
-        let said = sender
-            .outstanding
-            .take_acknowledged(acknowledgement, time_ns);
+        let said =
+            sender
+                .outstanding
+                .take_acknowledged(acknowledgement, time_ns, leg_ns.unwrap_or(0));
+        // Sooner than the way allows, it is for what came before it was sent again.
+        if let Some((sequence, end, segments)) = said.too_soon {
+            sender.counts.spurious += segments;
+            sender.resent.forget(sequence, end);
+        }
         let is_clear = sender
             .ambiguous_to
             .is_none_or(|point| after(acknowledgement, point));
@@ -163,7 +169,7 @@ impl Detail {
         if !is_late || sender.recovery.is_some() || !is_all {
             return Verdict::default();
         }
-        let is_short = !sender.last_data_bytes.is_multiple_of(self.segment_bytes);
+        let is_short = sender.is_short(sender.last_data_bytes, self.segment_bytes);
         let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
         if is_short {
             let receiver = &seen.halves[from as usize];
@@ -265,7 +271,7 @@ impl Detail {
         let leg_ns = self.leg_ns(from);
         let path_ns = leg_ns.unwrap_or(RELEASE_NS_MAX);
         let payload_bytes = seen.segment.payload_bytes;
-        let is_short = !payload_bytes.is_multiple_of(self.segment_bytes);
+        let is_short = self.ends[from as usize].is_short(payload_bytes, self.segment_bytes);
         // Sooner than the acknowledgement could reach its sender, or where the window had no room
         // for it, the segment was not held by the algorithm.
         let is_too_soon = leg_ns.is_some_and(|leg_ns| waited_ns < leg_ns / 5 * 4);

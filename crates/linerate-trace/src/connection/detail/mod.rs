@@ -181,6 +181,8 @@ pub(crate) struct EndDetail {
     has_more: bool,
     /// Whether it does so: something set PSH.
     sets_push: bool,
+    /// The last segment that more was queued behind: as long as it makes them, whatever both agreed on.
+    unpushed_bytes: u32,
     first_data_ns: u64,
     /// A timestamp that was not echoed yet, and when it was sent.
     stamp: Option<(u32, u64)>,
@@ -271,6 +273,14 @@ impl EndDetail {
     /// Returns when it sent its first payload and its last, if it sent any.
     pub(crate) fn data_times_ns(&self) -> Option<(u64, u64)> {
         (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
+    }
+
+    /// Returns whether a segment is shorter than this end makes them when it has more: than the `segment_bytes` that
+    /// both agreed on, or less where the path takes less.
+    #[inline]
+    pub(super) fn is_short(&self, bytes: u32, segment_bytes: u32) -> bool {
+        let has_own = self.sets_push && self.unpushed_bytes > segment_bytes / 2;
+        !bytes.is_multiple_of(segment_bytes) && !(has_own && bytes >= self.unpushed_bytes)
     }
 
     /// Returns how much longer the way of what it sends may have become, if it may.
@@ -522,7 +532,7 @@ impl Detail {
             let sending = Sending {
                 recovering: own.recovery.is_some(),
                 segment_bytes,
-                last_was_short: !own.last_data_bytes.is_multiple_of(segment_bytes),
+                last_was_short: own.is_short(own.last_data_bytes, segment_bytes),
                 has_more: own.has_more && own.sets_push,
                 window_bytes: window_bytes(halves, shifts, to),
                 window_bytes_max,
@@ -1084,8 +1094,11 @@ impl Detail {
         if is_new {
             own.has_more = !is_pushed && !is_fin && !segment.fragmented;
             // Nagle's algorithm lets no short segment go while a short one is on its way.
-            let are_short = !own.last_data_bytes.is_multiple_of(segment_bytes)
-                && !segment.payload_bytes.is_multiple_of(segment_bytes);
+            let are_short = own.is_short(own.last_data_bytes, segment_bytes)
+                && own.is_short(segment.payload_bytes, segment_bytes);
+            if own.has_more {
+                own.unpushed_bytes = segment.payload_bytes;
+            }
             if are_short && !is_fin && after(half.next, seen.halves[to as usize].acknowledged) {
                 own.defies_nagle = own.defies_nagle.saturating_add(1);
             }
