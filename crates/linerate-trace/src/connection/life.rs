@@ -31,8 +31,10 @@ pub(crate) enum Phase {
     RoundTrip,
     /// The receiver's window had no room.
     Window,
-    /// Congestion window or pacing.
-    Congestion,
+    /// Congestion window or pacing of the client.
+    ClientCongestion,
+    /// Congestion window or pacing of the server.
+    ServerCongestion,
     /// Waiting for what was sent again, or for the timer that sends it.
     Recovery,
     /// Nagle's algorithm held a short segment.
@@ -106,8 +108,10 @@ impl Life {
             Phase::Recovery
         } else if any(State::Window) {
             Phase::Window
+        } else if states[End::Client as usize] == State::Path {
+            Phase::ClientCongestion
         } else if any(State::Path) {
-            Phase::Congestion
+            Phase::ServerCongestion
         } else if any(State::Sender) {
             Phase::InFlight
         } else {

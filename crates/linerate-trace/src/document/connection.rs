@@ -208,7 +208,8 @@ pub struct LifeReport {
     pub silence: f64,
     /// Nothing was on its way, and nothing came any more.
     pub idle: f64,
-    /// The far end went on later than it could have; why does not show where this was captured.
+    /// The far end went on later than it could have, or was sending; what limited it does not show where this was
+    /// captured.
     pub unseen: f64,
 }
 
@@ -500,18 +501,21 @@ impl LifeReport {
             }
         };
         let [[client, to_client], [server, to_server]] = End::BOTH.map(seen);
+        // Nor whether its window had room: what it has on its way does not show.
+        let mut congestion = [Phase::ClientCongestion, Phase::ServerCongestion].map(time);
+        let far_congestion = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
         Some(Self {
             handshake: time(Phase::Handshake),
             client: time(Phase::ClientAnswers) + client,
             server: time(Phase::ServerAnswers) + server,
             round_trip: time(Phase::RoundTrip) + to_client + to_server,
             window: time(Phase::Window),
-            congestion: time(Phase::Congestion),
+            congestion: congestion.iter().sum(),
             recovery: time(Phase::Recovery),
             nagle: time(Phase::Nagle),
             silence: time(Phase::Silence),
             idle: time(Phase::Idle),
-            unseen: far.map_or(0.0, |end| pauses(end).iter().sum()),
+            unseen: far.map_or(0.0, |end| pauses(end).iter().sum::<f64>() + far_congestion),
         })
     }
 
