@@ -121,6 +121,14 @@ fn of_one_direction_no_answer_is_not_known_to_be_missing() {
     assert_eq!(trace.connections[0].ending, Ending::Open);
     // Who asked for what came again does not show, so it is no timer.
     assert_eq!(kinds(&trace), [Kind::Loss], "{:#?}", trace.findings);
+    // Nor does how far it is: what comes again after half a second may have been asked for at once.
+    let mut talk = Talk::new(100, 900);
+    for _ in 0..4 {
+        talk.data(From::Client, 1460).data(From::Client, 1460);
+        talk.wait_us(500_000).again(From::Client, 2920, 1460);
+    }
+    let told = kinds(&common::trace(&talk.frames));
+    assert_eq!(told, [Kind::Loss]);
 }
 
 #[test]
@@ -759,4 +767,331 @@ fn a_single_syn_has_a_filter_that_shows_it() {
         text.contains("tcp.flags.syn == 1 && tcp.flags.ack == 0"),
         "{text}"
     );
+}
+
+/// A capture of both ends in one file: what the client sends is there again when it arrives, 10 ms later, and what
+/// the server sends left 10 ms before it came.
+fn of_both_ends(talk: &Talk) -> Vec<(u64, Vec<u8>)> {
+    const WAY_NS: u64 = 10_000_000;
+    let again = talk.frames.iter().map(|(at, frame)| {
+        let is_clients = frame[29] == 1;
+        let there = if is_clients { at + WAY_NS } else { at - WAY_NS };
+        (there, frame.clone())
+    });
+    let mut frames: Vec<_> = talk.frames.iter().cloned().chain(again).collect();
+    frames.sort_by_key(|(at, _)| *at);
+    frames
+}
+
+#[test]
+fn a_capture_of_both_ends_in_one_file_shows_nothing_twice() {
+    let plain = bursts(Talk::new(100, 900));
+    let both = trace(&of_both_ends(&plain));
+    assert_eq!(kinds(&both), [], "{:#?}", both.findings);
+    let client = &both.connections[0].from_client;
+    let counts = client.counts.expect("details");
+    assert_eq!(
+        (counts.retransmissions, counts.control_retransmissions),
+        (0, 0)
+    );
+    assert_eq!(client.data_packets, 200);
+    // The server answers at once: what a question takes to it is the way's.
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(20_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    for _ in 0..40 {
+        talk.wait_us(100).data(From::Client, 100).wait_us(20_500);
+        talk.data(From::Server, 300);
+    }
+    let both = trace(&of_both_ends(&talk));
+    assert_eq!(kinds(&both), [], "{:#?}", both.findings);
+    let life = both.connections[0].time.expect("both ends");
+    assert!(life.round_trip > 0.9 && life.server < 0.04, "{life:?}");
+    // A way that doubles packets: the second comes when the first was acknowledged.
+    let doubled = talk.frames.iter().enumerate().skip(13).step_by(5);
+    let doubled = doubled.map(|(_, (at, frame))| (at + 15_000_000, frame.clone()));
+    let mut frames: Vec<_> = talk.frames.iter().cloned().chain(doubled).collect();
+    frames.sort_by_key(|(at, _)| *at);
+    let trace = trace(&frames);
+    for end in [
+        &trace.connections[0].from_client,
+        &trace.connections[0].from_server,
+    ] {
+        assert_eq!(end.counts.expect("details").retransmissions, 0);
+    }
+}
+
+/// A host that keeps the number of a packet when it sends it again, as some do: asked for, it is sent again.
+#[test]
+fn what_was_asked_for_is_no_copy_though_it_has_the_number() {
+    let mut talk = bursts(Talk::new(100, 900));
+    let mut lost = talk.packet(From::Client, 1460);
+    lost.identification = 7777;
+    talk.send(lost.clone()).skip(From::Client, 1460);
+    for _ in 0..9 {
+        talk.wait_us(10).data(From::Client, 1460);
+    }
+    talk.wait_us(19_900);
+    for have in 1..10 {
+        talk.wait_us(10).sack(From::Server, 14_600, have * 1460);
+    }
+    talk.wait_us(50)
+        .send(lost)
+        .wait_us(20_000)
+        .ack(From::Server);
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [Kind::Loss], "{:#?}", trace.findings);
+}
+
+#[test]
+fn an_answer_that_nobody_acknowledged_before_came_late_to_nobodys_program() {
+    // Of a request that reaches a radio after 1.5 s no acknowledgement comes before its answer.
+    let answered = |acknowledged: bool| {
+        let mut talk = Talk::new(100, 900);
+        talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+            .wait_us(20_000);
+        talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+        talk.wait_us(50).ack(From::Client);
+        for _ in 0..5 {
+            talk.data(From::Client, 100).wait_us(60_000);
+            if acknowledged {
+                talk.ack(From::Server);
+            }
+            talk.wait_us(1_460_000).data(From::Server, 300);
+            talk.wait_us(50).ack(From::Client);
+        }
+        trace(&talk.frames)
+    };
+    let late = answered(false);
+    assert_eq!(kinds(&late), [], "{:#?}", late.findings);
+    let life = late.connections[0].time.expect("both ends");
+    assert!(life.round_trip > 0.95, "{life:?}");
+    let slow = answered(true);
+    assert!(
+        kinds(&slow).contains(&Kind::SlowAnswer),
+        "{:#?}",
+        slow.findings
+    );
+    let life = slow.connections[0].time.expect("both ends");
+    assert!(life.server > 0.95, "{life:?}");
+}
+
+/// Ten messages over a way of 20 ms, and forty over one that takes 60 ms from then on.
+#[test]
+fn a_way_that_became_longer_is_no_timer_and_no_surely_slow_server() {
+    let changed = |answer: usize, last_us: u64| {
+        let mut talk = Talk::new(100, 900);
+        talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+            .wait_us(20_000);
+        talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+        talk.wait_us(50).ack(From::Client);
+        for at in 0..50 {
+            let trip_us = if at < 10 { 20_000 } else { 80_000 };
+            let trip_us = if at == 49 { last_us } else { trip_us };
+            talk.data(From::Client, 200).wait_us(trip_us);
+            match answer {
+                0 => talk.ack(From::Server),
+                bytes => talk.data(From::Server, bytes).wait_us(50).ack(From::Client),
+            };
+            talk.wait_us(5000);
+        }
+        trace(&talk.frames)
+    };
+    assert_eq!(kinds(&changed(0, 80_000)), []);
+    // One that is acknowledged at once shows that the way is as it was.
+    assert_eq!(kinds(&changed(0, 20_000)), [Kind::DelayedAck]);
+    let said = |trace: &Trace| {
+        let slow = trace
+            .findings
+            .iter()
+            .find(|one| one.kind == Kind::SlowAnswer);
+        slow.expect("it is slow").explanation.clone()
+    };
+    assert!(said(&changed(300, 80_000)).contains("or a way that takes as much longer"));
+}
+
+/// Probes of a closed window are no keepalives, and a keepalive that was answered forgot nothing.
+#[test]
+fn a_reset_later_than_an_answer_is_of_a_host_that_remembers() {
+    let mut talk = Talk::new(100, 900);
+    talk.shake_hands(1460, Some(0)).window(From::Server, 14_600);
+    for _ in 0..10 {
+        talk.data(From::Client, 1460);
+    }
+    talk.wait_us(200).window(From::Server, 0).ack(From::Server);
+    for ms in [200, 400, 800] {
+        talk.wait_us(ms * 1000).again(From::Client, 1, 0);
+        talk.wait_us(200).ack(From::Server);
+    }
+    let mut reset = talk.wait_us(3_000_000).packet(From::Server, 0);
+    reset.flags = RST | ACK;
+    talk.send(reset);
+    let told = kinds(&trace(&talk.frames));
+    assert_eq!(told, [Kind::ZeroWindow, Kind::Reset]);
+    for is_answered in [true, false] {
+        let mut talk = Talk::new(100, 900);
+        talk.shake_hands(1460, Some(7)).data(From::Client, 100);
+        talk.wait_us(200).ack(From::Server).wait_us(60_000_000);
+        talk.again(From::Client, 1, 0).wait_us(200);
+        if is_answered {
+            talk.ack(From::Server).wait_us(7_000_000);
+        }
+        let mut reset = talk.packet(From::Server, 0);
+        reset.flags = RST | ACK;
+        talk.send(reset);
+        let expected = if is_answered {
+            Kind::Reset
+        } else {
+            Kind::HalfOpen
+        };
+        assert_eq!(kinds(&trace(&talk.frames)), [expected]);
+    }
+}
+
+#[test]
+fn a_tail_probe_is_no_retransmission_timer() {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(20_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    for _ in 0..3 {
+        for _ in 0..5 {
+            talk.data(From::Client, 1460).wait_us(10);
+        }
+        // The last is lost, and probed for after two round trips.
+        talk.wait_us(20_000).ack_but(From::Server, 1460);
+        talk.wait_us(22_000).again(From::Client, 1460, 1460);
+        talk.wait_us(20_000).ack(From::Server);
+    }
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [Kind::Loss], "{:#?}", trace.findings);
+    let counts = trace.connections[0].from_client.counts.expect("details");
+    assert_eq!((counts.tail_probe, counts.timeout), (3, 0));
+}
+
+/// Without selective acknowledgements a timer sends again whatever had been sent.
+#[test]
+fn what_a_timer_sends_again_blindly_is_no_burst() {
+    let blind = |is_told: bool| {
+        let options = match is_told {
+            true => syn_options((1460, None)),
+            false => vec![2, 4, 5, 180],
+        };
+        let mut talk = Talk::new(100, 900);
+        talk.window(From::Server, 60_000);
+        talk.control(From::Client, SYN, options.clone())
+            .wait_us(20_000);
+        talk.control(From::Server, SYN | ACK, options);
+        talk.wait_us(50).ack(From::Client);
+        for _ in 0..20 {
+            talk.data(From::Client, 1460).wait_us(10);
+        }
+        // Before the loss something came selectively, or never does.
+        if is_told {
+            talk.wait_us(19_000).sack(From::Server, 20 * 1460, 1460);
+        }
+        talk.wait_us(300_000);
+        for back in (1..=20).rev() {
+            talk.again(From::Client, back * 1460, 1460).wait_us(10);
+        }
+        talk.wait_us(20_000).ack(From::Server);
+        let trace = trace(&talk.frames);
+        let told = trace.findings.iter();
+        let told = told.flat_map(|one| one.also.iter().chain([&one.claim]));
+        told.filter(|claim| claim.contains("consecutive")).count()
+    };
+    assert_eq!(blind(true), 1);
+    assert_eq!(blind(false), 0);
+}
+
+/// An acknowledgement that comes sooner than the way allows is for the first sending.
+#[test]
+fn what_is_acknowledged_sooner_than_the_way_was_there() {
+    let mut talk = bursts(Talk::new(100, 900));
+    for late_us in [2000, 2000, 2000, 20_000] {
+        talk.data(From::Client, 1000).wait_us(300_000);
+        talk.again(From::Client, 1000, 1000)
+            .wait_us(late_us)
+            .ack(From::Server);
+        talk.wait_us(100_000);
+    }
+    let trace = trace(&talk.frames);
+    let counts = trace.connections[0].from_client.counts.expect("details");
+    assert_eq!((counts.retransmissions, counts.spurious), (4, 3));
+}
+
+/// A path that takes less than both agreed on: segments of 1400 bytes are full, pushed or not.
+#[test]
+fn full_segments_of_a_path_that_takes_less_are_not_short() {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(20_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(50).ack(From::Client);
+    for round in 0..50 {
+        for at in 0..=9 + round {
+            let mut packet = talk.packet(From::Client, 1400);
+            packet.flags = if at == 9 + round { ACK | PSH } else { ACK };
+            talk.send(packet).skip(From::Client, 1400).wait_us(10);
+        }
+        talk.wait_us(19_900).ack(From::Server).wait_us(10);
+    }
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [], "{:#?}", trace.findings);
+    let life = trace.connections[0].time.expect("both ends");
+    assert!(life.congestion > 0.95, "{life:?}");
+}
+
+/// At the receiver nothing shows of what holds the sender back.
+#[test]
+fn the_receiver_does_not_see_a_congestion_window() {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(50);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    talk.wait_us(20_000).ack(From::Client);
+    for _ in 0..50 {
+        for at in 0..10 {
+            let mut packet = talk.packet(From::Client, 1460);
+            packet.flags = if at == 9 { ACK | PSH } else { ACK };
+            talk.send(packet).skip(From::Client, 1460).wait_us(1000);
+            talk.ack(From::Server);
+        }
+        talk.wait_us(10_000);
+    }
+    let trace = trace(&talk.frames);
+    assert_eq!(kinds(&trace), [], "{:#?}", trace.findings);
+    let life = trace.connections[0].time.expect("both ends");
+    assert!(life.unseen > 0.9 && life.congestion < 0.05, "{life:?}");
+}
+
+/// A SYN-ACK that comes behind a second SYN answers that.
+#[test]
+fn a_syn_ack_for_a_second_syn_was_not_sent_again() {
+    let mut talk = Talk::new(100, 900);
+    talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+        .wait_us(140_000);
+    talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+    // The client has not had it when its timer fires.
+    let mut again = talk.wait_us(900_000).packet(From::Client, 0);
+    (again.flags, again.sequence, again.acknowledgement) = (SYN, 100, 0);
+    talk.send(again).wait_us(2000).ack(From::Client);
+    let mut answer = talk.wait_us(138_000).packet(From::Server, 0);
+    (answer.flags, answer.sequence) = (SYN | ACK, 900);
+    talk.send(answer).wait_us(50).data(From::Client, 100);
+    talk.wait_us(140_000).data(From::Server, 100);
+    let trace = trace(&talk.frames);
+    let told = trace
+        .findings
+        .iter()
+        .filter(|one| one.kind == Kind::SynAgain);
+    assert!(
+        told.clone().all(|one| one.who_is == End::Client),
+        "{:#?}",
+        trace.findings
+    );
+    assert_eq!(told.count(), 1);
 }

@@ -155,6 +155,8 @@ pub(crate) struct EndDetail {
     probed: Option<u32>,
     /// When it last sent what it sends only if something arrives: a selective or duplicate acknowledgement.
     pub(super) arrival_ns: u64,
+    /// SYNs that it sent again and that nothing has answered yet.
+    syns_again: u32,
     /// Whether it sent SYNs with different numbers: which is sent again is not known.
     has_other_syn: bool,
     /// Short segments that it sent while a short one was on its way.
@@ -280,7 +282,7 @@ impl EndDetail {
     #[inline]
     pub(super) fn is_short(&self, bytes: u32, segment_bytes: u32) -> bool {
         let has_own = self.sets_push && self.unpushed_bytes > segment_bytes / 2;
-        !bytes.is_multiple_of(segment_bytes) && !(has_own && bytes >= self.unpushed_bytes)
+        !(bytes.is_multiple_of(segment_bytes) || has_own && bytes >= self.unpushed_bytes)
     }
 
     /// Returns how much longer the way of what it sends may have become, if it may.
@@ -943,6 +945,10 @@ impl Detail {
         let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
         let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
         let ahead = distance(half.next, segment.sequence);
+        if is_control && segment.flags.any(Flags::SYN) {
+            let is_other = half.has_syn() && half.first != segment.sequence;
+            self.ends[from as usize].has_other_syn |= is_other;
+        }
         if half.is_seen() {
             // A last byte that is not acknowledged, and that there is room for, is sent again.
             let is_missing = segment.payload_bytes == 1
@@ -1035,11 +1041,14 @@ impl Detail {
         // Behind anything else it is no part of the setup.
         let half = &seen.halves[seen.end as usize];
         let is_setup = half.data_packets == 0 && half.pure_acks == 0;
-        own.has_other_syn |=
-            seen.segment.flags.any(Flags::SYN) && half.first != seen.segment.sequence;
-        if !seen.segment.flags.any(Flags::SYN) || !is_setup || own.has_other_syn {
+        let is_syn = seen.segment.flags.any(Flags::SYN);
+        if is_syn && seen.end == End::Client {
+            own.syns_again += 1;
+        }
+        if !is_syn || !is_setup || own.has_other_syn {
             return;
         }
+        let last_frame = own.last_frame;
         // Of a SYN-ACK: one that answers another SYN was not sent again by its timer, nor one that left before
         // what came here last can have arrived: the way doubled it.
         let peer = &seen.halves[seen.end.other() as usize];
@@ -1049,14 +1058,17 @@ impl Detail {
         if seen.end == End::Client && peer.packets > 0 && !peer.has_syn() {
             return;
         }
-        let answers_another = !is_acknowledged && peer.packets > half.packets;
+        let syns_again = &mut self.ends[End::Client as usize].syns_again;
+        let answers_again = seen.end == End::Server && *syns_again > 0;
+        *syns_again -= u32::from(answers_again);
+        let answers_another = answers_again || !is_acknowledged && peer.packets > half.packets;
         if seen.end == End::Server && (answers_another || seen.elapsed_ns < leg_ns) {
             return;
         }
         let example = Example {
             at_ns: seen.place.time_ns.saturating_sub(seen.elapsed_ns),
             length_ns: seen.elapsed_ns,
-            frames: [own.last_frame, seen.place.frame, None],
+            frames: [last_frame, seen.place.frame, None],
             value: u32::from(is_acknowledged),
         };
         self.incidents
