@@ -293,8 +293,8 @@ fn warnings(
         totals.duplicate_frames,
         "frame",
         [
-            "was captured twice (on a bridge, or on any interface); counted once",
-            "were captured twice (on a bridge, or on any interface); counted once",
+            "was captured twice (on a bridge, any interface, both ends) or doubled on its way; counted once",
+            "were captured twice (on a bridge, any interface, both ends) or doubled on their way; counted once",
         ],
     );
     tell(
