@@ -17,7 +17,7 @@ use linerate_model::workload::Workload;
 use crate::compare::interval::{deviation, mean, quantile_interval, student_t, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
-use crate::reduce::{HALVES_SHARE_MAX, Outcome, describe, name, outcomes, pooled_latency};
+use crate::reduce::{Floors, HALVES_SHARE_MAX, Outcome, describe, name, outcomes, pooled_latency};
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
 use crate::words;
@@ -36,6 +36,8 @@ pub(crate) struct Dataset<'a> {
     pub(crate) published: bool,
     /// What the comparisons of the whole report decide, once asked for.
     verdicts: OnceCell<Verdicts>,
+    /// The shortest round trips, once asked for.
+    floors: OnceCell<Floors>,
 }
 
 /// The outcomes of one cell.
@@ -192,7 +194,13 @@ impl<'a> Dataset<'a> {
             path,
             published: false,
             verdicts: OnceCell::new(),
+            floors: OnceCell::new(),
         }
+    }
+
+    /// Returns the shortest round trip of each client over all trials.
+    pub(crate) fn floors(&self) -> &Floors {
+        self.floors.get_or_init(|| Floors::of(self.recording))
     }
 
     /// Returns the cells of the experiment called `name`.

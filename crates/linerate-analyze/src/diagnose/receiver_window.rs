@@ -10,7 +10,7 @@ use linerate_model::unit::Unit;
 
 use super::link_rate::share_of;
 use super::rule::{Judge, Rule};
-use super::trial::{CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, shortest_ns};
+use super::trial::{CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, turns_per_s};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -50,10 +50,8 @@ pub(super) fn window_fits(trial: &Trial<'_>) -> bool {
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
-    let shortest = shortest_ns(dataset, cell)?;
     let window = window_bytes(cell)?;
-    let flows = cell.workload.flows().len() as f64;
-    let allowed = flows * window * 8e9 / shortest;
+    let allowed = window * 8.0 * turns_per_s(dataset, cell)?;
     let times = match cell.workload.connections {
         1 => String::new(),
         flows => format!("{flows} × "),

@@ -1,11 +1,11 @@
 //! One trial of a stream, as the rules read it that are about what holds a stream.
 
-use linerate_model::manner::Transport;
 use linerate_model::run::HostRecord;
 use linerate_model::setting;
 use linerate_model::workload::Part;
 
 use super::cpu;
+use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
 
@@ -40,8 +40,10 @@ const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
 /// What all trials of a cell have in common.
 pub(super) struct Setup {
     pub(super) flows: f64,
-    /// The shortest round trip that was ever seen on the path.
+    /// The shortest round trip that any trial saw of a flow's client, mean of the flows.
     pub(super) shortest_ns: Option<f64>,
+    /// How many of these round trips all flows together make in a second.
+    turns_per_s: Option<f64>,
     /// The senders' congestion control paces.
     pub(super) paces: bool,
     /// A receive buffer was set.
@@ -58,6 +60,7 @@ impl Setup {
         Self {
             flows: cell.workload.flows().len() as f64,
             shortest_ns: shortest_ns(dataset, cell),
+            turns_per_s: turns_per_s(dataset, cell),
             paces: pacing_algorithm(dataset, cell).is_some(),
             buffer_is_set: asked.is_some(),
             send_buffer: asked
@@ -72,17 +75,18 @@ impl Setup {
     }
 }
 
-/// Returns the shortest round trip that any trial over the same links saw.
+/// Returns the shortest round trip that any trial over the same links saw of a flow's client, mean of the
+/// flows.
 pub(super) fn shortest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
-    let same = |other: &&CellOutcomes<'_>| {
-        other.workload.link_loss_ppm == cell.workload.link_loss_ppm
-            && other.workload.manner.transport == Transport::Tcp
-    };
-    let cells = dataset.cells.iter().filter(same);
-    let trials = cells.flat_map(|cell| cell.valid.iter().chain(&cell.invalid));
-    trials
-        .filter_map(|outcome| outcome.value(name::TCP_MIN_RTT))
-        .min_by(f64::total_cmp)
+    let of_flows = dataset.floors().of_flows(&cell.workload);
+    (!of_flows.is_empty()).then(|| mean(&of_flows))
+}
+
+/// Returns how many of these shortest round trips all flows together make in a second.
+pub(super) fn turns_per_s(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
+    let of_flows = dataset.floors().of_flows(&cell.workload);
+    let turns: Vec<f64> = of_flows.iter().map(|ns| 1e9 / ns).collect();
+    (!turns.is_empty()).then(|| cell.workload.flows().len() as f64 * mean(&turns))
 }
 
 /// Returns the least of the hosts' limits up to which buffers grow by themselves, in bytes.
@@ -117,8 +121,7 @@ impl Trial<'_> {
 
     /// Rate that `bytes` of each flow per shortest round trip make, over the rate that there is.
     pub(super) fn ceiling(&self, bytes: f64) -> Option<f64> {
-        let shortest_ns = self.setup.shortest_ns?;
-        Some(self.setup.flows * bytes * 8e9 / shortest_ns / self.rate()?)
+        Some(bytes * 8.0 * self.setup.turns_per_s? / self.rate()?)
     }
 
     pub(super) fn is_long(&self) -> bool {

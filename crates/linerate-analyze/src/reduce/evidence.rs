@@ -7,7 +7,7 @@
 //!   counters are read beside each other. The first bytes of a connection, which name it, are too few
 //!   to matter. Its share is unread / (unread + window that is still offered);
 //! - *queued* = share of the readings at which the smoothed round trip lay above the shortest one of
-//!   the trial by at least a fifth and 0.2 ms. Below that the scheduler's time is as long;
+//!   its client in the trial by at least a fifth and 0.2 ms. Below that the scheduler's time is as long;
 //! - *delivery rate* = median of tcpi_delivery_rate over the readings that the application did not
 //!   limit, or over all where it limited all. It sees pauses that are longer than a round trip;
 //! - *variation* = standard deviation over mean of the rates between two readings at the receivers. Behind
@@ -31,6 +31,7 @@ use linerate_model::workload::Part;
 
 use super::Responses;
 use super::datagrams::{INGRESS_MAJOR, qdisc_drops, total};
+use super::floors;
 use super::flows::Lane;
 use super::window::{Readings, mean};
 
@@ -89,7 +90,7 @@ pub(super) fn reduce(
     responses.put(name::UNREAD, mean(unread.iter().map(|(unread, _)| *unread)));
     let share = (room > 0.0).then(|| waiting / room);
     responses.put(name::UNREAD_SHARE, share);
-    responses.put(name::QUEUED, queued(&ends));
+    responses.put(name::QUEUED, queued(trial, &ends, readings));
     responses.put(name::RATE_VARIATION, variation(&ends));
     drops(records, readings, responses);
 }
@@ -160,19 +161,15 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// Share of the readings of all senders with a queue on the way.
-fn queued(ends: &[Ends<'_, '_>]) -> Option<f64> {
-    let shortest = ends
-        .iter()
-        .filter_map(|ends| ends.gauge(ends.lane.sender, Metric::TcpMinRtt))
-        .flatten()
-        .filter(|rtt| *rtt > 0.0)
-        .min_by(f64::total_cmp)?;
-    let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
-    let smoothed = ends
-        .iter()
-        .filter_map(|ends| ends.gauge(ends.lane.sender, Metric::TcpRtt))
-        .flatten();
-    mean(smoothed.map(|rtt| f64::from(u8::from(rtt - shortest >= above))))
+fn queued(trial: &Trial, ends: &[Ends<'_, '_>], readings: &Readings<'_>) -> Option<f64> {
+    let floors = floors::of_trial(&trial.workload, readings, |lane| vec![lane.sender]);
+    let waits = ends.iter().filter_map(|ends| {
+        let shortest = *floors.get(&ends.lane.client)?;
+        let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
+        let smoothed = ends.gauge(ends.lane.sender, Metric::TcpRtt)?.into_iter();
+        Some(smoothed.map(move |rtt| f64::from(u8::from(rtt - shortest >= above))))
+    });
+    mean(waits.flatten())
 }
 
 /// Relative deviation of the rate between two readings, of what arrives in order or of what is delivered.

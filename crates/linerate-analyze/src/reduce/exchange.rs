@@ -1,6 +1,8 @@
 //! Where the time of an exchange goes, as far as the counters of both ends tell.
 //!
-//! 1. *Path*: the shortest round trip that TCP saw at either end. It holds both hosts' least work.
+//! 1. *Path*: the shortest round trip that TCP saw at either end. It holds both hosts' least work. Clients
+//!    lie at different distances: it is each client's own, and what is compared with it, too. Means of
+//!    round trips are over transactions, as the mean round trip is.
 //! 2. *Loaded path*: TCP's smoothed round trip, of the end at which it is shorter. The requester's
 //!    holds what the responder takes to answer, since the acknowledgement rides on the response; the
 //!    responder's holds what the requester takes to ask again, which is next to nothing where the next
@@ -14,9 +16,8 @@
 //!
 //! Counters of hosts are of the network namespace: other traffic counts in them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::HostName;
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::WaitBy;
 use linerate_model::metric::Metric;
@@ -24,7 +25,10 @@ use linerate_model::plan::Trial;
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
+use linerate_model::workload::FlowPlan;
+use linerate_model::{FlowId, HostName};
 
+use super::floors;
 use super::machine::is_worker;
 use super::window::{Readings, mean};
 use super::{Responses, pooled_latency};
@@ -49,18 +53,23 @@ pub(super) fn reduce(
     if !trial.workload.traffic.is_transactional() {
         return;
     }
-    path(trial, readings, responses);
+    let floors = floors::of_trial(&trial.workload, readings, |_| {
+        vec![End::Client, End::Server]
+    });
+    path(trial, records, &floors, readings, responses);
     timers(hosts, readings, responses);
-    let latency = pooled_latency(records);
-    let (Some(mean_ns), Some(low)) = (latency.mean_ns(), latency.quantile(0.1)) else {
+    let Some(mean_ns) = pooled_latency(records).mean_ns() else {
         return;
     };
-    slow(&latency, low.0 as f64, responses);
-    if let Some(path_ns) = responses.value(name::PATH_RTT) {
+    let latencies = by_client(trial, records);
+    slow(&latencies, responses);
+    let stalled = latencies.iter().filter_map(|(client, latency)| {
+        let path_ns = *floors.get(client)?;
         let longest = DELAYED_ACK_NS_MAX + 2.0 * path_ns;
-        let stalled = |ns: f64| (STALL_EXCESS_NS..=longest).contains(&(ns - path_ns));
-        responses.put(name::STALLED, Some(counted(&latency, stalled)));
-    }
+        let is_stalled = |ns: f64| (STALL_EXCESS_NS..=longest).contains(&(ns - path_ns));
+        Some(counted(latency, is_stalled))
+    });
+    responses.put(name::STALLED, stalled.reduce(|sum, one| sum + one));
     for (name, metric) in [
         (name::RTT_CPU_WAIT, Metric::ThreadWait),
         (name::RTT_WORKERS, Metric::ThreadRun),
@@ -77,24 +86,35 @@ pub(super) fn reduce(
     }
 }
 
-fn path(trial: &Trial, readings: &Readings<'_>, responses: &mut Responses) {
+fn path(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    floors: &BTreeMap<u32, f64>,
+    readings: &Readings<'_>,
+    responses: &mut Responses,
+) {
     let flows = trial.workload.flows();
-    let of = |end: End, metric| -> Vec<Vec<f64>> {
-        let series = flows
+    let timed = records
+        .iter()
+        .filter_map(|record| Some((record.flow, record.latency.as_ref()?.count() as f64)));
+    let timed: BTreeMap<FlowId, f64> = timed.collect();
+    let over_transactions = |of: &dyn Fn(&FlowPlan) -> Option<f64>| {
+        let weight = |plan: &FlowPlan| timed.get(&plan.flow).map_or(1.0, |count| count.max(1.0));
+        let known = flows
             .iter()
-            .filter_map(|plan| readings.flow(plan.flow, end, metric));
-        let values = series.map(|series| readings.gauge(&series).filter(|ns| *ns > 0.0).collect());
-        values
-            .filter(|values: &Vec<f64>| !values.is_empty())
-            .collect()
+            .filter_map(|plan| Some((of(plan)?, weight(plan))));
+        let sums = known.fold((0.0, 0.0), |(sum, all), (ns, weight)| {
+            (sum + ns * weight, all + weight)
+        });
+        (sums.1 > 0.0).then(|| sums.0 / sums.1)
     };
-    let ends = [End::Client, End::Server];
-    let shortest = ends.map(|end| of(end, Metric::TcpMinRtt)).into_iter();
-    let shortest = shortest.flatten().flatten().min_by(f64::total_cmp);
+    let shortest = over_transactions(&|plan| floors.get(&plan.client).copied());
     responses.put(name::PATH_RTT, shortest);
-    let [client, server] = ends.map(|end| {
-        let smoothed = of(end, Metric::TcpRtt).into_iter();
-        mean(smoothed.filter_map(|values| mean(values.into_iter())))
+    let [client, server] = [End::Client, End::Server].map(|end| {
+        over_transactions(&|plan| {
+            let series = readings.flow(plan.flow, end, Metric::TcpRtt)?;
+            mean(readings.gauge(&series).filter(|ns| *ns > 0.0))
+        })
     });
     let loaded = client.into_iter().chain(server).min_by(f64::total_cmp);
     responses.put(name::PATH_RTT_LOADED, loaded);
@@ -153,8 +173,32 @@ fn counted(latency: &Histogram, keep: impl Fn(f64) -> bool) -> f64 {
     kept.map(|(_, count)| *count as f64).sum()
 }
 
+/// Latencies of each client's transactions together.
+fn by_client(trial: &Trial, records: &[&FlowRecord]) -> BTreeMap<u32, Histogram> {
+    let mut latencies: BTreeMap<u32, Histogram> = BTreeMap::new();
+    let flows = trial.workload.flows();
+    for record in records {
+        // Flows are numbered from 0.
+        let plan = flows.get(record.flow.0 as usize);
+        if let Some((plan, latency)) = plan.zip(record.latency.as_ref()) {
+            latencies.entry(plan.client).or_default().merge(latency);
+        }
+    }
+    latencies
+}
+
 /// Transactions that a retransmission timeout may have held up, and what they add to the mean.
-fn slow(latency: &Histogram, low_ns: f64, responses: &mut Responses) {
+fn slow(latencies: &BTreeMap<u32, Histogram>, responses: &mut Responses) {
+    let all: f64 = latencies.values().map(|all| all.count() as f64).sum();
+    let each = latencies.values().filter_map(slow_of);
+    let sums = each.fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+    responses.put(name::SLOW, Some(sums.0));
+    responses.put(name::RTT_SLOW, Some(sums.1 / all));
+}
+
+/// How many transactions of one client are slow, and the time that they took beyond the mean of the others.
+fn slow_of(latency: &Histogram) -> Option<(f64, f64)> {
+    let low_ns = latency.quantile(0.1)?.0 as f64;
     let is_slow = |ns: f64| ns - low_ns >= TIMEOUT_EXCESS_NS;
     let (mut count, mut fast, mut fast_ns, mut slow_ns) = (0.0, 0.0, 0.0, 0.0);
     for (ns, number) in latency
@@ -167,10 +211,8 @@ fn slow(latency: &Histogram, low_ns: f64, responses: &mut Responses) {
             false => (fast, fast_ns) = (fast + number, fast_ns + ns * number),
         }
     }
-    responses.put(name::SLOW, Some(count));
     // The fastest tenth is never slow, so that there is a mean of the others.
-    let excess_ns = slow_ns - count * fast_ns / fast;
-    responses.put(name::RTT_SLOW, Some(excess_ns / (count + fast)));
+    Some((count, slow_ns - count * fast_ns / fast))
 }
 
 /// Mean over the workers of the hosts of `part` of the share of time that a clock of theirs ran.

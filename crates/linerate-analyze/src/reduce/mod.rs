@@ -19,6 +19,8 @@ mod datagrams;
 mod evidence;
 /// Where the time of an exchange goes.
 mod exchange;
+/// The shortest round trip between each client and the server.
+mod floors;
 /// Payload, transactions and segments of the flows.
 mod flows;
 /// CPUs and threads of the hosts.
@@ -54,6 +56,7 @@ pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
 pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS};
+pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};

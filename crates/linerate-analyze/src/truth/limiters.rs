@@ -53,6 +53,10 @@ pub enum Cause {
     FullHosts,
     /// Requests and responses that a link of known rate carries slowly.
     LargeMessages,
+    /// Clients at different distances, whose applications leave the path idle half of the time.
+    NearAndFar,
+    /// The same behind one full path.
+    NearAndFarQueue,
 }
 
 impl Cause {
@@ -66,6 +70,8 @@ impl Cause {
         Cause::SlowAcks,
         Cause::QueuedWindow,
         Cause::ShallowQueue,
+        Cause::NearAndFar,
+        Cause::NearAndFarQueue,
         Cause::RandomLoss,
         Cause::NoScaling,
         Cause::SmallBuffer,
@@ -91,6 +97,8 @@ impl Cause {
             Cause::FullHosts => "the same, kernel held up",
             Cause::QueuedWindow => "full path, the queue holds the whole window",
             Cause::ShallowQueue => "full path, shallow queue that drops",
+            Cause::NearAndFar => "clients near and far, nothing in their way",
+            Cause::NearAndFarQueue => "clients near and far, one full path",
             Cause::RandomLoss => "loss without a queue",
             Cause::NoScaling => "window of 64 KiB, no scaling",
             Cause::SmallBuffer => "receive buffer that was set",
@@ -109,10 +117,14 @@ impl Cause {
     /// Returns the limiter that is right; absent where there is none to name.
     pub fn limiter(self) -> Option<Limiter> {
         Some(match self {
-            Cause::HealthyStream | Cause::FullHosts | Cause::SlowAcks => return None,
-            Cause::DeepQueue | Cause::BusyHosts | Cause::QueuedWindow | Cause::ShallowQueue => {
-                Limiter::PathRate
+            Cause::HealthyStream | Cause::FullHosts | Cause::SlowAcks | Cause::NearAndFar => {
+                return None;
             }
+            Cause::DeepQueue
+            | Cause::BusyHosts
+            | Cause::QueuedWindow
+            | Cause::ShallowQueue
+            | Cause::NearAndFarQueue => Limiter::PathRate,
             Cause::StarvedHosts => Limiter::OtherPrograms,
             Cause::RandomLoss => Limiter::CongestionWindow,
             Cause::NoScaling | Cause::SmallBuffer | Cause::TwoLimiters => Limiter::ReceiverWindow,
@@ -236,6 +248,25 @@ impl Cause {
                 };
                 (stream(), truth)
             }
+            Cause::NearAndFar => {
+                let truth = Truth {
+                    distances: vec![between(draw, 2.0, 100.0)],
+                    busy_share: between(draw, 0.2, 0.6),
+                    unsent_bytes: Some(0),
+                    ..sending(bps, at_rest)
+                };
+                (near_and_far(), truth)
+            }
+            Cause::NearAndFarQueue => {
+                let distance = between(draw, 2.0, 20.0);
+                // What waits is some of the way of both.
+                let wait = (1.0 + distance) * between(draw, 0.3, 3.0);
+                let truth = Truth {
+                    distances: vec![distance],
+                    ..sending(bps, times(1.0 + wait))
+                };
+                (near_and_far(), truth)
+            }
             Cause::RandomLoss => {
                 let lost_share = between(draw, 0.001, 0.01);
                 // Mathis 1997: MSS / RTT · 1.22 / √p.
@@ -356,6 +387,15 @@ impl Cause {
     }
 }
 
+/// A stream of each of two clients.
+fn near_and_far() -> Workload {
+    Workload {
+        connections: 2,
+        clients: 2,
+        ..stream()
+    }
+}
+
 /// A worker needs little CPU time and waits long for it, since other programs have two CPUs.
 fn busy(draw: &mut Draw, truth: Truth) -> Truth {
     let worker_share = between(draw, 0.0005, 0.1);
@@ -400,7 +440,7 @@ pub fn named(cause: Cause, recordings: u32, seed: u64) -> Named {
         });
         let is_exchange = workload.traffic.is_transactional();
         // The path's rate is told by nobody.
-        let mut run = Run::new(1, is_exchange.then_some(1e9));
+        let mut run = Run::new(workload.clients, is_exchange.then_some(1e9));
         run.experiment("one", None, workload);
         run.cell(&[], &trials);
         let found: Vec<Limiter> = analyze(&run.recording)

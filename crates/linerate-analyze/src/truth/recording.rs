@@ -109,6 +109,9 @@ pub struct Truth {
     pub send: Option<&'static str>,
     /// Shortest round trip of TCP, where it is not the smoothed one.
     pub min_rtt_ns: Option<i64>,
+    /// How many times as far away as the first each further client is; those that are not told of are as far.
+    /// What waits is the same for all.
+    pub distances: Vec<f64>,
     /// Smoothed round trip at the server's end, where it is not the client's.
     pub server_rtt_ns: Option<i64>,
     /// ACKs that the server's delayed-ACK timer sent in a second.
@@ -163,6 +166,7 @@ impl Default for Truth {
             congestion: None,
             send: None,
             min_rtt_ns: None,
+            distances: Vec::new(),
             server_rtt_ns: None,
             delayed_acks: None,
             timeouts: None,
@@ -393,9 +397,16 @@ impl Run {
                     gauges.insert((host.clone(), subject.clone(), metric), value);
                 };
                 let smoothed_ns = truth.server_rtt_ns.filter(|_| end == End::Server);
+                let shortest_ns = truth.min_rtt_ns.unwrap_or(truth.rtt_ns);
+                let at = (flow.client as usize).checked_sub(1);
+                let distance = at.and_then(|at| truth.distances.get(at)).unwrap_or(&1.0);
+                let further_ns = (shortest_ns as f64 * (distance - 1.0)) as i64;
                 for (metric, value) in [
-                    (Metric::TcpRtt, smoothed_ns.unwrap_or(truth.rtt_ns)),
-                    (Metric::TcpMinRtt, truth.min_rtt_ns.unwrap_or(truth.rtt_ns)),
+                    (
+                        Metric::TcpRtt,
+                        smoothed_ns.unwrap_or(truth.rtt_ns) + further_ns,
+                    ),
+                    (Metric::TcpMinRtt, shortest_ns + further_ns),
                     (Metric::TcpCwnd, truth.cwnd),
                     (Metric::TcpUnacked, truth.unacked),
                     (Metric::TcpSndWnd, truth.window_bytes),

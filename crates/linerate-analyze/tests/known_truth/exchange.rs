@@ -1,5 +1,6 @@
 //! Request/response: what holds it, told by what only that cause leaves behind.
 
+use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::workload::{Traffic, Workload};
 
@@ -72,6 +73,45 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
         .find(|one| one.id == "one/limiter/round-trip");
     let claim = &claim.expect("the round trip is split").claim;
     assert!(claim.contains("does not distinguish"), "{claim}");
+}
+
+#[test]
+fn a_client_further_away_waits_for_nothing() {
+    // One client is 0.2 ms away and makes 5000 transactions, the other 200 ms and makes 5.
+    let mut workload = rr(200);
+    (workload.connections, workload.clients) = (2, 2);
+    let truth = Truth {
+        latency: vec![(200_000, 5000), (200_000_000, 5)],
+        rtt_ns: 200_000,
+        distances: vec![1000.0],
+        delayed_acks: Some(0.0),
+        timeouts: Some(0.0),
+        ..Truth::default()
+    };
+    let mut run = Run::new(2, None);
+    run.experiment("one", None, workload);
+    run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+    for flow in &mut run.recording.flows {
+        let own = match flow.flow.0 {
+            0 => (200_000, 5000),
+            _ => (200_000_000, 5),
+        };
+        if let Some(latency) = &mut flow.outcome.latency {
+            latency.buckets = vec![own];
+        }
+    }
+    let outcome = outcomes(&run.recording).remove(0);
+    let of = |response| outcome.value(response);
+    assert_eq!((of(name::SLOW), of(name::STALLED)), (Some(0.0), Some(0.0)));
+    // Of the mean over transactions, 2 s / 5005, all is path.
+    assert_eq!(of(name::PATH_RTT).map(f64::round), Some(399_600.0));
+    assert_eq!(of(name::PATH_RTT_LOADED), of(name::PATH_RTT));
+    let claims = told(&run.recording).into_iter().map(|found| found.claim);
+    let claims: Vec<String> = claims.filter(|claim| claim.contains("limits")).collect();
+    let [claim] = claims.as_slice() else {
+        panic!("{claims:?}");
+    };
+    assert!(claim.starts_with("The path limits the rate"), "{claim}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! apart by what differs between them, and each beside a healthy counterpart.
 
 use linerate_analyze::analyze;
+use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::HostName;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::host::{Fact, FactValue};
@@ -81,6 +82,59 @@ fn a_deep_queue_without_loss_is_a_full_path() {
         ..truth
     };
     silent(stream(), &healthy);
+}
+
+/// A stream of each of two clients.
+fn near_and_far() -> Workload {
+    Workload {
+        connections: 2,
+        clients: 2,
+        ..stream()
+    }
+}
+
+#[test]
+fn clients_at_different_distances_are_no_queue() {
+    let of = |workload: &Workload, truth: &Truth| {
+        let mut run = Run::new(2, None);
+        run.experiment("one", None, workload.clone());
+        run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
+        let queued = outcomes(&run.recording)[0].value(name::QUEUED);
+        (queued, limiter_of(&run))
+    };
+    // 0.2 and 20 ms, and nothing waits anywhere.
+    let idle = Truth {
+        distances: vec![100.0],
+        busy_share: 0.5,
+        cwnd: 900,
+        ..Truth::sending(95e6, MS / 5, MS / 5)
+    };
+    let (queued, limiter) = of(&near_and_far(), &idle);
+    assert_eq!(queued, Some(0.0));
+    assert_eq!(limiter.map(|(_, finding)| finding.claim), None);
+    // A window that is full at both distances is one, by what both carry: 64 KiB in 2 and in 20 ms.
+    let window = Truth {
+        distances: vec![10.0],
+        window_bytes: 65_536,
+        rwnd_share: 0.98,
+        agreed: Some("timestamps, SACK, window scaling"),
+        ..Truth::sending(65_536.0 * 8.0 * (500.0 + 50.0), 2 * MS, 2 * MS)
+    };
+    let (_, limiter) = of(&near_and_far(), &window);
+    assert_eq!(
+        limiter.map(|(limiter, _)| limiter),
+        Some(Limiter::ReceiverWindow)
+    );
+    // 40 ms wait before the path of both.
+    let full = Truth {
+        distances: vec![100.0],
+        ..Truth::sending(95e6, 40 * MS + MS / 5, MS / 5)
+    };
+    let (queued, limiter) = of(&near_and_far(), &full);
+    assert_eq!(queued, Some(1.0));
+    let (limiter, finding) = limiter.expect("the path is full");
+    assert_eq!(limiter, Limiter::PathRate, "{}", finding.claim);
+    assert!(finding.claim.contains("(40 ms) wait"), "{}", finding.claim);
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! The shortest round trip between each client and the server.
+//!
+//! Clients lie at different distances, so that a round trip is held against the shortest one of its own
+//! client only. It is of all flows of that client: one that began behind a queue never saw the path
+//! without. Links that lose frames on purpose are other links.
+
+use std::collections::BTreeMap;
+
+use linerate_model::TrialId;
+use linerate_model::manner::Transport;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::Recording;
+use linerate_model::sample::End;
+use linerate_model::workload::Workload;
+
+use super::flows::Lane;
+use super::window::Readings;
+
+/// The shortest round trip between each client and the server, in nanoseconds, over all trials.
+#[derive(Debug, Default)]
+pub(crate) struct Floors {
+    by_link: BTreeMap<(Option<u32>, u32), f64>,
+}
+
+impl Floors {
+    /// Looks through all trials over TCP of `recording`, whether they may be averaged or not.
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let plan = recording.document.plan.trials.iter();
+        let plan: BTreeMap<TrialId, &Trial> = plan.map(|trial| (trial.id, trial)).collect();
+        let mut floors = Self::default();
+        for record in &recording.trials {
+            let Some(trial) = plan.get(&record.trial) else {
+                continue;
+            };
+            let workload = &trial.workload;
+            if workload.manner.transport != Transport::Tcp {
+                continue;
+            }
+            let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
+            for (client, ns) in of_trial(workload, &readings, |lane| vec![lane.sender]) {
+                let key = (workload.link_loss_ppm, client);
+                let least = floors.by_link.entry(key).or_insert(ns);
+                *least = least.min(ns);
+            }
+        }
+        floors
+    }
+
+    /// Returns that of each flow of `workload` whose client is known.
+    pub(crate) fn of_flows(&self, workload: &Workload) -> Vec<f64> {
+        let flows = workload.flows().into_iter();
+        let of_flow = flows.filter_map(|plan| {
+            let key = (workload.link_loss_ppm, plan.client);
+            self.by_link.get(&key).copied()
+        });
+        of_flow.collect()
+    }
+}
+
+/// Returns the shortest round trip of each client in one trial, as TCP saw it at the `ends` of its flows;
+/// zero means that TCP has not measured it yet.
+pub(super) fn of_trial(
+    workload: &Workload,
+    readings: &Readings<'_>,
+    ends: fn(&Lane) -> Vec<End>,
+) -> BTreeMap<u32, f64> {
+    let mut floors: BTreeMap<u32, f64> = BTreeMap::new();
+    for lane in workload.flows().iter().map(Lane::of) {
+        for end in ends(&lane) {
+            let Some(series) = readings.flow(lane.flow, end, Metric::TcpMinRtt) else {
+                continue;
+            };
+            for ns in readings.gauge(&series).filter(|ns| *ns > 0.0) {
+                let least = floors.entry(lane.client).or_insert(ns);
+                *least = least.min(ns);
+            }
+        }
+    }
+    floors
+}
