@@ -114,7 +114,8 @@ pub struct Evidence {
     pub sender_qdisc_drops: Option<u64>,
     /// Dropped by devices of the sending host.
     pub sender_device_drops: Option<u64>,
-    /// Dropped by devices of the receiving host.
+    /// Dropped by devices of the receiving host, those dropped from its backlog included: the kernel counts
+    /// these at the device, too (enqueue_to_backlog in net/core/dev.c).
     pub receiver_device_drops: Option<u64>,
     /// Dropped from the backlog of the receiving host (softnet_stat).
     pub backlog_drops: Option<u64>,
@@ -155,7 +156,8 @@ impl Balance {
         take(Place::SenderQueue, evidence.refused);
         take(Place::Checksum, checksum);
         take(Place::ReceiveBuffer, drops - checksum);
-        take(Place::ReceiverBacklog, evidence.backlog_drops.unwrap_or(0));
+        let backlog_drops = evidence.backlog_drops.unwrap_or(0);
+        take(Place::ReceiverBacklog, backlog_drops);
         let qdisc_drops = evidence.sender_qdisc_drops.unwrap_or(0);
         take(
             Place::SenderQdisc,
@@ -170,7 +172,10 @@ impl Balance {
         );
         take(
             Place::ReceiverDevice,
-            evidence.receiver_device_drops.unwrap_or(0),
+            evidence
+                .receiver_device_drops
+                .unwrap_or(0)
+                .saturating_sub(backlog_drops),
         );
         if left > 0 {
             lost.push((Place::NotLocated, left));
@@ -253,6 +258,37 @@ mod tests {
             ..evidence
         };
         assert_eq!(Balance::of(&clean).lost, []);
+    }
+
+    /// What a backlog drops its device counts, too.
+    #[test]
+    fn what_a_backlog_drops_is_lost_once() {
+        let evidence = Evidence {
+            sent: 1000,
+            received: 800,
+            backlog_drops: Some(100),
+            receiver_device_drops: Some(100),
+            ..Evidence::default()
+        };
+        let check = |evidence: Evidence, expected: &[(Place, u64)]| {
+            assert_eq!(Balance::of(&evidence).lost, expected);
+        };
+        check(
+            evidence,
+            &[(Place::ReceiverBacklog, 100), (Place::NotLocated, 100)],
+        );
+        let ring = Evidence {
+            receiver_device_drops: Some(130),
+            ..evidence
+        };
+        check(
+            ring,
+            &[
+                (Place::ReceiverDevice, 30),
+                (Place::ReceiverBacklog, 100),
+                (Place::NotLocated, 70),
+            ],
+        );
     }
 
     /// What a discipline refuses it counts too; what it counts beyond that it had taken.

@@ -233,12 +233,14 @@ fn drops(records: &[&FlowRecord], readings: &Readings<'_>, responses: &mut Respo
     let (senders, receivers) = (hosts(Part::Sender), hosts(Part::Receiver));
     let count = |drops: Option<u64>| drops.map(|drops| drops as f64);
     responses.put(name::DROPPED_QDISC, count(qdisc_drops(readings, &senders)));
-    let out = count(total(readings, &senders, Metric::LinkTxDropped));
-    let taken_in = count(total(readings, &receivers, Metric::LinkRxDropped));
-    let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
-    responses.put(name::DROPPED_DEVICE, device);
     let backlog = total(readings, &receivers, Metric::SoftnetDropped);
     responses.put(name::DROPPED_BACKLOG, count(backlog));
+    let out = count(total(readings, &senders, Metric::LinkTxDropped));
+    // What a backlog drops is counted at the device, too.
+    let taken_in = total(readings, &receivers, Metric::LinkRxDropped);
+    let taken_in = count(taken_in.map(|drops| drops.saturating_sub(backlog.unwrap_or(0))));
+    let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
+    responses.put(name::DROPPED_DEVICE, device);
     let waiting = readings.subjects().filter_map(|(subject, host)| {
         let Subject::Qdisc(_, id) = subject else {
             return None;

@@ -7,7 +7,7 @@ use linerate_model::HostName;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
-use linerate_model::sample::TrialSample;
+use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::Workload;
 
@@ -457,6 +457,45 @@ fn drops_of_the_own_host_count_for_tcp_too() {
         ..sending(95e6, 60 * MS)
     };
     named(stream(), &full, Limiter::PathRate, &[]);
+}
+
+/// Has a counter of `host` grow by `amount` in the window of every trial.
+fn grow(run: &mut Run, host: &str, subject: &Subject, metric: Metric, amount: i64) {
+    let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+    for trial in trials {
+        let readings = [(50_000, 7), (1_000_050_000, 7 + amount)];
+        let samples = readings.map(|(at_ns, value)| TrialSample {
+            trial,
+            host: HostName::from(host),
+            subject: subject.clone(),
+            metric,
+            at_ns,
+            value,
+        });
+        run.recording.samples.extend(samples);
+    }
+}
+
+#[test]
+fn what_a_backlog_drops_is_counted_once() {
+    let truth = Truth {
+        lost_share: 0.01,
+        ..sending(60e6, 20 * MS)
+    };
+    let mut run = run(stream(), &truth);
+    let eth0 = Subject::Link("eth0".to_owned());
+    grow(&mut run, "client1", &eth0, Metric::LinkTxDropped, 0);
+    grow(&mut run, "server", &eth0, Metric::LinkRxDropped, 130);
+    grow(
+        &mut run,
+        "server",
+        &Subject::Cpu(0),
+        Metric::SoftnetDropped,
+        100,
+    );
+    let outcome = outcomes(&run.recording).remove(0);
+    assert_eq!(outcome.value(name::DROPPED_BACKLOG), Some(100.0));
+    assert_eq!(outcome.value(name::DROPPED_DEVICE), Some(30.0));
 }
 
 #[test]
