@@ -132,7 +132,7 @@ fn print(
         }
     }
     if manner.transport == Transport::Udp {
-        line += &lost(near, far, manner);
+        line += &lost(near, far);
     }
     for (end, names) in [(near, ["send", "pace", "wait"]), (far, ["receive", "", ""])] {
         let settings = end.first().map(|end| &end.settings);
@@ -150,21 +150,16 @@ fn print(
 }
 
 /// Returns what of the datagrams to the server was lost, and where.
-fn lost(near: &[FlowResult], far: &[FlowResult], manner: &Manner) -> String {
+fn lost(near: &[FlowResult], far: &[FlowResult]) -> String {
     let sum = |ends: &[FlowResult], of: fn(&Datagrams) -> u64| -> u64 {
         let counts = ends.iter().filter_map(|end| end.datagrams.as_deref());
         counts.map(of).sum()
-    };
-    let datagrams_per_drop = match manner.gro {
-        true => manner.segments.into(),
-        false => 1,
     };
     let balance = Balance::of(&Evidence {
         sent: sum(near, |counts| counts.sent),
         received: sum(far, Datagrams::distinct),
         refused: sum(near, |counts| counts.refused),
-        socket_drops: Some(sum(far, |counts| counts.socket_drops.unwrap_or(0))),
-        datagrams_per_drop,
+        socket_drops: Some(sum(far, |counts| counts.dropped_at_socket().unwrap_or(0))),
         ..Evidence::default()
     });
     let places = balance.lost.iter();

@@ -60,6 +60,18 @@ impl Datagrams {
         self.distinct().saturating_sub(self.late)
     }
 
+    /// Returns how many datagrams were dropped at this socket; absent where the kernel does not say.
+    ///
+    /// With UDP_GRO the socket drops whole buffers and the kernel counts each as one: they held as many
+    /// as those that were received, in the mean.
+    pub fn dropped_at_socket(&self) -> Option<u64> {
+        let per_buffer = match self.buffers_received {
+            0 => 1.0,
+            buffers => (self.received as f64 / buffers as f64).max(1.0),
+        };
+        Some((self.socket_drops? as f64 * per_buffer).round() as u64)
+    }
+
     /// Returns what the receiver misses by the numbers that it has seen: what was lost after the
     /// last one is not in it.
     pub fn missing(&self) -> u64 {
@@ -104,9 +116,6 @@ pub struct Evidence {
     pub refused: u64,
     /// Dropped at the receiving socket, for either reason.
     pub socket_drops: Option<u64>,
-    /// Datagrams that one of these drops may be at the most: 1, but with UDP_GRO the socket drops
-    /// whole buffers and the kernel counts them as one; 0 counts as 1.
-    pub datagrams_per_drop: u64,
     /// Wrong checksums on the receiving host (Udp: InCsumErrors).
     pub checksum_errors: Option<u64>,
     /// Dropped by queueing disciplines of the sending host on their way out, those refused to a socket
@@ -150,8 +159,7 @@ impl Balance {
                 lost.push((place, count));
             }
         };
-        let per_drop = evidence.datagrams_per_drop.max(1);
-        let drops = evidence.socket_drops.unwrap_or(0).saturating_mul(per_drop);
+        let drops = evidence.socket_drops.unwrap_or(0);
         let checksum = evidence.checksum_errors.unwrap_or(0).min(drops);
         take(Place::SenderQueue, evidence.refused);
         take(Place::Checksum, checksum);
@@ -313,15 +321,40 @@ mod tests {
 
     #[test]
     fn a_buffer_that_was_dropped_is_all_its_datagrams() {
-        let evidence = Evidence {
-            sent: 168,
-            received: 147,
-            socket_drops: Some(3),
-            datagrams_per_drop: 7,
-            ..Evidence::default()
+        let check = |received, buffers_received, socket_drops, expected| {
+            let counts = Datagrams {
+                received,
+                buffers_received,
+                socket_drops,
+                ..Datagrams::default()
+            };
+            assert_eq!(counts.dropped_at_socket(), expected, "{counts:?}");
         };
-        let balance = Balance::of(&evidence);
-        assert_eq!(balance.lost, [(Place::ReceiveBuffer, 21)]);
+        check(147, 21, Some(3), Some(21));
+        // Buffers that are hardly ever joined, none that says how many it held, and no count.
+        check(100_000, 99_000, Some(10), Some(10));
+        check(0, 0, Some(3), Some(3));
+        check(147, 0, Some(3), Some(3));
+        check(147, 21, None, None);
+    }
+
+    /// Where little is joined, ten drops at the socket are not what a switch lost.
+    #[test]
+    fn losses_of_a_switch_are_not_those_of_a_buffer() {
+        let counts = Datagrams {
+            received: 98_990,
+            buffers_received: 97_000,
+            socket_drops: Some(10),
+            ..Datagrams::default()
+        };
+        let balance = Balance::of(&Evidence {
+            sent: 100_000,
+            received: counts.distinct(),
+            socket_drops: counts.dropped_at_socket(),
+            ..Evidence::default()
+        });
+        let expected = [(Place::ReceiveBuffer, 10), (Place::NotLocated, 1000)];
+        assert_eq!(balance.lost, expected);
     }
 
     #[test]

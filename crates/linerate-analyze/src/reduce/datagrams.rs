@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
-use linerate_model::manner::{SEGMENTS_MAX, Transport};
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::response::name;
@@ -167,18 +167,12 @@ fn evidence<'a>(
         receivers.push(&receiver.host);
     }
     let sum = |of: &dyn Fn(&Pair<'_>) -> u64| pairs.iter().map(of).sum::<u64>();
-    let manner = &trial.workload.manner;
-    let drops: Option<Vec<u64>> = pairs.iter().map(|pair| pair.1.socket_drops).collect();
+    let drops = pairs.iter().map(|pair| pair.1.dropped_at_socket());
     let evidence = Evidence {
         sent: sum(&|pair| pair.0.sent),
         received: sum(&|pair| pair.1.distinct()),
         refused: sum(&|pair| pair.0.refused),
-        socket_drops: drops.map(|drops| drops.iter().sum()),
-        datagrams_per_drop: match (manner.gro, manner.segments) {
-            (false, _) => 1,
-            (true, 0 | 1) => SEGMENTS_MAX.into(),
-            (true, segments) => segments.into(),
-        },
+        socket_drops: drops.sum(),
         checksum_errors: total(readings, &receivers, Metric::SnmpUdpInCsumErrors),
         sender_qdisc_drops: qdisc_drops(readings, &senders),
         sender_device_drops: total(readings, &senders, Metric::LinkTxDropped),
