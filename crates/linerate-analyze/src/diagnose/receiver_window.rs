@@ -7,6 +7,7 @@
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::setting;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Part;
 
 use super::link_rate::share_of;
 use super::rule::{Judge, Rule};
@@ -117,8 +118,12 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
              throughput grows until something else limits it."
         );
     }
-    let limit = auto_buffer(dataset, "tcp_rmem");
-    if let Some(limit) = limit.filter(|limit| window >= AT_LIMIT_SHARE_MIN * limit) {
+    let Some(limit) = auto_buffer(dataset, cell, Part::Receiver) else {
+        return "The receiver's net.ipv4.tcp_rmem was not read: autotuning has reached its third value, the \
+                window is still growing, or the program at the receiver set SO_RCVBUF."
+            .to_owned();
+    };
+    if window >= AT_LIMIT_SHARE_MIN * limit {
         return format!(
             "Autotuning has reached the third value of net.ipv4.tcp_rmem, {}; a larger one lets the window \
              grow until something else limits throughput.",

@@ -5,6 +5,7 @@
 
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Part;
 
 use super::receiver_window::window_fits;
 use super::rule::{Judge, Rule};
@@ -76,7 +77,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::number(Unit::Bytes, cell.mean(name::UNSENT).unwrap_or(0.0))
         )
     });
-    let limit = auto_buffer(dataset, "tcp_wmem").map_or(String::new(), |bytes| {
+    let limit = auto_buffer(dataset, cell, Part::Sender).map_or(String::new(), |bytes| {
         format!(" ({} here)", words::number(Unit::Bytes, bytes))
     });
     let what = match cell.workload.options.socket_buffer {

@@ -65,7 +65,7 @@ impl Setup {
             buffer_is_set: asked.is_some(),
             send_buffer: asked
                 .map(|bytes| bytes.0 as f64)
-                .or_else(|| auto_buffer(dataset, "tcp_wmem").map(|bytes| bytes / 2.0)),
+                .or_else(|| auto_buffer(dataset, cell, Part::Sender).map(|bytes| bytes / 2.0)),
             link_bps: dataset.path.limit_bps(
                 &cell.workload,
                 cell.mean(name::PAYLOAD_PER_SEGMENT),
@@ -89,15 +89,29 @@ pub(super) fn turns_per_s(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Opt
     (!turns.is_empty()).then(|| cell.workload.flows().len() as f64 * mean(&turns))
 }
 
-/// Returns the least of the hosts' limits up to which buffers grow by themselves, in bytes.
-pub(super) fn auto_buffer(dataset: &Dataset<'_>, sysctl: &str) -> Option<f64> {
+/// Returns up to how many bytes the buffers of `part` grow by themselves: the least limit of the hosts that
+/// have this part in the cell.
+pub(super) fn auto_buffer(
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+    part: Part,
+) -> Option<f64> {
+    let fact = match part {
+        Part::Sender => "sysctl.net.ipv4.tcp_wmem",
+        _ => "sysctl.net.ipv4.tcp_rmem",
+    };
+    let trials = cell.trials();
+    let has_part = |host: &&HostRecord| {
+        let mut flows = dataset.recording.flows.iter();
+        flows
+            .any(|flow| flow.part == part && flow.host == host.name && trials.contains(&flow.trial))
+    };
     let most = |host: &HostRecord| {
-        let fact = format!("sysctl.net.ipv4.{sysctl}");
-        let three = host.snapshot.text(&fact)?;
+        let three = host.snapshot.text(fact)?;
         three.split_whitespace().nth(2)?.parse::<f64>().ok()
     };
-    let hosts = &dataset.recording.document.hosts;
-    hosts.iter().filter_map(most).min_by(f64::total_cmp)
+    let hosts = dataset.recording.document.hosts.iter().filter(has_part);
+    hosts.filter_map(most).min_by(f64::total_cmp)
 }
 
 /// One trial as the rules read it.

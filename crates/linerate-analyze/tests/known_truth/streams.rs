@@ -9,7 +9,7 @@ use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Direction, Workload};
 
 use crate::builder::{Run, Truth, stream};
 
@@ -241,6 +241,67 @@ fn why_a_window_is_small_is_told() {
     };
     let text = advice(&run(buffer, &set));
     assert!(text.contains("SO_RCVBUF was set"), "{text}");
+}
+
+#[test]
+fn a_window_is_held_against_the_limit_of_its_own_host() {
+    // 4 MiB in each 20 ms; the two hosts' buffers may grow to 4 and to 64 MiB.
+    let window = f64::from(4 << 20);
+    let truth = Truth {
+        window_bytes: 4 << 20,
+        rwnd_share: 0.97,
+        ..sending(window * 8.0 / 0.0201, 20 * MS + MS / 10)
+    };
+    let advice = |direction, limits: &[(&str, &str)]| {
+        let mut run = run(Workload::stream(direction), &truth);
+        for host in &mut run.recording.document.hosts {
+            let own = limits
+                .iter()
+                .filter(|(name, _)| host.name == HostName::from(*name));
+            host.snapshot.facts.extend(own.map(|(_, most)| Fact {
+                name: "sysctl.net.ipv4.tcp_rmem".to_owned(),
+                value: FactValue::Text(format!("4096 131072 {most}")),
+            }));
+            host.snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let (limiter, finding) = limiter_of(&run).expect("the window limits");
+        assert_eq!(limiter, Limiter::ReceiverWindow, "{}", finding.claim);
+        finding.explanation
+    };
+    let (small, large) = ("4194304", "67108864");
+    let at_server = [("server", small), ("client1", large)];
+    let at_client = [("server", large), ("client1", small)];
+    for (direction, limits, words) in [
+        (
+            Direction::ToServer,
+            &at_server[..],
+            "third value of net.ipv4.tcp_rmem, 4 MiB",
+        ),
+        (
+            Direction::ToServer,
+            &at_client[..],
+            "below what autotuning may reach",
+        ),
+        (
+            Direction::FromServer,
+            &at_client[..],
+            "third value of net.ipv4.tcp_rmem, 4 MiB",
+        ),
+        (
+            Direction::FromServer,
+            &at_server[..],
+            "below what autotuning may reach",
+        ),
+        // Nothing is known of the receiver.
+        (
+            Direction::ToServer,
+            &at_client[1..],
+            "tcp_rmem was not read",
+        ),
+    ] {
+        let text = advice(direction, limits);
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
 }
 
 #[test]
