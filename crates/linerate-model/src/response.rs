@@ -51,6 +51,7 @@ responses! {
     PAYLOAD_PER_SEGMENT "payload_per_segment_bytes" Bytes "payload per data segment";
     ACKS_PER_TRANSACTION "acks_per_transaction" Count "pure ACKs per transaction";
     SEND_MSS "send_mss_bytes" Bytes "payload of a full-size segment";
+    SEGMENTS_SENT "data_segments_sent" Count "data segments sent, retransmissions included";
     RETRANSMITTED "retransmitted_segments" Count "segments retransmitted";
     RETRANSMITTED_SHARE "retransmitted_share" Ratio "share of segments retransmitted";
     RWND_LIMITED "rwnd_limited_share" Ratio "time limited by the receive window";
@@ -200,6 +201,8 @@ responses! {
     WORKER_WAITED "worker_waited_share" Ratio
         "time that a worker waited for a CPU, highest of all workers";
     CPU_BUSY_SHARE "cpu_busy_share" Ratio "share of all CPUs' time that was busy on its host";
+    CPU_STEAL_SHARE "cpu_steal_share" Ratio
+        "share of all CPUs' time that the hypervisor took on its host";
     OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
     THROTTLED_PERIODS "cgroup_throttled_periods_share" Ratio
         "share of its periods in which the control group was throttled";

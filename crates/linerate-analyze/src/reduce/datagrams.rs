@@ -3,7 +3,7 @@
 //! Counts are of all phases of a trial, since only those of both ends together add up to the
 //! packet; rates are of the measured window. What a host counts for everybody is taken from the
 //! window, that of queueing disciplines from the whole trial, and from the hosts at which the flows
-//! end, see [`Balance::of`].
+//! end, see [`Balance::of`]; of several devices, from the one that the flows use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +13,9 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::response::name;
-use linerate_model::run::{FlowRecord, Recording};
+use linerate_model::run::{FlowRecord, HostRecord, Recording};
 use linerate_model::sample::{QdiscId, Subject};
+use linerate_model::samples::Reading;
 use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
 use serde::Serialize;
@@ -43,6 +44,7 @@ pub(crate) const PLACES: &[(Place, &str)] = &[
 pub(super) fn reduce(
     trial: &Trial,
     records: &[&FlowRecord],
+    hosts: &[HostRecord],
     readings: &Readings<'_>,
     responses: &mut Responses,
 ) {
@@ -51,7 +53,7 @@ pub(super) fn reduce(
     }
     let streams = trial.workload.traffic.is_stream();
     match streams {
-        true => stream(trial, records, readings, responses),
+        true => stream(trial, records, hosts, readings, responses),
         false => requests(records, responses),
     }
 }
@@ -74,6 +76,7 @@ fn requests(records: &[&FlowRecord], responses: &mut Responses) {
 fn stream(
     trial: &Trial,
     records: &[&FlowRecord],
+    hosts: &[HostRecord],
     readings: &Readings<'_>,
     responses: &mut Responses,
 ) {
@@ -110,7 +113,7 @@ fn stream(
         inside.or_else(|| Some(record.datagrams.as_ref()?.jitter_ns? as f64))
     });
     responses.put(name::JITTER, mean(jitters));
-    let Some((evidence, pairs)) = evidence(trial, records, readings) else {
+    let Some((evidence, pairs)) = evidence(trial, records, hosts, readings) else {
         return;
     };
     let balance = Balance::of(&evidence);
@@ -152,6 +155,7 @@ type Pair<'a> = (&'a Datagrams, &'a Datagrams);
 fn evidence<'a>(
     trial: &Trial,
     records: &[&'a FlowRecord],
+    hosts: &[HostRecord],
     readings: &Readings<'_>,
 ) -> Option<(Evidence, Vec<Pair<'a>>)> {
     let of = |flow: FlowId, part: Part| {
@@ -166,6 +170,7 @@ fn evidence<'a>(
         senders.push(&sender.host);
         receivers.push(&receiver.host);
     }
+    let route = Route { hosts, readings };
     let sum = |of: &dyn Fn(&Pair<'_>) -> u64| pairs.iter().map(of).sum::<u64>();
     let drops = pairs.iter().map(|pair| pair.1.dropped_at_socket());
     let evidence = Evidence {
@@ -174,9 +179,9 @@ fn evidence<'a>(
         refused: sum(&|pair| pair.0.refused),
         socket_drops: drops.sum(),
         checksum_errors: total(readings, &receivers, Metric::SnmpUdpInCsumErrors),
-        sender_qdisc_drops: qdisc_drops(readings, &senders),
-        sender_device_drops: total(readings, &senders, Metric::LinkTxDropped),
-        receiver_device_drops: total(readings, &receivers, Metric::LinkRxDropped),
+        sender_qdisc_drops: route.qdisc_drops(&senders, in_all_phases),
+        sender_device_drops: route.device_drops(&senders, Metric::LinkTxDropped),
+        receiver_device_drops: route.device_drops(&receivers, Metric::LinkRxDropped),
         backlog_drops: total(readings, &receivers, Metric::SoftnetDropped),
     };
     Some((evidence, pairs))
@@ -217,7 +222,12 @@ pub(crate) fn dropping_qdiscs(recording: &Recording, trial: TrialId) -> Vec<Qdis
         return Vec::new();
     }
     let readings = Readings::new(&recording.samples, trial, record.window_ns);
-    let mut all: Vec<QdiscDrops> = roots(&readings, &senders)
+    let route = Route {
+        hosts: &recording.document.hosts,
+        readings: &readings,
+    };
+    let mut all: Vec<QdiscDrops> = route
+        .roots(&senders, in_all_phases)
         .into_iter()
         .filter(|(_, (drops, _))| *drops > 0)
         .map(|((host, device), (drops, id))| QdiscDrops {
@@ -231,46 +241,97 @@ pub(crate) fn dropping_qdiscs(recording: &Recording, trial: TrialId) -> Vec<Qdis
     all
 }
 
-/// Returns what the queueing disciplines of `hosts` dropped on the way out, in all phases; absent if
-/// none was read.
-pub(super) fn qdisc_drops(readings: &Readings<'_>, hosts: &[&HostName]) -> Option<u64> {
-    let devices = roots(readings, hosts);
-    let all = devices.values().map(|(drops, _)| *drops as u64);
-    (!devices.is_empty()).then(|| all.sum())
+/// The devices that the flows of a trial use.
+pub(super) struct Route<'r, 'a> {
+    pub(super) hosts: &'r [HostRecord],
+    pub(super) readings: &'r Readings<'a>,
 }
 
-/// Returns what the queueing disciplines of each device of `hosts` dropped on the way out, in all
-/// phases, and which one counted it.
-///
-/// A discipline counts what its children dropped, too (qdisc_tree_reduce_backlog in
-/// net/sched/sch_api.c; mq adds its children up), so that the largest number of a device is that of
-/// its root. Of several with that number, it is one with a handle, by which `tc` shows it. Those of
-/// ingress see what comes.
-fn roots<'a>(
-    readings: &Readings<'a>,
-    hosts: &[&HostName],
-) -> BTreeMap<(&'a HostName, &'a str), (i64, QdiscId)> {
-    let mut devices: BTreeMap<(&'a HostName, &'a str), (i64, QdiscId)> = BTreeMap::new();
-    for (subject, host) in readings.subjects() {
-        let Subject::Qdisc(device, id) = subject else {
-            continue;
+/// How much a discipline's drops grew.
+pub(super) type Grown = fn(&Readings<'_>, &[Reading]) -> Option<i64>;
+
+/// Growth over the whole trial.
+pub(super) fn in_all_phases(_readings: &Readings<'_>, series: &[Reading]) -> Option<i64> {
+    Some(series.last()?.1 - series.first()?.1)
+}
+
+/// Growth over the measured window.
+pub(super) fn in_window(readings: &Readings<'_>, series: &[Reading]) -> Option<i64> {
+    Some(readings.difference(series)?.amount as i64)
+}
+
+impl<'a> Route<'_, 'a> {
+    fn link(&self, host: &HostName) -> Option<&str> {
+        let record = self.hosts.iter().find(|record| record.name == *host);
+        record?.link.as_deref()
+    }
+
+    /// Returns the device of `host` that the flows use.
+    pub(super) fn device(&self, host: &HostName) -> Option<Subject> {
+        Some(Subject::Link(self.link(host)?.to_owned()))
+    }
+
+    /// Returns how much a counter of the devices of `hosts` grew in the window; of a host whose device is not
+    /// known, of all its devices. Absent if none was read.
+    pub(super) fn device_drops(&self, hosts: &[&HostName], metric: Metric) -> Option<u64> {
+        let is_used = |device: &Subject, host: &HostName| {
+            hosts.contains(&host) && self.device(host).is_none_or(|used| used == *device)
         };
-        if !hosts.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
-            continue;
-        }
-        let Some(series) = readings.on(host, subject, Metric::QdiscDrops) else {
-            continue;
+        let wanted = |subject: &Subject, host: &HostName| {
+            matches!(subject, Subject::Link(_)) && is_used(subject, host)
         };
-        if let (Some(first), Some(last)) = (series.first(), series.last()) {
-            let drops = (last.1 - first.1).rem_euclid(DROPS_WRAP);
-            let rank = |(drops, id): (i64, QdiscId)| (drops, id.0 >> 16 != 0);
-            let most = devices.entry((host, device)).or_insert((drops, *id));
-            if rank((drops, *id)) > rank(*most) {
-                *most = (drops, *id);
+        let amount = self.readings.sum(metric, wanted, |change| change.amount)?;
+        Some(amount as u64)
+    }
+
+    /// Returns what the queueing disciplines of `hosts` dropped on the way out; absent if none was read.
+    pub(super) fn qdisc_drops(&self, hosts: &[&HostName], grown: Grown) -> Option<u64> {
+        let devices = self.roots(hosts, grown);
+        let all = devices.values().map(|(drops, _)| *drops as u64);
+        (!devices.is_empty()).then(|| all.sum())
+    }
+
+    /// Returns what the queueing disciplines of each device of `hosts` dropped on the way out, and which one
+    /// counted it.
+    ///
+    /// Only the device that the flows use counts. One that has no discipline (a VLAN, a bond) hands on to
+    /// others, and then all count.
+    ///
+    /// A discipline counts what its children dropped, too (qdisc_tree_reduce_backlog in
+    /// net/sched/sch_api.c; mq adds its children up), so that the largest number of a device is that of
+    /// its root. Of several with that number, it is one with a handle, by which `tc` shows it. Those of
+    /// ingress see what comes.
+    fn roots(
+        &self,
+        hosts: &[&HostName],
+        grown: Grown,
+    ) -> BTreeMap<(&'a HostName, &'a str), (i64, QdiscId)> {
+        let mut devices: BTreeMap<(&'a HostName, &'a str), (i64, QdiscId)> = BTreeMap::new();
+        for (subject, host) in self.readings.subjects() {
+            let Subject::Qdisc(device, id) = subject else {
+                continue;
+            };
+            if !hosts.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
+                continue;
+            }
+            let series = self.readings.on(host, subject, Metric::QdiscDrops);
+            if let Some(amount) = series.and_then(|series| grown(self.readings, &series)) {
+                let drops = amount.rem_euclid(DROPS_WRAP);
+                let rank = |(drops, id): (i64, QdiscId)| (drops, id.0 >> 16 != 0);
+                let most = devices.entry((host, device)).or_insert((drops, *id));
+                if rank((drops, *id)) > rank(*most) {
+                    *most = (drops, *id);
+                }
             }
         }
+        for host in hosts {
+            let link = self.link(host).unwrap_or_default();
+            if devices.contains_key(&(*host, link)) {
+                devices.retain(|(on, device), _| on != host || *device == link);
+            }
+        }
+        devices
     }
-    devices
 }
 
 /// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if

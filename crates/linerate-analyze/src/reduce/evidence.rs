@@ -15,7 +15,10 @@
 //!   lost, that of what the senders know to be delivered is taken if it is less (0.01 to 0.15 on full paths
 //!   where the other had 0.2 to 0.58; on paths that are not full, the two agree). It is also taken where
 //!   nobody read the receivers;
-//! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's.
+//! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's on the device that the
+//!   flows use. A receiving device counts frames of protocols that nobody handles, too
+//!   (__netif_receive_skb_core in net/core/dev.c): what it dropped counts only if a segment was sent again
+//!   within two round trips.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +27,13 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::response::name;
-use linerate_model::run::FlowRecord;
+use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::Reading;
 use linerate_model::workload::Part;
 
 use super::Responses;
-use super::datagrams::{INGRESS_MAJOR, qdisc_drops, total};
+use super::datagrams::{INGRESS_MAJOR, Route, in_window, total};
 use super::floors;
 use super::flows::Lane;
 use super::window::{Readings, mean};
@@ -49,6 +52,7 @@ struct Ends<'r, 'a> {
 pub(super) fn reduce(
     trial: &Trial,
     records: &[&FlowRecord],
+    hosts: &[HostRecord],
     readings: &Readings<'_>,
     responses: &mut Responses,
 ) {
@@ -92,7 +96,8 @@ pub(super) fn reduce(
     responses.put(name::UNREAD_SHARE, share);
     responses.put(name::QUEUED, queued(trial, &ends, readings));
     responses.put(name::RATE_VARIATION, variation(&ends));
-    drops(records, readings, responses);
+    let route = Route { hosts, readings };
+    drops(records, &ends, &route, responses);
 }
 
 impl Ends<'_, '_> {
@@ -224,7 +229,13 @@ fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Opt
 }
 
 /// What the hosts at the ends dropped themselves, and what waits in the senders' queues.
-fn drops(records: &[&FlowRecord], readings: &Readings<'_>, responses: &mut Responses) {
+fn drops(
+    records: &[&FlowRecord],
+    ends: &[Ends<'_, '_>],
+    route: &Route<'_, '_>,
+    responses: &mut Responses,
+) {
+    let readings = route.readings;
     let hosts = |part: Part| -> Vec<&HostName> {
         let of_part = records.iter().filter(|record| record.part == part);
         let hosts: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
@@ -232,13 +243,16 @@ fn drops(records: &[&FlowRecord], readings: &Readings<'_>, responses: &mut Respo
     };
     let (senders, receivers) = (hosts(Part::Sender), hosts(Part::Receiver));
     let count = |drops: Option<u64>| drops.map(|drops| drops as f64);
-    responses.put(name::DROPPED_QDISC, count(qdisc_drops(readings, &senders)));
+    let of_qdiscs = route.qdisc_drops(&senders, in_window);
+    responses.put(name::DROPPED_QDISC, count(of_qdiscs));
     let backlog = total(readings, &receivers, Metric::SoftnetDropped);
     responses.put(name::DROPPED_BACKLOG, count(backlog));
-    let out = count(total(readings, &senders, Metric::LinkTxDropped));
+    let out = count(route.device_drops(&senders, Metric::LinkTxDropped));
     // What a backlog drops is counted at the device, too.
-    let taken_in = total(readings, &receivers, Metric::LinkRxDropped);
-    let taken_in = count(taken_in.map(|drops| drops.saturating_sub(backlog.unwrap_or(0))));
+    let taken_in = route.device_drops(&receivers, Metric::LinkRxDropped);
+    let taken_in = taken_in.map(|drops| drops.saturating_sub(backlog.unwrap_or(0)));
+    let unrelated = unrelated_drops(ends, &receivers, route, responses);
+    let taken_in = count(taken_in.map(|drops| drops.saturating_sub(unrelated)));
     let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
     responses.put(name::DROPPED_DEVICE, device);
     let waiting = readings.subjects().filter_map(|(subject, host)| {
@@ -253,4 +267,40 @@ fn drops(records: &[&FlowRecord], readings: &Readings<'_>, responses: &mut Respo
     });
     // A discipline's backlog holds its children's, so that the root has the most.
     responses.put(name::QDISC_BACKLOG, waiting.max_by(f64::total_cmp));
+}
+
+/// What the receivers' devices dropped although no segment was sent again within two round trips.
+fn unrelated_drops(
+    ends: &[Ends<'_, '_>],
+    receivers: &[&HostName],
+    route: &Route<'_, '_>,
+    responses: &Responses,
+) -> u64 {
+    let readings = route.readings;
+    let again = ends
+        .iter()
+        .filter_map(|ends| ends.series(ends.lane.sender, Metric::TcpRetrans));
+    let again: Vec<Vec<Reading>> = again.collect();
+    let horizon_ns = (2.0 * responses.value(name::TCP_RTT).unwrap_or(0.0)) as i64;
+    let is_followed = |from_ns: i64, to_ns: i64| {
+        again.iter().any(|series| {
+            let before = series.partition_point(|reading| reading.0 <= from_ns);
+            let after = series.partition_point(|reading| reading.0 < to_ns + horizon_ns);
+            let first = series.get(before.saturating_sub(1));
+            let last = series.get(after).or(series.last());
+            first.zip(last).is_none_or(|(first, last)| last.1 > first.1)
+        })
+    };
+    let dropped = receivers.iter().filter_map(|host| {
+        let series = readings.on(host, &route.device(host)?, Metric::LinkRxDropped)?;
+        let inside = |steps: &&[Reading]| steps[0].0 >= 0 && steps[0].0 < readings.window_ns();
+        let steps = series.windows(2).filter(inside);
+        let unrelated = steps.filter(|steps| !is_followed(steps[0].0, steps[1].0));
+        Some(
+            unrelated
+                .map(|steps| (steps[1].1 - steps[0].1).max(0) as u64)
+                .sum::<u64>(),
+        )
+    });
+    dropped.sum()
 }

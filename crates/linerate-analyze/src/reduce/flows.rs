@@ -244,6 +244,7 @@ fn path(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
     let again = lanes.amount(sender, Metric::TcpRetrans);
     responses.put(name::RETRANSMITTED, again);
     let sent = lanes.amount(sender, Metric::TcpDataSegsOut);
+    responses.put(name::SEGMENTS_SENT, sent);
     responses.put(name::RETRANSMITTED_SHARE, quotient(again, sent));
 }
 

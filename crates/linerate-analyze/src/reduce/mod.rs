@@ -148,8 +148,8 @@ fn reduce(
     let mut responses = Responses::default();
     let mut flags = record.flags.clone();
     let level = flows::reduce(trial, flows, hosts, readings, &mut responses);
-    evidence::reduce(trial, flows, readings, &mut responses);
-    datagrams::reduce(trial, flows, readings, &mut responses);
+    evidence::reduce(trial, flows, hosts, readings, &mut responses);
+    datagrams::reduce(trial, flows, hosts, readings, &mut responses);
     let refusal = plausible::refusal(&trial.workload, record.window(), &responses, hosts);
     let disturbances = machine::reduce(hosts, readings, &mut responses);
     starved::reduce(hosts, readings, &mut responses);

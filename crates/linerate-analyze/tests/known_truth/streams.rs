@@ -7,7 +7,7 @@ use linerate_model::HostName;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
-use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::sample::{QdiscId, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Workload};
 
@@ -535,6 +535,120 @@ fn grow(run: &mut Run, host: &str, subject: &Subject, metric: Metric, amount: i6
         });
         run.recording.samples.extend(samples);
     }
+}
+
+#[test]
+fn drops_of_other_devices_and_of_other_times_are_not_of_these_flows() {
+    let limiter = |device: &str, of_trial: i64, in_window: i64| {
+        let mut run = run(stream(), &sending(60e6, 20 * MS));
+        let qdisc = Subject::Qdisc(device.to_owned(), QdiscId(0x8001_0000));
+        let own = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8002_0000));
+        if device != "eth0" {
+            grow(&mut run, "client1", &own, Metric::QdiscDrops, 0);
+        }
+        grow(&mut run, "client1", &qdisc, Metric::QdiscDrops, in_window);
+        let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+        run.recording
+            .samples
+            .extend(trials.into_iter().map(|trial| TrialSample {
+                trial,
+                host: HostName::from("client1"),
+                subject: qdisc.clone(),
+                metric: Metric::QdiscDrops,
+                at_ns: -199_950_000,
+                value: 7 - of_trial + in_window,
+            }));
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    // The discipline of the flows' device, in the window.
+    assert_eq!(limiter("eth0", 104, 104), Some(Limiter::HostDrops));
+    // Packets of others that a backlog drops do not become these flows' where nothing was lost.
+    let mut beside = run(
+        stream(),
+        &Truth {
+            qdisc_drops: 104.0,
+            ..sending(60e6, 20 * MS)
+        },
+    );
+    grow(
+        &mut beside,
+        "server",
+        &Subject::Cpu(0),
+        Metric::SoftnetDropped,
+        500,
+    );
+    let (_, finding) = limiter_of(&beside).expect("the qdisc drops");
+    assert!(
+        finding
+            .claim
+            .contains("104 packets per trial were dropped by the sending host's qdisc"),
+        "{}",
+        finding.claim
+    );
+    // That of another device, or while the flows began.
+    assert_ne!(limiter("wlan0", 104, 104), Some(Limiter::HostDrops));
+    assert_ne!(limiter("eth0", 104, 0), Some(Limiter::HostDrops));
+    // A device that has none hands on to others.
+    let mut run = run(stream(), &sending(60e6, 20 * MS));
+    let lower = Subject::Qdisc("eth1".to_owned(), QdiscId(0x8001_0000));
+    grow(&mut run, "client1", &lower, Metric::QdiscDrops, 104);
+    let named = limiter_of(&run).map(|(limiter, _)| limiter);
+    assert_eq!(named, Some(Limiter::HostDrops));
+}
+
+#[test]
+fn a_few_drops_among_many_segments_are_not_the_limit() {
+    // Nothing is sent again: 12 of 1000 segments, and 12 of 1.7 million.
+    let limiter = |bps: f64| {
+        let truth = Truth {
+            qdisc_drops: 12.0,
+            ..sending(bps, 20 * MS)
+        };
+        limiter_of(&run(stream(), &truth)).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(12e6), Some(Limiter::HostDrops));
+    assert_ne!(limiter(20e9), Some(Limiter::HostDrops));
+}
+
+#[test]
+fn frames_that_nobody_handles_are_not_lost_segments() {
+    // 18 segments are lost in the first half of a second; the device drops 15 frames then, or after it.
+    let dropped = |begin_ns: i64| {
+        let mut run = run(stream(), &sending(12.9e6, 20 * MS));
+        let eth0 = Subject::Link("eth0".to_owned());
+        grow(&mut run, "client1", &eth0, Metric::LinkTxDropped, 0);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let lost = samples.iter().map(|sample| match sample.metric {
+            Metric::TcpRetrans => TrialSample {
+                value: (sample.at_ns / 25_000_000).clamp(0, 18),
+                ..sample
+            },
+            _ => sample,
+        });
+        run.recording.samples = lost.collect();
+        let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+        let readings = (-2..=11).map(|tenth| tenth * 100_000_000 + 50_000);
+        for (trial, at_ns) in trials
+            .iter()
+            .flat_map(|it| readings.clone().map(move |at| (it, at)))
+        {
+            run.recording.samples.extend([TrialSample {
+                trial: *trial,
+                host: HostName::from("server"),
+                subject: eth0.clone(),
+                metric: Metric::LinkRxDropped,
+                at_ns,
+                value: ((at_ns - begin_ns) / 20_000_000).clamp(0, 15),
+            }]);
+        }
+        let outcome = outcomes(&run.recording).remove(0);
+        let limiter = limiter_of(&run).map(|(limiter, _)| limiter);
+        (outcome.value(name::DROPPED_DEVICE), limiter)
+    };
+    assert_eq!(dropped(100_000_000), (Some(15.0), Some(Limiter::HostDrops)));
+    let (told, limiter) = dropped(620_000_000);
+    assert_eq!(told, Some(0.0));
+    assert_ne!(limiter, Some(Limiter::HostDrops));
 }
 
 #[test]
