@@ -5,7 +5,8 @@
 //!    every host.
 //! 2. A table of connection tracking that was nine tenths full is one too: the next connections
 //!    are dropped.
-//! 3. What counts for the whole machine is told once where all hosts are namespaces of it.
+//! 3. What counts for the whole machine is told once where all hosts are namespaces of it, and what counts
+//!    for a namespace once where both ends are in one, as over loopback.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ use super::caution::counted;
 use super::found::{About, Found};
 use super::known::Known;
 use crate::dataset::Dataset;
-use crate::reduce::Readings;
+use crate::reduce::{Readings, namespaces};
 use crate::words;
 
 /// Share of the table of connection tracking from which on it counts as full.
@@ -133,6 +134,9 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
     if rule.whole_machine && dataset.is_one_machine() {
         counts = counts.into_iter().take(1).collect();
     }
+    let hosts = &dataset.recording.document.hosts;
+    let apart = namespaces(hosts, counts.keys().copied());
+    counts.retain(|host, _| apart.contains(host));
     let mut trials: Vec<TrialId> = counts
         .values()
         .flat_map(|(_, trials)| trials.clone())

@@ -34,6 +34,7 @@ use linerate_model::workload::Part;
 
 use super::Responses;
 use super::datagrams::{INGRESS_MAJOR, Route, in_window, total};
+use super::exchange::namespaces;
 use super::floors;
 use super::flows::Lane;
 use super::window::{Readings, mean};
@@ -239,7 +240,7 @@ fn drops(
     let hosts = |part: Part| -> Vec<&HostName> {
         let of_part = records.iter().filter(|record| record.part == part);
         let hosts: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
-        hosts.into_iter().collect()
+        namespaces(route.hosts, hosts)
     };
     let (senders, receivers) = (hosts(Part::Sender), hosts(Part::Receiver));
     let count = |drops: Option<u64>| drops.map(|drops| drops as f64);

@@ -147,8 +147,7 @@ fn timers(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Respons
     responses.put(name::RETRANSMITTED_BOTH, again);
 }
 
-/// The hosts that have an end of a flow; of those with one address, as both ends over loopback, one,
-/// since they read the same counters.
+/// The hosts that have an end of a flow, one of each network namespace.
 pub(super) fn hosts_with_flows<'a>(
     hosts: &[HostRecord],
     readings: &Readings<'a>,
@@ -156,6 +155,15 @@ pub(super) fn hosts_with_flows<'a>(
     let ends = readings.subjects();
     let ends = ends.filter(|(subject, _)| matches!(subject, Subject::Flow(..)));
     let names: BTreeSet<&HostName> = ends.map(|(_, host)| host).collect();
+    namespaces(hosts, names)
+}
+
+/// Returns one host of each network namespace: of those with one address, as both ends over loopback, the
+/// first, since they read the same counters.
+pub(crate) fn namespaces<'a>(
+    hosts: &[HostRecord],
+    names: impl IntoIterator<Item = &'a HostName>,
+) -> Vec<&'a HostName> {
     let address = |name: &HostName| {
         let record = hosts.iter().find(|host| host.name == *name);
         record.map(|host| host.data_address.as_str())

@@ -14,7 +14,7 @@
 //! 3. What no mode accounts for (1 − Σ modes / CPUs × time) was taken by the machine below, or its
 //!    ticks were lost; the work of the host was disturbed by it either way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Add as _;
 
 use linerate_model::HostName;
@@ -24,6 +24,7 @@ use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
+use super::exchange::hosts_with_flows;
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, cost};
 
@@ -109,7 +110,7 @@ pub(super) fn reduce(
         interrupts(&record.name, readings, responses);
         cost::reduce(record, &sharing, spent, readings, responses);
     }
-    responses.put(name::DELAYED_ACKS, delayed_acks(readings));
+    responses.put(name::DELAYED_ACKS, delayed_acks(hosts, readings));
     let cost = responses.value(name::CPU_COST);
     let gbit = responses.value(name::THROUGHPUT).map(|bps| bps / 1e9);
     let cost = cost.zip(gbit).filter(|(_, gbit)| *gbit > 0.0);
@@ -321,12 +322,8 @@ fn workers(readings: &Readings<'_>, responses: &mut Responses) {
 
 /// Sum over the hosts with flows; absent when one of them was not read, since that one may be the
 /// host that delays.
-fn delayed_acks(readings: &Readings<'_>) -> Option<f64> {
-    let hosts: BTreeSet<&HostName> = readings
-        .subjects()
-        .filter(|(subject, _)| matches!(subject, Subject::Flow(..)))
-        .map(|(_, host)| host)
-        .collect();
+fn delayed_acks(hosts: &[HostRecord], readings: &Readings<'_>) -> Option<f64> {
+    let hosts = hosts_with_flows(hosts, readings);
     let rate = |host: &&HostName| {
         let change = readings.change_on(host, &Subject::Host, Metric::NetstatDelayedAcks);
         change.map(Change::rate)

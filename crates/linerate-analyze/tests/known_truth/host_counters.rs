@@ -1,9 +1,11 @@
 //! What a host's own counters prove.
 
 use linerate_analyze::analyze;
+use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::analysis::{HostInterrupts, InterruptCpu, InterruptLine};
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
+use linerate_model::run::HostRecord;
 use linerate_model::sample::{Subject, TrialSample};
 
 use crate::builder::{Run, Truth, stream};
@@ -11,13 +13,21 @@ use crate::told;
 
 /// Returns what is said of a run whose hosts read `values` of `metric` at begin and end.
 fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, String)> {
+    let run = with_counter(metric, values, |host| host.lab = lab);
+    let findings = told(&run.recording);
+    let ids = findings.into_iter().map(|found| (found.id, found.claim));
+    ids.collect()
+}
+
+/// Returns a run whose hosts, changed by `change`, read `values` of `metric` at begin and end.
+fn with_counter(metric: Metric, values: [i64; 2], change: impl Fn(&mut HostRecord)) -> Run {
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], &[Truth::default(), Truth::default(), Truth::default()]);
     let hosts = run.recording.document.hosts.iter_mut();
     let names: Vec<_> = hosts
         .map(|host| {
-            host.lab = lab;
+            change(host);
             host.name.clone()
         })
         .collect();
@@ -42,9 +52,27 @@ fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, 
                 value,
             }));
     }
-    let findings = told(&run.recording);
-    let ids = findings.into_iter().map(|found| (found.id, found.claim));
-    ids.collect()
+    run
+}
+
+#[test]
+fn both_ends_over_loopback_are_one_namespace() {
+    let loopback = |host: &mut HostRecord| "127.0.0.1".clone_into(&mut host.data_address);
+    let overflows = Metric::NetstatListenOverflows;
+    let run = with_counter(overflows, [7, 11], loopback);
+    let said = told(&run.recording).into_iter();
+    let said = said.filter(|found| found.id == "caution/listen-overflow");
+    let claims: Vec<String> = said.map(|found| found.claim).collect();
+    let claim = "12 connections were dropped because a listener's accept queue was full: 12 on client1, in 3 of \
+                 3 trials.";
+    assert_eq!(claims, [claim]);
+    // ACKs of the delayed-ACK timer are one namespace's, too, and of two hosts the sum.
+    let delayed = |change: fn(&mut HostRecord)| {
+        let run = with_counter(Metric::NetstatDelayedAcks, [7, 47], change);
+        outcomes(&run.recording)[0].value(name::DELAYED_ACKS)
+    };
+    assert_eq!(delayed(loopback), Some(40.0));
+    assert_eq!(delayed(|_| ()), Some(80.0));
 }
 
 #[test]
