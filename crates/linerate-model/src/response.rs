@@ -152,6 +152,8 @@ responses! {
         "imbalance of receive queues under random hashing, median";
     RX_QUEUE_CHANCE_MOST "rx_queue_imbalance_by_chance_most" Count
         "imbalance of receive queues that random hashing does not exceed in 95 of 100 cases";
+    RX_QUEUE_CHANCE_PACKETS "rx_queue_imbalance_by_chance_of_rates" Count
+        "imbalance of receive queues that random hashing of flows of these rates does not exceed in 95 of 100 cases";
     CPU_PACKETS_MOST "cpu_most_packets_per_s" PerSecond
         "packets per second processed by the CPU with most";
     CPU_PACKETS_IMBALANCE "cpu_packets_imbalance" Count "packets of the CPU with most over the mean of all";

@@ -2,7 +2,8 @@
 //!
 //! Measured is the device that the data flows use, on the one host at which all flows deliver their
 //! payload; of requests and responses, the server. Beside each imbalance stands what chance alone
-//! gives for so many flows: a device deals flows to queues by a hash.
+//! gives for so many flows: a device deals flows to queues by a hash. Connections are counted, and chance
+//! has steps then; packets are not, so that chance deals the flows with their own rates.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +18,15 @@ use linerate_model::workload::{Traffic, receiving_end};
 use super::Responses;
 use super::window::Readings;
 use crate::compare::balance::{chance, imbalance};
+use crate::compare::draw::Draw;
 use crate::queue_map::queue_of;
 
 /// The seed of the draws that chance is computed with, where it is not computed exactly.
 const SEED: u64 = 1;
+/// Draws of flows with their rates: the 95th percentile rests on fifty of them.
+const DRAWS: u32 = 1000;
+/// Flows up to which they are dealt with their rates; of more, nothing is said of packets.
+const FLOWS_MAX: usize = 1024;
 
 /// What the receiving host took in during one trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,6 +181,45 @@ pub(super) fn reduce(
     };
     of_queues(&intake, responses);
     of_cpus(&intake, responses);
+    // Where the queue of each flow is known, flows are judged.
+    let queues = intake.queues.len() as u32;
+    if queues > 1 && intake.flows_mapped < intake.flows {
+        let rates = rates(&receiving(trial, records), readings);
+        let most = rates.and_then(|rates| most_by_chance(&rates, queues, SEED));
+        responses.put(name::RX_QUEUE_CHANCE_PACKETS, most);
+    }
+}
+
+/// Packets a second that each flow brought to its end; absent where one was not read.
+fn rates(ends: &[&FlowRecord], readings: &Readings<'_>) -> Option<Vec<f64>> {
+    let rate = |end: &&FlowRecord| {
+        let of = |metric| {
+            let series = readings.flow(end.flow, end.end, metric)?;
+            Some(readings.change(&series)?.rate())
+        };
+        of(Metric::TcpDataSegsIn).or_else(|| of(Metric::AppDatagramsReceived))
+    };
+    ends.iter().map(rate).collect()
+}
+
+/// Returns what the fullest of `queues` queues over the mean does not exceed in 95 of 100 cases, if each of
+/// the flows with these `rates` falls into one at random.
+fn most_by_chance(rates: &[f64], queues: u32, seed: u64) -> Option<f64> {
+    if rates.len() > FLOWS_MAX {
+        return None;
+    }
+    let mut draw = Draw::new(seed);
+    let mut loads = vec![0.0; queues as usize];
+    let fullest = (0..DRAWS).map(|_| {
+        loads.fill(0.0);
+        for rate in rates {
+            loads[draw.below(queues) as usize] += rate;
+        }
+        Some(imbalance(&loads)?.most_over_mean)
+    });
+    let mut fullest = fullest.collect::<Option<Vec<f64>>>()?;
+    fullest.sort_by(f64::total_cmp);
+    fullest.get((0.95 * f64::from(DRAWS)) as usize).copied()
 }
 
 fn of_queues(intake: &Intake, responses: &mut Responses) {
@@ -244,5 +289,44 @@ fn of_cpus(intake: &Intake, responses: &mut Responses) {
             name::CPU_CHANCE_MOST,
             by_chance.map(|by_chance| by_chance.most * over_all),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rates of flows that differ by 3 %, and the fullest of 16 queues that they are dealt to.
+    fn dealt(draw: &mut Draw, flows: usize) -> (Vec<f64>, f64) {
+        let rates: Vec<f64> = (0..flows).map(|_| 1.0 + 0.03 * draw.normal()).collect();
+        let mut loads = [0.0; 16];
+        for rate in &rates {
+            loads[draw.below(16) as usize] += rate;
+        }
+        let found = imbalance(&loads).expect("loads");
+        (rates, found.most_over_mean)
+    }
+
+    #[test]
+    fn packets_of_unequal_flows_exceed_their_bound_as_often_as_it_says() {
+        let mut draw = Draw::new(5);
+        for flows in [16, 64] {
+            let (mut above, mut above_equal) = (0, 0);
+            for at in 0..300 {
+                let (rates, found) = dealt(&mut draw, flows);
+                let bound = most_by_chance(&rates, 16, at).expect("a bound");
+                let equal = chance(flows as u32, 16, at).expect("flows");
+                above += u32::from(found > bound);
+                above_equal += u32::from(found > equal.most * (1.0 + 1e-9));
+            }
+            // 15 of 300, with three standard deviations of 3.8.
+            assert!((4..=26).contains(&above), "{above} of 300, {flows} flows");
+            // The bound of equal flows has steps, and unequal ones lie to both sides of them.
+            assert!(
+                above_equal > above,
+                "{above_equal} and {above}, {flows} flows"
+            );
+        }
+        assert_eq!(most_by_chance(&[0.0, 0.0], 16, 1), None);
     }
 }
