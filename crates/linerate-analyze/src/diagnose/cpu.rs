@@ -13,6 +13,7 @@
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
+//!    What the hypervisor took is not free either, but no work of the host's: that is said.
 //!
 //! Workers that spin are busy by design, and say nothing of what they need.
 
@@ -47,6 +48,8 @@ const UNREAD_S_MIN: f64 = 1e-3;
 const OTHERS_CPUS_MIN: f64 = 0.2;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
 const FULL_SHARE_MIN: f64 = 0.95;
+/// Share of it from which on what the hypervisor took is why.
+const STEAL_SHARE_MIN: f64 = 0.05;
 
 pub(super) const QUOTA: Rule = Rule {
     limiter: Limiter::CpuQuota,
@@ -157,8 +160,27 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
 fn full(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
-    if wanted < WANTED_SHARE_MIN || busy.value < FULL_SHARE_MIN {
+    let stolen = stolen(cell);
+    if wanted < WANTED_SHARE_MIN || busy.value + stolen < FULL_SHARE_MIN {
         return None;
+    }
+    if stolen >= STEAL_SHARE_MIN {
+        return made(
+            cell,
+            Limiter::Cpu,
+            busy,
+            format!(
+                "No CPU time is left: at {} the hypervisor took {} of it (steal) and {} was used, and a worker \
+                 ran {} of the time and waited for a CPU {} of it.",
+                words::estimate(&cell.main()?),
+                words::percent(stolen),
+                words::percent(busy.value),
+                words::percent(wanted - waited.value),
+                words::percent(waited.value),
+            ),
+            "The number is a lower bound of what this host can do with its CPUs to itself: give the virtual \
+             machine CPUs of its own, or measure when its neighbours rest.",
+        );
     }
     made(
         cell,
@@ -183,7 +205,7 @@ fn beside_idle(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdic
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
     let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
-    if !is_starved || busy.value >= FULL_SHARE_MIN || is_counted {
+    if !is_starved || busy.value + stolen(cell) >= FULL_SHARE_MIN || is_counted {
         return None;
     }
     made(
@@ -214,8 +236,11 @@ pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> (Limiter, &'static str) {
             Limiter::OtherPrograms,
             "Waiting for a CPU that other programs have",
         )
-    } else if busy >= FULL_SHARE_MIN {
-        (Limiter::Cpu, "Waiting for a CPU, since all are full,")
+    } else if busy + stolen(cell) >= FULL_SHARE_MIN {
+        match stolen(cell) >= STEAL_SHARE_MIN {
+            true => (Limiter::Cpu, "Waiting for a CPU that the hypervisor took"),
+            false => (Limiter::Cpu, "Waiting for a CPU, since all are full,"),
+        }
     } else {
         (Limiter::RoundTrip, "Waiting for a CPU")
     }
@@ -240,6 +265,11 @@ pub(super) fn is_of_path(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> b
         && cell.mean(name::QUEUED).is_some_and(|share| share >= MOST)
 }
 
+/// Share of all CPUs' time that the hypervisor took.
+fn stolen(cell: &CellOutcomes<'_>) -> f64 {
+    cell.mean(name::CPU_STEAL_SHARE).unwrap_or(0.0)
+}
+
 /// CPUs' worth of all our workers.
 fn ours(cell: &CellOutcomes<'_>) -> Option<f64> {
     let client = cell.mean(name::CLIENT_WORKERS)?;
@@ -261,8 +291,9 @@ pub(super) fn hides_path(outcome: &Outcome) -> bool {
         .is_some_and(|(wanted, waited)| is_starved(waited, wanted - waited));
     let pressed = outcome.value(name::CPU_PRESSURE);
     let is_short = starved || pressed.is_some_and(|share| share >= MOST);
+    let stolen = outcome.value(name::CPU_STEAL_SHARE).unwrap_or(0.0);
     let busy = outcome.value(name::CPU_BUSY_SHARE);
-    let most = match busy.is_some_and(|share| share >= SCARCE_SHARE_MIN) {
+    let most = match busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
         true => EVEN_VARIATION_MAX,
         false => UNEVEN_VARIATION_MIN,
     };
@@ -306,6 +337,10 @@ fn made(
             (
                 "share of all CPUs' time that was busy on its host",
                 name::CPU_BUSY_SHARE,
+            ),
+            (
+                "share of all CPUs' time that the hypervisor took on its host",
+                name::CPU_STEAL_SHARE,
             ),
             (
                 "CPUs that other programs used on its host",

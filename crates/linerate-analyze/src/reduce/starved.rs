@@ -21,8 +21,9 @@ const BUSY: &[Metric] = &[
     Metric::CpuSystem,
     Metric::CpuIrq,
     Metric::CpuSoftIrq,
-    Metric::CpuSteal,
 ];
+/// Time that the hypervisor gave to others.
+const STOLEN: &[Metric] = &[Metric::CpuSteal];
 /// Time in which it did not.
 const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
 /// Time that is booked on the thread that used it; softirqs are not, they run in whichever
@@ -40,11 +41,16 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
         return;
     };
     responses.put(name::WORKER_WAITED, Some(waited));
+    let stolen = cpu_time(host, readings, STOLEN);
     let busy = cpu_time(host, readings, BUSY);
     let all = busy.zip(cpu_time(host, readings, FREE));
-    let all = all.map(|(busy, free)| busy + free);
-    let share = busy.zip(all).filter(|(_, all)| *all > 0.0);
-    responses.put(name::CPU_BUSY_SHARE, share.map(|(busy, all)| busy / all));
+    let all = all.map(|(busy, free)| busy + free + stolen.unwrap_or(0.0));
+    let share = |part: Option<f64>| {
+        let (part, all) = part.zip(all).filter(|(_, all)| *all > 0.0)?;
+        Some(part / all)
+    };
+    responses.put(name::CPU_BUSY_SHARE, share(busy));
+    responses.put(name::CPU_STEAL_SHARE, share(stolen));
     let beside = sharing(hosts, host);
     // Another program that serves us is no stranger, and nothing is read of its threads.
     let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);

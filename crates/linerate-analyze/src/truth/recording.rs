@@ -83,6 +83,8 @@ pub struct Truth {
     pub others_kernel_cpus: f64,
     /// Share of the CPUs' time that no mode accounts for.
     pub missing_share: f64,
+    /// Share of the CPUs' time that the hypervisor took.
+    pub stolen_share: f64,
     /// Share of the time in which some task waited for a CPU; absent where it was not read.
     pub pressure_share: Option<f64>,
     /// Share of the time that the worker ran.
@@ -153,6 +155,7 @@ impl Default for Truth {
             others_cpus: 0.0,
             others_kernel_cpus: 0.0,
             missing_share: 0.0,
+            stolen_share: 0.0,
             pressure_share: None,
             worker_share: 0.3,
             worker_wait_share: 0.01,
@@ -442,7 +445,8 @@ impl Run {
                 let cpu = |metric| (host.into(), Subject::Cpu(number), metric);
                 rates.insert(cpu(Metric::CpuUser), truth.cpus * 0.25e9);
                 rates.insert(cpu(Metric::CpuSystem), truth.cpus * 0.25e9);
-                let idle = 1.0 - truth.missing_share - 0.5 * truth.cpus;
+                rates.insert(cpu(Metric::CpuSteal), truth.stolen_share * 1e9);
+                let idle = 1.0 - truth.missing_share - truth.stolen_share - 0.5 * truth.cpus;
                 rates.insert(cpu(Metric::CpuIdle), idle * 1e9);
             }
         }

@@ -275,6 +275,20 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         ..Truth::default()
     };
     check(stream(), full, Limiter::Cpu, "All CPUs are full");
+    // The hypervisor took most of the time: that is not the host's own work.
+    let stolen = Truth {
+        cpus: 0.5,
+        stolen_share: 0.72,
+        worker_share: 0.46,
+        worker_wait_share: 0.5,
+        ..Truth::default()
+    };
+    check(
+        stream(),
+        stolen,
+        Limiter::Cpu,
+        "the hypervisor took 72 % of it (steal) and 25 % was used",
+    );
     // CPUs are idle, and nobody says why the worker waited.
     check(
         stream(),
