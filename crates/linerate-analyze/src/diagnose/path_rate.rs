@@ -35,6 +35,8 @@ const HEADER_BYTES: f64 = 52.0;
 /// How far from the arithmetic a rate may lie: ACKs and what was sent again take some.
 const BELOW_MAX: f64 = 0.985;
 const ABOVE_MAX: f64 = 1.005;
+/// Share of the segments from which on what is lost is the queue's doing: damaged frames are fewer.
+const OVERFLOW_SHARE_MIN: f64 = 1e-4;
 /// Share of what a known link carries from which on a full path is that link.
 const LINK_SHARE_MIN: f64 = 0.85;
 
@@ -228,7 +230,8 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String 
     };
     let again =
         cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
-    let lost = match again >= 1.0 {
+    let sent = cell.mean(name::SEGMENTS_SENT);
+    let lost = match sent.is_some_and(|sent| again >= (OVERFLOW_SHARE_MIN * sent).max(1.0)) {
         true => format!(
             ", and overflows: {} segments per trial were lost",
             words::number(Unit::Count, again)

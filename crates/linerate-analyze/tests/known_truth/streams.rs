@@ -177,6 +177,22 @@ fn loss_with_a_queue_and_without_are_told_apart() {
         Limiter::PathRate,
         &["overflows", "segments per trial were lost"],
     );
+    // As deep a queue that lost 3 of 80 000 segments: a bad cable does that, too.
+    let cable = Truth {
+        lost_share: 3.0 / 80_000.0,
+        ..sending(80_000.0 * 1448.0 * 8.0, 28 * MS)
+    };
+    let finding = named(
+        stream(),
+        &cable,
+        Limiter::PathRate,
+        &["further along the path"],
+    );
+    assert!(
+        !finding.explanation.contains("overflows"),
+        "{}",
+        finding.explanation
+    );
     // D: 0.3 % are lost at the shortest round trip: 12.9 Mbit/s by Mathis.
     let random = Truth {
         lost_share: 0.003,
