@@ -4,8 +4,9 @@
 //! 1. Backlog: packets were dropped because a CPU's backlog was full, or a CPU stopped with packets
 //!    left more than [`SQUEEZES_PER_S_MIN`] times a second.
 //! 2. One CPU: one spent more than [`SATURATED_SHARE`] of the window in interrupts while the mean of
-//!    the others spent less than half of that. Where queues were counted, the finding says how
-//!    unevenly packets lay on them and what chance alone gives for that many flows.
+//!    the others spent less than half of that. Where queues were counted and several flows could lie on
+//!    them, the finding says how unevenly packets lay and what chance alone gives for that many equal flows;
+//!    flows are not equal, so that no verdict follows.
 //! 3. PCIe: the narrowest link between card and CPU carries less than the card's own rate.
 //!
 //! 1 and 2 are told once an experiment and host, with the trial where it is worst. CPUs and their
@@ -14,7 +15,6 @@
 use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList};
 use linerate_model::metric::Metric;
-use linerate_model::number;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
@@ -204,24 +204,20 @@ fn one_cpu<'d>(
     let mut further = Vec::new();
     let mut balance = String::new();
     if let (true, Some(found), Some(expected)) = (
-        worst.queues.len() > 1,
+        worst.queues.len() > 1 && worst.flows > 1,
         imbalance(&worst.queues),
         chance(worst.flows, worst.queues.len() as u32, SEED),
     ) {
-        let over = found.most_over_mean > expected.most;
-        let verdict = match over {
-            true => "more than random hashing gives",
-            false => "no more than random hashing gives",
-        };
         balance = format!(
-            " The fullest of {} receive queues took {:.2} times its share, {verdict} for {} (up to \
-             {:.2} in 95 of 100 cases).{}",
+            " The fullest of {} receive queues took {:.2} times its share; random hashing of {} equal flows gives \
+             up to {:.2} in 95 of 100 cases.{}",
             worst.queues.len(),
             found.most_over_mean,
-            number::counted(worst.flows, "flow"),
+            worst.flows,
             expected.most,
-            match over {
-                true => " Check the RSS hash fields (rss_hash_… in the inventory).",
+            match found.most_over_mean > expected.most {
+                true =>
+                    " If the flows were equal, check the RSS hash fields (rss_hash_… in the inventory).",
                 false => " More flows or queues would spread more evenly.",
             }
         );
@@ -245,10 +241,16 @@ fn one_cpu<'d>(
             host.name,
             words::percent(share)
         ),
-        explanation: format!(
-            "It processed the packets for all and had no time for more: spread them over more CPUs with \
-                 more queues, interrupt affinity or RPS.{balance}"
-        ),
+        explanation: match worst.flows {
+            1 => "It processed all packets and had no time for more. One flow stays on one queue: more queues \
+                  do not spread it. Several flows do, and fewer, larger packets (GRO, a larger MTU) are less \
+                  work."
+                .to_owned(),
+            _ => format!(
+                "It processed the packets for all and had no time for more: spread them over more CPUs with more \
+                 queues, interrupt affinity or RPS.{balance}"
+            ),
+        },
         effect: evidence.estimate,
         evidence: EvidenceList::new(evidence, further),
     })

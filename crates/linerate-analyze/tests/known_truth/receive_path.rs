@@ -7,6 +7,7 @@ use linerate_model::metric::Metric;
 use linerate_model::run::Recording;
 use linerate_model::sample::{QueueKind, Subject, TrialSample};
 use linerate_model::unit::Unit;
+use linerate_model::workload::Workload;
 
 use crate::builder::{Run, Truth, WINDOW_NS, stream};
 use crate::told;
@@ -16,8 +17,17 @@ type Growth = (Subject, Metric, i64);
 
 /// A measurement of one connection on a link of 100 Gbit/s.
 fn recording(growth: &[Growth]) -> Recording {
+    of_flows(1, growth)
+}
+
+/// The same of several connections.
+fn of_flows(connections: u32, growth: &[Growth]) -> Recording {
     let mut run = Run::new(1, Some(100e9));
-    run.experiment("throughput", None, stream());
+    let workload = Workload {
+        connections,
+        ..stream()
+    };
+    run.experiment("throughput", None, workload);
     run.cell(&[], &[Truth::stream(40e9)]);
     let mut recording = run.recording;
     for (subject, metric, amount) in growth {
@@ -116,12 +126,23 @@ fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
         finding.explanation
     );
 
-    // One flow lies on one queue whatever the hash: four times the mean is what chance gives.
+    // One flow lies on one queue whatever the hash, and more queues do not help it.
     growth.extend(packets(&[0, 1_000_000, 0, 0]));
     let finding = found(&recording(&growth), ID).expect("CPU 1 is full");
     let explanation = &finding.explanation;
     assert!(
-        explanation.contains("took 4.00 times its share, no more than random hashing"),
+        explanation.contains("One flow stays on one queue") && !explanation.contains("fullest"),
+        "{explanation}"
+    );
+    assert_eq!(finding.evidence.as_slice().len(), 1);
+
+    // Of several, the packets are told beside what chance gives for equal ones.
+    let several = of_flows(16, &growth);
+    let finding = found(&several, ID).expect("CPU 1 is full");
+    let explanation = &finding.explanation;
+    assert!(
+        explanation
+            .contains("took 4.00 times its share; random hashing of 16 equal flows gives up to"),
         "{explanation}"
     );
     assert_eq!(finding.evidence.as_slice().len(), 2);
