@@ -662,11 +662,11 @@ mod tests {
         let status = stream.end();
         assert_eq!(status.state, TrialState::Finished);
         let received = status.samples.iter();
-        let received = received.filter(|sample| sample.metric == Metric::AppBytesReceived);
+        let mut received = received.filter(|sample| sample.metric == Metric::AppBytesReceived);
         // Before the window, while there is nothing yet, at its begin and at its end.
         let count = received.clone().count();
         assert!((2..=3).contains(&count), "{count}");
-        assert_eq!(received.last().map(|last| last.value), Some(1000));
+        assert_eq!(received.next_back().map(|last| last.value), Some(1000));
     }
 
     #[test]
