@@ -297,7 +297,7 @@ fn a_trial_of_connections_agrees_and_its_ports_go_with_it() {
     assert!(
         refused
             .to_string()
-            .contains("the port that its server named"),
+            .contains("the port that the server named"),
         "{refused}"
     );
     for flow in &mut told.flows {

@@ -340,7 +340,7 @@ fn check_files(traffic: &Traffic, flows: usize) -> Result<(), Refusal> {
          limit there before linerate starts (`ulimit -Hn {needed}` as root, `LimitNOFILE=` in a \
          unit of systemd)"
     );
-    Err(refuse(RefusalCode::Flows, error))
+    Err(refuse(RefusalCode::Limited, error))
 }
 
 /// Returns how many open files this process may have.
@@ -607,7 +607,7 @@ mod tests {
     #[test]
     fn responses_that_nothing_paces_are_held_to_the_limit() {
         let check = |why: String| {
-            assert!(why.contains("moved payload at"), "{why}");
+            assert!(why.contains("carried "), "{why}");
             assert!(why.contains("this agent allows 1 Mbit/s"), "{why}");
         };
         let (request_bytes, response_bytes) = (Bytes(8), Bytes(60_000));

@@ -480,7 +480,7 @@ impl Sampler<'_> {
         }
         let rate = BitsPerSec(bytes * 8.0 / seconds);
         Some(format!(
-            "moved payload at {rate}, but this agent allows {most} without a token"
+            "carried {rate} of payload, but this agent allows {most} without a token"
         ))
     }
 

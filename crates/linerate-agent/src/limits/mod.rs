@@ -195,7 +195,7 @@ pub fn network_runs(runs: u32) -> u32 {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Exceeded {
     /// There would be too many.
-    #[error("{who} may run {most} {} without a token, {have} are, and this is {asked} more ({})", kind.words().0, kind.words().1)]
+    #[error("{who} may have {most} {} without a token: {have} are in use, and this is {asked} more ({})", kind.words().0, kind.words().1)]
     Count {
         /// Whose limit it is.
         who: Whose,
@@ -438,8 +438,8 @@ mod tests {
         };
         let first = claim(1, 60, false).unwrap();
         let words = claim(1, 41, false).unwrap_err().to_string();
-        let expected = "192.0.2.1 may have 100 flows under way without a token, 60 are, and this is \
-                        41 more (--limit-flows)";
+        let expected = "192.0.2.1 may have 100 flows without a token: 60 are in use, and this is 41 \
+                        more (--limit-flows)";
         assert_eq!(words, expected);
         let others: Vec<Grant> = (2..5)
             .map(|last| claim(last, 100, false).unwrap())
@@ -492,7 +492,7 @@ mod tests {
         };
         let words = claim(1, (256 << 20) + 1).unwrap_err().to_string();
         assert!(
-            words.starts_with("192.0.2.1 may have 256 MiB of buffers under way without a token, 0"),
+            words.starts_with("192.0.2.1 may have 256 MiB of buffers without a token: 0"),
             "{words}"
         );
         let held = [claim(1, 256 << 20), claim(2, 255 << 20), claim(3, 1)];

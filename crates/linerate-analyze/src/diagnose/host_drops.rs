@@ -24,7 +24,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     (
         name::DROPPED_DEVICE,
         "by a device of the hosts",
-        "`ip -s link` names it; a receiving one counts frames of protocols that nobody handles, too, but these \
+        "`ip -s link` names it; a receiving one counts frames of protocols that the host does not handle, too, but these \
          drops came when segments were lost. A longer ring (ethtool -G) absorbs bursts; more queues or another CPU for \
          its interrupts spread the load.",
     ),

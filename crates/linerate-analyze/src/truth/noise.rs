@@ -261,7 +261,12 @@ mod tests {
     #[test]
     fn every_noise_has_mean_one() {
         for noise in Noise::ALL {
-            let factors = noise.factors(&vec![Place::default(); 200_000], 3);
+            let place = |block| Place {
+                block,
+                ..Place::default()
+            };
+            let places: Vec<Place> = (0..200_000).map(place).collect();
+            let factors = noise.factors(&places, 3);
             let mean = factors.iter().map(|(factor, _)| factor).sum::<f64>() / factors.len() as f64;
             assert!((mean - 1.0).abs() < 0.005, "{}: {mean}", noise.title());
         }

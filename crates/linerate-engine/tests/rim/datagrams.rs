@@ -752,5 +752,5 @@ fn what_datagrams_cannot_do_is_refused() {
     assert!(error.contains("must be 1 to 128"), "{error}");
     let manner = Manner { batch: 2, ..udp() };
     let error = refused(Part::Requester, &rig::rr(9, 9, 1), manner);
-    assert!(error.contains("a call each"), "{error}");
+    assert!(error.contains("takes one call"), "{error}");
 }

@@ -157,8 +157,8 @@ fn warnings(
         }
         if let Some(lost @ 1..) = file.lost {
             warnings.push(format!(
-                "{}: whoever captured lost {} besides, as the file says: what is said of loss and \
-                 waits may be the capture's own (a larger buffer, or less of each frame, helps)",
+                "{}: the capturing program lost {} more, as the file says: losses and waits may be \
+                 those of the capture (a larger buffer, or less of each frame, helps)",
                 file.name,
                 counted(lost, "frame")
             ));

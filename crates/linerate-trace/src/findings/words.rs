@@ -344,7 +344,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              the median, {longest} at the longest",
             if finding.way_is_doubtful {
                 "{toward} had answered. It is the program, or a way to {who} that takes as much longer \
-                 at times: no acknowledgement came before. A capture at {who} tells."
+                 at times: no acknowledgement came before. A capture at {who} shows which."
             } else {
                 "{toward} had answered; neither network nor server was waited for."
             },

@@ -292,7 +292,6 @@ mod tests {
         for line in [
             "linerate nosuch",
             "linerate explain",
-            "linerate run host --loss 1",
             "linerate lab up --hosts 3",
         ] {
             assert_eq!(hint(line), None, "{line}");

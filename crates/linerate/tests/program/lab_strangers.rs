@@ -260,9 +260,9 @@ fn an_agent_that_shows_another_certificate_is_refused_and_so_is_plain_text() {
     run(&["--known-agents", &known]).failed(
         1,
         &[
-            "is not to be trusted",
+            "is not trusted",
             &format!("line 1 of {known}"),
-            "somebody is in between",
+            "another host may be in between",
         ],
     );
     let said = run(&["--plain", "-J"]);

@@ -16,7 +16,7 @@ fn a_study_of_a_host_says_the_least_time_that_it_takes_and_a_quick_look_takes_le
         .split("--budget ")
         .nth(1)
         .and_then(|rest| rest.split_whitespace().next());
-    let least = least.expect("the least is told");
+    let least = least.expect("the least is told").trim_end_matches(';');
     let planned = linerate(&["study", &host, "--budget", least, "--dry-run"])
         .run()
         .done();
