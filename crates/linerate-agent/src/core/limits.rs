@@ -375,7 +375,7 @@ pub(super) fn limit_rate(flow: &Flow, assignment: &Assignment) -> Result<(), Ref
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Write;
     use std::net::{Shutdown, TcpListener, TcpStream};
     use std::sync::Arc;
@@ -395,7 +395,7 @@ mod tests {
     use crate::core::{AgentConfig, Limits};
     use crate::serve::hello::Hello;
 
-    const COOKIE: &str = "00112233445566778899aabbccddeeff";
+    pub(in crate::core) const COOKIE: &str = "00112233445566778899aabbccddeeff";
 
     /// Returns an agent with limits, and the lease of a run on it.
     fn agent(limits: Limits) -> (Arc<Core>, String) {
@@ -421,7 +421,7 @@ mod tests {
     }
 
     /// Returns the receiving end of a stream.
-    fn receiver(trial: u32) -> Assignment {
+    pub(in crate::core) fn receiver(trial: u32) -> Assignment {
         Assignment {
             trial: TrialId(trial),
             end: End::Server,

@@ -524,17 +524,14 @@ mod tests {
 
     use linerate_model::host::Availability;
     use linerate_model::run::Admission;
-    use linerate_model::sample::End;
-    use linerate_model::workload::{Direction, FlowOptions, Traffic};
-    use linerate_model::{Nanos, RunId, TrialId, hex};
+    use linerate_model::{RunId, TrialId, hex};
 
     use super::*;
     use crate::access::Caller;
-    use crate::api::{AdmitRequest, Assignment, FlowAssignment, PollFrom};
+    use crate::api::{AdmitRequest, PollFrom};
+    use crate::core::limits::tests::{COOKIE, receiver};
     use crate::core::{AgentConfig, Limits};
     use crate::serve::hello::Hello;
-
-    const COOKIE: &str = "00112233445566778899aabbccddeeff";
 
     /// Looks at its own trial while it reads the host.
     struct Looking(Arc<TrialSlot>);
@@ -573,35 +570,7 @@ mod tests {
             evict: false,
         };
         let lease = core.admit(&Caller::Trusted, None, &request).unwrap().lease;
-        let assignment = Assignment {
-            trial: TrialId(1),
-            end: End::Server,
-            peer: None,
-            bind: None,
-            cookie: COOKIE.into(),
-            traffic: Traffic::Stream {
-                direction: Direction::ToServer,
-                message_bytes: Bytes(1024),
-            },
-            options: FlowOptions::default(),
-            manner: Manner::default(),
-            flows: vec![FlowAssignment {
-                flow: FlowId(0),
-                part: Part::Receiver,
-                port: None,
-            }],
-            workers_max: None,
-            cpus: Vec::new(),
-            placement: Default::default(),
-            probes: Default::default(),
-            capture_at: None,
-            sample_interval: Nanos::from_ms(20),
-            length: Nanos::from_s(10),
-            warm_up_more: Nanos(0),
-            flow_rate_max: None,
-            timing: None,
-        };
-        core.prepare(&Caller::Trusted, &lease, assignment).unwrap();
+        core.prepare(&Caller::Trusted, &lease, receiver(1)).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let hello = Hello {
