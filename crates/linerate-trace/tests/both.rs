@@ -244,7 +244,7 @@ fn a_capture_that_says_what_it_lost_decides_no_loss_of_datagrams_or_acknowledgem
         assert_eq!((way.acks_lost, way.acks_undecided), expected, "{way:?}");
         assert_eq!(both.captures[0].files[0].lost, Some(lost));
         let warns = both.captures[0].warnings.join(" ");
-        assert_eq!(warns.contains("lost 3 frames besides"), lost > 0, "{warns}");
+        assert_eq!(warns.contains("lost 3 frames more"), lost > 0, "{warns}");
     }
 }
 
