@@ -2,7 +2,7 @@
 //!
 //! The half width of the mean's interval is t(1 − α/2, n − 1) · s / √n (Student 1908), as netperf
 //! computes it for `-I`. Who ends as soon as it is narrow enough also ends where a few agree by chance:
-//! of intervals of 95 % he then has 90 % that hold the truth. It has to stay narrow enough for [`LOOKS`]
+//! of intervals of 95 % he then has 90 % that hold the truth. It has to stay narrow enough for `LOOKS`
 //! runs, which brings that to 93 % and more, for two runs more.
 
 use linerate_model::run::Recording;
