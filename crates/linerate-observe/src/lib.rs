@@ -132,7 +132,7 @@ mod sys;
 mod text;
 
 pub use all::{availabilities, observers, probes};
-pub use facts::facts;
+pub use facts::{facts, memory_bytes};
 pub use link::{link_of_address, route_device};
 pub use observer::{ObserveConfig, Observer};
 pub use places::{boot_id, cpu_list, cpu_range, cpus_allowed, cpus_near};

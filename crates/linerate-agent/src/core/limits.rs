@@ -92,7 +92,8 @@ impl Core {
             flows: limits.flows.unwrap_or(u32::MAX),
             files: open_files_max().map_or(u32::MAX, |most| most as u32),
             ports: ephemeral_ports(),
-            memory_bytes: memory_bytes().unwrap_or(MEMORY_BYTES),
+            memory_bytes: linerate_observe::memory_bytes(std::path::Path::new("/proc"))
+                .unwrap_or(MEMORY_BYTES),
             rate: limits.rate,
         });
         self.totals
@@ -225,14 +226,6 @@ pub(crate) fn buffers_of(
     let of_worker = |config| engine::worker_bytes(&config, flows.div_ceil(workers)) as u64;
     let each = configs.map(of_worker).fold(0, u64::saturating_add);
     each.saturating_mul(workers as u64)
-}
-
-/// Returns the memory of the host.
-fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib: u64 = line?.split_whitespace().next()?.parse().ok()?;
-    Some(kib << 10)
 }
 
 /// Returns how many ports the kernel has for connections to others (ip(7), ip_local_port_range).

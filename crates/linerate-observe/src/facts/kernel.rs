@@ -27,21 +27,21 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     );
     facts.add(
         "memory.total_bytes",
-        memory_total(&proc_root.join("meminfo")),
+        memory_bytes(proc_root).map(|bytes| FactValue::Number(bytes as f64, Unit::Bytes)),
     );
     facts.add("limit.nofile", open_files(&proc_root.join("self/limits")));
 }
 
-/// Reads `MemTotal:  16384 kB`; the kernel's kB are 1024 bytes.
-fn memory_total(path: &Path) -> Reading {
-    let text = read_text(path)?;
-    let missing = || format!("{}: no MemTotal in kB", path.display());
+/// Returns the memory of the host in bytes, from `MemTotal:  16384 kB`; the kernel's kB are 1024 bytes.
+pub fn memory_bytes(proc_root: &Path) -> Result<u64, String> {
+    let path = proc_root.join("meminfo");
+    let text = read_text(&path)?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line
         .and_then(|line| line.trim().strip_suffix(" kB"))
-        .and_then(|kib| kib.trim().parse::<u64>().ok())
-        .ok_or_else(missing)?;
-    Ok(FactValue::Number(kib as f64 * 1024.0, Unit::Bytes))
+        .and_then(|kib| kib.trim().parse::<u64>().ok());
+    let missing = || format!("{}: no MemTotal in kB", path.display());
+    Ok(kib.ok_or_else(missing)?.saturating_mul(1024))
 }
 
 /// Reads the soft limit of `Max open files  1024  524288  files`.

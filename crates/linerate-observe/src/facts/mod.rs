@@ -14,6 +14,7 @@ mod queue;
 mod sysctl;
 mod virtualisation;
 
+pub use kernel::memory_bytes;
 use linerate_model::host::{Fact, FactValue, Snapshot};
 use linerate_model::unit::Unit;
 
