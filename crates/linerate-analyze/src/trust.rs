@@ -15,7 +15,7 @@ use linerate_model::number;
 use crate::dataset::Dataset;
 use crate::diagnose::{Found, Told, What};
 use crate::front;
-use crate::reduce::{self, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{self, Outcome, WORKER_SATURATED_SHARE, name};
 use crate::study;
 use crate::words;
 
@@ -74,13 +74,27 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
         _ => None,
     });
     let mut outcomes = dataset.outcomes.iter();
+    let trials = &dataset.recording.document.plan.trials;
+    let is_stream = trials
+        .iter()
+        .any(|trial| trial.workload.traffic.stream().is_some());
+    let has_no_rate =
+        |outcome: &Outcome| outcome.is_valid() && outcome.value(name::THROUGHPUT).is_none();
+    let is_unknown = is_stream && outcomes.clone().any(has_no_rate);
+    let unknown =
+        is_unknown.then_some("the rate is not known: too little was read of what arrived");
     let is_unread = outcomes.any(|outcome| {
         let value = |name: &str| outcome.value(name);
         outcome.is_valid() && lost_unread(value).is_some()
     });
     let unread =
         is_unread.then_some("datagrams were lost unread while linerate's reader had no CPU time");
-    outside.chain(unread).next().map(str::to_owned)
+    unknown
+        .into_iter()
+        .chain(outside)
+        .chain(unread)
+        .next()
+        .map(str::to_owned)
 }
 
 /// Returns the share of the datagrams that was lost in the receive buffer while a worker had no time left,

@@ -105,6 +105,10 @@ pub(super) fn reduce(
     );
     let known = by_tcp.or(by_app).map(|flows| (flows, None));
     let (flows, unread) = known.or_else(|| acknowledged(lanes).filter(|_| is_tcp))?;
+    // A volume that had arrived before the first reading has no rate that anybody saw.
+    if trial.workload.manner.bytes_max.is_some() && amount(&flows) <= 0.0 {
+        return None;
+    }
     responses.put(name::THROUGHPUT, Some(bps(&flows)));
     for (name, end) in [
         (name::THROUGHPUT_TO_SERVER, End::Server),
