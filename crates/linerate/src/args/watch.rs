@@ -19,13 +19,13 @@ pub struct WatchArgs {
     #[arg(short, long, default_value = "1s", value_name = "TIME")]
     pub interval: Nanos,
     /// Start with this page [default: overview]; with --once, print only this page
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with_all = ["json_stream", "prometheus"])]
     pub page: Option<PageChoice>,
     /// Which TCP sockets to show, as in: state connected and dport 5201 and dst 10.0.0.0/8
     #[arg(long, value_name = "FILTER", default_value = "state connected")]
     pub filter: String,
     /// Take two readings, print every page or that of --page, and exit
-    #[arg(long, conflicts_with_all = ["json_stream", "prometheus"])]
+    #[arg(long, conflicts_with_all = ["json_stream", "prometheus", "count"])]
     pub once: bool,
     /// Print one line of JSON per interval
     #[arg(long, conflicts_with = "prometheus")]
@@ -34,7 +34,7 @@ pub struct WatchArgs {
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Serve the counters to Prometheus at this address, under /metrics
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "count")]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["count", "interval", "filter"])]
     pub prometheus: Option<SocketAddr>,
     /// With --prometheus: another name by which it may be addressed, besides this host's own, its
     /// addresses and localhost (repeatable)

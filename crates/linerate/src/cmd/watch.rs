@@ -69,7 +69,7 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         return stream(&host, args.count, first, &stop);
     }
     let page = args.page.unwrap_or(PageChoice::Overview);
-    term::watch::live(host, page.name(), first, &stop)?;
+    term::watch::live(host, page.name(), args.count, first, &stop)?;
     Ok(Exit::Ok)
 }
 

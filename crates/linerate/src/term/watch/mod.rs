@@ -29,9 +29,15 @@ use state::{Action, State};
 /// How long a key is waited for before readings are looked for.
 const KEY_WAIT: Duration = Duration::from_millis(40);
 
-/// Draws until the user or a signal ends it, beginning with the page of that name. The terminal is as it was afterwards, even after a
-/// panic.
-pub fn live(host: Watching, page: &str, first: Observation, stop: &AtomicBool) -> CmdResult<()> {
+/// Draws until the user, a signal or the `count` of readings ends it, beginning with the page of that name.
+/// The terminal is as it was afterwards, even after a panic.
+pub fn live(
+    host: Watching,
+    page: &str,
+    count: Option<u64>,
+    first: Observation,
+    stop: &AtomicBool,
+) -> CmdResult<()> {
     let mut watched = Watched::default();
     let mut state = State::new(&first.host_name, host.interval, page);
     take(&mut watched, first);
@@ -40,7 +46,12 @@ pub fn live(host: Watching, page: &str, first: Observation, stop: &AtomicBool) -
     let every = Arc::clone(&interval_ns);
     let facts = host.facts.clone();
     thread::spawn(move || read(&host, &every, &tell));
-    let mut seen = Seen { watched, facts };
+    let left = count.unwrap_or(u64::MAX);
+    let mut seen = Seen {
+        watched,
+        facts,
+        left,
+    };
     seen.show(&mut state);
     let mut terminal = ratatui::init();
     let result = follow(
@@ -59,6 +70,8 @@ pub fn live(host: Watching, page: &str, first: Observation, stop: &AtomicBool) -
 struct Seen {
     watched: Watched,
     facts: Snapshot,
+    /// Readings until the end.
+    left: u64,
 }
 
 impl Seen {
@@ -97,7 +110,7 @@ fn follow(
     stop: &AtomicBool,
 ) -> std::io::Result<()> {
     let mut is_changed = true;
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) && seen.left > 0 {
         if is_changed {
             terminal.draw(|frame| draw::draw(frame, state))?;
             is_changed = false;
@@ -119,6 +132,7 @@ fn follow(
         }
         for reading in readings.try_iter() {
             is_changed = true;
+            seen.left = seen.left.saturating_sub(1);
             match reading {
                 Ok(reading) => {
                     take(&mut seen.watched, reading);

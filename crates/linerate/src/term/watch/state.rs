@@ -380,18 +380,23 @@ fn shorter(Nanos(interval_ns): Nanos) -> Nanos {
         .unwrap_or(&Nanos(interval_ns))
 }
 
-/// Orders cells: numbers by size, words by the numbers in them and then as text; what is absent is
-/// the least.
+/// Orders cells: what is absent is the least, then numbers and texts that begin with one by size, then
+/// other texts.
 fn compare(left: &TableCell, right: &TableCell) -> Ordering {
     let size = |cell: &TableCell| match cell {
         TableCell::Number(value, _) => Some(*value),
         TableCell::Estimate(estimate) => Some(estimate.value),
-        TableCell::Text(text) => text.parse().ok(),
+        TableCell::Text(text) => text.split(' ').next().and_then(|word| word.parse().ok()),
         TableCell::Absent(_) => Some(f64::NEG_INFINITY),
     };
+    let text = linerate_report::short_cell;
     match (size(left), size(right)) {
-        (Some(left), Some(right)) => left.total_cmp(&right),
-        _ => linerate_report::short_cell(left).cmp(&linerate_report::short_cell(right)),
+        (Some(one), Some(other)) => one
+            .total_cmp(&other)
+            .then_with(|| text(left).cmp(&text(right))),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => text(left).cmp(&text(right)),
     }
 }
 
@@ -567,5 +572,24 @@ pub(super) mod tests {
             "closes the help first"
         );
         assert_eq!(press(&mut state, "q"), Action::Quit);
+    }
+
+    #[test]
+    fn cells_of_all_kinds_have_one_order() {
+        let text = |text: &str| TableCell::Text(text.to_owned());
+        let cells = [
+            TableCell::Absent(String::new()),
+            text("2 (60 %), 3 (40 %)"),
+            text("9"),
+            text("10"),
+            TableCell::Number(11.0, Unit::Count),
+            text("eth0"),
+            text("lo"),
+        ];
+        for (at, one) in cells.iter().enumerate() {
+            for (other_at, other) in cells.iter().enumerate() {
+                assert_eq!(compare(one, other), at.cmp(&other_at), "{one:?} {other:?}");
+            }
+        }
     }
 }
