@@ -40,7 +40,11 @@
   const charts = () => {
     const tip = document.createElement("div");
     tip.id = "tip";
-    tip.setAttribute("role", "status");
+    // What is inside a picture is not read out: the arrow keys tell it here.
+    const told = document.createElement("p");
+    told.className = "told";
+    told.setAttribute("role", "status");
+    document.body.append(told);
     const ring = document.createElementNS(SVG, "circle");
     ring.setAttribute("class", "ring");
     ring.setAttribute("r", "8");
@@ -92,6 +96,7 @@
         if (!points.length) return;
         at = (at + step + (at < 0 && step < 0 ? 1 : 0) + points.length) % points.length;
         show(box, svg, points[at]);
+        told.textContent = [...tip.children].map((part) => part.textContent).join(", ");
       });
     }
   };
