@@ -100,6 +100,16 @@ pub struct Timing {
     pub drain: Nanos,
 }
 
+impl Timing {
+    /// What measuring until it is stopped means before that: a day less the phases around it.
+    pub const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
+
+    /// Whether being stopped is how the measurement is meant to end.
+    pub fn is_until_stopped(&self) -> bool {
+        self.measure >= Self::UNTIL_STOPPED
+    }
+}
+
 /// How levels are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

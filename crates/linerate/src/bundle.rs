@@ -162,15 +162,22 @@ pub fn read(directory: &Path) -> CmdResult<Recording> {
 
 /// Returns what a finished run that may be trusted so far deserves as exit code.
 ///
-/// 1. Interrupted: 130. 2. Nothing valid, or ended by a lost host: 1. 3. Not to be used: 3. 4. Else 0.
+/// 1. Interrupted, where that is not how it was to end: 130. 2. Nothing valid, or ended by a lost host: 1. 3. Not to be used: 3. 4. Else 0.
 pub fn exit_of(recording: &Recording, trust: TrustLevel, interrupted: bool) -> Exit {
     let is_measured = recording.trials.iter().any(|trial| trial.is_valid());
     match trust {
-        _ if interrupted => Exit::Interrupted,
+        _ if interrupted && !is_to_be_stopped(recording) => Exit::Interrupted,
         _ if !is_measured || recording.document.cut_short.is_some() => Exit::Failed,
         TrustLevel::DoNotUse => Exit::Untrustworthy,
         TrustLevel::Good | TrustLevel::Limited => Exit::Ok,
     }
+}
+
+/// Returns whether being stopped ended it as it was asked for.
+fn is_to_be_stopped(recording: &Recording) -> bool {
+    let whole = recording.document.cut_short.is_none();
+    let trials = &recording.document.plan.trials;
+    whole && trials.iter().any(|trial| trial.timing.is_until_stopped())
 }
 
 /// Closes `what` of the document: the time at which it ended.

@@ -114,8 +114,8 @@ pub fn token(file: Option<&Path>) -> CmdResult<Option<String>> {
             .with_context(|| format!("cannot read the token file {}", path.display()))
             .map_err(Failure::usage)?,
         None => match std::env::var(TOKEN_VARIABLE) {
-            Ok(text) => text,
-            Err(_) => return Ok(None),
+            Ok(text) if !text.is_empty() => text,
+            _ => return Ok(None),
         },
     };
     let token = text.trim();

@@ -16,13 +16,26 @@ const SAME_WISH: Duration = Duration::from_millis(500);
 /// The flag, where there is something to end in order.
 static RAISED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Ends the program since nobody reads what it prints: as Ctrl-C does where it measures, so that hosts are
-/// freed and what was measured is kept.
-pub fn nobody_reads() {
+/// Why standard output takes no more, where it has a reader.
+static UNPRINTED: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Ends the program since standard output takes no more: as Ctrl-C does where it measures, so that hosts are
+/// freed and what was measured is kept. A reader that left has seen enough; anything else is a failure.
+pub fn not_printed(error: std::io::Error) {
+    let has_reader = error.kind() != std::io::ErrorKind::BrokenPipe;
+    if has_reader {
+        let _ = UNPRINTED.set(error);
+    }
     match RAISED.get() {
         Some(raised) => raised.store(true, Ordering::Relaxed),
+        None if has_reader => {}
         None => std::process::exit(1),
     }
+}
+
+/// Returns why not all could be printed.
+pub fn unprinted() -> Option<&'static std::io::Error> {
+    UNPRINTED.get()
 }
 
 /// Returns the flag that SIGINT and SIGTERM raise.

@@ -26,7 +26,7 @@ mod watching;
 mod workload;
 
 use args::{Cli, Command};
-use exit::Exit;
+use exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     linerate_agent::frugal_heap();
@@ -48,6 +48,10 @@ fn main() -> ExitCode {
         Command::Token(args) => cmd::token::token(&args),
         Command::Man(args) => cmd::man::man(&args),
     };
+    let result = match interrupt::unprinted() {
+        Some(error) => Err(unprinted(error)),
+        None => result,
+    };
     let exit = result.unwrap_or_else(|failure| {
         term::error(&failure);
         term::failure::print(form, &failure);
@@ -58,6 +62,13 @@ fn main() -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Returns the failure of a command whose standard output takes no more; what it measured ended with that.
+fn unprinted(error: &std::io::Error) -> Failure {
+    Failure::failed(anyhow::anyhow!("cannot write to standard output: {error}")).next(
+        "free space where it goes and run again; with --out DIR a run keeps what it measured there",
+    )
 }
 
 /// Says why a command line is none, and what to type instead; prints the help where that was asked for.
@@ -81,9 +92,9 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
         let command = command.map_or(String::new(), |command| format!(" {command}"));
         format!("`linerate{command} --help` lists commands and options")
     };
-    let failure = exit::Failure {
+    let failure = Failure {
         next: Some(hint.unwrap_or_else(help)),
-        ..exit::Failure::usage(anyhow::anyhow!("{said}"))
+        ..Failure::usage(anyhow::anyhow!("{said}"))
     };
     let form = meant::asked(&words);
     match words.get(1).is_some_and(|command| command == "run") {

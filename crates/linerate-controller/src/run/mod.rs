@@ -372,6 +372,8 @@ fn interruption(trial: &Trial, over: usize, trials: usize, record: &TrialRecord)
     let whole = record.validity == Validity::Valid && record.window_ns == trial.timing.measure.0;
     match trials {
         1 if whole => None,
+        // It was to end so.
+        1 if record.validity == Validity::Valid && trial.timing.is_until_stopped() => None,
         1 if record.validity == Validity::Valid => Some(format!(
             "interrupted {} after the start of the window",
             Nanos(record.window_ns)

@@ -88,6 +88,23 @@ pub struct ManArgs {
     pub dir: PathBuf,
 }
 
+/// Flags of [`FleetArgs`] and [`TlsArgs`], which a lab has no use for.
+const OF_HOSTS: [&str; 13] = [
+    "port",
+    "clients",
+    "token_file",
+    "queue",
+    "shared",
+    "evict",
+    "bind",
+    "ipv4",
+    "ipv6",
+    "known_agents",
+    "tls_ca",
+    "tls_client_cert",
+    "plain",
+];
+
 /// How agents are found and shared.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hosts")]
@@ -143,8 +160,8 @@ pub struct StudyArgs {
         value_name = "HOST[:PORT]"
     )]
     pub host: Option<String>,
-    /// Study a server in a network of six virtual hosts on this machine
-    #[arg(long)]
+    /// Study a server in a network of virtual hosts on this machine
+    #[arg(long, conflicts_with_all = OF_HOSTS)]
     pub lab: bool,
     #[command(flatten)]
     pub lab_link: LabLinkArgs,
@@ -304,7 +321,7 @@ pub struct Iperf3AuthArgs {
     #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
     pub authorized_users_path: Option<PathBuf>,
     /// Largest difference between an iperf3 client's clock and this host's, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = quantity::whole_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = quantity::whole_seconds, requires = "rsa_private_key_path")]
     pub time_skew_threshold: u64,
     /// Accept passwords with PKCS#1 v1.5 padding, as iperf3 up to 3.16 sends them, instead of OAEP
     #[arg(long, requires = "rsa_private_key_path")]
@@ -353,7 +370,7 @@ pub struct ReportArgs {
     /// What to render; html and pdf are written into the bundle, the others to standard output
     #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
     pub format: ReportFormat,
-    /// File to write instead; `-` for standard output
+    /// File to write instead; `-` for standard output, but not of a PDF
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Unfold everything on the page, for printing; in Markdown, also include cells, trials, methods,
@@ -452,7 +469,7 @@ pub enum LabCommand {
 /// What the links of a built-in lab are like, beside their rate of 1 Gbit/s.
 #[derive(Debug, Clone, Args)]
 pub struct LabLinkArgs {
-    /// With --lab: frame loss of every link, 0 to 50%
+    /// With --lab: frame loss of every link but those that an experiment asks for, 0 to 50%
     #[arg(long, requires = "lab", value_name = "SHARE", value_parser = quantity::share)]
     pub lab_loss: Option<f64>,
     /// With --lab: delay of every link, one way; a path crosses two links

@@ -11,10 +11,10 @@ use linerate_model::parameter::{Shape, parameter_of, short};
 use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
-use super::FleetArgs;
 use super::given::Given;
 use super::peer::PeerArgs;
 use super::quantity::seconds;
+use super::{FleetArgs, OF_HOSTS};
 
 /// Lets flags take a number below zero, which is refused later with words of its own; a positional
 /// argument may not, or `-6 HOST` would be a host called -6.
@@ -331,13 +331,15 @@ pub struct TimeArgs {
     /// 5]
     #[arg(short = 'I', long, value_name = "LEVEL[,WIDTH]", value_parser = confidence)]
     pub confidence: Option<Precision>,
-    /// Most repetitions with --precision or -I
-    #[arg(long, default_value_t = 30, value_name = "N")]
-    pub runs_max: u32,
+    /// Most repetitions with --precision or -I [default: 30]
+    #[arg(long, value_name = "N")]
+    pub runs_max: Option<u32>,
 }
 
 /// Fewest measurements where an interval is asked for.
 const RUNS_FOR_INTERVAL: u32 = 3;
+/// Most measurements where an interval is asked for and nothing else.
+const RUNS_MAX_DEFAULT: u32 = 30;
 
 impl TimeArgs {
     /// Returns what is asked of the interval of the result.
@@ -355,7 +357,7 @@ impl TimeArgs {
             None => self.runs..=self.runs,
             Some(_) => {
                 let least = self.runs.max(RUNS_FOR_INTERVAL);
-                least..=self.runs_max.max(least)
+                least..=self.runs_max.unwrap_or(RUNS_MAX_DEFAULT).max(least)
             }
         }
     }
@@ -461,10 +463,15 @@ pub struct OutputArgs {
 #[command(next_help_heading = "Experiments")]
 pub struct PlanOfRunArgs {
     /// Execute this experiment file, or a chapter of the study, instead of one measurement
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["TrafficArgs", "RateArgs", "CallArgs", "SocketArgs", "PlaceArgs", "TimeArgs",
+            "interval", "verbose", "json", "json_stream", "all_flows", "sum_only", "format"]
+    )]
     pub experiment: Option<PathBuf>,
-    /// Execute it in a network of six virtual hosts on this machine
-    #[arg(long, requires = "experiment", conflicts_with = "host")]
+    /// Execute it in a network of virtual hosts on this machine
+    #[arg(long, requires = "experiment", conflicts_with_all = OF_HOSTS, conflicts_with = "host")]
     pub lab: bool,
     #[command(flatten)]
     pub lab_link: super::LabLinkArgs,

@@ -22,6 +22,7 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
     let driven = drive(request, fleet, Some(directory), stop, audience);
     progress.clear();
     let Driven { recording, unkept } = driven?;
+    let interrupted = stop.load(Ordering::Relaxed);
     let analysis = bundle::analysis(&recording, directory);
     // What a disk that is full now cannot take is not lost.
     show(&analysis, &directory.join("report.html"));
@@ -30,7 +31,6 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
     }
     report(directory, &recording, &analysis)?;
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
-    let interrupted = stop.load(Ordering::Relaxed);
     Ok(bundle::exit_of(&recording, trust, interrupted))
 }
 

@@ -9,7 +9,7 @@ use linerate_plan::{Draft, Hosts, PlanError, PlanRequest};
 use super::{execute, lab_fleet};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::meant::{Experiments, LAB_CLIENTS};
+use crate::meant::{self, Experiments, LAB_CLIENTS};
 use crate::{hosts, interrupt, peer, term};
 
 /// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
@@ -72,7 +72,10 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
     let budget = plan.budget;
     let request = RunRequest {
         run,
-        asked: format!("{}{} --seed {seed}", asked.label, asked.flags),
+        asked: match asked.seed {
+            Some(_) => meant::typed(),
+            None => format!("{} --seed {seed}", meant::typed()),
+        },
         study: asked.study,
         plan,
         sample_interval: SAMPLE_INTERVAL,

@@ -31,6 +31,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         term::line(&file.display().to_string());
         return Ok(Exit::Ok);
     }
+    check(args)?;
     let recording = bundle::read(&args.bundle)?;
     let analysis = || match args.published {
         true => bundle::analysis_with_published(&recording, &args.bundle),
@@ -72,6 +73,28 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     Ok(Exit::Ok)
 }
 
+/// Refuses what would have no effect, or none that anybody wants.
+fn check(args: &ReportArgs) -> CmdResult<()> {
+    let (is_json, is_csv) = (
+        args.format == ReportFormat::Json,
+        args.format == ReportFormat::Csv,
+    );
+    let idle = match () {
+        () if args.full && (is_json || is_csv) => Some("--full"),
+        () if args.published && is_csv => Some("--published"),
+        () => None,
+    };
+    if let Some(flag) = idle {
+        let error = anyhow!("{flag} has no effect with this --format");
+        return Err(Failure::usage(error).next("leave it out, or render a page or Markdown"));
+    }
+    if args.format == ReportFormat::Pdf && args.out.as_deref() == Some(Path::new("-")) {
+        let error = anyhow!("a PDF is not written to standard output");
+        return Err(Failure::usage(error).next("name a file with --out"));
+    }
+    Ok(())
+}
+
 /// Shows a run as it was seen live.
 fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     let recording = bundle::read(&args.bundle)?;
@@ -80,6 +103,13 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         if form != ReplayForm::Text {
             let error = anyhow!("{} holds several measurements", args.bundle.display());
             return Err(Failure::usage(error).next("show it as text, or see --format json"));
+        }
+        if args.interval.is_some() || args.all_flows || args.sum_only || args.verbose {
+            let error = anyhow!(
+                "{} holds several measurements: --interval, --all-flows, --sum-only and --verbose are for one",
+                args.bundle.display()
+            );
+            return Err(Failure::usage(error).next("leave them out"));
         }
         let mut progress = PlanProgress::new(plan);
         linerate_controller::replay(&recording, &mut |event| progress.take(event));

@@ -21,7 +21,7 @@ use crate::args::RunArgs;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Measurement};
-use crate::term::single::{self, Conclusion, Output};
+use crate::term::single::{self, Conclusion};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, peer, term};
 
@@ -151,9 +151,18 @@ fn execute_single(
         Exit::Failed | Exit::Interrupted => failure_of(&recording.document, &single, exit, failed),
         exit => Ok(exit),
     };
+    let (result, determined) = match (result, wanted) {
+        (Ok(exit @ (Exit::Ok | Exit::Untrustworthy)), Some(wanted)) => {
+            match determined(recording, wanted) {
+                Ok(words) => (Ok(exit), Some(words)),
+                Err(failure) => (Err(failure), None),
+            }
+        }
+        (result, _) => (result, None),
+    };
     let failure = match &result {
         Err(failure) => Some(failure.to_string()),
-        Ok(Exit::Interrupted) => Some("interrupt - the client has terminated".to_owned()),
+        Ok(_) if interrupted => Some("interrupt - the client has terminated".to_owned()),
         Ok(_) => None,
     };
     *concluded = true;
@@ -172,13 +181,10 @@ fn execute_single(
             captures(recording, directory);
         }
     }
-    match (result, wanted) {
-        (Ok(exit @ (Exit::Ok | Exit::Untrustworthy)), Some(wanted)) => {
-            determined(recording, wanted, asked.output)?;
-            Ok(exit)
-        }
-        (result, _) => result,
+    if let Some(words) = determined.filter(|_| !asked.output.iperf3) {
+        term::note(&words);
     }
+    result
 }
 
 /// Reads code that is soon needed, beside traffic that still goes on.
@@ -192,8 +198,8 @@ fn read_ahead(event: &RunEvent<'_>) {
     }
 }
 
-/// Says whether the result is as narrow as was asked for; a failure if it is not.
-fn determined(recording: &Recording, wanted: Precision, output: Output) -> CmdResult<()> {
+/// Says that the result is as narrow as was asked for; a failure if it is not.
+fn determined(recording: &Recording, wanted: Precision) -> CmdResult<String> {
     let results = linerate_analyze::precision::results(recording);
     let percent = |share: f64| format!("±{} %", significant(100.0 * share));
     let reached = wanted.reached(&results);
@@ -205,10 +211,7 @@ fn determined(recording: &Recording, wanted: Precision, output: Output) -> CmdRe
     );
     let asked = percent(wanted.half_share);
     if wanted.is_met(&results) {
-        if !output.iperf3 {
-            term::note(&format!("determined to {asked}: {words}"));
-        }
-        return Ok(());
+        return Ok(format!("determined to {asked}: {words}"));
     }
     Err(Failure {
         exit: Exit::Untrustworthy,

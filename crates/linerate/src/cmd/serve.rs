@@ -243,7 +243,15 @@ fn with_tls(
             Identity::read(certificate, key).map_err(Failure::usage)?
         }
         (None, Some(state)) => kept_identity(state)?,
-        (None, None) => return Ok((server, None)),
+        (None, None) => match &args.tls.client_ca {
+            None => return Ok((server, None)),
+            // Whoever sets it relies on it.
+            Some(_) => {
+                let error = anyhow!("--client-ca has no effect where only this host can connect");
+                return Err(Failure::usage(error)
+                    .next("leave it out, or listen on another address with --bind"));
+            }
+        },
     };
     let fingerprint = identity.fingerprint();
     let server = server.with_tls(identity, args.tls.client_ca.as_deref());

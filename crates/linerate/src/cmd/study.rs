@@ -50,12 +50,17 @@ fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
         analyses.push(linerate_analyze::analyze(&bundle::read(&own)?));
         term::line("");
     }
-    let agreement = linerate_analyze::agreement(&analyses);
-    term::line(linerate_report::terminal(&agreement, term::width(), term::color()).trim_end());
+    // One study has none to agree with.
+    let agreement = (analyses.len() > 1).then(|| linerate_analyze::agreement(&analyses));
+    if let Some(agreement) = &agreement {
+        term::line(linerate_report::terminal(agreement, term::width(), term::color()).trim_end());
+    }
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let trust = agreement.trust.map(|trust| trust.level);
+    let trust = agreement
+        .and_then(|agreement| agreement.trust)
+        .map(|trust| trust.level);
     Ok(match trust {
         Some(TrustLevel::DoNotUse) => worse(worst, Exit::Untrustworthy),
         _ => worst,

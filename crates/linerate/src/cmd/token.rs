@@ -26,7 +26,7 @@ pub fn token(args: &TokenArgs) -> CmdResult {
 }
 
 fn add(register: &Register, name: &str, scopes: Scopes, expires: Option<Nanos>) -> CmdResult {
-    let expires_s = expires.map(|after| now_s() + after.0 / 1_000_000_000);
+    let expires_s = expires.map(|after| now_s() + after.0.div_ceil(1_000_000_000));
     let secret = register
         .add(name, scopes, expires_s)
         .map_err(|error| match error {

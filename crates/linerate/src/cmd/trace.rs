@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -26,6 +27,7 @@ const PICTURED_MAX: usize = 256;
 
 /// Runs the command.
 pub fn trace(args: &TraceArgs) -> CmdResult {
+    check_outputs(args)?;
     match &args.files[..] {
         [before, after] if args.compare => comparison(args, before, after),
         files if args.compare => {
@@ -39,6 +41,24 @@ pub fn trace(args: &TraceArgs) -> CmdResult {
         },
         _ => explain(args, &args.files),
     }
+}
+
+/// Refuses to write over what is read.
+fn check_outputs(args: &TraceArgs) -> CmdResult<()> {
+    let file = |path: &Path| {
+        std::fs::metadata(path)
+            .ok()
+            .map(|meta| (meta.dev(), meta.ino()))
+    };
+    let inputs: Vec<_> = args.files.iter().filter_map(|path| file(path)).collect();
+    let outputs = [&args.html, &args.csv, &args.parquet, &args.out];
+    for path in outputs.into_iter().flatten() {
+        if file(path).is_some_and(|file| inputs.contains(&file)) {
+            let error = anyhow!("{} is the capture to be read", path.display());
+            return Err(Failure::usage(error).next("name another file to write"));
+        }
+    }
+    Ok(())
 }
 
 /// Explains the captures of a bundle, each by itself, since two hosts saw the same segments; and then

@@ -25,8 +25,6 @@ pub struct Experiments {
     pub quick: bool,
     /// What was asked, as hosts are told it.
     pub label: String,
-    /// The flags that say how it is done, as they would be typed.
-    pub flags: String,
     /// Time that they may take.
     pub budget: Option<Nanos>,
     /// Seed of the order of trials; random where none is asked for.
@@ -57,10 +55,6 @@ pub fn study(args: &StudyArgs) -> Experiments {
             true => format!("linerate study --lab{}", args.lab_link.words()),
             false => format!("linerate study {}", hosts.server),
         },
-        flags: match args.quick {
-            true => " --quick".to_owned(),
-            false => format!(" --budget {}", budget_words(budget)),
-        } + &args.margins.words(),
         budget: Some(budget),
         seed: args.seed,
         probes: Probes {
@@ -88,7 +82,6 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
         study: false,
         quick: false,
         label: format!("linerate run --experiment {}{lab_words}", file.display()),
-        flags: args.margins.words(),
         budget: args.plan.budget,
         seed: args.plan.seed,
         probes: args.observe.probes(),
@@ -98,15 +91,5 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
         directory: args.output.out.clone(),
         dry_run: false,
         drafts,
-    }
-}
-
-/// Returns a budget as it would be typed.
-fn budget_words(budget: Nanos) -> String {
-    let seconds = budget.0 / 1_000_000_000;
-    match (seconds % 3600, seconds % 60) {
-        (0, _) if seconds > 0 => format!("{}h", seconds / 3600),
-        (_, 0) if seconds > 0 => format!("{}m", seconds / 60),
-        _ => format!("{seconds}s"),
     }
 }

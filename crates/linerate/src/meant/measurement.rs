@@ -26,8 +26,6 @@ const LONG: Nanos = Nanos::from_s(600);
 /// Longest time between looks beside a server of another program: one that gives up is heard of by
 /// then, and what this host measures after it is no measurement.
 const FOREIGN_LOOK_MAX: Nanos = Nanos::from_ms(100);
-/// What `-t 0` means before Ctrl-C: a day less the phases around it.
-pub const UNTIL_STOPPED: Nanos = Nanos::from_s(86_000);
 /// How long a volume may take: less than agents allow a caller without their token.
 const VOLUME_TIME: Nanos = Nanos::from_s(3500);
 /// Quiet time before each of several measurements.
@@ -119,9 +117,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     }
     let request = RunRequest {
         run,
-        asked: std::env::args()
-            .skip(1)
-            .fold("linerate".to_owned(), |all, word| all + " " + &word),
+        asked: super::typed(),
         study: false,
         plan,
         sample_interval: sample_interval(timing.measure, interval),
@@ -326,7 +322,7 @@ fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> 
         )))
     };
     let measure = match args.time.time {
-        0.0 => UNTIL_STOPPED,
+        0.0 => Timing::UNTIL_STOPPED,
         time => seconds("--time", time, 0.1)?,
     };
     let by_volume = args.rate.bytes.is_some() || args.rate.blockcount.is_some();
@@ -354,12 +350,20 @@ fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> 
 }
 
 fn check_runs(args: &RunArgs) -> CmdResult<()> {
-    for (flag, runs) in [
-        ("--runs", args.time.runs),
-        ("--runs-max", args.time.runs_max),
+    let least = *args.time.repetitions().start();
+    let most = args.time.runs_max;
+    if most.is_some() && args.time.wanted().is_none() {
+        let error = anyhow!("--runs-max has no effect without --precision or -I");
+        return Err(
+            Failure::usage(error).next("ask for an interval, as in --precision 2%, or use --runs")
+        );
+    }
+    for (flag, low, runs) in [
+        ("--runs", 1, args.time.runs),
+        ("--runs-max", least, most.unwrap_or(RUNS_MAX)),
     ] {
-        if !(1..=RUNS_MAX).contains(&runs) {
-            let error = anyhow!("{flag} is {runs}, but must be 1 to {RUNS_MAX}");
+        if !(low..=RUNS_MAX).contains(&runs) {
+            let error = anyhow!("{flag} is {runs}, but must be {low} to {RUNS_MAX}");
             return Err(Failure::usage(error));
         }
     }

@@ -23,7 +23,7 @@ mod measurement;
 pub use documents::{asked, printed};
 pub use experiments::{Experiments, experiment, study};
 pub use lab::{LAB_CLIENTS, LabAsked};
-pub use measurement::{Measurement, UNTIL_STOPPED, form, interval, measurement};
+pub use measurement::{Measurement, form, interval, measurement};
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {
@@ -52,6 +52,14 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
                 server_output: peer.get_server_output,
             }),
     }
+}
+
+/// Returns the command line as it was typed, by which what was measured can be asked for again.
+pub fn typed() -> String {
+    let words = std::env::args_os().skip(1);
+    words.fold("linerate".to_owned(), |all, word| {
+        all + " " + &word.to_string_lossy()
+    })
 }
 
 /// Refuses to take a host back from guests of a program that knows none.

@@ -150,8 +150,8 @@ pub fn line(text: &str) {
     };
     let text = clean(text, colours);
     let mut out = std::io::stdout().lock();
-    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
-        crate::interrupt::nobody_reads();
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+        crate::interrupt::not_printed(error);
     }
 }
 
@@ -203,12 +203,11 @@ fn print_json(
 ) {
     let mut out = Escaped(BufWriter::new(std::io::stdout().lock()));
     let written = write(&mut out).map_err(std::io::Error::from);
-    if written
+    let written = written
         .and_then(|()| writeln!(out))
-        .and_then(|()| out.flush())
-        .is_err()
-    {
-        crate::interrupt::nobody_reads();
+        .and_then(|()| out.flush());
+    if let Err(error) = written {
+        crate::interrupt::not_printed(error);
     }
 }
 

@@ -165,3 +165,15 @@ fn a_place_that_cannot_be_written_is_told_before_anything_is_measured() {
     );
     server.wait_busy(false);
 }
+
+#[test]
+fn what_standard_output_does_not_take_is_a_failure() {
+    let server = Server::start(&[]);
+    for flags in ["-t 0.3 -J", "-t 60", "-t 60 --json-stream"] {
+        let script = r#""$0" run "$1" $2 > /dev/full"#;
+        let said = Call::of("sh")
+            .words(&["-c", script, PROGRAM, &server.host(), flags])
+            .run();
+        said.failed(1, &["cannot write to standard output", "--out DIR"]);
+    }
+}

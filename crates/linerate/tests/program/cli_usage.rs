@@ -17,6 +17,83 @@ fn how_often_a_study_is_made_again_has_limits() {
 }
 
 #[test]
+fn flags_that_an_experiment_or_a_lab_has_no_use_for_are_refused() {
+    let experiment = |flags: &str, said: &[&str]| {
+        refused(
+            &format!("run 127.0.0.1:1 --experiment latency {flags}"),
+            said,
+        );
+    };
+    experiment("-P 8", &["--experiment", "--parallel"]);
+    experiment("-t 3", &["--experiment", "--time"]);
+    experiment("-N", &["--experiment", "--no-delay"]);
+    experiment("-b 1M", &["--experiment", "--bitrate"]);
+    experiment("--affinity 0", &["--experiment", "--affinity"]);
+    experiment("--io uring", &["--experiment", "--io"]);
+    experiment("--precision 2%", &["--experiment", "--precision"]);
+    experiment("-J", &["--experiment", "--json"]);
+    experiment("-f iperf3", &["--experiment", "--format"]);
+    for lab in ["study --lab", "run --lab --experiment latency"] {
+        for flag in [
+            "--client a",
+            "--token-file x",
+            "--queue",
+            "-B 127.0.0.1",
+            "-p 7",
+        ] {
+            refused(
+                &format!("{lab} {flag}"),
+                &["--lab", flag.split(' ').next().unwrap_or_default()].map(long),
+            );
+        }
+    }
+    refused(
+        "run 127.0.0.1:1 --runs-max 3",
+        &["--runs-max", "--precision"],
+    );
+    let both = "run 127.0.0.1:1 --precision 2% --runs 4 --runs-max 2";
+    refused(both, &["--runs-max is 2", "4 to 1000"]);
+    refused("watch --once -c 3", &["--once", "--count"]);
+    refused(
+        "watch --json-stream --page tcp",
+        &["--json-stream", "--page"],
+    );
+    let scraped = "watch --prometheus 127.0.0.1:0";
+    refused(&format!("{scraped} -i 1s"), &["--prometheus", "--interval"]);
+    let near = "serve -p 0 -B 127.0.0.1 --client-ca /nonexistent";
+    refused(near, &["--client-ca has no effect", "--bind"]);
+    refused("serve --time-skew-threshold 3", &["--rsa-private-key-path"]);
+    refused(
+        "report x --format csv --published",
+        &["--published has no effect"],
+    );
+    refused("report x --format json --full", &["--full has no effect"]);
+    refused("report x --format pdf -o -", &["standard output", "--out"]);
+}
+
+/// Returns a flag as messages name it.
+fn long(flag: &str) -> &str {
+    match flag {
+        "-B" => "--bind",
+        "-p" => "--port",
+        long => long,
+    }
+}
+
+#[test]
+fn an_argument_in_no_encoding_is_one_all_the_same() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = folder();
+    let out = folder.path().join(std::ffi::OsStr::from_bytes(b"x\xff"));
+    let server = Server::start(&[]);
+    let said = linerate(&["run", &server.host(), "-t", "0.1", "-O", "0", "-o"])
+        .words(&[&out])
+        .run();
+    assert!(said.is_measured(), "{said:?}");
+    assert!(out.join("report.html").is_file() || said.was_read_late());
+}
+
+#[test]
 fn values_outside_their_limits_name_the_flag_and_the_range() {
     // Nothing listens on port 1: the refusal comes before anyone is asked.
     let check = |flags: &str, said: &[&str]| refused(&format!("run 127.0.0.1:1 {flags}"), said);

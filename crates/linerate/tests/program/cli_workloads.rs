@@ -1,7 +1,7 @@
 //! Every kind of traffic that `linerate run` makes over loopback: it moves, the numbers that belong to
 //! it are there with their units, and the mechanism in force is told.
 
-use crate::common::{Server, json, linerate, loading, measured};
+use crate::common::{Said, Server, json, linerate, loading, measured};
 use serde_json::Value;
 
 /// Measures `flags` against `server` and returns the first trial of the document; `None` where the
@@ -225,4 +225,62 @@ fn a_rate_that_was_asked_for_is_said_for_each_flow_and_all() {
     assert!(said.out.contains(expected), "{}", said.out);
     assert!(said.out.contains("TCP_CONGESTION"), "{}", said.out);
     assert!(said.out.contains("ran on"), "{}", said.out);
+}
+
+#[test]
+fn a_volume_that_was_over_before_it_was_read_has_no_rate() {
+    let server = Server::start(&[]);
+    for volume in ["1", "1K"] {
+        let said = linerate(&["run", &server.host(), "-n", volume, "-J"]).run();
+        let document = json(&said.out);
+        let rate = &document["trials"][0]["responses"]["throughput_bps"];
+        // It may have been read on the way.
+        if rate.is_null() {
+            assert_eq!(said.code, 3, "{said:?}");
+            assert_eq!(document["trust"]["level"], "do_not_use", "{document}");
+        }
+        assert!(rate.as_f64() != Some(0.0), "{document}");
+    }
+}
+
+#[test]
+fn the_mean_of_runs_has_the_unit_that_was_asked_for() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let run = |flags: &str| {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        linerate(&["run", &host, "--runs", "3", "-t", "0.2", "-O", "0"])
+            .words(&flags)
+            .run()
+    };
+    // Of runs that a busy host spoils there may be no mean.
+    let across = |said: &Said| -> Vec<String> {
+        let lines = said.out.lines();
+        let lines = lines.filter(|line| line.starts_with("mean ") || line.starts_with("s   "));
+        lines.map(str::to_owned).collect()
+    };
+    let said = run("-f M -b 80M");
+    let lines = across(&said);
+    assert!(
+        !lines.is_empty() || said.out.contains("INVALID"),
+        "{said:?}"
+    );
+    assert!(lines.iter().all(|line| line.contains(" MiB/s")), "{said:?}");
+    let idle = run("--idle");
+    assert!(
+        !across(&idle).is_empty() || idle.out.contains("INVALID"),
+        "{idle:?}"
+    );
+    let mut lines = idle.out.lines();
+    assert!(
+        !lines.any(|line| line.starts_with("limited by")),
+        "{idle:?}"
+    );
+    let open = run("--precision 0.01% --runs-max 3 -J");
+    let document = json(&open.out);
+    let why = document["error"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("not determined") || !open.is_measured(),
+        "{open:?}"
+    );
 }

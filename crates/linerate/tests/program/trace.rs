@@ -189,6 +189,24 @@ fn a_page_of_ten_thousand_connections_is_small() {
 }
 
 #[test]
+fn a_capture_is_not_written_over() {
+    let folder = folder();
+    let path = folder.path().join("in.pcap");
+    std::fs::write(&path, capture()).expect("a file is written");
+    let link = folder.path().join("link.pcap");
+    std::os::unix::fs::symlink(&path, &link).expect("a link is made");
+    for flag in ["--csv", "--parquet", "--html", "-o"] {
+        let said = linerate(&["trace"])
+            .words(&[&path])
+            .words(&[flag])
+            .words(&[&link])
+            .run();
+        said.failed(2, &["is the capture to be read", "next:"]);
+    }
+    assert_eq!(std::fs::read(&path).expect("it is there"), capture());
+}
+
+#[test]
 fn a_flow_that_is_not_there_is_said() {
     let folder = folder();
     let path = folder.path().join("cut.pcap");

@@ -7,8 +7,6 @@ use linerate_model::run::{Control, HostRecord};
 use linerate_model::workload::{STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload};
 use linerate_model::{BitsPerSec, Bytes};
 
-use crate::meant::UNTIL_STOPPED;
-
 /// Returns who measures against whom, what, and a line for each thing out of the ordinary; sizes that nobody
 /// chose are told to those who want everything.
 pub(super) fn heading(
@@ -49,7 +47,7 @@ fn secrecy(server: &HostRecord) -> Option<&'static str> {
 fn phases(workload: &Workload, timing: &Timing) -> String {
     let length = if workload.manner.bytes_max.is_some() {
         String::new()
-    } else if timing.measure >= UNTIL_STOPPED {
+    } else if timing.is_until_stopped() {
         ", until it is stopped".to_owned()
     } else {
         format!(", {}", timing.measure)
@@ -224,7 +222,12 @@ mod tests {
             ", 1 flow, 10 s after at least 200 ms of warm-up",
         );
         check(&workload, ten, 0, ", 1 flow, 10 s");
-        check(&workload, UNTIL_STOPPED, 0, ", 1 flow, until it is stopped");
+        check(
+            &workload,
+            Timing::UNTIL_STOPPED,
+            0,
+            ", 1 flow, until it is stopped",
+        );
         workload.manner.bytes_max = Some(Bytes(1 << 20));
         check(&workload, Nanos::from_s(3500), 0, ", 1 flow");
     }

@@ -24,7 +24,7 @@ pub(super) fn print(single: &Single<'_>, output: Output) {
     line("");
     match single.trials.as_slice() {
         [trial] => headline(&single.workload, trial, output.rate_unit),
-        _ => across(single),
+        _ => across(single, output.rate_unit),
     }
     conclusions(single);
     notes(single);
@@ -87,6 +87,8 @@ fn conclusions(single: &Single<'_>) {
             labelled_as("limited by", limiter.title(), Look::Strong);
             labelled("", &finding.claim);
         }
+        // Nothing is to be limited where nothing is carried.
+        None if single.workload.traffic.kind() == Kind::Idle => {}
         None if single.trials.iter().any(|trial| trial.valid) => {
             labelled("limited by", "unknown: no rule matches what was measured");
         }
@@ -309,17 +311,30 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
 }
 
 /// Mean, interval and deviation over several runs.
-fn across(single: &Single<'_>) {
-    let (name, unit) = match single.workload.traffic.is_transactional() {
-        true => (name::TRANSACTIONS, Unit::PerSecond),
-        false => (name::THROUGHPUT, Unit::BitsPerSecond),
+fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
+    let (name, unit) = match single.workload.traffic.kind() {
+        Kind::Idle => (name::CONNECTIONS_HELD, Unit::Count),
+        Kind::Rr | Kind::Crr => (name::TRANSACTIONS, Unit::PerSecond),
+        Kind::Stream => (name::THROUGHPUT, Unit::BitsPerSecond),
+    };
+    // A unit that was asked for takes the place of the prefix that fits best.
+    let asked = rate_unit.filter(|_| unit == Unit::BitsPerSecond);
+    let (unit, scale, symbol) = match asked {
+        Some(asked) => (
+            Unit::Ratio,
+            asked.bits_per_second,
+            format!(" {}", asked.name),
+        ),
+        None => (unit, 1.0, String::new()),
     };
     let valid = single.trials.iter().filter(|trial| trial.valid);
-    let values: Vec<f64> = valid.filter_map(|trial| of(trial, name)).collect();
+    let values: Vec<f64> = valid
+        .filter_map(|trial| Some(of(trial, name)? / scale))
+        .collect();
     let Some(estimate) = linerate_analyze::student_t_interval(&values, unit) else {
         return;
     };
-    let mean = number::estimate(&estimate).line();
+    let mean = number::estimate(&estimate).line() + &symbol;
     let of = format!("n = {}", values.len());
     let ways = match single.workload.traffic.stream() {
         Some((Direction::Both, _)) => " both ways",
@@ -334,7 +349,7 @@ fn across(single: &Single<'_>) {
     if values.len() > 2 {
         let deviation = deviation(&values);
         let share = deviation / estimate.value;
-        let words = [unit.display(deviation), number::percent(share)];
+        let words = [unit.display(deviation) + &symbol, number::percent(share)];
         labelled("s", &format!("{} ({} of the mean)", words[0], words[1]));
     }
 }
