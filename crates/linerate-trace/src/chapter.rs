@@ -107,6 +107,7 @@ fn answer(captures: &[TracedCapture<'_>]) -> String {
         .sum();
     let has_tcp = traced(captures).any(|(_, trace)| trace.totals.tcp_frames > 0);
     match found {
+        0 if traced(captures).next().is_none() => answer.push_str(". None of them could be read."),
         0 if !has_tcp => answer.push_str(". There is no TCP in them that could be explained."),
         0 => answer.push_str(". Nothing in them is out of the ordinary."),
         1 => answer.push_str(". One finding follows, with the frames that prove it."),

@@ -33,10 +33,10 @@ struct Sent {
     gap: (u64, Option<FrameId>),
 }
 
-/// A question that waits.
+/// A question that waits, by its own number and the port that it came from.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    id: u64,
+    id: (u64, u16),
     place: Place,
 }
 
@@ -49,6 +49,8 @@ struct Questions {
     again: u64,
     failed: u64,
     unanswered: u64,
+    /// Those that were given up since too many others were waited for.
+    not_followed: u64,
     /// The one that was waited for longest, and one that was not answered.
     slowest: (u64, [Option<FrameId>; 2]),
     first_unanswered: Option<Place>,
@@ -176,8 +178,15 @@ impl Conversation {
         self.last_ns = self.last_ns.max(place.time_ns);
         self.ends[end as usize].add(datagram, place);
         match datagram.says {
-            Says::Question(asked, id) => self.questions(asked).ask(id, place),
-            Says::Answer(asked, id, failed) => self.questions(asked).answer(id, failed, place),
+            // Clients count their questions port by port.
+            Says::Question(asked, id) => {
+                let id = (id, datagram.source_port);
+                self.questions(asked).ask(id, place);
+            }
+            Says::Answer(asked, id, failed) => {
+                let id = (id, datagram.target_port);
+                self.questions(asked).answer(id, failed, place);
+            }
             Says::Quic { version, kind } => {
                 self.quic
                     .get_or_insert_default()
@@ -217,7 +226,7 @@ impl Sent {
 }
 
 impl Questions {
-    fn ask(&mut self, id: u64, place: Place) {
+    fn ask(&mut self, id: (u64, u16), place: Place) {
         self.give_up(place.time_ns);
         self.asked += 1;
         if self.pending.iter().any(|pending| pending.id == id) {
@@ -225,13 +234,14 @@ impl Questions {
             return;
         }
         if self.pending.len() == PENDING_MAX {
-            let oldest = self.pending.remove(0);
-            self.lose(oldest);
+            // What becomes of it is not known.
+            self.pending.remove(0);
+            self.not_followed += 1;
         }
         self.pending.push(Pending { id, place });
     }
 
-    fn answer(&mut self, id: u64, failed: bool, place: Place) {
+    fn answer(&mut self, id: (u64, u16), failed: bool, place: Place) {
         let found = self.pending.iter().position(|pending| pending.id == id);
         let Some(at) = found else { return };
         let asked = self.pending.remove(at).place;
@@ -305,6 +315,8 @@ pub struct ConversationReport {
     pub asked_again: Option<u64>,
     /// Questions without an answer for 5 s.
     pub unanswered: Option<u64>,
+    /// Questions of which nothing is known, since too many others were waited for at once.
+    pub not_followed: Option<u64>,
     /// Answers that say that the server failed or refused.
     pub failed: Option<u64>,
     /// From a question, asked first, to its answer.
@@ -342,7 +354,7 @@ pub struct QuicReport {
     pub version: u32,
     /// From the client's first Initial to the server's first packet.
     pub answer_ns: Option<u64>,
-    /// From there to the server's first packet with a short header.
+    /// From the client's first Initial to the server's first packet with a short header.
     pub handshake_ns: Option<u64>,
     /// Initials sent again before the server answered.
     pub initials_again: u32,
@@ -380,6 +392,7 @@ impl ConversationReport {
             asked: of(|questions| questions.asked),
             asked_again: of(|questions| questions.again),
             unanswered: of(|questions| questions.unanswered),
+            not_followed: of(|questions| questions.not_followed),
             failed: of(|questions| questions.failed),
             answers: questions.and_then(|questions| DurationReport::new(&questions.answers)),
             quic: one.quic.as_deref().map(|quic| QuicReport {

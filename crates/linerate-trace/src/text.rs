@@ -500,6 +500,7 @@ fn protocol_line(conversation: &ConversationReport) -> Option<String> {
         let counts = [
             (conversation.asked_again, "asked again"),
             (conversation.unanswered, "not answered"),
+            (conversation.not_followed, "not followed"),
             (conversation.failed, "failed"),
         ];
         for (number, what) in counts {

@@ -196,6 +196,19 @@ fn what_was_lost_elsewhere_is_not_lost_between() {
 }
 
 #[test]
+fn what_the_other_capture_ended_too_early_for_is_not_told_lost() {
+    let talk = stream(40, |_| false);
+    // The far capture ends in the middle of the stream, with segments on the way.
+    let mut far = at_server(&talk.frames, 50_000_000, 0, |_, _| Some(0));
+    let stop_ns = talk.frames[talk.frames.len() / 2 + 4].0 + 45_000_000;
+    far.retain(|(time_ns, _)| *time_ns < stop_ns);
+    let both = joined(&talk.frames, &far).expect("the same traffic");
+    let way = &both.connections[0].from_client;
+    assert_eq!((way.lost, way.acks_lost), (0, 0), "{way:?}");
+    assert!(way.outside > 0, "{way:?}");
+}
+
+#[test]
 fn what_a_capture_with_holes_lacks_is_not_told_lost() {
     // An acknowledgement of the server, which passes its own capture only; by place in the near one.
     let talk = stream(40, |_| false);

@@ -98,6 +98,33 @@ fn answers_of_dns_are_timed() {
 }
 
 #[test]
+fn questions_beyond_those_that_can_wait_are_not_called_unanswered() {
+    let mut frames: Frames = Vec::new();
+    for at in 0..300u16 {
+        // Two ports ask by the same numbers.
+        let ports = (30_000 + at % 2, 53);
+        let (asked_ms, id) = (u64::from(at) / 100, at / 2);
+        frames.push((at_ms(asked_ms), datagram(true, ports, &dns(id, 0x0100))));
+        frames.push((
+            at_ms(asked_ms + 10),
+            datagram(false, ports, &dns(id, 0x8180)),
+        ));
+    }
+    frames.sort_by_key(|(time_ns, _)| *time_ns);
+    let trace = trace(&frames);
+    let one = only(&trace);
+    assert_eq!((one.asked, one.asked_again), (Some(300), Some(0)));
+    assert_eq!((one.unanswered, one.not_followed), (Some(0), Some(44)));
+    let unanswered = TcpFindingKind::QuestionsUnanswered;
+    assert!(
+        trace
+            .findings
+            .iter()
+            .all(|finding| finding.kind != unanswered)
+    );
+}
+
+#[test]
 fn answers_of_ntp_are_told_by_their_stamps() {
     let mut frames: Frames = Vec::new();
     for at in 0..4u64 {
@@ -380,4 +407,23 @@ fn datagrams_that_were_lost_between_two_captures_are_told() {
                 .any(|one| one.claim.contains("10 of 200 datagrams"))
         );
     }
+}
+
+#[test]
+fn datagrams_on_the_way_when_the_other_capture_ended_are_not_told_lost() {
+    let [near, mut far] = two_views(|_, _| false);
+    let stop_ns = at_ms(100 + 150 * 20 + 3) + 3_600_000_000_000;
+    far.retain(|(time_ns, _)| *time_ns < stop_ns);
+    let seen = |frames: &Frames, name: &str| {
+        let bytes = pcap(frames, 1, false, true);
+        let mut reader = Reader::new(&bytes[..]).expect("a capture");
+        both::Seen::read(Tracker::new(Limits::default()), &mut reader, name).expect("of Ethernet")
+    };
+    let both = both::join(seen(&near, "near"), seen(&far, "far")).expect("the same traffic");
+    let one = &both.conversations[0];
+    assert_eq!(
+        (one.from_client.lost, one.from_server.lost),
+        (0, 0),
+        "{one:?}"
+    );
 }

@@ -6,7 +6,7 @@
 //! way rewrote those, by its datagrams.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use linerate_model::sample::End;
 
@@ -301,13 +301,13 @@ impl Course<'_> {
     pub(crate) fn way(&self) -> Way {
         let mut way = Way::default();
         let ran = [self.span_ns.0, self.span_ns.1].map(|ns| self.ns(ns, !self.is_forward));
-        let mut waiting: HashMap<Mark, Vec<usize>> = HashMap::new();
+        let mut waiting: HashMap<Mark, VecDeque<usize>> = HashMap::new();
         for (at, passing) in (0..).zip(self.sent) {
             let time_ns = self.ns(passing.time_ns, self.is_forward);
             waiting
                 .entry(passing.mark)
                 .or_default()
-                .push(way.sendings.len());
+                .push_back(way.sendings.len());
             way.sendings.push(Sending {
                 sighting: passing.sighting(),
                 from: at,
@@ -315,10 +315,7 @@ impl Course<'_> {
                 time_ns,
                 arrived_bytes: 0,
                 delay_ns: None,
-                fate: match (ran[0]..=ran[1]).contains(&time_ns) {
-                    true => Fate::Lost,
-                    false => Fate::Unknown,
-                },
+                fate: Fate::Unknown,
             });
         }
         let mut arrivals: HashMap<Mark, usize> = HashMap::new();
@@ -339,8 +336,12 @@ impl Course<'_> {
             let way_ns = |at: usize| time_ns - way.sendings[at].time_ns;
             let place = match sendings.len() == all {
                 true => (!sendings.is_empty()).then_some(0),
-                false => (0..sendings.len())
-                    .min_by_key(|&place| (way_ns(sendings[place]) - usual_ns).abs()),
+                false => {
+                    // They were sent one after another: it is one of the two about the usual time.
+                    let next = sendings.partition_point(|&at| way_ns(at) > usual_ns);
+                    (next.saturating_sub(1)..sendings.len().min(next + 1))
+                        .min_by_key(|&place| (way_ns(sendings[place]) - usual_ns).abs())
+                }
             };
             let place = place.filter(|&place| way_ns(sendings[place]).abs() < WAY_NS_MAX);
             *arrivals.entry(passing.mark).or_insert(1) -= 1;
@@ -349,7 +350,9 @@ impl Course<'_> {
                 way.not_sent += u64::from(!sendings.is_empty());
                 continue;
             };
-            let at = sendings.remove(place);
+            let Some(at) = sendings.remove(place) else {
+                continue;
+            };
             let sending = &mut way.sendings[at];
             sending.fate = Fate::Arrived;
             sending.delay_ns = i64::try_from(time_ns - sending.time_ns).ok();
@@ -359,13 +362,23 @@ impl Course<'_> {
             way.reordered += u64::from(sending.from < furthest);
             furthest = furthest.max(sending.from);
         }
+        // What was sent so late that it may have come after the end of the other capture is not known.
+        let ways = way.sendings.iter().filter_map(|one| one.delay_ns);
+        let slack_ns = i128::from(ways.max().unwrap_or(0).max(0))
+            + i128::from(self.clock.uncertainty_ns.unwrap_or(0));
+        for sending in &mut way.sendings {
+            let has_run = (ran[0]..=ran[1] - slack_ns).contains(&sending.time_ns);
+            if sending.fate == Fate::Unknown && has_run {
+                sending.fate = Fate::Lost;
+            }
+        }
         way
     }
 
     /// Returns the median way of those that stand once in both captures.
     fn usual_ns(
         &self,
-        waiting: &HashMap<Mark, Vec<usize>>,
+        waiting: &HashMap<Mark, VecDeque<usize>>,
         arrivals: &HashMap<Mark, usize>,
         way: &Way,
     ) -> i128 {

@@ -254,11 +254,14 @@ fn name(trace: &Trace) -> String {
     names.join(", ")
 }
 
-/// Returns when a capture ran.
+/// Returns when a capture ran; to the last that was kept of it, where that is not all.
 fn span(seen: &Seen) -> (u64, u64) {
     let files = &seen.trace.files;
     let first = files.iter().filter_map(|file| file.first_ns).min();
-    let last = files.iter().filter_map(|file| file.last_ns).max();
+    let last = match seen.left_out {
+        0 => files.iter().filter_map(|file| file.last_ns).max(),
+        _ => Some(seen.kept_until_ns),
+    };
     (first.unwrap_or(0), last.unwrap_or(0))
 }
 
@@ -580,4 +583,40 @@ fn thinned(delays: &[(u64, i64)]) -> Vec<(u64, i64)> {
         kept.extend(both);
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::Reader;
+    use crate::{Limits, Tracker};
+
+    /// Returns a capture of 300 datagrams, one a millisecond, of which so many are kept.
+    fn seen(late_us: u32, most: usize) -> Seen {
+        let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend([0, 0, 4, 0, 101, 0, 0, 0]);
+        for at in 0..300u32 {
+            let mut ip = vec![0x45, 0, 0, 36];
+            ip.extend((at as u16).to_be_bytes());
+            ip.extend([0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+            ip.extend([0x13, 0x88, 0x17, 0x70, 0, 16, 0, 0]);
+            ip.extend(u64::from(at).to_be_bytes());
+            for word in [1000 + at / 1000, at % 1000 * 1000 + late_us, 36, 36] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.extend(ip);
+        }
+        let mut reader = Reader::new(&bytes[..]).expect("a capture");
+        let tracker = Tracker::new(Limits::default());
+        Seen::read_most(tracker, &mut reader, "capture", most).expect("of IP")
+    }
+
+    #[test]
+    fn what_lies_behind_those_that_are_kept_is_not_told_lost() {
+        for (most, outside) in [(1000, 0), (100, 200)] {
+            let both = super::super::join(seen(0, 1000), seen(100, most)).expect("the same");
+            let way = &both.conversations[0].from_client;
+            assert_eq!((way.lost, way.outside), (0, outside), "{way:?}");
+        }
+    }
 }

@@ -55,6 +55,8 @@ pub struct Seen {
     pub(crate) conversations: Vec<SeenConversation>,
     /// Segments and datagrams that were not kept.
     pub(crate) left_out: u64,
+    /// When the last was captured that was kept.
+    pub(crate) kept_until_ns: u64,
 }
 
 impl Seen {
@@ -64,15 +66,25 @@ impl Seen {
     ///
     /// As [`Tracker::read`].
     pub fn read<R: Read>(
+        tracker: Tracker,
+        reader: &mut Reader<R>,
+        name: &str,
+    ) -> Result<Self, CaptureError> {
+        Self::read_most(tracker, reader, name, SIGHTINGS_MAX)
+    }
+
+    /// Reads a whole capture, and keeps so many segments and datagrams of it.
+    pub(crate) fn read_most<R: Read>(
         mut tracker: Tracker,
         reader: &mut Reader<R>,
         name: &str,
+        most: usize,
     ) -> Result<Self, CaptureError> {
         let mut connections: Vec<SeenConnection> = Vec::new();
         let mut places: HashMap<u32, usize> = HashMap::new();
         let mut conversations: Vec<SeenConversation> = Vec::new();
         let mut spoken: HashMap<u32, usize> = HashMap::new();
-        let (mut kept, mut left_out) = (0, 0);
+        let (mut kept, mut left_out, mut kept_until_ns) = (0, 0, 0);
         tracker.begin_file(name);
         let mut parts = Parts::default();
         while let Some(frame) = reader.next_frame() {
@@ -80,11 +92,12 @@ impl Seen {
                 let Some(passed) = tracker.take_passed() else {
                     continue;
                 };
-                if kept == SIGHTINGS_MAX {
+                if kept == most {
                     left_out += 1;
                     continue;
                 }
                 kept += 1;
+                kept_until_ns = kept_until_ns.max(passed.place.time_ns);
                 let at = *spoken.entry(passed.number).or_insert_with(|| {
                     conversations.push(SeenConversation::new(&passed));
                     conversations.len() - 1
@@ -95,11 +108,12 @@ impl Seen {
             if handled.verdict.any(Verdict::DUPLICATE_FRAME) {
                 continue;
             }
-            if kept == SIGHTINGS_MAX {
+            if kept == most {
                 left_out += 1;
                 continue;
             }
             kept += 1;
+            kept_until_ns = kept_until_ns.max(handled.place.time_ns);
             let number = tracker.connection(handled.at).number;
             let at = *places.entry(number).or_insert_with(|| {
                 connections.push(SeenConnection::new(number, &handled));
@@ -113,6 +127,7 @@ impl Seen {
             connections,
             conversations,
             left_out,
+            kept_until_ns,
         })
     }
 }

@@ -110,9 +110,18 @@ impl Way {
             });
         }
         way.match_arrivals(course, base);
-        way.match_acks(course);
-        way.tell_fates(course, base);
+        let slack_ns = way.slack_ns(course);
+        way.match_acks(course, slack_ns);
+        way.tell_fates(course, base, slack_ns);
         way
+    }
+
+    /// Returns how long before its end the capture at the receiver's side misses what is sent: the longest
+    /// way that was seen, and what is not known of the clocks.
+    fn slack_ns(&self, course: &Course<'_>) -> i128 {
+        let uncertain_ns = i128::from(course.clock.uncertainty_ns.unwrap_or(0));
+        let ways = self.sendings.iter().filter_map(|one| one.delay_ns);
+        uncertain_ns + ways.max().map_or(uncertain_ns, i128::from).max(0)
     }
 
     fn match_arrivals(&mut self, course: &Course<'_>, base: u32) {
@@ -191,7 +200,7 @@ impl Way {
 
     /// Tells which acknowledgements without payload arrived: by their IP identification, and what is left on
     /// both sides by their numbers, since boxes rewrite identifications, and some windows.
-    fn match_acks(&mut self, course: &Course<'_>) {
+    fn match_acks(&mut self, course: &Course<'_>, slack_ns: i128) {
         let is_ack = |one: &&Sighting| one.length == 0 && one.flags.any(Flags::ACK);
         let numbers = |one: &Sighting| (one.acknowledgement, one.sequence);
         let key = |one: &Sighting| (numbers(one), one.window, one.identification);
@@ -203,9 +212,10 @@ impl Way {
         }
         let mut missing = Vec::new();
         for one in course.sent.iter().filter(is_ack) {
-            let has_run = course.ran_at(course.sent_ns(one.time_ns));
-            self.acks.0 += u64::from(has_run);
-            match seen.get_mut(&key(one)).filter(|count| **count > 0) {
+            let has_run = course.ran_for(course.sent_ns(one.time_ns), slack_ns);
+            let found = seen.get_mut(&key(one)).filter(|count| **count > 0);
+            self.acks.0 += u64::from(has_run || found.is_some());
+            match found {
                 Some(count) => {
                     *count -= 1;
                     left.entry(numbers(one)).and_modify(|left| *left -= 1);
@@ -222,7 +232,7 @@ impl Way {
         }
     }
 
-    fn tell_fates(&mut self, course: &Course<'_>, base: u32) {
+    fn tell_fates(&mut self, course: &Course<'_>, base: u32, slack_ns: i128) {
         // How far the receiver has acknowledged, by what the capture at its side saw.
         let mut at = (base, 0);
         let acknowledged = course
@@ -254,7 +264,7 @@ impl Way {
             let was_acknowledged = acknowledged.is_some_and(|number| number >= sending.to);
             sending.fate = if sending.arrived_bytes > 0 {
                 Fate::Arrived
-            } else if !course.ran_at(sending.time_ns) {
+            } else if !course.ran_for(sending.time_ns, slack_ns) {
                 Fate::Unknown
             } else if was_acknowledged && !has_arrived(sending.from) {
                 Fate::Missed
@@ -292,13 +302,13 @@ impl Course<'_> {
         self.sent_ns(self.sent_end_ns)
     }
 
-    /// Returns whether the capture at the receiver's side ran when this was sent.
-    fn ran_at(&self, time_ns: i128) -> bool {
+    /// Returns whether the capture at the receiver's side ran when this was sent, and long enough after it.
+    fn ran_for(&self, time_ns: i128, slack_ns: i128) -> bool {
         let (begin, end) = (
             self.arrived_ns(self.span_ns.0),
             self.arrived_ns(self.span_ns.1),
         );
-        (begin..=end).contains(&time_ns)
+        (begin..=end - slack_ns).contains(&time_ns)
     }
 }
 

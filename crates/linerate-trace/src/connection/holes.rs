@@ -21,7 +21,7 @@ impl Holes {
     /// Notes that `start..end` was jumped over.
     #[cold]
     pub(crate) fn open(&mut self, start: u32, end: u32, opened_ns: u64) {
-        if self.0.len() == HOLES_MAX {
+        if self.0.len() >= HOLES_MAX {
             let oldest = self.0.remove(0);
             let next = &mut self.0[0];
             if after(next.start, oldest.start) {
@@ -55,6 +55,8 @@ impl Holes {
                 }
                 (false, true) => self.0[at].start = end,
                 (true, false) => self.0[at].end = start,
+                // There is no room for a hole more: what lies between stays one.
+                (true, true) if self.0.len() >= HOLES_MAX => {}
                 (true, true) => {
                     self.0[at].end = start;
                     self.0.insert(at + 1, Hole { start: end, ..hole });
@@ -104,6 +106,19 @@ mod tests {
         assert_eq!(holes.fill(100, 150), Some(1));
         assert_eq!(holes.fill(500, 550), Some(5));
         assert_eq!(holes.fill(500, 550), None);
+    }
+
+    #[test]
+    fn they_stay_within_their_limit_when_they_are_split() {
+        let mut holes = Holes::default();
+        for at in 0..HOLES_MAX as u32 {
+            holes.open(at * 100, at * 100 + 50, u64::from(at));
+        }
+        assert_eq!(holes.fill(25_010, 25_020), Some(250));
+        for at in 1000..2000 {
+            holes.open(at * 100, at * 100 + 50, u64::from(at));
+        }
+        assert_eq!(holes.0.len(), HOLES_MAX);
     }
 
     #[test]
