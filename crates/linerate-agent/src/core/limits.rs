@@ -371,7 +371,9 @@ pub(super) fn limit_rate(flow: &Flow, assignment: &Assignment) -> Result<(), Ref
 pub(super) mod tests {
     use std::io::Write;
     use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::pin::pin;
     use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
     use std::time::{Duration, Instant};
 
     use linerate_engine::now_ns;
@@ -443,6 +445,19 @@ pub(super) mod tests {
             flow_rate_max: None,
             timing: None,
         }
+    }
+
+    #[test]
+    fn an_answer_that_waits_for_nothing_is_there_at_once() {
+        let (core, lease) = agent(Limits::default());
+        core.prepare(&stranger(), &lease, receiver(1)).unwrap();
+        let answer = core.poll_when_over(&lease, TrialId(1), PollFrom::default());
+        // Whoever looks at it again only when it calls has waited for a timer.
+        let looked = pin!(answer).poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Ok(status)) = looked else {
+            panic!("not there: {looked:?}");
+        };
+        assert_eq!(status.state, TrialState::Gathering { missing: 1 });
     }
 
     #[test]
