@@ -527,13 +527,11 @@ impl Core {
         })
     }
 
-    /// Gives back the code that brought us here, unless more than so many trials are under way: it
-    /// comes back page by page, which they would feel.
-    fn give_back_text(&self, trials: usize) {
+    /// Returns whether no more than so many trials are under way. Others would feel it when code is given back,
+    /// since it comes back page by page.
+    fn may_give_back_text(&self, trials: usize) -> bool {
         let slots: Vec<_> = lock(&self.trials).values().cloned().collect();
-        if slots.iter().filter(|slot| !slot.is_over()).count() <= trials {
-            engine::give_back_text();
-        }
+        slots.iter().filter(|slot| !slot.is_over()).count() <= trials
     }
 
     /// Returns how many trials of the run with this lease are under way.

@@ -30,6 +30,7 @@ use exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     linerate_agent::frugal_heap();
+    linerate_agent::map_single_pages();
     let words = args::with_habits(std::env::args_os());
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
