@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::measure::Window;
+use crate::pace::Hold;
 use crate::sys::clock::{now_ns, sleep_until};
 
 /// How long after the stop a receiver of one flow still waits for the end of its stream, and a
@@ -85,6 +86,8 @@ pub(crate) struct Control {
     limit_ns: AtomicU64,
     grace_ns: u64,
     aborted: AtomicBool,
+    /// What exchanges wait for, where they are held to a rate.
+    hold: Option<Hold>,
 }
 
 impl Control {
@@ -97,7 +100,13 @@ impl Control {
             stop_ns: AtomicU64::new(schedule.stop_ns),
             limit_ns: AtomicU64::new(schedule.stop_ns.saturating_add(grace_ns)),
             aborted: AtomicBool::new(false),
+            hold: None,
         }
+    }
+
+    /// Returns the same for flows whose exchanges are held to a rate.
+    pub(crate) fn held_by(self, hold: Option<Hold>) -> Self {
+        Self { hold, ..self }
     }
 
     /// Calls the trial off.
@@ -127,6 +136,32 @@ impl Control {
     /// Returns when nothing is waited for any more.
     pub(crate) fn limit_ns(&self) -> u64 {
         self.limit_ns.load(Relaxed)
+    }
+
+    /// Returns what exchanges wait for. Cost where there is nothing: one branch.
+    pub(crate) fn hold(&self) -> Option<&Hold> {
+        self.hold.as_ref()
+    }
+
+    /// Waits until an exchange may go on that is held to a rate, or until nothing is waited for any more.
+    pub(crate) fn await_hold(&self) {
+        let Some(hold) = self.hold() else {
+            return;
+        };
+        loop {
+            let (now_ns, opens_ns) = (now_ns(), hold.opens_ns());
+            if now_ns >= opens_ns || now_ns >= self.limit_ns() {
+                return;
+            }
+            sleep_until(opens_ns.min(now_ns + NOTICE_NS));
+        }
+    }
+
+    /// Notes what moved of an exchange.
+    pub(crate) fn note_held(&self, bytes: usize) {
+        if let Some(hold) = self.hold() {
+            hold.take(now_ns(), bytes);
+        }
     }
 
     /// Returns how a part that stops now has ended.

@@ -101,9 +101,9 @@ fn adopt(
     part: Part,
     socket: OwnedFd,
 ) -> Result<Flow, String> {
-    let flow = engine::adopt(flow_config(assignment, flow, part), socket)
+    let mut flow = engine::adopt(flow_config(assignment, flow, part), socket)
         .map_err(|error| with_causes(&error))?;
-    limit_rate(&flow, assignment).map_err(|refusal| refusal.error)?;
+    limit_rate(&mut flow, assignment).map_err(|refusal| refusal.error)?;
     Ok(flow)
 }
 
@@ -133,14 +133,10 @@ pub(super) fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> 
     }
 }
 
-/// Returns whether nothing holds what the flows send to a rate: neither the kernel, which paces a TCP
-/// connection once its first ten segments have gone, nor the sender of a stream.
-pub(super) fn sends_unpaced(assignment: &Assignment) -> bool {
-    match assignment.traffic {
-        Traffic::Stream { .. } | Traffic::Idle => false,
-        Traffic::Crr { .. } => true,
-        Traffic::Rr { .. } => assignment.manner.transport != Transport::Tcp,
-    }
+/// Returns whether a limit counts what the flows send: where they answer, since what a responder receives
+/// and sends is held together. The kernel or their sender holds what streams send.
+pub(super) fn counts_sent(assignment: &Assignment) -> bool {
+    matches!(assignment.traffic, Traffic::Rr { .. } | Traffic::Crr { .. })
 }
 
 /// Opens every flow of the connecting end, many at a time where the peer is far; returns them in
@@ -169,10 +165,10 @@ pub(super) fn listen_all(assignment: &Assignment) -> Result<Vec<Flow>, Refusal> 
     let listen = |plan: &FlowAssignment| {
         let config = || flow_config(assignment, plan.flow, plan.part);
         // A host without IPv6 has the addresses of the other kind only.
-        let flow = engine::listen(config(), Ipv6Addr::UNSPECIFIED.into())
+        let mut flow = engine::listen(config(), Ipv6Addr::UNSPECIFIED.into())
             .or_else(|_| engine::listen(config(), Ipv4Addr::UNSPECIFIED.into()))
             .map_err(|error| unopened(&error))?;
-        limit_rate(&flow, assignment)?;
+        limit_rate(&mut flow, assignment)?;
         Ok(flow)
     };
     assignment.flows.iter().map(listen).collect()
@@ -287,7 +283,7 @@ impl<'a> Opener<'a> {
         };
         let mut flow = flow.map_err(|error| unopened(&error))?;
         flow.share_settings(&mut lock(&self.pool));
-        limit_rate(&flow, self.assignment)?;
+        limit_rate(&mut flow, self.assignment)?;
         Ok(flow)
     }
 }

@@ -19,7 +19,7 @@ use linerate_model::{BitsPerSec, Bytes, FlowId};
 use linerate_observe::{Observer, Profiler, Scope};
 
 use super::capture::RunningCapture;
-use super::flows::sends_unpaced;
+use super::flows::counts_sent;
 use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement};
@@ -121,7 +121,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         window_begun: false,
         start_ns: at.start_ns,
         counted_ns: 0,
-        counts_sent: sends_unpaced(&slot.assignment),
+        counts_sent: counts_sent(&slot.assignment),
         moved_bytes: 0.0,
         new_bytes: 0.0,
         waits_since_ns: None,
@@ -259,7 +259,7 @@ struct Sampler<'a> {
     /// From when on a rate is reckoned, and when payload was counted last.
     start_ns: u64,
     counted_ns: u64,
-    /// Whether a limit counts what the flows send, since nothing paces it.
+    /// Whether a limit counts what the flows send.
     counts_sent: bool,
     /// Payload that a limit counts of all flows, at the last reading.
     moved_bytes: f64,

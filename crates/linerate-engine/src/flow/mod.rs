@@ -106,6 +106,8 @@ pub(crate) struct Shared {
     pub(crate) content: Content,
     /// Bits a second that a sender of bulk payload keeps.
     pub(crate) pace_bps: Option<u64>,
+    /// Bits a second that exchanges are held to, both directions together.
+    pub(crate) rate_max_bps: Option<u64>,
     pub(crate) counters: Counters,
     /// Whether the other end speaks another protocol: it must hear nothing but payload.
     pub(crate) stranger: bool,
@@ -136,6 +138,7 @@ impl Shared {
             send: SendBy::Copy,
             content: Content::Copied,
             pace_bps: None,
+            rate_max_bps: None,
             counters: Counters::default(),
             stranger: false,
             greeting: Vec::new(),
@@ -174,8 +177,14 @@ impl Flow {
         &self.shared.remote
     }
 
-    /// Lets this end send at most at `rate`, or at what its configuration asks for if that is less.
-    pub fn limit_rate(&self, rate: BitsPerSec) -> io::Result<()> {
+    /// Lets this end send at most at `rate`, or at what its configuration asks for if that is less, where
+    /// the kernel can: it refuses SO_MAX_PACING_RATE of an MPTCP socket (`mptcp_setsockopt` of
+    /// net/mptcp/sockopt.c). What a responder receives and sends is held to it together, whatever carries it.
+    pub fn limit_rate(&mut self, rate: BitsPerSec) -> io::Result<()> {
+        self.shared.rate_max_bps = Some(rate.0.max(1.0) as u64);
+        if self.shared.config.manner.transport == Transport::Mptcp {
+            return Ok(());
+        }
         // At least one byte: the kernel takes 0 for a flow that never sends.
         let most = (rate.0 / 8.0).max(1.0) as u64;
         let asked = pace::kernel_bytes_per_s(&self.shared.config);

@@ -5,7 +5,12 @@
 //! fraction of a nanosecond that one step leaves is carried to the next, so that intended instants
 //! never drift, and one that was missed does not move those that follow (open loop).
 
+/// What holds exchanges to a rate.
+mod hold;
+
 use std::time::Duration;
+
+pub(crate) use hold::{CALL_BYTES_MAX, Hold};
 
 const NS_PER_S: u64 = 1_000_000_000;
 

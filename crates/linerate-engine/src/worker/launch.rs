@@ -11,7 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle, available_parallelism};
 
 use linerate_model::datagram::Datagrams;
-use linerate_model::manner::WaitBy;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::{Sample, Subject};
@@ -22,6 +22,7 @@ use crate::flow::sampler::{self, SAMPLES_PER_FLOW, Seen, WindowsSeen};
 use crate::flow::{self, Flow, Shared};
 use crate::measure::clock;
 use crate::measure::latency::{LatenciesSeen, LatencyCounts};
+use crate::pace::Hold;
 use crate::schedule::{Control, Ending, Schedule};
 use crate::sys::clock::now_ns;
 use crate::sys::thread;
@@ -29,6 +30,10 @@ use crate::worker::EndedFlow;
 use crate::worker::deadline::{self, Deadline};
 use crate::worker::deal::{FlowKey, deal};
 use crate::worker::thread::{Unready, WorkerShare, run_worker};
+
+/// How much of the rate requesters ask for, in percent: by less than all, what has gathered at a responder
+/// that was kept waiting drains.
+const ASKED_PERCENT: u64 = 99;
 
 /// Requesters of one trial that have a latency record each; more share one a worker.
 ///
@@ -168,7 +173,10 @@ pub fn launch(
     let shares = deal(&keys, workers_max);
     let asked = flows.len().min(config.workers_max);
     let spinners = (shares.len() < asked).then_some((shares.len(), asked));
-    let control = Arc::new(Control::new(&schedule, flows.len()));
+    let rates = flows.iter().filter_map(|flow| held_rate(flow));
+    let rate = rates.reduce(u64::saturating_add);
+    let hold = rate.map(|rate| Hold::new(rate, schedule.start_ns));
+    let control = Arc::new(Control::new(&schedule, flows.len()).held_by(hold));
     let makes_transactions =
         |share: &Vec<usize>| share.iter().any(|at| keys[*at].part == Part::Requester);
     let latency_counts = shares.iter().map(|share| {
@@ -202,6 +210,16 @@ pub fn launch(
         running.workers.push(start(format!("worker-{at}"), share)?);
     }
     Ok(running)
+}
+
+/// Returns the rate at which this end holds what a flow exchanges, if it does.
+fn held_rate(flow: &Shared) -> Option<u64> {
+    let rate = flow.rate_max_bps?;
+    match (flow.config.part, flow.config.manner.transport) {
+        (Part::Responder, _) => Some(rate),
+        (Part::Requester, Transport::Udp) => Some(rate.saturating_mul(ASKED_PERCENT) / 100),
+        _ => None,
+    }
 }
 
 /// Returns how many workers of `flows` may spin, if they do: two on one CPU wait for each other, a

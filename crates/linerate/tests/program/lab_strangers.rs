@@ -345,24 +345,48 @@ fn the_rate_limit_holds_in_both_directions() {
     }
 }
 
-/// Nothing paces responses that are datagrams, or that come with a connection each: whoever asks for too
-/// much of them is told.
+/// The kernel paces neither responses that are datagrams nor those that come with a connection each, and
+/// each direction for itself: they are measured at the limit as streams are, both directions together.
 #[test]
 fn responses_are_held_to_the_rate_limit_too() {
     let Some(lab) = NamedLab::up(&["--rate", "1gbit"]) else {
         return;
     };
     let remote = Remote::start(&lab, &["--limit-rate", "50mbit"]);
-    let by_datagrams = "--rr -u -r 8,60000 --in-flight 64 -t 5";
-    for words in [by_datagrams, "--crr -r 1,14000 -P 8 -t 5"] {
-        let words: Vec<&str> = words.split(' ').collect();
-        let said = remote.run(&words);
-        // A busy host gives another reason to stop first, and then this one is a folded line of the result.
-        let told = format!("{} {}", said.out, said.err);
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (words, bytes, per_s) in [
+        (
+            "--rr -u -r 8,60000 --in-flight 64",
+            60_008.0,
+            "transactions_per_s",
+        ),
+        (
+            "--rr -r 30000,30000 --in-flight 8 -P 2",
+            60_000.0,
+            "transactions_per_s",
+        ),
+        ("--crr -r 1,14000 -P 8", 14_001.0, "connections_per_s"),
+    ] {
+        let words: Vec<&str> = words.split(' ').chain(["-J", "-t", "2"]).collect();
+        let Some(said) = remote.measured(&words) else {
+            return;
+        };
+        assert!(matches!(said.code, 0 | 3), "{said:?}");
+        let document = json(&said.out);
+        let trial = &document["trials"][0];
+        let rate = trial["responses"][per_s].as_f64().unwrap_or(0.0) * bytes * 8.0;
+        let busy = disturbance(&document).is_some();
+        let least = if busy { 0.0 } else { 40e6 };
+        assert!((least..=52.5e6).contains(&rate), "{words:?}: {rate}");
+        let flags = trial["flags"].to_string();
         assert!(
-            told.contains("but this agent allows 50 Mbit/s without a token"),
-            "{said:?}"
+            flags.contains("limited by the agent to 50 Mbit/s"),
+            "{flags}"
+        );
+        // A requester of datagrams keeps the rate as well: none waits for what its agent holds back.
+        let unanswered = &trial["responses"]["requests_unanswered"];
+        assert!(
+            busy || unanswered.as_f64().unwrap_or(0.0) == 0.0,
+            "{unanswered}"
         );
     }
 }

@@ -155,6 +155,7 @@ impl Callee {
                 Ok(received) => {
                     counters.first_payload(now_ns);
                     counters.received(received);
+                    io.control.note_held(received);
                     visit.received_bytes += received;
                     if received < left_bytes {
                         return visit.watch(io, at, READ);
@@ -166,9 +167,11 @@ impl Callee {
         }
         let rest = &io.payload[visit.sent_bytes..self.response_bytes];
         if !rest.is_empty() {
+            io.control.await_hold();
             match socket::send_more(fd, rest) {
                 Ok(sent) => {
                     counters.sent(sent);
+                    io.control.note_held(sent);
                     visit.sent_bytes += sent;
                     if sent < rest.len() {
                         return visit.watch(io, at, WRITE);

@@ -67,6 +67,8 @@ pub(crate) struct Requester {
     /// The size of the next request, where it has been drawn.
     drawn: Option<usize>,
     requests: Requests,
+    /// Whether requests are held to a rate.
+    is_held: bool,
     times: usize,
     longest: Longest,
     /// When requests that wait are looked at next.
@@ -77,10 +79,15 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    /// Returns a requester that begins at `start_ns`.
-    pub(super) fn new(config: &FlowConfig, window: Window, times: usize, start_ns: u64) -> Self {
+    /// Returns a requester.
+    pub(super) fn new(
+        config: &FlowConfig,
+        window: Window,
+        times: usize,
+        control: &Control,
+    ) -> Self {
         let (request_bytes, response_bytes) = fixed(&config.traffic);
-        let timing = RequestTiming::of(&config.manner, start_ns, config.flow);
+        let timing = RequestTiming::of(&config.manner, control.start_ns(), config.flow);
         Self {
             name_bytes: name_bytes(config),
             request_bytes,
@@ -88,6 +95,7 @@ impl Requester {
             draw: draw(config),
             drawn: None,
             requests: Requests::new(config.manner.in_flight as usize, timing),
+            is_held: control.hold().is_some(),
             times,
             longest: Longest::new(window),
             look_ns: 0,
@@ -98,7 +106,7 @@ impl Requester {
 
     /// Returns whether it watches the clock.
     pub(crate) fn is_timed(&self) -> bool {
-        self.requests.timing.is_timed()
+        self.is_held || self.requests.timing.is_timed()
     }
 
     /// Returns the longest transaction.
@@ -144,6 +152,7 @@ impl Requester {
         io.counters.buffers_sent.add(1);
         io.flow.counters.first_payload(|| now_ns);
         io.flow.counters.sent(request_bytes);
+        io.control.note_held(request_bytes + response_bytes);
         self.drawn = None;
         let ready_ns = self.requests.begin(now_ns, response_bytes);
         io.times[self.times].record_sent(ready_ns, now_ns);
@@ -201,6 +210,15 @@ impl Requester {
         });
     }
 
+    /// Returns when the next request may be sent; none while as many as may be are under way.
+    fn due_ns(&self, control: &Control) -> Option<u64> {
+        let due_ns = self.requests.due_ns()?;
+        Some(match control.hold() {
+            None => due_ns,
+            Some(hold) => due_ns.max(hold.opens_ns()),
+        })
+    }
+
     /// Returns how to wait, unless something was given up.
     fn wait(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
         let before = self.requests.under_way();
@@ -208,7 +226,7 @@ impl Requester {
         if self.requests.under_way() < before {
             return Step::Again;
         }
-        match self.requests.due_ns().filter(|_| !self.stopped) {
+        match self.due_ns(io.control).filter(|_| !self.stopped) {
             // What is due in an untimed loop is asked at once.
             Some(due_ns) => Step::Until(due_ns),
             None => Step::Wait(Want::Readable),
@@ -234,7 +252,8 @@ impl DatagramPlay for Requester {
         if let Some(end_marks) = &mut self.end_marks {
             return end_marks.step(io, now_ns());
         }
-        let next = self.requests.due_ns().zip(self.requests.next_number());
+        let next = self.due_ns(io.control);
+        let next = next.zip(self.requests.next_number());
         let (Some((due_ns, number)), false) = (next, self.stopped) else {
             return match self.stopped && self.requests.under_way() == 0 {
                 true => self.end(io, now_ns()),
@@ -291,6 +310,7 @@ impl Responder {
         let fd = io.flow.fd();
         let response = io.outbox.buffer(0);
         let bytes = response.len();
+        io.control.await_hold();
         let refused = match io.outbox.send(fd, 1) {
             Ok(_) => false,
             Err(error) => match failure(fd, "sending a response", &error) {
@@ -302,6 +322,7 @@ impl Responder {
         io.counters.sent.add(1);
         io.counters.buffers_sent.add(1);
         io.flow.counters.sent(bytes);
+        io.control.note_held(bytes);
         Step::Again
     }
 }
@@ -340,6 +361,7 @@ impl DatagramPlay for Responder {
         io.counters.buffers_received.add(1);
         io.flow.counters.first_payload(|| now_ns);
         io.flow.counters.received(length);
+        io.control.note_held(length);
         if now_ns >= io.control.limit_ns() {
             return Step::Ended(io.control.stopped());
         }

@@ -111,7 +111,7 @@ impl Seated for DatagramPlayer {
         let (config, start_ns) = (&flow.config, control.start_ns());
         let part = match (&config.traffic, config.part) {
             (Traffic::Rr { .. }, Part::Requester) => {
-                DatagramPart::Requester(Requester::new(config, window, record, start_ns))
+                DatagramPart::Requester(Requester::new(config, window, record, control))
             }
             (Traffic::Rr { .. }, _) => DatagramPart::Responder(Responder::new(config)),
             (_, Part::Sender) => DatagramPart::Sender(Sender::new(config, record, start_ns)),

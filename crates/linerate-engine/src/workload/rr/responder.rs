@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::pace::CALL_BYTES_MAX;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, TCP_QUICKACK};
@@ -56,12 +57,17 @@ impl Responder {
 
     /// Cost beside the send call: three counters 1 ns each.
     fn send(&mut self, io: &mut Io<'_>) -> Turn {
-        let rest = &io.payload[self.taken_bytes..self.call_bytes];
+        let mut rest = &io.payload[self.taken_bytes..self.call_bytes];
+        if io.control.hold().is_some() {
+            io.control.await_hold();
+            rest = &rest[..rest.len().min(CALL_BYTES_MAX)];
+        }
         let sent = match socket::send(io.flow.fd(), rest) {
             Ok(sent) => sent,
             Err(error) => return failed("sending a response", &error, Want::Writable),
         };
         io.flow.counters.sent(sent);
+        io.control.note_held(sent);
         self.taken_bytes += sent;
         if self.taken_bytes < self.call_bytes {
             return Turn::Moved(Want::Writable);
@@ -102,6 +108,8 @@ impl Talk for Responder {
         };
         io.flow.counters.first_payload(now_ns);
         io.flow.counters.received(received);
+        io.control.note_held(received);
+        io.control.await_hold();
         if self.acks_at_once {
             // An error here is one of the connection, and the next receive reports it.
             let _ = socket::set(io.flow.fd(), TCP_QUICKACK, 1);
