@@ -38,6 +38,10 @@ const ARRIVAL_NS: u64 = 10_000_000_000;
 const CONNECT_NS: u64 = 5_000_000_000;
 /// Samples of one answer.
 const SAMPLES_PER_ANSWER: usize = 200;
+/// What a host says of a trial that it ends.
+pub(super) const BEYOND: &str = "carried too much";
+/// How late a host reads that reads late.
+const LATE_NS: u64 = 500_000_000;
 /// Where every clock of a host begins.
 const BOOT_NS: i128 = 1 << 60;
 
@@ -73,6 +77,10 @@ pub(super) enum Affliction {
     FlowsLost,
     /// No flow can be connected: the path loses what asks for one.
     SynsLost,
+    /// It ends its trial, which is beyond a limit.
+    EndsTrial,
+    /// It is not on its CPU while the first half second of a window passes.
+    ReadsLate,
 }
 
 /// A host's CLOCK_MONOTONIC.
@@ -131,6 +139,7 @@ struct SimulatedTrial {
     assignment: Assignment,
     at: Option<StartRequest>,
     stopped_ns: Option<u64>,
+    reads_late: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -460,6 +469,10 @@ impl SimulatedTrial {
                 && ticks.last().is_none_or(|last| last < at_ns)
                 && *at_ns < at.measure_end_ns
         }));
+        if self.reads_late {
+            let begin_ns = at.measure_begin_ns;
+            ticks.retain(|tick| !(begin_ns..begin_ns + LATE_NS).contains(tick));
+        }
         let flows = &self.assignment.flows;
         let all = ticks.iter().flat_map(|tick| {
             flows.iter().map(move |flow| {
@@ -603,6 +616,7 @@ impl Agent for SimulatedAgent {
                 assignment: assignment.clone(),
                 at: None,
                 stopped_ns: None,
+                reads_late: self.is(Affliction::ReadsLate),
             };
             let key = (lease.to_owned(), assignment.trial);
             state.trials.insert(key, trial);
@@ -649,6 +663,10 @@ impl Agent for SimulatedAgent {
         self.ask("following a trial", ANSWER_NS, |state, host_ns| {
             state.seen(lease, host_ns)?;
             let trial = state.trial(lease, trial)?;
+            if self.is(Affliction::EndsTrial) && *trial.session.state() == TrialState::Running {
+                trial.stopped_ns.get_or_insert(host_ns);
+                trial.session.handle_failure(host_ns, BEYOND.to_owned());
+            }
             let (samples, more) = trial.samples(host_ns, from.sample);
             let flows = match (trial.session.state(), more) {
                 (TrialState::Finished, false) => trial.outcomes(),

@@ -37,7 +37,7 @@ use crate::run::{Audience, RunError, execute};
 mod host;
 mod scenario;
 
-use host::{Affliction, BYTES_PER_MS};
+use host::{Affliction, BEYOND, BYTES_PER_MS};
 use scenario::{Scenario, Storage, Trouble, scenario};
 
 /// Seeds that the test command tries.
@@ -389,6 +389,21 @@ fn a_host_that_dies_in_the_middle_costs_what_was_not_measured() {
         why.contains("of the window of 10 s") && why.contains("refused"),
         "{why}"
     );
+}
+
+/// That a client was late as well is not why it ended.
+#[test]
+fn what_ended_a_trial_comes_before_what_else_is_wrong_with_it() {
+    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
+    let stop = Arc::new(AtomicBool::new(false));
+    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    let hosts = hosts.with_fault(0, 3_000_000_000..u64::MAX, Affliction::EndsTrial);
+    let hosts = hosts.with_fault(1, 0..u64::MAX, Affliction::ReadsLate);
+    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let why = ended.trials[0].validity.reason().map(ToString::to_string);
+    assert!(why.is_some_and(|why| why.contains(BEYOND)), "{ended:?}");
+    let partial = ended.cut_short.expect("it was");
+    assert!(partial.contains(BEYOND), "{partial}");
 }
 
 #[test]

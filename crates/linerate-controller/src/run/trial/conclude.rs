@@ -54,6 +54,11 @@ impl Attempt<'_> {
         let is_whole = matches!(ended, Ok(TrafficEnd::Planned | TrafficEnd::AllSent));
         let asked_capture = self.probes.capture.is_some() && ended.is_ok();
         let is_cut_short = matches!(ended, Ok(TrafficEnd::Forsaken(_) | TrafficEnd::Lost(_)));
+        // What ended it comes before what else is wrong with what was kept.
+        let ended_by = match &ended {
+            Ok(TrafficEnd::Lost(why)) => Some(why.clone()),
+            _ => None,
+        };
         let (mut reasons, cut_short) = match ended {
             // Nothing of the window was read on any host.
             Ok(TrafficEnd::Lost(why)) if window == Nanos(0) => (vec![why], None),
@@ -104,6 +109,7 @@ impl Attempt<'_> {
             evidence.record.start_skew_ns.map(|_| uncertainty_ns);
         let is_lasting = reasons.iter().any(Reason::is_lasting);
         let first = reasons.into_iter().next();
+        let first = first.map(|why| ended_by.unwrap_or(why));
         evidence.record.validity = first.map_or(Validity::Valid, Validity::Invalid);
         let concluded = Concluded {
             evidence,
