@@ -137,3 +137,89 @@ pub(crate) fn shown(stream: &TlsStream<TcpStream>) -> Option<Fingerprint> {
     let certificates = stream.get_ref().1.peer_certificates()?;
     certificates.first().map(Fingerprint::of)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::Instant;
+
+    use rustls::{ClientConfig, ClientConnection};
+
+    use super::*;
+
+    /// Returns the first message of a client.
+    fn first_message() -> Vec<u8> {
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("TLS 1.3")
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let name = "agent".try_into().expect("a name");
+        let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let mut message = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut message).expect("memory has room");
+        }
+        message
+    }
+
+    /// Returns how long this thread waited while others had the CPUs (proc_pid_schedstat(5), where it is).
+    fn waited_for_a_cpu() -> Duration {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let ns = text.split_whitespace().nth(1).map(str::parse);
+        ns.and_then(Result::ok)
+            .map_or(Duration::ZERO, Duration::from_nanos)
+    }
+
+    /// More than the places, so that they rest between answers.
+    #[test]
+    fn answers_take_a_small_part_of_their_threads_time() {
+        const AT_ONCE: u32 = 60;
+        let folder = tempfile::tempdir().expect("a folder");
+        let identity = Identity::kept_in(folder.path(), "agent").expect("a key");
+        let acceptor = Acceptor::new(identity, None).expect("a server");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("it has one");
+        let message = first_message();
+        let mut pile: Vec<TcpStream> = (0..AT_ONCE)
+            .map(|_| {
+                let mut stream = TcpStream::connect(address).expect("it listens");
+                stream.write_all(&message).expect("there is room");
+                stream
+            })
+            .collect();
+        let answering = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            let began = Instant::now();
+            runtime.block_on(async {
+                let mut all = tokio::task::JoinSet::new();
+                for _ in 0..AT_ONCE {
+                    let (stream, peer) = listener.accept().expect("they have connected");
+                    stream.set_nonblocking(true).expect("a socket");
+                    let stream = tokio::net::TcpStream::from_std(stream).expect("a socket");
+                    let acceptor = acceptor.clone();
+                    all.spawn(async move { acceptor.accept(stream, peer.ip()).await.err() });
+                }
+                all.join_all().await
+            });
+            (
+                began.elapsed().saturating_sub(waited_for_a_cpu()),
+                cpu_time(),
+            )
+        });
+        for stream in &mut pile {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("it is answered");
+            assert_eq!(byte[0], FIRST_BYTE);
+        }
+        drop(pile);
+        let (took, cpu) = answering.join().expect("it ends");
+        // Three places, which rest nine times what four answer, are busy for a twelfth of the time; a third
+        // leaves room for what else the thread does.
+        assert!(took > cpu * 3, "{took:?}, of which on a CPU {cpu:?}");
+    }
+}
