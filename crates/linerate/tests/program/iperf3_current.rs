@@ -89,7 +89,7 @@ fn all_arrived(document: &Value, words: &[&str]) -> f64 {
 }
 
 /// What is asked of TCP in either direction.
-const TCP: [&[&str]; 18] = [
+const TCP: [&[&str]; 19] = [
     &[],
     &["-P", "4"],
     &["-w", "64K"],
@@ -104,6 +104,7 @@ const TCP: [&[&str]; 18] = [
     &["-Z", "--skip-rx-copy", "-P", "2"],
     &["-m"],
     &["-m", "-w", "64K", "-C", "reno"],
+    &["-m", "--fq-rate", "20M"],
     &["--repeating-payload", "--dont-fragment"],
     &["--snd-timeout", "5000"],
     &["--fq-rate", "400M", "-A", "0,0"],

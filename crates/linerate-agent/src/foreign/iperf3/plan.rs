@@ -138,9 +138,14 @@ fn segments(parameters: &Parameters) -> u32 {
 }
 
 /// Returns the rate of one stream: what is asked for, or its share of the limit if that is less.
+///
+/// That of `--fq-rate` is the kernel's to keep, but for MPTCP, where it refuses (`mptcp_setsockopt` of
+/// net/mptcp/sockopt.c): there it is the sender's.
 fn rate_bps(parameters: &Parameters, limit: Option<BitsPerSec>) -> Option<u64> {
     let share = limit.map(|limit| (limit.0 / parameters.streams() as f64) as u64);
-    let rate = parameters.bits_per_second.into_iter().chain(share).min();
+    let of_sender = parameters.fq_bits_per_second.filter(|_| parameters.mptcp);
+    let asked = parameters.bits_per_second.into_iter().chain(of_sender);
+    let rate = asked.chain(share).min();
     rate.map(possible)
 }
 
@@ -154,7 +159,10 @@ fn options(parameters: &Parameters) -> FlowOptions {
     let window = |bytes: u32| Bytes(u64::from(bytes).clamp(1024, SOCKET_BUFFER_BYTES_MAX.0));
     let common = FlowOptions {
         socket_buffer: parameters.window_bytes.map(window),
-        pacing_bps: parameters.fq_bits_per_second.map(possible),
+        pacing_bps: parameters
+            .fq_bits_per_second
+            .filter(|_| !parameters.mptcp)
+            .map(possible),
         tos: parameters.tos,
         ..FlowOptions::default()
     };
@@ -240,6 +248,22 @@ mod tests {
         check(|own| own.fq_bits_per_second = Some(u64::MAX));
         let fastest = parameters(|own| own.bits_per_second = Some(u64::MAX));
         assert_eq!(rate_bps(&fastest, None), Some(1 << 50));
+    }
+
+    #[test]
+    fn a_rate_that_the_kernel_does_not_keep_is_the_senders() {
+        let check = |mptcp, of_sender, of_kernel| {
+            let asked = parameters(|own| {
+                own.direction = iperf3::Direction::ToClient;
+                own.fq_bits_per_second = Some(1000);
+                own.mptcp = mptcp;
+            });
+            let flow = flow(&asked, 0, None);
+            let rates = (flow.manner.rate_bps, flow.options.pacing_bps);
+            assert_eq!(rates, (of_sender, of_kernel));
+        };
+        check(false, None, Some(1000));
+        check(true, Some(1000), None);
     }
 
     #[test]
