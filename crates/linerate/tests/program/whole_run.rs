@@ -418,12 +418,22 @@ fn a_bundle_is_kept_and_rendered_again_to_the_byte() {
     std::fs::write(&browser, script).expect("a script is written");
     let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&browser, may_run).expect("a script may run");
+    // A bundle of somebody else may have a link where the page goes.
+    let (mine, pdf) = (folder.path().join("mine"), format!("{out}/report.pdf"));
+    std::fs::write(&mine, "kept").expect("a file is written");
+    std::os::unix::fs::symlink(&mine, &pdf).expect("a link is made");
     linerate(&["report", &out, "--format", "pdf"])
         .with("LINERATE_BROWSER", &browser.display().to_string())
         .run()
         .done();
-    let printed = std::fs::read(format!("{out}/report.pdf")).expect("it was printed");
+    let printed = std::fs::read(&pdf).expect("it was printed");
     assert!(printed == first, "another page was printed");
+    assert!(
+        !std::fs::symlink_metadata(&pdf)
+            .expect("it is there")
+            .is_symlink()
+    );
+    assert_eq!(std::fs::read_to_string(&mine).expect("it is there"), "kept");
     linerate(&["report", &out, "-o", "/nosuch/page.html"])
         .run()
         .failed(1, &["/nosuch/page.html"]);
