@@ -180,8 +180,9 @@ fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
 impl From<LeaseError> for Refusal {
     fn from(error: LeaseError) -> Self {
         let code = match error {
-            LeaseError::Busy { .. } | LeaseError::Full => RefusalCode::Busy,
-            LeaseError::Guests { .. } => RefusalCode::Limited,
+            LeaseError::Busy { .. } | LeaseError::Full | LeaseError::Guests { .. } => {
+                RefusalCode::Busy
+            }
             LeaseError::NoLease(_) => RefusalCode::Gone,
         };
         refuse(code, error)

@@ -109,7 +109,7 @@ fn places_of_guests_leave_half_of_the_ports_and_files() {
     assert_eq!(opened, 256);
     assert!(
         told.iter()
-            .all(|(_, refusal)| refusal.code == RefusalCode::Limited)
+            .all(|(_, refusal)| refusal.code == RefusalCode::Busy)
     );
     let of = |network| {
         let mut own = told.iter().filter(|(other, _)| *other == network);

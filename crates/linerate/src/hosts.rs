@@ -475,8 +475,8 @@ fn next_step(error: &AgentError) -> Option<String> {
                 "give the agent's token with --token-file; `linerate token add NAME` there makes one"
             }
             RefusalCode::Busy => {
-                "wait for it with --queue, or run at the same time with --shared; with a token of scope \
-                 admin, --evict ends a run that came without one"
+                "try again later: --queue waits for another run, and --shared runs beside it; with a token \
+                 of scope admin, --evict ends one that came without"
             }
             _ => return None,
         },

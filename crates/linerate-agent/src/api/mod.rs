@@ -442,9 +442,9 @@ pub enum RefusalCode {
     BadRequest,
     /// A token is missing or wrong.
     Unauthorized,
-    /// A limit of the agent forbids it.
+    /// A limit of the agent forbids it, however often it is asked for.
     Limited,
-    /// Another run has the host.
+    /// Others have what it takes, or this caller has too much under way: that passes.
     Busy,
     /// No such lease or trial; it may have ended.
     Gone,

@@ -47,7 +47,7 @@ impl Core {
         let under_way = trials.keys().filter(|key| key.0 == lease).count();
         if under_way >= TRIALS_UNDER_WAY_MAX {
             let error = format!("the run has {under_way} trials in progress already");
-            return Err(refuse(RefusalCode::Limited, error));
+            return Err(refuse(RefusalCode::Busy, error));
         }
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Core {
         let counts = counts.with_buffers(buffer_bytes(assignment));
         self.claim_of(from, counts, asked)
             .map(Some)
-            .map_err(|exceeded| refuse(RefusalCode::Limited, exceeded))
+            .map_err(|exceeded| refuse(exceeded.code(), exceeded))
     }
 
     /// Claims `counts` and a rate for a trial from there.
@@ -871,7 +871,7 @@ pub(super) mod tests {
                 .unwrap();
         }
         let refused = core.prepare(&Caller::Trusted, &lease, receiver(99));
-        assert_eq!(refused.unwrap_err().code, RefusalCode::Limited);
+        assert_eq!(refused.unwrap_err().code, RefusalCode::Busy);
         core.abort(&lease, TrialId(1)).unwrap();
         core.prepare(&Caller::Trusted, &lease, receiver(99))
             .unwrap();

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 
 use linerate_model::BitsPerSec;
 
+use crate::api::RefusalCode;
 use crate::core::lock;
 pub use source::{Site, Source};
 
@@ -226,6 +227,17 @@ pub enum Exceeded {
         /// How long until it is paid.
         wait_s: u64,
     },
+}
+
+impl Exceeded {
+    /// Returns the kind of refusal that it is: the same claim may be granted once others are over, unless it
+    /// is more than there may be at all.
+    pub(crate) fn code(&self) -> RefusalCode {
+        match self {
+            Self::Count { most, asked, .. } if asked > most => RefusalCode::Limited,
+            Self::Count { .. } | Self::Rate { .. } | Self::Debt { .. } => RefusalCode::Busy,
+        }
+    }
 }
 
 /// Whose limit it is.
@@ -456,6 +468,23 @@ mod tests {
         assert!(claim(1, 100, false).is_ok());
         assert_eq!(lock(&totals.0).all, Counts::default());
         assert!(lock(&totals.0).of.is_empty());
+    }
+
+    #[test]
+    fn what_others_have_passes_and_what_nobody_may_have_does_not() {
+        let totals = Totals::default();
+        let claim = |flows, rate| {
+            let counts = Counts::of_trial(flows, 1, false);
+            totals.claim(0, network(1), counts, None, &most(rate))
+        };
+        let code = |claimed: Result<Grant, Exceeded>| claimed.unwrap_err().code();
+        assert_eq!(code(claim(101, None)), RefusalCode::Limited);
+        let mut held = claim(60, Some(8e6)).unwrap();
+        assert_eq!(code(claim(60, None)), RefusalCode::Busy);
+        assert_eq!(code(claim(101, None)), RefusalCode::Limited);
+        assert_eq!(code(claim(1, Some(8e6))), RefusalCode::Busy);
+        let owes = held.note_moved(0, 100e6).unwrap();
+        assert_eq!(owes.code(), RefusalCode::Busy);
     }
 
     #[test]

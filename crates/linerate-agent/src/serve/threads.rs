@@ -169,7 +169,7 @@ impl Threads {
 fn too_many(from: Source, rules: Rules) -> Refusal {
     Refusal {
         error: format!("{} requests from {from} wait here already", rules.waiting),
-        code: RefusalCode::Limited,
+        code: RefusalCode::Busy,
     }
 }
 
