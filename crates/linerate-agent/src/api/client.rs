@@ -19,7 +19,7 @@ use super::operation::{self, Method, Operation};
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
     Inventory, InventoryRequest, Loss, Observation, ObservationRequest, PollFrom, Prepared,
-    Refusal, RefusalCode, StartRequest, TrialStatus,
+    Refusal, RefusalCode, StartRequest, TrialState, TrialStatus, one_line,
 };
 use crate::tls::Trust;
 use crate::tls::client::HandshakeError;
@@ -34,6 +34,8 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// 128 KiB would be resident for each host.
 const BUFFER_BYTES: usize = 16 << 10;
 
+/// Most notes of a trial that are taken; an agent has a handful.
+const NOTES_MAX: usize = 100;
 /// Characters of an answer that a message repeats.
 const WORDS_MAX: usize = 200;
 
@@ -196,7 +198,7 @@ impl HttpAgent {
         Err(AgentError::Refused {
             address: self.authority.clone(),
             refusal: Refusal {
-                error: super::one_line(&refusal.error),
+                error: one_line(&refusal.error),
                 ..refusal
             },
         })
@@ -408,12 +410,9 @@ impl Agent for HttpAgent {
             ("wait_ns", from.wait.0.to_string()),
         ];
         let asked = if from.wait.0 > 0 { 3 } else { 2 };
-        self.ask(
-            &operation::POLL,
-            (lease, Some(trial)),
-            &query[..asked],
-            NO_BODY,
-        )
+        let of = (lease, Some(trial));
+        let status: TrialStatus = self.ask(&operation::POLL, of, &query[..asked], NO_BODY)?;
+        Ok(in_bounds(status))
     }
 
     fn capture_part(
@@ -453,6 +452,19 @@ fn on_the_wire(assignment: &Assignment) -> Cow<'_, Assignment> {
     Cow::Owned(plain)
 }
 
+/// Returns the same with as many words as are for a person to read.
+fn in_bounds(mut status: TrialStatus) -> TrialStatus {
+    if let TrialState::Failed { why } = &mut status.state {
+        *why = one_line(why);
+    }
+    status.notes.truncate(NOTES_MAX);
+    let ended = status.flows.iter_mut().map(|flow| &mut flow.ended_early);
+    for words in status.notes.iter_mut().chain(ended.flatten()) {
+        *words = one_line(words);
+    }
+    status
+}
+
 impl RefusalCode {
     /// Returns the HTTP status that carries this kind of refusal.
     pub fn status(self) -> u16 {
@@ -477,6 +489,51 @@ mod tests {
 
     use super::*;
     use crate::api::FlowAssignment;
+
+    /// Returns what comes of an agent's answer, which it was asked for by this host.
+    fn answered<T>(answer: String, ask: impl FnOnce(&HttpAgent) -> T) -> T {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let agent = HttpAgent::plain(listener.local_addr().unwrap(), None);
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let count = std::io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
+            assert!(count > 0);
+            std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
+        });
+        let said = ask(&agent);
+        answering.join().unwrap();
+        said
+    }
+
+    #[test]
+    fn an_agent_has_a_screen_for_its_words_at_the_most() {
+        let answer = |status: &str, body: String| {
+            let length = body.len();
+            format!(
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            )
+        };
+        let long = "ä\\n".repeat(1_000_000);
+        let body = format!(r#"{{"error":"{long}","code":"busy"}}"#);
+        let refused = answered(answer("409 Conflict", body), HttpAgent::info);
+        let words = refused.unwrap_err().to_string();
+        assert!((1000..3000).contains(&words.chars().count()), "{words}");
+        let notes = vec![format!(r#""{long}""#); 5].join(",");
+        let few = ["\"x\""; 1000].join(",");
+        let state = format!(r#"{{"state":"failed","why":"{long}"}}"#);
+        let body = format!(
+            r#"{{"state":{state},"samples":[],"next":0,"flows":[],"more":false,"stacks":[],"notes":[{notes},{few}]}}"#
+        );
+        let poll = |agent: &HttpAgent| agent.poll("x", TrialId(1), PollFrom::default());
+        let status = answered(answer("200 OK", body), poll).unwrap();
+        assert_eq!(status.notes.len(), NOTES_MAX);
+        let TrialState::Failed { why } = status.state else {
+            panic!("{:?}", status.state);
+        };
+        for words in status.notes.iter().chain([&why]) {
+            assert!(words.chars().count() <= 2001 && !words.contains('\n'));
+        }
+    }
 
     /// Names that agents of this version of the API have not known from the beginning.
     const LATER: &[&str] = &[

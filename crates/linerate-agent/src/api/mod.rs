@@ -417,12 +417,21 @@ pub struct TrialStatus {
     pub capture: Option<CaptureOutcome>,
 }
 
-/// Returns `text` that came from elsewhere as one line without control characters: a label or a refusal
-/// must not look like lines of our own, in a message or in a log.
+/// Longest line of another's words that is shown or kept; ours are shorter.
+const WORDS_CHARS_MAX: usize = 2000;
+
+/// Returns `text` that came from elsewhere as one line without control characters, of which there is a screen
+/// at the most: a label or a refusal must not look like lines of our own, in a message or in a log.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars()
+    let mut chars = text.chars();
+    let shown = chars.by_ref().take(WORDS_CHARS_MAX);
+    let mut line: String = shown
         .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+        .collect();
+    if chars.next().is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// The body of every answer that is not a success.
