@@ -143,7 +143,15 @@ pub struct KnownFlag {
     pub action: &'static str,
 }
 
+/// How the note of a trial begins whose server allows callers without a token a rate.
+pub const LIMITED_BY_AGENT: &str = "limited by the agent to";
+
 impl TrialFlag {
+    /// Returns whether an agent held the trial to a rate.
+    pub fn is_agents_limit(&self) -> bool {
+        matches!(self, Self::Noted { words, .. } if words.starts_with(LIMITED_BY_AGENT))
+    }
+
     /// Returns what it rests on, and what to do about it.
     fn words(&self) -> (&'static str, &'static str) {
         match self {

@@ -3,7 +3,8 @@
 //! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
 //!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins.
-//! 2. *TCP's own.* The sending ends run an algorithm that paces (bbr), no queue makes the round trip long
+//! 2. *TCP's own.* No agent held the trial to a rate, which the kernel then paces at, the sending ends run an
+//!    algorithm that paces (bbr), no queue makes the round trip long
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
 //!    held less than half of the time, data was outstanding for at least half of it, and the throughput
 //!    is within 25 % of the mean pacing rate (tcpi_pacing_rate). bbr takes its rate from the delivery that
@@ -18,6 +19,7 @@
 //!    left.
 
 use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::flag::TrialFlag;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -75,6 +77,7 @@ pub(super) const OWN: Rule = Rule {
     judge: Judge::Cause(
         |trial| {
             trial.setup.paces
+                && !trial.outcome.flags.iter().any(TrialFlag::is_agents_limit)
                 && !trial.is_queued()
                 && !cpu::hides_path(trial.outcome)
                 && trial

@@ -3,6 +3,7 @@
 use linerate_analyze::analyze;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::flag::{LIMITED_BY_AGENT, TrialFlag};
 use linerate_model::manner::WaitBy;
 use linerate_model::run::Recording;
 use linerate_model::sample::Subject;
@@ -136,6 +137,17 @@ fn an_algorithm_that_paces_itself_is_named() {
         ..paced.clone()
     };
     check(stream(), cubic, &[]);
+    // The rate is that of an agent which allows no more, and bbr has no part in it.
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &[paced.clone(), paced.clone(), paced.clone()]);
+    for trial in &mut run.recording.trials {
+        trial.flags.push(TrialFlag::Noted {
+            host: "server".into(),
+            words: format!("{LIMITED_BY_AGENT} 400 Mbit/s"),
+        });
+    }
+    assert_eq!(limiters(&run.recording), []);
     // It would allow twice as much, but sends in bursts, and nothing else holds it: 100 segments in
     // flight over 100 µs are 11.6 Gbit/s.
     let bursts = Truth {

@@ -4,6 +4,7 @@ use linerate_agent::api::{
     Agent, AgentError, Assignment, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
 };
 use linerate_model::capture::CaptureOutcome;
+use linerate_model::flag::LIMITED_BY_AGENT;
 use linerate_model::profile::Stack;
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{ClockFit, FlowOutcome, HostProgram};
@@ -137,7 +138,7 @@ impl<'a> Participant<'a> {
         self.round_trip = prepared.round_trip_ns.map(Nanos);
         self.warm_up_more = prepared.warm_up_more;
         if let Some(rate) = prepared.rate_limit {
-            let note = format!("limited by the agent to {rate}");
+            let note = format!("{LIMITED_BY_AGENT} {rate}");
             self.gathered.notes.push(note);
         }
         let host = self.agent.host();
