@@ -475,7 +475,7 @@ fn next_step(error: &AgentError) -> Option<String> {
                 "give the agent's token with --token-file; `linerate token add NAME` there makes one"
             }
             RefusalCode::Busy => {
-                "try again later: --queue waits for another run, and --shared runs beside it; with a token \
+                "try again later: --queue waits for another run, and --shared runs at the same time; with a token \
                  of scope admin, --evict ends one that came without"
             }
             _ => return None,
