@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_agent::foreign::iperf3_peer;
 use linerate_model::Nanos;
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::manner::{Named, Transport};
 use linerate_model::margin::Margins;
 use linerate_model::probe::Probes;
 use linerate_plan::Draft;
@@ -10,6 +13,7 @@ use linerate_plan::Draft;
 use super::lab::{LabAsked, lab};
 use crate::args::{RunArgs, StudyArgs};
 use crate::hosts::HostsAsked;
+use crate::term;
 
 /// The time of a quick look.
 const QUICK: Nanos = Nanos::from_s(30);
@@ -77,6 +81,11 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
         true => format!(" --lab{}", args.plan.lab_link.words()),
         false => String::new(),
     };
+    let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
+    let draft = match hosts.foreign {
+        Some(_) => beside_iperf3(draft),
+        None => draft,
+    };
     let drafts = vec![draft];
     Experiments {
         study: false,
@@ -86,10 +95,32 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
         seed: args.plan.seed,
         probes: args.observe.probes(),
         margins: args.margins.margins(),
-        hosts: super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer)),
+        hosts,
         lab: args.plan.lab.then(|| lab(&args.plan.lab_link, &drafts)),
         directory: args.output.out.clone(),
         dry_run: false,
         drafts,
     }
+}
+
+/// Returns an experiment with the phases that a test of an iperf3 server has, and says so where it has others.
+fn beside_iperf3(mut draft: Draft) -> Draft {
+    let experiment = &mut draft.experiment;
+    let udp = Level::Word(Transport::Udp.word().to_owned());
+    let varies = |(factor, levels): &(Factor, Vec<Level>)| {
+        *factor == Factor::Transport && levels.contains(&udp)
+    };
+    let transport = match experiment.factors.iter().any(varies) {
+        true => Transport::Udp,
+        false => experiment.workload.manner.transport,
+    };
+    let fitting = iperf3_peer::fitting(&experiment.timing, transport);
+    if std::mem::replace(&mut experiment.timing, fitting) != fitting {
+        term::note(&format!(
+            "an iperf3 server omits whole seconds and counts all that follows: the warm-up is {}, and \
+             there is no drain",
+            fitting.warm_up
+        ));
+    }
+    draft
 }

@@ -332,6 +332,11 @@ fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> 
         _ => 0.0,
     };
     let omit = args.time.omit.unwrap_or(omit_default);
+    if foreign.is_some() && omit.fract() != 0.0 {
+        let error = anyhow!("--omit is {omit} s, but iperf3 omits whole seconds only");
+        let (less, more) = (omit.floor(), omit.ceil());
+        return Err(Failure::usage(error).next(format!("use -O {less} or -O {more}")));
+    }
     Ok(Timing {
         settle: match args.time.repetitions().end() {
             // Over TCP such a server begins with the traffic; over UDP it waits for it.

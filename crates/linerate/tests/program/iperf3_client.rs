@@ -184,6 +184,52 @@ fn what_is_omitted_is_omitted_at_both_ends() {
 }
 
 #[test]
+fn an_experiment_has_the_phases_of_an_iperf3_server() {
+    let Some(server) = start(&["-1"]) else {
+        return;
+    };
+    let folder = folder();
+    let experiment = r#"
+format = 1
+name = "datagrams"
+title = "Datagrams"
+question = "How many arrive?"
+method = "One flow at a rate."
+response = "throughput_bps"
+
+[workload]
+kind = "stream"
+direction = "to-server"
+transport = "udp"
+rate = "20Mbit/s"
+
+[factors]
+message_bytes = [1000]
+
+[design]
+kind = "full"
+replicates = 1
+
+[timing]
+settle = "200ms"
+warm_up = "200ms"
+measure = "500ms"
+drain = "100ms"
+"#;
+    let file = file(&folder, "datagrams.toml", experiment);
+    let bundle = folder.path().join("bundle").display().to_string();
+    let said = run(&server.host(), &["--experiment", &file, "--out", &bundle]).run();
+    assert!(said.is_measured(), "{said:?}");
+    assert!(said.err.contains("the warm-up is 1 s"), "{said:?}");
+    let shown = linerate(&["report", &bundle, "--format", "json"]).run();
+    let document = json(&shown.done().out);
+    let rate = document.pointer("/summary/rows/0/1/estimate/value");
+    let share = rate.and_then(Value::as_f64).expect("a rate") / 20e6;
+    // What comes in 0.8 s, divided by the 0.5 s that are measured, is 1.6 times the rate.
+    assert!((0.7..1.3).contains(&share), "{share} of the rate");
+}
+
+#[test]
 fn several_tests_follow_one_another_on_one_server() {
     let _load = loading();
     let Some(server) = start(&[]) else {
@@ -272,6 +318,8 @@ fn what_iperf3_cannot_do_is_refused_before_anyone_is_asked() {
     check(&["--rr"], "knows only streams");
     check(&["--client", "127.0.0.2"], "cannot be used with");
     check(&["--username", "u"], "--rsa-public-key-path");
+    // It would count what is not whole seconds.
+    check(&["-O", "0.6"], "use -O 0 or -O 1");
     check(
         &["--format", "iperf3", "--runs", "2"],
         "holds one measurement",

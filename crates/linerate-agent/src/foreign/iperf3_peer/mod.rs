@@ -49,7 +49,7 @@ use counts::Counts;
 pub use client::Iperf3Client;
 pub use linerate_compat::iperf3::auth::{Padding, PublicKey};
 pub use linerate_compat::iperf3::{Results, ServerOutput};
-pub use parameters::parameters_of;
+pub use parameters::{fitting, parameters_of};
 pub use server::Iperf3Server;
 
 /// What the program is called in messages and records.

@@ -34,6 +34,7 @@ pub(super) fn parameters(
         measure: assignment.length,
         drain: Nanos(0),
     });
+    check_phases(&timing, assignment.manner.transport)?;
     let (parameters, notes) = parameters_of(&workload, &timing)?;
     let parameters = Parameters {
         server_output,
@@ -87,10 +88,17 @@ pub fn parameters_of(
     }
     let options = &workload.options;
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    let (omit_s, mut time_s, mut notes) = phases(timing);
-    if manner.bytes_max.is_some() {
+    // Where the warm-up is no whole second the document of a test has none: it is told by its intervals.
+    let omit_s = u32::try_from(timing.warm_up.0 / Nanos::from_s(1).0).unwrap_or(u32::MAX);
+    let time_s = match manner.bytes_max {
         // One limit only: the server reckons with the first that it finds.
-        time_s = 0;
+        Some(_) => 0,
+        // It guards the server against clients that never end.
+        None => seconds_up(timing.measure).max(1),
+    };
+    let mut notes = Vec::new();
+    if omit_s > 0 {
+        notes.push(format!("its counts leave out the first {}", timing.warm_up));
     }
     if options.delayed_ack.is_some() || options.cork.is_some() || options.busy_poll_us.is_some() {
         notes.push("TCP_QUICKACK, TCP_CORK and SO_BUSY_POLL were set at this end only".to_owned());
@@ -140,28 +148,36 @@ fn gso(manner: &Manner, datagram_bytes: u32) -> Option<Gso> {
     })
 }
 
-/// Returns seconds to omit and to measure, and what to know of them.
-///
-/// iperf3 counts in whole seconds: a warm-up that is none is counted by the server. Its time only
-/// guards it against clients that never end.
-fn phases(timing: &Timing) -> (u32, u32, Vec<String>) {
-    let second = Nanos::from_s(1).0;
-    let time_s = seconds_up(Nanos(timing.measure.0 + timing.drain.0)).max(1);
-    let notes = match timing.warm_up {
-        Nanos(0) => Vec::new(),
-        whole if whole.0 % second == 0 => {
-            return (
-                (whole.0 / second) as u32,
-                time_s,
-                vec![format!("its counts leave out the first {whole}")],
-            );
-        }
-        part => vec![format!(
-            "its counts have the first {part} too, since it can only omit whole seconds"
-        )],
-    };
-    let with_warm_up = Nanos(timing.warm_up.0 + timing.measure.0 + timing.drain.0);
-    (0, seconds_up(with_warm_up).max(1), notes)
+/// Returns the phases as a test of an iperf3 server has them: whole seconds are left out at the start, and
+/// all that comes after counts. Over UDP its clock begins with the greetings, so that traffic follows at once.
+pub fn fitting(timing: &Timing, transport: Transport) -> Timing {
+    Timing {
+        settle: match transport {
+            Transport::Udp => Nanos(0),
+            _ => timing.settle,
+        },
+        warm_up: Nanos::from_s(u64::from(seconds_up(timing.warm_up))),
+        drain: Nanos(0),
+        ..*timing
+    }
+}
+
+/// Refuses phases that an iperf3 server does not have: its count would be of another time than ours.
+fn check_phases(timing: &Timing, transport: Transport) -> Result<(), String> {
+    let fitting = fitting(timing, transport);
+    if timing.warm_up != fitting.warm_up {
+        let (asked, next) = (timing.warm_up, fitting.warm_up);
+        return Err(format!(
+            "omits whole seconds only: {next} or nothing, not {asked}"
+        ));
+    }
+    if timing.drain != fitting.drain {
+        return Err(format!(
+            "counts until the traffic ends, so that no drain of {} is possible",
+            timing.drain
+        ));
+    }
+    Ok(())
 }
 
 fn seconds_up(time: Nanos) -> u32 {
@@ -278,16 +294,45 @@ mod tests {
     }
 
     #[test]
-    fn whole_seconds_are_omitted_there_too_and_others_are_noted() {
-        let check = |warm_up: Nanos, omit_s: u32, time_s: u32, note: &str| {
+    fn whole_seconds_are_omitted_there_too_and_no_others() {
+        let asked = |warm_up: Nanos, drain: Nanos| {
             let mut one = assignment(model::Direction::ToServer, &[Part::Receiver]);
-            one.timing = one.timing.map(|timing| Timing { warm_up, ..timing });
-            let (parameters, notes) = parameters(&one, false).unwrap();
-            assert_eq!((parameters.omit_s, parameters.time_s), (omit_s, time_s));
-            assert!(notes.concat().contains(note), "{notes:?}");
+            one.timing = one.timing.map(|timing| Timing {
+                warm_up,
+                drain,
+                ..timing
+            });
+            one
         };
-        check(Nanos::from_s(2), 2, 2, "leave out the first 2 s");
-        check(Nanos::from_ms(600), 0, 3, "have the first 600 ms too");
+        let check = |warm_up: Nanos, drain: Nanos, seconds: u32, refusal: Option<&str>| {
+            let mut one = asked(warm_up, drain);
+            match (parameters(&one, false), refusal) {
+                (Err(why), Some(words)) => assert!(why.contains(words), "{why}"),
+                (Ok(_), None) => {}
+                (other, _) => panic!("{warm_up} {drain}: {other:?}"),
+            }
+            one.timing = one
+                .timing
+                .as_ref()
+                .map(|timing| fitting(timing, Transport::Tcp));
+            let (parameters, notes) = parameters(&one, false).unwrap();
+            assert_eq!((parameters.omit_s, parameters.time_s), (seconds, 2));
+            assert_eq!(notes.len(), usize::from(seconds > 0), "{notes:?}");
+        };
+        check(Nanos(0), Nanos(0), 0, None);
+        check(Nanos::from_s(2), Nanos(0), 2, None);
+        check(
+            Nanos::from_ms(600),
+            Nanos(0),
+            1,
+            Some("1 s or nothing, not 600 ms"),
+        );
+        check(
+            Nanos::from_s(1),
+            Nanos::from_ms(50),
+            1,
+            Some("no drain of 50 ms"),
+        );
     }
 
     #[test]
