@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_compat::iperf3::{Results, StreamId, StreamResult};
+use linerate_compat::iperf3::{Parameters, Protocol, Results, StreamId, StreamResult};
 use linerate_engine::now_ns;
 use linerate_model::FlowId;
 use linerate_model::datagram::Datagrams;
@@ -225,44 +225,116 @@ fn in_force(algorithm: &str) -> Setting {
 }
 
 /// Returns the server's own counts as readings at the edges of what it counted: segments sent again
-/// over TCP; over UDP, where nothing is acknowledged, what it received.
+/// over TCP; over UDP, where nothing is acknowledged, what it sent or received.
+///
+/// Its bytes and segments leave out what was omitted, its datagrams do not: from 3.14 on it says how many those
+/// were, and before there are none of the window.
 pub(super) fn server_samples(
     order: &[FlowId],
     clients: &[FlowOutcome],
     results: &Results,
     (begin_ns, end_ns): (u64, u64),
-    udp: bool,
+    parameters: &Parameters,
 ) -> Vec<Sample> {
-    let readings = |(index, flow): (usize, &FlowId)| {
-        let stream = results.stream(StreamId::of(index));
-        let client = clients.iter().find(|client| client.flow == *flow);
-        let (Some(stream), Some(client)) = (stream, client) else {
-            return Vec::new();
-        };
+    let readings = |(index, &flow): (usize, &FlowId)| {
+        let stream = results.stream(StreamId::of(index))?;
+        let client = clients.iter().find(|client| client.flow == flow)?;
+        let counters = counters(stream, client.part, parameters);
         // Its counting begins and ends with the traffic, up to the time that a word takes, and the
         // traffic that counts is that of the window.
-        let counter = |metric, count: u64| {
-            let reading = |at_ns, value| Sample {
-                metric,
-                subject: Subject::Flow(*flow, End::Server),
-                at_ns,
-                value,
-            };
-            let last = i64::try_from(count).unwrap_or(i64::MAX);
-            vec![reading(begin_ns, 0), reading(end_ns, last)]
-        };
-        match (udp, client.part) {
-            (true, Part::Sender) => {
-                let received = stream.packets.saturating_sub(stream.errors);
-                let mut all = counter(Metric::AppBytesReceived, stream.bytes);
-                all.extend(counter(Metric::AppDatagramsReceived, received));
-                all
-            }
-            (true, _) => counter(Metric::AppDatagramsSent, stream.packets),
-            (false, _) => stream
-                .retransmits
-                .map_or_else(Vec::new, |count| counter(Metric::TcpRetrans, count)),
-        }
+        let edges = counters.into_iter().flat_map(move |(metric, counts)| {
+            [begin_ns, end_ns]
+                .into_iter()
+                .zip(counts)
+                .map(move |(at_ns, count)| Sample {
+                    metric,
+                    subject: Subject::Flow(flow, End::Server),
+                    at_ns,
+                    value: i64::try_from(count).unwrap_or(i64::MAX),
+                })
+        });
+        Some(edges)
     };
-    order.iter().enumerate().flat_map(readings).collect()
+    let all = order.iter().enumerate().filter_map(readings);
+    all.flatten().collect()
+}
+
+/// Returns the server's counters of a flow of which the client's part is `part`, at the begin and at the end.
+fn counters(stream: &StreamResult, part: Part, parameters: &Parameters) -> Vec<(Metric, [u64; 2])> {
+    let to_server = part == Part::Sender;
+    if parameters.protocol == Protocol::Tcp {
+        let again = stream
+            .retransmits
+            .map(|count| (Metric::TcpRetrans, [0, count]));
+        return again.into_iter().collect();
+    }
+    let omitted = match parameters.omit_s {
+        0 => Some((0, 0)),
+        _ => stream
+            .omitted
+            .map(|omitted| (omitted.packets, omitted.errors)),
+    };
+    let mut counters = Vec::new();
+    if to_server {
+        counters.push((Metric::AppBytesReceived, [0, stream.bytes]));
+    }
+    let Some((packets, errors)) = omitted else {
+        return counters;
+    };
+    if !to_server {
+        counters.push((Metric::AppDatagramsSent, [packets, stream.packets]));
+        return counters;
+    }
+    let received = [
+        packets.saturating_sub(errors),
+        stream.packets.saturating_sub(stream.errors),
+    ];
+    counters.push((Metric::AppDatagramsReceived, received));
+    counters.push((Metric::AppDatagramsMissing, [errors, stream.errors]));
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_compat::iperf3::OmittedPackets;
+
+    use super::*;
+
+    #[test]
+    fn datagrams_that_were_omitted_are_none_of_the_window() {
+        let bytes = (Metric::AppBytesReceived, [0, 5_000_000]);
+        let check = |omit_s: u32, omitted: Option<OmittedPackets>, part, expected: &[_]| {
+            let stream = StreamResult {
+                bytes: 5_000_000,
+                packets: 3000,
+                errors: 30,
+                omitted,
+                ..StreamResult::nothing(StreamId::of(0))
+            };
+            let parameters = Parameters {
+                omit_s,
+                ..Parameters::of(Protocol::Udp)
+            };
+            assert_eq!(
+                counters(&stream, part, &parameters),
+                expected,
+                "{omit_s} {omitted:?}"
+            );
+        };
+        let received = |edges| (Metric::AppDatagramsReceived, edges);
+        let missing = |edges| (Metric::AppDatagramsMissing, edges);
+        let sent = |edges| (Metric::AppDatagramsSent, edges);
+        let omitted = Some(OmittedPackets {
+            errors: 20,
+            packets: 1000,
+        });
+        let whole = [bytes, received([0, 2970]), missing([0, 30])];
+        check(0, None, Part::Sender, &whole);
+        let part = [bytes, received([980, 2970]), missing([20, 30])];
+        check(2, omitted, Part::Sender, &part);
+        check(2, None, Part::Sender, &[bytes]);
+        check(0, None, Part::Receiver, &[sent([0, 3000])]);
+        check(2, omitted, Part::Receiver, &[sent([1000, 3000])]);
+        check(2, None, Part::Receiver, &[]);
+    }
 }

@@ -271,7 +271,8 @@ impl Agent for Iperf3Server {
             status.notes = test.notes.clone();
             if let Some(at) = test.at.as_ref().filter(|_| from.sample == 0) {
                 let edges = (at.measure_begin_ns, test.counts.end_ns(at));
-                status.samples = counts::server_samples(&test.order, clients, results, edges, udp);
+                let told = &test.parameters;
+                status.samples = counts::server_samples(&test.order, clients, results, edges, told);
                 status.next = status.samples.len();
             }
         }
