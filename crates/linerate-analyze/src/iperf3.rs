@@ -254,9 +254,6 @@ impl<'a> Source<'a> {
     }
 
     /// Returns what one end counted inside the window.
-    ///
-    /// Of a server that is no agent it is what it says it counted, over the same window. What was sent
-    /// to it is all that its client's end sent, since such a test has no traffic after the window.
     fn total(&self, record: &FlowRecord) -> Option<Total> {
         let (flow, end) = (record.flow, record.end);
         let sends = record.part == Part::Sender;
@@ -267,17 +264,16 @@ impl<'a> Source<'a> {
             true => record.bytes_sent,
             false => record.bytes_received,
         };
-        let (bytes, seconds) = match (self.server(), end) {
-            (HostProgram::Agent, _) => grown(&payload, window)?,
-            (HostProgram::Foreign(_), End::Client) if self.trial.timing.warm_up.0 > 0 => {
-                let before = at(&payload, 0).unwrap_or(0).unsigned_abs();
-                (all.saturating_sub(before), self.window_s())
-            }
-            (HostProgram::Foreign(_), _) => (all, self.window_s()),
-        };
         Some(Total {
-            seconds,
-            bytes,
+            seconds: match self.server() {
+                HostProgram::Agent => grown(&payload, window)?.1,
+                HostProgram::Foreign(_) => self.window_s(),
+            },
+            bytes: match (self.server(), end) {
+                // Its bytes leave out what was omitted.
+                (HostProgram::Foreign(_), End::Server) => all,
+                _ => self.counted(&payload, all)?,
+            },
             retransmits: grown(&retransmits, window)
                 .map(|(count, _)| count)
                 .filter(|_| sends),
@@ -285,27 +281,55 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Returns the datagrams of the window, as its bytes are; of another program what it told, of all phases.
+    /// Returns what a counter counted of the window; `all` is its last value.
+    ///
+    /// Beside a server that is no agent that is all since the window began: such a test has no traffic after it.
+    fn counted(&self, series: &[Reading], all: u64) -> Option<u64> {
+        match self.server() {
+            HostProgram::Agent => {
+                grown(series, (0, self.readings.window_ns())).map(|(count, _)| count)
+            }
+            HostProgram::Foreign(_) if self.trial.timing.warm_up.0 > 0 => {
+                let before = at(series, 0).unwrap_or(0).max(0).unsigned_abs();
+                Some(all.saturating_sub(before))
+            }
+            HostProgram::Foreign(_) => Some(all),
+        }
+    }
+
+    /// Returns the datagrams of the window, as its bytes are; of all phases where one end does not know which
+    /// are the window's, so that those of the two ends can be compared.
     fn datagrams_of(&self, record: &FlowRecord) -> Option<Datagrams> {
         let counts = record.datagrams.as_ref().filter(|_| self.is_udp())?;
         let sends = record.part == Part::Sender;
         let window = (0, self.readings.window_ns());
         let series = DATAGRAMS.map(|metric| self.of(record.flow, record.end, metric));
-        let [sent, received, ..] = &series;
-        if grown(if sends { sent } else { received }, window).is_some() {
-            return Some(datagrams_in(&series, sends, window));
-        }
-        Some(match sends {
-            true => Datagrams {
-                packets: counts.sent,
+        let is_known = |end| {
+            let metrics = [Metric::AppDatagramsSent, Metric::AppDatagramsReceived];
+            let mut all = metrics
+                .map(|metric| self.of(record.flow, end, metric))
+                .into_iter();
+            all.any(|series| grown(&series, window).is_some())
+        };
+        let [sent, received, missing, late, jitter] = &series;
+        let is_of_window = is_known(End::Client) && is_known(End::Server);
+        let counted = |series: &[Reading], all| match is_of_window {
+            true => self.counted(series, all),
+            false => Some(all),
+        };
+        if sends {
+            return Some(Datagrams {
+                packets: counted(sent, counts.sent)?,
                 ..Datagrams::default()
-            },
-            false => Datagrams {
-                packets: counts.highest,
-                lost: counts.missing(),
-                out_of_order: counts.late,
-                jitter_ns: counts.jitter_ns.unwrap_or(0),
-            },
+            });
+        }
+        let lost = counted(missing, counts.missing())?;
+        Some(Datagrams {
+            packets: counted(received, counts.received)? + lost,
+            lost,
+            out_of_order: counted(late, counts.late).unwrap_or(0),
+            // At the end of a flow it is of how the traffic stopped.
+            jitter_ns: gauge_at(jitter, window.1).or(counts.jitter_ns).unwrap_or(0),
         })
     }
 
@@ -531,9 +555,7 @@ mod tests {
     #[test]
     fn what_a_foreign_server_counted_is_what_it_says() {
         let mut recording = recording(stream());
-        let server = recording.document.hosts.iter_mut();
-        let mut server = server.filter(|host| host.part == HostPart::Server);
-        server.next().unwrap().program = HostProgram::Foreign("iperf3".to_owned());
+        foreign(&mut recording);
         for record in &mut recording.flows {
             (record.outcome.bytes_sent, record.outcome.bytes_received) = (15_000_000, 9_999_999);
         }
@@ -545,8 +567,16 @@ mod tests {
         assert_eq!(sent, 15_000_000 - 11_000_500);
     }
 
-    #[test]
-    fn datagrams_are_those_of_the_window_as_bytes_are() {
+    /// Turns the server of a recording into one of iperf3.
+    fn foreign(recording: &mut Recording) {
+        let hosts = recording.document.hosts.iter_mut();
+        for server in hosts.filter(|host| host.part == HostPart::Server) {
+            server.program = HostProgram::Foreign("iperf3".to_owned());
+        }
+    }
+
+    /// Returns a recording of 1500 datagrams, of which 100 were lost: 500 and 90 of them before the window.
+    fn of_datagrams() -> Recording {
         let mut recording = recording(stream());
         recording.document.plan.trials[0].workload.manner.transport = Transport::Udp;
         let trial = recording.trials[0].trial;
@@ -579,11 +609,31 @@ mod tests {
                 }
             }
         }
-        let (_, test) = whole(&recording, Nanos(0)).unwrap();
-        let datagrams = |total: &Option<Total>| total.unwrap().datagrams.unwrap();
-        assert_eq!(datagrams(&test.streams[0].sent).packets, 1000);
-        let received = datagrams(&test.streams[0].received);
-        assert_eq!((received.packets, received.lost), (1000, 10));
+        recording
+    }
+
+    #[test]
+    fn datagrams_are_those_of_the_window_as_bytes_are() {
+        let check = |recording: &Recording, expected: [u64; 3]| {
+            let (_, test) = whole(recording, Nanos(0)).unwrap();
+            let datagrams = |total: &Option<Total>| total.unwrap().datagrams.unwrap();
+            let (sent, received) = (&test.streams[0].sent, &test.streams[0].received);
+            let received = datagrams(received);
+            let told = [datagrams(sent).packets, received.packets, received.lost];
+            assert_eq!(told, expected);
+        };
+        let mut recording = of_datagrams();
+        check(&recording, [1000, 1000, 10]);
+        foreign(&mut recording);
+        check(&recording, [1000, 1000, 10]);
+        // A server that does not say what of them it omitted: both ends have all phases.
+        let samples = recording.samples.iter();
+        let is_of_server = |sample: &TrialSample| {
+            matches!(sample.subject, Subject::Flow(_, End::Server))
+                && DATAGRAMS.contains(&sample.metric)
+        };
+        recording.samples = samples.filter(|sample| !is_of_server(sample)).collect();
+        check(&recording, [1500, 1500, 100]);
     }
 
     #[test]
