@@ -18,12 +18,19 @@ pub struct Remedy {
 }
 
 impl Remedy {
-    /// Returns when its command is to be run: one that compares both settings once, one whose flags are the
-    /// change next to the same without them, any other before and after.
+    /// Returns when its command is to be run: one that compares both settings, or that searches and keeps what it
+    /// finds in a bundle, once; one whose flags are the change next to the same without them, any other before
+    /// and after.
     pub fn when(&self) -> String {
         let changes = CHANGES.iter().find(|flag| self.measure.contains(*flag));
         match changes {
-            _ if self.measure.contains("--experiment") => String::new(),
+            // A bundle that is there is not written again.
+            _ if ["--experiment", "--out"]
+                .iter()
+                .any(|once| self.measure.contains(once)) =>
+            {
+                String::new()
+            }
             Some(flag) => format!(", and the same without {flag}"),
             None => ", before and after".to_owned(),
         }
@@ -185,6 +192,11 @@ mod tests {
     fn a_command_is_compared_with_what_lacks_its_change() {
         let when = |limiter: Limiter| limiter.remedy().when();
         assert_eq!(when(Limiter::NagleDelayedAck), "");
+        assert_eq!(
+            when(Limiter::Timeouts),
+            "",
+            "its bundle can be written once"
+        );
         assert_eq!(
             when(Limiter::CongestionWindow),
             ", and the same without -C bbr"
