@@ -346,17 +346,7 @@ impl Place {
         let agent_cpus = (self.agent_s()? - before) / began.elapsed().as_secs_f64();
         let document: Value = serde_json::from_slice(&out.stdout)
             .with_context(|| String::from_utf8_lossy(&out.stderr).into_owned())?;
-        let value = |measured: &Measured| {
-            let value = document.pointer(measured.pointer).and_then(Value::as_f64);
-            value.map(|value| value * measured.scale)
-        };
-        let values: Option<Vec<f64>> = client.values.iter().map(value).collect();
-        let values = values.with_context(|| {
-            let error = document
-                .pointer("/error")
-                .or(document.pointer("/trials/0/invalid"));
-            error.map_or_else(|| "no number".to_owned(), Value::to_string)
-        })?;
+        let values = values(&document, client.values)?;
         Ok(Got { values, agent_cpus })
     }
 
@@ -367,10 +357,51 @@ impl Place {
     }
 }
 
+/// Returns what is `wanted` of a client's document; or why it has failed, or its numbers may not be used.
+fn values(document: &Value, wanted: &[Measured]) -> anyhow::Result<Vec<f64>> {
+    let reasons = ["/error", "/trials/0/invalid"];
+    let said = reasons
+        .iter()
+        .filter_map(|pointer| document.pointer(pointer)?.as_str());
+    if let Some(why) = said.into_iter().next() {
+        anyhow::bail!("{why}");
+    }
+    let value = |measured: &Measured| {
+        let value = document.pointer(measured.pointer).and_then(Value::as_f64);
+        value.map(|value| value * measured.scale)
+    };
+    let values: Option<Vec<f64>> = wanted.iter().map(value).collect();
+    values.context("no number")
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         drop(self.agent.take());
         let _ = self.run(&["lab", "down", &self.name]);
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_trial_that_is_not_valid_are_not_taken() {
+        let check = |document: &str, expected: Result<f64, &str>| {
+            let document = serde_json::from_str(document).expect("JSON");
+            match (values(&document, &[RATE]), expected) {
+                (Ok(values), Ok(expected)) => assert_eq!(values, [expected]),
+                (Err(error), Err(why)) => assert!(error.to_string().contains(why), "{error}"),
+                other => panic!("{other:?}"),
+            }
+        };
+        let responses = r#""responses":{"throughput_bps":8e9}"#;
+        let trial =
+            |invalid: &str| format!(r#"{{"trials":[{{"invalid":{invalid},{responses}}}]}}"#);
+        check(&trial("null"), Ok(8e9 * RATE.scale));
+        check(&trial(r#""a host was lost""#), Err("a host was lost"));
+        check(r#"{"error":"no agent"}"#, Err("no agent"));
+        check(r#"{"trials":[]}"#, Err("no number"));
     }
 }
