@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::kept::{Kept, Results};
+use crate::run::WINDOW;
 use crate::table;
 
 /// Where the results are, seen from the root of the repository.
@@ -30,8 +31,8 @@ that. Why the numbers are what they are: [notes](performance-notes.md).
 `bench/install`, `cargo build --release --workspace` and `cargo run -p bench --release -- --publish` measure it anew:
 every round runs each row once, the first of a round changes from round to round, runs during which other
 programs used more than a share of the machine are thrown away, and ratios are of the medians of the same rounds. CPU
-time is that of each end's cgroup over the middle of the run. Compare within a table: the machine is faster on
-some days than on others.
+time is that of each end's cgroup over the busiest stretch of the run that is as long as PERCENT % of what is
+measured, for the run's mean rate. Compare within a table: the machine is faster on some days than on others.
 ";
 
 /// Renders the page beside the results.
@@ -47,7 +48,7 @@ pub fn write(path: &Path, results: &Results) -> anyhow::Result<()> {
 
 /// Returns the page.
 pub fn markdown(results: &Results) -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = HEAD.replace("PERCENT", &format!("{:.0}", 100.0 * WINDOW));
     targets(&mut text, results);
     for (at, set) in results.sets.iter().enumerate() {
         let environments = environments(&set.comparisons).join(", ");

@@ -24,7 +24,7 @@ const CLIENT_DEADLINE: Duration = Duration::from_secs(25);
 const READING_EVERY: Duration = Duration::from_millis(50);
 /// The part of the measured time over which CPU times are divided. Some tools wait for a second
 /// before they begin and some for one after they end, so it is the busiest such window.
-const WINDOW: f64 = 0.7;
+pub const WINDOW: f64 = 0.7;
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]
