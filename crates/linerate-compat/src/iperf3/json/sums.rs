@@ -5,7 +5,8 @@
 //!    the one to the client has the suffix `_bidir_reverse`. This holds in documents of either end.
 //! 2. Bytes, retransmissions, datagrams and losses are added; jitter is the mean over streams.
 //! 3. A sum's instants are those of its first stream.
-//! 4. A sum is `sender` if this end sends in its direction.
+//! 4. A sum is `sender` if this end sends in its direction; but of datagrams what was sent always is, and
+//!    what was received never.
 
 use crate::iperf3::datagram::lost_percent;
 use crate::iperf3::json::document::{
@@ -121,7 +122,20 @@ pub fn end(test: &Test) -> End {
     let (forward, reverse) = ways(test);
     let reverse = reverse.as_deref();
     let udp = test.parameters.protocol == Protocol::Udp;
-    let (sent, received) = (sum_sent(&forward), sum_received(&forward));
+    let sent = |streams: &[&Stream]| {
+        let row = sum_sent(streams);
+        TotalRow {
+            sender: udp || row.sender,
+            ..row
+        }
+    };
+    let received = |streams: &[&Stream]| {
+        let row = sum_received(streams);
+        TotalRow {
+            sender: !udp && row.sender,
+            ..row
+        }
+    };
     let local = test.cpu;
     let remote = test.cpu_remote.unwrap_or_default();
     End {
@@ -131,11 +145,11 @@ pub fn end(test: &Test) -> End {
             .map(|stream| end_stream(stream, udp))
             .collect(),
         sum: udp.then(|| sum_udp(&forward)),
-        sum_sent: Some(sent),
-        sum_received: Some(received),
+        sum_sent: Some(sent(&forward)),
+        sum_received: Some(received(&forward)),
         sum_bidir_reverse: reverse.filter(|_| udp).map(sum_udp),
-        sum_sent_bidir_reverse: reverse.map(sum_sent),
-        sum_received_bidir_reverse: reverse.map(sum_received),
+        sum_sent_bidir_reverse: reverse.map(sent),
+        sum_received_bidir_reverse: reverse.map(received),
         cpu_utilization_percent: CpuUtilization {
             host_total: local.total,
             host_user: local.user,
