@@ -97,9 +97,9 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
         next: Some(hint.unwrap_or_else(help)),
         ..Failure::usage(anyhow::anyhow!("{said}"))
     };
-    let form = meant::asked(&words);
+    let (form, iperf3) = meant::asked(&words);
     match words.get(1).is_some_and(|command| command == "run") {
-        true => term::single::print_failure(form, false, &failure),
+        true => term::single::print_failure(form, iperf3, &failure),
         false => term::failure::print(form, &failure),
     }
     ExitCode::from(Exit::Usage.code())
