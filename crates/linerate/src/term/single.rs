@@ -130,14 +130,28 @@ pub struct Conclusion<'a> {
     pub failure: Option<&'a str>,
 }
 
-/// The document of one that failed, with what was measured.
+/// The document of what was measured, with why it failed and what the server printed.
 #[derive(Serialize)]
-struct FailedDocument<'a> {
+struct Document<'a> {
     #[serde(flatten)]
     single: &'a Single<'a>,
-    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
     #[serde(rename = "error_next", skip_serializing_if = "Option::is_none")]
     next: Option<&'a str>,
+}
+
+impl<'a> Document<'a> {
+    fn of(conclusion: &Conclusion<'a>) -> Self {
+        Self {
+            single: conclusion.single,
+            server_output: server_output(conclusion.peer),
+            error: conclusion.error.map(ToString::to_string),
+            next: conclusion.error.and_then(|error| error.next.as_deref()),
+        }
+    }
 }
 
 /// Prints the failure of a measurement that did not come to a result, where documents are asked for: whoever
@@ -343,7 +357,10 @@ impl Reader for TextLines {
             self.rows.iter().for_each(|row| line(row));
         }
         result::print(conclusion.single, self.output);
-        print_server_output(conclusion.peer);
+        if let Some(text) = server_output(conclusion.peer) {
+            line("\nserver output:");
+            line(text.trim_end());
+        }
     }
 }
 
@@ -360,7 +377,13 @@ impl Reader for JsonLines {
         if let Some(error) = conclusion.error {
             ErrorDocument::of(error, SINGLE_SCHEMA).print(Form::JsonStream);
         }
-        json_line("end", conclusion.single);
+        let document = Document {
+            // The event before says it.
+            error: None,
+            next: None,
+            ..Document::of(conclusion)
+        };
+        json_line("end", document);
     }
 }
 
@@ -368,14 +391,7 @@ impl Reader for JsonDocument {
     fn take(&mut self, _: &RunEvent<'_>) {}
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        match conclusion.error {
-            None => json_document(conclusion.single),
-            Some(error) => json_document(&FailedDocument {
-                single: conclusion.single,
-                error: error.to_string(),
-                next: error.next.as_deref(),
-            }),
-        }
+        json_document(&Document::of(conclusion));
     }
 }
 
@@ -437,16 +453,12 @@ fn run_words(over: usize, runs: &RangeInclusive<u32>) -> String {
     format!("run {} of {of}", over + 1)
 }
 
-/// Prints what a server of iperf3 printed itself, if it was asked for.
-fn print_server_output(peer: Option<&Iperf3Peer>) {
-    let results = peer.and_then(Iperf3Peer::results);
-    let text = match results.and_then(|results| results.server_output) {
-        None => return,
-        Some(ServerOutput::Text(text)) => text,
-        Some(ServerOutput::Json(json)) => json.to_string(),
-    };
-    line("\nserver output:");
-    line(text.trim_end());
+/// Returns what a server of iperf3 printed itself, if it was asked for.
+fn server_output(peer: Option<&Iperf3Peer>) -> Option<String> {
+    Some(match peer?.results()?.server_output? {
+        ServerOutput::Text(text) => text,
+        ServerOutput::Json(json) => json.to_string(),
+    })
 }
 
 /// Writes a rate in the unit that was asked for, or the one that fits.
