@@ -287,11 +287,16 @@ pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
     Ok(specs)
 }
 
-/// Refuses to connect from an address that this host, where it is the client, does not have.
+/// Refuses to connect from an address that this host does not have, or where other hosts are the clients.
 pub fn check_bind(asked: &HostsAsked) -> CmdResult<()> {
-    let Some(address) = asked.bind.filter(|_| asked.clients.is_empty()) else {
+    let Some(address) = asked.bind else {
         return Ok(());
     };
+    if !asked.clients.is_empty() {
+        let error =
+            anyhow!("--bind (-B) is of this host, but with --client others are the clients");
+        return Err(Failure::usage(error).next("leave one of them out"));
+    }
     match UdpSocket::bind((address, 0)) {
         Ok(_) => Ok(()),
         Err(error) => {
