@@ -7,7 +7,7 @@ use linerate_model::manner::{
 use linerate_model::parameter::{Shape, parameter_of};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
-    Case, DATAGRAM_BYTES_DEFAULT, Kind, Traffic, Workload, WorkloadError,
+    Case, DATAGRAM_BYTES_DEFAULT, FLOW_RATE_BPS, Kind, Traffic, Workload, WorkloadError,
 };
 use linerate_model::{BitsPerSec, Bytes};
 
@@ -169,6 +169,14 @@ fn rate(text: &str) -> CmdResult<(Option<u64>, u32)> {
     let rate: BitsPerSec = rate.parse().map_err(|error: ParseUnitError| {
         Failure::usage(anyhow!("--bitrate (-b): {error}")).next("give a rate as `-b 100M`")
     })?;
+    let (low, high) = (*FLOW_RATE_BPS.start() as f64, *FLOW_RATE_BPS.end() as f64);
+    if rate.0 > 0.0 && !(low..=high).contains(&rate.0) {
+        return Err(Failure::usage(anyhow!(
+            "--bitrate (-b) is {rate}, but must be 0 (no limit) or {} to {}",
+            BitsPerSec(low),
+            BitsPerSec(high)
+        )));
+    }
     let rate = (rate.0 > 0.0).then_some(rate.0 as u64);
     let Some(burst) = burst else {
         return Ok((rate, 1));
