@@ -37,6 +37,26 @@ fn labelled(out: &str) -> Vec<(String, String)> {
     all
 }
 
+#[test]
+fn the_guide_lists_every_key_of_a_result() {
+    let server = Server::start(&[]);
+    let said = linerate(&["run", &server.host(), "-t", "0.2", "-J"]).run();
+    let document = crate::common::json(&said.out);
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/json.md");
+    let guide = std::fs::read_to_string(root).expect("the guide");
+    let keys = document.as_object().expect("an object").keys();
+    // That one failed is told below the table.
+    for key in keys.filter(|key| !key.starts_with("error")) {
+        let is_told = [format!("`{key}`"), format!("`{key}[]`")];
+        let rows = guide.lines().filter(|line| line.starts_with('|'));
+        let mut names = rows.filter_map(|row| row.split('|').nth(1));
+        assert!(
+            names.any(|names| is_told.iter().any(|name| names.contains(name))),
+            "{key} is not in the guide"
+        );
+    }
+}
+
 /// Asserts that no line is too long and that nothing is said twice.
 #[track_caller]
 fn is_readable(flags: &str, said: &Said) {
