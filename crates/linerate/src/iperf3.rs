@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, parameters_of};
 use linerate_analyze::iperf3;
+use linerate_compat::iperf3::Protocol;
 use linerate_compat::iperf3::json::{
     self, CpuPercent, Datagrams, Document, EndStream, Interval, IntervalEntry, Role, Stream,
     TcpReading, Test, Total,
 };
-use linerate_compat::iperf3::{Parameters, Protocol};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, RunDocument};
@@ -36,6 +36,8 @@ pub struct Iperf3Lines {
 pub fn print_failure(stream: bool, error: &str) {
     if stream {
         term::line(&json::line("error", &error));
+        // A stream of iperf3's ends with this, whatever fails.
+        term::line(&json::line("end", &json!({})));
         return;
     }
     let document = json!({
@@ -102,7 +104,7 @@ impl Iperf3Lines {
     fn test_so_far(&self) -> Option<Test> {
         let (document, trial) = (self.document.as_ref()?, self.trial.as_ref()?);
         let counted = iperf3::so_far(document, trial, &self.samples, self.interval);
-        Some(test(document, trial, counted, self.interval, None))
+        test(document, trial, counted, self.interval, None).ok()
     }
 
     /// Prints what is known at the end; `failure` says why it is not all.
@@ -110,7 +112,11 @@ impl Iperf3Lines {
         let Some((trial, counted)) = iperf3::whole(recording, self.interval) else {
             return print_failure(self.stream, failure.unwrap_or("nothing was measured"));
         };
-        let mut test = test(&recording.document, trial, counted, self.interval, peer);
+        let test = test(&recording.document, trial, counted, self.interval, peer);
+        let mut test = match test {
+            Ok(test) => test,
+            Err(why) => return print_failure(self.stream, &format!("iperf3 {why}")),
+        };
         test.error = failure.map(str::to_owned);
         if !self.stream {
             return print_pretty(&whole(&test));
@@ -172,23 +178,21 @@ fn system_info() -> String {
     format!("{} {}", words.join(" "), std::env::consts::ARCH)
 }
 
-/// Returns the test with what the numbers do not say: who, when and what was asked for.
+/// Returns the test with what the numbers do not say: who, when and what was asked for; or why iperf3 has no
+/// words for that.
 fn test(
     document: &RunDocument,
     trial: &Trial,
     counted: iperf3::Test<'_>,
     interval: Nanos,
     peer: Option<&Iperf3Peer>,
-) -> Test {
-    let parameters = parameters_of(&trial.workload, &trial.timing).map_or_else(
-        |_| Parameters::of(Protocol::Tcp),
-        |(parameters, _)| parameters,
-    );
+) -> Result<Test, String> {
+    let parameters = parameters_of(&trial.workload, &trial.timing)?;
     let server = document.server();
     let peer_results = peer.and_then(Iperf3Peer::results);
     let is_tcp = parameters.protocol == Protocol::Tcp;
     let streams = counted.streams.iter().enumerate();
-    Test {
+    Ok(Test {
         role: Role::Client,
         version: version(),
         system_info: system_info(),
@@ -217,7 +221,7 @@ fn test(
         server_output: peer_results.and_then(|results| results.server_output),
         error: None,
         parameters,
-    }
+    })
 }
 
 fn cpu(time: iperf3::CpuTime) -> CpuPercent {

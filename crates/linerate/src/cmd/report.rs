@@ -119,6 +119,9 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         return Ok(Exit::Ok);
     }
     let runs = plan.trials.len() as u32;
+    if let Some(trial) = plan.trials.first().filter(|_| form == ReplayForm::Iperf3) {
+        meant::check_iperf3_document(&trial.workload, &trial.timing, runs)?;
+    }
     let output = Output {
         form: match form {
             ReplayForm::Text => Form::Text,

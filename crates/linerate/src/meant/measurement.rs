@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use linerate_agent::foreign::iperf3_peer::parameters_of;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::experiment::Timing;
@@ -92,10 +93,10 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     }
     let output = output(args, interval);
     let runs = args.time.repetitions();
-    if output.iperf3 {
-        check_iperf3_document(&workload, *runs.end())?;
-    }
     let timing = timing(args, foreign)?;
+    if output.iperf3 {
+        check_iperf3_document(&workload, &timing, *runs.end())?;
+    }
     check_runs(args)?;
     if let Some(note) = rate_note(args, &workload) {
         term::note(&note);
@@ -192,7 +193,17 @@ pub fn interval(asked: Option<f64>, is_text: bool, runs: u32) -> CmdResult<Nanos
     let several = is_text && runs > 1;
     match asked.unwrap_or(if several { 0.0 } else { 1.0 }) {
         0.0 => Ok(Nanos(0)),
-        seconds @ 0.1..=3600.0 => Ok(Nanos((seconds * 10.0).round() as u64 * INTERVAL_MIN.0)),
+        seconds @ 0.1..=3600.0 => {
+            let (tenths, whole) = (seconds * 10.0, (seconds * 10.0).round());
+            if (tenths - whole).abs() > 1e-6 {
+                let error = anyhow!(
+                    "--interval is {seconds} s, but samples are taken at tenths of a second"
+                );
+                let (less, more) = (tenths.floor() / 10.0, tenths.ceil() / 10.0);
+                return Err(Failure::usage(error).next(format!("use -i {less} or -i {more}")));
+            }
+            Ok(Nanos(whole as u64 * INTERVAL_MIN.0))
+        }
         seconds => Err(Failure::usage(anyhow!(
             "--interval is {seconds}, but must be 0 or 0.1 to 3600 s"
         ))),
@@ -254,9 +265,13 @@ fn check_foreign(workload: &Workload) -> CmdResult<()> {
 }
 
 /// Refuses what iperf3's documents have no words for.
-fn check_iperf3_document(workload: &Workload, runs: u32) -> CmdResult<()> {
+pub fn check_iperf3_document(workload: &Workload, timing: &Timing, runs: u32) -> CmdResult<()> {
     if !workload.traffic.is_stream() {
         let error = anyhow!("iperf3's documents know only streams, no request/response");
+        return Err(Failure::usage(error).next("use -J without --format iperf3"));
+    }
+    if let Err(why) = parameters_of(workload, timing) {
+        let error = anyhow!("a document of iperf3 cannot tell this: it {why}");
         return Err(Failure::usage(error).next("use -J without --format iperf3"));
     }
     if runs > 1 {

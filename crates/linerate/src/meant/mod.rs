@@ -23,7 +23,7 @@ mod measurement;
 pub use documents::{asked, printed};
 pub use experiments::{Experiments, experiment, study};
 pub use lab::{LAB_CLIENTS, LabAsked};
-pub use measurement::{Measurement, form, interval, measurement};
+pub use measurement::{Measurement, check_iperf3_document, form, interval, measurement};
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {

@@ -174,6 +174,10 @@ fn flags_that_do_not_exist_or_do_not_go_together_are_refused() {
         &["--bind (-B): cannot connect from 192.0.2.1", "`ip address`"],
     );
     refused(
+        "run 127.0.0.1:1 --client 127.0.0.2 -B 127.0.0.1",
+        &["--bind (-B)", "--client", "leave one of them out"],
+    );
+    refused(
         "run 127.0.0.1:1 -o /proc",
         &["/proc exists already", "--out"],
     );
@@ -290,7 +294,10 @@ fn values_of_rates_sizes_and_calls_name_the_flag_and_the_range() {
         &["--in-flight with --udp (-u)", "1 B is 200", "1 to 128"],
     );
     check("-u --gso 4 --size-mix list:64", &["--gso", "--size-mix"]);
-    check("-b 1", &["--bitrate (-b) is 1", "8 to"]);
+    let allowed = "must be 0 (no limit) or 8 bit/s to";
+    check("-b 1", &["--bitrate (-b) is 1 bit/s", allowed]);
+    check("-b 0.5", &["--bitrate (-b) is 0.5 bit/s", allowed]);
+    check("-i 0.25", &["--interval is 0.25 s", "use -i 0.2 or -i 0.3"]);
     check("--fq-rate 1", &["--fq-rate is 1", "8 to"]);
     check("-k 0", &["--blockcount (-k) is 0"]);
     check("-n 0", &["--bytes (-n) is 0"]);
@@ -398,6 +405,11 @@ fn failures_are_documents_where_documents_are_asked_for() {
     }
     let said = linerate(&["plan", "/nosuch.toml"]).run();
     assert_eq!((said.code, said.out.as_str()), (2, ""));
+    let said = linerate(&["run", "h", "--format", "iperf3", "--nosuch"]).run();
+    let document = crate::common::json(&said.out);
+    assert!(document["start"]["version"].is_string(), "{document}");
+    let error = document["error"].as_str().expect("an error");
+    assert!(error.contains("--nosuch"), "{error}");
     let said = linerate(&["run", &closed, "--logfile", "x"]).run();
     let said = said.failed(2, &["--logfile", "linerate run HOST > FILE"]);
     assert!(!said.err.contains("--profile"), "{}", said.err);

@@ -405,6 +405,28 @@ fn the_servers_own_output_comes_along() {
         said.out.contains("Accepted connection from 127.0.0.1"),
         "{said:?}"
     );
+    for (form, key) in [
+        ("-J", "/server_output"),
+        ("--json-stream", "/data/server_output"),
+    ] {
+        let Some(server) = start(&["-1"]) else {
+            return;
+        };
+        let said = run(&server.host(), &[&words[..], &[form]].concat()).run();
+        assert!(said.is_measured(), "{said:?}");
+        let document = match form {
+            "-J" => json(&said.out),
+            _ => json(said.out.lines().last().expect("an event")),
+        };
+        let output = document.pointer(key).and_then(Value::as_str);
+        let output = output.expect("a text");
+        assert!(output.contains("Accepted connection"), "{output}");
+        assert!(
+            document
+                .pointer(&key.replace("server_output", "trials"))
+                .is_some()
+        );
+    }
 }
 
 /// Returns the keys of a document, with their paths; of a list those of its first and last entry.
@@ -429,13 +451,14 @@ fn keys(value: &Value, path: &str, into: &mut BTreeSet<String>) {
 /// on it.
 #[test]
 fn documents_have_every_key_of_the_real_clients() {
-    let rows: [&[&str]; 6] = [
+    let rows: [&[&str]; 7] = [
         &["-b", "20M"],
         &["-b", "20M", "-R"],
         &["-b", "20M", "--bidir"],
         &["-b", "20M", "-P", "2"],
         &["-u", "-b", "5M", "-l", "1400"],
         &["-u", "-b", "5M", "-l", "1400", "-R"],
+        &["-u", "-b", "2M", "-l", "1400", "--bidir"],
     ];
     let mut goings = Vec::new();
     for row in rows {
@@ -459,6 +482,18 @@ fn documents_have_every_key_of_the_real_clients() {
     }
 }
 
+/// Returns of which sums a document says that they are of a sender, and of which that they are not.
+fn senders(document: &str) -> Vec<(String, bool)> {
+    let document = json(document);
+    let end = document["end"].as_object().expect("an object");
+    let sums = end.iter().filter(|(key, _)| key.starts_with("sum"));
+    let mut all: Vec<_> = sums
+        .map(|(key, sum)| (key.clone(), sum["sender"].as_bool().expect("it is said")))
+        .collect();
+    all.sort();
+    all
+}
+
 /// Asserts that `ours` has every key of `theirs`, and that both are documents of iperf3 that moved
 /// something; ours may say that it was read `late`.
 #[track_caller]
@@ -475,6 +510,7 @@ fn has_the_keys_of(row: &[&str], ours: &str, late: bool, theirs: &str) {
         .filter(|key| !key.ends_with(".reorder"))
         .collect();
     assert_eq!(missing, [""; 0], "{row:?}");
+    assert_eq!(senders(ours), senders(theirs), "{row:?}");
     for (text, may_fail) in [(theirs, false), (ours, late)] {
         // By way of a value: the real one has a key twice.
         let document: Document = serde_json::from_value(json(text)).expect("a document");
@@ -531,6 +567,48 @@ fn lines_of_events_end_with_the_totals_and_failures_say_error() {
         .expect("a text")
         .to_owned();
     assert!(error.contains("cannot be connected to"), "{error}");
+    let said = run("127.0.0.1:1", &["--format", "iperf3", "--json-stream"]).run();
+    let lines: Vec<Value> = said.out.lines().map(json).collect();
+    assert_eq!(lines.len(), 2, "{said:?}");
+    assert_eq!(lines[0]["event"], "error", "{said:?}");
+    assert_eq!(lines[1], serde_json::json!({"event": "end", "data": {}}));
+}
+
+#[test]
+fn documents_tell_what_was_asked_for_or_are_refused() {
+    let _load = loading();
+    let server = crate::common::Server::start(&[]);
+    let call = |words: &[&str]| {
+        let common = ["run", &server.host(), "-i", "0", "--format", "iperf3"];
+        linerate(&[&common[..], words].concat()).run()
+    };
+    let check = |words: &[&str], expected: Value| {
+        let said = call(words);
+        assert!(said.is_measured(), "{words:?}: {said:?}");
+        let document = json(&said.out);
+        let told = &document["start"]["test_start"];
+        for (key, value) in expected.as_object().expect("an object") {
+            assert_eq!(&told[key], value, "{words:?}: {key} of {told}");
+        }
+    };
+    check(&["-t", "1"], serde_json::json!({"duration": 1, "omit": 0}));
+    // More than an iperf3 server does.
+    let many = serde_json::json!({"num_streams": 130, "reverse": 1, "target_bitrate": 100_000});
+    check(&["-P", "130", "-R", "-t", "0.5", "-b", "100K"], many);
+    let large = serde_json::json!({"bidir": 1, "blksize": 2 << 20});
+    check(&["--bidir", "-l", "2M", "-t", "0.5"], large);
+    let volume = serde_json::json!({"protocol": "UDP", "bytes": 102_400});
+    check(&["-u", "-R", "-n", "100K"], volume);
+    for (words, why) in [
+        (&["-u", "--size-mix", "list:100,200"][..], "one size only"),
+        (&["--unix"], "no Unix sockets"),
+    ] {
+        let said = call(words);
+        assert_eq!(said.code, 2, "{said:?}");
+        let document = json(&said.out);
+        let error = document["error"].as_str().expect("a text");
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! From an assignment to what iperf3's server is told.
 
 use linerate_compat::iperf3::{Direction, Gso, Parameters, Protocol, auth};
-use linerate_model::Nanos;
 use linerate_model::experiment::Timing;
 use linerate_model::manner::{DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SendBy, Transport};
 use linerate_model::workload::{self as model, Part, Workload};
+use linerate_model::{Bytes, Nanos};
 
 use super::Credentials;
 use crate::api::{Assignment, FlowAssignment};
 
 /// Streams each way that iperf3's server takes.
-const STREAMS_MAX: usize = 128;
+const STREAMS_MAX: u32 = 128;
 /// Longest write over TCP that it takes.
 const TCP_BLOCK_BYTES_MAX: u64 = 1 << 20;
 
@@ -34,21 +34,17 @@ pub(super) fn parameters(
         measure: assignment.length,
         drain: Nanos(0),
     });
-    check_phases(&timing, assignment.manner.transport)?;
-    let (parameters, notes) = parameters_of(&workload, &timing)?;
     let parameters = Parameters {
         server_output,
-        ..parameters
+        ..parameters_of(&workload, &timing)?
     };
+    check(&workload, &timing, &parameters)?;
+    let notes = notes(&workload, &timing, &parameters);
     Ok((parameters, notes))
 }
 
-/// Returns a workload in iperf3's parameters, and what to know about that; or why it has none, as
-/// the rest of a sentence about an iperf3 server.
-pub fn parameters_of(
-    workload: &Workload,
-    timing: &Timing,
-) -> Result<(Parameters, Vec<String>), String> {
+/// Returns a workload in iperf3's words; or why it has none, as the rest of a sentence about iperf3.
+pub fn parameters_of(workload: &Workload, timing: &Timing) -> Result<Parameters, String> {
     let Some((direction, message_bytes)) = workload.traffic.stream() else {
         return Err(
             "knows only streams; measure request/response with `linerate serve` there".into(),
@@ -60,11 +56,6 @@ pub fn parameters_of(
         Transport::Udp => Protocol::Udp,
         Transport::Unix => return Err("knows no Unix sockets".into()),
     };
-    if protocol == Protocol::Tcp && message_bytes.0 > TCP_BLOCK_BYTES_MAX {
-        return Err(format!(
-            "takes writes of at most 1 MiB, not {message_bytes}"
-        ));
-    }
     if manner.sizes.is_some() {
         return Err("knows writes of one size only".into());
     }
@@ -73,49 +64,23 @@ pub fn parameters_of(
         model::Direction::FromServer => Direction::ToClient,
         model::Direction::Both => Direction::Both,
     };
-    let comes_back = direction != Direction::ToServer;
-    if manner.bytes_max.is_some() && protocol == Protocol::Udp && comes_back {
-        return Err("sends datagrams until it is stopped; measure them by time".into());
-    }
     let each_way = match direction {
-        Direction::Both => workload.connections as usize / 2,
-        _ => workload.connections as usize,
+        Direction::Both => workload.connections / 2,
+        _ => workload.connections,
     };
-    if each_way > STREAMS_MAX {
-        return Err(format!(
-            "takes at most {STREAMS_MAX} streams each way, not {each_way}"
-        ));
-    }
     let options = &workload.options;
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    // Where the warm-up is no whole second the document of a test has none: it is told by its intervals.
-    let omit_s = u32::try_from(timing.warm_up.0 / Nanos::from_s(1).0).unwrap_or(u32::MAX);
-    let time_s = match manner.bytes_max {
-        // One limit only: the server reckons with the first that it finds.
-        Some(_) => 0,
-        // It guards the server against clients that never end.
-        None => seconds_up(timing.measure).max(1),
-    };
-    let mut notes = Vec::new();
-    if omit_s > 0 {
-        notes.push(format!("its counts leave out the first {}", timing.warm_up));
-    }
-    if options.delayed_ack.is_some() || options.cork.is_some() || options.busy_poll_us.is_some() {
-        notes.push("TCP_QUICKACK, TCP_CORK and SO_BUSY_POLL were set at this end only".to_owned());
-    }
-    let server_cuts = manner.segments > 1 && comes_back;
-    let server_joins = manner.gro && direction != Direction::ToClient;
-    if server_cuts || server_joins {
-        notes.push(
-            "GSO and GRO were asked of its server, which knows them from iperf3 3.21 on".to_owned(),
-        );
-    }
-    let parameters = Parameters {
+    Ok(Parameters {
         direction,
-        omit_s,
-        time_s,
-        bytes: manner.bytes_max.map(|bytes| bytes.0 * each_way as u64),
-        parallel: small(each_way as u64),
+        // A part of a second has no number: intervals tell it.
+        omit_s: small(timing.warm_up.0 / Nanos::from_s(1).0),
+        time_s: match manner.bytes_max {
+            // One limit only: the server reckons with the first that it finds.
+            Some(_) => 0,
+            None => seconds_up(timing.measure).max(1),
+        },
+        bytes: manner.bytes_max.map(|bytes| bytes.0 * u64::from(each_way)),
+        parallel: each_way,
         block_bytes: small(message_bytes.0),
         mss_bytes: options.mss_bytes,
         nodelay: options.nagle == Some(false),
@@ -132,8 +97,51 @@ pub fn parameters_of(
         gso: gso(manner, small(message_bytes.0)),
         client_version: Some(concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned()),
         ..Parameters::of(protocol)
-    };
-    Ok((parameters, notes))
+    })
+}
+
+/// Refuses what has words, but is more than an iperf3 server does.
+fn check(workload: &Workload, timing: &Timing, parameters: &Parameters) -> Result<(), String> {
+    let Parameters {
+        protocol,
+        parallel: each_way,
+        ..
+    } = *parameters;
+    check_phases(timing, workload.manner.transport)?;
+    let block = Bytes(parameters.block_bytes.into());
+    if protocol == Protocol::Tcp && block.0 > TCP_BLOCK_BYTES_MAX {
+        return Err(format!("takes writes of at most 1 MiB, not {block}"));
+    }
+    let comes_back = parameters.direction != Direction::ToServer;
+    if parameters.bytes.is_some() && protocol == Protocol::Udp && comes_back {
+        return Err("sends datagrams until it is stopped; measure them by time".into());
+    }
+    if each_way > STREAMS_MAX {
+        return Err(format!(
+            "takes at most {STREAMS_MAX} streams each way, not {each_way}"
+        ));
+    }
+    Ok(())
+}
+
+/// Returns what to know about a test.
+fn notes(workload: &Workload, timing: &Timing, parameters: &Parameters) -> Vec<String> {
+    let (manner, options) = (&workload.manner, &workload.options);
+    let mut notes = Vec::new();
+    if parameters.omit_s > 0 {
+        notes.push(format!("its counts leave out the first {}", timing.warm_up));
+    }
+    if options.delayed_ack.is_some() || options.cork.is_some() || options.busy_poll_us.is_some() {
+        notes.push("TCP_QUICKACK, TCP_CORK and SO_BUSY_POLL were set at this end only".to_owned());
+    }
+    let server_cuts = manner.segments > 1 && parameters.direction != Direction::ToServer;
+    let server_joins = manner.gro && parameters.direction != Direction::ToClient;
+    if server_cuts || server_joins {
+        notes.push(
+            "GSO and GRO were asked of its server, which knows them from iperf3 3.21 on".to_owned(),
+        );
+    }
+    notes
 }
 
 /// Returns how the server is asked to send and receive datagrams; nothing for calls of one each.
@@ -217,7 +225,7 @@ mod tests {
     use linerate_model::manner::Manner;
     use linerate_model::sample::End;
     use linerate_model::workload::FlowOptions;
-    use linerate_model::{Bytes, FlowId, TrialId};
+    use linerate_model::{FlowId, TrialId};
 
     use super::*;
 
@@ -361,5 +369,26 @@ mod tests {
             let why = parameters(&asked, false).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
+    }
+
+    #[test]
+    fn what_is_too_much_for_a_server_has_words_all_the_same() {
+        let mut workload = Workload::stream(model::Direction::FromServer);
+        workload.connections = 200;
+        workload.traffic = model::Traffic::Stream {
+            direction: model::Direction::FromServer,
+            message_bytes: Bytes(2 << 20),
+        };
+        let timing = assignment(model::Direction::ToServer, &[]).timing.unwrap();
+        let timing = Timing {
+            warm_up: Nanos::from_ms(200),
+            measure: Nanos::from_s(1),
+            drain: Nanos::from_ms(50),
+            ..timing
+        };
+        let asked = parameters_of(&workload, &timing).unwrap();
+        assert_eq!((asked.parallel, asked.block_bytes), (200, 2 << 20));
+        assert_eq!((asked.omit_s, asked.time_s), (0, 1));
+        assert!(check(&workload, &fitting(&timing, Transport::Tcp), &asked).is_err());
     }
 }
