@@ -91,15 +91,36 @@ fn push_samples(names: &mut DeviceNames, device: &DeviceMessage<'_>, readout: &m
     }
 }
 
+/// Returns what is counted of a device. What its receive ring had no room for is counted apart from what
+/// the kernel dropped, and added to it, as `/proc/net/dev` does
+/// (rtnl_link_stats64 in include/uapi/linux/if_link.h).
 fn counters(stats: &Stats64) -> [(Metric, u64); 8] {
+    let rx_dropped = stats.rx_dropped.saturating_add(stats.rx_missed_errors);
     [
         (Metric::LinkRxBytes, stats.rx_bytes),
         (Metric::LinkTxBytes, stats.tx_bytes),
         (Metric::LinkRxPackets, stats.rx_packets),
         (Metric::LinkTxPackets, stats.tx_packets),
-        (Metric::LinkRxDropped, stats.rx_dropped),
+        (Metric::LinkRxDropped, rx_dropped),
         (Metric::LinkTxDropped, stats.tx_dropped),
         (Metric::LinkRxErrors, stats.rx_errors),
         (Metric::LinkTxErrors, stats.tx_errors),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_ring_had_no_room_for_is_dropped() {
+        let of = |rx_dropped, rx_missed_errors| {
+            let mut stats = Stats64::default();
+            (stats.rx_dropped, stats.rx_missed_errors) = (rx_dropped, rx_missed_errors);
+            let dropped = |counter: &(Metric, u64)| counter.0 == Metric::LinkRxDropped;
+            counters(&stats).into_iter().find(dropped)
+        };
+        assert_eq!(of(3, 5), Some((Metric::LinkRxDropped, 8)));
+        assert_eq!(of(u64::MAX, 1), Some((Metric::LinkRxDropped, u64::MAX)));
+    }
 }
