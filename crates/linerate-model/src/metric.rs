@@ -143,7 +143,7 @@ catalogue! {
     SnmpTcpRetransSegs "snmp_tcp_retrans_segs" Counter Count "Tcp: RetransSegs.";
     SnmpTcpInErrs "snmp_tcp_in_errs" Counter Count "Tcp: InErrs.";
     SnmpTcpOutRsts "snmp_tcp_out_rsts" Counter Count "Tcp: OutRsts.";
-    SnmpUdpInDatagrams "snmp_udp_in_datagrams" Counter Count "Udp: InDatagrams, datagrams handed to sockets.";
+    SnmpUdpInDatagrams "snmp_udp_in_datagrams" Counter Count "Udp: InDatagrams, datagrams handed to sockets; this and those below over IPv4 and IPv6 together.";
     SnmpUdpOutDatagrams "snmp_udp_out_datagrams" Counter Count "Udp: OutDatagrams.";
     SnmpUdpNoPorts "snmp_udp_no_ports" Counter Count "Udp: NoPorts, datagrams for ports on which nothing listens.";
     SnmpUdpInErrors "snmp_udp_in_errors" Counter Count "Udp: InErrors, datagrams not delivered for any of the reasons below.";

@@ -184,9 +184,16 @@ fn rows_are_what_the_filter_wants() {
 
 #[test]
 fn drops_at_a_datagram_socket_are_counted() {
-    in_own_network(|| {
-        let receiver = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    check_drops("127.0.0.1:0");
+    if UdpSocket::bind("[::1]:0").is_ok() {
+        check_drops("[::1]:0");
+    }
+}
+
+fn check_drops(address: &'static str) {
+    in_own_network(move || {
+        let receiver = UdpSocket::bind(address).expect("a socket");
+        let sender = UdpSocket::bind(address).expect("a socket");
         let to = receiver.local_addr().expect("its address");
         let mut udp = observer("udp");
         assert_eq!(value(&reading(udp.as_mut()), Metric::UdpHostSockets), 2);

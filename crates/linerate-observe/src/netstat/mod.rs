@@ -1,4 +1,6 @@
-//! TCP and UDP counters of the network namespace, from `/proc/net/snmp` and `/proc/net/netstat`.
+//! TCP and UDP counters of the network namespace, from `/proc/net/snmp`, `snmp6` and `netstat`.
+//!
+//! TCP counts both versions of IP together. UDP counts each apart, and its samples are the sums.
 //!
 //! The files are opened through `/proc/thread-self`: `/proc/net` shows the namespace of the
 //! process's first thread, which is another one when a thread has moved. Once open, they stay with
@@ -49,6 +51,17 @@ const SNMP: &[Counter] = &[
     counter("Udp", "InCsumErrors", Metric::SnmpUdpInCsumErrors),
 ];
 
+/// The counters of UDP over IPv6, from the lines of `/proc/net/snmp6`, which have no protocol before them.
+const SNMP6: &[Counter] = &[
+    counter("", "Udp6InDatagrams", Metric::SnmpUdpInDatagrams),
+    counter("", "Udp6NoPorts", Metric::SnmpUdpNoPorts),
+    counter("", "Udp6InErrors", Metric::SnmpUdpInErrors),
+    counter("", "Udp6OutDatagrams", Metric::SnmpUdpOutDatagrams),
+    counter("", "Udp6RcvbufErrors", Metric::SnmpUdpRcvbufErrors),
+    counter("", "Udp6SndbufErrors", Metric::SnmpUdpSndbufErrors),
+    counter("", "Udp6InCsumErrors", Metric::SnmpUdpInCsumErrors),
+];
+
 /// The counters taken from `/proc/net/netstat`.
 const NETSTAT: &[Counter] = &[
     counter("TcpExt", "PruneCalled", Metric::NetstatPruneCalled),
@@ -85,22 +98,36 @@ const NETSTAT: &[Counter] = &[
     counter("TcpExt", "TCPZeroWindowDrop", Metric::NetstatZeroWindowDrop),
 ];
 
+/// A file with what is wanted of it.
+struct Table {
+    file: KernelFile,
+    wanted: &'static [Counter],
+    /// Where the rest is counted of what this file counts a part of.
+    other: Option<KernelFile>,
+}
+
 /// Reads the TCP and UDP counters of the network namespace.
 pub(crate) struct NetstatObserver {
-    tables: Vec<(KernelFile, &'static [Counter])>,
+    tables: Vec<Table>,
     health: Health,
 }
 
 impl NetstatObserver {
-    /// Opens both files, and notes which counters this kernel does not have.
+    /// Opens the files, and notes which counters this kernel does not have.
     pub(crate) fn open(config: &ObserveConfig) -> Self {
         let mut tables = Vec::new();
         let mut notes = Vec::new();
-        for (file, wanted) in [("snmp", SNMP), ("netstat", NETSTAT)] {
-            match KernelFile::of_network(&config.proc_root, file) {
+        for (file_name, wanted) in [("snmp", SNMP), ("netstat", NETSTAT)] {
+            match KernelFile::of_network(&config.proc_root, file_name) {
                 Ok(mut file) => {
                     notes.extend(note_absent(&mut file, wanted));
-                    tables.push((file, wanted));
+                    // A kernel without IPv6 has no `snmp6`, and counted all of it.
+                    let other = || KernelFile::of_network(&config.proc_root, "snmp6").ok();
+                    tables.push(Table {
+                        file,
+                        wanted,
+                        other: (file_name == "snmp").then(other).flatten(),
+                    });
                 }
                 Err(reason) => notes.push(reason),
             }
@@ -139,25 +166,40 @@ impl Observer for NetstatObserver {
         }
         self.health.reading(out, |out| {
             let tables = self.tables.iter_mut();
-            let read = tables.map(|(file, wanted)| push_samples(file, wanted, out));
+            let read = tables.map(|table| push_samples(table, out));
             read.fold(Ok(()), Result::and)
         });
     }
 }
 
-fn push_samples(
-    file: &mut KernelFile,
-    wanted: &[Counter],
-    out: &mut Vec<Sample>,
-) -> Result<(), String> {
-    let (text, at_ns) = file.read()?;
+fn push_samples(table: &mut Table, out: &mut Vec<Sample>) -> Result<(), String> {
+    let (text, at_ns) = table.file.read()?;
     let before = out.len();
     let mut readout = Readout::at(at_ns, out);
-    parse::parse(text, wanted, |metric, value| {
+    parse::parse(text, table.wanted, |metric, value| {
         readout.push(metric, Subject::Host, value);
     });
     if out.len() == before {
-        return Err(file.says("not understood"));
+        return Err(table.file.says("not understood"));
     }
+    let added = table
+        .other
+        .as_mut()
+        .map_or(Ok(()), |other| add_ipv6(other, &mut out[before..]));
+    if added.is_err() {
+        // A sum without one of its parts would go backwards.
+        out.truncate(before);
+    }
+    added
+}
+
+/// Adds what is counted of IPv6 to the samples of the same metrics.
+fn add_ipv6(file: &mut KernelFile, samples: &mut [Sample]) -> Result<(), String> {
+    let (text, _) = file.read()?;
+    parse::parse_list(text, SNMP6, |metric, value| {
+        for sample in samples.iter_mut().filter(|sample| sample.metric == metric) {
+            sample.value = sample.value.saturating_add(value);
+        }
+    });
     Ok(())
 }

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::parse::{each, split};
+use super::parse::{each, each_of_list};
 use crate::sys::file::KernelFile;
-use crate::text::{complete_lines, number, words};
+use crate::text::number;
 
 /// Most counters kept: a kernel of today has some 400.
 const COUNTERS_MAX: usize = 4096;
@@ -107,12 +107,11 @@ impl NamedCounters {
 
     /// Reads lines of a name and a number.
     fn add_list(&mut self, text: &[u8]) {
-        for line in complete_lines(text).filter(|line| split(line).is_none()) {
-            let mut line = words(line);
-            if let (Some(name), Some(value)) = (line.next(), line.next().and_then(number)) {
+        each_of_list(text, |name, value| {
+            if let Some(value) = number(value) {
                 self.add(String::from_utf8_lossy(name).into_owned(), value);
             }
-        }
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tables of `/proc/net/snmp` and `/proc/net/netstat`, as a function of bytes.
+//! The tables of `/proc/net/snmp` and `/proc/net/netstat` and the list of `snmp6`, as functions of bytes.
 //!
 //! Two lines per protocol: `Tcp: InSegs OutSegs …` and `Tcp: 1 2 …`. Columns are found by name,
 //! since kernels add them in the middle.
@@ -23,6 +23,26 @@ pub(super) fn parse(text: &[u8], wanted: &[Counter], mut push: impl FnMut(Metric
     });
 }
 
+/// Hands every wanted counter of a list to `push`, a line for each: `Udp6InDatagrams 12`.
+pub(super) fn parse_list(text: &[u8], wanted: &[Counter], mut push: impl FnMut(Metric, i64)) {
+    each_of_list(text, |name, value| {
+        let known = wanted.iter().find(|counter| counter.name == name);
+        if let (Some(counter), Some(value)) = (known, crate::text::value(value)) {
+            push(counter.metric, value);
+        }
+    });
+}
+
+/// Hands every name and value of a list to `handle`, whatever they are.
+pub(super) fn each_of_list<'a>(text: &'a [u8], mut handle: impl FnMut(&'a [u8], &'a [u8])) {
+    for line in complete_lines(text).filter(|line| split(line).is_none()) {
+        let mut line = words(line);
+        if let (Some(name), Some(value)) = (line.next(), line.next()) {
+            handle(name, value);
+        }
+    }
+}
+
 /// Hands every protocol, name and value of the text to `handle`, whatever they are.
 pub(super) fn each<'a>(text: &'a [u8], mut handle: impl FnMut(&'a [u8], &'a [u8], &'a [u8])) {
     let mut lines = complete_lines(text);
@@ -39,7 +59,7 @@ pub(super) fn each<'a>(text: &'a [u8], mut handle: impl FnMut(&'a [u8], &'a [u8]
 }
 
 /// Splits a line at its first colon.
-pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|&byte| byte == b':')?;
     Some((&line[..colon], &line[colon + 1..]))
 }

@@ -138,7 +138,10 @@ mod tests {
             let (text, _) = file.read().expect("a text");
             // Not the same: programs of BPF come and go.
             let lengths = format!("{} of {} bytes", text.len(), whole.len());
-            assert!(whole.len() > 1 << 16 && text.len() > whole.len() / 2, "{lengths}");
+            assert!(
+                whole.len() > 1 << 16 && text.len() > whole.len() / 2,
+                "{lengths}"
+            );
             assert!(text.ends_with(b"\n"), "{lengths}");
         }
     }
