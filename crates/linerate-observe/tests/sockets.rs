@@ -177,7 +177,9 @@ fn rows_are_what_the_filter_wants() {
         assert_eq!(client.state, SocketState::Established);
         assert!(client.memory.is_some() && !client.congestion.as_str().is_empty());
         let tcp = client.tcp.expect("what TCP knows");
-        assert_eq!(tcp.bytes_sent, PAYLOAD_BYTES as u64);
+        // With what a tail loss probe sends again on a busy machine.
+        let payload = PAYLOAD_BYTES as u64;
+        assert!((payload..2 * payload).contains(&tcp.bytes_sent), "{tcp:?}");
         assert!(tcp.data_segs_out >= 2 && tcp.rtt_us > 0);
     });
 }
