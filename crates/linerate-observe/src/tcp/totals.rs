@@ -171,9 +171,18 @@ impl Snapshot {
         }
     }
 
-    /// Tells whether the socket was used anew: disconnecting one puts its counters back to 0.
+    /// Tells whether the socket went on and was not used anew: disconnecting one puts its counters back to
+    /// 0. One that carried no payload shows that by its segments only, of which no socket has 2³¹ between two
+    /// readings.
     fn is_before(&self, now: &Self) -> bool {
-        self.bytes_sent <= now.bytes_sent && self.bytes_received <= now.bytes_received
+        let small = |of: fn(&Self) -> u32| of(now).wrapping_sub(of(self)) <= u32::MAX / 2;
+        self.bytes_sent <= now.bytes_sent
+            && self.bytes_received <= now.bytes_received
+            && small(|it| it.segs_out)
+            && small(|it| it.segs_in)
+            && small(|it| it.data_segs_out)
+            && small(|it| it.data_segs_in)
+            && small(|it| it.retrans)
     }
 }
 
@@ -309,6 +318,26 @@ mod tests {
                 (Metric::TcpHostBytesSent, (1 << 40) + 6 + 3000),
             ],
         );
+    }
+
+    #[test]
+    fn a_socket_that_asks_a_silent_host_anew_starts_at_zero() {
+        let mut totals = Totals::default();
+        let asking = |segs_out: u32| {
+            let mut row = row(1, 0);
+            row.tcp = Some(TcpInfo {
+                segs_out,
+                total_retrans: segs_out - 1,
+                ..TcpInfo::default()
+            });
+            row
+        };
+        totals.handle_socket(&asking(4), 0);
+        totals.handle_socket(&asking(1), 1);
+        use Metric::{TcpHostAcksOut, TcpHostRetrans};
+        check(&totals, &[(TcpHostAcksOut, 5), (TcpHostRetrans, 3)]);
+        totals.handle_end(&asking(2));
+        check(&totals, &[(TcpHostAcksOut, 6), (TcpHostRetrans, 4)]);
     }
 
     #[test]
