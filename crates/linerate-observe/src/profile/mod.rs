@@ -31,7 +31,7 @@ mod symbols;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
@@ -77,7 +77,7 @@ pub struct Profiler {
 /// What the looks so far have found.
 #[derive(Debug)]
 struct Tally {
-    program: &'static Program,
+    program: Arc<Program>,
     /// Stacks are of looks at these instants.
     window_ns: Range<u64>,
     names: Names,
@@ -92,9 +92,11 @@ struct Tally {
     lost: i64,
 }
 
-/// Names that stay the same while this program runs.
+/// Names that stay the same until a module is loaded.
 #[derive(Debug)]
 struct Program {
+    /// Modules whose functions are known.
+    modules: Vec<String>,
     kernel: Result<Symbols, String>,
     own: OwnProgram,
     pid: i32,
@@ -105,13 +107,29 @@ pub fn load_symbols(proc_root: &Path) {
     program(proc_root);
 }
 
-fn program(proc_root: &Path) -> &'static Program {
-    static PROGRAM: OnceLock<Program> = OnceLock::new();
-    PROGRAM.get_or_init(|| Program {
-        kernel: symbols::of_kernel(proc_root),
-        own: OwnProgram::read(proc_root),
-        pid: std::process::id().cast_signed(),
-    })
+/// Returns the names, read anew where a module came or went: the first flow of a congestion control loads
+/// one.
+fn program(proc_root: &Path) -> Arc<Program> {
+    static PROGRAM: Mutex<Option<Arc<Program>>> = Mutex::new(None);
+    let mut known = PROGRAM.lock().unwrap_or_else(PoisonError::into_inner);
+    let modules = symbols::modules(proc_root);
+    match &*known {
+        Some(program) if program.modules == modules => program.clone(),
+        _ => known
+            .insert(Arc::new(Program::read(proc_root, modules)))
+            .clone(),
+    }
+}
+
+impl Program {
+    fn read(proc_root: &Path, modules: Vec<String>) -> Self {
+        Self {
+            modules,
+            kernel: symbols::of_kernel(proc_root),
+            own: OwnProgram::read(proc_root),
+            pid: std::process::id().cast_signed(),
+        }
+    }
 }
 
 impl Profiler {

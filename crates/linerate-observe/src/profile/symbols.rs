@@ -11,6 +11,8 @@ const SYMBOLS_MAX: usize = 4_000_000;
 /// How far behind a symbol's begin an address may lie and still be in it: no function is longer,
 /// and what lies behind the last symbol belongs to something unknown.
 const FUNCTION_BYTES_MAX: u64 = 4 << 20;
+/// The smallest page, in bytes: the functions of a module share none with those of another.
+const PAGE_BYTES: u64 = 4 << 10;
 
 /// Names by address.
 #[derive(Debug, Default)]
@@ -70,14 +72,23 @@ impl Symbols {
     }
 
     /// Returns the function that `address` is in.
+    ///
+    /// Symbols have no end. Behind the last of a module may be a module that was loaded since, so only the rest
+    /// of its page is believed to be its own.
     pub(super) fn find(&self, address: u64) -> Option<Named<'_>> {
         let behind = self
             .symbols
             .partition_point(|symbol| symbol.address <= address);
         let symbol = self.symbols[..behind].last()?;
-        if address - symbol.address > FUNCTION_BYTES_MAX {
-            return None;
-        }
+        let named = self.named(symbol)?;
+        let next = self.symbols.get(behind).and_then(|next| self.named(next));
+        let is_last = next.is_none_or(|next| next.module != named.module);
+        let end = symbol.address | (PAGE_BYTES - 1);
+        let is_beyond = address - symbol.address > FUNCTION_BYTES_MAX || is_last && address > end;
+        (!is_beyond).then_some(named)
+    }
+
+    fn named(&self, symbol: &Symbol) -> Option<Named<'_>> {
         let begin = symbol.begin as usize;
         let middle = begin + usize::from(symbol.name_length);
         let end = middle + usize::from(symbol.module_length);
@@ -87,6 +98,18 @@ impl Symbols {
             module: self.text.get(middle..end).filter(|text| !text.is_empty()),
         })
     }
+}
+
+/// Returns the modules that are loaded, by name and address: `tcp_bbr 0xffffffffc0a21000`. What else a line
+/// of `/proc/modules` says changes all the time.
+pub(super) fn modules(proc_root: &Path) -> Vec<String> {
+    // Absent where the kernel has no modules.
+    let text = std::fs::read(proc_root.join("modules")).unwrap_or_default();
+    let module = |line: &[u8]| {
+        let mut words = words(line).map(String::from_utf8_lossy);
+        Some(format!("{} {}", words.next()?, words.nth(4)?))
+    };
+    complete_lines(&text).filter_map(module).collect()
 }
 
 /// Returns the kernel's functions, or why they are not known.
@@ -235,6 +258,36 @@ mod tests {
         check(0xffff_ffff_8100_0fff, Some(("tcp_sendmsg", None)));
         check(0xffff_ffff_c000_1001, Some(("veth_xmit", Some("veth"))));
         check(0xffff_ffff_f000_0000, None);
+    }
+
+    #[test]
+    fn a_module_loaded_since_has_no_name_of_another() {
+        let symbols = "ffffffff81000200 t tcp_sendmsg\nffffffffc0001000 t veth_xmit\t[veth]\n\
+            ffffffffc0003f00 t veth_poll\t[veth]\nffffffffc0008000 t xt_match\t[xt]\n";
+        let symbols = kallsyms(symbols.as_bytes()).expect("symbols");
+        let name = |address| symbols.find(address).map(|named| named.name);
+        assert_eq!(name(0xffff_ffff_c000_2f00), Some("veth_xmit"));
+        assert_eq!(name(0xffff_ffff_c000_3fff), Some("veth_poll"));
+        // Where tcp_bbr is now.
+        assert_eq!(name(0xffff_ffff_c000_4000), None);
+        assert_eq!(name(0xffff_ffff_c000_7fff), None);
+        assert_eq!(name(0xffff_ffff_c000_9000), None);
+    }
+
+    #[test]
+    fn modules_are_the_same_until_one_is_loaded() {
+        let root = tempfile::tempdir().expect("a folder");
+        let modules = |text: &str| {
+            std::fs::write(root.path().join("modules"), text).expect("written");
+            modules(root.path())
+        };
+        let one = modules("veth 45056 0 - Live 0xffffffffc0001000\n");
+        assert_eq!(one, ["veth 0xffffffffc0001000"]);
+        assert_eq!(modules("veth 45056 2 xt, Live 0xffffffffc0001000\n"), one);
+        assert_ne!(modules("veth 45056 0 - Live 0xffffffffc0011000 (O)\n"), one);
+        let two = "tcp_bbr 20480 1 - Live 0xffffffffc0004000\n\
+            veth 45056 0 - Live 0xffffffffc0001000\n";
+        assert_ne!(modules(two), one);
     }
 
     #[test]
