@@ -12,6 +12,10 @@
 //!    is lowered by (MTU + 14) / (MTU + 38): full-size frames take the time they take on a wire;
 //!    shorter frames pass too cheaply (a 60-byte frame counts 0.71 of its share at MTU 1500).
 //!
+//! A link that loses is of case 1 at any rate, and at the highest where it has none: what the relay loses are
+//! frames then, and no superframes of dozens, in both directions and of every protocol. To let a host's superframes
+//! have one segment each (`gso_max_segs`) costs TCP three quarters of its rate.
+//!
 //! # Two ends of a link
 //!
 //! The switch's port drops what it cannot hold, as switches do: 20 ms of the line. A host does not
@@ -32,6 +36,7 @@ use linerate_model::wire::{
 };
 use linerate_model::{BitsPerSec, Bytes};
 
+use crate::spec::{LinkSpec, RATE_MAX};
 pub use crate::sys::tbf::{Cut, Shape};
 
 /// Highest rate at which every frame is counted by itself.
@@ -103,6 +108,15 @@ pub fn host_queue_min(rate: Option<BitsPerSec>, mtu_bytes: u32) -> Bytes {
 pub fn flow_queue_bytes(rate: BitsPerSec, mtu_bytes: u32) -> u64 {
     let segments = superframe_segments(rate, mtu_bytes);
     2 * (u64::from(segments) * u64::from(mtu_bytes) + SUPERFRAME_COST_BYTES)
+}
+
+/// Returns the filter at both ends of `link`; absent where it neither limits nor loses.
+pub fn shape_of(link: &LinkSpec) -> Option<Shape> {
+    match (link.rate, link.loss > 0.0) {
+        (None, false) => None,
+        (Some(rate), false) => Some(shape(rate, link.mtu_bytes)),
+        (rate, true) => Some(framed(rate.unwrap_or(RATE_MAX), link.mtu_bytes)),
+    }
 }
 
 /// Returns the filter that makes a link of `rate` and `mtu_bytes` behave as a wire.
@@ -179,6 +193,26 @@ mod tests {
         let frame_ns = 1514.0 * 1e9 / shape.rate_bytes_per_s as f64;
         assert!((frame_ns - 1230.4).abs() < 0.01, "{frame_ns} ns");
         assert!(shape.burst_bytes >= 256 << 10);
+    }
+
+    #[test]
+    fn a_link_that_loses_cuts_whatever_its_rate() {
+        let of = |rate: Option<f64>, loss| {
+            shape_of(&LinkSpec {
+                rate: rate.map(BitsPerSec),
+                loss,
+                ..LinkSpec::default()
+            })
+        };
+        assert_eq!(of(None, 0.0), None);
+        assert_eq!(of(Some(10e9), 0.0), Some(shape(BitsPerSec(10e9), 1500)));
+        assert_eq!(of(Some(1e9), 0.1), of(Some(1e9), 0.0));
+        for (rate, bytes_per_s) in [(Some(10e9), 1_250_000_000), (None, 12_500_000_000)] {
+            let shape = of(rate, 0.1).expect("a filter");
+            assert_eq!(shape.rate_bytes_per_s, bytes_per_s);
+            let cut = shape.cut.expect("it cuts");
+            assert!(cut.frame_bytes_max < 2 * 1514 && cut.peak_bytes_per_s > bytes_per_s);
+        }
     }
 
     #[test]

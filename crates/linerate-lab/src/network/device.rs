@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use linerate_model::host::LAB_LINK_ALIAS;
 
 use super::{LabError, at_step};
-use crate::shape::{Shape, is_framed, shape, superframe_segments};
+use crate::shape::{Shape, is_framed, shape_of, superframe_segments};
 use crate::spec::LinkSpec;
 use crate::sys::ethtool::{Feature, OnOff, set_feature};
 use crate::sys::netlink::Netlink;
@@ -72,13 +72,13 @@ fn limit(
     link: &LinkSpec,
     of_end: impl FnOnce(Shape) -> Shape,
 ) -> Result<(), LabError> {
-    let Some(rate) = link.rate else {
+    let Some(shape) = shape_of(link) else {
         return Ok(());
     };
     let index = index_of(netlink, name)?;
     netlink
-        .add_filter(index, &of_end(shape(rate, link.mtu_bytes)))
-        .map_err(at_step(format!("limit {name} to {rate}")))
+        .add_filter(index, &of_end(shape))
+        .map_err(at_step(format!("limit {name}")))
 }
 
 /// Writes the rate of `link` on device `index`, for programs that enter the host by hand.

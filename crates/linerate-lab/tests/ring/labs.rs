@@ -169,6 +169,34 @@ pub fn loss(entered: &Entered) {
     assert!((lost - mean).abs() < 5.0 * sigma, "{lost} lost, not {mean}");
 }
 
+/// Without a rate, or with a high one, what is lost in either direction are frames and no superframes of them.
+pub fn single_frames(entered: &Entered) {
+    for rate in [None, Some(BitsPerSec(1e10))] {
+        let link = LinkSpec {
+            rate,
+            loss: 0.0001,
+            ..LinkSpec::default()
+        };
+        for hosts in [["a", "b"], ["b", "a"]] {
+            let frames_of = |names: [&str; 2], amount: u64| {
+                let lab = up(link.clone(), entered);
+                let found = probe::measure(&lab, names, hosts, amount);
+                let count = &lab.relay_counts()[0];
+                println!("{names:?} {hosts:?}: {found:.0}, {count:?}");
+                (found, (count.forwarded + count.lost + count.dropped) as f64)
+            };
+            let (bps, frames) = frames_of(["tcp-sink", "tcp-source"], 500);
+            let bytes = bps / 8.0 * 0.5;
+            assert!(
+                bytes > 0.0 && frames * 1448.0 > bytes,
+                "{frames} of {bytes} bytes"
+            );
+            let (_, frames) = frames_of(["udp-count", "udp-superframes"], 5000);
+            assert!(frames >= 5000.0, "{frames} of 5000 datagrams");
+        }
+    }
+}
+
 /// TCP sees the MTU; the device has its queues.
 pub fn mtu_and_queues(entered: &Entered) {
     let link = LinkSpec {

@@ -106,7 +106,8 @@ pub fn run(name: &str) {
         "udp-echo" => udp_echo(address),
         "udp-ping" => udp_ping(address, amount),
         "udp-count" => udp_count(address),
-        "udp-burst" => udp_burst(address, amount),
+        "udp-burst" => udp_burst(address, amount, 1),
+        "udp-superframes" => udp_burst(address, amount, 50),
         "tcp-segment" => tcp_segment(address),
         "wait" => wait(),
         name => panic!("no probe is called {name}"),
@@ -237,19 +238,21 @@ fn udp_count(address: SocketAddr) {
 }
 
 /// Sends `amount` datagrams in batches, each followed by a question that is repeated until
-/// answered, so that no queue overflows; the result is how many the counter got.
-fn udp_burst(address: SocketAddr, amount: u64) {
+/// answered, so that no queue overflows; the result is how many the counter got. So many datagrams are handed
+/// to the kernel at once (UDP_SEGMENT).
+fn udp_burst(address: SocketAddr, amount: u64, at_once: usize) {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("any port");
     socket.connect(address).expect("a route");
     socket
         .set_read_timeout(Some(REPEAT))
         .expect("a socket option");
+    let segment = DATAGRAM_BYTES as i32;
+    setsockopt(&socket, sockopt::UdpGsoSegment, &segment).expect("Linux 4.18 or newer");
+    let datagrams = vec![7; DATAGRAM_BYTES * at_once];
     let mut count = 0;
     for batch in 0..amount / BATCH {
-        for _ in 0..BATCH {
-            socket
-                .send(&[7; DATAGRAM_BYTES])
-                .expect("the socket is open");
+        for _ in 0..BATCH / at_once as u64 {
+            socket.send(&datagrams).expect("the socket is open");
         }
         count = ask(&socket, batch);
     }

@@ -27,6 +27,10 @@ pub const SCENARIOS: &[(&str, Scenario)] = &[
     ),
     ("delay_is_kept", Scenario::Entered(labs::delay)),
     ("loss_is_kept", Scenario::Entered(labs::loss)),
+    (
+        "single_frames_are_lost",
+        Scenario::Entered(labs::single_frames),
+    ),
     ("mtu_and_queues", Scenario::Entered(labs::mtu_and_queues)),
     ("programs_are_escorted", Scenario::Entered(labs::escort)),
     ("down_leaves_nothing", Scenario::Entered(labs::down)),
