@@ -46,6 +46,11 @@ struct Totals {
 }
 
 impl Totals {
+    /// Takes back the beginning of a reading that failed: it says nothing of sockets that it did not see.
+    fn abandon(&mut self) {
+        self.readings -= 1;
+    }
+
     fn begin(&mut self) {
         (self.present, self.readings) = (0, self.readings + 1);
         (self.receive_queue_bytes, self.send_queue_bytes) = (0, 0);
@@ -100,7 +105,10 @@ impl UdpObserver {
                 each_socket(sockets, question, |row| totals.handle_socket(&row))
             })
         });
-        totals.end();
+        match &answer {
+            Ok(()) => totals.end(),
+            Err(_) => totals.abandon(),
+        }
         self.spacing
             .handle_reading(begin_ns, thread_cpu_ns().saturating_sub(cpu_ns));
         let before = out.len();
@@ -221,6 +229,18 @@ mod tests {
         }
         totals.end();
         (totals.drops, totals.receive_queue_bytes)
+    }
+
+    #[test]
+    fn readings_that_fail_forget_nothing() {
+        let mut totals = Totals::default();
+        assert_eq!(reading(&mut totals, &[(1, 5), (2, 7)]).0, 12);
+        for _ in 0..3 {
+            totals.begin();
+            totals.abandon();
+        }
+        assert_eq!(reading(&mut totals, &[(1, 6)]).0, 13);
+        assert_eq!(reading(&mut totals, &[(1, 6), (2, 7)]).0, 13);
     }
 
     #[test]
