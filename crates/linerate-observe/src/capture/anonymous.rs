@@ -4,7 +4,7 @@
 //! so that conversations can still be told apart; hardware addresses become zero. The IPv4 header's
 //! checksum is made anew, that of TCP and UDP is left as it was and no longer fits. What stays:
 //! ports, sequence numbers, sizes, options (their timestamps too, which tell how long a host has
-//! been up), and all times.
+//! been up), and all times. Only an option of MPTCP that names a further address of a host becomes padding.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,6 +14,14 @@ use super::{Frame, LINKTYPE_ETHERNET, LINKTYPE_RAW};
 
 /// Addresses that are told apart; later ones share the last number.
 const ADDRESSES_MAX: u32 = 1 << 20;
+
+/// Length of TCP's header without options, in bytes.
+const TCP_BYTES: usize = 20;
+// Kinds of TCP's options (RFC 9293, RFC 8684), and the one of MPTCP with an address.
+const OPTION_END: u8 = 0;
+const OPTION_PADDING: u8 = 1;
+const OPTION_MPTCP: u8 = 30;
+const MPTCP_ADD_ADDR: u8 = 3;
 
 /// Makes frames of one capture anonymous.
 #[derive(Debug)]
@@ -58,9 +66,16 @@ impl Anonymiser {
             self.bytes.extend(kind.to_be_bytes());
         }
         self.bytes.extend(packet.get(..headers)?);
+        let (protocol, transport) = match version {
+            4 => (*packet.get(9)?, at + 20),
+            _ => (*packet.get(6)?, at + 40),
+        };
         match version {
             4 => self.rename_v4(at)?,
             _ => self.rename_v6(at)?,
+        }
+        if protocol == TCP {
+            pad_addresses(self.bytes.get_mut(transport + TCP_BYTES..)?);
         }
         Some(Frame {
             bytes: &self.bytes,
@@ -121,7 +136,29 @@ fn transport(protocol: u8, segment: &[u8]) -> Option<usize> {
         UDP => 8,
         _ => return None,
     };
-    (length >= 8 && length <= segment.len()).then_some(length)
+    let shortest = if protocol == TCP { TCP_BYTES } else { 8 };
+    (length >= shortest && length <= segment.len()).then_some(length)
+}
+
+/// Puts padding in place of options that hold addresses: ADD_ADDR of MPTCP (RFC 8684, section 3.4.1). What
+/// cannot be read as options any more could hold some, too.
+fn pad_addresses(options: &mut [u8]) {
+    let mut at = 0;
+    while let Some(&kind) = options.get(at) {
+        let (length, least) = match kind {
+            OPTION_END | OPTION_PADDING => (1, 1),
+            _ => (options.get(at + 1).map_or(0, |it| usize::from(*it)), 2),
+        };
+        let option = options.get_mut(at..at + length);
+        let Some(option) = option.filter(|option| option.len() >= least) else {
+            return options[at..].fill(OPTION_PADDING);
+        };
+        let subtype = option.get(2).map(|byte| byte >> 4);
+        if kind == OPTION_MPTCP && subtype == Some(MPTCP_ADD_ADDR) {
+            option.fill(OPTION_PADDING);
+        }
+        at += length;
+    }
 }
 
 /// The checksum of the Internet (RFC 1071).
@@ -208,6 +245,29 @@ mod tests {
         }
         let mut other = Anonymiser::new(113);
         assert_eq!(other.anonymise(&frame(&segment(5, b""))), None);
+    }
+
+    #[test]
+    fn addresses_in_options_become_padding() {
+        let mut anonymiser = Anonymiser::new(LINKTYPE_ETHERNET);
+        let mut hide = |options: &[u8]| {
+            let mut bytes = segment(5, b"");
+            bytes[46] = ((20 + options.len()) << 2) as u8;
+            bytes.extend(options);
+            hide(&mut anonymiser, &bytes)[54..].to_vec()
+        };
+        // A timestamp, ADD_ADDR of 192.0.2.7 with its 8 bytes of HMAC, and DSS.
+        let timestamp = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let add = [30, 16, 0x30, 2, 192, 0, 2, 7, 9, 9, 9, 9, 9, 9, 9, 9];
+        let data = [30, 8, 0x20, 1, 0, 0, 0, 5];
+        assert_eq!(
+            hide(&[&timestamp[..], &add, &data].concat()),
+            [&timestamp[..], &[1; 16], &data].concat()
+        );
+        // What is no option to its end, or lies behind the end.
+        assert_eq!(hide(&[30, 40, 0x30, 2, 192, 0, 2, 7]), [1; 8]);
+        assert_eq!(hide(&[&[0, 0, 0, 0], &add[..]].concat())[4..], [1; 16]);
+        assert_eq!(hide(&[30, 0, 0x30, 2, 192, 0, 2, 7]), [1; 8]);
     }
 
     proptest! {
