@@ -22,6 +22,10 @@ const FRAME_BYTES_MIN: usize = 60;
 /// frames lasts at 2.5 Gbit/s.
 const BACK_OFF_NS: u64 = 100_000;
 
+/// Steps without a pause after which a thread counts and looks for its end: with batches of few frames
+/// some milliseconds.
+const BUSY_STEPS_MAX: u32 = 256;
+
 /// What a relay does to the frames of one link, in each direction.
 pub(crate) struct RelayConfig {
     /// Name of the link's host, for thread names and errors.
@@ -117,6 +121,7 @@ impl Relay {
                 overflow: 0,
                 refused: 0,
                 send_from_ns: 0,
+                busy_steps: 0,
                 tally,
             };
             let thread = std::thread::Builder::new()
@@ -164,6 +169,8 @@ struct Pump {
     refused: u64,
     /// Before this instant nothing is sent, because the receiver was full.
     send_from_ns: u64,
+    /// Steps since it last counted and looked for the end.
+    busy_steps: u32,
     tally: Arc<Tally>,
 }
 
@@ -175,7 +182,8 @@ impl Pump {
         while self.step().is_ok() {}
     }
 
-    /// Sends what is due, takes in what has come, and waits if there was neither.
+    /// Sends what is due, takes in what has come, and waits if there was neither. Under frames without end it
+    /// counts and looks for the end now and then.
     fn step(&mut self) -> io::Result<()> {
         let sent = self.send_due()?;
         let received = self.from.receive(&mut self.batch)?;
@@ -187,9 +195,16 @@ impl Pump {
                 }
             }
         }
-        if sent == 0 && received == 0 {
+        self.busy_steps += 1;
+        let is_idle = sent == 0 && received == 0;
+        if is_idle || self.busy_steps >= BUSY_STEPS_MAX {
+            self.busy_steps = 0;
             self.publish()?;
-            self.wait()?;
+            let timeout = match is_idle {
+                true => self.idle_time(),
+                false => Some(TimeSpec::from_duration(Duration::ZERO)),
+            };
+            self.wait(timeout)?;
         }
         Ok(())
     }
@@ -231,12 +246,15 @@ impl Pump {
         Ok(())
     }
 
-    /// Waits for a frame, for the next one due, or for the end, which is an error of its own.
-    fn wait(&self) -> io::Result<()> {
-        let timeout = self.line.poll_due_ns().map(|due_ns| {
-            let left = due_ns.max(self.send_from_ns).saturating_sub(now_ns());
-            TimeSpec::from_duration(Duration::from_nanos(left))
-        });
+    /// Returns how long there is nothing to send; absent where that is until a frame comes.
+    fn idle_time(&self) -> Option<TimeSpec> {
+        let due_ns = self.line.poll_due_ns()?.max(self.send_from_ns);
+        let left_ns = due_ns.saturating_sub(now_ns());
+        Some(TimeSpec::from_duration(Duration::from_nanos(left_ns)))
+    }
+
+    /// Waits for a frame or for the end, which is an error of its own, so long at the most.
+    fn wait(&self, timeout: Option<TimeSpec>) -> io::Result<()> {
         let mut fds = [
             PollFd::new(self.from.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.watch.as_fd(), PollFlags::POLLIN),
