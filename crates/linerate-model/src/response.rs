@@ -54,12 +54,15 @@ responses! {
     SEGMENTS_SENT "data_segments_sent" Count "data segments sent, retransmissions included";
     RETRANSMITTED "retransmitted_segments" Count "segments retransmitted";
     RETRANSMITTED_SHARE "retransmitted_share" Ratio "share of segments retransmitted";
+    LOSS_DISPERSION "loss_dispersion" Count "dispersion of losses; 1 if they are independent";
+    LOSS_GAP_VARIATION "loss_gap_variation" Ratio "relative deviation of the gaps between losses";
     RWND_LIMITED "rwnd_limited_share" Ratio "time limited by the receive window";
     SNDBUF_LIMITED "sndbuf_limited_share" Ratio "time limited by the send buffer";
     BUSY "busy_share" Ratio "time with data outstanding";
     CWND "cwnd_segments" Count "congestion window";
     SEND_WINDOW "send_window_bytes" Bytes "window advertised by the receiver";
     WINDOW_FILLED "window_filled_share" Ratio "share of the receive window that is in flight";
+    WINDOW_CLOSED "window_closed_share" Ratio "time with a closed receive window";
     STALL_MAX "stall_max_ns" Nanoseconds "longest stall";
     MESSAGES "messages_per_s" PerSecond "messages per second";
     SEND_CALLS "send_calls_per_s" PerSecond "send calls per second";

@@ -9,7 +9,8 @@
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
 //!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does, and
-//!    that it was missed: nothing was left to send, or payload waited unread. A
+//!    that it was missed: nothing was left to send, or payload waited unread; and the reader did not stand
+//!    still for longer than any worker waited. A
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
@@ -21,6 +22,7 @@ use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::manner::WaitBy;
 
 use super::rule::{Judge, Rule};
+use super::slow_reader::has_stopped;
 use super::trial::MOST;
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -108,7 +110,10 @@ fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let varies = cell.mean(name::RATE_VARIATION);
     let is_uneven = varies.is_some_and(|varies| varies >= UNEVEN_VARIATION_MIN);
     let would_do_more = wanted >= WANTED_SHARE_MIN || (is_uneven && is_missed(cell));
-    if waited.value < WAIT_SHARE_MIN || !would_do_more {
+    // Who waits for a CPU reads late; who was stopped waits for none.
+    let closed = cell.mean(name::WINDOW_CLOSED).unwrap_or(0.0);
+    let has_stopped = has_stopped(closed) && closed > waited.value;
+    if waited.value < WAIT_SHARE_MIN || !would_do_more || has_stopped {
         return None;
     }
     let others = others_cpus(cell);

@@ -2,7 +2,8 @@
 //!
 //! Rule: in most trials of the cell, those that may not be averaged included, no transaction ended and no
 //! more than a full segment a second arrived, while segments were sent again, or timers fired for them where
-//! the own host drops what is sent again, which is then not counted. The handshake passed, and the first bytes of each flow: so small packets get
+//! the own host drops what is sent again, which is then not counted; and the receiver did not keep its window
+//! closed, which a stopped reader does. The handshake passed, and the first bytes of each flow: so small packets get
 //! through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
@@ -11,6 +12,7 @@ use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
+use super::slow_reader::has_stopped;
 use super::verdict::Verdict;
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -116,5 +118,6 @@ fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
         true => 0.0,
         false => 8.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0),
     };
-    moved.is_some_and(|moved| moved <= least) && again >= AGAIN_MIN
+    let is_shut_out = has_stopped(of(name::WINDOW_CLOSED));
+    moved.is_some_and(|moved| moved <= least) && again >= AGAIN_MIN && !is_shut_out
 }

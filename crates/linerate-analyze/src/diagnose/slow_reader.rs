@@ -1,8 +1,9 @@
-//! The program at the receiver leaves data unread.
+//! The program at the receiver leaves data unread, or reads nothing at all.
 //!
 //! The sender waits for a window that is small because the buffer behind it is full. A larger buffer
 //! fills as well. In TCP_INFO of the sender a slow reader looks like a shaped path; only the bytes that
-//! it left tell.
+//! it left tell. One that has stopped shows at the sender, too: the window stays closed (RFC 9293, 3.8.6.1),
+//! which no path does.
 
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
@@ -30,28 +31,55 @@ fn reader_is_behind(trial: &Trial<'_>) -> bool {
         .value(name::UNREAD)
         .is_some_and(|bytes| bytes >= READER_BUFFER_MIN);
     let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
-    unread && (enough || is_long) && trial.window_is_full()
+    has_stopped(trial.share(name::WINDOW_CLOSED))
+        || (unread && (enough || is_long) && trial.window_is_full())
+}
+
+/// Whether the reader stood still for most of the time.
+pub(super) fn has_stopped(closed_share: f64) -> bool {
+    closed_share >= MOST
 }
 
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
-    let share = cell.estimate(name::UNREAD_SHARE)?;
+    let stopped = cell
+        .estimate(name::WINDOW_CLOSED)
+        .filter(|closed| has_stopped(closed.value));
+    let share = stopped.or_else(|| cell.estimate(name::UNREAD_SHARE))?;
+    let (how, explanation) = match stopped {
+        Some(closed) => (
+            format!(
+                "it read nothing for {} of the time, in which the receive window was closed",
+                words::percent(closed.value)
+            ),
+            "The receive buffer is full, and nobody takes anything out of it. The program was stopped, or \
+             waits for something else: a debugger, a disk, a lock, a peer of its own. A larger buffer would \
+             fill as well.",
+        ),
+        None => (
+            format!(
+                "{} of each flow wait unread, {} of the receive buffer",
+                words::number(Unit::Bytes, cell.mean(name::UNREAD)?),
+                words::percent(share.value),
+            ),
+            "TCP has delivered this payload, but the program has not read it. A larger receive buffer \
+             would fill as well; a faster reader helps.",
+        ),
+    };
     Some(Verdict {
         limiter: Limiter::SlowReader,
         claim: format!(
-            "The receiving program limits throughput to {}: {} of each flow wait unread, {} of the receive \
-             buffer.",
+            "The receiving program limits throughput to {}: {how}.",
             words::estimate(&throughput),
-            words::number(Unit::Bytes, cell.mean(name::UNREAD)?),
-            words::percent(share.value),
         ),
-        explanation:
-            "TCP has delivered this payload, but the program has not read it. A larger receive buffer \
-                      would fill as well; a faster reader helps."
-                .to_owned(),
+        explanation: explanation.to_owned(),
         effect: share,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
+            (
+                "share of the time with a closed receive window",
+                name::WINDOW_CLOSED,
+            ),
             ("unread payload of each flow", name::UNREAD),
             (
                 "share of the receive buffer that is unread",

@@ -5,7 +5,7 @@
 //! judged by itself; of the causes the first that fits is its own:
 //!
 //! 1. *reader*: the sender waits for the window, and more than half of the receiver's buffer is
-//!    payload that the program there has not read;
+//!    payload that the program there has not read; or the window is closed for most of the time;
 //! 2. *receiver's window*: it is full, the round trip is near its shortest, and window ÷ **shortest**
 //!    round trip is within a quarter of the rate. Behind a full queue the window is full as well, but
 //!    allows more than the rate once the queue is taken away. On paths below half a millisecond the
@@ -26,7 +26,8 @@
 //! 9. *congestion window* without loss: full, the round trip near its shortest.
 //!
 //! The kernel's clocks share the time out: idle, waiting for the window, waiting for the send buffer,
-//! and the rest. The time at the window belongs to rules 1, 2 or 5, that at the buffer to 3 or 5, the rest
+//! and the rest. The time at a closed window belongs to rule 1, that at another to rules 1, 2 or 5, that at
+//! the buffer to 3 or 5, the rest
 //! to the cause of the trial, idle time to rule 6; what has no cause is unknown. More than a fifth of that,
 //! or no cause that is the largest in most trials, and nothing is said.
 
@@ -61,14 +62,19 @@ fn cause(trial: &Trial<'_>) -> Option<Limiter> {
 
 /// The time by limiter; what is missing to 1 is unknown.
 fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
+    let closed = trial.share(name::WINDOW_CLOSED);
     if trial.rate().is_none() {
-        return Vec::new();
+        return match closed > 0.0 {
+            true => vec![(Limiter::SlowReader, closed)],
+            false => Vec::new(),
+        };
     }
     let cause = cause(trial);
-    let at_window = trial.share(name::RWND_LIMITED);
-    let at_buffer = trial.share(name::SNDBUF_LIMITED).min(1.0 - at_window);
-    let rest = (trial.busy() - at_window - at_buffer).max(0.0);
-    let idle = 1.0 - at_window - at_buffer - rest;
+    let at_window = (trial.share(name::RWND_LIMITED) - closed).max(0.0);
+    let at_buffer = trial.share(name::SNDBUF_LIMITED);
+    let at_buffer = at_buffer.min(1.0 - closed - at_window);
+    let rest = (trial.busy() - closed - at_window - at_buffer).max(0.0);
+    let idle = 1.0 - closed - at_window - at_buffer - rest;
     let of_window = match cause {
         Some(Limiter::SlowReader | Limiter::ReceiverWindow | Limiter::PathRate) => cause,
         _ => None,
@@ -79,6 +85,7 @@ fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
     };
     let of_idle = cause.filter(|cause| *cause == Limiter::Application);
     let parts = [
+        (Some(Limiter::SlowReader), closed),
         (of_window, at_window),
         (of_buffer, at_buffer),
         (cause, rest),
@@ -87,6 +94,7 @@ fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
     parts
         .into_iter()
         .filter_map(|(limiter, share)| Some((limiter?, share)))
+        .filter(|(_, share)| *share > 0.0)
         .collect()
 }
 

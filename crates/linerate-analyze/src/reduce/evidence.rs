@@ -8,6 +8,10 @@
 //!   to matter. Its share is unread / (unread + window that is still offered);
 //! - *queued* = share of the readings at which the smoothed round trip lay above the shortest one of
 //!   its client in the trial by at least a fifth and 0.2 ms. Below that the scheduler's time is as long;
+//! - *closed* = share of the readings at which the receiver's window had no room for a segment and nothing had
+//!   been acknowledged since the reading before. Only a program that reads nothing closes it for as long:
+//!   TCP offers what its buffer has room for;
+//! - *losses*: how they lie in time, in [`super::losses`];
 //! - *delivery rate* = median of tcpi_delivery_rate over the readings that the application did not
 //!   limit, or over all where it limited all. It sees pauses that are longer than a round trip;
 //! - *variation* = standard deviation over mean of the rates between two readings at the receivers. Behind
@@ -37,6 +41,7 @@ use super::datagrams::{INGRESS_MAJOR, Route, in_window, total};
 use super::exchange::namespaces;
 use super::floors;
 use super::flows::Lane;
+use super::losses;
 use super::window::{Readings, mean};
 
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and
@@ -97,6 +102,14 @@ pub(super) fn reduce(
     responses.put(name::UNREAD_SHARE, share);
     responses.put(name::QUEUED, queued(trial, &ends, readings));
     responses.put(name::RATE_VARIATION, variation(&ends));
+    responses.put(name::WINDOW_CLOSED, each(&|ends| ends.closed()));
+    let lost = ends.iter().filter_map(|ends| {
+        let series = |metric| ends.series(ends.lane.sender, metric);
+        losses::intervals(readings.window_ns(), series)
+    });
+    let lost: Vec<Vec<losses::Interval>> = lost.collect();
+    responses.put(name::LOSS_DISPERSION, losses::dispersion(&lost));
+    responses.put(name::LOSS_GAP_VARIATION, losses::gap_variation(&lost));
     let route = Route { hosts, readings };
     drops(records, &ends, &route, responses);
 }
@@ -123,6 +136,22 @@ impl Ends<'_, '_> {
     fn in_flight(&self) -> Option<f64> {
         let segments = self.mean(self.lane.sender, Metric::TcpUnacked)?;
         Some(segments * self.mean(self.lane.sender, Metric::TcpSndMss)?)
+    }
+
+    /// Share of the sender's readings at which the window had no room for a segment, and nothing had been
+    /// acknowledged since the reading before.
+    fn closed(&self) -> Option<f64> {
+        let segment = self.mean(self.lane.sender, Metric::TcpSndMss)?;
+        let offered = self.gauge(self.lane.sender, Metric::TcpSndWnd)?;
+        let acknowledged = self.gauge(self.lane.sender, Metric::TcpBytesAcked)?;
+        if offered.len() != acknowledged.len() {
+            return None;
+        }
+        let steps = offered.iter().skip(1).zip(acknowledged.windows(2));
+        mean(steps.map(|(bytes, acknowledged)| {
+            let stands = acknowledged[1] <= acknowledged[0];
+            f64::from(u8::from(*bytes < segment && stands))
+        }))
     }
 
     /// Median of the delivery rate, in bit/s, of readings that the application did not limit if

@@ -23,6 +23,8 @@ mod exchange;
 mod floors;
 /// Payload, transactions and segments of the flows.
 mod flows;
+/// How losses lie in time.
+mod losses;
 /// CPUs and threads of the hosts.
 mod machine;
 /// Numbers above what the links carry.

@@ -31,6 +31,8 @@ pub enum Cause {
     SmallBuffer,
     /// A program that reads slowly.
     SlowReader,
+    /// A program that was stopped on the way, or before.
+    StoppedReader,
     /// A path that swallows full-size segments.
     BlackHole,
     /// The window most of the time, the send buffer in the rest.
@@ -76,6 +78,7 @@ impl Cause {
         Cause::NoScaling,
         Cause::SmallBuffer,
         Cause::SlowReader,
+        Cause::StoppedReader,
         Cause::BlackHole,
         Cause::TwoLimiters,
         Cause::HealthyExchange,
@@ -103,6 +106,7 @@ impl Cause {
             Cause::NoScaling => "window of 64 KiB, no scaling",
             Cause::SmallBuffer => "receive buffer that was set",
             Cause::SlowReader => "reader that is slow",
+            Cause::StoppedReader => "reader that was stopped",
             Cause::BlackHole => "full-size segments vanish",
             Cause::TwoLimiters => "window and send buffer take turns",
             Cause::HealthyExchange => "requests, nothing in their way",
@@ -128,7 +132,7 @@ impl Cause {
             Cause::StarvedHosts => Limiter::OtherPrograms,
             Cause::RandomLoss => Limiter::CongestionWindow,
             Cause::NoScaling | Cause::SmallBuffer | Cause::TwoLimiters => Limiter::ReceiverWindow,
-            Cause::SlowReader => Limiter::SlowReader,
+            Cause::SlowReader | Cause::StoppedReader => Limiter::SlowReader,
             Cause::BlackHole => Limiter::NothingArrives,
             Cause::HealthyExchange | Cause::LargeMessages | Cause::QueuedExchange => {
                 Limiter::RoundTrip
@@ -301,6 +305,23 @@ impl Cause {
                         bps.min((bytes - unread) * 8e9 / times(2.0) as f64),
                         times(2.0),
                     )
+                };
+                (stream(), truth)
+            }
+            Cause::StoppedReader => {
+                let closed_share = (5.0 + (draw.unit() * 5.0).floor()) / 10.0;
+                let truth = Truth {
+                    closed_share,
+                    rwnd_share: closed_share,
+                    ..sending(bps * (1.0 - closed_share), at_rest)
+                };
+                // Others may have the CPUs meanwhile, which nobody here waits for as long.
+                let truth = match draw.unit() < 0.5 {
+                    true => Truth {
+                        worker_wait_share: between(draw, 0.25, 0.45),
+                        ..busy(draw, truth)
+                    },
+                    false => truth,
                 };
                 (stream(), truth)
             }

@@ -65,6 +65,10 @@ pub struct Truth {
     pub cwnd: i64,
     /// Share of segments sent again.
     pub lost_share: f64,
+    /// Parts of what is lost in the window that each of its tenths has; equal ones if empty.
+    pub loss_parts: Vec<f64>,
+    /// Share of the readings at which the window is closed, the last ones; nothing arrives meanwhile.
+    pub closed_share: f64,
     /// Of those, the share that had arrived, as D-SACK tells.
     pub spurious_share: f64,
     /// Segments a second that never arrive, half of them sent again.
@@ -146,6 +150,8 @@ impl Default for Truth {
             busy_share: 0.5,
             cwnd: 100,
             lost_share: 0.0,
+            loss_parts: Vec::new(),
+            closed_share: 0.0,
             spurious_share: 0.0,
             in_vain: 0.0,
             qdisc_drops: 0.0,
@@ -501,13 +507,26 @@ impl Run {
                 1 => 0.1 * variation,
                 _ => 0.0,
             };
+            // Where the window closes, all that arrives does so before.
+            let open = 1.0 - truth.closed_share;
+            let is_closed = truth.closed_share > 0.0 && *tenth as f64 > 10.0 * open;
             let elapsed = |metric| match metric {
+                Metric::AppBytesReceived | Metric::TcpBytesReceived | Metric::TcpBytesAcked
+                    if truth.closed_share > 0.0 =>
+                {
+                    second.min(open) / open.max(0.1)
+                }
                 Metric::AppBytesReceived | Metric::TcpBytesReceived => {
                     let first = 2.0 / (1.0 + truth.halves);
                     first * (second.min(middle) + truth.halves * (second - middle).max(0.0))
                         - lag(truth.variation)
                 }
                 Metric::TcpDelivered => second - lag(truth.delivered_variation.unwrap_or(0.0)),
+                Metric::TcpRetrans if !truth.loss_parts.is_empty() => {
+                    let before = (*tenth).max(0) as usize;
+                    let parts = truth.loss_parts.iter().take(before).sum::<f64>();
+                    parts / truth.loss_parts.iter().sum::<f64>()
+                }
                 _ => second,
             };
             let ahead = |metric| match metric {
@@ -518,7 +537,14 @@ impl Run {
                 (START + rate * (elapsed(metric) + 1.0)).round() as i64 + ahead(metric)
             };
             let counters = rates.iter().map(|(key, rate)| (key, counted(key.2, rate)));
-            let all = counters.chain(gauges.iter().map(|(key, value)| (key, *value)));
+            let gauge = |metric, value| match metric {
+                Metric::TcpSndWnd if is_closed => 0,
+                _ => value,
+            };
+            let gauges = gauges
+                .iter()
+                .map(|(key, value)| (key, gauge(key.2, *value)));
+            let all = counters.chain(gauges);
             self.recording
                 .samples
                 .extend(all.map(|((host, subject, metric), value)| TrialSample {
@@ -588,6 +614,8 @@ fn counters(
             rate(Metric::TcpDsackDups, again * truth.spurious_share);
             if truth.delivered_variation.is_some() {
                 rate(Metric::TcpDelivered, segments);
+            }
+            if truth.delivered_variation.is_some() || truth.closed_share > 0.0 {
                 rate(Metric::TcpBytesAcked, bytes);
             }
             rate(Metric::TcpRwndLimited, truth.rwnd_share * 1e9);

@@ -198,7 +198,7 @@ fn loss_with_a_queue_and_without_are_told_apart() {
         lost_share: 0.003,
         ..sending(12.9e6, 20 * MS)
     };
-    let words = ["loss keeps small", "No queue stood for long"];
+    let words = ["loss keeps small", "no queue stood for long"];
     named(stream(), &random, Limiter::CongestionWindow, &words);
     // What was sent again had arrived: segments overtook each other, and nothing was lost.
     let overtaken = Truth {
@@ -214,6 +214,60 @@ fn loss_with_a_queue_and_without_are_told_apart() {
         ..sending(1e6, 20 * MS)
     };
     silent(stream(), &rare);
+}
+
+#[test]
+fn what_loses_is_told_by_how_losses_lie() {
+    // 10 of 1500 segments a trial.
+    let lost = |loss_parts: &[f64]| Truth {
+        lost_share: 0.0067,
+        loss_parts: loss_parts.to_vec(),
+        ..sending(15e3 * 1448.0 * 8.0 / 10.0, 20 * MS)
+    };
+    let told = |truth: &Truth, workload: Workload, words: &str, others: [&str; 2]| {
+        let finding = named(workload, truth, Limiter::CongestionWindow, &[words]);
+        for other in others {
+            assert!(
+                !finding.explanation.contains(other),
+                "{}",
+                finding.explanation
+            );
+        }
+    };
+    let (random, bursts, open) = (
+        "independently of each other",
+        "in bursts",
+        "`--fq-rate` at half",
+    );
+    // A wire that damages some frames.
+    let independent = || lost(&[1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 0.0, 3.0, 1.0, 1.0]);
+    told(&independent(), stream(), random, [bursts, open]);
+    // A policer takes many at once.
+    told(
+        &lost(&[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+        stream(),
+        bursts,
+        [random, open],
+    );
+    // So few, or a sawtooth: neither.
+    let few = Truth {
+        lost_share: 0.0027,
+        ..lost(&[1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0])
+    };
+    told(&few, stream(), open, [random, bursts]);
+    told(&lost(&[1.0; 10]), stream(), open, [random, bursts]);
+    // Losses of several flows hide a sawtooth, but not bursts.
+    let four = || Workload {
+        connections: 4,
+        ..stream()
+    };
+    let of_four = |truth: Truth| Truth {
+        throughput_bps: 4.0 * truth.throughput_bps,
+        ..truth
+    };
+    told(&of_four(independent()), four(), open, [random, bursts]);
+    let truth = lost(&[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    told(&of_four(truth), four(), bursts, [random, open]);
 }
 
 #[test]
@@ -342,6 +396,64 @@ fn a_reader_that_is_behind_is_named() {
         ..truth
     };
     named(stream(), &prompt, Limiter::PathRate, &[]);
+}
+
+#[test]
+fn a_reader_that_was_stopped_is_named_by_its_closed_window() {
+    let stopped = Truth {
+        closed_share: 0.6,
+        rwnd_share: 0.6,
+        ..sending(40e6, 20 * MS)
+    };
+    let words = ["read nothing for 60 %", "was stopped"];
+    named(stream(), &stopped, Limiter::SlowReader, &words);
+    // From before the window on, so that nothing counts and no trial is valid; two segments were sent again.
+    let whole = Truth {
+        throughput_bps: 0.0,
+        in_vain: 4.0,
+        closed_share: 1.0,
+        rwnd_share: 1.0,
+        invalid: Some("a flow moved nothing".to_owned()),
+        ..sending(0.0, 20 * MS)
+    };
+    named(
+        stream(),
+        &whole,
+        Limiter::SlowReader,
+        &["No trial of it is valid"],
+    );
+    // Workers wait for a CPU meanwhile, but nobody as long as the reader stood.
+    let busy = Truth {
+        cpus: 1.98,
+        others_cpus: 0.95,
+        others_kernel_cpus: 0.95,
+        worker_share: 0.08,
+        worker_wait_share: 0.4,
+        unsent_bytes: Some(0),
+        ..stopped.clone()
+    };
+    named(stream(), &busy, Limiter::SlowReader, &words);
+    // A reader without a CPU does not read either, and is no slow one.
+    let starved = Truth {
+        worker_wait_share: 0.7,
+        ..busy
+    };
+    named(stream(), &starved, Limiter::OtherPrograms, &[]);
+    // For a quarter of the time: the path has the rest.
+    let partly = Truth {
+        closed_share: 0.3,
+        rwnd_share: 0.3,
+        variation: 0.02,
+        delivered_variation: None,
+        ..sending(95e6, 100 * MS)
+    };
+    let limiters = limiter_of(&run(stream(), &partly));
+    assert!(
+        limiters
+            .as_ref()
+            .is_none_or(|(limiter, _)| *limiter != Limiter::SlowReader),
+        "{limiters:?}"
+    );
 }
 
 #[test]
