@@ -4,6 +4,9 @@
 //! of IP and TCP with timestamps, and takes 1538 B of line: header, checksum, preamble and gap
 //! included (IEEE 802.3). At 1 Gbit/s that leaves 941.48 Mbit/s.
 
+use nix::sys::signal::Signal;
+
+use crate::common::call::PROGRAM;
 use crate::common::{
     NamedLab, Pair, Server, alone, disturbance, file, folder, json, linerate, loading, too_busy,
 };
@@ -128,6 +131,40 @@ fn a_small_buffer_on_a_long_path_is_the_limit_that_is_named() {
         0.5 * 8.0 * 16384.0 / 0.012,
         2.0 * 8.0 * 16384.0 / 0.010,
     );
+}
+
+#[test]
+fn a_stopped_reader_is_named() {
+    let _load = loading();
+    let Some(lab) = NamedLab::up(&[]) else {
+        return;
+    };
+    // Its number among the host's own processes, to stop it there.
+    let folder = folder();
+    let pid = file(&folder, "pid", "");
+    let script = r#"echo $$ > "$1"; exec "$0" serve --public"#;
+    let host = ["lab", "exec", &lab.name, "server"];
+    let mut agent = linerate(&host)
+        .words(&["sh", "-c", script, PROGRAM, &pid])
+        .start();
+    agent.wait_for("serving on");
+    let address = lab.address("server");
+    let flags = ["run", &address, "-t", "5", "-b", "100M"];
+    let mut run = lab.exec("client1", &flags).start();
+    run.wait_for("0.0–1.0");
+    // For more than half of the time, and less than what loses an agent.
+    let script = format!("kill -STOP $(cat {pid}); sleep 3.5; kill -CONT $(cat {pid})");
+    let stop = linerate(&host).words(&["sh", "-c", &script]);
+    stop.run().done();
+    let said = run.end();
+    agent.signal(Signal::SIGTERM);
+    agent.end();
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("limited by the receiving program"),
+        "{said:?}"
+    );
+    assert!(words.contains("it read nothing for"), "{said:?}");
 }
 
 #[test]
