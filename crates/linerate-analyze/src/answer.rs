@@ -18,7 +18,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Traffic};
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{Found, limiter_of};
+use crate::diagnose::{Found, limiter_of, shortest_ns, turns_per_s};
 use crate::reduce::name;
 use crate::study;
 use crate::words;
@@ -268,7 +268,7 @@ fn tiles(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Vec<Tile> {
         });
     let tiles = [
         rate,
-        round_trip(shown),
+        round_trip(dataset, shown),
         buffer(dataset, shown),
         longest_stall(dataset),
     ];
@@ -312,7 +312,7 @@ fn transactions(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> 
     Some(tile(what, cell.estimate(response)?, notes))
 }
 
-fn round_trip(shown: &Shown<'_, '_>) -> Option<Tile> {
+fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     if let Some(cell) = shown.exchange.or(shown.stalled)
         && let Some(median) = cell.estimate(name::RTT_P50)
     {
@@ -326,7 +326,7 @@ fn round_trip(shown: &Shown<'_, '_>) -> Option<Tile> {
         return Some(tile(what, median, vec![notes]));
     }
     let cell = shown.bulk?;
-    let notes = cell.mean(name::TCP_MIN_RTT);
+    let notes = shortest_ns(dataset, cell);
     let notes = notes.map(|least| format!("TCP's; shortest {}", Unit::Nanoseconds.display(least)));
     Some(tile(
         "Round trip under load",
@@ -461,11 +461,10 @@ fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
             })
         }
         Traffic::Rr { .. } => {
-            let least_ns = cell.mean(name::TCP_MIN_RTT).filter(|ns| *ns > 0.0)?;
-            let at_once = f64::from(cell.workload.connections.max(1))
-                * f64::from(cell.workload.manner.in_flight.max(1));
+            // Of each client over its own path, all together.
+            let in_turn = turns_per_s(dataset, cell)?;
             Some(Ceiling {
-                value: at_once * 1e9 / least_ns,
+                value: f64::from(cell.workload.manner.in_flight.max(1)) * in_turn,
                 what: Ceilings::RoundTrip,
             })
         }

@@ -55,20 +55,11 @@ pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
 }
 
 /// Returns the shortest round trip that TCP saw in any trial, with these trials' mean interval
-/// left out since a minimum has none.
+/// left out since a minimum has none; of clients at different distances that of the farthest, whose window
+/// is to be large enough as well.
 fn unloaded(dataset: &Dataset<'_>) -> Option<(Estimate, Vec<TrialId>)> {
-    let shortest = |cell: &CellOutcomes<'_>| {
-        let outcomes = cell.valid.iter();
-        let values =
-            outcomes.filter_map(|outcome| Some((outcome.value(name::TCP_MIN_RTT)?, outcome.trial)));
-        values.min_by(|a, b| a.0.total_cmp(&b.0))
-    };
-    let (value, trial) = dataset
-        .cells
-        .iter()
-        .filter_map(shortest)
-        .min_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((Estimate::point(value, Unit::Nanoseconds), vec![trial]))
+    let (ns, trial) = dataset.floors().farthest()?;
+    Some((Estimate::point(ns, Unit::Nanoseconds), vec![trial]))
 }
 
 /// Returns the noise of the response of each experiment that was repeated, the noisiest first.

@@ -84,6 +84,7 @@ pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{is_unscaled, window_bytes};
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
+pub(crate) use trial::{shortest_ns, turns_per_s};
 
 /// Findings that a report has at the most: more are read by nobody.
 pub(crate) const FINDINGS_MAX: usize = 5;

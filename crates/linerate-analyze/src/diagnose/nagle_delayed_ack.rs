@@ -9,7 +9,8 @@
 //! are on); a request in one write cannot wait for its own acknowledgement:
 //!
 //! 1. the median round trip is at least 30 ms above that of the cell that differs in Nagle or in
-//!    delayed ACK only; without such a cell, as in a single run, above TCP's shortest round trip, and
+//!    delayed ACK only; without such a cell, as in a single run, above TCP's shortest round trip to the
+//!    farthest client, and
 //!    no more than the timer's longest. When the median does not stall, or was not read because there
 //!    were too few transactions, the mean and then the 99th percentile are looked at, and the claim
 //!    says so;
@@ -25,6 +26,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
 use super::rule::{Judge, Rule};
+use super::trial::farthest_ns;
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -61,7 +63,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     QUANTILES
         .iter()
-        .find_map(|(quantile, title)| stall(cell, &cures, quantile, title))
+        .find_map(|(quantile, title)| stall(dataset, cell, &cures, quantile, title))
 }
 
 /// Both algorithms are on, and requests go down in several writes.
@@ -105,6 +107,7 @@ fn cures<'d, 'a>(
 }
 
 fn stall(
+    dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
     cures: &[(Factor, &CellOutcomes<'_>)],
     quantile: &str,
@@ -119,7 +122,8 @@ fn stall(
     let best = cured.iter().min_by(|a, b| a.2.value.total_cmp(&b.2.value));
     let base = match best {
         Some((_, _, estimate)) => estimate.value,
-        None => cell.mean(name::TCP_MIN_RTT)?,
+        // Transactions of several clients are counted together: those of the farthest stall least.
+        None => farthest_ns(dataset, cell)?,
     };
     let stalled_ns = waiting.value - base;
     // Beyond the timer's longest, and the path once more, something else waits too.
@@ -134,8 +138,12 @@ fn stall(
         .collect();
     let instead = match toggles.is_empty() {
         true => format!(
-            ", although TCP saw a round trip of {}",
-            Unit::Nanoseconds.display(base)
+            ", although TCP saw a round trip of {}{}",
+            Unit::Nanoseconds.display(base),
+            match cell.workload.clients {
+                0 | 1 => "",
+                _ => " to the farthest client",
+            }
         ),
         false => format!(" instead of {}", words::list(&toggles)),
     };

@@ -192,8 +192,7 @@ fn fits(trial: &Trial<'_>) -> bool {
     };
     let near = (relation - 1.0).abs() <= PACING_DIFFERENCE_MAX;
     let in_bursts = (BURST_SHARE_MIN..1.0).contains(&relation) && is_last(outcome);
-    let in_bursts =
-        in_bursts && is_short(outcome) && share(name::SNDBUF_LIMITED) < WAITED_SHARE_MAX;
+    let in_bursts = in_bursts && is_short(trial) && share(name::SNDBUF_LIMITED) < WAITED_SHARE_MAX;
     let busy = share(name::BUSY) >= BUSY_SHARE_MIN;
     busy && !held && (near || in_bursts) && !is_a_line(trial)
 }
@@ -258,8 +257,8 @@ fn may_be_full(trial: &Trial<'_>) -> bool {
 }
 
 /// The round trip is that of one machine or rack, where the best of short bursts is far above the mean.
-fn is_short(outcome: &Outcome) -> bool {
-    let shortest = outcome.value(name::TCP_MIN_RTT);
+fn is_short(trial: &Trial<'_>) -> bool {
+    let shortest = trial.setup.shortest_ns;
     shortest.is_some_and(|ns| ns < SHORT_NS_MAX)
 }
 

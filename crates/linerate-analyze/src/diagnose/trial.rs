@@ -77,13 +77,19 @@ impl Setup {
 
 /// Returns the shortest round trip that any trial over the same links saw of a flow's client, mean of the
 /// flows.
-pub(super) fn shortest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
+pub(crate) fn shortest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
     let of_flows = dataset.floors().of_flows(&cell.workload);
     (!of_flows.is_empty()).then(|| mean(&of_flows))
 }
 
+/// Returns the same of the client that is farthest away.
+pub(super) fn farthest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
+    let of_flows = dataset.floors().of_flows(&cell.workload);
+    of_flows.into_iter().max_by(f64::total_cmp)
+}
+
 /// Returns how many of these shortest round trips all flows together make in a second.
-pub(super) fn turns_per_s(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
+pub(crate) fn turns_per_s(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
     let of_flows = dataset.floors().of_flows(&cell.workload);
     let turns: Vec<f64> = of_flows.iter().map(|ns| 1e9 / ns).collect();
     (!turns.is_empty()).then(|| cell.workload.flows().len() as f64 * mean(&turns))

@@ -112,6 +112,41 @@ fn an_exchange_is_told_by_its_round_trip() {
 }
 
 #[test]
+fn clients_at_different_distances_have_ceilings_of_their_own() {
+    let of_two = |workload: Workload, truth: Truth| {
+        let mut run = Run::new(2, Some(1e9));
+        let two = Workload {
+            connections: 2,
+            clients: 2,
+            ..workload
+        };
+        run.experiment("one", None, two);
+        run.cell(&[], &[truth]);
+        analyze(&run.recording).answer
+    };
+    // One is 0.1 ms away, the other 10 ms: 10 000 and 100 exchanges per second.
+    let exchange = Truth {
+        min_rtt_ns: Some(100_000),
+        distances: vec![100.0],
+        ..Truth::transactions(5_000_000)
+    };
+    let answer = of_two(rr(1), exchange);
+    let ceiling = answer.bars[0].ceiling.as_ref().map(|it| it.value.round());
+    assert_eq!(ceiling, Some(10_100.0), "{answer:#?}");
+    // The farthest needs the largest window: 1 Gbit/s × 10 ms.
+    let stream_of_two = Truth {
+        min_rtt_ns: Some(100_000),
+        distances: vec![100.0],
+        ..Truth::stream(100e6)
+    };
+    let answer = of_two(stream(), stream_of_two);
+    let mut tiles = answer.tiles.iter();
+    let window = tiles.find(|tile| tile.what == "Window needed");
+    let bytes = window.expect("the link's rate is known").value.value;
+    assert!((1.2e6..1.3e6).contains(&bytes), "{bytes}");
+}
+
+#[test]
 fn a_study_names_the_stall_and_its_cure() {
     let answer = analyze(&study().recording).answer;
     let begins = "Requests in 2 writes take 44";

@@ -361,3 +361,29 @@ fn a_run_whose_only_trial_is_invalid_is_diagnosed() {
     run.cell(&[], &[full]);
     assert_eq!(claims(&run), [""; 0]);
 }
+
+#[test]
+fn the_path_of_a_far_client_is_no_stall() {
+    let claims = |distances: Vec<f64>| {
+        let workload = Workload {
+            connections: 2,
+            clients: 2,
+            ..split()
+        };
+        let truth = Truth {
+            min_rtt_ns: Some(200_000),
+            distances,
+            delayed_acks: Some(19.0),
+            ..Truth::transactions(50_000_000)
+        };
+        let mut run = Run::new(2, Some(1e9));
+        run.experiment("one", None, workload);
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let findings = told(&run.recording).into_iter();
+        let claims = findings.map(|finding| finding.claim);
+        claims.filter(|claim| claim.contains("Nagle")).count()
+    };
+    // Both are near, and half of what waits was counted; or one of them is 50 ms away.
+    assert_eq!(claims(vec![1.0]), 1);
+    assert_eq!(claims(vec![250.0]), 0);
+}

@@ -515,6 +515,27 @@ fn an_algorithm_that_paces_tracks_a_bottleneck_or_holds_itself() {
 }
 
 #[test]
+fn bursts_of_one_rack_are_not_those_of_a_far_client() {
+    // 0.1 ms, where the best of short bursts is far above the mean; the second is 20 ms away.
+    let limiter = |distances: Vec<f64>| {
+        let truth = Truth {
+            congestion: Some("bbr"),
+            pacing_bps: Some(40e9),
+            cwnd: 4000,
+            unacked: 800,
+            distances,
+            ..Truth::sending(16e9, MS / 10, MS / 10)
+        };
+        let mut run = Run::new(2, None);
+        run.experiment("one", None, near_and_far());
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(vec![1.0]), Some(Limiter::Pacing));
+    assert_eq!(limiter(vec![200.0]), None);
+}
+
+#[test]
 fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
     // 20 Mbit/s, 100 ms and a queue that overflows: behind a hole the receiver's count in order waits.
     let full = Truth {
