@@ -163,7 +163,7 @@ fn what_loses(cell: &CellOutcomes<'_>, share: f64) -> String {
         ),
         (false, None) => format!(
             "A policer, random loss and a queue too short to be seen look like this. `--fq-rate` at half of \
-             the rate ({}) tells: random loss keeps its share then, the others lose nothing.",
+             the rate ({}) distinguishes them: random loss keeps its share then, the others lose nothing.",
             Unit::BitsPerSecond.display(rate / 2.0)
         ),
     };

@@ -52,7 +52,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 "it read nothing for {} of the time, in which the receive window was closed",
                 words::percent(closed.value)
             ),
-            "The receive buffer is full, and nobody takes anything out of it. The program was stopped, or \
+            "The receive buffer is full, and no data is taken out of it. The program was stopped, or \
              waits for something else: a debugger, a disk, a lock, a peer of its own. A larger buffer would \
              fill as well.",
         ),
