@@ -134,7 +134,8 @@ pub fn median_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
 /// Transactions of one trial have its state in common, so they are not independent. How much, the
 /// index of dispersion tells: with kᵢ of nᵢ transactions of trial i at or below the quantile of all,
 /// which are a share p of all, D = Σ (kᵢ − nᵢ p)² / (nᵢ p (1 − p)) / (m − 1), 1 for independent ones. The interval is
-/// that of N / D observations, with Student's t of m − 1 degrees of freedom for the few trials.
+/// that of N / D observations, with Student's t of m − 1 degrees of freedom for the few trials. Of two trials
+/// D says nothing, and there is no interval.
 pub(crate) fn quantile_interval(trials: &[&Histogram], q: f64) -> Option<Estimate> {
     let mut pooled = Histogram::default();
     for histogram in trials {
@@ -146,7 +147,7 @@ pub(crate) fn quantile_interval(trials: &[&Histogram], q: f64) -> Option<Estimat
     }
     let value = pooled.quantile(q)?.0;
     let of = effective(trials, value, count);
-    let ranks = quantile_ranks(of, q);
+    let ranks = quantile_ranks(of, q).filter(|_| trials.len() != 2);
     let at_rank = |rank: u64| {
         let share = rank as f64 / of as f64;
         pooled.quantile(share).map(|ns| ns.0 as f64)
@@ -298,6 +299,21 @@ mod tests {
         };
         assert_eq!(of(&same), 3000);
         assert!(of(&apart) < 10, "{}", of(&apart));
+    }
+
+    #[test]
+    fn two_trials_do_not_say_how_far_a_pooled_quantile_is_known() {
+        let trial = Histogram {
+            buckets: (1..=1000).map(|ns| (ns, 1)).collect(),
+        };
+        let ends = |trials: &[&Histogram]| {
+            let found = quantile_interval(trials, 0.99).expect("enough of them");
+            (found.low.is_some(), found.high.is_some())
+        };
+        assert_eq!(ends(&[&trial, &trial]), (false, false));
+        assert_eq!(ends(&[&trial, &trial, &trial]), (true, true));
+        // Of one, its own transactions are all there is.
+        assert_eq!(ends(&[&trial]), (true, true));
     }
 
     #[test]
