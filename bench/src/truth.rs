@@ -26,7 +26,12 @@ pub struct TruthArgs {
     seed: u64,
 }
 
-/// Share of studies with a false claim that is promised; chance may add two standard deviations.
+/// Probability with which chance alone gives what breaks a bound that a share just keeps: of those that each
+/// noise has, some 300, and of one that there is once.
+const CHANCE_EACH: f64 = 0.001;
+const CHANCE_ONCE: f64 = 0.02;
+
+/// Share of studies with a false claim that is promised.
 const FALSE_CLAIMS_MAX: f64 = 0.05;
 /// Share of intervals that must hold the truth in each noise.
 const COVERAGE_MIN: f64 = 0.93;
@@ -36,8 +41,14 @@ const WRONG_SAME_MAX: f64 = 0.05;
 const TOO_SMALL_MAX: f64 = 0.05;
 /// Share of flat curves on which larger buffers are said to lose.
 const FALLS_BACK_MAX: f64 = 0.02;
-/// Share of effects of 20 % at a noise of 20 % that 48 trials must find.
+/// Share of effects of 20 % at a noise of 20 % that 48 trials must find, and those of a whole study, whose claims
+/// share one error.
 const POWER_MIN: f64 = 0.80;
+const WHOLE_POWER_MIN: f64 = 0.70;
+/// The noise at which that is asked, and its studies for each of a row's smallest part, alone and whole: of 300 and
+/// 150 effects a share is known to 2 and 4 %.
+const POWER_NOISE: Noise = Noise::Normal(0.20);
+const POWER_STUDIES: (u32, u32) = (100, 25);
 
 /// Share of recordings of a cause in which it must be named; in none may it be taken for another.
 const NAMED_MIN: f64 = 0.6;
@@ -217,12 +228,16 @@ fn row(noise: Noise, each: u32, seed: u64) -> Row {
             all_others.add(&of(shape, chapters, each.div_ceil(7)));
         }
     }
+    let (alone, whole) = match noise == POWER_NOISE {
+        true => POWER_STUDIES,
+        false => (4, 2),
+    };
     let mut row = Row {
         noise,
         flat: three(Shape::Flat, 6 * each),
         ten: three(Shape::Effect(0.1025), 2 * each),
-        twenty: three(Shape::Effect(0.2), 2 * each),
-        alone: of(Shape::Effect(0.2), Chapters::Latency, 4 * each),
+        twenty: three(Shape::Effect(0.2), whole * each),
+        alone: of(Shape::Effect(0.2), Chapters::Latency, alone * each),
         turning: three(Shape::Turning(0.4), each),
         tuned: three(Shape::TunedBadly(0.2), each),
         curves: all_curves,
@@ -333,11 +348,18 @@ fn broken_long(long: &[Long]) -> Vec<String> {
     broken
 }
 
-/// Returns what is wrong with a share above `bound`, chance allowed for: two standard deviations of a share of
-/// `of` draws.
+/// Returns what is wrong with `part` of `of` draws where a share of `bound` would hardly give so many.
 fn most(title: &str, what: &str, part: u32, of: u32, bound: f64) -> Option<String> {
-    let chance = 2.0 * (bound * (1.0 - bound) / f64::from(of.max(1))).sqrt();
-    let is_broken = of > 0 && share(part, of) > bound + chance;
+    beyond(title, what, (part, of), (bound, CHANCE_EACH))
+}
+
+fn beyond(
+    title: &str,
+    what: &str,
+    (part, of): (u32, u32),
+    (bound, chance): (f64, f64),
+) -> Option<String> {
+    let is_broken = share(part, of) > bound && at_least(part, of, bound) < chance;
     is_broken.then(|| {
         let found = 100.0 * share(part, of);
         format!(
@@ -345,6 +367,23 @@ fn most(title: &str, what: &str, part: u32, of: u32, bound: f64) -> Option<Strin
             100.0 * bound
         )
     })
+}
+
+/// Returns the probability of `part` or more of `of` draws of probability `each` (binomial).
+fn at_least(part: u32, of: u32, each: f64) -> f64 {
+    if each <= 0.0 {
+        return if part == 0 { 1.0 } else { 0.0 };
+    }
+    let odds = (each / (1.0 - each)).ln();
+    let mut log = f64::from(of) * (1.0 - each).ln();
+    let mut sum = 0.0;
+    for hits in 0..=of {
+        if hits >= part {
+            sum += log.exp();
+        }
+        log += (f64::from(of - hits) / f64::from(hits + 1)).ln() + odds;
+    }
+    sum
 }
 
 fn share(part: u32, of: u32) -> f64 {
@@ -394,7 +433,8 @@ fn broken(rows: &[Row]) -> Vec<String> {
     }
     let (with, studies) = (seen.with_false_claim, seen.studies);
     let what = "flat studies with a false claim";
-    broken.extend(most("all noises", what, with, studies, FALSE_CLAIMS_MAX));
+    let bound = (FALSE_CLAIMS_MAX, CHANCE_ONCE);
+    broken.extend(beyond("all noises", what, (with, studies), bound));
     for row in rows {
         let title = row.noise.title();
         let mut most = |what: &str, part: u32, of: u32, bound: f64| {
@@ -465,15 +505,45 @@ fn broken(rows: &[Row]) -> Vec<String> {
             all.studies,
             0.0,
         );
-        if row.noise == Noise::Normal(0.2) {
-            let missed = row.alone.effects - row.alone.found;
-            most(
-                "effects of 20 % missed",
-                missed,
-                row.alone.effects,
-                1.0 - POWER_MIN,
-            );
+        if row.noise == POWER_NOISE {
+            for (what, row, least) in [
+                ("effects of 20 % missed", &row.alone, POWER_MIN),
+                (
+                    "effects of 20 % missed in a whole study",
+                    &row.twenty,
+                    WHOLE_POWER_MIN,
+                ),
+            ] {
+                let missed = (row.effects - row.found, row.effects);
+                broken.extend(beyond(&title, what, missed, (1.0 - least, CHANCE_ONCE)));
+            }
         }
     }
     broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_is_that_of_draws() {
+        // Tables of the binomial distribution: P(X ≥ 4) of 24 at 5 %, P(X ≥ 7) of 16 at 20 %.
+        for (part, of, each, known) in [(4, 24, 0.05, 0.0298), (7, 16, 0.2, 0.0267)] {
+            let found = at_least(part, of, each);
+            assert!((found - known).abs() < 1e-4, "{found}");
+        }
+        assert_eq!((at_least(0, 9, 0.0), at_least(1, 9, 0.0)), (1.0, 0.0));
+        assert!((at_least(0, 9000, 0.07) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_chance_gives_breaks_no_bound() {
+        let flat = |part, of| most("a noise", "false claims", part, of, FALSE_CLAIMS_MAX);
+        assert_eq!(flat(4, 24), None);
+        assert!(flat(7, 24).is_some_and(|text| text.contains("29.2 % of 24")));
+        assert!(flat(40, 400).is_some());
+        assert_eq!(flat(0, 0), None);
+        assert!(most("a noise", "disagree", 1, 93, 0.0).is_some());
+    }
 }

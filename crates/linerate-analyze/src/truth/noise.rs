@@ -55,6 +55,14 @@ pub enum Noise {
     Rare,
     /// Each block has a factor of its own of this deviation, with 1 % beside it.
     Blocks(f64),
+    /// Logarithms are normal; their deviation grows from 2 % at the first level to this at the last, in equal
+    /// ratios.
+    Skewed(f64),
+    /// Something that no counter shows makes all trials slower by this share, a quarter of the time, for four in
+    /// turn on average; 1 % beside it.
+    Visitor(f64),
+    /// Normal with 5 %, and this share of the trials is invalid.
+    Invalid(f64),
 }
 
 /// Where a trial stands.
@@ -93,6 +101,9 @@ impl Noise {
         Noise::NoVariance(0.03),
         Noise::Rare,
         Noise::Blocks(0.20),
+        Noise::Skewed(0.50),
+        Noise::Visitor(0.30),
+        Noise::Invalid(0.20),
     ];
 
     /// Whether three trials of a cell, or those of all others, show what noise there is: where they need not,
@@ -130,6 +141,19 @@ impl Noise {
             Noise::NoVariance(share) => format!("no variance, {}", percent(share)),
             Noise::Rare => "1 in 50 is ten times slower".to_owned(),
             Noise::Blocks(share) => format!("{} by block", percent(share)),
+            Noise::Skewed(share) => {
+                format!("log-normal, 2 % to {} from level to level", percent(share))
+            }
+            Noise::Visitor(share) => format!("{} slower for 4 trials, 1 in 4", percent(share)),
+            Noise::Invalid(share) => format!("normal 5 %, {} invalid", percent(share)),
+        }
+    }
+
+    /// Returns whether a trial is invalid.
+    pub(super) fn is_invalid(self, draw: &mut Draw) -> bool {
+        match self {
+            Noise::Invalid(share) => draw.unit() < share,
+            _ => false,
         }
     }
 
@@ -142,6 +166,7 @@ impl Noise {
             lost: 0.0,
             time: 0.0,
             block: None,
+            is_visited: None,
             step: 1.0 / places.len().max(1) as f64,
         };
         let mean = self.mean();
@@ -232,6 +257,22 @@ impl Noise {
                 state.block = Some((place.block, deviation));
                 (1.0 + share * deviation) * (1.0 + 0.01 * draw.normal())
             }
+            Noise::Skewed(share) => {
+                let deviation = 0.02 * (share / 0.02).powf(place.rank);
+                (deviation * draw.normal() - deviation * deviation / 2.0).exp()
+            }
+            Noise::Visitor(share) => {
+                let often = match state.is_visited {
+                    None => 0.25,
+                    Some(false) => 1.0 / 12.0,
+                    Some(true) => 0.75,
+                };
+                let is_visited = draw.unit() < often;
+                state.is_visited = Some(is_visited);
+                let slow = if is_visited { share } else { 0.0 };
+                (1.0 - slow) / (1.0 - share / 4.0) * (1.0 + 0.01 * draw.normal())
+            }
+            Noise::Invalid(_) => 1.0 + 0.05 * draw.normal(),
         }
     }
 }
@@ -252,6 +293,8 @@ struct State {
     step: f64,
     /// The block, and how far it is from others in units of their deviation.
     block: Option<(usize, f64)>,
+    /// Whether something makes trials slower, once the first was drawn.
+    is_visited: Option<bool>,
 }
 
 #[cfg(test)]

@@ -193,7 +193,12 @@ pub fn repeated(
         }
         let factors = noise.factors(&places, of_noise);
         for ((cell, block), (factor, lost)) in order.into_iter().zip(factors) {
-            run.trial(&cell.levels, block, &cell.truth(factor, lost));
+            let invalid = noise.is_invalid(&mut draw);
+            let truth = Truth {
+                invalid: invalid.then(|| "a counter was not read".to_owned()),
+                ..cell.truth(factor, lost)
+            };
+            run.trial(&cell.levels, block, &truth);
         }
         let mean = |cell: Planned| (cell.levels.into_iter().collect(), cell.mean);
         let known = cells.into_iter().map(mean).collect();
