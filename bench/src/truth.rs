@@ -316,14 +316,7 @@ fn broken_long(long: &[Long]) -> Vec<String> {
         let title = row.title();
         let mut both = row.flat;
         both.add(&row.ten);
-        let missed = both.cells - both.covered;
-        broken.extend(most(
-            &title,
-            "intervals that miss the truth",
-            missed,
-            both.cells,
-            1.0 - COVERAGE_MIN,
-        ));
+        broken.extend(uncovered(&title, &both));
         let (same, effects) = (row.ten.wrong_same, row.ten.effects);
         broken.extend(most(
             &title,
@@ -346,6 +339,20 @@ fn broken_long(long: &[Long]) -> Vec<String> {
         FALSE_CLAIMS_MAX,
     ));
     broken
+}
+
+/// Returns what is wrong with the share of intervals that miss the truth; those of a study miss together.
+fn uncovered(title: &str, score: &Score) -> Option<String> {
+    let worth = score.independent_cells();
+    let missed = share(score.cells - score.covered, score.cells) * f64::from(worth);
+    let what = "intervals that miss the truth (as many independent ones)";
+    most(
+        title,
+        what,
+        missed.floor() as u32,
+        worth,
+        1.0 - COVERAGE_MIN,
+    )
 }
 
 /// Returns what is wrong with `part` of `of` draws where a share of `bound` would hardly give so many.
@@ -435,6 +442,7 @@ fn broken(rows: &[Row]) -> Vec<String> {
     let what = "flat studies with a false claim";
     let bound = (FALSE_CLAIMS_MAX, CHANCE_ONCE);
     broken.extend(beyond("all noises", what, (with, studies), bound));
+    let mut uncovered_rows = Vec::new();
     for row in rows {
         let title = row.noise.title();
         let mut most = |what: &str, part: u32, of: u32, bound: f64| {
@@ -442,6 +450,7 @@ fn broken(rows: &[Row]) -> Vec<String> {
         };
         let all = &row.all;
         if row.noise.is_seen() {
+            uncovered_rows.extend(uncovered(&title, all));
             most(
                 "flat studies with a false claim",
                 row.flat.with_false_claim,
@@ -453,12 +462,6 @@ fn broken(rows: &[Row]) -> Vec<String> {
                 all.with_false_claim,
                 all.studies,
                 FALSE_CLAIMS_MAX,
-            );
-            most(
-                "intervals that miss the truth",
-                all.cells - all.covered,
-                all.cells,
-                1.0 - COVERAGE_MIN,
             );
         }
         most(
@@ -519,6 +522,7 @@ fn broken(rows: &[Row]) -> Vec<String> {
             }
         }
     }
+    broken.extend(uncovered_rows);
     broken
 }
 

@@ -27,6 +27,8 @@ pub struct Score {
     pub cells: u32,
     /// Of them, those whose interval holds the truth.
     pub covered: u32,
+    /// Sums over studies of cells², of cells times those missed, and of missed².
+    pub squares: [u64; 3],
     /// Studies with a claim that is false: an effect that is none or has the other sign, a buffer said
     /// to lose or gain that does not, a recommendation without a gain.
     pub with_false_claim: u32,
@@ -67,6 +69,9 @@ impl Score {
         self.studies += other.studies;
         self.cells += other.cells;
         self.covered += other.covered;
+        for (sum, more) in self.squares.iter_mut().zip(other.squares) {
+            *sum += more;
+        }
         self.with_false_claim += other.with_false_claim;
         self.effects += other.effects;
         self.found += other.found;
@@ -81,6 +86,24 @@ impl Score {
         self.ratios += other.ratios;
         self.ratios_held += other.ratios_held;
         self.impossible += other.impossible;
+    }
+}
+
+impl Score {
+    /// Returns how many independent intervals the cells are worth (Kish, "Survey Sampling", 1965).
+    ///
+    /// Cells of one study share what disturbed it, so that their intervals miss together: of a share p of all cells
+    /// missed, with c cells and m missed of a study, N = p (1 − p) (Σ c)² / Σ (m − p c)², and no more than there are.
+    pub fn independent_cells(&self) -> u32 {
+        let cells = f64::from(self.cells.max(1));
+        let missed = 1.0 - f64::from(self.covered) / cells;
+        let [all, both, only] = self.squares.map(|sum| sum as f64);
+        let between = only - 2.0 * missed * both + missed * missed * all;
+        let worth = missed * (1.0 - missed) * cells * cells / between;
+        match between > 0.0 {
+            true => worth.min(cells).round() as u32,
+            false => self.cells,
+        }
     }
 }
 
@@ -155,6 +178,9 @@ fn judge(study: &Study, analysis: &Analysis) -> Score {
         ..Score::default()
     };
     coverage(study, analysis, &mut score);
+    let (cells, missed) = (score.cells, score.cells - score.covered);
+    score.squares = [(cells, cells), (cells, missed), (missed, missed)]
+        .map(|(one, other)| u64::from(one) * u64::from(other));
     let mut is_false = false;
     for comparison in &analysis.verdicts {
         is_false |= match comparison.id.contains("/plateau/") {
@@ -375,4 +401,34 @@ fn plateau(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
         let truth = ratio(words).ln();
         truth * found.value.ln() <= 0.0
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(studies: &[(u32, u32)]) -> Score {
+        let mut all = Score::default();
+        for (cells, missed) in studies {
+            let squares = [(cells, cells), (cells, missed), (missed, missed)];
+            all.add(&Score {
+                cells: *cells,
+                covered: cells - missed,
+                squares: squares.map(|(one, other)| u64::from(one * other)),
+                ..Score::default()
+            });
+        }
+        all
+    }
+
+    #[test]
+    fn intervals_that_miss_together_are_worth_as_many_as_studies() {
+        // One study in ten misses all: p (1 − p) of (40 · 10)² over 40² · 10 p (1 − p).
+        let mut studies = [(40, 0); 10];
+        studies[3].1 = 40;
+        assert_eq!(of(&studies).independent_cells(), 10);
+        // As many of each study are worth no more than there are.
+        assert_eq!(of(&[(40, 4); 10]).independent_cells(), 400);
+        assert_eq!(of(&[]).independent_cells(), 0);
+    }
 }
