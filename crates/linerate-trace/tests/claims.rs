@@ -1287,3 +1287,65 @@ fn what_the_receiver_had_is_no_burst_of_loss() {
     assert!(found(&trace, Kind::LossBurst).is_none());
     assert_eq!(found(&trace, Kind::Spurious).expect("in vain").count, 8);
 }
+
+/// A receiver whose largest window is 64 000 B leaves `left` of it in each round, and 1024 B until its program has
+/// read; a round takes `wait_us(round)`.
+fn read_slowly(rounds: u32, left: u16, wait_us: impl Fn(u32) -> u64) -> Talk {
+    let mut talk = far(1000);
+    talk.window(Server, 500);
+    talk.wait_us(100).data(Client, 1460);
+    talk.wait_us(1000).ack(Server);
+    for _ in 0..40 {
+        talk.wait_us(5).data(Client, 1460);
+    }
+    talk.window(Server, left).wait_us(1000).ack(Server);
+    for round in 0..rounds {
+        for _ in 0..(u64::from(left) << 7) / 1460 {
+            talk.wait_us(5).data(Client, 1460);
+        }
+        talk.window(Server, 8).wait_us(1000).ack(Server);
+        talk.window(Server, left)
+            .wait_us(wait_us(round))
+            .ack(Server);
+    }
+    talk
+}
+
+#[test]
+fn a_window_that_shrinks_and_does_not_close_is_a_slow_reader() {
+    let trace = trace(&read_slowly(60, 43, |_| 20_000).frames);
+    let slow = found(&trace, Kind::SlowReader).expect("a slow reader");
+    assert_eq!((slow.who_is, slow.value), (End::Server, 500 << 7));
+    let share = slow.total_ns as f64 / slow.out_of as f64;
+    assert!((0.9..1.0).contains(&share), "{share}");
+    for kind in [Kind::WindowLimit, Kind::ZeroWindow, Kind::Queue] {
+        assert!(found(&trace, kind).is_none(), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_slow_reader() {
+    // Its sender had no more for a while: nobody was held back by what was left of the window.
+    let idle = read_slowly(60, 43, |round| if round == 30 { 9_000_000 } else { 200 });
+    assert!(found(&trace(&idle.frames), Kind::SlowReader).is_none());
+    // A small window that never was larger is a small window.
+    let mut small = far(20_000);
+    small.window(Server, 43);
+    // One that grows is always as large as it ever was.
+    let mut grows = far(20_000);
+    for round in 0..60 {
+        grows.window(Server, 43 + 12 * round);
+        grows.wait_us(20_000).ack(Server);
+        for (talk, window) in [(&mut small, 43), (&mut grows, 43 + 12 * round)] {
+            for _ in 0..(u64::from(window) << 7) / 1460 {
+                talk.wait_us(5).data(Client, 1460);
+            }
+            talk.wait_us(20_000).ack(Server);
+        }
+    }
+    for talk in [small, grows] {
+        let trace = trace(&talk.frames);
+        assert!(found(&trace, Kind::SlowReader).is_none());
+        assert!(found(&trace, Kind::WindowLimit).is_some());
+    }
+}

@@ -106,7 +106,7 @@ impl Life {
             Phase::Handshake
         } else if any(State::Recovering) {
             Phase::Recovery
-        } else if any(State::Window) {
+        } else if states.iter().any(|state| state.is_window()) {
             Phase::Window
         } else if states[End::Client as usize] == State::Path {
             Phase::ClientCongestion

@@ -4,7 +4,8 @@
 //! holds until the next:
 //!
 //! 1. `Recovering`: something was sent again and is not acknowledged yet.
-//! 2. `Window`: what is on its way leaves less than one segment of the receiver's window.
+//! 2. `Window`: what is on its way leaves less than one segment of the receiver's window. Where that is half of what
+//!    it was once, or less, it is `Unread`: what was acknowledged still lies in the receiver's buffer.
 //! 3. `Idle`: nothing is on its way. The application has nothing to send, or waits itself.
 //! 4. `Sender`: something is on its way, the window has room, and the last segment was shorter
 //!    than a full one: the application had no more.
@@ -33,13 +34,25 @@ pub(crate) enum State {
     Recovering,
     /// Nagle's algorithm held a short segment.
     Nagle,
+    /// The receiver's window has no room, because its program has not read.
+    Unread,
+}
+
+impl State {
+    /// Returns whether the receiver's window has no room.
+    #[inline]
+    pub(crate) fn is_window(self) -> bool {
+        matches!(self, State::Window | State::Unread)
+    }
 }
 
 /// Nanoseconds in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Shares {
-    times_ns: [u64; 7],
+    times_ns: [u64; 8],
     state: State,
+    /// The longest time between two packets in which it was [`State::Unread`].
+    unread_ns_max: u64,
 }
 
 impl Shares {
@@ -47,6 +60,14 @@ impl Shares {
     #[inline]
     pub(crate) fn add_elapsed(&mut self, elapsed_ns: u64) {
         self.times_ns[self.state as usize] += elapsed_ns;
+        if self.state == State::Unread {
+            self.unread_ns_max = self.unread_ns_max.max(elapsed_ns);
+        }
+    }
+
+    /// Returns the longest time between two packets in which the window had no room and was not read.
+    pub(crate) fn unread_ns_max(&self) -> u64 {
+        self.unread_ns_max
     }
 
     /// Gives `elapsed_ns` of `from` to `to`: what came behind says what the time went into.
@@ -88,6 +109,8 @@ pub(crate) struct Sending {
     pub window_bytes: Option<u64>,
     /// The largest that it was.
     pub window_bytes_max: u64,
+    /// The largest behind the handshake: a SYN's may be another.
+    pub window_bytes_used: u64,
 }
 
 /// Returns the state of the direction from `pair.from` to `pair.to`.
@@ -101,6 +124,11 @@ pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
     if closed {
         return State::Window;
     }
+    let has_shrunk = |window| window <= sending.window_bytes_used / 2;
+    let no_room = match sending.window_bytes.is_some_and(has_shrunk) {
+        true => State::Unread,
+        false => State::Window,
+    };
     let room = sending
         .window_bytes
         .map(|window| window.saturating_sub(flight.max(0) as u64));
@@ -111,7 +139,7 @@ pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
         let is_narrow = room.is_some_and(|room| room < least);
         // What is queued, though all is acknowledged, is paced, or held behind the host and before the capture.
         return match (is_narrow, sending.has_more && flight == 0) {
-            (true, _) => State::Window,
+            (true, _) => no_room,
             (false, true) => State::Path,
             (false, false) => State::Idle,
         };
@@ -120,7 +148,7 @@ pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
         return State::Recovering;
     }
     if room.is_some_and(|room| room < u64::from(sending.segment_bytes)) {
-        return State::Window;
+        return no_room;
     }
     if sending.last_was_short && !sending.has_more {
         State::Sender

@@ -220,6 +220,10 @@ pub(crate) struct ShareReport {
     pub idle: f64,
     /// The receiver's window had no room.
     pub window: f64,
+    /// Of this, that with half of the largest window or less: what was acknowledged was not read.
+    pub unread: f64,
+    /// The longest part of that without a packet.
+    pub unread_longest: f64,
     /// The application had no more to send.
     pub sender: f64,
     /// Congestion window, pacing, or sending.
@@ -549,12 +553,15 @@ impl ShareReport {
             State::Path,
             State::Recovering,
             State::Nagle,
+            State::Unread,
         ];
         let all: u64 = states.iter().map(|&state| own.shares.time_ns(state)).sum();
         let share = |state| own.shares.time_ns(state) as f64 / all as f64;
         (all > 0).then(|| Self {
             idle: share(State::Idle),
-            window: share(State::Window),
+            window: share(State::Window) + share(State::Unread),
+            unread: share(State::Unread),
+            unread_longest: own.shares.unread_ns_max() as f64 / all as f64,
             sender: share(State::Sender),
             path: share(State::Path),
             recovering: share(State::Recovering),

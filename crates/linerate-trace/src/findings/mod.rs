@@ -72,6 +72,8 @@ pub enum TcpFindingKind {
     PathMtu,
     /// The receiver's window held the sender back.
     WindowLimit,
+    /// The receiver's program did not read: its window shrank, and held the sender back.
+    SlowReader,
     /// Window scaling is missing.
     NoWindowScaling,
     /// Many segments were lost at once.
@@ -433,7 +435,7 @@ impl TcpFindingKind {
             | Self::SackReneging
             | Self::PathMtu => "tcp.analysis.retransmission",
             Self::ZeroWindow => "tcp.analysis.zero_window",
-            Self::WindowLimit => "tcp.analysis.window_full",
+            Self::WindowLimit | Self::SlowReader => "tcp.analysis.window_full",
             Self::Spurious => "tcp.analysis.spurious_retransmission",
             Self::Reordering => "tcp.analysis.out_of_order",
             Self::Refused | Self::Reset | Self::HalfOpen => "tcp.flags.reset == 1",
@@ -754,6 +756,7 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
     for end in End::BOTH {
         found.extend(queue(connection, end));
         found.extend(window_limit(connection, end));
+        found.extend(slow_reader(connection, end));
         found.extend(idle_sender(connection, end));
         found.extend(send_limit(connection, end));
         found.extend(from_counts(connection, end));
@@ -992,7 +995,9 @@ fn send_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
 fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
-    let share = sender.time?.window;
+    // What a reader leaves of it says nothing of its size.
+    let time = sender.time?;
+    let share = time.window - time.unread;
     // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
     if connection.captured_at == Some(end.other())
         || !receiver.window_is_scaled
@@ -1026,6 +1031,36 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         ..TcpFinding::new(connection, TcpFindingKind::WindowLimit, end.other())
     };
     Some(finding.proven_by_first_frame(connection))
+}
+
+/// A program that reads slowly: its window has shrunk to half or less of what it was, and held the sender back.
+/// Where the window closes, that says it.
+fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+    /// Of a few segments half is one that arrived just now.
+    const BUFFER_SEGMENTS_MIN: u64 = 8;
+    /// Much of it at once may be a sender that had no more, as one whose windows are opened bit by bit had.
+    const LONGEST_SHARE_MAX: f64 = 0.25;
+    let (sender, receiver) = (connection.end(end), connection.end(end.other()));
+    let (counts, time) = (receiver.counts?, sender.time?);
+    let largest = receiver.window_bytes_max?;
+    let segment_bytes = u64::from(connection.segment_bytes?);
+    let is_reader = counts.zero_windows == 0
+        && receiver.window_is_scaled
+        && sender.payload_bytes >= WINDOW_BYTES_MIN
+        && time.unread >= WINDOW_SHARE_MIN
+        && time.unread >= time.window / 2.0
+        && time.unread_longest <= LONGEST_SHARE_MAX * time.unread
+        && largest >= BUFFER_SEGMENTS_MIN * segment_bytes;
+    let total_ns = (time.unread * connection.duration_ns as f64) as u64;
+    let finding = TcpFinding {
+        count: 1,
+        total_ns,
+        longest_ns: total_ns,
+        out_of: connection.duration_ns,
+        value: largest,
+        ..TcpFinding::new(connection, TcpFindingKind::SlowReader, end.other())
+    };
+    is_reader.then(|| finding.proven_by_first_frame(connection))
 }
 
 fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {

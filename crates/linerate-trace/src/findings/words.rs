@@ -107,6 +107,14 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              network was not the limit.",
             "find out why the program at {who} reads slowly: it is blocked, short of CPU, or does other work in between",
         ],
+        TcpFindingKind::SlowReader => [
+            "{who} read slowly: what was left of its window, {bytes} at the most, held {toward} back for \
+             {time_share} of the time",
+            "It acknowledged what {toward} sent and had half of its window or less for more: the rest lay in \
+             its buffer, unread. The network was not the limit.",
+            "find out why the program at {who} reads slowly: it is blocked, short of CPU, or does other work \
+             in between; if it does not, look for a host that is short of memory for TCP (net.ipv4.tcp_mem)",
+        ],
         TcpFindingKind::PathMtu if by_router => [
             "A router says that segments from {who} to {toward} are too big for a link of \
              {exact_bytes} B: {times}",
@@ -461,6 +469,7 @@ mod tests {
             Kind::ZeroWindow,
             Kind::PathMtu,
             Kind::WindowLimit,
+            Kind::SlowReader,
             Kind::NoWindowScaling,
             Kind::LossBurst,
             Kind::Loss,

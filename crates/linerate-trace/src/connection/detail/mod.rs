@@ -529,7 +529,9 @@ impl Detail {
                 to: &halves[to as usize],
             };
             let segment_bytes = self.segment_bytes;
-            let window_bytes_max = self.ends[to as usize].window_bytes_max;
+            let receiver = &self.ends[to as usize];
+            let window_bytes_max = receiver.window_bytes_max;
+            let window_bytes_used = receiver.window.max;
             let own = &mut self.ends[from as usize];
             let sending = Sending {
                 recovering: own.recovery.is_some(),
@@ -538,6 +540,7 @@ impl Detail {
                 has_more: own.has_more && own.sets_push,
                 window_bytes: window_bytes(halves, shifts, to),
                 window_bytes_max,
+                window_bytes_used,
             };
             own.shares.enter(shares::state(pair, &sending));
             if pair.to.has_acknowledged() {
@@ -641,7 +644,7 @@ impl Detail {
         let is_first = !verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
         let is_window = End::BOTH
             .iter()
-            .any(|&end| self.ends[end as usize].shares.state() == State::Window);
+            .any(|&end| self.ends[end as usize].shares.state().is_window());
         // Where no round trip was seen, nobody knows the network's part; and by some of it the way may
         // take longer than it did at its best.
         let Some(leg_ns) = leg_ns.filter(|_| is_first && !is_window) else {

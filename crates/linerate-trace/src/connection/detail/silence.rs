@@ -74,7 +74,7 @@ impl Detail {
             );
             peer.has_acknowledged() && distance(peer.acknowledged, half.next) > 0
         };
-        let is_window = |end: End| self.ends[end as usize].shares.state() == State::Window;
+        let is_window = |end: End| self.ends[end as usize].shares.state().is_window();
         let leg_ns = self.leg_ns(from);
         // A silence no longer than the path takes was not anybody's delay.
         let is_late = seen.elapsed_ns.saturating_sub(leg_ns.unwrap_or(0)) >= GAP_NS_MIN;
