@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use crate::common::call::on_one_line;
 use crate::common::http::{ask, ask_with, connect, read, say};
 use crate::common::{Server, file, folder, linerate};
 use serde_json::{Value, json};
@@ -533,17 +534,16 @@ fn who_loses_the_host_is_told_to_whom_and_what_next() {
     let said = linerate(&["run", &host, "-t", "0.3", "--token-file", &admin, "--evict"]).run();
     assert!(said.is_measured(), "{said:?}");
     let lost = guest.end().failed(1, &["next:"]);
-    // On the lines of a screen where the machine was too busy for the window's begin.
-    let all = format!("{} {}", lost.out, lost.err);
-    let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(!words.contains("why the agent stopped"), "{words}");
+    assert!(!lost.tells("why the agent stopped"), "{lost:?}");
     assert!(
-        words.contains("a caller who holds it took the host back"),
-        "{all}"
+        lost.tells("a caller who holds it took the host back"),
+        "{lost:?}"
     );
     // Standard output and standard error tell it once each.
-    let told = words.matches("of the window of 1 min").count();
-    assert!(told <= 2, "{all}");
+    for text in [&lost.out, &lost.err] {
+        let told = on_one_line(text).matches("of the window of 1 min").count();
+        assert!(told <= 1, "{lost:?}");
+    }
     server.wait_busy(false);
     let log = server.stop().done().err;
     let line = |words: &[&str]| {
@@ -649,7 +649,7 @@ fn shared_runs_are_marked() {
     // Two at once may be too much for the machine; whatever comes of it is marked.
     let second = linerate(&["run", &host, "-t", "0.5", "--shared"]).run();
     assert!(
-        second.out.contains("was shared with 1 other run\n"),
+        second.shows("was shared with 1 other run"),
         "{}",
         second.out
     );

@@ -143,7 +143,7 @@ fn who_sees_flows_and_who_their_sum() {
         let has = |name: &str| said.out.lines().any(|line| line.starts_with(name));
         assert_eq!(has("    1  "), flows, "{flags}: {}", said.out);
         assert!(has("  sum  "), "{flags}: {}", said.out);
-        let is_told = said.out.contains("--all-flows shows each");
+        let is_told = said.shows("--all-flows shows each");
         assert_eq!(is_told, hint, "{flags}: {}", said.out);
     };
     check("-P 4", true, false);
@@ -176,6 +176,9 @@ fn intervals_of_datagrams_have_loss_and_jitter() {
     assert!(interval["lost"].is_u64(), "{interval}");
     assert!(interval["jitter_us"].as_f64() > Some(0.0), "{interval}");
     let document = crate::common::json(&run("-J --format iperf3 -R").out);
-    let stream = &document["intervals"][0]["streams"][0];
-    assert!(stream["jitter_ms"].as_f64() > Some(0.0), "{stream}");
+    let intervals = document["intervals"].as_array().expect("intervals");
+    let mut jitters = intervals
+        .iter()
+        .map(|all| all["streams"][0]["jitter_ms"].as_f64());
+    assert!(jitters.any(|jitter| jitter > Some(0.0)), "{document}");
 }

@@ -2,8 +2,7 @@
 //! client's documents.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use crate::common::iperf3::Iperf3;
 use crate::common::{Call, Said, disturbance, file, folder, json, linerate, loading, skip};
@@ -174,7 +173,8 @@ fn what_is_omitted_is_omitted_at_both_ends() {
         return;
     };
     let words = ["-O", "1", "-t", "1", "-b", "80M", "-i", "0", "-J"];
-    let said = run(&server.host(), &words).run().done();
+    let said = run(&server.host(), &words).run();
+    assert!(said.is_measured(), "{said:?}");
     let ours = json(&said.out);
     let (all, counted) = (of_ours(&ours, "client")[0], of_ours(&ours, "server")[0]);
     assert_eq!(of_server(&json(&server.end())), [counted]);
@@ -254,24 +254,19 @@ fn a_busy_server_is_named_as_busy_and_waited_for() {
         return;
     };
     let port = server.port().to_string();
-    let first = ["-c", "127.0.0.1", "-p", &port, "-t", "2", "-b", "1M"];
-    let mut other = Command::new("iperf3")
-        .args(first)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it is there");
-    std::thread::sleep(Duration::from_millis(500));
+    let first = ["-c", "127.0.0.1", "-p", &port, "-t", "60", "-b", "1M"];
+    let other = Call::of("iperf3").words(&first).start();
+    server.wait_for_test();
     let words = ["-t", "0.2", "-i", "0"];
     let said = run(&server.host(), &words).run();
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.err.contains("is busy with another test"), "{said:?}");
-    let said = run(&server.host(), &[&words[..], &["--queue"]].concat()).run();
+    let mut going = run(&server.host(), &[&words[..], &["--queue"]].concat()).start();
+    going.wait_for("waiting, number 1 in its queue");
+    other.signal(Signal::SIGINT);
+    other.end();
+    let said = going.end();
     assert!(said.is_measured(), "{said:?}");
-    assert!(
-        said.err.contains("waiting, number 1 in its queue"),
-        "{said:?}"
-    );
-    other.wait().expect("it is our child");
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn strangers_are_refused_unless_the_agent_is_public() {
     };
     assert!(matches!(said.code, 0 | 3), "{said:?}");
     assert!(
-        said.out.contains("control over TLS, payload in the clear"),
+        said.shows("control over TLS, payload in the clear"),
         "{said:?}"
     );
     assert!(!said.err.contains("observation"), "{said:?}");
@@ -220,8 +220,7 @@ fn strangers_are_refused_unless_the_agent_is_public() {
         "lab", "exec", &lab.name, "client1", "iperf3", "-t", "1", "-c", &server,
     ];
     let said = linerate(&iperf3).run();
-    let told = format!("{}{}", said.out, said.err);
-    assert!(said.code != 0 && told.contains("authorization"), "{told}");
+    assert!(said.code != 0 && said.tells("authorization"), "{said:?}");
     agent.signal(Signal::SIGTERM);
     agent.end();
 }

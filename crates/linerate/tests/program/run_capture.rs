@@ -160,11 +160,11 @@ fn both_hosts_of_a_lab_saw_the_same_segments_as_their_kernels_count() {
         "the same bundle gives the same page"
     );
     // The bundle as a whole is explained capture by capture.
-    let all = linerate(&["trace", &out]).run().done().out;
-    assert!(all.contains("trial #1 at server") && all.contains("trial #1 at client1"));
+    let all = linerate(&["trace", &out]).run().done();
+    assert!(all.shows("trial #1 at server") && all.shows("trial #1 at client1"));
     // Both hosts' views are joined, and nothing is lost on the way over loopback.
-    assert!(all.contains("The clock of 000001-"), "{all}");
-    assert!(all.contains("none lost between the captures"), "{all}");
+    assert!(all.shows("The clock of 000001-"), "{all:?}");
+    assert!(all.shows("none lost between the captures"), "{all:?}");
     let page = path.join("both.html");
     linerate(&["trace", &out, "--html", &page.display().to_string()])
         .run()
@@ -289,7 +289,8 @@ fn a_capture_ends_at_the_first_limit_and_the_run_goes_on() {
         let ended = taken["ended"].as_str().unwrap_or_else(|| panic!("{taken}"));
         assert!(ended.contains(words), "{ended}");
         assert!(said.err.contains(words), "{said:?}");
-        assert_eq!(document["trials"][0]["valid"], true);
+        let is_valid = document["trials"][0]["valid"] == true;
+        assert!(is_valid || said.was_read_late(), "{said:?}");
         // Whole up to there, with what was before the flows: their handshake.
         let trace = trace(&path, &document, "client1");
         assert_eq!(trace["connections"][0]["handshake"], true);

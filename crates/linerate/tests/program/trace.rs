@@ -38,8 +38,8 @@ fn a_cut_capture_is_a_result_with_a_warning() {
     std::fs::write(&path, capture()).expect("the temporary directory can be written");
     let path = path.display().to_string();
     let said = linerate(&["trace", &path]).run().done();
-    assert!(said.out.contains("2 frames"), "{said:?}");
-    assert!(said.out.contains("warning:"), "{said:?}");
+    assert!(said.shows("2 frames"), "{said:?}");
+    assert!(said.shows("warning:"), "{said:?}");
     let html = folder.path().join("page.html").display().to_string();
     let csv = folder.path().join("rows.csv").display().to_string();
     let parquet = folder.path().join("rows.parquet").display().to_string();
@@ -90,9 +90,8 @@ fn as_many_connections_are_shown_as_the_help_says() {
     let path = folder.path().join("many.pcap");
     std::fs::write(&path, connections(1200)).expect("the temporary directory can be written");
     let path = path.display().to_string();
-    let help = linerate(&["trace", "--help"]).run().done().out;
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("10, 1000 with --json"), "{help}");
+    let help = linerate(&["trace", "--help"]).run().done();
+    assert!(help.shows("10, 1000 with --json"), "{help:?}");
     let shown = |words: &[&str]| {
         let text = linerate(&["trace", &path]).words(words).run().done().out;
         text.lines()
@@ -132,9 +131,9 @@ fn formats_go_where_they_are_sent() {
     assert_eq!(document["schema"], "linerate.trace");
     let words = ["trace", "--compare", &path, &path];
     let said = linerate(&words).run().done();
-    assert!(said.out.contains("none in either"), "{said:?}");
+    assert!(said.shows("none in either"), "{said:?}");
     let said = linerate(&words).words(&["--format", "html"]).run().done();
-    assert!(said.out.contains("Before and after"), "{said:?}");
+    assert!(said.shows("Before and after"), "{said:?}");
     let said = linerate(&words).words(&["-J"]).run().done();
     assert_eq!(json(&said.out)["schema"], "linerate.trace.comparison");
     linerate(&["trace", "--compare", &path])
@@ -216,16 +215,13 @@ fn a_flow_that_is_not_there_is_said() {
         .run()
         .done();
     let warning = "no connection is one that --flow wants: all 2 TCP segments";
-    assert!(said.out.contains(warning), "{said:?}");
-    assert!(
-        said.out.contains("no TCP connection to explain"),
-        "{said:?}"
-    );
-    assert!(!said.out.contains("held TCP back"), "{said:?}");
+    assert!(said.shows(warning), "{said:?}");
+    assert!(said.shows("no TCP connection to explain"), "{said:?}");
+    assert!(!said.shows("held TCP back"), "{said:?}");
     let said = linerate(&["trace", "--flow", "10.0.0.1", &path])
         .run()
         .done();
-    assert!(!said.out.contains("--flow"), "{said:?}");
+    assert!(!said.shows("--flow"), "{said:?}");
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn lines_for_people_and_lines_for_programs() {
         "0.0–0.2",
         "0.8–1.0",
     ] {
-        assert!(said.out.contains(words), "no {words}: {}", said.out);
+        assert!(said.shows(words), "no {words}: {}", said.out);
     }
     let mut rates = said
         .out
@@ -274,7 +274,7 @@ fn repetitions_give_an_interval() {
         _ => &["INVALID"],
     };
     for words in words {
-        assert!(said.out.contains(words), "{words}: {}", said.out);
+        assert!(said.shows(words), "{words}: {}", said.out);
     }
     let of_runs = said.out.lines().filter(|line| {
         let number = line.get(..5).map(str::trim);

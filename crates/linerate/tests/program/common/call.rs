@@ -39,7 +39,7 @@ pub struct Call {
 
 /// A call under way.
 pub struct Going {
-    child: Child,
+    child: Running,
     mark: String,
     out: Reading,
     err: Reading,
@@ -50,13 +50,24 @@ pub struct Going {
 pub struct Said {
     /// The exit code; 128 and its number for a signal.
     pub code: i32,
-    /// Standard output.
+    /// Standard output as it was printed; what it says in words is asked by [`Said::shows`].
     pub out: String,
     /// Standard error, what was wrapped to fit a line joined again.
     pub err: String,
     /// Standard error as it was printed.
     pub err_lines: String,
     mark: String,
+}
+
+/// A process that outlives no test, not even one that fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Does nothing where it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 struct Reading {
@@ -107,7 +118,7 @@ impl Call {
         let out = Reading::of(child.stdout.take().expect("it is piped"));
         let err = Reading::of(child.stderr.take().expect("it is piped"));
         Going {
-            child,
+            child: Running(child),
             mark: self.mark,
             out,
             err,
@@ -148,7 +159,7 @@ impl Reading {
 impl Going {
     /// Returns its process id.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Returns what it said on standard error so far.
@@ -159,11 +170,13 @@ impl Going {
     /// Waits until it has said `words` on standard output or error; fails when it ends before.
     pub fn wait_for(&mut self, words: &str) {
         let said = |going: &Going| {
-            going.out.so_far().contains(words) || unwrapped(&going.err.so_far()).contains(words)
+            going.out.so_far().contains(words)
+                || on_one_line(&going.out.so_far()).contains(words)
+                || unwrapped(&going.err.so_far()).contains(words)
         };
         let deadline = Instant::now() + DEADLINE;
         while !said(self) {
-            let ended = self.child.try_wait().expect("it is our child").is_some();
+            let ended = self.child.0.try_wait().expect("it is our child").is_some();
             let over = ended || Instant::now() > deadline;
             assert!(
                 !over || said(self),
@@ -177,12 +190,12 @@ impl Going {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it is our child");
+        kill(Pid::from_raw(self.child.0.id() as i32), signal).expect("it is our child");
     }
 
     /// Kills it without a warning.
     pub fn kill(mut self) -> Said {
-        self.child.kill().expect("it is our child");
+        self.child.0.kill().expect("it is our child");
         self.end()
     }
 
@@ -190,12 +203,10 @@ impl Going {
     pub fn end(mut self) -> Said {
         let deadline = Instant::now() + DEADLINE;
         let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
+            if let Some(status) = self.child.0.try_wait().expect("it is our child") {
                 break status;
             }
             if Instant::now() > deadline {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
                 panic!(
                     "not over after {DEADLINE:?}:\n{}\n{}",
                     self.out.so_far(),
@@ -218,6 +229,18 @@ impl Going {
 }
 
 impl Said {
+    /// Returns whether standard output has these words, wherever its lines end: where they do depends on
+    /// the numbers and reasons before, which a busy machine has more of.
+    pub fn shows(&self, words: &str) -> bool {
+        on_one_line(&self.out).contains(words)
+    }
+
+    /// The same of standard output and standard error: which of them has a reason depends on whether
+    /// there is a result.
+    pub fn tells(&self, words: &str) -> bool {
+        self.shows(words) || on_one_line(&self.err).contains(words)
+    }
+
     /// Returns whether it measured: that numbers are not to be trusted, or that edges of the window were
     /// read late, is a busy machine's doing, not the program's.
     pub fn is_measured(&self) -> bool {
@@ -272,7 +295,37 @@ impl Said {
 
 /// Joins lines that go on, which are indented.
 fn unwrapped(text: &str) -> String {
-    text.replace("\n  ", " ")
+    let mut joined = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match line.strip_prefix("  ") {
+            Some(rest) if joined.ends_with('\n') => {
+                joined.pop();
+                joined.push(' ');
+                joined.push_str(rest.trim_start_matches(' '));
+            }
+            _ => joined.push_str(line),
+        }
+    }
+    joined
+}
+
+/// Returns the words of a text with one space between them.
+pub fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn words_are_found_wherever_a_line_is_folded() {
+    let said = Said {
+        code: 1,
+        out: "trust       this agent\n            allows 50\n".into(),
+        err: unwrapped("error: cannot\n    be done\nnext: wait\n"),
+        err_lines: String::new(),
+        mark: String::new(),
+    };
+    assert!(said.shows("this agent allows 50") && !said.shows("be done"));
+    assert!(said.tells("cannot be done"));
+    assert_eq!(said.err, "error: cannot be done\nnext: wait\n");
 }
 
 /// Returns the processes whose environment carries `mark`, with their command lines.

@@ -14,6 +14,9 @@ use super::{Said, free_port};
 /// Longest that a server may take to listen, and to end after its test.
 const DEADLINE: Duration = Duration::from_secs(20);
 
+/// The state of an established connection in `/proc/net/tcp`.
+pub const ESTABLISHED: &str = "01";
+
 /// `iperf3 -s` on a port of its own, which ends when it is dropped.
 pub struct Iperf3 {
     child: Child,
@@ -50,6 +53,15 @@ impl Iperf3 {
         format!("127.0.0.1:{}", self.port)
     }
 
+    /// Waits until a test goes on: the control connection and its streams are there.
+    pub fn wait_for_test(&self) {
+        let deadline = Instant::now() + DEADLINE;
+        while timers(self.port, ESTABLISHED).len() < 2 {
+            assert!(Instant::now() < deadline, "no test began");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it is our child");
@@ -78,14 +90,20 @@ impl Drop for Iperf3 {
 
 /// Returns whether a TCP socket listens on a port; connecting would begin a test.
 fn is_listening(port: u16) -> bool {
+    !timers(port, "0A").is_empty()
+}
+
+/// Returns the timers of the TCP sockets of a local port in a state (proc_pid_net(5), `tr` and `st` of
+/// `/proc/net/tcp`).
+pub fn timers(port: u16, state: &str) -> Vec<String> {
     let port = format!(":{port:04X}");
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        let mut lines = text.lines().map(|line| line.split_whitespace());
-        lines.any(|mut words| {
-            words.nth(1).is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
-        })
-    })
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    let lines = tables.iter().flatten().flat_map(|table| table.lines());
+    lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|row| row[1].ends_with(&port) && row[3] == state)
+        .map(|row| row[5][..2].to_owned())
+        .collect()
 }
 
 /// Returns the number at `path` of a document.
