@@ -119,7 +119,10 @@ impl fmt::Display for RunEntry {
             (0, true) => f.write_str("no trial")?,
             (0, false) => f.write_str("never had the host")?,
             (1, _) => write!(f, "1 trial ({})", self.traffic)?,
-            (trials, _) => write!(f, "{trials} trials (the last {})", self.traffic)?,
+            (trials, _) => {
+                let trials = counted(trials, "trial");
+                write!(f, "{trials} (the last {})", self.traffic)?;
+            }
         }
         match (self.failed, &self.why) {
             (0, _) => {}

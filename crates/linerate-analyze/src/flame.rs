@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use linerate_model::HostName;
 use linerate_model::analysis::{Flame, FlameFrame};
+use linerate_model::number::counted;
 use linerate_model::profile::{Stack, Work};
 use linerate_model::run::{HostPart, Recording};
 
@@ -56,9 +57,9 @@ pub(crate) fn flames(dataset: &Dataset<'_>) -> Vec<Flame> {
 
 fn caption(root: &FlameFrame) -> String {
     format!(
-        "{} samples of busy CPUs in the measured windows. The width of a function is its share of the \
+        "{} of busy CPUs in the measured windows. The width of a function is its share of the \
          time, callees included; callees are drawn above it. Threads are at the bottom.",
-        root.looks
+        counted(root.looks, "sample")
     )
 }
 

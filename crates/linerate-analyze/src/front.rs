@@ -2,6 +2,7 @@
 
 use linerate_model::analysis::HostSummary;
 use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::number::counted;
 use linerate_model::plan::LeftOut;
 use linerate_model::run::{HostPart, HostRecord, RunDocument};
 
@@ -83,16 +84,15 @@ pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
         (None, None) => reasons.push("the end of the run was not recorded".to_owned()),
         (None, Some(_)) => {}
     }
-    let planned = document.plan.trials.len();
+    let planned = counted(document.plan.trials.len(), "trial");
     let done = dataset.outcomes.len();
     // An interrupted run says it itself: "interrupted after 10 of 42 trials".
     let is_said = document.cut_short.as_ref();
-    let is_said = is_said.is_some_and(|why| why.contains(&format!("{done} of {planned} trials")));
-    if done < planned && !is_said {
-        reasons.push(match planned - done {
-            1 => format!("1 of {planned} trials was not done"),
-            many => format!("{many} of {planned} trials were not done"),
-        });
+    let is_said = is_said.is_some_and(|why| why.contains(&format!("{done} of {planned}")));
+    let left = document.plan.trials.len().saturating_sub(done);
+    if left > 0 && !is_said {
+        let were = if left == 1 { "was" } else { "were" };
+        reasons.push(format!("{left} of {planned} {were} not done"));
     }
     if done > 0 && dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
         reasons.push("no trial is valid".to_owned());

@@ -1,21 +1,15 @@
 //! Cells and numbers in words.
 
-use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::manner::Named;
+use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Direction;
 
-/// Trials listed by number before "and n more".
-const TRIALS_LISTED_MAX: usize = 8;
-
 /// Returns a level with its factor: "64 KiB buffers", "Nagle off".
 pub(crate) fn level(factor: Factor, level: &Level) -> String {
-    let plural = |word: &str| match level {
-        Level::Count(1) => format!("1 {word}"),
-        level => format!("{level} {word}s"),
-    };
+    let plural = |word: &str| agreeing(&level.to_string(), word, &format!("{word}s"));
     match factor {
         Factor::Connections => plural("connection"),
         Factor::Clients => format!("from {}", plural("client")),
@@ -135,24 +129,14 @@ pub(crate) fn number(unit: Unit, value: f64) -> String {
     unit.display(value)
 }
 
+/// Returns how many there are of a thing: "1 segment", "1.5 segments".
+pub(crate) fn things(value: f64, noun: &str) -> String {
+    agreeing(&number(Unit::Count, value), noun, &format!("{noun}s"))
+}
+
 /// Returns a share as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     linerate_model::number::percent(share)
-}
-
-/// Returns the numbers of trials: "trials #1, #5".
-pub(crate) fn trials(trials: &[TrialId]) -> String {
-    let listed: Vec<String> = trials
-        .iter()
-        .take(TRIALS_LISTED_MAX)
-        .map(ToString::to_string)
-        .collect();
-    let more = match trials.len().saturating_sub(TRIALS_LISTED_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let word = if trials.len() == 1 { "trial" } else { "trials" };
-    format!("{word} {}{more}", listed.join(", "))
 }
 
 /// Returns words with "and" before the last one.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::HostName;
-use crate::number::counted;
+use crate::number::{agreeing, counted};
 use crate::reason::{Reason, Unshared};
 use crate::shortfall::{RequestCount, Shortfall};
 use crate::unit::{Nanos, Unit, significant};
@@ -311,8 +311,11 @@ impl fmt::Display for TrialFlag {
                 write!(f, "{kept} of the window of {of} are known: {words}")
             }
             Self::Shared { host, runs } => {
-                let noun = if *runs == 1 { "run" } else { "runs" };
-                write!(f, "host {host} was shared with {runs} other {noun}")
+                write!(
+                    f,
+                    "host {host} was shared with {}",
+                    counted(*runs, "other run")
+                )
             }
             Self::Noted { host, words } => write!(f, "host {host}: {words}"),
             Self::FellShort {
@@ -415,8 +418,12 @@ impl fmt::Display for Because {
         match self {
             Self::FewPieces(pieces) => write!(
                 f,
-                "at this rate the window holds {} messages or segments for each",
-                significant(*pieces)
+                "at this rate the window holds {} for each",
+                agreeing(
+                    &significant(*pieces),
+                    "message or segment",
+                    "messages or segments"
+                )
             ),
             Self::Losses(share) => write!(
                 f,

@@ -55,6 +55,23 @@ impl fmt::Display for HostName {
     }
 }
 
+/// Trials that [`TrialId::list`] names.
+const TRIALS_LISTED_MAX: usize = 8;
+
+impl TrialId {
+    /// Returns trials in words: `trial #3`, `trials #3, #5`, `trials #1, …, #8 and 12 more`.
+    pub fn list(trials: &[Self]) -> String {
+        let listed = trials.iter().take(TRIALS_LISTED_MAX);
+        let listed: Vec<String> = listed.map(Self::to_string).collect();
+        let more = match trials.len() - listed.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let word = if trials.len() == 1 { "trial" } else { "trials" };
+        format!("{word} {}{more}", listed.join(", "))
+    }
+}
+
 impl fmt::Display for TrialId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}", self.0)

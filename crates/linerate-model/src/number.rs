@@ -129,10 +129,14 @@ pub fn display(value: f64, unit: Unit) -> String {
 pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let number = display(count as f64, Unit::Count);
-    match count {
-        1 => format!("{number} {noun}"),
-        _ => format!("{number} {noun}s"),
-    }
+    agreeing(&number, noun, &format!("{noun}s"))
+}
+
+/// Writes a number with what follows one of a thing, or with what follows any other number of them:
+/// `1 packet was dropped`, `1.5 packets were dropped`.
+pub fn agreeing(number: &str, one: &str, many: &str) -> String {
+    let words = if number == "1" { one } else { many };
+    format!("{number} {words}")
 }
 
 /// Writes a share such as 0.95 as `95 %`.
@@ -353,7 +357,7 @@ fn join(number: &str, symbol: &str) -> String {
     match symbol {
         "" => number.to_owned(),
         "/s" => format!("{number}/s"),
-        "CPUs" if number == "1" => "1 CPU".to_owned(),
+        "CPUs" => agreeing(number, "CPU", symbol),
         _ => format!("{number} {symbol}"),
     }
 }
@@ -365,6 +369,20 @@ mod tests {
 
     const RATE: Unit = Unit::BitsPerSecond;
     const TIME: Unit = Unit::Nanoseconds;
+
+    #[test]
+    fn a_number_agrees_with_what_follows_it() {
+        assert_eq!(counted(0_u32, "trial"), "0 trials");
+        assert_eq!(counted(1_u32, "trial"), "1 trial");
+        assert_eq!(counted(12_000_u32, "trial"), "12\u{202f}000 trials");
+        let written = |count: f64| agreeing(&display(count, Unit::Count), "was", "were");
+        assert_eq!(written(1.0), "1 was");
+        assert_eq!(
+            (written(1.004), written(1.5)),
+            ("1 was".into(), "1.5 were".into())
+        );
+        assert_eq!(Unit::Cpus.display(1.0), "1 CPU");
+    }
 
     fn of(value: f64, low: f64, high: f64, n: u32, unit: Unit) -> String {
         let (low, high) = (Some(low), Some(high));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use linerate_model::host::Availability;
+use linerate_model::number::counted;
 use linerate_model::sample::Sample;
 
 /// Reads one kernel interface.
@@ -108,8 +109,9 @@ impl Health {
         match &self.last_failure {
             Some(failure) if self.samples == 0 => missing = missing.or(Some(failure.clone())),
             Some(failure) => notes.push(format!(
-                "{} of {} readings were not complete, the last: {failure}",
-                self.failures, self.readings
+                "not complete: {} of {}, the last: {failure}",
+                self.failures,
+                counted(self.readings, "reading")
             )),
             None => {}
         }

@@ -143,10 +143,7 @@ fn timing_words(experiment: &Experiment) -> String {
         .filter(|(_, length)| length.0 > 0)
         .map(|(name, length)| format!("{name}\u{a0}{}", glued(length)))
         .collect();
-    let blocks = match experiment.replicates {
-        1 => "1 shuffled block".to_owned(),
-        more => format!("{more} shuffled blocks"),
-    };
+    let blocks = number::counted(experiment.replicates, "shuffled block");
     format!("{blocks}; {}", words.join(", "))
 }
 

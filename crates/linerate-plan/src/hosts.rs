@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use linerate_model::Bytes;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
 use linerate_model::manner::Transport;
+use linerate_model::number::counted;
 use linerate_model::plan::LeftOut;
 use linerate_model::workload::{Traffic, Workload};
 
@@ -162,7 +163,11 @@ pub(crate) fn runnable(
     let fixed = |factor| !experiment.factors.iter().any(|entry| entry.0 == factor);
     if fixed(Factor::Clients) && here.workload.clients > hosts.clients {
         leave_out(
-            format!("{}: {} clients", here.name, here.workload.clients),
+            format!(
+                "{}: {}",
+                here.name,
+                counted(here.workload.clients, "client")
+            ),
             fewer_clients(hosts.clients),
         );
         here.workload.clients = hosts.clients;
@@ -211,8 +216,8 @@ pub(crate) fn runnable(
 }
 
 fn fewer_clients(clients: u32) -> String {
-    let word = if clients == 1 { "client" } else { "clients" };
-    format!("there are only {clients} {word}; measured with {clients} instead")
+    let there = counted(clients, "client");
+    format!("there are only {there}; measured with {clients} instead")
 }
 
 /// Lowers the number of clients in the levels of `group` to `clients`; tells of each such level.

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, LevelError, Timing};
+use linerate_model::number::counted;
 use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::probe::Probes;
 use linerate_model::workload::{Workload, WorkloadError};
@@ -181,7 +182,7 @@ pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<P
     plan.left_out.extend(left.map(|at| LeftOut {
         chapter: drafts[at].experiment.chapter,
         what: drafts[at].experiment.name.clone(),
-        why: format!("{blocks} blocks of it do not fit into the time"),
+        why: format!("no time for {} of it", counted(blocks, "block")),
     }));
     Ok(plan)
 }

@@ -141,9 +141,8 @@ pub fn counted(hosts: &[HostCounters]) -> String {
 
 /// Writes over how much time something was counted.
 pub fn span(seconds: f64, trials: u32) -> String {
-    let noun = if trials == 1 { "trial" } else { "trials" };
     let span = number::display(seconds * 1e9, Unit::Nanoseconds);
-    format!("{span} in {trials} {noun}")
+    format!("{span} in {}", number::counted(trials, "trial"))
 }
 
 /// What the tables of interrupts are.
@@ -181,7 +180,7 @@ fn cpus(cpus: &[InterruptCpu]) -> String {
     };
     let mut words: Vec<String> = cpus.iter().take(CPUS_MAX).map(one).collect();
     if cpus.len() > CPUS_MAX {
-        words.push(format!("{} more CPUs", cpus.len() - CPUS_MAX));
+        words.push(number::counted(cpus.len() - CPUS_MAX, "more CPU"));
     }
     match words.is_empty() {
         true => "–".to_owned(),
@@ -386,10 +385,10 @@ pub fn trial_count(trials: &[TrialLine]) -> String {
         .iter()
         .filter(|trial| trial.invalid.is_some())
         .count();
-    let noun = if trials.len() == 1 { "trial" } else { "trials" };
+    let all = number::counted(trials.len(), "trial");
     match invalid {
-        0 => format!("{} {noun}, all valid", trials.len()),
-        _ => format!("{} {noun}, {invalid} invalid", trials.len()),
+        0 => format!("{all}, all valid"),
+        _ => format!("{all}, {invalid} invalid"),
     }
 }
 

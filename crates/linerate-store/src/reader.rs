@@ -23,8 +23,6 @@ use crate::rows::trials::StoredTrial;
 use crate::rows::{Odd, captures, flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile};
 
-/// Trials that a line of damage names before it says how many more there are.
-const TRIALS_NAMED_MAX: usize = 8;
 /// Largest document, and largest list of events: those of a study have some megabytes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
@@ -216,10 +214,10 @@ fn read_file(
         match file.read_group(group) {
             Ok(table) => take(&table),
             Err(error) => damage.push(format!(
-                "{label}: part {} of {} with {} rows cannot be read ({error})",
+                "{label}: part {} of {} with {} cannot be read ({error})",
                 group + 1,
                 file.groups(),
-                file.rows_of(group)
+                number::counted(file.rows_of(group), "row")
             )),
         }
     }
@@ -275,7 +273,7 @@ fn missing_rows(
         if !short.is_empty() {
             let are = if rows == 1 { "is" } else { "are" };
             let rows = number::counted(rows, what);
-            damage.push(format!("{rows} of {} {are} lost", named(&short)));
+            damage.push(format!("{rows} of {} {are} lost", TrialId::list(&short)));
         }
         let known: BTreeSet<TrialId> = stored.iter().map(|trial| trial.record.trial).collect();
         let orphans: Vec<TrialId> = found
@@ -284,7 +282,7 @@ fn missing_rows(
             .copied()
             .collect();
         if !orphans.is_empty() {
-            let orphans = named(&orphans);
+            let orphans = TrialId::list(&orphans);
             damage.push(format!(
                 "the record of {orphans} is lost, its {what}s are kept"
             ));
@@ -299,20 +297,6 @@ fn count(trials: impl Iterator<Item = TrialId>) -> BTreeMap<TrialId, u64> {
         *counts.entry(trial).or_default() += 1;
     }
     counts
-}
-
-/// Returns `trials` in words: `trial #3`, `trials #3, #5`, `trials #1, …, #8 and 12 more`.
-fn named(trials: &[TrialId]) -> String {
-    let names: Vec<String> = trials
-        .iter()
-        .take(TRIALS_NAMED_MAX)
-        .map(ToString::to_string)
-        .collect();
-    let word = if trials.len() == 1 { "trial" } else { "trials" };
-    match trials.len().saturating_sub(TRIALS_NAMED_MAX) {
-        0 => format!("{word} {}", names.join(", ")),
-        more => format!("{word} {} and {more} more", names.join(", ")),
-    }
 }
 
 fn read_events(dir: &Path, damage: &mut Vec<String>) -> Vec<linerate_model::run::Event> {

@@ -344,7 +344,7 @@ fn one_spoiled_part_of_a_large_table_costs_only_itself() {
             .all(|sample| sample.trial == TrialId(2))
     );
     assert_eq!(recording.samples.len(), 70_000);
-    let lost = "part 1 of 2 with 70000 rows cannot be read";
+    let lost = "part 1 of 2 with 70\u{202f}000 rows cannot be read";
     check_damage(
         &recording,
         &[lost, "70\u{202f}000 samples of trial #1 are lost"],

@@ -112,7 +112,8 @@ fn answer(captures: &[TracedCapture<'_>]) -> String {
         0 => answer.push_str(". Nothing in them is out of the ordinary."),
         1 => answer.push_str(". One finding follows, with the frames that prove it."),
         _ => answer.push_str(&format!(
-            ". {found} findings follow, with the frames that prove them."
+            ". {} follow, with the frames that prove them.",
+            number::counted(found, "finding")
         )),
     }
     answer

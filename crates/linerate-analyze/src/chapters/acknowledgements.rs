@@ -6,6 +6,7 @@ use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale, Tabl
 use linerate_model::experiment::Factor;
 use linerate_model::finding::Estimate;
 use linerate_model::metric::Metric;
+use linerate_model::number::agreeing;
 use linerate_model::run::TrialRecord;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{FlowPlan, Kind, receiving_end};
@@ -420,14 +421,18 @@ fn answer(group: &Group<'_, '_>) -> Option<String> {
     };
     let lossy_per_ack = change(clean, most, name::SEGMENTS_PER_ACK)?;
     Some(format!(
-        "{subject} ACK acknowledges {} data packets on the link without loss and {} with {}, {}; data packets per \
+        "{subject} ACK acknowledges {} on the link without loss and {} with {}, {}; data packets per \
          second are then {}.",
-        words::estimate(&per_ack(clean)?),
+        data_packets(&per_ack(clean)?),
         words::estimate(&per_ack(most)?),
         most.name,
         times(&lossy_per_ack),
         times(&change(clean, most, name::DATA_SEGMENTS)?),
     ))
+}
+
+fn data_packets(count: &Estimate) -> String {
+    agreeing(&words::estimate(count), "data packet", "data packets")
 }
 
 /// Returns a multiple in words; one whose interval holds 1 is no change.
@@ -448,20 +453,16 @@ fn plain_answer(watched: &Watched<'_, '_>) -> Option<String> {
     };
     let again = match watched.cell.mean(name::RETRANSMITTED)? {
         none if none < 0.5 => "nothing was retransmitted".to_owned(),
-        some => {
-            let some = some.round();
-            let were = if some == 1.0 {
-                "packet was"
-            } else {
-                "packets were"
-            };
-            format!("{} {were} retransmitted", number(some))
-        }
+        some => agreeing(
+            &number(some.round()),
+            "packet was retransmitted",
+            "packets were retransmitted",
+        ),
     };
     Some(format!(
-        "{subject} acknowledges {} data packets, {} in the first tenth of the time and {} in the last; \
+        "{subject} acknowledges {}, {} in the first tenth of the time and {} in the last; \
          {again}.",
-        words::estimate(&watched.cell.estimate(name::SEGMENTS_PER_ACK)?),
+        data_packets(&watched.cell.estimate(name::SEGMENTS_PER_ACK)?),
         number(watched.estimate(Course::at_begin)?.value),
         number(watched.estimate(Course::at_end)?.value),
     ))

@@ -1,5 +1,6 @@
 //! Curves and tables that several chapters draw.
 
+use linerate_model::TrialId;
 use linerate_model::analysis::{
     Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell, TrialLine,
 };
@@ -53,7 +54,7 @@ fn curve_name(prefix: &str, words: &str, response: &str) -> String {
 
 fn point(cell: &CellOutcomes<'_>, x: Factor, response: &str) -> Option<Point> {
     let estimate = cell.estimate(response)?;
-    let trials = words::trials(&cell.trials());
+    let trials = TrialId::list(&cell.trials());
     Some(Point {
         x: position(x, cell.level(x)?),
         y: estimate.value,

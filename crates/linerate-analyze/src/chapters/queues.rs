@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use linerate_model::TrialId;
 use linerate_model::analysis::{
     Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell,
 };
@@ -246,7 +247,7 @@ fn curve<'t>(
             y: estimate.value,
             low: estimate.low,
             high: estimate.high,
-            note: words::trials(&cell.cell.trials()),
+            note: TrialId::list(&cell.cell.trials()),
             limiter: cell.cell.known_limiter(),
         })
     };

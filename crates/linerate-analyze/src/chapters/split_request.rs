@@ -1,5 +1,6 @@
 //! Chapter 9: requests in several writes.
 
+use linerate_model::TrialId;
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::Limiter;
@@ -49,7 +50,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
             y: estimate.value,
             low: estimate.low,
             high: estimate.high,
-            note: words::trials(&cell.trials()),
+            note: TrialId::list(&cell.trials()),
             limiter: cell.known_limiter(),
         })
     };

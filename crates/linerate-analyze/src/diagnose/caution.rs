@@ -184,7 +184,7 @@ fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let listed: Vec<String> = reasons
         .iter()
         .take(REASONS_LISTED_MAX)
-        .map(|(reason, trials)| format!("{}: {reason}", words::trials(trials)))
+        .map(|(reason, trials)| format!("{}: {reason}", TrialId::list(trials)))
         .collect();
     Some(Found::caution(
         About::Run,

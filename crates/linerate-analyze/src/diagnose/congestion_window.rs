@@ -15,7 +15,6 @@
 //!    would see.
 
 use linerate_model::finding::Limiter;
-use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
 use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
@@ -116,9 +115,9 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::CongestionWindow,
         claim: format!(
-            "The congestion window limits throughput to {}: {} segments on average{reason}.",
+            "The congestion window limits throughput to {}: {} on average{reason}.",
             words::estimate(&throughput),
-            words::number(Unit::Count, cwnd.value),
+            words::things(cwnd.value, "segment"),
         ),
         explanation,
         effect: share.unwrap_or(cwnd),

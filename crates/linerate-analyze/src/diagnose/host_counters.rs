@@ -31,8 +31,8 @@ const CONNTRACK_SHARE_MAX: f64 = 0.9;
 struct Rule {
     id: &'static str,
     metric: Metric,
-    /// What each count is, after a number: "connections were dropped: …".
-    proves: &'static str,
+    /// What a count of one proves, and of several.
+    proves: [&'static str; 2],
     advice: &'static str,
     whole_machine: bool,
 }
@@ -41,7 +41,10 @@ const RULES: &[Rule] = &[
     Rule {
         id: "listen-overflow",
         metric: Metric::NetstatListenOverflows,
-        proves: "connections were dropped because a listener's accept queue was full",
+        proves: [
+            "connection was dropped because a listener's accept queue was full",
+            "connections were dropped because a listener's accept queue was full",
+        ],
         advice: "Clients retransmit the SYN after 1 s at the earliest. Raise net.core.somaxconn and the \
                  backlog that the server sets, or make it accept faster.",
         whole_machine: false,
@@ -49,14 +52,20 @@ const RULES: &[Rule] = &[
     Rule {
         id: "requests-full",
         metric: Metric::NetstatReqQFullDrop,
-        proves: "SYNs were dropped because too many connection requests were pending",
+        proves: [
+            "SYN was dropped because too many connection requests were pending",
+            "SYNs were dropped because too many connection requests were pending",
+        ],
         advice: "Raise net.ipv4.tcp_max_syn_backlog, or leave net.ipv4.tcp_syncookies on.",
         whole_machine: false,
     },
     Rule {
         id: "memory-pressure",
         metric: Metric::NetstatMemoryPressures,
-        proves: "times TCP came under memory pressure",
+        proves: [
+            "time TCP came under memory pressure",
+            "times TCP came under memory pressure",
+        ],
         advice: "All TCP sockets together held more than the middle number of net.ipv4.tcp_mem, so \
                  the kernel shrinks their buffers and windows. Raise it, or use fewer or smaller \
                  buffers.",
@@ -65,14 +74,20 @@ const RULES: &[Rule] = &[
     Rule {
         id: "memory-abort",
         metric: Metric::NetstatAbortOnMemory,
-        proves: "connections were aborted for lack of memory",
+        proves: [
+            "connection was aborted for lack of memory",
+            "connections were aborted for lack of memory",
+        ],
         advice: "Raise the last number of net.ipv4.tcp_mem or net.ipv4.tcp_max_orphans.",
         whole_machine: false,
     },
     Rule {
         id: "queue-pruned",
         metric: Metric::NetstatRcvQDrop,
-        proves: "packets were dropped because the receive queue of their connection was full",
+        proves: [
+            "packet was dropped because the receive queue of its connection was full",
+            "packets were dropped because the receive queue of their connection was full",
+        ],
         advice: "They are retransmitted as if the network had lost them. Use larger receive buffers, or \
                  make the receiver read faster.",
         whole_machine: false,
@@ -80,7 +95,10 @@ const RULES: &[Rule] = &[
     Rule {
         id: "conntrack-drop",
         metric: Metric::ConntrackDrop,
-        proves: "packets were dropped by connection tracking",
+        proves: [
+            "packet was dropped by connection tracking",
+            "packets were dropped by connection tracking",
+        ],
         advice: "Its table was full, or memory was short. Raise net.netfilter.nf_conntrack_max, or do not \
                  track this traffic (notrack).",
         whole_machine: false,
@@ -88,7 +106,10 @@ const RULES: &[Rule] = &[
     Rule {
         id: "conntrack-insert",
         metric: Metric::ConntrackInsertFailed,
-        proves: "connections could not be inserted into the conntrack table",
+        proves: [
+            "connection could not be inserted into the conntrack table",
+            "connections could not be inserted into the conntrack table",
+        ],
         advice: "Their first packet was dropped. Two packets of one connection raced, or NAT ran out of \
                  addresses; do not track this traffic (notrack), or add addresses.",
         whole_machine: false,
@@ -96,7 +117,10 @@ const RULES: &[Rule] = &[
     Rule {
         id: "throttled",
         metric: Metric::ThermalCoreThrottled,
-        proves: "times a CPU was throttled because it was hot",
+        proves: [
+            "time a CPU was throttled because it was hot",
+            "times a CPU was throttled because it was hot",
+        ],
         advice: "CPU-bound results are lower than this machine can reach, and depend on its temperature. \
                  Fix the cooling, then measure again.",
         whole_machine: true,
@@ -104,7 +128,10 @@ const RULES: &[Rule] = &[
     Rule {
         id: "package-throttled",
         metric: Metric::ThermalPackageThrottled,
-        proves: "times a CPU was throttled because its package was hot (counted at each CPU)",
+        proves: [
+            "time a CPU was throttled because its package was hot (counted at each CPU)",
+            "times a CPU was throttled because its package was hot (counted at each CPU)",
+        ],
         advice: "CPU-bound results are those of a slower machine. Fix the cooling or the power limit, then \
                  measure again.",
         whole_machine: true,
@@ -115,7 +142,7 @@ const RULES: &[Rule] = &[
 pub(super) fn known() -> impl Iterator<Item = Known> {
     RULES.iter().map(|rule| Known {
         id: rule.id,
-        title: rule.proves,
+        title: rule.proves[1],
         needs: rule.metric.name(),
         action: rule.advice,
     })
@@ -148,13 +175,14 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
         .iter()
         .map(|(host, (count, _))| format!("{count} on {host}"))
         .collect();
+    let [one, many] = rule.proves;
     (!hosts.is_empty()).then(|| {
         Found::caution(
             About::Host,
             rule.id,
             format!(
-                "{total} {}: {}, in {} of {}.",
-                rule.proves,
+                "{}: {}, in {} of {}.",
+                number::agreeing(&words::number(Unit::Count, total), one, many),
                 words::list(&hosts),
                 trials.len(),
                 number::counted(dataset.outcomes.len(), "trial"),

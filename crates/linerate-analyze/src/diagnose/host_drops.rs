@@ -5,6 +5,7 @@
 //! hold nothing back: it could carry next to no more.
 
 use linerate_model::finding::Limiter;
+use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
@@ -84,9 +85,13 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::HostDrops,
         claim: format!(
-            "Drops inside a host limit throughput to {}: {} packets per trial were dropped {place}.",
+            "Drops inside a host limit throughput to {}: {} {place}.",
             words::estimate(&throughput),
-            words::number(Unit::Count, drops.value),
+            agreeing(
+                &words::number(Unit::Count, drops.value),
+                "packet per trial was dropped",
+                "packets per trial were dropped",
+            ),
         ),
         explanation: format!(
             "No queue on the path was full at the time: the round trip stayed near its shortest. {advice}"

@@ -14,6 +14,7 @@
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::flag::TrialFlag;
+use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::Direction;
@@ -233,8 +234,12 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String 
     let sent = cell.mean(name::SEGMENTS_SENT);
     let lost = match sent.is_some_and(|sent| again >= (OVERFLOW_SHARE_MIN * sent).max(1.0)) {
         true => format!(
-            ", and overflows: {} segments per trial were lost",
-            words::number(Unit::Count, again)
+            ", and overflows: {}",
+            agreeing(
+                &words::number(Unit::Count, again),
+                "segment per trial was lost",
+                "segments per trial were lost"
+            )
         ),
         false => String::new(),
     };

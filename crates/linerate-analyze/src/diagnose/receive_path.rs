@@ -156,9 +156,9 @@ fn backlog<'d>(
             About::Experiment(experiment),
             format!("backlog/{}", host.name),
             format!(
-                "{} dropped {} packets of a trial because a CPU's backlog was full.",
+                "{} dropped {} of a trial because a CPU's backlog was full.",
                 host.name,
-                words::number(Unit::Count, dropped.dropped)
+                words::things(dropped.dropped, "packet")
             ),
             "They had arrived at the host and never reached a socket. Raise net.core.netdev_max_backlog, \
              or spread packets over more CPUs (more queues, RPS).",
@@ -180,9 +180,9 @@ fn backlog<'d>(
         About::Experiment(experiment),
         format!("squeezed/{}", host.name),
         format!(
-            "NAPI on {} ran out of budget {} times per second (time_squeeze).",
+            "NAPI on {} ran out of budget {} per second (time_squeeze).",
             host.name,
-            words::number(Unit::Count, squeezed.squeezes_per_s)
+            words::things(squeezed.squeezes_per_s, "time")
         ),
         "Each poll stops after net.core.netdev_budget packets or netdev_budget_usecs; the remaining \
          packets wait for the next softirq. Where a CPU has time to spare, raise both; where it has \

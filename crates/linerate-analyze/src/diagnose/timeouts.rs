@@ -82,15 +82,14 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         cell.evidence("connections dropped by a full listener", name::LISTEN_DROPS)
             .filter(|_| handshakes),
     ];
-    let count = |value| Unit::Count.display(value);
     Some(Verdict {
         limiter: Limiter::Timeouts,
         claim: format!(
-            "Retransmission timeouts hold up {} of {} transactions: they took 150 ms or more longer \
-             than the fastest, and {what} {} times. They make {} of the mean round trip of {}.",
-            count(slow),
-            count(timed),
-            count(fired),
+            "Retransmission timeouts hold up {} of {}: they took 150 ms or more longer \
+             than the fastest, and {what} {}. They make {} of the mean round trip of {}.",
+            words::number(Unit::Count, slow),
+            words::things(timed, "transaction"),
+            words::things(fired, "time"),
             words::percent(share.value),
             words::estimate(&mean),
         ),

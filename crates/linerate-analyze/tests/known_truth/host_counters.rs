@@ -76,6 +76,21 @@ fn both_ends_over_loopback_are_one_namespace() {
 }
 
 #[test]
+fn one_drop_is_told_as_one() {
+    let loopback = |host: &mut HostRecord| "127.0.0.1".clone_into(&mut host.data_address);
+    let mut run = with_counter(Metric::NetstatRcvQDrop, [0, 1], loopback);
+    let is_told =
+        |sample: &TrialSample| sample.metric != Metric::NetstatRcvQDrop || sample.trial.0 == 1;
+    let samples = run.recording.samples.iter().filter(is_told).collect();
+    run.recording.samples = samples;
+    let said = told(&run.recording).into_iter();
+    let mut said = said.filter(|found| found.id == "caution/queue-pruned");
+    let claim = said.next().expect("a packet was dropped").claim;
+    let begin = "1 packet was dropped because the receive queue of its connection was full: 1 on client1, in 1";
+    assert!(claim.starts_with(begin), "{claim}");
+}
+
+#[test]
 fn counters_that_prove_a_drop_are_cautions() {
     let check = |metric, values, lab, id: &str, claim: Option<&str>| {
         let said = said_of_counter(metric, values, lab);

@@ -75,6 +75,12 @@ fn drops_of_all_cpus_are_told_and_none_are_not() {
     let finding = found(&recording(&some), "caution/backlog").expect("packets were dropped");
     assert_eq!(finding.effect.value, 12.0);
     assert!(finding.claim.contains("12 packets"), "{}", finding.claim);
+    let one = found(
+        &recording(&[cpu(0, Metric::SoftnetDropped, 1)]),
+        "caution/backlog",
+    );
+    let one = one.expect("a packet was dropped").claim;
+    assert!(one.contains("dropped 1 packet of a trial"), "{one}");
 }
 
 #[test]

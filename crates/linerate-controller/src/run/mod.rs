@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::experiment::Timing;
+use linerate_model::number::counted;
 use linerate_model::plan::{Disturbed, LeftOut, Plan, Trial};
 use linerate_model::reason::Reason;
 use linerate_model::run::{
@@ -301,7 +302,7 @@ impl Execution<'_, '_> {
         let Some(host) = lost.filter(|_| is_needed()) else {
             return Ok(ControlFlow::Continue(()));
         };
-        let after = format!("after {} of {trials} trials", self.over);
+        let after = format!("after {} of {}", self.over, counted(trials, "trial"));
         if self.losses >= LOSSES_MAX {
             let why = format!("lost host {host} for {LOSSES_MAX} trials in a row, {after}");
             return Ok(ControlFlow::Break(Some(why)));
@@ -380,7 +381,8 @@ fn interruption(trial: &Trial, over: usize, trials: usize, record: &TrialRecord)
         )),
         _ => {
             let over = over - usize::from(!whole);
-            (over < trials).then(|| format!("interrupted after {over} of {trials} trials"))
+            (over < trials)
+                .then(|| format!("interrupted after {over} of {}", counted(trials, "trial")))
         }
     }
 }

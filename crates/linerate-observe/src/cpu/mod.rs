@@ -10,6 +10,7 @@ mod parse;
 
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
+use linerate_model::number::counted;
 use linerate_model::sample::{Sample, Subject};
 
 use crate::observer::{Health, ObserveConfig, Observer, opened};
@@ -80,7 +81,7 @@ fn push_samples(file: &mut KernelFile, user_hz: u64, out: &mut Vec<Sample>) -> R
         parse::Read { cpus: 0, .. } => Err(file.says("no CPU in it")),
         parse::Read { odd_lines: 0, .. } => Ok(()),
         parse::Read { odd_lines, .. } => {
-            Err(file.says(&format!("{odd_lines} lines not understood")))
+            Err(file.says(&format!("{} not understood", counted(odd_lines, "line"))))
         }
     }
 }

@@ -16,6 +16,7 @@ mod parse;
 
 use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
+use linerate_model::number::counted;
 use linerate_model::sample::{Sample, Subject};
 
 #[cfg(test)]
@@ -103,7 +104,8 @@ impl Observer for IrqObserver {
     fn availability(&self) -> Availability {
         let beyond = self.watched.moved.saturating_sub(PAIRS_MAX);
         self.health.availability_with((beyond > 0).then(|| {
-            format!("{beyond} pairs of interrupt and CPU beyond {PAIRS_MAX} are not told")
+            let pairs = counted(beyond, "pair");
+            format!("not told: {pairs} of interrupt and CPU beyond {PAIRS_MAX}")
         }))
     }
 

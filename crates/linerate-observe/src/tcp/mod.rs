@@ -11,6 +11,7 @@ mod totals;
 use std::io;
 
 use linerate_model::host::Availability;
+use linerate_model::number::counted;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::socket::{Protocol, SocketRow, SocketState};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
@@ -88,8 +89,8 @@ impl TcpObserver {
         let failure = match answer {
             Err(error) => Some(format!("sock_diag dump: {error}")),
             Ok(()) if totals.beyond() > 0 => Some(format!(
-                "{} sockets beyond {SOCKETS_MAX} are not counted",
-                totals.beyond()
+                "not counted: {} beyond {SOCKETS_MAX}",
+                counted(totals.beyond(), "socket")
             )),
             Ok(()) => None,
         };

@@ -144,7 +144,7 @@ fn odd_and_cut_files_give_what_is_certain() {
         "made-odd",
         &[("worker-0", 5), ("worker-1", 6)],
         &[
-            ("cpu", None, Some("stat: 1 lines not understood")),
+            ("cpu", None, Some("stat: 1 line not understood")),
             ("threads", None, Some("task/5/stat: not understood")),
             (
                 "netstat",
@@ -328,7 +328,7 @@ fn a_reading_that_fails_in_the_middle_is_absent_and_told() {
     let availability = observer[0].availability();
     assert_eq!(availability.missing, None);
     let note = availability.note.unwrap_or_default();
-    assert!(note.contains("1 of 3 readings were not complete"), "{note}");
+    assert!(note.contains("not complete: 1 of 3 readings"), "{note}");
     assert!(note.contains("no CPU in it"), "{note}");
 }
 

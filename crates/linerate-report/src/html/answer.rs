@@ -170,7 +170,7 @@ fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 @if analysis.findings.len() > SHOWN_MAX {
                     @let more = analysis.findings.len() - SHOWN_MAX;
                     p.small { a href={ "#" (anchors.findings[SHOWN_MAX]) } {
-                        (more) " more " (if more == 1 { "finding" } else { "findings" })
+                        (counted(more, "more finding"))
                     } }
                 }
             }

@@ -2,6 +2,7 @@
 
 use linerate_model::analysis::HostSummary;
 use linerate_model::id::HostName;
+use linerate_model::number::counted;
 use maud::{Markup, html};
 
 use super::table;
@@ -124,8 +125,10 @@ fn compared(
 ) -> String {
     match differing(facts, limits) {
         0 => format!("{name}: set up as {first}"),
-        1 => format!("{name}: as {first}, but for 1 thing"),
-        differing => format!("{name}: as {first}, but for {differing} things"),
+        differing => format!(
+            "{name}: as {first}, but for {}",
+            counted(differing, "thing")
+        ),
     }
 }
 

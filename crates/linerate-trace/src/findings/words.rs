@@ -26,6 +26,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{out_of}", count(finding.out_of)),
         ("{of_segments}", counted(finding.out_of, "data segment")),
         ("{of_questions}", counted(finding.out_of, "question")),
+        ("{requests}", counted(finding.count, "request")),
         ("{share}", percent(finding.count, finding.out_of)),
         ("{total}", ns(finding.total_ns)),
         ("{longest}", ns(finding.longest_ns)),
@@ -54,8 +55,8 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
     });
     finding.claim = claim;
     if finding.connections > 1 {
-        let connections = count(finding.connections);
-        let _ = write!(finding.claim, ", in {connections} connections");
+        let connections = counted(finding.connections, "connection");
+        let _ = write!(finding.claim, ", in {connections}");
     }
     match finding.others {
         0 => {}
@@ -64,11 +65,11 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
                 CLIENTS_MAX.. => " and more",
                 _ => "",
             };
-            let _ = write!(finding.claim, " of {} clients{more}", others + 1);
+            let _ = write!(finding.claim, " of {}{more}", counted(others + 1, "client"));
         }
         1 => finding.claim += " (and of another host)",
         others => {
-            let _ = write!(finding.claim, " (and of {others} other hosts)");
+            let _ = write!(finding.claim, " (and of {})", counted(others, "other host"));
         }
     }
     finding.explanation = explanation;
@@ -340,7 +341,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "look at what the program at {who} does between request and answer",
         ],
         TcpFindingKind::RoundTrips => [
-            "The way to {who} took {total} of {life}: {count} requests were answered, one after the \
+            "The way to {who} took {total} of {life}: {requests} were answered, one after the \
              other, over round trips of {trip} at the least",
             "It is the network, by its distance, and not the server: the handshake took as long. What \
              {who} took to answer, what was retransmitted and what waited for a window is not in it.",
@@ -424,9 +425,9 @@ fn services(finding: &TcpFinding) -> String {
     };
     let of = match finding.value {
         1 => finding.who.to_string(),
-        hosts => format!("{} hosts", count(hosts)),
+        hosts => counted(hosts, "host"),
     };
-    format!("{} ports{more} of {of}", count(finding.services))
+    format!("{}{more} of {of}", counted(finding.services, "port"))
 }
 
 /// Writes a host, with the port where it is the server's.
@@ -441,7 +442,7 @@ fn times(times: u64) -> String {
     match times {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
-        times => format!("{} times", count(times)),
+        times => counted(times, "time"),
     }
 }
 

@@ -433,6 +433,191 @@ const BARE_VERBS: [&str; 32] = [
     "write",
 ];
 
+/// What is counted in what people read. A number before one of these comes from
+/// `linerate_model::number::counted` or `agreeing`, which know that there may be one.
+const COUNTED: &[&str] = &[
+    "ACKs",
+    "CPUs",
+    "SYNs",
+    "agents",
+    "blocks",
+    "calls",
+    "captures",
+    "cells",
+    "clients",
+    "connections",
+    "datagrams",
+    "drops",
+    "errors",
+    "files",
+    "findings",
+    "flows",
+    "frames",
+    "hosts",
+    "interrupts",
+    "labs",
+    "levels",
+    "lines",
+    "messages",
+    "packets",
+    "pairs",
+    "ports",
+    "processes",
+    "programs",
+    "queues",
+    "questions",
+    "readings",
+    "requests",
+    "retransmits",
+    "routers",
+    "rows",
+    "runs",
+    "samples",
+    "segments",
+    "sockets",
+    "streams",
+    "threads",
+    "tokens",
+    "transactions",
+    "trials",
+    "workers",
+];
+
+/// Numbers that stand before such a noun all the same, and why they are not one.
+const SEVERAL: &[(&str, &[&str])] = &[
+    (
+        "more than a limit, or a limit itself",
+        &[
+            "{flows} flows, but",
+            "{flows} flows need",
+            "{files} open files",
+            "{streams} streams, but",
+            "{asked} CPUs for workers",
+            "{} requests from {from} wait",
+            "{under_way} trials in progress",
+            "{most} runs here at a time",
+            "{count} cells in",
+            "{} levels",
+            "{trials} trials: at most",
+            "{count} threads and must have one",
+            "{rows} rows, and {rows_max}",
+            "{got} of {rows} rows",
+        ],
+    ),
+    (
+        "a branch has the others",
+        &[
+            "from {clients} clients",
+            "All {hosts} hosts",
+            "of {cells} cells",
+            "of {count} flows",
+            "of {} equal flows",
+            "of {queues} receive queues",
+            "of {} receive queues",
+            "of {all} trials",
+            "({trials} of {all} runs)",
+            "of {asked} workers",
+            "of {flows} flows",
+            "of {of} flows transferred",
+            "{flows} flows shared unfairly",
+            "over {} queues",
+            "of {pairs} pairs contradict",
+            "{batch} datagrams of",
+            "{segments} datagrams of",
+            "{batch} messages of",
+            "{batch} messages per call",
+            "{burst} datagrams back to back",
+            "{burst} messages back to back",
+            "{segments} consecutive segments",
+            "{} files, {first} to {last}",
+            "{count} captures in",
+        ],
+    ),
+    (
+        "a rate, a size or a name",
+        &[
+            "sends {} segments per second",
+            "({:.2} CPUs)",
+            "of {} CPUs take",
+            "% of {done} calls",
+            "{message} messages",
+            "{} messages",
+            "{} requests",
+            "--sample-rate {} samples every",
+            "{algorithm} spaces segments",
+            "{who} announces segments",
+            "{address} runs",
+            "{doing} the tokens",
+            "{} (Esc drops it)",
+            "{error} (all ports",
+        ],
+    ),
+];
+
+/// Returns the first place of `text` in which a number that is filled in stands before a noun that is counted,
+/// with an adjective between them or without.
+fn bare_count(text: &str) -> Option<String> {
+    text.match_indices("} ").find_map(|(at, _)| {
+        let begin = text[..at].rfind('{')?;
+        let name = text[begin + 1..at].split(':').next().unwrap_or_default();
+        // A constant is what its line says.
+        if !name.is_empty() && name.to_uppercase() == name {
+            return None;
+        }
+        let rest = &text[at + 2..];
+        let ends = |letter: char| !letter.is_alphanumeric() && letter != '-' && letter != '/';
+        let mut words = rest.split(' ').map(|word| word.trim_end_matches(ends));
+        let (first, second) = (words.next()?, words.next());
+        let is_adjective = first.len() > 3 && !first.ends_with('s');
+        let noun = [Some(first), second.filter(|_| is_adjective)];
+        let noun = noun
+            .into_iter()
+            .flatten()
+            .find(|word| COUNTED.contains(word))?;
+        Some(format!("{} … {noun}", &text[begin..]))
+    })
+}
+
+#[test]
+fn a_number_agrees_with_its_noun() {
+    let mut faults = Vec::new();
+    let mut kept = std::collections::BTreeSet::new();
+    let exceptions = || {
+        SEVERAL
+            .iter()
+            .flat_map(|(_, places)| places.iter().copied())
+    };
+    for name in CRATES {
+        let folder = repository().join("crates").join(name).join("src");
+        walk(&folder, ".rs", &mut |path, text| {
+            let place = path.display().to_string();
+            if path.ends_with("tests.rs") || place.contains("/truth/") || place.contains("/faults/")
+            {
+                return;
+            }
+            for mut text in literals(text) {
+                for words in exceptions() {
+                    if text.contains(words) {
+                        kept.insert(words);
+                        text = text.replace(words, "");
+                    }
+                }
+                if let Some(fault) = bare_count(&text) {
+                    faults.push(format!("{place}: {fault}"));
+                }
+            }
+        });
+    }
+    assert!(faults.is_empty(), "one of them:\n{}", faults.join("\n"));
+    let gone: Vec<&str> = exceptions().filter(|words| !kept.contains(words)).collect();
+    assert_eq!(gone, [""; 0], "nobody writes this any more");
+    assert!(bare_count("they dropped {} packets.").is_some());
+    assert!(
+        bare_count("{n:.0} valid trials").is_some() && bare_count("{TRIALS_MAX} trials").is_none()
+    );
+    assert!(bare_count("{} of trials").is_none() && bare_count("{host} has flows").is_none());
+}
+
 /// Returns the string literals of a source file, from its first line to its tests, with lines that go on
 /// joined.
 fn literals(source: &str) -> Vec<String> {

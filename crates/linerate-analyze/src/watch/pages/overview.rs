@@ -1,6 +1,7 @@
 //! The overview: what each page says in one line, and every counter that proves trouble.
 
 use linerate_model::analysis::{Table, TableCell};
+use linerate_model::number::agreeing;
 
 use super::super::links::links;
 use super::super::{Span, Watched};
@@ -77,10 +78,7 @@ fn traffic(watched: &Watched, span: Span) -> Vec<String> {
             let packets = number(way.packets, super::unit_of_counts(span));
             let packets = match span {
                 Span::PerSecond => words(&packets).replace("/s", " packets/s"),
-                Span::SinceStart => match words(&packets).as_str() {
-                    "1" => "1 packet".to_owned(),
-                    many => format!("{many} packets"),
-                },
+                Span::SinceStart => agreeing(&words(&packets), "packet", "packets"),
             };
             format!("{} ({packets})", words(&volume(way.bytes, span)))
         });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::analysis::Table;
 use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
+use linerate_model::number::counted;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 
@@ -139,14 +140,15 @@ fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
         return "no device has several queues with packets now".to_owned();
     };
     let flows = watched.sockets().beyond_this_host() as u32;
+    let equal = counted(flows, "equal flow");
     let words = format!("{link} {side}: queue {number} has {most:.1} times the mean of {count}");
     match chance(flows, count, SEED) {
         Some(chance) if most > chance.most => format!(
-            "{words}, more than random hashing of {flows} equal flows gives (up to {:.1})",
+            "{words}, more than random hashing of {equal} gives (up to {:.1})",
             chance.most
         ),
         Some(chance) => format!(
-            "{words}; random hashing of {flows} equal flows gives up to {:.1}",
+            "{words}; random hashing of {equal} gives up to {:.1}",
             chance.most
         ),
         None => words,

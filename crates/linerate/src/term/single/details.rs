@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_analyze::single::{Flows, SingleTrial};
 use linerate_model::Bytes;
 use linerate_model::manner::Transport;
+use linerate_model::number::agreeing;
 use linerate_model::response::name;
 use linerate_model::sample::End;
 use linerate_model::setting;
@@ -88,9 +89,10 @@ fn tcp(trial: &SingleTrial<'_>) {
         words.push(format!("{} per data segment", Unit::Bytes.display(bytes)));
     }
     if let Some(count) = of(trial, name::SEGMENTS_PER_ACK) {
-        words.push(format!(
-            "{} data segments per ACK",
-            Unit::Ratio.display(count)
+        words.push(agreeing(
+            &Unit::Ratio.display(count),
+            "data segment per ACK",
+            "data segments per ACK",
         ));
     }
     if !words.is_empty() {
