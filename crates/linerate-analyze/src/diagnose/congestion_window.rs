@@ -15,6 +15,7 @@
 //!    would see.
 
 use linerate_model::finding::Limiter;
+use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
 use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
