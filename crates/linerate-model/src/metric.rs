@@ -133,7 +133,7 @@ catalogue! {
     LinkTxBytes "link_tx_bytes" Counter Bytes "Bytes sent, Ethernet headers included.";
     LinkRxPackets "link_rx_packets" Counter Count "Packets received (after aggregation, if any).";
     LinkTxPackets "link_tx_packets" Counter Count "Packets sent (before segmentation by the device, if any).";
-    LinkRxDropped "link_rx_dropped" Counter Count "Received packets dropped, by the kernel or because the card's receive ring was full.";
+    LinkRxDropped "link_rx_dropped" Counter Count "Received packets dropped, by the kernel or because the device's receive ring was full.";
     LinkTxDropped "link_tx_dropped" Counter Count "Packets dropped before sending.";
     LinkRxErrors "link_rx_errors" Counter Count "Bad packets received.";
     LinkTxErrors "link_tx_errors" Counter Count "Packets that could not be sent.";
