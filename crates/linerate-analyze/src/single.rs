@@ -14,7 +14,7 @@ use linerate_model::capture::TrialCapture;
 use linerate_model::finding::{Finding, FindingKind, Limiter, Trust};
 use linerate_model::flag::TrialFlag;
 use linerate_model::plan::Trial;
-use linerate_model::reason::Reason;
+use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Control, FlowRecord, HostPart, Recording, server_program};
 use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
@@ -351,8 +351,9 @@ fn loses_host(outcome: &Outcome) -> bool {
         TrialFlag::Partial { words, .. } => words.contains("lost the agent"),
         _ => false,
     };
-    let lost = outcome.validity.reason().and_then(Reason::lost_host);
-    lost.is_some() || outcome.flags.iter().any(is_lost)
+    let why = outcome.validity.reason().and_then(Reason::host_failure);
+    let is_silent = matches!(why, Some(HostFailure::Lost | HostFailure::Silent));
+    is_silent || outcome.flags.iter().any(is_lost)
 }
 
 fn hosts(recording: &Recording) -> Vec<SingleHost> {

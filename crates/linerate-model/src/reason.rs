@@ -166,6 +166,8 @@ pub enum Unshared {
 pub enum HostFailure {
     /// Nothing answers where it was.
     Lost,
+    /// It answers, and has no such run or trial any more: it was taken back, or begun anew.
+    Gone,
     /// It did not answer in time: it, or the way to it, may be slow for a while.
     Silent,
     /// It refuses what was asked of it, and will do so again.
@@ -199,7 +201,7 @@ impl Reason {
         match self {
             Self::Host {
                 host,
-                failure: HostFailure::Lost | HostFailure::Silent,
+                failure: HostFailure::Lost | HostFailure::Gone | HostFailure::Silent,
                 ..
             } => Some(host),
             _ => None,

@@ -109,7 +109,8 @@ fn rows(filter: &str) -> Vec<SocketRow> {
     } else {
         Processes::default()
     };
-    sockets.read(&filter, &processes, &mut rows).expect("rows");
+    let (_, all) = sockets.read(&filter, &processes, &mut rows).expect("rows");
+    assert_eq!(all, rows.len() as u64);
     rows
 }
 

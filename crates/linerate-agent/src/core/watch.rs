@@ -105,9 +105,9 @@ impl Watch {
         };
         let processes = self.owners.renewed();
         let mut rows = Vec::new();
-        let at_ns = sockets.read(filter, processes, &mut rows)?;
-        let beyond = rows.len().saturating_sub(ROWS_MAX) as u64;
+        let (at_ns, all) = sockets.read(filter, processes, &mut rows)?;
         rows.truncate(ROWS_MAX);
+        let beyond = all - rows.len() as u64;
         let held = rows.iter().filter_map(|row| {
             let process = processes.of_inode(row.inode)?;
             Some((row.inode, format!("{}/{}", process.name, process.pid)))

@@ -41,8 +41,8 @@ pub fn up(spec: &LabSpec, holder: &HolderCommand) -> Result<State, UpError> {
     Registry::of_user()?.up(spec, holder)
 }
 
-/// Returns all labs of this user, the crashed ones included.
-pub fn list() -> Result<Vec<State>, RegistryError> {
+/// Returns all labs of this user, the crashed ones included, and why others cannot be read.
+pub fn list() -> Result<(Vec<State>, Vec<RegistryError>), RegistryError> {
     Registry::of_user()?.list()
 }
 

@@ -103,14 +103,18 @@ impl Registry {
         &self.root
     }
 
-    /// Returns all labs by name, the crashed ones included.
-    pub fn list(&self) -> Result<Vec<State>, RegistryError> {
-        let mut states = Vec::new();
+    /// Returns all labs by name, the crashed ones included, and why others cannot be read: another version
+    /// may have made them.
+    pub fn list(&self) -> Result<(Vec<State>, Vec<RegistryError>), RegistryError> {
+        let (mut states, mut unreadable) = (Vec::new(), Vec::new());
         for name in self.names()? {
-            // A directory without a state is a lab that is coming up, or crashed on its way.
-            states.extend(self.read(&name)?);
+            match self.read(&name) {
+                // A directory without a state is a lab that is coming up, or crashed on its way.
+                Ok(state) => states.extend(state),
+                Err(error) => unreadable.push(error),
+            }
         }
-        Ok(states)
+        Ok((states, unreadable))
     }
 
     /// Returns lab `name`; an error if there is none.
@@ -143,16 +147,25 @@ impl Registry {
     }
 
     /// Takes down all labs and removes what crashed ones left; returns their names.
+    ///
+    /// One of which nobody can tell who holds it stays, and is an error once the others are gone.
     pub fn down_all(&self) -> Result<Vec<String>, DownError> {
         let _lock = self.lock()?;
         let names = self.names()?;
+        let mut failed = None;
         for name in &names {
-            if let Some(state) = self.read(name)? {
-                end(name, &state)?;
+            if let Err(error) = self.end_and_remove(name) {
+                failed.get_or_insert(error);
             }
-            self.remove(name)?;
         }
-        Ok(names)
+        failed.map_or(Ok(names), Err)
+    }
+
+    fn end_and_remove(&self, name: &str) -> Result<(), DownError> {
+        if let Some(state) = self.read(name)? {
+            end(name, &state)?;
+        }
+        self.remove(name)
     }
 
     /// Waits until no other process brings labs up or down, and keeps it so until dropped.
@@ -260,8 +273,25 @@ mod tests {
         let place = tempfile::tempdir().expect("a temporary directory");
         let registry = Registry::at(place.path().join("lab")).expect("made");
         fs::create_dir(registry.root().join("half")).expect("our own directory");
-        assert_eq!(registry.list().expect("readable").len(), 0);
+        assert_eq!(registry.list().expect("readable").0.len(), 0);
         assert_eq!(registry.down_all().expect("cleaned"), ["half"]);
         assert!(!registry.root().join("half").exists());
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_does_not_keep_others() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let registry = Registry::at(place.path().join("lab")).expect("made");
+        for name in ["a", "b", "c"] {
+            fs::create_dir(registry.root().join(name)).expect("our own directory");
+        }
+        let newer = registry.root().join("b").join(STATE_FILE);
+        fs::write(newer, r#"{"format": 1, "later": true}"#).expect("our own file");
+        let (states, unreadable) = registry.list().expect("readable");
+        assert_eq!((states.len(), unreadable.len()), (0, 1));
+        let error = registry.down_all().expect_err("one cannot be read");
+        assert!(error.to_string().contains("state.json"), "{error}");
+        let left = registry.names().expect("our own directory");
+        assert_eq!(left, ["b"]);
     }
 }

@@ -48,7 +48,7 @@ pub fn life() {
     assert!(state.is_up());
     let again = registry.up(&spec(), &holder());
     assert!(matches!(again, Err(UpError::Exists { .. })), "{again:?}");
-    assert_eq!(registry.list().expect("readable"), vec![state.clone()]);
+    assert_eq!(registry.list().expect("readable").0, vec![state.clone()]);
 
     let exec = |host, text| registry.exec("ring", host, &words(text));
     let status = exec("client1", "test $(cat /proc/sys/kernel/hostname) = client1");
@@ -68,7 +68,7 @@ pub fn life() {
     registry.down("ring").expect("the lab goes down");
     assert!(!state.is_up());
     assert!(state.hosts.iter().all(|host| !host.init.is_alive()));
-    assert!(registry.list().expect("readable").is_empty());
+    assert!(registry.list().expect("readable").0.is_empty());
     let gone = exec("client1", "true").expect_err("the lab is down");
     assert!(matches!(gone, VisitError::Registry(_)), "{gone}");
 }
@@ -97,6 +97,6 @@ pub fn crash() {
     assert!(state.hosts.iter().all(|host| !host.init.is_alive()));
     assert_eq!(registry.down_all().expect("cleaned"), ["ring"]);
     assert!(second.hosts.iter().all(|host| !host.init.is_alive()));
-    assert!(registry.list().expect("readable").is_empty());
+    assert!(registry.list().expect("readable").0.is_empty());
     assert!(registry.down_all().expect("nothing to do").is_empty());
 }

@@ -2,7 +2,7 @@
 
 use super::sequence::{after, distance};
 
-/// Holes of one direction that are known at once; 8 KiB, taken with the first. Beyond them the two
+/// Holes of one direction that are known at once; 8 KiB at the most. Beyond them the two
 /// oldest become one, with what lies between them.
 const HOLES_MAX: usize = 512;
 
@@ -13,22 +13,34 @@ struct Hole {
     opened_ns: u64,
 }
 
-/// The holes of one direction, the oldest first.
+/// How far behind what is acknowledged a hole is forgotten: long before its numbers come round.
+const FAR: i32 = 1 << 30;
+
+/// The holes of one direction; most have none, and take a word.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Holes(Vec<Hole>);
+pub(crate) struct Holes(Option<Box<Kept>>);
+
+/// Holes, the oldest first.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    open: Vec<Hole>,
+    /// Those that were reached and are forgotten, and their bytes.
+    reached: (u32, u64),
+}
 
 impl Holes {
     /// Notes that `start..end` was jumped over.
     #[cold]
     pub(crate) fn open(&mut self, start: u32, end: u32, opened_ns: u64) {
-        if self.0.len() >= HOLES_MAX {
-            let oldest = self.0.remove(0);
-            let next = &mut self.0[0];
+        let open = &mut self.0.get_or_insert_default().open;
+        if open.len() >= HOLES_MAX {
+            let oldest = open.remove(0);
+            let next = &mut open[0];
             if after(next.start, oldest.start) {
                 next.start = oldest.start;
             }
         }
-        self.0.push(Hole {
+        open.push(Hole {
             start,
             end,
             opened_ns,
@@ -38,9 +50,10 @@ impl Holes {
     /// Fills `start..end`; returns when the oldest hole that it touches was opened, or nothing if
     /// all of it had been captured before.
     pub(crate) fn fill(&mut self, start: u32, end: u32) -> Option<u64> {
+        let open = &mut self.0.as_mut()?.open;
         let mut opened_ns: Option<u64> = None;
         let mut at = 0;
-        while let Some(&hole) = self.0.get(at) {
+        while let Some(&hole) = open.get(at) {
             if !after(hole.end, start) || !after(end, hole.start) {
                 at += 1;
                 continue;
@@ -50,16 +63,16 @@ impl Holes {
             let behind = after(hole.end, end);
             match (before, behind) {
                 (false, false) => {
-                    self.0.remove(at);
+                    open.remove(at);
                     continue;
                 }
-                (false, true) => self.0[at].start = end,
-                (true, false) => self.0[at].end = start,
+                (false, true) => open[at].start = end,
+                (true, false) => open[at].end = start,
                 // There is no room for a hole more: what lies between stays one.
-                (true, true) if self.0.len() >= HOLES_MAX => {}
+                (true, true) if open.len() >= HOLES_MAX => {}
                 (true, true) => {
-                    self.0[at].end = start;
-                    self.0.insert(at + 1, Hole { start: end, ..hole });
+                    open[at].end = start;
+                    open.insert(at + 1, Hole { start: end, ..hole });
                     at += 1;
                 }
             }
@@ -68,11 +81,40 @@ impl Holes {
         opened_ns
     }
 
+    /// Counts and forgets the holes that lie far behind what is acknowledged.
+    #[inline]
+    pub(crate) fn retire(&mut self, acknowledged: u32) {
+        let oldest = self.0.as_ref().and_then(|kept| kept.open.first());
+        if oldest.is_some_and(|hole| distance(hole.end, acknowledged) > FAR) {
+            self.retire_far(acknowledged);
+        }
+    }
+
+    #[cold]
+    fn retire_far(&mut self, acknowledged: u32) {
+        let Some(kept) = &mut self.0 else { return };
+        let reached = &mut kept.reached;
+        kept.open.retain(|hole| {
+            let is_far = distance(hole.end, acknowledged) > FAR;
+            if is_far {
+                reached.0 += 1;
+                reached.1 += u64::from(hole.end.wrapping_sub(hole.start));
+            }
+            !is_far
+        });
+    }
+
     /// Returns how many holes `acknowledged` has reached all the same, and their bytes: what they
     /// miss arrived, so the capture lost it.
     pub(crate) fn acknowledged(&self, acknowledged: u32) -> (u32, u64) {
-        let reached = self.0.iter().filter(|hole| !after(hole.end, acknowledged));
-        reached.fold((0, 0), |(count, bytes), hole| {
+        let Some(kept) = &self.0 else {
+            return (0, 0);
+        };
+        let reached = kept
+            .open
+            .iter()
+            .filter(|hole| !after(hole.end, acknowledged));
+        reached.fold(kept.reached, |(count, bytes), hole| {
             let length = hole.end.wrapping_sub(hole.start);
             (count + 1, bytes + u64::from(length))
         })
@@ -92,7 +134,7 @@ mod tests {
         assert_eq!(holes.fill(0, 100), None);
         assert_eq!(holes.fill(u32::MAX - 99, 0), Some(7));
         assert_eq!(holes.fill(50, 300), Some(7));
-        assert!(holes.0.is_empty());
+        assert!(holes.0.as_ref().expect("holes").open.is_empty());
     }
 
     #[test]
@@ -101,7 +143,7 @@ mod tests {
         for at in 0..=HOLES_MAX as u32 {
             holes.open(at * 100, at * 100 + 50, u64::from(at));
         }
-        assert_eq!(holes.0.len(), HOLES_MAX);
+        assert_eq!(holes.0.as_ref().expect("holes").open.len(), HOLES_MAX);
         assert_eq!(holes.fill(0, 50), Some(1));
         assert_eq!(holes.fill(100, 150), Some(1));
         assert_eq!(holes.fill(500, 550), Some(5));
@@ -118,7 +160,18 @@ mod tests {
         for at in 1000..2000 {
             holes.open(at * 100, at * 100 + 50, u64::from(at));
         }
-        assert_eq!(holes.0.len(), HOLES_MAX);
+        assert_eq!(holes.0.as_ref().expect("holes").open.len(), HOLES_MAX);
+    }
+
+    #[test]
+    fn those_far_behind_stay_counted() {
+        let mut holes = Holes::default();
+        holes.open(100, 200, 0);
+        for step in 1..=8u32 {
+            holes.retire(step.wrapping_mul(1 << 29));
+        }
+        assert_eq!(holes.fill(100, 200), None);
+        assert_eq!(holes.acknowledged(50), (1, 100));
     }
 
     #[test]

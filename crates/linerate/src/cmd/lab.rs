@@ -101,12 +101,15 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
 }
 
 fn list(json: bool) -> CmdResult {
-    let states = named::list()?;
+    let (states, unreadable) = named::list()?;
+    for error in &unreadable {
+        term::note(&format!("{error:#}; another version may have made it"));
+    }
     if json {
         term::json_document(&Labs::of(&states));
         return Ok(Exit::Ok);
     }
-    if states.is_empty() {
+    if states.is_empty() && unreadable.is_empty() {
         term::note("no lab is up");
     }
     for state in &states {

@@ -283,7 +283,7 @@ pub(super) fn failure_of(
             ..failure
                 .next("use settings that host supports, or change there what the message names")
         },
-        Some(HostFailure::Lost) => failure
+        Some(HostFailure::Lost | HostFailure::Gone) => failure
             .next("measure again; if no agent answers, check whether `linerate serve` runs there"),
         Some(HostFailure::Silent) => failure.next(
             "check the path for loss and delay: it carries control requests and answers, too",

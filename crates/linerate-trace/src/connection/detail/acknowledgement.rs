@@ -134,6 +134,7 @@ impl Detail {
         own.counts.healed += u32::from(closed && nothing_sent_again);
         self.check_repetition(to, acknowledgement);
         self.check_recovery(to, acknowledgement);
+        self.ends[to as usize].holes.retire(acknowledgement);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if is_pure && acknowledgement == seen.halves[to as usize].next {
             self.ends[from as usize].acknowledged_all_ns = time_ns;
