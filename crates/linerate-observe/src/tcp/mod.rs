@@ -149,8 +149,9 @@ fn counted_states() -> u32 {
 /// let mut sockets = TcpSockets::open()?;
 /// let filter: SocketFilter = "state established and dport 5201".parse()?;
 /// let mut rows = Vec::new();
-/// let at_ns = sockets.read(&filter, &Processes::default(), &mut rows)?;
-/// assert!(at_ns > 0 && rows.iter().all(|row| row.remote.port() == 5201));
+/// let (at_ns, all) = sockets.read(&filter, &Processes::default(), &mut rows)?;
+/// assert!(at_ns > 0 && all >= rows.len() as u64);
+/// assert!(rows.iter().all(|row| row.remote.port() == 5201));
 /// # Ok(()) }
 /// ```
 pub struct TcpSockets {
