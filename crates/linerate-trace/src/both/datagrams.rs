@@ -363,9 +363,7 @@ impl Course<'_> {
             furthest = furthest.max(sending.from);
         }
         // What was sent so late that it may have come after the end of the other capture is not known.
-        let ways = way.sendings.iter().filter_map(|one| one.delay_ns);
-        let slack_ns = i128::from(ways.max().unwrap_or(0).max(0))
-            + i128::from(self.clock.uncertainty_ns.unwrap_or(0));
+        let slack_ns = way.slack_ns(self.clock);
         for sending in &mut way.sendings {
             let has_run = (ran[0]..=ran[1] - slack_ns).contains(&sending.time_ns);
             if sending.fate == Fate::Unknown && has_run {

@@ -110,7 +110,7 @@ impl Way {
             });
         }
         way.match_arrivals(course, base);
-        let slack_ns = way.slack_ns(course);
+        let slack_ns = way.slack_ns(course.clock);
         way.match_acks(course, slack_ns);
         way.tell_fates(course, base, slack_ns);
         way
@@ -118,8 +118,8 @@ impl Way {
 
     /// Returns how long before its end the capture at the receiver's side misses what is sent: the longest
     /// way that was seen, and what is not known of the clocks.
-    fn slack_ns(&self, course: &Course<'_>) -> i128 {
-        let uncertain_ns = i128::from(course.clock.uncertainty_ns.unwrap_or(0));
+    pub(super) fn slack_ns(&self, clock: Clock) -> i128 {
+        let uncertain_ns = i128::from(clock.uncertainty_ns.unwrap_or(0));
         let ways = self.sendings.iter().filter_map(|one| one.delay_ns);
         uncertain_ns + ways.max().map_or(uncertain_ns, i128::from).max(0)
     }
