@@ -18,6 +18,7 @@ use linerate_model::metric::Metric;
 use linerate_model::samples::Reading;
 
 use super::window::mean;
+use crate::compare::interval::deviation;
 
 /// Fewest losses of a trial that say how they lie: with ten, 2 % of independent ones have gaps that vary
 /// by less than 0.53.
@@ -101,8 +102,7 @@ pub(super) fn gap_variation(flows: &[Vec<Interval>]) -> Option<f64> {
     }
     let gaps: Vec<f64> = losses.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let middle = mean(gaps.iter().copied()).filter(|gap| *gap > 0.0)?;
-    let squares = gaps.iter().map(|gap| (gap - middle).powi(2));
-    Some((squares.sum::<f64>() / (gaps.len() - 1) as f64).sqrt() / middle)
+    Some(deviation(&gaps) / middle)
 }
 
 fn sum(flow: &[Interval]) -> Interval {
