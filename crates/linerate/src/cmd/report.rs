@@ -75,16 +75,13 @@ pub fn report(args: &ReportArgs) -> CmdResult {
 
 /// Refuses what would have no effect, or none that anybody wants.
 fn check(args: &ReportArgs) -> CmdResult<()> {
-    let (is_json, is_csv) = (
-        args.format == ReportFormat::Json,
-        args.format == ReportFormat::Csv,
-    );
-    let idle = match () {
-        () if args.full && (is_json || is_csv) => Some("--full"),
-        () if args.published && is_csv => Some("--published"),
-        () => None,
-    };
-    if let Some(flag) = idle {
+    let is_csv = args.format == ReportFormat::Csv;
+    let has_all = is_csv || args.format == ReportFormat::Json;
+    let idle = [
+        ("--full", args.full && has_all),
+        ("--published", args.published && is_csv),
+    ];
+    if let Some((flag, _)) = idle.into_iter().find(|(_, is_idle)| *is_idle) {
         let error = anyhow!("{flag} has no effect with this --format");
         return Err(Failure::usage(error).next("leave it out, or render a page or Markdown"));
     }
