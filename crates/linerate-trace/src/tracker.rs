@@ -11,7 +11,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::io::Read;
 use std::net::IpAddr;
 
 use hashbrown::HashTable;
@@ -153,11 +152,7 @@ impl Tracker {
     ///
     /// If all of its frames are of link types from which no IP packet can be taken. Damage is not
     /// an error: the frames before it were read, and the document says so.
-    pub fn read<R: Read>(
-        &mut self,
-        reader: &mut Reader<R>,
-        name: &str,
-    ) -> Result<(), CaptureError> {
+    pub fn read(&mut self, reader: &mut Reader<'_>, name: &str) -> Result<(), CaptureError> {
         self.begin_file(name);
         let mut parts = Parts::default();
         while let Some(frame) = reader.next_frame() {
@@ -176,7 +171,7 @@ impl Tracker {
     /// # Errors
     ///
     /// As [`Self::read`].
-    pub fn end_file<R: Read>(&mut self, reader: &Reader<R>) -> Result<(), CaptureError> {
+    pub fn end_file(&mut self, reader: &Reader<'_>) -> Result<(), CaptureError> {
         if let Some(file) = self.files.last_mut() {
             file.finish(reader);
             let undecoded: u64 = self.foreign.iter().map(|(_, frames)| frames).sum();

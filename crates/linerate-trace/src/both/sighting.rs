@@ -1,7 +1,6 @@
 //! Segments as one capture saw them, by connection.
 
 use std::collections::HashMap;
-use std::io::Read;
 
 use linerate_model::sample::End;
 
@@ -65,18 +64,18 @@ impl Seen {
     /// # Errors
     ///
     /// As [`Tracker::read`].
-    pub fn read<R: Read>(
+    pub fn read(
         tracker: Tracker,
-        reader: &mut Reader<R>,
+        reader: &mut Reader<'_>,
         name: &str,
     ) -> Result<Self, CaptureError> {
         Self::read_most(tracker, reader, name, SIGHTINGS_MAX)
     }
 
     /// Reads a whole capture, and keeps so many segments and datagrams of it.
-    pub(crate) fn read_most<R: Read>(
+    pub(crate) fn read_most(
         mut tracker: Tracker,
-        reader: &mut Reader<R>,
+        reader: &mut Reader<'_>,
         name: &str,
         most: usize,
     ) -> Result<Self, CaptureError> {

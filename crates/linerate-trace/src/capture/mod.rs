@@ -48,36 +48,21 @@ enum Format {
 }
 
 /// Reads one capture.
-pub struct Reader<R: Read> {
-    window: Window<Input<R>>,
+pub struct Reader<'a> {
+    window: Window<'a>,
     format: Format,
     frames: u64,
     damage: Option<Damage>,
     packed: bool,
 }
 
-/// The input behind its first bytes, which were looked at already; unpacked if it is gzip.
-enum Input<R: Read> {
-    Plain(std::io::Chain<Cursor<Vec<u8>>, R>),
-    Gzip(Box<MultiGzDecoder<std::io::Chain<Cursor<Vec<u8>>, R>>>),
-}
-
-impl<R: Read> Read for Input<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Input::Plain(input) => input.read(buffer),
-            Input::Gzip(input) => input.read(buffer),
-        }
-    }
-}
-
-impl<R: Read> Reader<R> {
+impl<'a> Reader<'a> {
     /// Opens a capture: finds out its format and reads the first header.
     ///
     /// # Errors
     ///
     /// If the input cannot be read, is empty, or is not a capture of a known format and version.
-    pub fn new(mut input: R) -> Result<Self, CaptureError> {
+    pub fn new(mut input: impl Read + 'a) -> Result<Self, CaptureError> {
         let mut first = Vec::with_capacity(2);
         input
             .by_ref()
@@ -86,10 +71,10 @@ impl<R: Read> Reader<R> {
             .map_err(CaptureError::Read)?;
         let packed = first == GZIP_MAGIC;
         let chained = Cursor::new(first).chain(input);
-        let input = if packed {
-            Input::Gzip(Box::new(MultiGzDecoder::new(chained)))
+        let input: Box<dyn Read + 'a> = if packed {
+            Box::new(MultiGzDecoder::new(chained))
         } else {
-            Input::Plain(chained)
+            Box::new(chained)
         };
         let mut window = Window::new(input);
         let format = open(&mut window)?;
@@ -204,7 +189,7 @@ fn damage(fault: Fault, at_bytes: u64) -> Damage {
     }
 }
 
-fn open<R: Read>(window: &mut Window<R>) -> Result<Format, CaptureError> {
+fn open(window: &mut Window<'_>) -> Result<Format, CaptureError> {
     let visible = window.fill(4)?;
     let Some(&magic) = window.bytes().first_chunk::<4>() else {
         return Err(match visible {

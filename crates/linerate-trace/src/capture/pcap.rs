@@ -1,8 +1,6 @@
 //! The classic format: a header of 24 bytes, then records of 16 bytes and a frame each
 //! (draft-ietf-opsawg-pcap).
 
-use std::io::Read;
-
 use super::error::CaptureError;
 use super::link::LinkType;
 use super::window::{RECORD_BYTES_MAX, Window};
@@ -52,9 +50,9 @@ pub(crate) struct Pcap {
 
 impl Pcap {
     /// Reads the header.
-    pub(crate) fn open<R: Read>(
+    pub(crate) fn open(
         order: Order,
-        window: &mut Window<R>,
+        window: &mut Window<'_>,
     ) -> Result<Self, CaptureError> {
         window.fill(HEADER_BYTES)?;
         let header = window.bytes();
@@ -83,9 +81,9 @@ impl Pcap {
 
     /// Finds the next record.
     #[inline]
-    pub(crate) fn next_record<R: Read>(
+    pub(crate) fn next_record(
         &mut self,
-        window: &mut Window<R>,
+        window: &mut Window<'_>,
     ) -> Result<Option<Record>, Fault> {
         window.consume(self.held);
         self.held = 0;

@@ -6,8 +6,6 @@
 //! 4. A statistics block says what the capture lost; the last of an interface counts.
 //! 5. Every other block (names, secrets, comments) is skipped by its length, however long it is.
 
-use std::io::Read;
-
 use super::link::LinkType;
 use super::window::{RECORD_BYTES_MAX, Window};
 use super::{Endian, Fault, Record};
@@ -117,9 +115,9 @@ impl Pcapng {
 
     /// Finds the next frame, over all blocks before it.
     #[inline]
-    pub(crate) fn next_record<R: Read>(
+    pub(crate) fn next_record(
         &mut self,
-        window: &mut Window<R>,
+        window: &mut Window<'_>,
     ) -> Result<Option<Record>, Fault> {
         window.consume(self.held);
         self.held = 0;
@@ -290,7 +288,7 @@ impl Pcapng {
 
 /// Consumes a block that nothing is wanted of.
 #[cold]
-fn skip_block<R: Read>(window: &mut Window<R>, length: usize) -> Result<(), Fault> {
+fn skip_block(window: &mut Window<'_>, length: usize) -> Result<(), Fault> {
     let mut left = length;
     while left > 0 {
         let step = left.min(64 * 1024);

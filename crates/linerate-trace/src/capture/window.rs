@@ -26,8 +26,8 @@ const HEAD_BYTES: usize = 64 * 1024;
 pub(crate) const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The input, and a window on it.
-pub(crate) struct Window<R> {
-    input: R,
+pub(crate) struct Window<'a> {
+    input: Box<dyn Read + 'a>,
     buffer: Vec<u8>,
     /// Where blocks of the input are read to.
     block: usize,
@@ -37,9 +37,9 @@ pub(crate) struct Window<R> {
     ended: bool,
 }
 
-impl<R: Read> Window<R> {
+impl<'a> Window<'a> {
     /// Returns an empty window at the start of `input`.
-    pub(crate) fn new(input: R) -> Self {
+    pub(crate) fn new(input: Box<dyn Read + 'a>) -> Self {
         let (buffer, block) = room(HEAD_BYTES);
         Self {
             input,
@@ -152,7 +152,7 @@ mod tests {
             most,
             places: Vec::new(),
         };
-        let mut window = Window::new(&mut pieces);
+        let mut window = Window::new(Box::new(&mut pieces));
         let mut at = 0;
         for &bytes in record_bytes {
             assert!(window.fill(bytes).expect("memory is read") >= bytes);
@@ -162,6 +162,7 @@ mod tests {
             assert_eq!(window.position_bytes(), at as u64);
         }
         assert_eq!(window.fill(1).expect("memory is read"), 0);
+        drop(window);
         let mut read = 0;
         for (place, count) in pieces.places {
             assert_eq!(place % PAGE_BYTES, read % PAGE_BYTES, "byte {read}");

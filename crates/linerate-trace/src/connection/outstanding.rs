@@ -76,6 +76,17 @@ impl Outstanding {
     /// Notes a segment that was sent for the first time.
     #[inline]
     pub(crate) fn note_sent(&mut self, segment: Sent) {
+        if self.joined > 0 || self.segments.len() == SEGMENTS_MAX {
+            self.note_sent_crowded(segment);
+        } else {
+            self.segments.push_back(segment);
+            self.last = 1;
+        }
+    }
+
+    /// The same where segments are or will be joined.
+    #[cold]
+    fn note_sent_crowded(&mut self, segment: Sent) {
         if self.joined > 0 && self.join_last(&segment) {
             return;
         }
@@ -87,7 +98,6 @@ impl Outstanding {
     }
 
     /// Joins a segment with the last, if it belongs to it.
-    #[cold]
     fn join_last(&mut self, segment: &Sent) -> bool {
         if self.segments.len() < SEGMENTS_MAX / 4 {
             self.joined -= 1;

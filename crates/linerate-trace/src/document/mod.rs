@@ -95,7 +95,7 @@ impl FileReport {
         self.last_ns = self.last_ns.max(Some(time_ns));
     }
 
-    pub(crate) fn finish<R: std::io::Read>(&mut self, reader: &Reader<R>) {
+    pub(crate) fn finish(&mut self, reader: &Reader<'_>) {
         self.format = reader.format();
         self.frames = reader.frames();
         self.bytes = reader.position_bytes();

@@ -108,11 +108,10 @@ fn ipv4(
     let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     let source = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
     let target = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
-    let packet = Packet {
+    // Made where it is used: what is known of it then goes to its place by registers.
+    let packet = || Packet {
         addresses: Addresses::V4 { source, target },
-        payload_bytes: total_bytes
-            .checked_sub(header_bytes)
-            .ok_or(NoSegment::Malformed)?,
+        payload_bytes: total_bytes - header_bytes,
         congestion_marked: header[1] & 3 == 3,
         shortened: usize::from(u16::from_be_bytes([header[2], header[3]])) > packet_bytes,
         fragmented: fragment & 0x2000 != 0,
@@ -120,9 +119,9 @@ fn ipv4(
         hop_limit: header[8],
     };
     match header[9] {
-        PROTOCOL_TCP => tcp::decode(rest, &packet, &mut parts.segment),
+        PROTOCOL_TCP => tcp::decode(rest, &packet(), &mut parts.segment),
         PROTOCOL_ICMP => icmp::decode_v4(rest, &mut parts.complaint),
-        other => behind(other, rest, &packet, depth, parts),
+        other => behind(other, rest, &packet(), depth, parts),
     }
 }
 
@@ -163,11 +162,12 @@ fn ipv6(
     let (source, target) = (address(8)?, address(24)?);
     let traffic_class = (header[0] << 4) | (header[1] >> 4);
     let (protocol, header_bytes, fragmented) = extensions(bytes, header[6])?;
-    let packet = Packet {
+    let payload_bytes = total_bytes
+        .checked_sub(header_bytes)
+        .ok_or(NoSegment::Malformed)?;
+    let packet = || Packet {
         addresses: Addresses::V6 { source, target },
-        payload_bytes: total_bytes
-            .checked_sub(header_bytes)
-            .ok_or(NoSegment::Malformed)?,
+        payload_bytes,
         congestion_marked: traffic_class & 3 == 3,
         shortened: usize::from(u16::from_be_bytes([header[4], header[5]])) + IPV6_HEADER_BYTES
             > packet_bytes,
@@ -177,9 +177,9 @@ fn ipv6(
     };
     let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     match protocol {
-        PROTOCOL_TCP => tcp::decode(rest, &packet, &mut parts.segment),
+        PROTOCOL_TCP => tcp::decode(rest, &packet(), &mut parts.segment),
         PROTOCOL_ICMPV6 => icmp::decode_v6(rest, &mut parts.complaint),
-        other => behind(other, rest, &packet, depth, parts),
+        other => behind(other, rest, &packet(), depth, parts),
     }
 }
 

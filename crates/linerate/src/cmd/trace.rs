@@ -342,12 +342,14 @@ fn read(
     name: &str,
 ) -> CmdResult<()> {
     let mut reader = Reader::new(input).map_err(|error| unreadable(error, name))?;
+    if rows.is_empty() {
+        let read = tracker.read(&mut reader, name);
+        return read.map_err(|error| unreadable(error, name));
+    }
     tracker.begin_file(name);
     let mut parts = Parts::default();
     while let Some(frame) = reader.next_frame() {
-        if let Some(handled) = tracker.handle_frame(&frame, &mut parts)
-            && !rows.is_empty()
-        {
+        if let Some(handled) = tracker.handle_frame(&frame, &mut parts) {
             let row = Row::new(tracker, &handled);
             for (path, file) in rows.iter_mut() {
                 written(file.add(&row), path)?;
