@@ -74,26 +74,29 @@ pub(crate) struct Outstanding {
 
 impl Outstanding {
     /// Notes a segment that was sent for the first time.
+    ///
+    /// It is made by `sent` behind the decision where it goes: made before, it would be stored, and loaded again
+    /// wider than it was just stored.
     #[inline]
-    pub(crate) fn note_sent(&mut self, segment: Sent) {
+    pub(crate) fn note_sent(&mut self, sent: impl Fn() -> Sent) {
         if self.joined > 0 || self.segments.len() == SEGMENTS_MAX {
-            self.note_sent_crowded(segment);
+            self.note_sent_crowded(&sent());
         } else {
-            self.segments.push_back(segment);
+            self.segments.push_back(sent());
             self.last = 1;
         }
     }
 
     /// The same where segments are or will be joined.
     #[cold]
-    fn note_sent_crowded(&mut self, segment: Sent) {
-        if self.joined > 0 && self.join_last(&segment) {
+    fn note_sent_crowded(&mut self, segment: &Sent) {
+        if self.joined > 0 && self.join_last(segment) {
             return;
         }
         if self.segments.len() == SEGMENTS_MAX {
             self.thin_out();
         }
-        self.segments.push_back(segment);
+        self.segments.push_back(*segment);
         self.last = 1;
     }
 

@@ -106,22 +106,42 @@ fn ipv4(
         return Err(NoSegment::Fragment);
     }
     let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
-    let source = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
-    let target = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
-    // Made where it is used: what is known of it then goes to its place by registers.
-    let packet = || Packet {
-        addresses: Addresses::V4 { source, target },
-        payload_bytes: total_bytes - header_bytes,
+    let payload_bytes = total_bytes - header_bytes;
+    match header[9] {
+        PROTOCOL_TCP => {
+            let packet = ipv4_packet(header, payload_bytes, packet_bytes);
+            tcp::decode(rest, &packet, &mut parts.segment)
+        }
+        PROTOCOL_ICMP => icmp::decode_v4(rest, &mut parts.complaint),
+        other => {
+            let packet = ipv4_packet(header, payload_bytes, packet_bytes);
+            behind(other, rest, &packet, depth, parts)
+        }
+    }
+}
+
+/// Returns what the header of IPv4 says of a packet of so many bytes behind it, in a frame with room for
+/// `packet_bytes`.
+///
+/// Always inlined, and for TCP not made before it is known to be that: all of it then stays in registers until it is
+/// where it belongs.
+#[inline(always)]
+fn ipv4_packet(
+    header: &[u8; IPV4_HEADER_BYTES],
+    payload_bytes: usize,
+    packet_bytes: usize,
+) -> Packet {
+    Packet {
+        addresses: Addresses::V4 {
+            source: u32::from_be_bytes([header[12], header[13], header[14], header[15]]),
+            target: u32::from_be_bytes([header[16], header[17], header[18], header[19]]),
+        },
+        payload_bytes,
         congestion_marked: header[1] & 3 == 3,
         shortened: usize::from(u16::from_be_bytes([header[2], header[3]])) > packet_bytes,
-        fragmented: fragment & 0x2000 != 0,
+        fragmented: header[6] & 0x20 != 0,
         identification: u16::from_be_bytes([header[4], header[5]]),
         hop_limit: header[8],
-    };
-    match header[9] {
-        PROTOCOL_TCP => tcp::decode(rest, &packet(), &mut parts.segment),
-        PROTOCOL_ICMP => icmp::decode_v4(rest, &mut parts.complaint),
-        other => behind(other, rest, &packet(), depth, parts),
     }
 }
 
@@ -165,7 +185,7 @@ fn ipv6(
     let payload_bytes = total_bytes
         .checked_sub(header_bytes)
         .ok_or(NoSegment::Malformed)?;
-    let packet = || Packet {
+    let packet = Packet {
         addresses: Addresses::V6 { source, target },
         payload_bytes,
         congestion_marked: traffic_class & 3 == 3,
@@ -177,9 +197,9 @@ fn ipv6(
     };
     let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     match protocol {
-        PROTOCOL_TCP => tcp::decode(rest, &packet(), &mut parts.segment),
+        PROTOCOL_TCP => tcp::decode(rest, &packet, &mut parts.segment),
         PROTOCOL_ICMPV6 => icmp::decode_v6(rest, &mut parts.complaint),
-        other => behind(other, rest, &packet(), depth, parts),
+        other => behind(other, rest, &packet, depth, parts),
     }
 }
 

@@ -1118,7 +1118,7 @@ impl Detail {
                 own.defies_nagle = own.defies_nagle.saturating_add(1);
             }
             let ahead = half.is_seen() && distance(segment.sequence, half.next) > 0;
-            own.outstanding.note_sent(Sent {
+            own.outstanding.note_sent(|| Sent {
                 sequence: if ahead { half.next } else { segment.sequence },
                 end: end.wrapping_add(u32::from(is_fin)),
                 time_ns: seen.place.time_ns,
