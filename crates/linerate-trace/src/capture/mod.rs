@@ -7,6 +7,8 @@ use std::io::{Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 
+/// Blocks of the input.
+mod block;
 /// What can be wrong with a capture.
 mod error;
 /// Link types and their names.
@@ -21,6 +23,7 @@ mod window;
 pub use error::{CaptureError, Damage};
 pub use link::LinkType;
 
+use block::Source;
 use window::Window;
 
 /// The bytes that every gzip member begins with (RFC 1952, section 2.3.1).
@@ -62,21 +65,25 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// If the input cannot be read, is empty, or is not a capture of a known format and version.
-    pub fn new(mut input: impl Read + 'a) -> Result<Self, CaptureError> {
-        let mut first = Vec::with_capacity(2);
-        input
-            .by_ref()
-            .take(2)
-            .read_to_end(&mut first)
-            .map_err(CaptureError::Read)?;
-        let packed = first == GZIP_MAGIC;
-        let chained = Cursor::new(first).chain(input);
-        let input: Box<dyn Read + 'a> = if packed {
-            Box::new(MultiGzDecoder::new(chained))
-        } else {
-            Box::new(chained)
-        };
-        let mut window = Window::new(input);
+    pub fn new(input: impl Read + Send + 'a) -> Result<Self, CaptureError> {
+        let (input, packed) = unpack(input)?;
+        Self::open(Source::new(input), packed)
+    }
+
+    /// Opens a capture, which a thread reads and unpacks ahead of who asks for frames: half of the time of a file
+    /// in memory. It keeps `input` until it ends, if a read of it blocks longer than the reader lives.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`], and if there is no thread to be had.
+    pub fn ahead(input: impl Read + Send + 'static) -> Result<Reader<'static>, CaptureError> {
+        let (input, packed) = unpack(input)?;
+        let source = Source::ahead(input).map_err(CaptureError::Read)?;
+        Reader::open(source, packed)
+    }
+
+    fn open(source: Source<'a>, packed: bool) -> Result<Self, CaptureError> {
+        let mut window = Window::new(source);
         let format = open(&mut window)?;
         Ok(Self {
             window,
@@ -90,7 +97,6 @@ impl<'a> Reader<'a> {
     /// Returns the next frame, or nothing at the end. Behind damage there is nothing more.
     ///
     /// The frame is a view into the window: nothing is copied or allocated.
-    #[inline]
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         if self.damage.is_some() {
             return None;
@@ -150,6 +156,24 @@ impl<'a> Reader<'a> {
             (Format::Pcapng(_), true) => "pcapng in gzip",
         }
     }
+}
+
+/// Returns the input as it was before it was packed by gzip, and whether it was.
+fn unpack<'a>(
+    mut input: impl Read + Send + 'a,
+) -> Result<(Box<dyn Read + Send + 'a>, bool), CaptureError> {
+    let mut first = Vec::with_capacity(GZIP_MAGIC.len());
+    input
+        .by_ref()
+        .take(GZIP_MAGIC.len() as u64)
+        .read_to_end(&mut first)
+        .map_err(CaptureError::Read)?;
+    let packed = first == GZIP_MAGIC;
+    let whole = Cursor::new(first).chain(input);
+    Ok(match packed {
+        true => (Box::new(MultiGzDecoder::new(whole)), true),
+        false => (Box::new(whole), false),
+    })
 }
 
 /// A frame's place in the window.

@@ -50,10 +50,7 @@ pub(crate) struct Pcap {
 
 impl Pcap {
     /// Reads the header.
-    pub(crate) fn open(
-        order: Order,
-        window: &mut Window<'_>,
-    ) -> Result<Self, CaptureError> {
+    pub(crate) fn open(order: Order, window: &mut Window<'_>) -> Result<Self, CaptureError> {
         window.fill(HEADER_BYTES)?;
         let header = window.bytes();
         if header.len() < HEADER_BYTES {
@@ -81,10 +78,7 @@ impl Pcap {
 
     /// Finds the next record.
     #[inline]
-    pub(crate) fn next_record(
-        &mut self,
-        window: &mut Window<'_>,
-    ) -> Result<Option<Record>, Fault> {
+    pub(crate) fn next_record(&mut self, window: &mut Window<'_>) -> Result<Option<Record>, Fault> {
         window.consume(self.held);
         self.held = 0;
         let header_bytes = self.order.header_bytes;

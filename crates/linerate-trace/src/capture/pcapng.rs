@@ -115,10 +115,7 @@ impl Pcapng {
 
     /// Finds the next frame, over all blocks before it.
     #[inline]
-    pub(crate) fn next_record(
-        &mut self,
-        window: &mut Window<'_>,
-    ) -> Result<Option<Record>, Fault> {
+    pub(crate) fn next_record(&mut self, window: &mut Window<'_>) -> Result<Option<Record>, Fault> {
         window.consume(self.held);
         self.held = 0;
         loop {

@@ -1,25 +1,11 @@
 //! A window that slides over the input: records are looked at where they were read to.
 //!
-//! Cost: one copy by the kernel, and for each block one move of the begun record (at most a frame) to
-//! before the next block: 8 to 13 GB/s here (docs/performance-notes.md). Of a file that lies in memory the
-//! copy is what takes longest, and where it goes decides how long: blocks of the input are read to the
-//! beginning of a page, since a destination that lies 1 to 63 bytes further in its page than the source
-//! takes three times as long. Mapping the file instead took longer than the copy, for its faults, and would
-//! not be safe: a file that is cut while it is mapped kills the process.
+//! Cost: one copy by the kernel, by a thread of its own where there is one (docs/performance-notes.md), and for
+//! each block one move of the begun record (at most a frame) to before the next block. Of a file that lies in
+//! memory the copy takes as long as all that is done with its frames.
 
-use std::io::Read;
-
+use super::block::{Block, HEAD_BYTES, Piece, Source};
 use super::error::CaptureError;
-
-/// Bytes of the input that are read to one place: system calls are one in 680 full-size frames. Smaller
-/// blocks stay in the second-level cache and take longer all the same: 12 % with a quarter of it.
-const BLOCK_BYTES: usize = 1024 * 1024;
-
-/// A page of the kernel.
-const PAGE_BYTES: usize = 4096;
-
-/// Room before the block for a record that began in the one before; more is made for longer ones.
-const HEAD_BYTES: usize = 64 * 1024;
 
 /// The longest record that is believed. The largest that Linux can capture is a superframe of
 /// 512 KiB (GSO_MAX_SIZE) with its header; editors of captures write comments of some KiB.
@@ -27,26 +13,19 @@ pub(crate) const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The input, and a window on it.
 pub(crate) struct Window<'a> {
-    input: Box<dyn Read + 'a>,
-    buffer: Vec<u8>,
-    /// Where blocks of the input are read to.
-    block: usize,
-    start: usize,
-    end: usize,
+    source: Source<'a>,
+    /// What is visible, in the block that was read last.
+    piece: Piece,
     position: u64,
     ended: bool,
 }
 
 impl<'a> Window<'a> {
-    /// Returns an empty window at the start of `input`.
-    pub(crate) fn new(input: Box<dyn Read + 'a>) -> Self {
-        let (buffer, block) = room(HEAD_BYTES);
+    /// Returns an empty window at the start of what `source` reads.
+    pub(crate) fn new(source: Source<'a>) -> Self {
         Self {
-            input,
-            buffer,
-            block,
-            start: block,
-            end: block,
+            source,
+            piece: Piece::empty(Block::new(0)),
             position: 0,
             ended: false,
         }
@@ -60,8 +39,8 @@ impl<'a> Window<'a> {
     /// Makes at least `wanted` bytes visible, unless the input ends before; says how many are.
     #[inline]
     pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
-        if self.end - self.start >= wanted {
-            return Ok(self.end - self.start);
+        if self.piece.len() >= wanted {
+            return Ok(self.piece.len());
         }
         self.fill_more(wanted)
     }
@@ -69,90 +48,83 @@ impl<'a> Window<'a> {
     /// Returns what is visible.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        self.piece.bytes()
     }
 
     /// Consumes `count` visible bytes.
     #[inline]
     pub(crate) fn consume(&mut self, count: usize) {
-        debug_assert!(count <= self.end - self.start);
-        self.start += count;
+        self.piece.consume(count);
         self.position += count as u64;
     }
 
     #[cold]
     fn fill_more(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         assert!(wanted <= RECORD_BYTES_MAX, "callers check lengths");
-        while self.end - self.start < wanted && !self.ended {
-            if self.end == self.block + BLOCK_BYTES {
-                self.begin_block();
+        while self.piece.len() < wanted && !self.ended {
+            let mut next = self.source.next().map_err(CaptureError::Read)?;
+            if next.len() == 0 {
+                self.ended = true;
+            } else if self.piece.len() <= HEAD_BYTES {
+                next.put_before(self.piece.bytes());
+                std::mem::swap(&mut self.piece, &mut next);
+            } else {
+                self.piece.put_behind(next.bytes());
             }
-            let place = &mut self.buffer[self.end..self.block + BLOCK_BYTES];
-            match self.input.read(place) {
-                Ok(0) => self.ended = true,
-                Ok(count) => self.end += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(CaptureError::Read(error)),
-            }
+            self.source.give_back(next);
         }
-        Ok(self.end - self.start)
+        Ok(self.piece.len())
     }
-
-    /// Moves what is visible to before the block, which can then be read to once more.
-    fn begin_block(&mut self) {
-        let visible = self.end - self.start;
-        if visible > self.block {
-            let (mut buffer, block) = room(visible.next_power_of_two());
-            buffer[block - visible..block].copy_from_slice(self.bytes());
-            (self.buffer, self.block) = (buffer, block);
-        } else {
-            let place = self.block - visible;
-            self.buffer.copy_within(self.start..self.end, place);
-        }
-        (self.start, self.end) = (self.block - visible, self.block);
-    }
-}
-
-/// Returns a buffer, and where in it a block begins that has at least `head_bytes` before it.
-fn room(head_bytes: usize) -> (Vec<u8>, usize) {
-    let buffer = vec![0; head_bytes + PAGE_BYTES + BLOCK_BYTES];
-    let to_page = buffer[head_bytes..].as_ptr().align_offset(PAGE_BYTES);
-    (buffer, head_bytes + to_page.min(PAGE_BYTES))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Error, Read};
+    use std::sync::{Arc, Mutex};
+
+    use super::super::block::{BLOCK_BYTES, PAGE_BYTES};
     use super::*;
 
-    /// Gives at most so many bytes at once, and notes where in their pages they went.
-    struct Pieces<'a> {
-        rest: &'a [u8],
+    /// Gives at most so many bytes at once and fails behind the last, if it is to; notes where in their pages they
+    /// went.
+    struct Pieces {
+        rest: Vec<u8>,
         most: usize,
-        places: Vec<(usize, usize)>,
+        fails: bool,
+        places: Arc<Mutex<Vec<(usize, usize)>>>,
     }
 
-    impl Read for &mut Pieces<'_> {
+    impl Read for Pieces {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             let count = self.most.min(buffer.len()).min(self.rest.len());
+            if count == 0 && self.fails {
+                return Err(Error::other("gone"));
+            }
             buffer[..count].copy_from_slice(&self.rest[..count]);
-            self.rest = &self.rest[count..];
-            self.places.push((buffer.as_ptr().addr(), count));
+            self.rest.drain(..count);
+            let mut places = self.places.lock().expect("nobody panicked");
+            places.push((buffer.as_ptr().addr(), count));
             Ok(count)
         }
     }
 
     /// Reads records of these lengths from pieces of these; each must be what it was.
-    fn check(record_bytes: &[usize], most: usize) {
+    fn check(record_bytes: &[usize], most: usize, is_ahead: bool) {
         let total: usize = record_bytes.iter().sum();
         let input: Vec<u8> = (0..total as u32)
             .map(|at| (at.wrapping_mul(at) >> 7) as u8)
             .collect();
-        let mut pieces = Pieces {
-            rest: &input,
+        let places = Arc::default();
+        let pieces = Box::new(Pieces {
+            rest: input.clone(),
             most,
-            places: Vec::new(),
-        };
-        let mut window = Window::new(Box::new(&mut pieces));
+            fails: false,
+            places: Arc::clone(&places),
+        });
+        let mut window = Window::new(match is_ahead {
+            true => Source::ahead(pieces).expect("a thread"),
+            false => Source::new(pieces),
+        });
         let mut at = 0;
         for &bytes in record_bytes {
             assert!(window.fill(bytes).expect("memory is read") >= bytes);
@@ -162,27 +134,68 @@ mod tests {
             assert_eq!(window.position_bytes(), at as u64);
         }
         assert_eq!(window.fill(1).expect("memory is read"), 0);
-        drop(window);
         let mut read = 0;
-        for (place, count) in pieces.places {
+        for (place, count) in places.lock().expect("nobody panicked").iter() {
             assert_eq!(place % PAGE_BYTES, read % PAGE_BYTES, "byte {read}");
             read += count;
         }
+        assert_eq!(read, total);
     }
 
     #[test]
     fn records_are_whole_wherever_blocks_and_pieces_end() {
         let small: Vec<usize> = (0..3000).map(|at| 60 + at % 1500).collect();
-        for most in [usize::MAX, 65_536, 4099, 777] {
-            check(&small, most);
-            check(
-                &[28, RECORD_BYTES_MAX, 1514, 700_000, 1, RECORD_BYTES_MAX],
-                most,
-            );
+        for is_ahead in [false, true] {
+            for most in [usize::MAX, 65_536, 4099, 777] {
+                check(&small, most, is_ahead);
+            }
+            for most in [usize::MAX, 65_536, 4099] {
+                let large = [28, RECORD_BYTES_MAX, 1514, 700_000, 1, RECORD_BYTES_MAX];
+                check(&large, most, is_ahead);
+            }
+            let around = [HEAD_BYTES * 2, BLOCK_BYTES, BLOCK_BYTES + 1, 5];
+            check(&around, usize::MAX, is_ahead);
         }
-        check(
-            &[HEAD_BYTES * 2, BLOCK_BYTES, BLOCK_BYTES + 1, 5],
-            usize::MAX,
-        );
+    }
+
+    #[test]
+    fn what_was_read_before_a_failure_is_seen() {
+        for is_ahead in [false, true] {
+            let pieces = Box::new(Pieces {
+                rest: vec![7; 5000],
+                most: 1000,
+                fails: true,
+                places: Arc::default(),
+            });
+            let mut window = Window::new(match is_ahead {
+                true => Source::ahead(pieces).expect("a thread"),
+                false => Source::new(pieces),
+            });
+            for _ in 0..5 {
+                assert!(window.fill(1000).expect("it is there") >= 1000);
+                window.consume(1000);
+            }
+            let failed = window.fill(1).expect_err("it fails");
+            assert!(matches!(failed, CaptureError::Read(error) if error.to_string() == "gone"));
+        }
+    }
+
+    #[test]
+    fn who_does_not_read_on_ends_the_thread() {
+        let places = Arc::default();
+        let pieces = Box::new(Pieces {
+            rest: vec![7; 50 * BLOCK_BYTES],
+            most: 1000,
+            fails: false,
+            places: Arc::clone(&places),
+        });
+        let mut window = Window::new(Source::ahead(pieces).expect("a thread"));
+        assert!(window.fill(1).expect("it is there") >= 1);
+        drop(window);
+        // The thread drops its end of the input when it ends.
+        while Arc::strong_count(&places) > 1 {
+            std::thread::yield_now();
+        }
+        assert!(places.lock().expect("nobody panicked").len() < 100);
     }
 }

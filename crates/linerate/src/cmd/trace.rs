@@ -184,7 +184,7 @@ fn may_be_joined(args: &TraceArgs) -> bool {
 fn joined(args: &TraceArgs, one: &Path, other: &Path) -> CmdResult<Option<Both>> {
     let seen = |path: &Path| -> CmdResult<Seen> {
         let name = path.display().to_string();
-        let reader = Reader::new(open(&name)?).map_err(|error| unreadable(error, &name));
+        let reader = Reader::ahead(open(&name)?).map_err(|error| unreadable(error, &name));
         let tracker = Tracker::new(limits(args)?).with_filters(args.flow.clone());
         let seen = Seen::read(tracker, &mut reader?, &name_of(path));
         seen.map_err(|error| unreadable(error, &name))
@@ -320,9 +320,9 @@ fn create_row_files(args: &TraceArgs) -> anyhow::Result<RowFiles> {
     Ok(files)
 }
 
-fn open(name: &str) -> CmdResult<Box<dyn Read>> {
+fn open(name: &str) -> CmdResult<Box<dyn Read + Send>> {
     if name == "-" {
-        return Ok(Box::new(std::io::stdin().lock()));
+        return Ok(Box::new(std::io::stdin()));
     }
     let file = File::open(name).map_err(|error| {
         let failure =
@@ -338,10 +338,10 @@ fn open(name: &str) -> CmdResult<Box<dyn Read>> {
 fn read(
     tracker: &mut Tracker,
     rows: &mut RowFiles,
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     name: &str,
 ) -> CmdResult<()> {
-    let mut reader = Reader::new(input).map_err(|error| unreadable(error, name))?;
+    let mut reader = Reader::ahead(input).map_err(|error| unreadable(error, name))?;
     if rows.is_empty() {
         let read = tracker.read(&mut reader, name);
         return read.map_err(|error| unreadable(error, name));
