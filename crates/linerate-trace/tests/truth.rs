@@ -223,6 +223,7 @@ const CASES: &[Case] = &[
         // A reader that is nearly fast enough leaves a little room.
         causes: &[
             (Kind::ZeroWindow, End::Server),
+            (Kind::SlowReader, End::Server),
             (Kind::WindowLimit, End::Server),
         ],
         shows_at: EVERYWHERE,
