@@ -13,7 +13,7 @@ pub(super) const PAGE_BYTES: usize = 4096;
 /// Room before a block for a record that began in the one before.
 pub(super) const HEAD_BYTES: usize = 64 * 1024;
 
-/// Blocks that are read to: one that is looked at, one that is read, and one for what either is early.
+/// Blocks beside the one that is looked at: one that is read to, and two for what either is early.
 const BLOCKS_AHEAD: usize = 3;
 
 /// Room for a block of the input and for what is moved to before it.
@@ -139,7 +139,7 @@ impl<'a> Source<'a> {
         Self(Kind::Direct(Filler { input, position: 0 }, None))
     }
 
-    /// Returns a source that reads `input` ahead, to [`BLOCKS_AHEAD`] blocks.
+    /// Returns a source that reads `input` ahead, by [`BLOCKS_AHEAD`] blocks at most.
     ///
     /// The thread ends at the end of the input or at its first failure, or with the read behind which nobody asks
     /// any more.
