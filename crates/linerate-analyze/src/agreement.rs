@@ -15,6 +15,9 @@ use crate::words;
 /// Share of pairs of verdicts that must agree.
 const AGREEMENT_MIN: f64 = 0.95;
 
+/// What is said where nothing can agree or not.
+const NONE_TWICE: &str = "no verdict was decided twice";
+
 /// Counts of one comparison over all studies.
 #[derive(Debug, Default)]
 struct Counts {
@@ -50,11 +53,14 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
         ]
     };
     let mut rows = vec![
-        row(
-            "Verdicts that agree",
-            words::percent(agreed),
-            format!("{against} of {pairs} pairs contradict each other"),
-        ),
+        match pairs {
+            0 => row("Verdicts that agree", "–".to_owned(), NONE_TWICE.to_owned()),
+            _ => row(
+                "Verdicts that agree",
+                words::percent(agreed),
+                format!("{against} of {pairs} pairs contradict each other"),
+            ),
+        },
         row(
             "Findings",
             each(|study| study.findings.len()),
@@ -84,7 +90,7 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
         partial: None,
         answer: Answer {
             verdict: match pairs {
-                0 => "No verdict was decided twice".to_owned(),
+                0 => words::sentence(NONE_TWICE),
                 _ => format!(
                     "{} of the verdicts of {} studies agree",
                     words::percent(agreed),
@@ -117,7 +123,7 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
 
 fn trust(agreed: f64, pairs: usize) -> Trust {
     let (level, reason) = match () {
-        () if pairs == 0 => (TrustLevel::Limited, "no verdict was decided twice"),
+        () if pairs == 0 => (TrustLevel::Limited, NONE_TWICE),
         () if agreed < AGREEMENT_MIN => (
             TrustLevel::DoNotUse,
             "studies of these hosts contradict each other in more than 5 % of their verdicts",
@@ -228,6 +234,8 @@ mod tests {
         }
         let apart = of(&[Shape::Effect(0.2), Shape::Flat]);
         assert_eq!(level(&apart), Some(TrustLevel::DoNotUse), "{apart:?}");
-        assert_eq!(level(&agreement(&[])), Some(TrustLevel::Limited));
+        let none = agreement(&[]);
+        assert_eq!(level(&none), Some(TrustLevel::Limited));
+        assert!(!format!("{none:?}").contains("100 %"), "{none:?}");
     }
 }

@@ -346,14 +346,16 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
 
 /// Returns whether the traffic ended because an agent was gone.
 fn loses_host(outcome: &Outcome) -> bool {
-    // The flag has words only; a host that took itself back refused, and is not lost.
-    let is_lost = |flag: &TrialFlag| match flag {
-        TrialFlag::Partial { words, .. } => words.contains("lost the agent"),
-        _ => false,
+    // A host that took itself back refused, and is not lost.
+    let lost = |why: &Reason| {
+        let failure = why.host_failure();
+        matches!(failure, Some(HostFailure::Lost | HostFailure::Silent))
     };
-    let why = outcome.validity.reason().and_then(Reason::host_failure);
-    let is_silent = matches!(why, Some(HostFailure::Lost | HostFailure::Silent));
-    is_silent || outcome.flags.iter().any(is_lost)
+    let partial = outcome.flags.iter().filter_map(|flag| match flag {
+        TrialFlag::Partial { why, .. } => Some(why.as_ref()),
+        _ => None,
+    });
+    partial.chain(outcome.validity.reason()).any(lost)
 }
 
 fn hosts(recording: &Recording) -> Vec<SingleHost> {

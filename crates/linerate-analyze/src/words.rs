@@ -4,6 +4,7 @@ use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::manner::Named;
 use linerate_model::number::agreeing;
+pub(crate) use linerate_model::text::sentence;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Direction;
 
@@ -107,15 +108,6 @@ pub(crate) fn whole_cell(levels: &Cell) -> String {
         "the only cell".to_owned()
     } else {
         words
-    }
-}
-
-/// Returns `text` with a capital letter first.
-pub(crate) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
     }
 }
 

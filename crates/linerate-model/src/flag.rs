@@ -27,7 +27,7 @@ pub enum TrialFlag {
     /// Not all came that its hosts measured.
     Partial {
         /// Why.
-        words: String,
+        why: Box<Reason>,
         /// How much of the window is known.
         kept: Nanos,
         /// How long it was to be.
@@ -276,7 +276,7 @@ pub fn known() -> impl Iterator<Item = KnownFlag> {
             after: Nanos(2_000_000_000),
         },
         TrialFlag::Partial {
-            words: "host server: no answer".to_owned(),
+            why: Box::new(Reason::Told("host server: no answer".to_owned())),
             kept: Nanos(2_000_000_000),
             of: Nanos(5_000_000_000),
         },
@@ -304,11 +304,11 @@ impl fmt::Display for TrialFlag {
             Self::GivenUp { why, after } => {
                 write!(f, "{why} {after} after the start of the window")
             }
-            Self::Partial { words, kept, of } if kept == of => {
-                write!(f, "not all hosts delivered what they measured: {words}")
+            Self::Partial { why, kept, of } if kept == of => {
+                write!(f, "not all hosts delivered what they measured: {why}")
             }
-            Self::Partial { words, kept, of } => {
-                write!(f, "{kept} of the window of {of} are known: {words}")
+            Self::Partial { why, kept, of } => {
+                write!(f, "{kept} of the window of {of} are known: {why}")
             }
             Self::Shared { host, runs } => {
                 write!(

@@ -1,7 +1,16 @@
-//! Prose on lines of a terminal. Every character that linerate writes is one column wide.
+//! Prose, and its lines on a terminal. Every character that linerate writes is one column wide.
 
 /// A blank at which no line is cut.
 const NO_BREAK: char = '\u{a0}';
+
+/// Returns `text` with a capital letter first, as a sentence begins.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
 
 /// Cuts `text` at blanks into lines of at most `columns` characters, where words allow; all but the first
 /// begin with `indent` blanks.

@@ -9,6 +9,7 @@ use linerate_model::analysis::{
 use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust};
 use linerate_model::id::TrialId;
 use linerate_model::remedy::Remedy;
+use linerate_model::text::sentence;
 use linerate_model::unit::Unit;
 
 use crate::number;
@@ -296,15 +297,7 @@ pub fn chapter_title(chapter: &Chapter, number: Option<usize>) -> String {
 
 /// Ends `text` with a full stop, and begins it with a capital.
 pub fn stop(text: &str) -> String {
-    format!("{}.", heading_of(text.trim_end_matches('.')))
-}
-
-fn heading_of(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
-    }
+    format!("{}.", sentence(text.trim_end_matches('.')))
 }
 
 /// Writes begin and end of a run: the day once, minutes.
@@ -326,11 +319,9 @@ pub fn moments(started: &str, ended: Option<&str>) -> String {
 
 /// Returns `label` as it heads an axis or column: with a capital, unless it is a kernel name.
 pub fn heading(label: &str) -> String {
-    let is_name = label.contains(['_', '.']);
-    let mut rest = label.chars();
-    match rest.next() {
-        Some(first) if !is_name => first.to_uppercase().chain(rest).collect(),
-        _ => label.to_owned(),
+    match label.contains(['_', '.']) {
+        true => label.to_owned(),
+        false => sentence(label),
     }
 }
 

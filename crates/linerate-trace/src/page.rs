@@ -12,6 +12,7 @@ use linerate_model::analysis::{
     Axis, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell,
 };
 use linerate_model::sample::End;
+use linerate_model::text::sentence;
 use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use linerate_model::unit::Unit;
 
@@ -74,7 +75,7 @@ pub(crate) fn findings_of(trace: &Trace) -> Vec<TracedFinding> {
             claim: finding.claim.clone(),
             explanation: finding.explanation.clone(),
             also: finding.also.clone(),
-            advice: finding.advice.as_deref().map(capitalised),
+            advice: finding.advice.as_deref().map(sentence),
             cost: (finding.total_ns > 0).then(|| ns(finding.total_ns)),
             proofs: finding
                 .proofs
@@ -297,13 +298,6 @@ pub(crate) fn proof_words(proof: &Proof) -> String {
         [one] => format!("{of}, frame {one}"),
         more => format!("{of}, frames {}", more.join(" → ")),
     }
-}
-
-/// Returns `text` as the begin of a sentence; behind the arrow of a terminal it goes on.
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(letters).collect()
 }
 
 /// Draws a connection for the report of a run.

@@ -126,7 +126,7 @@ impl Registry {
         let known = if names.is_empty() {
             "none is up".to_owned()
         } else {
-            format!("up are {}", names.join(", "))
+            format!("known are {}", names.join(", "))
         };
         Err(RegistryError::Unknown {
             name: name.to_owned(),

@@ -16,13 +16,16 @@ impl DeviceNames {
         known.map(|(_, name)| name.as_str())
     }
 
-    /// Asks for the names of all devices.
+    /// Asks for the names of all devices, and forgets those that are gone.
     pub(crate) fn renew(&mut self, socket: &mut NetlinkSocket) -> io::Result<()> {
+        let mut all = Self::default();
         socket.ask(&mut every_device(), |kind, payload| {
             if let Some(device) = DeviceMessage::parse(kind, payload) {
-                self.remember(&device);
+                all.remember(&device);
             }
-        })
+        })?;
+        *self = all;
+        Ok(())
     }
 
     /// Returns the device's name, renewed when it was renamed.

@@ -170,16 +170,16 @@ impl<'a> Source<'a> {
         Ok(Source(Kind::Ahead { filled, empty }))
     }
 
-    /// Returns the next bytes; none at the end.
+    /// Returns the next bytes; none at the end, behind which it is not asked again.
     pub(super) fn next(&mut self) -> io::Result<Piece> {
         match &mut self.0 {
             Kind::Direct(filler, spare) => {
                 filler.fill(spare.take().unwrap_or_else(|| Block::new(0)))
             }
-            // It ends behind the end or a failure only, which was handed over.
+            // Behind the end and a failure nobody asks; any other end of the thread must not pass for the input's.
             Kind::Ahead { filled, .. } => filled
                 .recv()
-                .unwrap_or_else(|_| Ok(Piece::empty(Block::new(0)))),
+                .unwrap_or_else(|_| Err(io::Error::other("the thread that read it is gone"))),
         }
     }
 

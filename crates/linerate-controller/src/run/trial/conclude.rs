@@ -132,7 +132,7 @@ fn cut(end: &TrafficEnd, after: Nanos, of: Nanos) -> Option<TrialFlag> {
             after,
         }),
         TrafficEnd::Lost(why) => Some(TrialFlag::Partial {
-            words: why.to_string(),
+            why: Box::new(why.clone()),
             kept: after,
             of,
         }),
