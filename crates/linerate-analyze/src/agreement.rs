@@ -15,7 +15,7 @@ use crate::words;
 /// Share of pairs of verdicts that must agree.
 const AGREEMENT_MIN: f64 = 0.95;
 
-/// What is said where nothing can agree or not.
+/// Why there is no share that agrees.
 const NONE_TWICE: &str = "no verdict was decided twice";
 
 /// Counts of one comparison over all studies.
@@ -53,14 +53,14 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
         ]
     };
     let mut rows = vec![
-        match pairs {
-            0 => row("Verdicts that agree", "–".to_owned(), NONE_TWICE.to_owned()),
-            _ => row(
-                "Verdicts that agree",
-                words::percent(agreed),
-                format!("{against} of {pairs} pairs contradict each other"),
-            ),
-        },
+        vec![
+            TableCell::Text("Verdicts that agree".to_owned()),
+            match pairs {
+                0 => TableCell::Absent(NONE_TWICE.to_owned()),
+                _ => TableCell::Text(words::percent(agreed)),
+            },
+            TableCell::Text(format!("{against} of {pairs} pairs contradict each other")),
+        ],
         row(
             "Findings",
             each(|study| study.findings.len()),

@@ -7,7 +7,7 @@
 //! document, which [`text`] shows on a terminal.
 //!
 //! This room opens no file and reads no clock: its inputs are `std::io::Read`, its outputs
-//! `std::io::Write`, both given by the caller. Nothing of a capture is believed: whatever the
+//! `std::io::Write`, both given by the caller, who may read with a thread of its own. Nothing of a capture is believed: whatever the
 //! bytes, there is a result with warnings or an error that says what is wrong, never a panic, and
 //! memory stays within the limits (`tests/fuzz.rs`).
 //!

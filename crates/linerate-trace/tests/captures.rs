@@ -65,6 +65,11 @@ fn every_format_is_the_same_trace() {
     packed.extend(second.finish().expect("memory"));
     let twice = trace_bytes(&packed);
     assert_eq!(twice.totals.frames, 2 * talk().len() as u64);
+    // What was unpacked before the cut counts.
+    let cut = trace_bytes(&packed[..packed.len() - 20]);
+    let damage = cut.files[0].damage.as_deref().expect("it is cut");
+    assert!(damage.starts_with("reading ended at byte"), "{damage}");
+    assert!(cut.totals.frames >= talk().len() as u64);
 }
 
 /// Puts frames behind another link header.

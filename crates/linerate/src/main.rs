@@ -20,6 +20,7 @@ mod iperf3;
 mod meant;
 mod peer;
 mod places;
+mod read_ahead;
 mod similar;
 mod term;
 mod watching;

@@ -123,10 +123,10 @@ impl Registry {
             return Ok(state);
         }
         let names = self.names()?;
-        let known = if names.is_empty() {
-            "none is up".to_owned()
-        } else {
-            format!("known are {}", names.join(", "))
+        let known = match names.as_slice() {
+            [] => "none is known".to_owned(),
+            [one] => format!("only `{one}` is known"),
+            many => format!("known are {}", many.join(", ")),
         };
         Err(RegistryError::Unknown {
             name: name.to_owned(),
@@ -265,7 +265,7 @@ mod tests {
             Err(RegistryError::Name { .. })
         ));
         let error = registry.find("x").expect_err("there is none");
-        assert!(error.to_string().contains("none is up"), "{error}");
+        assert!(error.to_string().contains("none is known"), "{error}");
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::io;
 use super::{DeviceMessage, every_device};
 use crate::sys::netlink::NetlinkSocket;
 
+/// Devices whose names are kept; where there were more, as where containers come and go, it begins anew.
+const NAMES_MAX: usize = 4096;
+
 /// The names of devices by the kernel's index.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceNames(Vec<(u32, String)>);
@@ -31,10 +34,13 @@ impl DeviceNames {
     /// Returns the device's name, renewed when it was renamed.
     pub(crate) fn remember(&mut self, device: &DeviceMessage<'_>) -> &str {
         let known = self.0.iter().position(|(index, _)| *index == device.index);
-        let place = known.unwrap_or(self.0.len());
         if known.is_none() {
+            if self.0.len() == NAMES_MAX {
+                self.0.clear();
+            }
             self.0.push((device.index, String::new()));
         }
+        let place = known.unwrap_or(self.0.len() - 1);
         let name = &mut self.0[place].1;
         if name.as_bytes() != device.name {
             *name = device.name_text();

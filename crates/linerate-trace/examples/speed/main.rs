@@ -57,7 +57,7 @@ fn main() -> Result<(), Failure> {
 fn by_us(path: &str) -> Result<f64, Failure> {
     let begin = Instant::now();
     let mut tracker = Tracker::new(Limits::default());
-    let mut reader = Reader::ahead(File::open(path)?)?;
+    let mut reader = Reader::new(File::open(path)?)?;
     tracker.read(&mut reader, path)?;
     let trace = tracker.finish();
     let seconds = begin.elapsed().as_secs_f64();

@@ -7,10 +7,12 @@ use std::io::{Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 
-/// Blocks of the input.
+/// Room for a block of the input.
 mod block;
 /// What can be wrong with a capture.
 mod error;
+/// The input, read block by block.
+mod input;
 /// Link types and their names.
 mod link;
 /// The classic format.
@@ -20,10 +22,11 @@ mod pcapng;
 /// A sliding window on the input.
 mod window;
 
+pub use block::{Block, Piece};
 pub use error::{CaptureError, Damage};
+pub use input::{Input, NextPiece};
 pub use link::LinkType;
 
-use block::Source;
 use window::Window;
 
 /// The bytes that every gzip member begins with (RFC 1952, section 2.3.1).
@@ -66,24 +69,21 @@ impl<'a> Reader<'a> {
     ///
     /// If the input cannot be read, is empty, or is not a capture of a known format and version.
     pub fn new(input: impl Read + Send + 'a) -> Result<Self, CaptureError> {
-        let (input, packed) = unpack(input)?;
-        Self::open(Source::new(input), packed)
+        Self::read_by(input, Input::when_wanted)
     }
 
-    /// Opens a capture, which a thread reads and unpacks ahead of who asks for frames: half of the time of a file
-    /// in memory. It keeps `input` until it ends, if a read of it blocks longer than the reader lives.
+    /// Opens a capture that is read by what `begin` makes of the input: by a thread ahead of who asks for frames,
+    /// perhaps, which this room has none of.
     ///
     /// # Errors
     ///
-    /// As [`Self::new`], and if there is no thread to be had.
-    pub fn ahead(input: impl Read + Send + 'static) -> Result<Reader<'static>, CaptureError> {
+    /// As [`Self::new`].
+    pub fn read_by(
+        input: impl Read + Send + 'a,
+        begin: impl FnOnce(Input<'a>) -> NextPiece<'a>,
+    ) -> Result<Self, CaptureError> {
         let (input, packed) = unpack(input)?;
-        let source = Source::ahead(input).map_err(CaptureError::Read)?;
-        Reader::open(source, packed)
-    }
-
-    fn open(source: Source<'a>, packed: bool) -> Result<Self, CaptureError> {
-        let mut window = Window::new(source);
+        let mut window = Window::new(begin(Input::new(input)));
         let format = open(&mut window)?;
         Ok(Self {
             window,

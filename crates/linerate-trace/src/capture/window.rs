@@ -1,11 +1,12 @@
 //! A window that slides over the input: records are looked at where they were read to.
 //!
-//! Cost: one copy by the kernel, by a thread of its own where there is one (docs/performance-notes.md), and for
+//! Cost: one copy by the kernel, by a thread of the caller's where it has one (docs/performance-notes.md), and for
 //! each block one move of the begun record (at most a frame) to before the next block. Of a file that lies in
 //! memory the copy takes as long as all that is done with its frames.
 
-use super::block::{Block, HEAD_BYTES, Piece, Source};
+use super::block::{Block, Piece};
 use super::error::CaptureError;
+use super::input::NextPiece;
 
 /// The longest record that is believed. The largest that Linux can capture is a superframe of
 /// 512 KiB (GSO_MAX_SIZE) with its header; editors of captures write comments of some KiB.
@@ -13,7 +14,9 @@ pub(crate) const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The input, and a window on it.
 pub(crate) struct Window<'a> {
-    source: Source<'a>,
+    next: NextPiece<'a>,
+    /// A block that is not looked at any more.
+    spare: Option<Block>,
     /// What is visible, in the block that was read last.
     piece: Piece,
     position: u64,
@@ -21,11 +24,12 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Returns an empty window at the start of what `source` reads.
-    pub(crate) fn new(source: Source<'a>) -> Self {
+    /// Returns an empty window at the start of what `next` reads.
+    pub(crate) fn new(next: NextPiece<'a>) -> Self {
         Self {
-            source,
-            piece: Piece::empty(Block::new(0)),
+            next,
+            spare: None,
+            piece: Piece::new(Block::default(), 0, 0),
             position: 0,
             ended: false,
         }
@@ -62,16 +66,9 @@ impl<'a> Window<'a> {
     fn fill_more(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         assert!(wanted <= RECORD_BYTES_MAX, "callers check lengths");
         while self.piece.len() < wanted && !self.ended {
-            let mut next = self.source.next().map_err(CaptureError::Read)?;
-            if next.len() == 0 {
-                self.ended = true;
-            } else if self.piece.len() <= HEAD_BYTES {
-                next.put_before(self.piece.bytes());
-                std::mem::swap(&mut self.piece, &mut next);
-            } else {
-                self.piece.put_behind(next.bytes());
-            }
-            self.source.give_back(next);
+            let next = (self.next)(self.spare.take()).map_err(CaptureError::Read)?;
+            self.ended = next.is_empty();
+            self.spare = Some(self.piece.join(next).into_block());
         }
         Ok(self.piece.len())
     }
@@ -79,29 +76,37 @@ impl<'a> Window<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Error, Read};
+    use std::io::{Error, Read, Result};
     use std::sync::{Arc, Mutex};
 
-    use super::super::block::{BLOCK_BYTES, PAGE_BYTES};
+    use super::super::block::{BLOCK_BYTES, HEAD_BYTES, PAGE_BYTES};
+    use super::super::input::Input;
     use super::*;
 
     /// Gives at most so many bytes at once and fails behind the last, if it is to; notes where in their pages they
     /// went.
+    #[derive(Default)]
     struct Pieces {
-        rest: Vec<u8>,
+        all: Vec<u8>,
+        given: usize,
         most: usize,
         fails: bool,
         places: Arc<Mutex<Vec<(usize, usize)>>>,
     }
 
+    fn window_of(pieces: Pieces) -> Window<'static> {
+        Window::new(Input::new(Box::new(pieces)).when_wanted())
+    }
+
     impl Read for Pieces {
-        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-            let count = self.most.min(buffer.len()).min(self.rest.len());
+        fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+            let rest = &self.all[self.given..];
+            let count = self.most.min(buffer.len()).min(rest.len());
             if count == 0 && self.fails {
                 return Err(Error::other("gone"));
             }
-            buffer[..count].copy_from_slice(&self.rest[..count]);
-            self.rest.drain(..count);
+            buffer[..count].copy_from_slice(&rest[..count]);
+            self.given += count;
             let mut places = self.places.lock().expect("nobody panicked");
             places.push((buffer.as_ptr().addr(), count));
             Ok(count)
@@ -109,21 +114,17 @@ mod tests {
     }
 
     /// Reads records of these lengths from pieces of these; each must be what it was.
-    fn check(record_bytes: &[usize], most: usize, is_ahead: bool) {
+    fn check(record_bytes: &[usize], most: usize) {
         let total: usize = record_bytes.iter().sum();
         let input: Vec<u8> = (0..total as u32)
             .map(|at| (at.wrapping_mul(at) >> 7) as u8)
             .collect();
         let places = Arc::default();
-        let pieces = Box::new(Pieces {
-            rest: input.clone(),
+        let mut window = window_of(Pieces {
+            all: input.clone(),
             most,
-            fails: false,
             places: Arc::clone(&places),
-        });
-        let mut window = Window::new(match is_ahead {
-            true => Source::ahead(pieces).expect("a thread"),
-            false => Source::new(pieces),
+            ..Pieces::default()
         });
         let mut at = 0;
         for &bytes in record_bytes {
@@ -145,57 +146,30 @@ mod tests {
     #[test]
     fn records_are_whole_wherever_blocks_and_pieces_end() {
         let small: Vec<usize> = (0..3000).map(|at| 60 + at % 1500).collect();
-        for is_ahead in [false, true] {
-            for most in [usize::MAX, 65_536, 4099, 777] {
-                check(&small, most, is_ahead);
-            }
-            for most in [usize::MAX, 65_536, 4099] {
-                let large = [28, RECORD_BYTES_MAX, 1514, 700_000, 1, RECORD_BYTES_MAX];
-                check(&large, most, is_ahead);
-            }
-            let around = [HEAD_BYTES * 2, BLOCK_BYTES, BLOCK_BYTES + 1, 5];
-            check(&around, usize::MAX, is_ahead);
+        for most in [usize::MAX, 65_536, 4099, 777, 1] {
+            check(&small[..small.len().min(most.saturating_mul(100))], most);
         }
+        for most in [usize::MAX, 65_536, 4099, 777] {
+            let large = [28, RECORD_BYTES_MAX, 1514, 700_000, 1, RECORD_BYTES_MAX];
+            check(&large, most);
+        }
+        let around = [HEAD_BYTES * 2, BLOCK_BYTES, BLOCK_BYTES + 1, 5];
+        check(&around, usize::MAX);
     }
 
     #[test]
     fn what_was_read_before_a_failure_is_seen() {
-        for is_ahead in [false, true] {
-            let pieces = Box::new(Pieces {
-                rest: vec![7; 5000],
-                most: 1000,
-                fails: true,
-                places: Arc::default(),
-            });
-            let mut window = Window::new(match is_ahead {
-                true => Source::ahead(pieces).expect("a thread"),
-                false => Source::new(pieces),
-            });
-            for _ in 0..5 {
-                assert!(window.fill(1000).expect("it is there") >= 1000);
-                window.consume(1000);
-            }
-            let failed = window.fill(1).expect_err("it fails");
-            assert!(matches!(failed, CaptureError::Read(error) if error.to_string() == "gone"));
-        }
-    }
-
-    #[test]
-    fn who_does_not_read_on_ends_the_thread() {
-        let places = Arc::default();
-        let pieces = Box::new(Pieces {
-            rest: vec![7; 50 * BLOCK_BYTES],
+        let mut window = window_of(Pieces {
+            all: vec![7; 5000],
             most: 1000,
-            fails: false,
-            places: Arc::clone(&places),
+            fails: true,
+            ..Pieces::default()
         });
-        let mut window = Window::new(Source::ahead(pieces).expect("a thread"));
-        assert!(window.fill(1).expect("it is there") >= 1);
-        drop(window);
-        // The thread drops its end of the input when it ends.
-        while Arc::strong_count(&places) > 1 {
-            std::thread::yield_now();
+        for _ in 0..5 {
+            assert!(window.fill(1000).expect("it is there") >= 1000);
+            window.consume(1000);
         }
-        assert!(places.lock().expect("nobody panicked").len() < 100);
+        let failed = window.fill(1).expect_err("it fails");
+        assert!(matches!(failed, CaptureError::Read(error) if error.to_string() == "gone"));
     }
 }
