@@ -60,7 +60,9 @@ pub(crate) fn sent_words(by: SendBy, counts: &Counts, completions: Option<Comple
         send_name(by),
         a_call(counts.bytes_sent, counts.calls)
     );
-    if let Some(Completions { done, copied }) = completions {
+    // Of a few calls none may be known to be done yet.
+    let known = completions.filter(|calls| calls.done > 0);
+    if let Some(Completions { done, copied }) = known {
         text += &format!(", {}", copied_words(copied, done));
     }
     text
@@ -122,6 +124,10 @@ mod tests {
         assert_eq!(
             sent_words(SendBy::MsgZerocopy, &counts, Some(completions)),
             "MSG_ZEROCOPY, 512 KiB per call, copied by the kernel after all: 25 % of 8 calls"
+        );
+        assert_eq!(
+            sent_words(SendBy::MsgZerocopy, &counts, Some(Completions::default())),
+            "MSG_ZEROCOPY, 512 KiB per call"
         );
         assert_eq!(
             received_words(ReceiveBy::Discard, &counts),
