@@ -205,6 +205,11 @@ pub(crate) fn has_error(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(poll(fd, 0, Duration::ZERO)? & libc::POLLERR != 0)
 }
 
+/// Returns whether the other end has ended the stream, read to there or not.
+pub(crate) fn has_stream_end(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(poll(fd, libc::POLLRDHUP, Duration::ZERO)? & libc::POLLRDHUP != 0)
+}
+
 fn wait(fd: BorrowedFd<'_>, events: c_short, timeout: Duration) -> io::Result<bool> {
     Ok(poll(fd, events, timeout)? != 0)
 }
