@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
 use linerate_model::analysis::{Analysis, Origin, Point, Scale};
-use linerate_model::finding::EvidenceList;
+use linerate_model::finding::{EvidenceList, FindingKind, Limiter};
 use linerate_report::Extent;
 
 /// Made-up analyses.
@@ -277,6 +277,9 @@ fn every_action_of_page_one_has_gain_cost_undo_and_command() {
     some.recommendations[0].cost.clear();
     let mut none = fixture::study();
     none.recommendations.clear();
+    // Of a full link, and of requests that the study itself splits, nothing has to be done.
+    assert!(!html(&none).contains("<h2>What to do</h2>"));
+    none.findings[2].kind = FindingKind::Limiter(Limiter::PathRate);
     for study in [fixture::study(), some, none] {
         let page = html(&study);
         let answer = page.split("<main>").next().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Markdown, terminal lines and JSON of a made-up study.
 
 use linerate_model::analysis::Analysis;
+use linerate_model::finding::{FindingKind, Limiter};
 use linerate_report::{Extent, json, terminal, terminal_answer};
 
 /// Made-up analyses.
@@ -34,17 +35,23 @@ fn markdown_of_a_studys_answer() {
 fn what_was_not_measured_to_help_says_how_to_measure_it() {
     let mut study = fixture::study();
     study.recommendations.clear();
+    study.findings[1].kind = FindingKind::Limiter(Limiter::PathRate);
     let text = linerate_report::markdown(&study, Extent::Answer);
     let actions = text.split_once("## What to do\n").expect("actions").1;
     let actions = actions.split("\n## ").next().unwrap_or_default();
     let count = |words: &str| actions.matches(words).count();
-    let named = |finding: &&linerate_model::finding::Finding| {
-        matches!(
-            finding.kind,
-            linerate_model::finding::FindingKind::Limiter(_)
-        )
+    // Nothing has to be done about a full link, nor about requests that the study itself splits.
+    let is_open = |kind| match kind {
+        FindingKind::Limiter(limiter) => {
+            !matches!(limiter, Limiter::LinkRate | Limiter::NagleDelayedAck)
+        }
+        _ => false,
     };
-    let named = study.findings.iter().filter(named).count();
+    let named = study
+        .findings
+        .iter()
+        .filter(|one| is_open(one.kind))
+        .count();
     assert!(named > 1, "{named}");
     for words in [
         "Gain: not measured\n",

@@ -117,7 +117,7 @@ pub(crate) fn told<'d>(dataset: &'d Dataset<'_>) -> Told<'d> {
     let cautions = once_a_kind(cautions);
     // The sort is stable: within one importance findings stay in the order of the rules.
     findings.sort_by(|a, b| {
-        let key = |found: &Found<'_>| (importance(found.kind()), -gain(found));
+        let key = |found: &Found<'_>| (importance(found), -gain(found));
         key(a)
             .partial_cmp(&key(b))
             .unwrap_or(std::cmp::Ordering::Equal)
@@ -165,8 +165,9 @@ fn gain(found: &Found<'_>) -> f64 {
 }
 
 /// What can be mended comes first, what describes comes last.
-fn importance(kind: FindingKind) -> u32 {
-    match kind {
+fn importance(found: &Found<'_>) -> u32 {
+    match found.kind() {
+        FindingKind::Limiter(_) if found.is_own_doing() => 3,
         FindingKind::Limiter(limiter) => rules::rule_of(limiter).map_or(1, |rule| rule.importance),
         FindingKind::Plateau => 0,
         FindingKind::Effect => 3,

@@ -8,7 +8,7 @@
 //! 3. what it costs, how it is undone, and the command that measures both again.
 //!
 //! What a finding suggests without such a measurement stands in the finding's explanation. "Leave it
-//! as it is" is no recommendation.
+//! as it is" is no recommendation, nor is what mends only what a chapter of the study brings about itself.
 
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Limiter, Recommendation, Verdict};
@@ -32,7 +32,9 @@ pub(crate) fn recommendations(
         match found.what {
             What::Plateau(_, plateau, level) => buffers(found.id(), experiment, plateau, level),
             What::Effect(effect) => congestion(dataset, found.id(), experiment, effect),
-            What::Limiter(Limiter::NagleDelayedAck) => nodelay(found, experiment),
+            What::Limiter(Limiter::NagleDelayedAck) if !found.is_own_doing() => {
+                nodelay(found, experiment)
+            }
             What::Limiter(_)
             | What::Loss
             | What::QueueBalance
