@@ -1,9 +1,10 @@
 //! What real clients get of an agent that is attacked, beside what they get of it in quiet.
 //!
 //! Agent, clients and attacker are hosts of a lab on this machine, so they share its CPUs; the attacker comes after
-//! all others where there is one too few. Every round takes each attack and the quiet once, the first of the round
-//! changing from round to round, so that whatever else the machine does falls on all of them. The agent's CPU time
-//! stands beside what the clients got: what they lose without it, the attacker's own CPU time costs them.
+//! all others where there is one too few. So each attack is also made on another service of the agent's host, which
+//! answers nothing ([`crate::bare`]): what clients of the agent lose then, attackers and kernel cost them, and only
+//! what they lose beyond that is the agent's. Every round takes each of these and the quiet once, the first of the
+//! round changing from round to round, so that whatever else the machine does falls on all of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,6 +116,26 @@ struct Got {
     agent_cpus: f64,
 }
 
+/// Where the agent listens, and the service that answers nothing.
+const AGENT_PORT: u16 = 5201;
+const BARE_PORT: u16 = 5200;
+
+/// An attack, and on what.
+#[derive(Clone, Copy)]
+struct Condition {
+    how: Hostile,
+    port: u16,
+}
+
+impl Condition {
+    fn words(self) -> String {
+        match self.port {
+            BARE_PORT => format!("{}, on another service", self.how.words()),
+            _ => self.how.words().to_owned(),
+        }
+    }
+}
+
 /// Measures, and prints a table in Markdown.
 pub fn attack(args: &AttackArgs) -> anyhow::Result<()> {
     let bench = std::env::current_exe()?;
@@ -124,9 +145,11 @@ pub fn attack(args: &AttackArgs) -> anyhow::Result<()> {
         [] => <Hostile as clap::ValueEnum>::value_variants().to_vec(),
         some => some.to_vec(),
     };
-    let conditions: Vec<Option<Hostile>> = std::iter::once(None)
-        .chain(chosen.into_iter().map(Some))
-        .collect();
+    let attacks = chosen.into_iter().flat_map(|how| {
+        let on = |port| Some(Condition { how, port });
+        [on(AGENT_PORT), on(BARE_PORT)]
+    });
+    let conditions: Vec<Option<Condition>> = std::iter::once(None).chain(attacks).collect();
     interrupt::watch()?;
     let place = Place::up(linerate, bench)?;
     let mut got: Vec<Vec<Vec<Got>>> = conditions
@@ -138,7 +161,7 @@ pub fn attack(args: &AttackArgs) -> anyhow::Result<()> {
         for at in 0..conditions.len() {
             interrupt::check()?;
             let at = (at + round) % conditions.len();
-            let attacker = conditions[at].map(|how| place.attacker(how)).transpose()?;
+            let attacker = conditions[at].map(|one| place.attacker(one)).transpose()?;
             thread::sleep(LEAD);
             for (number, client) in CLIENTS.iter().enumerate() {
                 match place.measure(client, args.seconds) {
@@ -157,11 +180,11 @@ pub fn attack(args: &AttackArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(conditions: &[Option<Hostile>], got: &[Vec<Vec<Got>>], failed: &[u32]) {
+fn print(conditions: &[Option<Condition>], got: &[Vec<Vec<Got>>], failed: &[u32]) {
     println!("| attack | client | | median (least to most) | of quiet | agent's CPUs |");
     println!("|---|---|---|---|---|---|");
     for (at, condition) in conditions.iter().enumerate() {
-        let attack = condition.map_or("none", Hostile::words);
+        let attack = condition.map_or("none".to_owned(), Condition::words);
         for (number, client) in CLIENTS.iter().enumerate() {
             for (which, measured) in client.values.iter().enumerate() {
                 let of =
@@ -224,7 +247,9 @@ struct Place {
     name: String,
     folder: PathBuf,
     address: String,
+    /// The agent, and the service that answers nothing.
     agent: Option<Running>,
+    bare: Option<Running>,
 }
 
 /// A program of ours that goes on until this is dropped.
@@ -254,6 +279,7 @@ impl Place {
             folder,
             address: String::new(),
             agent: None,
+            bare: None,
         };
         let state = place.path("state");
         // Links without a rate: a shaper's timer would be most of a short round trip.
@@ -275,6 +301,9 @@ impl Place {
         serve.args(["serve", "--public", "--state", &state]);
         serve.stderr(fs::File::create(place.path("log"))?);
         place.agent = Some(Running(serve.spawn()?));
+        let mut bare = place.host("server", &place.bench);
+        bare.args(["bare", &format!("{}:{BARE_PORT}", place.address)]);
+        place.bare = Some(Running(bare.spawn()?));
         let end = Instant::now() + START;
         while !fs::read_to_string(place.path("log"))?.contains("serving on") {
             if Instant::now() > end {
@@ -305,14 +334,14 @@ impl Place {
         command
     }
 
-    fn attacker(&self, how: Hostile) -> anyhow::Result<Running> {
-        let how = clap::ValueEnum::to_possible_value(&how).context("it has a name")?;
+    fn attacker(&self, condition: Condition) -> anyhow::Result<Running> {
+        let how = clap::ValueEnum::to_possible_value(&condition.how).context("it has a name")?;
         let mut command = self.host("client2", Path::new("nice"));
         command.args(["-n", "19"]).arg(&self.bench);
         command.args([
             "hostile",
             how.get_name(),
-            &format!("{}:5201", self.address),
+            &format!("{}:{}", self.address, condition.port),
             "600",
         ]);
         Ok(Running(command.spawn()?))
@@ -376,7 +405,7 @@ fn values(document: &Value, wanted: &[Measured]) -> anyhow::Result<Vec<f64>> {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        drop(self.agent.take());
+        drop((self.agent.take(), self.bare.take()));
         let _ = self.run(&["lab", "down", &self.name]);
         let _ = fs::remove_dir_all(&self.folder);
     }

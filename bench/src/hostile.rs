@@ -139,7 +139,7 @@ impl Attack {
 }
 
 /// Reads what there is; returns whether the other end is still there.
-fn is_open(stream: &mut TcpStream) -> bool {
+pub fn is_open(stream: &mut TcpStream) -> bool {
     let mut room = [0; 16 << 10];
     loop {
         match stream.read(&mut room) {

@@ -11,7 +11,7 @@
 //! * [`probe`]: bare loops, about what the kernel allows.
 //! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
 //! * [`truth`]: how often the analysis is right.
-//! * [`attack`], [`hostile`]: what real clients get of an agent that is attacked.
+//! * [`attack`], [`hostile`], [`bare`]: what real clients get of an agent that is attacked, or beside a service that is.
 //! * [`rounds`], [`target`], [`table`], [`document`]: many runs, and what they give.
 //! * [`kept`], [`page`]: results that are checked in, and the page of them.
 #![expect(
@@ -21,6 +21,7 @@
 )]
 
 mod attack;
+mod bare;
 mod document;
 mod environment;
 mod hostile;
@@ -110,6 +111,9 @@ enum Part {
     /// Attack an agent (internal)
     #[command(hide = true)]
     Hostile(hostile::HostileArgs),
+    /// Take what comes and answer nothing (internal)
+    #[command(hide = true)]
+    Bare(bare::BareArgs),
     /// Become a program, in a cgroup and on a CPU (internal)
     #[command(hide = true)]
     Launch(launch::LaunchArgs),
@@ -124,6 +128,7 @@ fn main() -> ExitCode {
         Some(Part::Page(args)) => page::page(args),
         Some(Part::Attack(args)) => attack::attack(args),
         Some(Part::Hostile(args)) => hostile::hostile(args),
+        Some(Part::Bare(args)) => bare::bare(args),
         None if args.list => {
             list();
             Ok(())

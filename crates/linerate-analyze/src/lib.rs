@@ -94,7 +94,7 @@ pub mod iperf3;
 pub mod single;
 
 /// Trials that should be done once more.
-mod disturbed;
+mod spoilt;
 
 /// The same study several times.
 mod agreement;
@@ -120,17 +120,17 @@ pub use compare::interval::{median_interval, quantile_ranks, student_t_interval}
 pub use counters::{KnownCounter, known_counters};
 pub use diagnose::known::{Known, known_cautions, known_findings, known_limiters};
 pub use diagnose::limiters;
-pub use disturbed::disturbed;
 pub use flame::collapsed;
 pub use latency::Latency;
+pub use spoilt::spoilt;
 
 use dataset::Dataset;
 use diagnose::Found;
 
 /// Returns the names of the experiments that more replicates may still decide.
 ///
-/// An experiment without comparisons is never open: its cells have intervals, which any number of
-/// replicates narrows. A look before the end asks for less error than the last.
+/// An experiment without comparisons is open only while a cell has too few trials for an interval, which any
+/// further replicate narrows. A look before the end asks for less error than the last.
 pub fn open_experiments(recording: &Recording) -> Vec<String> {
     verdicts::open(&Dataset::new(recording))
 }

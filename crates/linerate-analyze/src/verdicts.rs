@@ -41,6 +41,8 @@ const PLATEAU_WEIGHT: f64 = 0.1;
 /// Two-sided error of an interval that must lie within the margins for "same" (two one-sided tests
 /// of 5 %).
 const SAME_ALPHA: f64 = 0.1;
+/// Valid replicates below which an interval says little: t(1) = 12.7, t(2) = 4.3. Of two stands their range.
+pub(crate) const REPLICATES_MIN: usize = 3;
 /// Share of the error that a look before the end may spend.
 const INTERIM_SHARE: f64 = 0.1;
 /// Error from which on an interaction forbids to say "same" of a mean.
@@ -272,7 +274,8 @@ pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
 /// Whoever looks after every block and stops at the first verdict errs more often than in 5 % of all
 /// reports. A look before the end therefore asks for [`INTERIM_SHARE`] of the error, and leaves the
 /// last one, which has all of it, nearly untouched (Haybittle 1971, Peto and others 1976). An effect that
-/// shows as an interaction alone may have too few permutations for so little error: it stays open.
+/// shows as an interaction alone may have too few permutations for so little error: it stays open. So does
+/// an experiment with a cell that has too few trials for an interval.
 pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let verdicts = dataset.verdicts();
     let is_open = |effect: &FactorEffect| match effect.verdict {
@@ -291,8 +294,11 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
         .iter()
         .filter(|curve| is_curve_open(curve));
     let effects = effects.map(|effect| &effect.experiment);
+    let has_few = |cell: &&CellOutcomes<'_>| (1..REPLICATES_MIN).contains(&cell.valid.len());
+    let few = dataset.cells.iter().filter(has_few);
     let open: BTreeSet<&String> = effects
         .chain(curves.map(|curve| &curve.experiment))
+        .chain(few.map(|cell| &cell.experiment.name))
         .collect();
     open.into_iter().cloned().collect()
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{Cell, Experiment, Timing};
 use crate::id::TrialId;
 use crate::margin::Margins;
-use crate::reason::{Disturbance, RepeatReason};
+use crate::reason::RepeatReason;
 use crate::unit::Nanos;
 use crate::workload::Workload;
 
@@ -50,13 +50,13 @@ pub struct Repeat {
     pub why: RepeatReason,
 }
 
-/// A valid trial that should be done once more.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Disturbed {
+/// A trial that should be done once more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spoilt {
     /// The trial.
     pub trial: TrialId,
-    /// What disturbed it.
-    pub by: Disturbance,
+    /// What spoilt it.
+    pub why: RepeatReason,
 }
 
 /// Everything that will be measured, in order; complete before anything runs.

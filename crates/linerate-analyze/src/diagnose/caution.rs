@@ -28,16 +28,15 @@ use super::found::{About, Found};
 use crate::compare::interval::{replicates_needed, student_t_interval};
 use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::disturbed::unusually_missing;
 use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
+use crate::spoilt::unusually_missing;
+use crate::verdicts::REPLICATES_MIN;
 use crate::words;
 
 /// Relative deviation between identical cells from which on small effects drown in noise.
 const NOISE_SHARE_MAX: f64 = 0.05;
 /// Share of the measured window by which flows may begin apart.
 const SKEW_SHARE_MAX: f64 = 0.05;
-/// Valid replicates below which an interval says little: t(1) = 12.7, t(2) = 4.3.
-const REPLICATES_MIN: usize = 3;
 /// Half width of an interval that replicates are computed for.
 const WIDTH_SHARE_WANTED: f64 = 0.05;
 /// Reasons listed for invalid trials.

@@ -1,8 +1,8 @@
 //! What a switch or a word changes, where that is decided.
 //!
-//! A finding is made of each effect of `verdicts` that differs by more than what matters. Where the
-//! effect is not the same for all sizes it is told for each: an option may help small messages and
-//! harm large ones.
+//! A finding is made of each factor with an effect of `verdicts` that differs by more than what matters, with
+//! the experiments that show it. Where the effect is not the same for all sizes it is told for each: an
+//! option may help small messages and harm large ones.
 
 use linerate_model::experiment::Level;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Verdict};
@@ -15,27 +15,65 @@ use crate::verdicts::FactorEffect;
 use crate::words;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let plan = &dataset.recording.document.plan;
     let effects = dataset.verdicts().effects.iter();
-    let shown = effects.filter(|effect| effect.verdict == Verdict::Differs);
-    shown
-        .filter(|effect| matters(effect))
-        .filter_map(|effect| {
-            Some(Found {
-                about: About::Experiment(plan.experiment(&effect.experiment)?),
-                what: What::Effect(effect),
-                claim: claim(effect),
-                explanation: explanation(effect),
-                effect: largest(effect),
-                evidence: evidence(effect),
-            })
-        })
+    let mut shown: Vec<&FactorEffect> = effects
+        .filter(|effect| effect.verdict == Verdict::Differs && matters(effect))
+        .collect();
+    // What is largest comes first.
+    shown.sort_by(|a, b| distance(&largest(b)).total_cmp(&distance(&largest(a))));
+    let mut causes: Vec<Vec<&FactorEffect>> = Vec::new();
+    for effect in shown {
+        let is_same = |own: &&mut Vec<&FactorEffect>| {
+            own[0].factor == effect.factor && own[0].levels == effect.levels
+        };
+        match causes.iter_mut().find(is_same) {
+            Some(own) => own.push(effect),
+            None => causes.push(vec![effect]),
+        }
+    }
+    causes
+        .iter()
+        .filter_map(|own| finding(dataset, own))
         .collect()
+}
+
+/// Returns the finding of a cause, which lies with the experiment that shows it most.
+fn finding<'d>(dataset: &'d Dataset<'_>, effects: &[&'d FactorEffect]) -> Option<Found<'d>> {
+    let plan = &dataset.recording.document.plan;
+    let (first, others) = effects.split_first()?;
+    let experiment = plan.experiment(&first.experiment)?;
+    let title = |effect: &FactorEffect| Some(&plan.experiment(&effect.experiment)?.title);
+    let claim = match others {
+        [] => claim(first),
+        _ => {
+            let one = |effect: &&FactorEffect| {
+                let title = title(effect).map_or("", String::as_str);
+                format!("{} in {title}", change(effect))
+            };
+            let all: Vec<String> = effects.iter().map(one).collect();
+            format!("{}: {}.", head(first), all.join("; "))
+        }
+    };
+    let mut pieces = effects.iter().flat_map(|effect| evidence(effect));
+    let evidence = EvidenceList::new(pieces.next()?, pieces.collect());
+    Some(Found {
+        about: About::Experiment(experiment),
+        what: What::Effect(first),
+        claim,
+        explanation: explanation(effects),
+        effect: largest(first),
+        evidence,
+    })
+}
+
+/// Returns how far a ratio is from none.
+fn distance(ratio: &Estimate) -> f64 {
+    ratio.value.ln().abs()
 }
 
 /// Returns whether the mean, or the effect of a group that differs, may be beyond the margin.
 fn matters(effect: &FactorEffect) -> bool {
-    let beyond = |ratio: &Estimate| ratio.value.ln().abs() > (1.0 + effect.margin).ln();
+    let beyond = |ratio: &Estimate| distance(ratio) > (1.0 + effect.margin).ln();
     let groups = effect.by_group.iter();
     let mut differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
     match effect.by_group.is_empty() {
@@ -49,7 +87,6 @@ fn largest(effect: &FactorEffect) -> Estimate {
     let groups = effect.by_group.iter();
     let differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
     let ratios = differing.map(|(.., ratio)| *ratio);
-    let distance = |ratio: &Estimate| ratio.value.ln().abs();
     ratios
         .max_by(|a, b| distance(a).total_cmp(&distance(b)))
         .unwrap_or_else(|| effect.ratio())
@@ -57,14 +94,21 @@ fn largest(effect: &FactorEffect) -> Estimate {
 
 /// Returns the claim: the mean ratio, or that of each group that differs.
 pub(crate) fn claim(effect: &FactorEffect) -> String {
-    let title = describe(&effect.response).title;
-    let head = match &effect.levels {
+    format!("{}: {}.", head(effect), change(effect))
+}
+
+fn head(effect: &FactorEffect) -> String {
+    match &effect.levels {
         (Level::Switch(_), _) => {
             let name = words::level(effect.factor, &effect.levels.0);
             format!("{} against off", words::sentence(&name))
         }
         (level, other) => format!("{level} against {other}"),
-    };
+    }
+}
+
+fn change(effect: &FactorEffect) -> String {
+    let title = describe(&effect.response).title;
     let groups = effect.by_group.iter();
     let differing: Vec<String> = groups
         .filter(|(_, verdict, _)| *verdict == Verdict::Differs)
@@ -73,12 +117,8 @@ pub(crate) fn claim(effect: &FactorEffect) -> String {
         })
         .collect();
     match differing.is_empty() {
-        true => format!("{head}: {title} × {}.", words::estimate(&effect.ratio())),
-        false => format!(
-            "{head}: {title} × {}{}.",
-            words::list(&differing),
-            others(effect)
-        ),
+        true => format!("{title} × {}", words::estimate(&effect.ratio())),
+        false => format!("{title} × {}{}", words::list(&differing), others(effect)),
     }
 }
 
@@ -102,9 +142,10 @@ fn turns_about(effect: &FactorEffect) -> bool {
     signs.contains(&true) && signs.contains(&false)
 }
 
-fn explanation(effect: &FactorEffect) -> String {
-    let pairs = number::counted(effect.effect.pairs, "pair");
-    let turn = match turns_about(effect) {
+fn explanation(effects: &[&FactorEffect]) -> String {
+    let pairs: usize = effects.iter().map(|effect| effect.effect.pairs).sum();
+    let pairs = number::counted(pairs, "pair");
+    let turn = match effects.iter().any(|effect| turns_about(effect)) {
         true => {
             " The effect changes direction: what helps some cells harms others, so no single setting is \
              right for all."
@@ -117,7 +158,7 @@ fn explanation(effect: &FactorEffect) -> String {
     )
 }
 
-fn evidence(effect: &FactorEffect) -> EvidenceList {
+fn evidence(effect: &FactorEffect) -> Vec<Evidence> {
     let piece = |what: String, estimate| Evidence {
         what,
         estimate,
@@ -128,5 +169,5 @@ fn evidence(effect: &FactorEffect) -> EvidenceList {
         .by_group
         .iter()
         .map(|(group, _, ratio)| piece(format!("ratio with {}", effect.groups[*group]), *ratio));
-    EvidenceList::new(first, groups.collect())
+    std::iter::once(first).chain(groups).collect()
 }

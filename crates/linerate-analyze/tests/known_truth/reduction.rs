@@ -364,6 +364,29 @@ fn what_only_the_application_counts_is_its_count() {
 }
 
 #[test]
+fn what_only_its_numbers_spoil_is_to_be_done_once_more() {
+    let mut workload = stream();
+    workload.connections = 2;
+    let of = |shares: [f64; 2]| Truth {
+        shares: shares.to_vec(),
+        ..Truth::stream(800e6)
+    };
+    let told = Truth {
+        invalid: Some("a counter was not read".to_owned()),
+        ..of([1.0, 0.0])
+    };
+    let mut run = Run::new(2, Some(1e9));
+    run.experiment("one", None, workload);
+    run.cell(&[], &[of([1.0, 1.0]), of([1.0, 0.0]), told]);
+    // What a host or the controller knew when it ended is known to whoever did the trial.
+    let [spoilt] = &linerate_analyze::spoilt(&run.recording)[..] else {
+        panic!("{:?}", linerate_analyze::spoilt(&run.recording));
+    };
+    assert_eq!(spoilt.trial, run.recording.trials[1].trial);
+    assert_eq!(spoilt.why.to_string(), "1 of 2 flows transferred nothing");
+}
+
+#[test]
 fn a_level_is_in_force_where_each_flow_carries_something() {
     let judged = |shares: &[f64], change: &dyn Fn(&mut Workload, &mut Truth)| {
         let mut workload = stream();

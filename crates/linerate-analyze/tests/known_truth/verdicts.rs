@@ -1,9 +1,9 @@
 //! What comparisons decide, and what follows from it.
 
-use linerate_analyze::analyze;
 use linerate_analyze::truth::noise::Noise;
 use linerate_analyze::truth::score::score;
-use linerate_analyze::truth::study::{Chapters, Shape, study};
+use linerate_analyze::truth::study::{Chapters, Shape, repeated, study};
+use linerate_analyze::{analyze, open_experiments};
 use linerate_model::analysis::Analysis;
 use linerate_model::finding::{Comparison, FindingKind, TrustLevel, Verdict};
 
@@ -42,6 +42,41 @@ fn where_noise_hides_all_nothing_is_decided() {
     }
     let trust = analysis.trust.expect("a study is judged");
     assert_ne!(trust.level, TrustLevel::Good, "{trust:?}");
+}
+
+#[test]
+fn a_factor_is_one_finding_whatever_it_is_measured_with() {
+    let analysis = of(Shape::Both(0.4), Noise::Normal(0.02));
+    let findings = analysis.findings.iter();
+    let claims: Vec<&str> = findings
+        .filter(|finding| finding.claim.starts_with("Delayed ACK on against off"))
+        .map(|finding| finding.claim.as_str())
+        .collect();
+    let [claim] = claims[..] else {
+        panic!("{claims:?}");
+    };
+    let parts: Vec<&str> = claim.split("; ").collect();
+    assert_eq!(parts.len(), 2, "{claim}");
+    for (part, ratio, title) in [
+        (parts[0], "× 1.4", "latency"),
+        (parts[1], "× 0.8", "messages"),
+    ] {
+        assert!(part.contains(ratio) && part.contains(title), "{part}");
+    }
+    let evidence = analysis.findings.iter().find(|it| it.claim == claim);
+    let evidence = evidence.map(|it| it.evidence.as_slice().len());
+    assert!(evidence.is_some_and(|pieces| pieces >= 2), "{evidence:?}");
+}
+
+#[test]
+fn an_experiment_is_open_until_each_cell_has_an_interval() {
+    let blocks = |latency: usize| {
+        let replicates = move |name: &str| if name == "latency" { latency } else { 8 };
+        let noise = Noise::Normal(0.001);
+        open_experiments(&repeated(Shape::Flat, noise, Chapters::Three, &replicates, 7).recording)
+    };
+    assert_eq!(blocks(2), ["latency"]);
+    assert_eq!(blocks(3), [""; 0]);
 }
 
 #[test]

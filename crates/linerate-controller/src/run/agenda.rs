@@ -7,12 +7,13 @@
 //!    cell in its block, so that no block lacks a cell. Invalid ones come first.
 //! 3. What would only fail again is not repeated: a level that the kernel caps, a part that a host
 //!    refuses, a repeat that fails for the very reason of the first.
-//! 4. Then each experiment that is open has one block more, if the whole block fits into the time.
+//! 4. Then each experiment that is open has one block more, if the whole block fits into the time; those with
+//!    the fewest blocks first.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use linerate_model::number;
-use linerate_model::plan::{Disturbed, LeftOut, Plan, Repeat, Trial};
+use linerate_model::plan::{LeftOut, Plan, Repeat, Spoilt, Trial};
 use linerate_model::reason::{Disturbance, Reason, RepeatReason};
 use linerate_model::{Nanos, TrialId};
 
@@ -39,9 +40,9 @@ pub(super) enum Fate<'a> {
     Lasting,
 }
 
-/// A trial that is to be done once more.
+/// What is to be done once more.
 #[derive(Debug, Clone, PartialEq)]
-struct Spoilt {
+struct Again {
     trial: Trial,
     why: RepeatReason,
 }
@@ -50,8 +51,8 @@ struct Spoilt {
 #[derive(Debug)]
 pub(super) struct Agenda {
     due: VecDeque<Trial>,
-    invalid: VecDeque<Spoilt>,
-    disturbed: VecDeque<Spoilt>,
+    invalid: VecDeque<Again>,
+    disturbed: VecDeque<Again>,
     /// The experiments that another block may still decide: all before the first look, and none
     /// again that was once decided.
     open: Option<BTreeSet<String>>,
@@ -98,10 +99,10 @@ impl Agenda {
 
     /// Returns whether [`Agenda::poll`] would return a trial.
     pub fn has_next(&self, plan: &Plan, fits: impl Fn(&[Trial]) -> bool) -> bool {
-        let mut spoilt = self.invalid.iter().chain(&self.disturbed);
-        let is_repeated = |spoilt: &Spoilt| fits(std::slice::from_ref(&spoilt.trial));
+        let mut again = self.invalid.iter().chain(&self.disturbed);
+        let is_repeated = |again: &Again| fits(std::slice::from_ref(&again.trial));
         !self.due.is_empty()
-            || (self.repeats_left > 0 && spoilt.any(is_repeated))
+            || (self.repeats_left > 0 && again.any(is_repeated))
             || !self.next_blocks(plan, fits).is_empty()
     }
 
@@ -121,34 +122,45 @@ impl Agenda {
         if same || before.len() >= REPEATS_MAX {
             return;
         }
-        self.invalid.push_back(Spoilt {
+        self.invalid.push_back(Again {
             trial: trial.clone(),
             why,
         });
     }
 
-    /// Takes up which trials were disturbed: each is repeated once, and one whose rate still rose with
-    /// more traffic before its window.
-    pub fn handle_disturbed(&mut self, plan: &Plan, trials: Vec<Disturbed>) {
-        for Disturbed { trial, by } in trials {
-            let is_known = plan
-                .repeats
-                .iter()
-                .any(|of| of.of == trial || of.trial == trial)
-                || self.disturbed.iter().any(|waits| waits.trial.id == trial);
-            let own = plan.trials.iter().find(|own| own.id == trial);
-            let Some(own) = own.filter(|_| !is_known && self.disturbed_left > 0) else {
+    /// Takes up which trials are spoilt by what only their numbers show.
+    pub fn handle_spoilt(&mut self, plan: &Plan, trials: Vec<Spoilt>) {
+        for Spoilt { trial: id, why } in trials {
+            let mut waiting = self.invalid.iter().chain(&self.disturbed);
+            let is_known = waiting.any(|again| again.trial.id == id)
+                || plan.repeats.iter().any(|repeat| repeat.of == id);
+            let own = plan.trials.iter().find(|own| own.id == id);
+            let Some(own) = own.filter(|_| !is_known) else {
                 continue;
             };
-            let mut trial = own.clone();
-            if matches!(by, Disturbance::Rising(_)) {
-                let warm_up = &mut trial.timing.warm_up;
-                *warm_up = Nanos((warm_up.0 * RISING_FACTOR).min(WARM_UP_MAX.0)).max(*warm_up);
+            match why {
+                RepeatReason::Disturbed(by) => self.handle_disturbed(plan, own, by),
+                RepeatReason::Invalid(why) => self.handle_over(plan, own, Fate::Passing(&why)),
+                // Only a bundle tells so, of a run that is over.
+                RepeatReason::Told(_) => {}
             }
-            self.disturbed_left -= 1;
-            let why = RepeatReason::Disturbed(by);
-            self.disturbed.push_back(Spoilt { trial, why });
         }
+    }
+
+    /// Repeats what was disturbed once, and where the rate still rose with more traffic before its window.
+    fn handle_disturbed(&mut self, plan: &Plan, own: &Trial, by: Disturbance) {
+        let is_repeat = plan.repeats.iter().any(|repeat| repeat.trial == own.id);
+        if is_repeat || self.disturbed_left == 0 {
+            return;
+        }
+        let mut trial = own.clone();
+        if matches!(by, Disturbance::Rising(_)) {
+            let warm_up = &mut trial.timing.warm_up;
+            *warm_up = Nanos((warm_up.0 * RISING_FACTOR).min(WARM_UP_MAX.0)).max(*warm_up);
+        }
+        self.disturbed_left -= 1;
+        let why = RepeatReason::Disturbed(by);
+        self.disturbed.push_back(Again { trial, why });
     }
 
     /// Takes up which experiments are open: what is due of others is not done, which `plan` then says.
@@ -194,20 +206,20 @@ impl Agenda {
     fn next_repeat(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) -> Option<Trial> {
         while self.repeats_left > 0 {
             let invalid = self.invalid.pop_front();
-            let spoilt = invalid.or_else(|| self.disturbed.pop_front())?;
-            if !fits(std::slice::from_ref(&spoilt.trial)) {
+            let again = invalid.or_else(|| self.disturbed.pop_front())?;
+            if !fits(std::slice::from_ref(&again.trial)) {
                 continue;
             }
             let trial = Trial {
                 id: TrialId(self.next_id),
-                ..spoilt.trial
+                ..again.trial
             };
             self.repeats_left -= 1;
             self.next_id += 1;
             plan.repeats.push(Repeat {
                 trial: trial.id,
-                of: spoilt.trial.id,
-                why: spoilt.why,
+                of: again.trial.id,
+                why: again.why,
             });
             plan.trials.push(trial.clone());
             return Some(trial);
@@ -225,21 +237,24 @@ impl Agenda {
 
     fn next_blocks(&self, plan: &Plan, fits: impl Fn(&[Trial]) -> bool) -> Vec<Trial> {
         let is_open = |name: &String| self.open.as_ref().is_none_or(|open| open.contains(name));
+        let next = |name: &String| {
+            let mut own = plan.optional.iter();
+            let first = own.find(|trial| trial.experiment == *name)?;
+            Some((first.replicate, name.clone()))
+        };
+        let names = plan.experiments.iter().map(|experiment| &experiment.name);
+        let mut blocks: Vec<(u32, String)> = names
+            .filter(|name| is_open(name))
+            .filter_map(next)
+            .collect();
+        // The sort is stable: experiments with as many blocks stay in the plan's order.
+        blocks.sort_by_key(|(replicate, _)| *replicate);
         let mut taken: Vec<Trial> = Vec::new();
-        for name in plan.experiments.iter().map(|experiment| &experiment.name) {
-            let mut own = plan
-                .optional
-                .iter()
-                .filter(|trial| trial.experiment == *name);
-            let Some(first) = own.clone().next().filter(|_| is_open(name)) else {
-                continue;
-            };
+        for (replicate, name) in blocks {
             let before = taken.len();
-            taken.extend(
-                own.by_ref()
-                    .filter(|trial| trial.replicate == first.replicate)
-                    .cloned(),
-            );
+            let is_of_block =
+                |trial: &&Trial| trial.replicate == replicate && trial.experiment == name;
+            taken.extend(plan.optional.iter().filter(is_of_block).cloned());
             if !fits(&taken) {
                 taken.truncate(before);
             }
@@ -405,6 +420,57 @@ mod tests {
     }
 
     #[test]
+    fn what_only_its_numbers_spoil_is_repeated_once_for_each_reason() {
+        let mut plan = Plan {
+            optional: Vec::new(),
+            ..plan()
+        };
+        let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
+        let why = RepeatReason::Invalid(Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }));
+        let mut done = Vec::new();
+        while let Some(trial) = agenda.poll(&mut plan, |_| true) {
+            done.push(trial.id.0);
+            agenda.handle_over(&plan, &trial, Fate::Valid);
+            // The second trial is found out, and so is each that repeats it.
+            let spoilt = done.iter().filter(|id| [2, 7, 8].contains(*id));
+            let spoilt = spoilt.map(|id| Spoilt {
+                trial: TrialId(*id),
+                why: why.clone(),
+            });
+            agenda.handle_spoilt(&plan, spoilt.collect());
+        }
+        assert_eq!(done, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(plan.repeats[0].why, why);
+    }
+
+    #[test]
+    fn experiments_with_the_fewest_blocks_go_on_first() {
+        let mut plan = plan();
+        // All blocks of `a` but the last are done, two of `b`.
+        let done = |trial: &Trial| trial.experiment == "a" || trial.replicate < 3;
+        let all: Vec<Trial> = plan
+            .trials
+            .drain(..)
+            .chain(plan.optional.drain(..))
+            .collect();
+        (plan.trials, plan.optional) = all
+            .into_iter()
+            .partition(|trial| done(trial) && trial.id.0 != 9);
+        let mut agenda = Agenda::new(&plan, Repeats::None);
+        let due = plan.trials.len();
+        let fits = |trials: &[Trial]| trials.len() < 2;
+        let mut order = Vec::new();
+        while let Some(trial) = agenda.poll(&mut plan, fits) {
+            order.push((trial.experiment, trial.replicate));
+        }
+        let further: Vec<(&str, u32)> = order[due..]
+            .iter()
+            .map(|(name, replicate)| (name.as_str(), *replicate))
+            .collect();
+        assert_eq!(further, [("b", 3), ("b", 4), ("a", 5), ("b", 5)]);
+    }
+
+    #[test]
     fn decided_experiments_stop_and_open_ones_go_on() {
         let mut plan = plan();
         let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
@@ -417,8 +483,8 @@ mod tests {
                 agenda.handle_open(&mut plan, vec!["a".to_owned()]);
                 for by in [Disturbance::Rising(1.3), Disturbance::Unaccounted(0.1)] {
                     let trial = TrialId(1);
-                    let disturbed = Disturbed { trial, by };
-                    agenda.handle_disturbed(&plan, vec![disturbed]);
+                    let why = RepeatReason::Disturbed(by);
+                    agenda.handle_spoilt(&plan, vec![Spoilt { trial, why }]);
                 }
             }
         }

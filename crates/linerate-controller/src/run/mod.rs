@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_model::experiment::Timing;
 use linerate_model::number::counted;
-use linerate_model::plan::{Disturbed, LeftOut, Plan, Trial};
+use linerate_model::plan::{LeftOut, Plan, Spoilt, Trial};
 use linerate_model::reason::Reason;
 use linerate_model::run::{
     BUNDLE_FORMAT, Progress, Recording, RunDocument, TrialEvidence, TrialRecord, Validity,
@@ -79,8 +79,8 @@ pub struct RunRequest {
 pub struct Judgement {
     /// The experiments that another block may still decide; the others are measured no further.
     pub open: Vec<String>,
-    /// Trials that should be done once more though they are valid.
-    pub disturbed: Vec<Disturbed>,
+    /// Trials that should be done once more though they ended well.
+    pub spoilt: Vec<Spoilt>,
 }
 
 /// Who is asked and told while a run goes on.
@@ -356,8 +356,8 @@ impl Execution<'_, '_> {
             return Ok(());
         };
         self.document.hosts = self.fleet.records();
-        let Judgement { open, disturbed } = judge(&*self.recorder.so_far(&self.document)?);
-        self.agenda.handle_disturbed(&self.document.plan, disturbed);
+        let Judgement { open, spoilt } = judge(&*self.recorder.so_far(&self.document)?);
+        self.agenda.handle_spoilt(&self.document.plan, spoilt);
         self.agenda.handle_open(&mut self.document.plan, open);
         Ok(self.tell_plan()?)
     }

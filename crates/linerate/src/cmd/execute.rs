@@ -147,10 +147,10 @@ fn kept(directory: &Path, error: anyhow::Error) -> Failure {
     ))
 }
 
-/// Returns which experiments another block may still decide, and which trials were disturbed.
+/// Returns which experiments another block may still decide, and which trials are spoilt.
 fn judge(recording: &Recording) -> Judgement {
     Judgement {
         open: linerate_analyze::open_experiments(recording),
-        disturbed: linerate_analyze::disturbed(recording),
+        spoilt: linerate_analyze::spoilt(recording),
     }
 }

@@ -121,7 +121,7 @@ fn execute_single(
         let open = experiments.filter(|_| is_open);
         Judgement {
             open: open.map(|experiment| experiment.name.clone()).collect(),
-            disturbed: Vec::new(),
+            spoilt: Vec::new(),
         }
     };
     let mut failed = None;

@@ -1,9 +1,10 @@
-//! Trials that should be done once more: something else took the hosts' time, or traffic had not
-//! reached its rate when the window began.
+//! Trials that should be done once more: their numbers may not be averaged, something else took the hosts'
+//! time, or traffic had not reached its rate when the window began.
 
-use linerate_model::plan::Disturbed;
-use linerate_model::reason::Disturbance;
-use linerate_model::run::Recording;
+use linerate_model::TrialId;
+use linerate_model::plan::Spoilt;
+use linerate_model::reason::{Disturbance, RepeatReason};
+use linerate_model::run::{Recording, Validity};
 
 use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
 
@@ -11,24 +12,33 @@ use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
 /// halves of a steady window differ by.
 const RISING: f64 = 1.1;
 
-/// Returns the valid trials of `recording` that should be done once more.
-pub fn disturbed(recording: &Recording) -> Vec<Disturbed> {
+/// Returns the trials of `recording` that ended well and should be done once more all the same.
+pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
     let plan = &recording.document.plan;
     let is_stream = |outcome: &Outcome| {
         let mut trials = plan.trials.iter();
         let own = trials.find(|trial| trial.id == outcome.trial);
         own.is_some_and(|trial| trial.workload.traffic.is_stream())
     };
+    let ended_well = |trial: TrialId| {
+        let mut records = recording.trials.iter();
+        records.any(|record| record.trial == trial && record.validity == Validity::Valid)
+    };
     let all = outcomes(recording);
-    let valid = all.iter().filter(|outcome| outcome.is_valid());
-    let found = valid.filter_map(|outcome| {
+    let disturbance = |outcome: &Outcome| {
         let halves = outcome.value(name::HALVES).filter(|_| is_stream(outcome));
         let rising = halves.filter(|ratio| *ratio > RISING);
         let missing = || unusually_missing(&all, outcome).map(Disturbance::Unaccounted);
-        Some(Disturbed {
-            trial: outcome.trial,
-            by: rising.map(Disturbance::Rising).or_else(missing)?,
-        })
+        rising.map(Disturbance::Rising).or_else(missing)
+    };
+    let found = all.iter().filter_map(|outcome| {
+        let why = match outcome.validity.reason() {
+            None => RepeatReason::Disturbed(disturbance(outcome)?),
+            Some(why) if ended_well(outcome.trial) => RepeatReason::Invalid(why.clone()),
+            Some(_) => return None,
+        };
+        let trial = outcome.trial;
+        Some(Spoilt { trial, why })
     });
     found.collect()
 }
