@@ -40,7 +40,7 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         Limiter::SendBuffer => "raise net.ipv4.tcp_wmem at the sender, or compare `-w 4M`",
         Limiter::CongestionWindow => {
             "find the loss: repeat with `--capture -o DIR`, look at `ip -s link` and `tc -s qdisc` of \
-             both hosts"
+             both hosts; without loss, repeat for longer (`-t 10`)"
         }
         Limiter::SlowReader => "check why the receiver reads slowly: CPU, disk, a single thread",
         Limiter::HostDrops => {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
-use linerate_model::finding::{Finding, FindingKind, Limiter, Trust};
+use linerate_model::finding::{Caution, Finding, FindingKind, Limiter, Trust};
 use linerate_model::flag::TrialFlag;
 use linerate_model::plan::Trial;
 use linerate_model::reason::{HostFailure, Reason};
@@ -151,14 +151,17 @@ impl Single<'_> {
     fn lacks_cpus(&self) -> bool {
         self.cautions.iter().any(|caution| {
             let is_much = caution.effect.value >= DISTURBED_SHARE_MUCH;
-            caution.id.ends_with("caution/starved")
-                || caution.id.ends_with("caution/disturbed") && is_much
+            match caution.caution {
+                Some(Caution::Starved) => true,
+                Some(Caution::Disturbed) => is_much,
+                _ => false,
+            }
         })
     }
 
     fn loses_datagrams(&self) -> bool {
         let mut all = self.findings.iter();
-        all.any(|finding| finding.id.ends_with("/loss"))
+        all.any(|finding| finding.kind == FindingKind::Loss)
     }
 }
 

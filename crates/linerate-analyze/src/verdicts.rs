@@ -315,6 +315,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
             .map(move |effect| Comparison {
                 id: format!("{}/effect/{}", effect.experiment, effect.id()),
                 experiment: effect.experiment.clone(),
+                is_plateau: false,
                 what: effect.what(),
                 verdict: effect.verdict,
                 effect: effect.ratio(),
@@ -332,6 +333,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
         let plateaus = plateaus.map(|(at, plateau)| Comparison {
             id: format!("{}/plateau/{}", plateau.experiment, at + 1),
             experiment: plateau.experiment.clone(),
+            is_plateau: true,
             what: plateau.what(&experiment.response),
             verdict: plateau.verdict(),
             effect: plateau.deciding(),

@@ -216,14 +216,92 @@ pub enum FindingKind {
     Limiter(Limiter),
     /// The smallest level that reaches the best one.
     Plateau,
-    /// A value that follows from measured ones by a formula.
-    Derived,
+    /// Datagrams that are lost.
+    #[serde(rename = "derived")]
+    Loss,
     /// A comparison of two cells.
     Effect,
-    /// Something that users expect and that does not happen here.
-    Absence,
     /// A reason to trust a number less.
     Caution,
+}
+
+/// What a caution is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caution {
+    /// Both ends ran on one CPU.
+    OneCpu,
+    /// One CPU processes all packets of a host.
+    OneCpuOfPackets,
+    /// A CPU's backlog was full.
+    Backlog,
+    /// NAPI ran out of budget.
+    Squeezed,
+    /// The PCIe link is narrower than the network card.
+    Pcie,
+    /// Zero-copy sends were copied.
+    ZeroCopy,
+    /// Requests were sent late.
+    GeneratorLate,
+    /// Responses come one request late.
+    ResponseWaits,
+    /// The conntrack table is nearly full.
+    ConntrackFull,
+    /// Identical trials differ.
+    Noise,
+    /// Identical trials fall into two groups.
+    Modes,
+    /// Trials are invalid.
+    Invalid,
+    /// A cell has few replicates.
+    Replicates,
+    /// Flows started at different times.
+    StartSkew,
+    /// A setting is below the requested value.
+    Capped,
+    /// Requests that were due were not sent.
+    ShortRequests,
+    /// Connections failed.
+    ShortConnections,
+    /// Workers waited for CPUs.
+    Starved,
+    /// Others took CPU time.
+    Disturbed,
+    /// All hosts share this machine's CPUs.
+    SharedCpus,
+    /// Other runs may have been active at the same time.
+    SharedHosts,
+    /// A counter grew that stands still on a host that is well: the name of its rule.
+    Counter(&'static str),
+}
+
+impl Caution {
+    /// Returns its name in a finding's identifier.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::OneCpu => "one-cpu",
+            Self::OneCpuOfPackets => "one-cpu-of-packets",
+            Self::Backlog => "backlog",
+            Self::Squeezed => "squeezed",
+            Self::Pcie => "pcie",
+            Self::ZeroCopy => "zero-copy",
+            Self::GeneratorLate => "generator-late",
+            Self::ResponseWaits => "response-waits",
+            Self::ConntrackFull => "conntrack-full",
+            Self::Noise => "noise",
+            Self::Modes => "modes",
+            Self::Invalid => "invalid",
+            Self::Replicates => "replicates",
+            Self::StartSkew => "start-skew",
+            Self::Capped => "capped",
+            Self::ShortRequests => "short/requests",
+            Self::ShortConnections => "short/connections",
+            Self::Starved => "starved",
+            Self::Disturbed => "disturbed",
+            Self::SharedCpus => "shared-cpus",
+            Self::SharedHosts => "shared-hosts",
+            Self::Counter(rule) => rule,
+        }
+    }
 }
 
 /// One measured value that a claim rests on.
@@ -267,6 +345,12 @@ impl EvidenceList {
 pub struct Finding {
     /// Stable identifier inside a report: `socket-buffer/plateau/1`.
     pub id: String,
+    /// The experiment it is about, if any.
+    #[serde(skip)]
+    pub experiment: Option<String>,
+    /// What it cautions about, where it is a caution of such a kind.
+    #[serde(skip)]
+    pub caution: Option<Caution>,
     /// The chapter it belongs to, if any.
     pub chapter: Option<u32>,
     /// Its kind.
@@ -300,6 +384,9 @@ pub struct Comparison {
     pub id: String,
     /// The experiment.
     pub experiment: String,
+    /// Whether buffers are held against autotuned ones; else it is an effect.
+    #[serde(skip)]
+    pub is_plateau: bool,
     /// What is compared, in words: "transactions per second, delayed ACK on over off".
     pub what: String,
     /// What it decides.

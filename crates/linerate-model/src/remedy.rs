@@ -91,7 +91,8 @@ impl Limiter {
             ),
             Limiter::CongestionWindow => remedy(
                 "less loss, or a congestion control that tolerates it, raises it",
-                "Find where segments are lost; or use a congestion control that tolerates it (-C bbr)",
+                "Find where segments are lost, or use a congestion control that tolerates it (-C bbr); without \
+                 loss, measure for longer",
                 "Such a control may take bandwidth from others on the path",
                 "sysctl -w net.ipv4.tcp_congestion_control with the name that was printed before",
                 "linerate run HOST -C bbr --runs 5",

@@ -194,9 +194,8 @@ pub fn kind(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::Limiter(limiter) => limiter.heading(),
         FindingKind::Plateau => "Plateau",
-        FindingKind::Derived => "Derived value",
+        FindingKind::Loss => "Lost datagrams",
         FindingKind::Effect => "Effect",
-        FindingKind::Absence => "Expected, not found",
         FindingKind::Caution => "Caution",
     }
 }

@@ -279,6 +279,11 @@ fn every_action_of_page_one_has_gain_cost_undo_and_command() {
     none.recommendations.clear();
     // Of a full link, and of requests that the study itself splits, nothing has to be done.
     assert!(!html(&none).contains("<h2>What to do</h2>"));
+    let mut own = none.clone();
+    own.findings[0].chapter = None;
+    let own = html(&own);
+    let actions = own.split("<h2>What to do</h2>").nth(1);
+    assert!(actions.is_some_and(|actions| actions.contains("set TCP_NODELAY")));
     none.findings[2].kind = FindingKind::Limiter(Limiter::PathRate);
     for study in [fixture::study(), some, none] {
         let page = html(&study);

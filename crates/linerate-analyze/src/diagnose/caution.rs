@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence};
+use linerate_model::finding::{CONFIDENCE, Caution, Estimate, Evidence};
 use linerate_model::number;
 use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
@@ -98,7 +98,7 @@ fn noise<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     };
     Some(Found::caution(
         About::Experiment(experiment),
-        "noise",
+        Caution::Noise,
         format!(
             "Identical trials differ by {} (relative standard deviation, {} to {}){place}.",
             words::percent(worst.share),
@@ -148,7 +148,7 @@ fn two_kinds<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let words = |mode: &Mode| words::number(evidence.estimate.unit, mode.value);
     Some(Found::caution(
         About::Experiment(experiment),
-        "modes",
+        Caution::Modes,
         format!(
             "Identical trials fall into two groups: {} near {} and {} near {} ({}).",
             low.trials,
@@ -187,7 +187,7 @@ fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .collect();
     Some(Found::caution(
         About::Run,
-        "invalid",
+        Caution::Invalid,
         format!(
             "{} of {} {} invalid and not averaged.",
             trials.len(),
@@ -223,7 +223,7 @@ fn shared_cpus<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     });
     Some(Found::caution(
         About::Run,
-        "shared-cpus",
+        Caution::SharedCpus,
         format!("All {hosts} hosts are namespaces of this machine and share {shared}."),
         "CPU numbers are those of all hosts together, and a busy client slows the server. Link \
          rates, windows and segments are as on separate hosts; transaction rates, packet rates and \
@@ -252,7 +252,7 @@ fn skew<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let skew = worst.start_skew_ns? as f64;
     Some(Found::caution(
         About::Run,
-        "start-skew",
+        Caution::StartSkew,
         format!(
             "Flows started up to {} apart, {} of the measured window, in {}.",
             Unit::Nanoseconds.display(skew),
@@ -297,7 +297,7 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     };
     Some(Found::caution(
         About::Run,
-        "replicates",
+        Caution::Replicates,
         claim,
         format!(
             "Of two values only their range is shown, which holds the true mean in half of all cases; one \
@@ -331,7 +331,7 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
             trials.dedup();
             Found::caution(
                 About::Run,
-                format!("capped/{}", at + 1),
+                Caution::Capped,
                 format!(
                     "{setting} was set below the requested value in {}: clamped by {cap}.",
                     number::counted(trials.len(), "trial")
@@ -344,6 +344,7 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
                     trials,
                 },
             )
+            .named(at + 1)
         })
         .collect()
 }
@@ -357,7 +358,7 @@ fn unsent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let missed: u64 = short.iter().map(|(_, count)| count.due - count.sent).sum();
     Some(Found::caution(
         About::Run,
-        "short/requests".to_owned(),
+        Caution::ShortRequests,
         format!(
             "{} went unsent, in {}: responses came too slowly.",
             number::counted(missed, "due request"),
@@ -384,7 +385,7 @@ fn failed<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .and_then(|(_, count)| count.last_failure.as_ref());
     Some(Found::caution(
         About::Run,
-        "short/connections".to_owned(),
+        Caution::ShortConnections,
         format!(
             "{} failed, in {}{}.",
             number::counted(failed, "connection"),
@@ -423,7 +424,7 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     }
     Some(Found::caution(
         About::Run,
-        "shared-hosts",
+        Caution::SharedHosts,
         format!(
             "Other runs may have been active at the same time on {}.",
             words::list(&shared)
@@ -450,13 +451,13 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let estimate = student_t_interval(&values, Unit::Ratio)?;
     Some(Found::caution(
         About::Run,
-        "starved",
+        Caution::Starved,
         format!(
             "A worker waited for a CPU {} of the time{}, longer than it ran.",
             words::percent(estimate.value),
             among(found.len(), dataset),
         ),
-        "Other threads had the CPU. Rates are then lower than these hosts and their path allow, and round \
+        "Other threads had the CPU. Rates may then be lower than these hosts and their path allow, and round \
          trips longer; the kernel's own network processing may have waited too. Stop other programs, or \
          give both ends CPUs of their own.",
         Evidence {
@@ -529,7 +530,7 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let told: Vec<String> = told.collect();
     Some(Found::caution(
         About::Run,
-        "disturbed",
+        Caution::Disturbed,
         format!(
             "Others took CPU time{}: {}.",
             among(trials.len(), dataset),

@@ -18,7 +18,9 @@ use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
-use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
+use super::trial::{
+    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial,
+};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -29,9 +31,6 @@ const LOSSES_MIN: f64 = 3.0;
 /// Share of the time with a queue up to which what was lost may not be of it: random loss was seen with 0.15,
 /// shallow queues that overflow with 0.4.
 const QUEUED_SHARE_MAX: f64 = 0.2;
-/// Rate over what loss allows up to which it is the loss: the formula is within a factor of two.
-const MATHIS_CONSTANT: f64 = 1.22;
-const MODEL_QUOTIENT_MAX: f64 = 3.0;
 
 /// Dispersion of losses up to which they may be independent, and from which on they come in bursts.
 const INDEPENDENT_DISPERSION_MAX: f64 = 1.7;
@@ -67,8 +66,7 @@ fn loss_fits(trial: &Trial<'_>) -> bool {
     let Some((cwnd, mss)) = trial.value(name::CWND).zip(trial.value(name::SEND_MSS)) else {
         return false;
     };
-    let share = trial.loss_share();
-    let by_model = trial.ceiling(MATHIS_CONSTANT / share.sqrt() * mss);
+    let by_model = trial.loss_ceiling(trial.loss_share());
     let roomy = trial.ceiling(cwnd * mss);
     roomy.is_some_and(|ceiling| ceiling <= 2.0)
         && by_model.is_some_and(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)

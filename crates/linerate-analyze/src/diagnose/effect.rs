@@ -7,6 +7,7 @@
 use linerate_model::experiment::Level;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Verdict};
 use linerate_model::number;
+use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
 use crate::dataset::Dataset;
@@ -18,6 +19,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let effects = dataset.verdicts().effects.iter();
     let mut shown: Vec<&FactorEffect> = effects
         .filter(|effect| effect.verdict == Verdict::Differs && matters(effect))
+        .filter(|effect| !is_inflicted(dataset, effect))
         .collect();
     // What is largest comes first.
     shown.sort_by(|a, b| distance(&largest(b)).total_cmp(&distance(&largest(a))));
@@ -69,6 +71,15 @@ fn finding<'d>(dataset: &'d Dataset<'_>, effects: &[&'d FactorEffect]) -> Option
 /// Returns how far a ratio is from none.
 fn distance(ratio: &Estimate) -> f64 {
     ratio.value.ln().abs()
+}
+
+/// Whether a chapter of the study sees the effect on links that it makes lose: that says nothing of the hosts as
+/// they are, and stands in the chapter.
+fn is_inflicted(dataset: &Dataset<'_>, effect: &FactorEffect) -> bool {
+    let cells = dataset.cells_of(&effect.experiment);
+    cells.iter().any(|cell| {
+        cell.experiment.chapter.is_some() && cell.workload.link_loss_ppm.is_some_and(|ppm| ppm > 0)
+    })
 }
 
 /// Returns whether the mean, or the effect of a group that differs, may be beyond the margin.
@@ -135,19 +146,32 @@ fn others(effect: &FactorEffect) -> String {
     }
 }
 
-fn turns_about(effect: &FactorEffect) -> bool {
-    let groups = effect.by_group.iter();
-    let differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
-    let signs: Vec<bool> = differing.map(|(.., ratio)| ratio.value > 1.0).collect();
+/// Whether what is better somewhere is worse elsewhere.
+fn turns_about(effects: &[&FactorEffect]) -> bool {
+    let better = |effect: &&FactorEffect| {
+        let less_is_better = matches!(
+            describe(&effect.response).unit,
+            Unit::Nanoseconds | Unit::Cpus
+        );
+        let is_better = |ratio: &Estimate| (ratio.value > 1.0) != less_is_better;
+        let groups = effect.by_group.iter();
+        let differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
+        let signs: Vec<bool> = differing.map(|(.., ratio)| is_better(ratio)).collect();
+        match signs.is_empty() {
+            true => vec![is_better(&effect.ratio())],
+            false => signs,
+        }
+    };
+    let signs: Vec<bool> = effects.iter().flat_map(better).collect();
     signs.contains(&true) && signs.contains(&false)
 }
 
 fn explanation(effects: &[&FactorEffect]) -> String {
     let pairs: usize = effects.iter().map(|effect| effect.effect.pairs).sum();
     let pairs = number::counted(pairs, "pair");
-    let turn = match effects.iter().any(|effect| turns_about(effect)) {
+    let turn = match turns_about(effects) {
         true => {
-            " The effect changes direction: what helps some cells harms others, so no single setting is \
+            " The effect changes direction: what helps some traffic harms other, so no single setting is \
              right for all."
         }
         false => "",

@@ -1,8 +1,12 @@
 //! A finding as the rules make it, for those who act on it.
 
+use std::fmt::Display;
+
 use linerate_model::HostName;
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter};
+use linerate_model::finding::{
+    Caution, Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter,
+};
 
 use super::known;
 use crate::verdicts::{BufferPlateau, FactorEffect};
@@ -51,29 +55,36 @@ pub(crate) enum What<'d> {
     Placement,
     /// One CPU of a host that takes all packets.
     OneCpuOfPackets(&'d HostName),
-    /// Another reason to trust a number less, by its name.
-    Caution(String),
+    /// Another reason to trust a number less; with the host or number that it is about, if it is about one.
+    Caution(Caution, Option<String>),
 }
 
 impl<'d> Found<'d> {
     /// Returns a reason to trust a number less.
     pub(super) fn caution(
         about: About<'d>,
-        name: impl Into<String>,
+        caution: Caution,
         claim: String,
         explanation: impl Into<String>,
         evidence: Evidence,
     ) -> Self {
-        let name = name.into();
-        debug_assert!(known::is_known(&name), "{name} is in no reference");
+        debug_assert!(known::is_known(caution), "{caution:?} is in no reference");
         Self {
             about,
-            what: What::Caution(name),
+            what: What::Caution(caution, None),
             claim,
             explanation: explanation.into(),
             effect: evidence.estimate,
             evidence: EvidenceList::new(evidence, Vec::new()),
         }
+    }
+
+    /// Says which of several it is: a caution of one host, or by number.
+    pub(super) fn named(mut self, name: impl Display) -> Self {
+        if let What::Caution(_, of) = &mut self.what {
+            *of = Some(name.to_string());
+        }
+        self
     }
 
     /// Returns whether it is about `experiment`.
@@ -97,8 +108,11 @@ impl<'d> Found<'d> {
             What::Loss => "loss".to_owned(),
             What::QueueBalance => "queue-balance".to_owned(),
             What::Placement => "placement".to_owned(),
-            What::OneCpuOfPackets(host) => format!("caution/one-cpu-of-packets/{host}"),
-            What::Caution(name) => format!("caution/{name}"),
+            What::OneCpuOfPackets(host) => {
+                format!("caution/{}/{host}", Caution::OneCpuOfPackets.id())
+            }
+            What::Caution(caution, None) => format!("caution/{}", caution.id()),
+            What::Caution(caution, Some(name)) => format!("caution/{}/{name}", caution.id()),
         };
         match self.about {
             About::Experiment(experiment) => format!("{}/{what}", experiment.name),
@@ -113,19 +127,26 @@ impl<'d> Found<'d> {
             What::Limiter(limiter) => FindingKind::Limiter(limiter),
             What::Plateau(..) => FindingKind::Plateau,
             What::Effect(_) | What::QueueBalance => FindingKind::Effect,
-            What::Loss => FindingKind::Derived,
-            What::Placement | What::OneCpuOfPackets(_) | What::Caution(_) => FindingKind::Caution,
+            What::Loss => FindingKind::Loss,
+            What::Placement | What::OneCpuOfPackets(_) | What::Caution(..) => FindingKind::Caution,
         }
     }
 
     /// Returns the finding as a report has it.
     pub(crate) fn finding(self) -> Finding {
+        let experiment = match self.about {
+            About::Experiment(experiment) => Some(experiment),
+            About::Run | About::Host => None,
+        };
         Finding {
             id: self.id(),
-            chapter: match self.about {
-                About::Experiment(experiment) => experiment.chapter,
-                About::Run | About::Host => None,
+            experiment: experiment.map(|experiment| experiment.name.clone()),
+            caution: match self.what {
+                What::OneCpuOfPackets(_) => Some(Caution::OneCpuOfPackets),
+                What::Caution(caution, _) => Some(caution),
+                _ => None,
             },
+            chapter: experiment.and_then(|experiment| experiment.chapter),
             kind: self.kind(),
             claim: self.claim,
             explanation: self.explanation,

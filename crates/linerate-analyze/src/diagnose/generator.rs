@@ -3,7 +3,8 @@
 //! Rule: the busiest worker of any host ran at least 95 % of the measured window
 //! ([`WORKER_SATURATED_SHARE`]), or ran or waited for a CPU that long, and none of the rules on CPUs that
 //! it did not get holds: there were free ones. Such a number says what the generator can do, not what the
-//! network can. A worker that spins runs always; what it needs nobody knows.
+//! network can. A worker that spins runs always; what it needs nobody knows. One that paces datagrams spins
+//! through short gaps, so that it says nothing where the path loses what it sends.
 //!
 //! Where the sending ends of a stream run a congestion control that paces (bbr), the claim says so: its
 //! timers and short bursts are CPU time of the same hosts. Ten copying flows over loopback made 41 Gbit/s
@@ -11,7 +12,7 @@
 //! both times (three interleaved runs of 1 s).
 
 use linerate_model::finding::Limiter;
-use linerate_model::manner::WaitBy;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::workload::Traffic;
 
 use super::cpu::is_of_path;
@@ -29,8 +30,22 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cell(verdict),
 };
 
+/// Share of the datagrams lost outside of the receive buffer from which on the generator sends more than arrives.
+const LOST_SHARE_MIN: f64 = 0.01;
+
+/// Datagrams are lost that our own reader had no part in.
+fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
+    let is_udp = cell.workload.manner.transport == Transport::Udp;
+    let lost = cell.mean(name::LOSS_SHARE).filter(|_| is_udp);
+    let unread = cell
+        .mean(name::LOST_RECEIVE_BUFFER)
+        .zip(cell.mean(name::DATAGRAMS_SENT))
+        .map_or(0.0, |(lost, sent)| lost / sent.max(1.0));
+    lost.is_some_and(|lost| lost - unread >= LOST_SHARE_MIN)
+}
+
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    if cell.workload.manner.wait == WaitBy::Spin {
+    if cell.workload.manner.wait == WaitBy::Spin || loses_on_the_way(cell) {
         return None;
     }
     let main = cell.main()?;

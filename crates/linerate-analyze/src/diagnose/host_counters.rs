@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::finding::{Estimate, Evidence};
+use linerate_model::finding::{Caution, Estimate, Evidence};
 use linerate_model::metric::Metric;
 use linerate_model::number;
 use linerate_model::sample::Subject;
@@ -179,7 +179,7 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
     (!hosts.is_empty()).then(|| {
         Found::caution(
             About::Host,
-            rule.id,
+            Caution::Counter(rule.id),
             format!(
                 "{}: {}, in {} of {}.",
                 number::agreeing(&words::number(Unit::Count, total), one, many),
@@ -248,7 +248,7 @@ fn nearly_full(dataset: &Dataset<'_>) -> Option<Found<'static>> {
     let (share, host, trial) = fullest.filter(|(share, ..)| *share >= CONNTRACK_SHARE_MAX)?;
     Some(Found::caution(
         About::Host,
-        "conntrack-full",
+        Caution::ConntrackFull,
         format!(
             "The conntrack table of {host} was {} full.",
             words::percent(share)

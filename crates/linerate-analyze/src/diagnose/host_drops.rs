@@ -2,14 +2,15 @@
 //!
 //! What the sending host's queueing discipline drops is not in TCP's count of segments sent again: it
 //! was never counted as sent. What a device or a CPU's backlog drops is. Where the link is all but full they
-//! hold nothing back: it could carry next to no more.
+//! hold nothing back: it could carry next to no more. Nor do they where a sender that slows down for them could go
+//! three times as fast.
 
 use linerate_model::finding::Limiter;
 use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
-use super::trial::Trial;
+use super::trial::{MODEL_QUOTIENT_MAX, Trial};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -67,8 +68,12 @@ fn drops(trial: &Trial<'_>) -> bool {
     let of = |name| trial.value(name).unwrap_or(0.0);
     // What the own queueing discipline drops was never counted as sent, nor as sent again.
     let inside = of(name::DROPPED_DEVICE) + of(name::DROPPED_BACKLOG);
-    many(of(name::DROPPED_QDISC))
-        || (many(inside) && trial.losses() >= DROPS_MIN && 2.0 * inside >= trial.losses())
+    let qdisc = of(name::DROPPED_QDISC);
+    let of_flows = many(qdisc)
+        || (many(inside) && trial.losses() >= DROPS_MIN && 2.0 * inside >= trial.losses());
+    let dropped = (qdisc + inside) / segments.max(1.0);
+    let allows = trial.loss_ceiling(dropped).filter(|_| !trial.setup.paces);
+    of_flows && allows.is_none_or(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
 }
 
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

@@ -3,7 +3,7 @@
 //! For the reference; a finding itself says it with its numbers. A caution whose name is not here cannot be
 //! made in a debug build, so that tests find it.
 
-use linerate_model::finding::Limiter;
+use linerate_model::finding::{Caution, Limiter};
 
 use super::{host_counters, rules};
 
@@ -61,129 +61,129 @@ const OTHERS: &[Known] = &[
 /// Cautions, but for those of a host's counters.
 const CAUTIONS: &[Known] = &[
     Known {
-        id: "one-cpu",
+        id: Caution::OneCpu.id(),
         title: "Both ends ran on one CPU",
         needs: "all trials of a cell on one machine with client and server on the same CPU",
         action: "pin them apart: `-A 0,1`; two hosts never share a CPU",
     },
     Known {
-        id: "one-cpu-of-packets",
+        id: Caution::OneCpuOfPackets.id(),
         title: "One CPU processes all packets of a host",
         needs: "a CPU in interrupts for most of the window, the others for less than half as long",
         action: "spread packets over CPUs: more queues, the affinity of interrupts, RPS",
     },
     Known {
-        id: "backlog",
+        id: Caution::Backlog.id(),
         title: "A CPU's backlog was full",
         needs: "drops in /proc/net/softnet_stat during a trial",
         action: "raise net.core.netdev_max_backlog, or spread packets over more CPUs",
     },
     Known {
-        id: "squeezed",
+        id: Caution::Squeezed.id(),
         title: "NAPI ran out of budget",
         needs: "time_squeeze of /proc/net/softnet_stat more than ten times per second",
         action: "raise net.core.netdev_budget and netdev_budget_usecs where a CPU has time, else spread packets",
     },
     Known {
-        id: "pcie",
+        id: Caution::Pcie.id(),
         title: "The PCIe link is narrower than the network card",
         needs: "width and speed of the narrowest link between network card and CPU, and the rate of that card",
         action: "use another slot, or find what keeps the link below its full width and speed",
     },
     Known {
-        id: "zero-copy",
+        id: Caution::ZeroCopy.id(),
         title: "Zero-copy sends were copied",
         needs: "the kernel's notifications of MSG_ZEROCOPY sends",
         action: "measure between hosts: with loopback, veth and packet sockets the kernel copies",
     },
     Known {
-        id: "generator-late",
+        id: Caution::GeneratorLate.id(),
         title: "Requests were sent late",
         needs: "an open loop; 99th percentile of the lateness 100 µs or more, and at least a fifth of the \
                 99th percentile of the latency",
         action: "more workers, pinned; a part of the tail is the generator's own",
     },
     Known {
-        id: "response-waits",
+        id: Caution::ResponseWaits.id(),
         title: "Responses come one request late",
         needs: "an open loop with Nagle on; a median latency of one period and a round trip below half of one",
         action: "TCP_NODELAY (`-N`)",
     },
     Known {
-        id: "conntrack-full",
+        id: Caution::ConntrackFull.id(),
         title: "The conntrack table is nearly full",
         needs: "nine tenths of nf_conntrack_max in use",
         action: "raise net.netfilter.nf_conntrack_max, or do not track this traffic (notrack)",
     },
     Known {
-        id: "noise",
+        id: Caution::Noise.id(),
         title: "Identical trials differ",
         needs: "a pooled relative standard deviation above 5 %",
         action: "a quieter machine, or a larger budget; the caution says how many replicates",
     },
     Known {
-        id: "modes",
+        id: Caution::Modes.id(),
         title: "Identical trials fall into two groups",
         needs: "two groups of values with a gap between that chance does not explain",
         action: "find what switches: the CPU that workers ran on, a queue, other traffic",
     },
     Known {
-        id: "invalid",
+        id: Caution::Invalid.id(),
         title: "Trials are invalid",
         needs: "any trial that failed a check; it is kept with its reason and not averaged",
         action: "what the reason says",
     },
     Known {
-        id: "replicates",
+        id: Caution::Replicates.id(),
         title: "Few replicates",
         needs: "a cell with fewer than three valid trials",
         action: "a larger `--budget`, or `--runs`",
     },
     Known {
-        id: "start-skew",
+        id: Caution::StartSkew.id(),
         title: "Flows started at different times",
         needs: "starts spread over more than 5 % of the measured window",
         action: "a longer window, or fewer flows; early connections had more time to grow their windows",
     },
     Known {
-        id: "capped",
+        id: Caution::Capped.id(),
         title: "A setting is below the requested value",
         needs: "what the kernel granted, read back from the socket",
         action: "raise the sysctl that is named",
     },
     Known {
-        id: "short/requests",
+        id: Caution::ShortRequests.id(),
         title: "Requests that were due were not sent",
         needs: "an open loop; fewer requests sent than its rate requires",
         action: "a lower rate or more flows: what was not sent has no latency",
     },
     Known {
-        id: "short/connections",
+        id: Caution::ShortConnections.id(),
         title: "Connections failed",
         needs: "connections that were not established, with the last error",
         action: "what the error says: ports, backlog, firewall",
     },
     Known {
-        id: "starved",
+        id: Caution::Starved.id(),
         title: "Workers waited for CPUs",
         needs: "a worker that waited for a quarter of the time and twice as long as it ran",
         action: "stop other programs, or give both ends CPUs of their own (`-A`)",
     },
     Known {
-        id: "disturbed",
+        id: Caution::Disturbed.id(),
         title: "Others took CPU time",
         needs: "3 % of the CPUs' time with the hypervisor, or in no mode; or other programs beyond what a \
                 controller needs",
         action: "stop other programs, or measure on a machine of its own",
     },
     Known {
-        id: "shared-cpus",
+        id: Caution::SharedCpus.id(),
         title: "All hosts share this machine's CPUs",
         needs: "hosts that are namespaces of one machine",
         action: "measure CPU cost, transaction and packet rates between machines",
     },
     Known {
-        id: "shared-hosts",
+        id: Caution::SharedHosts.id(),
         title: "Other runs may have been active at the same time",
         needs: "an agent that admitted the run as shared",
         action: "leave `--shared` out",
@@ -256,10 +256,7 @@ pub fn known_cautions() -> impl Iterator<Item = Known> {
     CAUTIONS.iter().copied().chain(host_counters::known())
 }
 
-/// Returns whether a caution of this name, with or without what follows it, is in the reference.
-pub(super) fn is_known(name: &str) -> bool {
-    known_cautions().any(|known| {
-        let rest = name.strip_prefix(known.id);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
+/// Returns whether `caution` is in the reference.
+pub(super) fn is_known(caution: Caution) -> bool {
+    known_cautions().any(|known| known.id == caution.id())
 }

@@ -171,6 +171,6 @@ fn importance(found: &Found<'_>) -> u32 {
         FindingKind::Limiter(limiter) => rules::rule_of(limiter).map_or(1, |rule| rule.importance),
         FindingKind::Plateau => 0,
         FindingKind::Effect => 3,
-        FindingKind::Derived | FindingKind::Absence | FindingKind::Caution => 5,
+        FindingKind::Loss | FindingKind::Caution => 5,
     }
 }

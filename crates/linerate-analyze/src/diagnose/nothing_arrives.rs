@@ -116,7 +116,12 @@ fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
     let again = of(name::RETRANSMITTED).max(of(name::TIMEOUTS));
     let least = match cell.is_rr() {
         true => 0.0,
-        false => 8.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0),
+        false => {
+            let asked = outcome
+                .value(name::THROUGHPUT_INTENDED)
+                .unwrap_or(f64::INFINITY);
+            (8.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0)).min(asked / 2.0)
+        }
     };
     let is_shut_out = has_stopped(of(name::WINDOW_CLOSED));
     moved.is_some_and(|moved| moved <= least) && again >= AGAIN_MIN && !is_shut_out

@@ -15,7 +15,7 @@
 //! at least a fifth of that of the latency, the tail is in part the generator's own. Below 100 µs it is what
 //! waking a thread takes on any host, most of it where a CPU has to leave its idle state.
 
-use linerate_model::finding::{Estimate, Evidence};
+use linerate_model::finding::{Caution, Estimate, Evidence};
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
@@ -106,7 +106,7 @@ fn late_caution<'d>(
         "Latency counts from the scheduled send time, so it includes this delay, which is not the server's \
          or the network's. {why}"
     );
-    let found = Found::caution(about, "generator-late", claim, explanation, late);
+    let found = Found::caution(about, Caution::GeneratorLate, claim, explanation, late);
     Some(Found {
         evidence: found.evidence.with([tail]),
         ..found
@@ -147,7 +147,7 @@ fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Opt
     let explanation = "Nagle's algorithm holds a response until the one before is acknowledged, and that \
                        acknowledgement rides on the next request. The workload causes this: measure with \
                        Nagle off (-N), as message-based programs do.";
-    let found = Found::caution(about, "response-waits", claim, explanation, median);
+    let found = Found::caution(about, Caution::ResponseWaits, claim, explanation, median);
     Some(Found {
         evidence: found.evidence.with([period, round_trip]),
         ..found

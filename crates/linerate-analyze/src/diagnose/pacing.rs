@@ -2,7 +2,9 @@
 //!
 //! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
-//!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins.
+//!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins. Not where a
+//!    hundredth of the datagrams is lost, or where less than 98.5 % come and data waits in a queue most of the
+//!    time: then the path does not carry what was asked for.
 //! 2. *TCP's own.* No agent held the trial to a rate, which the kernel then paces at, the sending ends run an
 //!    algorithm that paces (bbr), no queue makes the round trip long
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
@@ -27,7 +29,7 @@ use super::cpu;
 use super::link_rate::{FULL_SHARE_MIN, share_of};
 use super::path_rate::ethernet_bps;
 use super::rule::{Judge, Rule};
-use super::trial::{Trial, pacing_algorithm};
+use super::trial::{MOST, Trial, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
@@ -40,6 +42,8 @@ const BITRATE_SHARE_MIN: f64 = 0.95;
 const FQ_RATE_SHARE_MIN: f64 = 0.90;
 /// The same for requests that begin by the clock.
 const REQUESTS_SHARE_MIN: f64 = 0.98;
+/// Share of the datagrams from which on what is lost is more than a rate that was asked for explains.
+const LOST_SHARE_MIN: f64 = 0.01;
 /// Share of what was asked for up to which it is what holds.
 const SHARE_MAX: f64 = 1.05;
 /// Largest relative difference of throughput and TCP's own pacing rate.
@@ -107,7 +111,8 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let reached = cell.estimate(asked.response)?;
     let share = share_of(&reached, flows * asked.each);
     // Far above it nobody kept to it: an old agent, or a damaged recording.
-    if !(asked.share_min..=SHARE_MAX).contains(&share.value) || loses_unread(cell) {
+    let is_held = (asked.share_min..=SHARE_MAX).contains(&share.value);
+    if !is_held || loses_unread(cell) || is_beyond_path(cell, share.value) {
         return None;
     }
     let total = match cell.workload.connections {
@@ -138,6 +143,14 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         )?,
         weight: share.value,
     })
+}
+
+/// Whether the path does not carry all of what was asked for: it loses, or a queue stands before it.
+fn is_beyond_path(cell: &CellOutcomes<'_>, share: f64) -> bool {
+    let lost = cell.mean(name::LOSS_SHARE);
+    let queued = cell.mean(name::QUEUED);
+    lost.is_some_and(|lost| lost >= LOST_SHARE_MIN)
+        || (share < FULL_SHARE_MIN && queued.is_some_and(|queued| queued >= MOST))
 }
 
 /// Whether datagrams were lost since our own reader had no time: then it is a limit, too.

@@ -5,6 +5,9 @@
 //! The queue may as well be one of ACKs on their way back. What a full path carries is steady, and what ACKs
 //! that come in bursts let go is not.
 //!
+//! Where nobody read the receiving end and its window held the sender most of the time, a program that reads
+//! slowly looks the same, and nothing is told.
+//!
 //! Where CPU time was lost meanwhile, or the rate is not steady, the path was not full all the time: then it
 //! carries at least this much. With several flows the queue may never have been empty, so that the shortest
 //! round trip holds a part of it: then at least this much waits.
@@ -40,6 +43,8 @@ const ABOVE_MAX: f64 = 1.005;
 const OVERFLOW_SHARE_MIN: f64 = 1e-4;
 /// Share of what a known link carries from which on a full path is that link.
 const LINK_SHARE_MIN: f64 = 0.85;
+/// The same of one trial, which has no interval: a shaper may give 90 % of a link.
+const LINK_SHARE_ALONE_MIN: f64 = 0.97;
 
 /// Deviation of the rate from reading to reading beyond which no queue is always full on the way of the
 /// data: 0.02 to 0.16 were seen of full paths, shared ones and such that drop; 0.3 to 1.1 where ACKs wait on
@@ -106,7 +111,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 Unit::BitsPerSecond.display(rate),
             ),
         ),
-        None if varies(cell) => return None,
+        None if varies(cell) || may_be_reader(cell) => return None,
         None => (
             Limiter::PathRate,
             throughput.value,
@@ -157,13 +162,19 @@ fn varies(cell: &CellOutcomes<'_>) -> bool {
     variation.is_some_and(|variation| variation > most)
 }
 
+/// Whether a slow reader may be what is taken for a queue: nobody saw what lies unread.
+fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
+    let waiting = cell.mean(name::RWND_LIMITED);
+    is_one_sided(cell) && waiting.is_some_and(|share| share >= MOST)
+}
+
 /// Whether only the sending end was read.
 fn is_one_sided(cell: &CellOutcomes<'_>) -> bool {
     cell.mean(name::UNREAD).is_none()
 }
 
 /// Returns the rate of the link, and the share of what it carries, where it is known and may be what is
-/// full: the interval reaches what it carries, and the mean is near.
+/// full: the interval reaches what it carries, and the mean is near; of one trial, the value is.
 fn known_link(
     dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
@@ -172,12 +183,13 @@ fn known_link(
     let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
     let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
-    let reaches = throughput
-        .high
-        .is_none_or(|high| high >= FULL_SHARE_MIN * limit);
     let share = throughput.value / limit;
+    let is_link = match throughput.high {
+        Some(high) => high >= FULL_SHARE_MIN * limit && share >= LINK_SHARE_MIN,
+        None => share >= LINK_SHARE_ALONE_MIN,
+    };
     let rate = dataset.path.rate_of(&cell.workload)?;
-    (reaches && share >= LINK_SHARE_MIN).then_some((rate, share))
+    is_link.then_some((rate, share))
 }
 
 /// What the payload is in terms of a line.
@@ -247,12 +259,16 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String 
         true => " Read at the sender alone, ACKs that wait on their way back look the same.",
         false => "",
     };
+    let ends = match is_one_sided(cell) {
+        true => "the sender keeps up shows",
+        false => "both ends keep up shows",
+    };
     let known = match limiter {
         Limiter::LinkRate => "T",
         _ => "The rate of this path is not known; t",
     };
     format!(
-        "{place}{lost}. {known}hat data waits before it while both ends keep up shows that it is full. \
+        "{place}{lost}. {known}hat data waits before it while {ends} that it is full. \
          Larger buffers only make the queue longer; others on the path wait in it too.{seen}"
     )
 }

@@ -13,7 +13,7 @@
 
 use linerate_model::TrialId;
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
+use linerate_model::finding::{CONFIDENCE, Caution, Estimate, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
@@ -79,7 +79,7 @@ fn together<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>
     };
     Some(Found::caution(
         About::Experiment(experiment),
-        "one-cpu",
+        Caution::OneCpu,
         format!(
             "Both ends ran on one CPU: {} without a wake-up of another CPU, which two hosts would need.",
             words::estimate(&evidence.estimate)

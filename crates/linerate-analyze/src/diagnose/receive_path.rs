@@ -13,7 +13,7 @@
 //! backlogs are the machine's, so hosts of a lab show the same and only the first is told of.
 
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList};
+use linerate_model::finding::{Caution, Estimate, Evidence, EvidenceList};
 use linerate_model::metric::Metric;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::{QueueKind, Subject};
@@ -152,9 +152,9 @@ fn backlog<'d>(
             Estimate::point(dropped.dropped, Unit::Count),
             dropped.trial,
         );
-        return Some(Found::caution(
+        let found = Found::caution(
             About::Experiment(experiment),
-            format!("backlog/{}", host.name),
+            Caution::Backlog,
             format!(
                 "{} dropped {} of a trial because a CPU's backlog was full.",
                 host.name,
@@ -163,7 +163,8 @@ fn backlog<'d>(
             "They had arrived at the host and never reached a socket. Raise net.core.netdev_max_backlog, \
              or spread packets over more CPUs (more queues, RPS).",
             evidence,
-        ));
+        );
+        return Some(found.named(&host.name));
     }
     let squeezed = trials
         .iter()
@@ -176,9 +177,9 @@ fn backlog<'d>(
         Estimate::point(squeezed.squeezes_per_s, Unit::PerSecond),
         squeezed.trial,
     );
-    Some(Found::caution(
+    let found = Found::caution(
         About::Experiment(experiment),
-        format!("squeezed/{}", host.name),
+        Caution::Squeezed,
         format!(
             "NAPI on {} ran out of budget {} per second (time_squeeze).",
             host.name,
@@ -188,7 +189,8 @@ fn backlog<'d>(
          packets wait for the next softirq. Where a CPU has time to spare, raise both; where it has \
          none, spread packets over more CPUs (/proc/net/softnet_stat).",
         evidence,
-    ))
+    );
+    Some(found.named(&host.name))
 }
 
 fn one_cpu<'d>(
@@ -274,9 +276,9 @@ fn pcie(host: &HostRecord) -> Option<Found<'_>> {
         estimate: Estimate::point(carries, Unit::BitsPerSecond),
         trials: Vec::new(),
     };
-    Some(Found::caution(
+    let found = Found::caution(
         About::Host,
-        format!("pcie/{}", host.name),
+        Caution::Pcie,
         format!(
             "The PCIe link under {link} of {} carries {} at most, the network card {}.",
             host.name,
@@ -288,7 +290,8 @@ fn pcie(host: &HostRecord) -> Option<Found<'_>> {
              why the link came up narrower than it could."
         ),
         evidence,
-    ))
+    );
+    Some(found.named(&host.name))
 }
 
 fn evidence(what: &str, estimate: Estimate, trial: TrialId) -> Evidence {

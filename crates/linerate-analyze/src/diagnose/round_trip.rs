@@ -30,6 +30,7 @@
 //! Not for traffic that has several requests under way, pauses, goes by the clock, or makes connections.
 
 use linerate_model::finding::Limiter;
+use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -307,7 +308,9 @@ fn is_one_sided(cell: &CellOutcomes<'_>) -> bool {
 fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
     let is_long = rest_ns >= APPLICATION_NS_MIN && rest_ns >= APPLICATION_SHARE_MIN * mean_ns;
     let is_counted = !may_stall(cell) || cell.sum(name::DELAYED_ACKS_SENT).is_some();
-    is_long && is_counted && cell.mean(name::PATH_RTT_LOADED).is_some()
+    // TCP_INFO of MPTCP is that of its first path, which may not be the one that carries.
+    let is_one_path = cell.workload.manner.transport != Transport::Mptcp;
+    is_one_path && is_long && is_counted && cell.mean(name::PATH_RTT_LOADED).is_some()
 }
 
 fn words_of(part: Part) -> &'static str {

@@ -16,6 +16,10 @@ pub(super) const RATIO_NS_MIN: f64 = 50_000.0;
 /// Smoothed over shortest round trip up to which it is near: windows, pacing and random loss stay
 /// below 1.06 at 20 ms, a shaper has 1.29 with bbr and 4 with cubic. Relays and schedulers add to it.
 pub(super) const NEAR_QUOTIENT_MAX: f64 = 1.2;
+/// The same from this shortest round trip on, beside which what relays and schedulers add is little: a queue of
+/// a tenth stands before a path that may be full.
+const NEAR_QUOTIENT_FAR_MAX: f64 = 1.1;
+const FAR_NS_MIN: f64 = 10_000_000.0;
 /// Extra waiting that is a queue by itself; of less, only what is steady and not made by CPUs.
 const QUEUE_NS_MIN: f64 = 500_000.0;
 const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
@@ -34,6 +38,9 @@ pub(super) const FILLED_SHARE_MIN: f64 = 0.8;
 /// Share of the time at the window that is asked for beside a full window, by one that does not pace:
 /// pacing is tested before the window and hides it.
 const WAITING_SHARE_MIN_FILLED: f64 = 0.1;
+/// Rate over what loss allows up to which it is the loss: the formula is within a factor of two.
+const MATHIS_CONSTANT: f64 = 1.22;
+pub(super) const MODEL_QUOTIENT_MAX: f64 = 3.0;
 /// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
 const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
 
@@ -144,6 +151,11 @@ impl Trial<'_> {
         Some(bytes * 8.0 * self.setup.turns_per_s? / self.rate()?)
     }
 
+    /// Rate that a loss of `share` of the segments allows (Mathis and others 1997), over the rate that there is.
+    pub(super) fn loss_ceiling(&self, share: f64) -> Option<f64> {
+        self.ceiling(MATHIS_CONSTANT / share.sqrt() * self.value(name::SEND_MSS)?)
+    }
+
     pub(super) fn is_long(&self) -> bool {
         self.setup.shortest_ns.is_some_and(|ns| ns >= LONG_NS_MIN)
     }
@@ -160,7 +172,11 @@ impl Trial<'_> {
         match shortest < RATIO_NS_MIN {
             true => rtt - shortest < QUEUE_NS_STEADY_MIN,
             false => {
-                rtt <= NEAR_QUOTIENT_MAX * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0
+                let quotient = match shortest < FAR_NS_MIN {
+                    true => NEAR_QUOTIENT_MAX,
+                    false => NEAR_QUOTIENT_FAR_MAX,
+                };
+                rtt < quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0
             }
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
-use linerate_model::finding::Evidence;
+use linerate_model::finding::{Caution, Evidence};
 use linerate_model::setting;
 use linerate_model::unit::Unit;
 
@@ -45,7 +45,7 @@ fn finding(copied: &[(TrialId, f64)]) -> Option<Found<'static>> {
     };
     Some(Found::caution(
         About::Run,
-        "zero-copy",
+        Caution::ZeroCopy,
         format!(
             "MSG_ZEROCOPY fell back to copying for {} of the data.",
             words::percent(effect.value)

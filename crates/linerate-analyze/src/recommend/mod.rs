@@ -40,7 +40,7 @@ pub(crate) fn recommendations(
             | What::QueueBalance
             | What::Placement
             | What::OneCpuOfPackets(_)
-            | What::Caution(_) => None,
+            | What::Caution(..) => None,
         }
     };
     findings.iter().filter_map(recommend).collect()

@@ -24,7 +24,7 @@
 //!   (__netif_receive_skb_core in net/core/dev.c): what it dropped counts only if a segment was sent again
 //!   within two round trips.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::HostName;
 use linerate_model::manner::Transport;
@@ -48,6 +48,8 @@ use super::window::{Readings, mean};
 /// what a busy scheduler adds.
 const QUEUE_RTT_SHARE_MIN: f64 = 0.2;
 const QUEUE_NS_MIN: f64 = 200_000.0;
+/// Share of the readings with a queue up to which a flow is at rest.
+const RESTS_SHARE_MAX: f64 = 0.5;
 
 /// One flow with its readings.
 struct Ends<'r, 'a> {
@@ -196,15 +198,45 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// Share of the readings of all senders with a queue on the way.
+///
+/// A queue that flows of one client share makes the round trips of all of them longer. Where that flow rests which
+/// saw the shortest, others may go another way (ECMP), and are held against their own.
 fn queued(trial: &Trial, ends: &[Ends<'_, '_>], readings: &Readings<'_>) -> Option<f64> {
     let floors = floors::of_trial(&trial.workload, readings, |lane| vec![lane.sender]);
-    let waits = ends.iter().filter_map(|ends| {
-        let shortest = *floors.get(&ends.lane.client)?;
+    let own = |ends: &Ends<'_, '_>| {
+        let shortest = ends.gauge(ends.lane.sender, Metric::TcpMinRtt)?;
+        let known = shortest.into_iter().filter(|ns| *ns > 0.0);
+        known.min_by(f64::total_cmp)
+    };
+    let waits = |ends: &Ends<'_, '_>, shortest: f64| {
         let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
-        let smoothed = ends.gauge(ends.lane.sender, Metric::TcpRtt)?.into_iter();
-        Some(smoothed.map(move |rtt| f64::from(u8::from(rtt - shortest >= above))))
+        let smoothed = ends.gauge(ends.lane.sender, Metric::TcpRtt)?;
+        let waits = smoothed
+            .iter()
+            .map(|rtt| f64::from(u8::from(rtt - shortest >= above)));
+        Some(waits.collect::<Vec<f64>>())
+    };
+    let rests = |client: u32, shortest: f64| {
+        let mut nearest = ends
+            .iter()
+            .filter(|ends| ends.lane.client == client && own(ends) == Some(shortest));
+        nearest.any(|ends| {
+            waits(ends, shortest)
+                .and_then(|waits| mean(waits.into_iter()))
+                .is_some_and(|share| share < RESTS_SHARE_MAX)
+        })
+    };
+    let rest: BTreeMap<u32, bool> = floors
+        .iter()
+        .map(|(client, shortest)| (*client, rests(*client, *shortest)))
+        .collect();
+    let all = ends.iter().filter_map(|ends| {
+        let shortest = *floors.get(&ends.lane.client)?;
+        let is_at_rest = rest.get(&ends.lane.client).copied().unwrap_or(false);
+        let own = own(ends).filter(|_| is_at_rest);
+        waits(ends, own.unwrap_or(shortest))
     });
-    mean(waits.flatten())
+    mean(all.flatten())
 }
 
 /// Relative deviation of the rate between two readings, of what arrives in order or of what is delivered.

@@ -3,7 +3,7 @@
 //! Truth and agreement are two things: what is told twice, or one way on the first page and another in a
 //! chapter, is wrong for the reader even where one of the two holds.
 
-use linerate_model::analysis::{Analysis, TableCell};
+use linerate_model::analysis::{Analysis, Chapter, TableCell};
 use linerate_model::finding::{Comparison, Estimate, Finding, FindingKind, TrustLevel, Verdict};
 
 use crate::diagnose::FINDINGS_MAX;
@@ -43,11 +43,10 @@ pub fn disagreements(analysis: &Analysis) -> Vec<String> {
 /// they lose no more.
 fn is_shown_same(comparison: &Comparison) -> bool {
     let margin = 1.0 + comparison.margin;
-    let is_plateau = comparison.id.contains("/plateau/");
     let is_within = |estimate: &Estimate| {
         let least = estimate.low.unwrap_or(estimate.value);
         let most = estimate.high.unwrap_or(estimate.value);
-        match is_plateau {
+        match comparison.is_plateau {
             true => least > 1.0 - comparison.margin,
             false => least > 1.0 / margin && most < margin,
         }
@@ -62,9 +61,9 @@ fn is_shown_same(comparison: &Comparison) -> bool {
 fn is_in_chapter(analysis: &Analysis, finding: &Finding, limiter: &str) -> bool {
     let tables = analysis.chapters.iter().flat_map(|chapter| &chapter.tables);
     let mut tables = tables.filter(|table| table.title == "Limiter of each experiment");
-    let experiment = finding.id.split('/').next().unwrap_or_default();
     let mut chapters = analysis.chapters.iter();
-    let Some(chapter) = chapters.find(|chapter| chapter.id == experiment) else {
+    let is_own = |chapter: &&Chapter| finding.experiment.as_ref() == Some(&chapter.id);
+    let Some(chapter) = chapters.find(is_own) else {
         return false;
     };
     let cells = [chapter.title.clone(), words::sentence(limiter)].map(TableCell::Text);

@@ -183,7 +183,7 @@ fn judge(study: &Study, analysis: &Analysis) -> Score {
         .map(|(one, other)| u64::from(one) * u64::from(other));
     let mut is_false = false;
     for comparison in &analysis.verdicts {
-        is_false |= match comparison.id.contains("/plateau/") {
+        is_false |= match comparison.is_plateau {
             true => plateau(study, comparison, &mut score),
             false => effect(study, comparison, &mut score),
         };

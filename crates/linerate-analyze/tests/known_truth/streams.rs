@@ -4,12 +4,14 @@
 use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::HostName;
+use linerate_model::datagram::Datagrams;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{QdiscId, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::{Direction, Workload};
+use linerate_model::workload::{Direction, Part, Traffic, Workload};
 
 use crate::builder::{Run, Truth, stream};
 
@@ -905,4 +907,220 @@ fn a_fast_path_is_not_judged_by_ratios_of_round_trips() {
         Limiter::PathRate,
         &["100 Mbit/s Ethernet"],
     );
+}
+
+#[test]
+fn a_far_path_with_a_tenth_of_queue_is_not_said_to_be_free() {
+    let far = |rtt_ns: i64| Truth {
+        cwnd: 1359,
+        ..Truth::sending(95.4e6, rtt_ns, 150 * MS)
+    };
+    named(
+        stream(),
+        &far(152 * MS),
+        Limiter::CongestionWindow,
+        &["Nothing was lost"],
+    );
+    silent(stream(), &far(166 * MS));
+    let window = |rtt_ns: i64| Truth {
+        rwnd_share: 1.0,
+        window_bytes: 2_000_000,
+        ..Truth::sending(95.4e6, rtt_ns, 150 * MS)
+    };
+    named(stream(), &window(152 * MS), Limiter::ReceiverWindow, &[]);
+    silent(stream(), &window(168 * MS));
+}
+
+#[test]
+fn one_run_at_nine_tenths_of_a_link_is_a_full_path_of_its_own() {
+    let limiter = |bps: f64, trials: usize| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &vec![sending(bps, 40 * MS); trials]);
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(861e6, 1), Some(Limiter::PathRate));
+    assert_eq!(limiter(861e6, 3), Some(Limiter::PathRate));
+    assert_eq!(limiter(925e6, 1), Some(Limiter::LinkRate));
+}
+
+/// Leaves out what was read of a metric.
+fn unseen(run: &mut Run, metric: Metric) {
+    let kept = run.recording.samples.iter();
+    let kept: Vec<TrialSample> = kept.filter(|it| it.metric != metric).collect();
+    run.recording.samples = Default::default();
+    run.recording.samples.extend(kept);
+}
+
+#[test]
+fn where_nobody_read_the_receiver_it_may_be_a_slow_reader() {
+    let of = |rwnd_share: f64| {
+        let truth = Truth {
+            rwnd_share,
+            ..sending(95e6, 40 * MS)
+        };
+        let mut run = run(stream(), &truth);
+        unseen(&mut run, Metric::AppBytesReceived);
+        limiter_of(&run)
+    };
+    let (limiter, finding) = of(0.0).expect("a queue that the sender saw");
+    assert_eq!(limiter, Limiter::PathRate, "{}", finding.claim);
+    assert!(
+        finding.explanation.contains("the sender keeps up"),
+        "{}",
+        finding.explanation
+    );
+    assert_eq!(of(0.9).map(|(_, finding)| finding.claim), None);
+}
+
+#[test]
+fn flows_of_one_client_over_ways_of_unlike_length_meet_no_queue() {
+    let workload = Workload {
+        connections: 2,
+        ..stream()
+    };
+    let of = |rtt_ns: [i64; 2], min_rtt_ns: [i64; 2]| {
+        let mut run = run(workload.clone(), &sending(95e6, 20 * MS));
+        let changed: Vec<TrialSample> = run
+            .recording
+            .samples
+            .iter()
+            .map(|mut sample| {
+                let flow = match &sample.subject {
+                    Subject::Flow(flow, _) => flow.0 as usize,
+                    _ => return sample,
+                };
+                match sample.metric {
+                    Metric::TcpRtt => sample.value = rtt_ns[flow],
+                    Metric::TcpMinRtt => sample.value = min_rtt_ns[flow],
+                    _ => {}
+                }
+                sample
+            })
+            .collect();
+        run.recording.samples = Default::default();
+        run.recording.samples.extend(changed);
+        outcomes(&run.recording)[0].value(name::QUEUED)
+    };
+    // Ways of 10 and of 14 ms, both empty.
+    assert_eq!(of([10 * MS, 14 * MS], [10 * MS, 14 * MS]), Some(0.0));
+    // A queue of both, which the second never saw empty.
+    assert_eq!(of([20 * MS, 20 * MS], [10 * MS, 18 * MS]), Some(1.0));
+    // A queue on one of the ways.
+    assert_eq!(of([10 * MS, 28 * MS], [10 * MS, 14 * MS]), Some(0.5));
+}
+
+#[test]
+fn packets_that_wait_for_a_cpu_wait_before_no_path() {
+    let limiter = |share: f64| {
+        let mut run = run(stream(), &sending(95e6, 40 * MS));
+        for (cpu, share) in [0.1, 0.2, 0.1, share].into_iter().enumerate() {
+            let cpu = Subject::Cpu(cpu as u32);
+            let busy = (share * 1e9) as i64;
+            grow(&mut run, "server", &cpu, Metric::CpuSoftIrq, busy);
+        }
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(0.5), Some(Limiter::PathRate));
+    assert_eq!(limiter(0.99), None);
+}
+
+#[test]
+fn drops_that_allow_far_more_than_came_do_not_limit() {
+    // 40 of 259 000 segments: at 0.1 ms cubic makes 11 Gbit/s of it.
+    let limiter = |bps: f64| {
+        let truth = Truth {
+            qdisc_drops: 1.5e-4 * bps / 8.0 / 1448.0,
+            ..Truth::sending(bps, MS / 10, MS / 10)
+        };
+        limiter_of(&run(stream(), &truth)).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(3e9), None);
+    assert_eq!(limiter(9e9), Some(Limiter::HostDrops));
+}
+
+#[test]
+fn a_slow_rate_that_was_asked_for_arrives() {
+    let mut asked = stream();
+    asked.manner.rate_bps = Some(64_000);
+    let truth = |throughput_bps: f64| Truth {
+        payload_bytes: 8948.0,
+        lost_share: 0.3,
+        timeouts: Some(3.0),
+        ..sending(throughput_bps, 20 * MS)
+    };
+    let claim = |bps: f64| {
+        let found = limiter_of(&run(asked.clone(), &truth(bps)));
+        found.map(|(limiter, _)| limiter)
+    };
+    assert_ne!(claim(60_000.0), Some(Limiter::NothingArrives));
+    let lost = Truth {
+        in_vain: 8.0,
+        ..truth(0.0)
+    };
+    let found = limiter_of(&run(asked, &lost));
+    assert_eq!(
+        found.map(|(limiter, _)| limiter),
+        Some(Limiter::NothingArrives)
+    );
+}
+
+#[test]
+fn a_rate_is_not_the_limit_where_the_path_does_not_carry_it() {
+    let mut asked = stream();
+    asked.options.pacing_bps = Some(100_000_000);
+    let limiter = |rtt_ns: i64, bps: f64| {
+        let found = limiter_of(&run(asked.clone(), &sending(bps, rtt_ns)));
+        found.map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(20 * MS, 95e6), Some(Limiter::Pacing));
+    assert_eq!(limiter(60 * MS, 95e6), Some(Limiter::PathRate));
+    assert_eq!(limiter(60 * MS, 99e6), Some(Limiter::Pacing));
+}
+
+#[test]
+fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
+    let limiter = |arrived: u64, unread: u64, asked_bps: Option<u64>| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = asked_bps;
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        // A sender spins through gaps of up to 50 µs.
+        let truth = Truth {
+            worker_share: 0.99,
+            ..Truth::stream(300e6 * arrived as f64 / 100_000.0)
+        };
+        let mut run = run(workload, &truth);
+        for flow in &mut run.recording.flows {
+            flow.outcome.datagrams = Some(Box::new(match flow.part {
+                Part::Sender => Datagrams {
+                    sent: 100_000,
+                    ..Datagrams::default()
+                },
+                _ => Datagrams {
+                    received: arrived,
+                    highest: 100_000,
+                    announced: Some(100_000),
+                    socket_drops: Some(unread),
+                    ..Datagrams::default()
+                },
+            }));
+        }
+        let analysis = analyze(&run.recording);
+        let mut told = analysis.findings.iter().chain(&analysis.cautions);
+        told.find_map(|finding| match finding.kind {
+            FindingKind::Limiter(limiter) => Some(limiter),
+            _ => None,
+        })
+    };
+    // A third is lost on the way: the path carries no more.
+    assert_eq!(limiter(64_000, 0, Some(300_000_000)), None);
+    // All arrive, or our own reader leaves what does not.
+    assert_eq!(limiter(100_000, 0, None), Some(Limiter::Generator));
+    assert_eq!(limiter(64_000, 36_000, None), Some(Limiter::Generator));
+    // Loss on the way of 4 % of what was asked for, and of none.
+    assert_eq!(limiter(96_000, 0, Some(300_000_000)), None);
+    assert_eq!(limiter(99_900, 0, Some(300_000_000)), Some(Limiter::Pacing));
 }

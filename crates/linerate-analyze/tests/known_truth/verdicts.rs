@@ -63,9 +63,37 @@ fn a_factor_is_one_finding_whatever_it_is_measured_with() {
     ] {
         assert!(part.contains(ratio) && part.contains(title), "{part}");
     }
-    let evidence = analysis.findings.iter().find(|it| it.claim == claim);
-    let evidence = evidence.map(|it| it.evidence.as_slice().len());
-    assert!(evidence.is_some_and(|pieces| pieces >= 2), "{evidence:?}");
+    let found = analysis.findings.iter().find(|it| it.claim == claim);
+    let found = found.expect("it was there");
+    assert!(found.evidence.as_slice().len() >= 2, "{:?}", found.evidence);
+    let turns = "changes direction";
+    assert!(found.explanation.contains(turns), "{}", found.explanation);
+    let same = of(Shape::Effect(0.4), Noise::Normal(0.02));
+    let mut claims = same.findings.iter().map(|it| it.explanation.as_str());
+    assert!(claims.all(|explanation| !explanation.contains(turns)));
+}
+
+#[test]
+fn what_a_chapter_sees_on_links_that_it_makes_lose_is_no_finding() {
+    let is_told = |chapter: Option<u32>, loss_ppm: Option<u32>| {
+        let noise = Noise::Normal(0.02);
+        let mut recording = study(Shape::Effect(0.4), noise, Chapters::Latency, 7).recording;
+        let plan = &mut recording.document.plan;
+        for experiment in &mut plan.experiments {
+            experiment.chapter = chapter;
+            experiment.workload.link_loss_ppm = loss_ppm;
+        }
+        for trial in &mut plan.trials {
+            trial.workload.link_loss_ppm = loss_ppm;
+        }
+        let analysis = analyze(&recording);
+        let found = comparison(&analysis, "latency/effect/delayed_ack");
+        assert_eq!(found.verdict, Verdict::Differs);
+        let mut findings = analysis.findings.iter();
+        findings.any(|finding| finding.kind == FindingKind::Effect)
+    };
+    assert!(is_told(Some(1), None) && is_told(None, Some(10_000)));
+    assert!(!is_told(Some(1), Some(10_000)));
 }
 
 #[test]

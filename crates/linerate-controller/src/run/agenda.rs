@@ -117,11 +117,14 @@ impl Agenda {
     pub fn handle_over(&mut self, plan: &Plan, trial: &Trial, fate: Fate<'_>) {
         let Fate::Passing(why) = fate else { return };
         let before: Vec<&Repeat> = repeats_of(plan, trial.id);
-        let why = RepeatReason::Invalid(why.clone());
-        let same = before.last().is_some_and(|last| last.why == why);
-        if same || before.len() >= REPEATS_MAX {
+        let is_same = before.last().is_some_and(|last| match &last.why {
+            RepeatReason::Invalid(last) => is_same(last, why),
+            _ => false,
+        });
+        if is_same || before.len() >= REPEATS_MAX {
             return;
         }
+        let why = RepeatReason::Invalid(why.clone());
         self.invalid.push_back(Again {
             trial: trial.clone(),
             why,
@@ -272,6 +275,17 @@ pub enum Repeats {
     Few,
     /// Time is.
     WhileThereIsTime,
+}
+
+/// Whether two trials may not be averaged for the same reason, whatever the numbers in it are.
+fn is_same(one: &Reason, other: &Reason) -> bool {
+    match (one, other) {
+        (Reason::Unshared(one), Reason::Unshared(other)) => {
+            std::mem::discriminant(one) == std::mem::discriminant(other)
+        }
+        (Reason::Beyond { .. }, Reason::Beyond { .. }) => true,
+        _ => one == other,
+    }
 }
 
 /// Returns the repeats that led to the trial `id`, the first one first.
@@ -426,7 +440,7 @@ mod tests {
             ..plan()
         };
         let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
-        let why = RepeatReason::Invalid(Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }));
+        let why = |idle| RepeatReason::Invalid(Reason::Unshared(Unshared::Idle { idle, of: 4 }));
         let mut done = Vec::new();
         while let Some(trial) = agenda.poll(&mut plan, |_| true) {
             done.push(trial.id.0);
@@ -435,12 +449,12 @@ mod tests {
             let spoilt = done.iter().filter(|id| [2, 7, 8].contains(*id));
             let spoilt = spoilt.map(|id| Spoilt {
                 trial: TrialId(*id),
-                why: why.clone(),
+                why: why(*id as usize),
             });
             agenda.handle_spoilt(&plan, spoilt.collect());
         }
         assert_eq!(done, [1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(plan.repeats[0].why, why);
+        assert_eq!(plan.repeats[0].why, why(2));
     }
 
     #[test]

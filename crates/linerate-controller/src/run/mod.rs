@@ -348,7 +348,7 @@ impl Execution<'_, '_> {
         self.fleet.refresh(self.stop, &mut queued)
     }
 
-    /// Asks what is open and what was disturbed, where a round has ended.
+    /// Asks what is open and what is spoilt, where a round has ended.
     fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
         let is_asked = trial.replicate >= self.request.first_look
             && self.agenda.ends_round(&self.document.plan, trial);

@@ -35,7 +35,7 @@ fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
     let tone = match finding.kind {
         FindingKind::Caution => "caution",
         FindingKind::Limiter(_) | FindingKind::Plateau | FindingKind::Effect => "strong",
-        FindingKind::Derived | FindingKind::Absence => "neutral",
+        FindingKind::Loss => "neutral",
     };
     html! {
         li.card.(tone) id=(anchors.findings[at]) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use linerate_analyze::single::{Single, SingleTrial};
-use linerate_model::finding::{FindingKind, Limiter, TrustLevel};
+use linerate_model::finding::{Caution, FindingKind, Limiter, TrustLevel};
 use linerate_model::flag::TrialFlag;
 use linerate_model::number;
 use linerate_model::response::name;
@@ -95,13 +95,8 @@ fn conclusions(single: &Single<'_>) {
         None => {}
     }
     // Lost datagrams have a line of their own, with the places.
-    let is_told = |id: &str| id.ends_with("/loss");
-    for finding in single
-        .findings
-        .iter()
-        .filter(|finding| !is_told(&finding.id))
-    {
-        if !matches!(finding.kind, FindingKind::Limiter(_)) {
+    for finding in &single.findings {
+        if !matches!(finding.kind, FindingKind::Limiter(_) | FindingKind::Loss) {
             labelled("found", &finding.claim);
         }
     }
@@ -192,15 +187,15 @@ fn of_all_hosts(words: Vec<String>) -> Vec<String> {
 
 /// Whether a finding or a caution says what `flag` says.
 fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
-    let cautions = |name: &str| {
+    let cautions = |what: Caution| {
         let mut cautions = single.cautions.iter();
-        cautions.any(|caution| caution.id.contains(name))
+        cautions.any(|caution| caution.caution == Some(what))
     };
     match flag {
         TrialFlag::OtherPrograms { .. } | TrialFlag::Stolen(_) | TrialFlag::Unaccounted(_) => {
-            cautions("caution/disturbed")
+            cautions(Caution::Disturbed)
         }
-        TrialFlag::ShortOfCpu { .. } if cautions("caution/starved") => true,
+        TrialFlag::ShortOfCpu { .. } if cautions(Caution::Starved) => true,
         TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => {
             matches!(
                 single.limiter(),
@@ -210,7 +205,9 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
                 ))
             )
         }
-        TrialFlag::FellShort { .. } => cautions("caution/short/"),
+        TrialFlag::FellShort { .. } => {
+            cautions(Caution::ShortRequests) || cautions(Caution::ShortConnections)
+        }
         // What ended a run early stands there whole.
         TrialFlag::Partial { .. } => {
             let partial = single.partial.as_ref();
