@@ -21,10 +21,12 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         .filter(|effect| effect.verdict == Verdict::Differs && matters(effect))
         .filter(|effect| !is_inflicted(dataset, effect))
         .collect();
-    // What is largest comes first.
-    shown.sort_by(|a, b| distance(&largest(b)).total_cmp(&distance(&largest(a))));
     let mut causes: Vec<Vec<&FactorEffect>> = Vec::new();
-    for effect in shown {
+    // What is largest comes first.
+    let size = |effect: &FactorEffect| distance(&largest(effect));
+    while let Some(at) = (0..shown.len()).max_by(|a, b| size(shown[*a]).total_cmp(&size(shown[*b])))
+    {
+        let effect = shown.remove(at);
         let is_same = |own: &&mut Vec<&FactorEffect>| {
             own[0].factor == effect.factor && own[0].levels == effect.levels
         };

@@ -24,7 +24,7 @@
 //!   (__netif_receive_skb_core in net/core/dev.c): what it dropped counts only if a segment was sent again
 //!   within two round trips.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use linerate_model::HostName;
 use linerate_model::manner::Transport;
@@ -203,40 +203,36 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 /// saw the shortest, others may go another way (ECMP), and are held against their own.
 fn queued(trial: &Trial, ends: &[Ends<'_, '_>], readings: &Readings<'_>) -> Option<f64> {
     let floors = floors::of_trial(&trial.workload, readings, |lane| vec![lane.sender]);
-    let own = |ends: &Ends<'_, '_>| {
-        let shortest = ends.gauge(ends.lane.sender, Metric::TcpMinRtt)?;
-        let known = shortest.into_iter().filter(|ns| *ns > 0.0);
-        known.min_by(f64::total_cmp)
-    };
-    let waits = |ends: &Ends<'_, '_>, shortest: f64| {
-        let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
+    // Client, shortest of all its flows, shortest of the flow itself, and the flow's round trips.
+    let flow = |ends: &Ends<'_, '_>| {
+        let floor = *floors.get(&ends.lane.client)?;
+        let own = ends.gauge(ends.lane.sender, Metric::TcpMinRtt);
+        let own = own.into_iter().flatten().filter(|ns| *ns > 0.0);
+        let own = own.reduce(f64::min).unwrap_or(floor);
         let smoothed = ends.gauge(ends.lane.sender, Metric::TcpRtt)?;
-        let waits = smoothed
-            .iter()
-            .map(|rtt| f64::from(u8::from(rtt - shortest >= above)));
-        Some(waits.collect::<Vec<f64>>())
+        Some((ends.lane.client, floor, own, smoothed))
     };
-    let rests = |client: u32, shortest: f64| {
-        let mut nearest = ends
-            .iter()
-            .filter(|ends| ends.lane.client == client && own(ends) == Some(shortest));
-        nearest.any(|ends| {
-            waits(ends, shortest)
-                .and_then(|waits| mean(waits.into_iter()))
-                .is_some_and(|share| share < RESTS_SHARE_MAX)
-        })
+    let flows: Vec<(u32, f64, f64, Vec<f64>)> = ends.iter().filter_map(flow).collect();
+    let waits = |rtt: f64, shortest: f64| {
+        let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
+        f64::from(u8::from(rtt - shortest >= above))
     };
-    let rest: BTreeMap<u32, bool> = floors
+    let rests = |own: f64, smoothed: &[f64]| {
+        let waiting: f64 = smoothed.iter().map(|rtt| waits(*rtt, own)).sum();
+        waiting < RESTS_SHARE_MAX * smoothed.len() as f64
+    };
+    let nearest = flows
         .iter()
-        .map(|(client, shortest)| (*client, rests(*client, *shortest)))
-        .collect();
-    let all = ends.iter().filter_map(|ends| {
-        let shortest = *floors.get(&ends.lane.client)?;
-        let is_at_rest = rest.get(&ends.lane.client).copied().unwrap_or(false);
-        let own = own(ends).filter(|_| is_at_rest);
-        waits(ends, own.unwrap_or(shortest))
+        .filter(|(_, floor, own, smoothed)| own == floor && rests(*own, smoothed));
+    let resting: Vec<u32> = nearest.map(|flow| flow.0).collect();
+    let all = flows.iter().flat_map(|(client, floor, own, smoothed)| {
+        let shortest = match resting.contains(client) {
+            true => *own,
+            false => *floor,
+        };
+        smoothed.iter().map(move |rtt| waits(*rtt, shortest))
     });
-    mean(all.flatten())
+    mean(all)
 }
 
 /// Relative deviation of the rate between two readings, of what arrives in order or of what is delivered.

@@ -250,10 +250,10 @@ impl Agenda {
             .filter(|name| is_open(name))
             .filter_map(next)
             .collect();
-        // The sort is stable: experiments with as many blocks stay in the plan's order.
-        blocks.sort_by_key(|(replicate, _)| *replicate);
         let mut taken: Vec<Trial> = Vec::new();
-        for (replicate, name) in blocks {
+        // Of experiments with as many blocks the plan's first.
+        while let Some(at) = (0..blocks.len()).min_by_key(|at| blocks[*at].0) {
+            let (replicate, name) = blocks.remove(at);
             let before = taken.len();
             let is_of_block =
                 |trial: &&Trial| trial.replicate == replicate && trial.experiment == name;

@@ -372,7 +372,9 @@ fn every_caution_of_the_reference_is_made_somewhere() {
         .collect();
     let known = include_str!("../../../linerate-analyze/src/diagnose/known.rs");
     let named = known.split("Caution::").skip(1);
-    let names: Vec<&str> = named.filter_map(|rest| rest.split(".id()").next()).collect();
+    let names: Vec<&str> = named
+        .filter_map(|rest| rest.split(".id()").next())
+        .collect();
     assert!(names.len() > 15, "{names:?}");
     for name in names {
         assert!(sources.contains(&format!("Caution::{name}")), "{name}");
