@@ -151,7 +151,7 @@ pub fn attack(args: &AttackArgs) -> anyhow::Result<()> {
     });
     let conditions: Vec<Option<Condition>> = std::iter::once(None).chain(attacks).collect();
     interrupt::watch()?;
-    let place = Place::up(linerate, bench)?;
+    let mut place = Place::up(linerate, bench)?;
     let mut got: Vec<Vec<Vec<Got>>> = conditions
         .iter()
         .map(|_| CLIENTS.iter().map(|_| Vec::new()).collect())
@@ -334,7 +334,13 @@ impl Place {
         command
     }
 
-    fn attacker(&self, condition: Condition) -> anyhow::Result<Running> {
+    fn attacker(&mut self, condition: Condition) -> anyhow::Result<Running> {
+        for (name, running) in [("agent", &mut self.agent), ("service", &mut self.bare)] {
+            let ended = running.as_mut().map(|one| one.0.try_wait()).transpose()?;
+            if ended.flatten().is_some() {
+                bail!("the {name} has ended");
+            }
+        }
         let how = clap::ValueEnum::to_possible_value(&condition.how).context("it has a name")?;
         let mut command = self.host("client2", Path::new("nice"));
         command.args(["-n", "19"]).arg(&self.bench);

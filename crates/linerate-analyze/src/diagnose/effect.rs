@@ -75,8 +75,8 @@ fn distance(ratio: &Estimate) -> f64 {
     ratio.value.ln().abs()
 }
 
-/// Whether a chapter of the study sees the effect on links that it makes lose: that says nothing of the hosts as
-/// they are, and stands in the chapter.
+/// Whether a chapter of the study sees the effect on links of which it makes some lose: the mean of all says nothing
+/// of the hosts as they are, and stands in the chapter's answer.
 fn is_inflicted(dataset: &Dataset<'_>, effect: &FactorEffect) -> bool {
     let cells = dataset.cells_of(&effect.experiment);
     cells.iter().any(|cell| {
@@ -116,7 +116,7 @@ fn head(effect: &FactorEffect) -> String {
             let name = words::level(effect.factor, &effect.levels.0);
             format!("{} against off", words::sentence(&name))
         }
-        (level, other) => format!("{level} against {other}"),
+        (level, other) => words::sentence(&format!("{level} against {other}")),
     }
 }
 
@@ -148,13 +148,14 @@ fn others(effect: &FactorEffect) -> String {
     }
 }
 
-/// Whether what is better somewhere is worse elsewhere.
+/// Whether what is better somewhere is worse elsewhere, of responses of which more or less is better.
 fn turns_about(effects: &[&FactorEffect]) -> bool {
     let better = |effect: &&FactorEffect| {
-        let less_is_better = matches!(
-            describe(&effect.response).unit,
-            Unit::Nanoseconds | Unit::Cpus
-        );
+        let less_is_better = match describe(&effect.response).unit {
+            Unit::Nanoseconds | Unit::Cpus => true,
+            Unit::BitsPerSecond | Unit::PerSecond => false,
+            _ => return Vec::new(),
+        };
         let is_better = |ratio: &Estimate| (ratio.value > 1.0) != less_is_better;
         let groups = effect.by_group.iter();
         let differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);

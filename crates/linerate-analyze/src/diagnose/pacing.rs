@@ -3,8 +3,8 @@
 //! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
 //!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins. Not where a
-//!    hundredth of the datagrams is lost, or where less than 98.5 % come and data waits in a queue most of the
-//!    time: then the path does not carry what was asked for.
+//!    hundredth of the datagrams is lost, or where less than 98.5 % come (less what headers take of
+//!    `--fq-rate`) and data waits in a queue most of the time: then the path does not carry what was asked for.
 //! 2. *TCP's own.* No agent held the trial to a rate, which the kernel then paces at, the sending ends run an
 //!    algorithm that paces (bbr), no queue makes the round trip long
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
@@ -27,7 +27,7 @@ use linerate_model::workload::Traffic;
 
 use super::cpu;
 use super::link_rate::{FULL_SHARE_MIN, share_of};
-use super::path_rate::ethernet_bps;
+use super::path_rate::{ethernet_bps, framing_bytes};
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, Trial, pacing_algorithm};
 use super::verdict::Verdict;
@@ -102,6 +102,8 @@ struct Asked {
     unit: Unit,
     response: &'static str,
     share_min: f64,
+    /// The rate is that of frames, which have headers beside the payload.
+    counts_headers: bool,
 }
 
 /// The limit is a rate that was asked for.
@@ -112,7 +114,7 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let share = share_of(&reached, flows * asked.each);
     // Far above it nobody kept to it: an old agent, or a damaged recording.
     let is_held = (asked.share_min..=SHARE_MAX).contains(&share.value);
-    if !is_held || loses_unread(cell) || is_beyond_path(cell, share.value) {
+    if !is_held || loses_unread(cell) || is_beyond_path(cell, &asked, share.value) {
         return None;
     }
     let total = match cell.workload.connections {
@@ -146,11 +148,16 @@ fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 }
 
 /// Whether the path does not carry all of what was asked for: it loses, or a queue stands before it.
-fn is_beyond_path(cell: &CellOutcomes<'_>, share: f64) -> bool {
+fn is_beyond_path(cell: &CellOutcomes<'_>, asked: &Asked, share: f64) -> bool {
     let lost = cell.mean(name::LOSS_SHARE);
     let queued = cell.mean(name::QUEUED);
+    let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
+    let payload = match asked.counts_headers {
+        true => segment.map_or(asked.share_min, |bytes| bytes / (bytes + framing_bytes())),
+        false => 1.0,
+    };
     lost.is_some_and(|lost| lost >= LOST_SHARE_MIN)
-        || (share < FULL_SHARE_MIN && queued.is_some_and(|queued| queued >= MOST))
+        || (share < FULL_SHARE_MIN * payload && queued.is_some_and(|queued| queued >= MOST))
 }
 
 /// Whether datagrams were lost since our own reader had no time: then it is a limit, too.
@@ -169,23 +176,26 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
             unit: Unit::PerSecond,
             response: name::TRANSACTIONS,
             share_min: REQUESTS_SHARE_MIN,
+            counts_headers: false,
         }),
         Traffic::Stream { .. } => {
-            let asked = |flag, rate: Option<u64>, share_min| {
+            let asked = |flag, rate: Option<u64>, share_min, counts_headers| {
                 Some(Asked {
                     flag,
                     each: rate? as f64,
                     unit: Unit::BitsPerSecond,
                     response: name::THROUGHPUT,
                     share_min,
+                    counts_headers,
                 })
             };
             let rates = [
-                asked("--bitrate", manner.rate_bps, BITRATE_SHARE_MIN),
+                asked("--bitrate", manner.rate_bps, BITRATE_SHARE_MIN, false),
                 asked(
                     "--fq-rate",
                     cell.workload.options.pacing_bps,
                     FQ_RATE_SHARE_MIN,
+                    true,
                 ),
             ];
             let rates = rates.into_iter().flatten();

@@ -226,9 +226,14 @@ fn line_bytes() -> f64 {
     HEADER_BYTES + (ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES) as f64
 }
 
+/// What a segment's payload is wrapped in as queueing disciplines count it.
+pub(super) fn framing_bytes() -> f64 {
+    HEADER_BYTES + ETHERNET_HEADER_BYTES as f64
+}
+
 /// Returns the rate of Ethernet that carries `payload_bps` in segments of `segment` bytes.
 pub(super) fn ethernet_bps(payload_bps: f64, segment: f64) -> Option<f64> {
-    let framed = HEADER_BYTES + ETHERNET_HEADER_BYTES as f64;
+    let framed = framing_bytes();
     let least = BELOW_MAX * segment / (segment + line_bytes());
     let most = ABOVE_MAX * segment / (segment + framed);
     let is_it = |rate: &&f64| (least * **rate..=most * **rate).contains(&payload_bps);

@@ -38,8 +38,9 @@ pub(super) const FILLED_SHARE_MIN: f64 = 0.8;
 /// Share of the time at the window that is asked for beside a full window, by one that does not pace:
 /// pacing is tested before the window and hides it.
 const WAITING_SHARE_MIN_FILLED: f64 = 0.1;
-/// Rate over what loss allows up to which it is the loss: the formula is within a factor of two.
+/// Of the formula of Mathis and others (1997).
 const MATHIS_CONSTANT: f64 = 1.22;
+/// What loss allows over the rate up to which it is the loss: the formula is within a factor of two.
 pub(super) const MODEL_QUOTIENT_MAX: f64 = 3.0;
 /// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
 const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
@@ -165,19 +166,23 @@ impl Trial<'_> {
         Some(self.value(name::TCP_RTT)? - self.setup.shortest_ns?)
     }
 
+    /// The round trip is so near its shortest that nothing stands before the path.
     pub(super) fn is_near(&self) -> bool {
+        let is_far = self.setup.shortest_ns.is_some_and(|ns| ns >= FAR_NS_MIN);
+        self.is_within(match is_far {
+            true => NEAR_QUOTIENT_FAR_MAX,
+            false => NEAR_QUOTIENT_MAX,
+        })
+    }
+
+    /// The round trip is at most so many times its shortest, or longer by next to nothing.
+    fn is_within(&self, quotient: f64) -> bool {
         let Some((rtt, shortest)) = self.value(name::TCP_RTT).zip(self.setup.shortest_ns) else {
             return false;
         };
         match shortest < RATIO_NS_MIN {
             true => rtt - shortest < QUEUE_NS_STEADY_MIN,
-            false => {
-                let quotient = match shortest < FAR_NS_MIN {
-                    true => NEAR_QUOTIENT_MAX,
-                    false => NEAR_QUOTIENT_FAR_MAX,
-                };
-                rtt < quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0
-            }
+            false => rtt <= quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0,
         }
     }
 
@@ -194,7 +199,7 @@ impl Trial<'_> {
         let enough =
             delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
         enough
-            && !self.is_near()
+            && !self.is_within(NEAR_QUOTIENT_MAX)
             && !cpu::hides_path(self.outcome)
             && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
     }

@@ -117,6 +117,15 @@ fn congestion(
     found: &FactorEffect,
 ) -> Option<Recommendation> {
     let own = own_congestion(dataset)?;
+    let is_worse = |other: &FactorEffect| {
+        other.verdict == Verdict::Differs
+            && (other.factor, &other.levels) == (found.factor, &found.levels)
+            && other.ratio().value < 1.0
+    };
+    // What helps some traffic and harms other is right for none.
+    if dataset.verdicts().effects.iter().any(is_worse) {
+        return None;
+    }
     let is_shown = found.factor == Factor::Congestion
         && found.verdict == Verdict::Differs
         && found.levels.1 == Level::Word(own.to_owned())

@@ -113,8 +113,8 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         .collect()
 }
 
-/// Returns why a valid trial is not averaged all the same: something disturbed it, and a valid one
-/// stands for it.
+/// Returns why a valid trial is not averaged all the same: something disturbed it or its numbers spoil it,
+/// and a valid one stands for it.
 fn superseded(recording: &Recording, record: &TrialRecord) -> Option<Reason> {
     let mut repeats = recording.document.plan.repeats.iter();
     let repeat = repeats.find(|repeat| repeat.of == record.trial)?;

@@ -3,15 +3,15 @@
 
 use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::HostName;
 use linerate_model::datagram::Datagrams;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::sample::{QdiscId, Subject, TrialSample};
+use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Part, Traffic, Workload};
+use linerate_model::{FlowId, HostName};
 
 use crate::builder::{Run, Truth, stream};
 
@@ -1028,15 +1028,20 @@ fn packets_that_wait_for_a_cpu_wait_before_no_path() {
 #[test]
 fn drops_that_allow_far_more_than_came_do_not_limit() {
     // 40 of 259 000 segments: at 0.1 ms cubic makes 11 Gbit/s of it.
-    let limiter = |bps: f64| {
+    let limiter = |bps: f64, timeouts: i64| {
         let truth = Truth {
             qdisc_drops: 1.5e-4 * bps / 8.0 / 1448.0,
             ..Truth::sending(bps, MS / 10, MS / 10)
         };
-        limiter_of(&run(stream(), &truth)).map(|(limiter, _)| limiter)
+        let mut run = run(stream(), &truth);
+        let flow = Subject::Flow(FlowId(0), End::Client);
+        grow(&mut run, "client1", &flow, Metric::TcpTimeouts, timeouts);
+        limiter_of(&run).map(|(limiter, _)| limiter)
     };
-    assert_eq!(limiter(3e9), None);
-    assert_eq!(limiter(9e9), Some(Limiter::HostDrops));
+    assert_eq!(limiter(3e9, 0), None);
+    assert_eq!(limiter(9e9, 0), Some(Limiter::HostDrops));
+    // What ends in timeouts costs far more than the formula has.
+    assert_eq!(limiter(3e9, 3), Some(Limiter::HostDrops));
 }
 
 #[test]
@@ -1073,9 +1078,10 @@ fn a_rate_is_not_the_limit_where_the_path_does_not_carry_it() {
         let found = limiter_of(&run(asked.clone(), &sending(bps, rtt_ns)));
         found.map(|(limiter, _)| limiter)
     };
-    assert_eq!(limiter(20 * MS, 95e6), Some(Limiter::Pacing));
-    assert_eq!(limiter(60 * MS, 95e6), Some(Limiter::PathRate));
-    assert_eq!(limiter(60 * MS, 99e6), Some(Limiter::Pacing));
+    // 1448 of 1514 B are 95.6 % of what the kernel paces.
+    assert_eq!(limiter(20 * MS, 92e6), Some(Limiter::Pacing));
+    assert_eq!(limiter(60 * MS, 92e6), Some(Limiter::PathRate));
+    assert_eq!(limiter(60 * MS, 95.6e6), Some(Limiter::Pacing));
 }
 
 #[test]

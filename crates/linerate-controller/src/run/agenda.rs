@@ -58,7 +58,7 @@ pub(super) struct Agenda {
     open: Option<BTreeSet<String>>,
     /// Repeats that may still be made.
     repeats_left: usize,
-    /// Repeats of disturbed trials that may still be asked for.
+    /// Repeats of trials that only their numbers spoil that may still be asked for.
     disturbed_left: usize,
     next_id: u32,
 }
@@ -143,7 +143,12 @@ impl Agenda {
             };
             match why {
                 RepeatReason::Disturbed(by) => self.handle_disturbed(plan, own, by),
-                RepeatReason::Invalid(why) => self.handle_over(plan, own, Fate::Passing(&why)),
+                // A cell may be spoilt in each block: the rest of the time is for verdicts.
+                RepeatReason::Invalid(why) if self.disturbed_left > 0 => {
+                    self.disturbed_left -= 1;
+                    self.handle_over(plan, own, Fate::Passing(&why));
+                }
+                RepeatReason::Invalid(_) => {}
                 // Only a bundle tells so, of a run that is over.
                 RepeatReason::Told(_) => {}
             }
