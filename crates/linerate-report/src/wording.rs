@@ -202,14 +202,18 @@ pub fn kind(kind: FindingKind) -> &'static str {
 
 /// Returns what would raise the numbers of the first `shown` findings that name a limiter, where no gain of
 /// it was measured, with the place of the finding: as many as there is room for beside what was measured.
-/// Of a full link, which nothing is wrong with, and of what a chapter of the study brings about itself
-/// nothing has to be done; what raises them stands in the finding and in the chapter.
+/// Of a full link, which nothing is wrong with, and of what a chapter of the study brings about itself (requests
+/// in pieces, or one at a time) nothing has to be done; what raises them stands in the finding and in the chapter.
 pub fn remedies(analysis: &Analysis, shown: usize) -> Vec<(usize, Remedy)> {
     let measured = &analysis.recommendations;
     let findings = analysis.findings.iter().take(shown).enumerate();
     let remedies = findings.filter_map(|(place, finding)| match finding.kind {
         FindingKind::Limiter(Limiter::LinkRate) => None,
-        FindingKind::Limiter(Limiter::NagleDelayedAck) if finding.chapter.is_some() => None,
+        FindingKind::Limiter(Limiter::NagleDelayedAck | Limiter::RoundTrip)
+            if finding.chapter.is_some() =>
+        {
+            None
+        }
         FindingKind::Limiter(limiter) => {
             let is_measured = measured.iter().any(|item| item.finding == finding.id);
             (!is_measured).then(|| (place, limiter.remedy()))

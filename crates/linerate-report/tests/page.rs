@@ -279,6 +279,9 @@ fn every_action_of_page_one_has_gain_cost_undo_and_command() {
     none.recommendations.clear();
     // Of a full link, and of requests that the study itself splits, nothing has to be done.
     assert!(!html(&none).contains("<h2>What to do</h2>"));
+    let mut one_at_a_time = none.clone();
+    one_at_a_time.findings[0].kind = FindingKind::Limiter(Limiter::RoundTrip);
+    assert!(!html(&one_at_a_time).contains("<h2>What to do</h2>"));
     let mut own = none.clone();
     own.findings[0].chapter = None;
     let own = html(&own);
