@@ -225,6 +225,17 @@ pub enum FindingKind {
     Caution,
 }
 
+impl FindingKind {
+    /// Whether traffic brings it about by its shape, requests in pieces or one at a time, and not the hosts: of a
+    /// chapter of the study that is the study's own doing.
+    pub fn is_of_traffic(self) -> bool {
+        matches!(
+            self,
+            Self::Limiter(Limiter::NagleDelayedAck | Limiter::RoundTrip)
+        )
+    }
+}
+
 /// What a caution is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caution {

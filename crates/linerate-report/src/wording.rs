@@ -209,11 +209,7 @@ pub fn remedies(analysis: &Analysis, shown: usize) -> Vec<(usize, Remedy)> {
     let findings = analysis.findings.iter().take(shown).enumerate();
     let remedies = findings.filter_map(|(place, finding)| match finding.kind {
         FindingKind::Limiter(Limiter::LinkRate) => None,
-        FindingKind::Limiter(Limiter::NagleDelayedAck | Limiter::RoundTrip)
-            if finding.chapter.is_some() =>
-        {
-            None
-        }
+        kind if kind.is_of_traffic() && finding.chapter.is_some() => None,
         FindingKind::Limiter(limiter) => {
             let is_measured = measured.iter().any(|item| item.finding == finding.id);
             (!is_measured).then(|| (place, limiter.remedy()))

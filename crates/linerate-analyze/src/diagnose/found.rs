@@ -92,11 +92,11 @@ impl<'d> Found<'d> {
         matches!(self.about, About::Experiment(own) if own.name == experiment.name)
     }
 
-    /// Returns whether a chapter of the study brings about what was found: its requests in several writes meet
-    /// Nagle and delayed ACKs on every host. An experiment of the user's has the traffic that the user meant.
+    /// Returns whether a chapter of the study brings about what was found. An experiment of the user's has the
+    /// traffic that the user meant.
     pub(crate) fn is_own_doing(&self) -> bool {
         let of_chapter = matches!(self.about, About::Experiment(one) if one.chapter.is_some());
-        of_chapter && self.what == What::Limiter(Limiter::NagleDelayedAck)
+        of_chapter && self.kind().is_of_traffic()
     }
 
     /// Returns its identifier inside a report.

@@ -16,6 +16,7 @@ use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::workload::Traffic;
 
 use super::cpu::is_of_path;
+use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::pacing_algorithm;
 use super::verdict::Verdict;
@@ -29,9 +30,6 @@ pub(super) const RULE: Rule = Rule {
     explains_failure: false,
     judge: Judge::Cell(verdict),
 };
-
-/// Share of the datagrams lost outside of the receive buffer from which on the generator sends more than arrives.
-const LOST_SHARE_MIN: f64 = 0.01;
 
 /// Datagrams are lost that our own reader had no part in.
 fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {

@@ -89,6 +89,9 @@ pub(crate) use trial::{shortest_ns, turns_per_s};
 /// Findings that a report has at the most: more are read by nobody.
 pub(crate) const FINDINGS_MAX: usize = 5;
 
+/// Place of what the study brings about itself: beside what describes, behind what can be mended.
+const OWN_IMPORTANCE_MIN: u32 = 3;
+
 /// What the rules say, sorted by what it is good for.
 pub(crate) struct Told<'d> {
     /// About the host as it is, those first that gain most for certain.
@@ -167,8 +170,14 @@ fn gain(found: &Found<'_>) -> f64 {
 /// What can be mended comes first, what describes comes last.
 fn importance(found: &Found<'_>) -> u32 {
     match found.kind() {
-        FindingKind::Limiter(_) if found.is_own_doing() => 3,
-        FindingKind::Limiter(limiter) => rules::rule_of(limiter).map_or(1, |rule| rule.importance),
+        FindingKind::Limiter(limiter) => {
+            let own = if found.is_own_doing() {
+                OWN_IMPORTANCE_MIN
+            } else {
+                0
+            };
+            rules::rule_of(limiter).map_or(1, |rule| rule.importance.max(own))
+        }
         FindingKind::Plateau => 0,
         FindingKind::Effect => 3,
         FindingKind::Loss | FindingKind::Caution => 5,

@@ -42,8 +42,8 @@ const BITRATE_SHARE_MIN: f64 = 0.95;
 const FQ_RATE_SHARE_MIN: f64 = 0.90;
 /// The same for requests that begin by the clock.
 const REQUESTS_SHARE_MIN: f64 = 0.98;
-/// Share of the datagrams from which on what is lost is more than a rate that was asked for explains.
-const LOST_SHARE_MIN: f64 = 0.01;
+/// Share of the datagrams lost from which on the path does not carry what is sent.
+pub(super) const LOST_SHARE_MIN: f64 = 0.01;
 /// Share of what was asked for up to which it is what holds.
 const SHARE_MAX: f64 = 1.05;
 /// Largest relative difference of throughput and TCP's own pacing rate.
