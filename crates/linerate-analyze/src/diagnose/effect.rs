@@ -46,15 +46,14 @@ fn finding<'d>(dataset: &'d Dataset<'_>, effects: &[&'d FactorEffect]) -> Option
     let plan = &dataset.recording.document.plan;
     let (first, others) = effects.split_first()?;
     let experiment = plan.experiment(&first.experiment)?;
-    let title = |effect: &FactorEffect| Some(&plan.experiment(&effect.experiment)?.title);
     let claim = match others {
         [] => claim(first),
         _ => {
             let one = |effect: &&FactorEffect| {
-                let title = title(effect).map_or("", String::as_str);
-                format!("{} in {title}", change(effect))
+                let title = &plan.experiment(&effect.experiment)?.title;
+                Some(format!("{} in {title}", change(effect)))
             };
-            let all: Vec<String> = effects.iter().map(one).collect();
+            let all: Vec<String> = effects.iter().filter_map(one).collect();
             format!("{}: {}.", head(first), all.join("; "))
         }
     };
@@ -95,14 +94,25 @@ fn matters(effect: &FactorEffect) -> bool {
     }
 }
 
-/// Returns the ratio that the finding is ranked by.
-fn largest(effect: &FactorEffect) -> Estimate {
+/// Returns the ratios that are claimed: of the groups that differ, else that of the mean.
+fn claimed(effect: &FactorEffect) -> Vec<Estimate> {
     let groups = effect.by_group.iter();
     let differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
-    let ratios = differing.map(|(.., ratio)| *ratio);
-    ratios
-        .max_by(|a, b| distance(a).total_cmp(&distance(b)))
-        .unwrap_or_else(|| effect.ratio())
+    let ratios: Vec<Estimate> = differing.map(|(.., ratio)| *ratio).collect();
+    match ratios.is_empty() {
+        true => vec![effect.ratio()],
+        false => ratios,
+    }
+}
+
+/// Returns the ratio that the finding is ranked by.
+fn largest(effect: &FactorEffect) -> Estimate {
+    let farther = |a: Estimate, b: Estimate| match distance(&b) < distance(&a) {
+        true => a,
+        false => b,
+    };
+    let ratios = claimed(effect).into_iter();
+    ratios.reduce(farther).unwrap_or_else(|| effect.ratio())
 }
 
 /// Returns the claim: the mean ratio, or that of each group that differs.
@@ -156,14 +166,10 @@ fn turns_about(effects: &[&FactorEffect]) -> bool {
             Unit::BitsPerSecond | Unit::PerSecond => false,
             _ => return Vec::new(),
         };
-        let is_better = |ratio: &Estimate| (ratio.value > 1.0) != less_is_better;
-        let groups = effect.by_group.iter();
-        let differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
-        let signs: Vec<bool> = differing.map(|(.., ratio)| is_better(ratio)).collect();
-        match signs.is_empty() {
-            true => vec![is_better(&effect.ratio())],
-            false => signs,
-        }
+        let ratios = claimed(effect).into_iter();
+        ratios
+            .map(|ratio| (ratio.value > 1.0) != less_is_better)
+            .collect()
     };
     let signs: Vec<bool> = effects.iter().flat_map(better).collect();
     signs.contains(&true) && signs.contains(&false)

@@ -59,7 +59,7 @@ pub(super) struct Agenda {
     /// Repeats that may still be made.
     repeats_left: usize,
     /// Repeats of trials that only their numbers spoil that may still be asked for.
-    disturbed_left: usize,
+    spoilt_left: usize,
     next_id: u32,
 }
 
@@ -78,7 +78,7 @@ impl Agenda {
                 Repeats::Few => (planned / REPEATS_PART).max(REPEATS_FEW),
                 Repeats::WhileThereIsTime => planned,
             },
-            disturbed_left: match repeats {
+            spoilt_left: match repeats {
                 Repeats::None => 0,
                 _ => (planned / REPEATS_PART).max(REPEATS_FEW),
             },
@@ -144,8 +144,8 @@ impl Agenda {
             match why {
                 RepeatReason::Disturbed(by) => self.handle_disturbed(plan, own, by),
                 // A cell may be spoilt in each block: the rest of the time is for verdicts.
-                RepeatReason::Invalid(why) if self.disturbed_left > 0 => {
-                    self.disturbed_left -= 1;
+                RepeatReason::Invalid(why) if self.spoilt_left > 0 => {
+                    self.spoilt_left -= 1;
                     self.handle_over(plan, own, Fate::Passing(&why));
                 }
                 RepeatReason::Invalid(_) => {}
@@ -158,7 +158,7 @@ impl Agenda {
     /// Repeats what was disturbed once, and where the rate still rose with more traffic before its window.
     fn handle_disturbed(&mut self, plan: &Plan, own: &Trial, by: Disturbance) {
         let is_repeat = plan.repeats.iter().any(|repeat| repeat.trial == own.id);
-        if is_repeat || self.disturbed_left == 0 {
+        if is_repeat || self.spoilt_left == 0 {
             return;
         }
         let mut trial = own.clone();
@@ -166,7 +166,7 @@ impl Agenda {
             let warm_up = &mut trial.timing.warm_up;
             *warm_up = Nanos((warm_up.0 * RISING_FACTOR).min(WARM_UP_MAX.0)).max(*warm_up);
         }
-        self.disturbed_left -= 1;
+        self.spoilt_left -= 1;
         let why = RepeatReason::Disturbed(by);
         self.disturbed.push_back(Again { trial, why });
     }

@@ -76,7 +76,7 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
     if let Some(counts) = datagram::counts(flow) {
         datagrams::for_each(&counts, &mut push);
     }
-    let arrived = tcp_bytes_received(flow, &room[..written]);
+    let arrived = tcp_bytes_received(flow, &room[..written], counts.bytes_received);
     let Seen { windows, widened } = seen;
     widened.for_each(&room[..written], |metric, value| {
         windows.note(metric, value);
@@ -90,7 +90,8 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
     }
 }
 
-/// Returns the payload that the kernel took in, in order, for a socket whose TCP_INFO is `info`.
+/// Returns the payload that the kernel took in, in order, for a socket whose TCP_INFO is `info` and of which the
+/// worker has read `read_bytes`.
 ///
 /// 1. The kernel counts the end of a stream as a byte; it is none of the payload. A connection of which
 ///    nothing is left has had one, unless it ended by an error: one that the worker was told, or that
@@ -101,12 +102,12 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
 ///    left to the next reading. (So is one that this end has shut down unread, which is over.)
 /// 2. TCP_INFO of a socket that speaks MPTCP is that of its first subflow: MPTCP has a count of its
 ///    own, over all of them.
-fn tcp_bytes_received(flow: &Shared, info: &[u8]) -> Option<i64> {
+fn tcp_bytes_received(flow: &Shared, info: &[u8], read_bytes: u64) -> Option<i64> {
     let of_tcp = || {
         let bytes = tcp_info::field_of(info, Metric::TcpBytesReceived)?;
         let has_end = match tcp_info::stream_end(info) {
             StreamEnd::Open => {
-                let unread = bytes.cast_unsigned() > flow.counters.read().bytes_received;
+                let unread = bytes.cast_unsigned() > read_bytes;
                 if unread && socket::has_stream_end(flow.socket()).ok()? {
                     return None;
                 }
