@@ -1,11 +1,7 @@
 //! Every probe moves something over loopback, and the launcher becomes what it is told.
 
-use std::net::{TcpListener, UdpSocket};
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
-
-/// How long a probe's server may take until it listens.
-const LISTEN_DEADLINE: Duration = Duration::from_secs(20);
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
 
 /// A server that ends with the test.
 struct Server(Child);
@@ -21,36 +17,25 @@ fn bench() -> Command {
     Command::new(env!("CARGO_BIN_EXE_bench"))
 }
 
-/// Returns a port that is free for TCP and UDP.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("its address").port();
-    UdpSocket::bind(("127.0.0.1", port)).expect("the same port for UDP");
-    port
-}
-
 /// Runs a probe for a second and checks that its number is one.
 fn check(probe: &str, flows: &str) {
-    let port = free_port();
     let words = ["probe", probe, "--flows", flows];
     let server = bench()
         .args(words)
-        .args(["serve", &port.to_string()])
+        .args(["serve", "0"])
+        .stdout(Stdio::piped())
         .spawn();
-    let _server = Server(server.expect("the server starts"));
-    let deadline = Instant::now() + LISTEN_DEADLINE;
-    // A client that comes before the server listens is refused, and leaves no trace at the server.
-    let client = loop {
-        let run = ["run", "127.0.0.1", &port.to_string(), "1"];
-        let client = bench()
-            .args(words)
-            .args(run)
-            .output()
-            .expect("the client runs");
-        if client.status.success() || Instant::now() > deadline {
-            break client;
-        }
-    };
+    let mut server = Server(server.expect("the server starts"));
+    let mut port = String::new();
+    let said = server.0.stdout.take().expect("it is piped");
+    BufReader::new(said)
+        .read_line(&mut port)
+        .expect("the server says where it listens");
+    let client = bench()
+        .args(words)
+        .args(["run", "127.0.0.1", port.trim(), "1"])
+        .output()
+        .expect("the client runs");
     let said = String::from_utf8_lossy(&client.stderr);
     assert!(client.status.success(), "{probe}: {said}");
     let text = String::from_utf8(client.stdout).expect("a number is text");

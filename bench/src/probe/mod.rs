@@ -71,7 +71,7 @@ pub struct ProbeArgs {
 enum End {
     /// Serve until killed
     Serve {
-        /// Port to listen on
+        /// Port to listen on, which it says first; 0 for a free one
         port: u16,
     },
     /// Run against a server, print the number
@@ -131,7 +131,7 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
     match (&args.end, args.probe, ends) {
         (End::Serve { port }, _, Some(ends)) => stream::serve(listen(*port)?, args.flows, ends),
         (End::Serve { port }, Probe::CrrEpoll, _) => crr::serve(&listen(*port)?),
-        (End::Serve { port }, Probe::Udp | Probe::UdpGso, _) => udp::serve(*port),
+        (End::Serve { port }, Probe::Udp | Probe::UdpGso, _) => udp::serve(listen(*port)?),
         (End::Serve { port }, probe, _) => rr::serve(&listen(*port)?, args.flows, probe),
         (
             End::Run {
@@ -164,8 +164,13 @@ fn say(per_second: f64) {
     println!("{per_second}");
 }
 
+/// Listens, and says on which port: where it is 0, one that the kernel chose.
+#[expect(clippy::print_stdout, reason = "who starts a server reads it")]
 fn listen(port: u16) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(("0.0.0.0", port)).with_context(|| format!("cannot listen on {port}"))
+    let listener =
+        TcpListener::bind(("0.0.0.0", port)).with_context(|| format!("cannot listen on {port}"))?;
+    println!("{}", listener.local_addr()?.port());
+    Ok(listener)
 }
 
 /// Sends a count as the last thing on a connection.

@@ -18,10 +18,9 @@ pub const SEGMENTS: usize = 64;
 
 static RECEIVED: AtomicU64 = AtomicU64::new(0);
 
-/// Receives until killed.
-pub fn serve(port: u16) -> anyhow::Result<()> {
-    let socket = UdpSocket::bind(("0.0.0.0", port))?;
-    let listener = TcpListener::bind(("0.0.0.0", port))?;
+/// Receives on the listener's port until killed.
+pub fn serve(listener: TcpListener) -> anyhow::Result<()> {
+    let socket = UdpSocket::bind(listener.local_addr()?)?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // Whoever asked and went away needs no count.

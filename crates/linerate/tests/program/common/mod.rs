@@ -16,6 +16,7 @@ pub mod server;
 use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -28,9 +29,18 @@ pub use self::{
 };
 
 /// Returns a port of 127.0.0.1 on which nothing listens.
+///
+/// Each once, and none of those that the kernel gives to connections: other tests make thousands of
+/// them, and one could have it before it is used.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-    listener.local_addr().expect("it is bound").port()
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        assert!(port < 32_000, "no free port");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Waits until a trial goes on at `server`: it then has worker threads.
