@@ -1,7 +1,7 @@
 //! A service that takes connections and datagrams, reads what they say and answers nothing: attacked in an agent's
 //! place it tells what an attack costs everything on its machine, whoever it is for.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 
@@ -21,6 +21,10 @@ pub struct BareArgs {
 const LISTENER: u64 = 0;
 const DATAGRAMS: u64 = 1;
 
+/// Connections at the same time, as an agent has them that have said nothing: the oldest goes for the next, so that
+/// who wants more makes as many here as there.
+const HELD_MAX: usize = 1024;
+
 /// Serves until it is killed.
 pub fn bare(args: &BareArgs) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.address)?;
@@ -30,7 +34,7 @@ pub fn bare(args: &BareArgs) -> anyhow::Result<()> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
     epoll.add(&datagrams, EpollEvent::new(EpollFlags::EPOLLIN, DATAGRAMS))?;
-    let mut held: HashMap<u64, TcpStream> = HashMap::new();
+    let mut held: BTreeMap<u64, TcpStream> = BTreeMap::new();
     let mut last = DATAGRAMS;
     let mut events = [EpollEvent::empty(); 64];
     loop {
@@ -45,6 +49,9 @@ pub fn bare(args: &BareArgs) -> anyhow::Result<()> {
                         last += 1;
                         epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, last))?;
                         held.insert(last, stream);
+                        if held.len() > HELD_MAX {
+                            held.pop_first();
+                        }
                     }
                 }
                 DATAGRAMS => while datagrams.recv(&mut [0; 2048]).is_ok() {},

@@ -115,6 +115,8 @@ pub struct Core {
     trials: Mutex<HashMap<(String, TrialId), Arc<TrialSlot>>>,
     /// The names of its host.
     names: Vec<String>,
+    /// Which boot of its host it is, which it does not outlive.
+    boot: Option<String>,
     /// The port that it listens on.
     listens: OnceLock<u16>,
     /// Which datagrams to that port are taken.
@@ -194,6 +196,7 @@ impl Core {
     pub fn new(config: AgentConfig) -> Self {
         Self {
             names: vec![config.host_name.clone()],
+            boot: linerate_observe::boot_id(Path::new("/proc")),
             log: Log::default(),
             config,
             leases: Mutex::default(),
@@ -272,7 +275,7 @@ impl Core {
             api: API_VERSION,
             host_name: self.config.host_name.clone(),
             lab: self.config.lab,
-            boot: linerate_observe::boot_id(Path::new("/proc")),
+            boot: self.boot.clone(),
             observe_refused: caller.check(Scope::Observe).err().map(|why| why.error),
             busy: leases.holder().map(|(lease, waiting)| Busy {
                 label: lease.label.clone(),

@@ -158,12 +158,15 @@ impl Register {
         &self,
         reading: &'a mut Reading,
     ) -> Result<&'a [Token], RegisterError> {
-        let metadata = std::fs::metadata(self.path());
-        let stamp = metadata.ok().map(|metadata| Stamp {
-            inode: metadata.ino(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        });
-        if stamp.is_none() || stamp != reading.stamp {
+        let stamp = match std::fs::metadata(self.path()) {
+            Ok(metadata) => Some(Stamp {
+                inode: metadata.ino(),
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(self.io("read")(error)),
+        };
+        if stamp != reading.stamp {
             *reading = Reading::default();
             reading.tokens = self.tokens()?;
             reading.stamp = stamp;

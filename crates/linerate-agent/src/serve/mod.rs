@@ -5,6 +5,7 @@
 //! closed too, after 5 s or when too many others come; nobody waits for a place.
 
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use linerate_compat::iperf3::auth::{AuthSetupError, Gate, Padding, PrivateKey, Users};
 use linerate_engine::DatagramListener;
+use nix::sys::socket::{MsgFlags, recv};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -382,14 +384,14 @@ async fn apply_deadlines(core: Arc<Core>, connections: Arc<Connections>) {
 
 /// Hands on a flow whose hello has arrived already; returns any other connection.
 fn take_up_at_once(stream: TcpStream, core: &Core) -> Option<TcpStream> {
-    let mut stream = stream.into_std().ok()?;
     let mut bytes = [0; HELLO_BYTES];
-    let is_here = stream
-        .peek(&mut bytes)
-        .is_ok_and(|count| count == HELLO_BYTES);
+    // Asked past the runtime, which has not heard of it yet; it does not block.
+    let peeked = recv(stream.as_raw_fd(), &mut bytes, MsgFlags::MSG_PEEK);
+    let is_here = peeked.is_ok_and(|count| count == HELLO_BYTES);
     let Some(hello) = is_here.then(|| Hello::decode(&bytes).ok()).flatten() else {
-        return TcpStream::from_std(stream).ok();
+        return Some(stream);
     };
+    let mut stream = stream.into_std().ok()?;
     // What was seen is there to be read, and no more of it.
     if std::io::Read::read_exact(&mut stream, &mut bytes).is_ok() {
         deliver(hello, stream, core);
