@@ -8,8 +8,11 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 use common::Serving;
+use flate2::read::MultiGzDecoder;
 use linerate_agent::access::{Access, Register, Scope, Scopes, Strangers};
 use serde_json::Value;
 
@@ -136,4 +139,47 @@ fn who_may_only_observe_captures_nothing_and_is_told() {
     };
     assert!(facts(&token) > 0);
     assert_eq!(facts(&measures), 0);
+}
+
+#[test]
+fn long_answers_are_compressed_for_those_who_take_that() {
+    let serving = Serving::start(|server| server);
+    let answered = |coding: &str| {
+        let mut stream = TcpStream::connect(serving.address).unwrap();
+        let request = format!(
+            "GET /v1/inventory HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{coding}\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+        let body = answer.split_off(end.unwrap() + 4);
+        (String::from_utf8(answer).unwrap().to_lowercase(), body)
+    };
+    let (head, plain) = answered("");
+    assert!(!head.contains("content-encoding"), "{head}");
+    let (head, refused) = answered("accept-encoding: br\r\n");
+    assert!(!head.contains("content-encoding") && refused.len() > plain.len() / 2);
+    let (head, packed) = answered("accept-encoding: br, GZIP\r\n");
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+    assert!(
+        packed.len() < plain.len() / 2,
+        "{} B of {} B",
+        packed.len(),
+        plain.len()
+    );
+    let mut text = String::new();
+    MultiGzDecoder::new(&packed[..])
+        .read_to_string(&mut text)
+        .unwrap();
+    let names = [&plain[..], text.as_bytes()].map(|text| {
+        let document: Value = serde_json::from_slice(text).unwrap();
+        document
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(names[0], names[1]);
 }

@@ -1,6 +1,7 @@
 //! The HTTP client: [`Agent`] spoken to a `linerate serve` elsewhere.
 
 use std::borrow::Cow;
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -181,12 +182,15 @@ impl HttpAgent {
         };
         let mut response = result.map_err(|source| self.failure(operation, source))?;
         let status = response.status();
-        let body = response
-            .body_mut()
-            .with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_to_vec()
-            .map_err(|source| self.failure(operation, source))?;
+        let mut body = Vec::new();
+        // What comes compressed counts as what it is: a bomb is no longer than any other answer.
+        let mut limited = response.body_mut().as_reader().take(ANSWER_BYTES_MAX + 1);
+        let read = limited.read_to_end(&mut body);
+        let read = read.and_then(|length| match length as u64 > ANSWER_BYTES_MAX {
+            true => Err(ureq::Error::BodyExceedsLimit(ANSWER_BYTES_MAX).into_io()),
+            false => Ok(()),
+        });
+        read.map_err(|source| self.failure(operation, ureq::Error::from(source)))?;
         if status.is_success() {
             return Ok(body);
         }
@@ -491,18 +495,48 @@ mod tests {
     use crate::api::FlowAssignment;
 
     /// Returns what comes of an agent's answer, which it was asked for by this host.
-    fn answered<T>(answer: String, ask: impl FnOnce(&HttpAgent) -> T) -> T {
+    fn answered<T>(
+        answer: impl AsRef<[u8]> + Send + 'static,
+        ask: impl FnOnce(&HttpAgent) -> T,
+    ) -> T {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let agent = HttpAgent::plain(listener.local_addr().unwrap(), None);
         let answering = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let count = std::io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
             assert!(count > 0);
-            std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
+            // Who has read enough hangs up.
+            let _ = std::io::Write::write_all(&mut stream, answer.as_ref());
         });
         let said = ask(&agent);
         answering.join().unwrap();
         said
+    }
+
+    #[test]
+    fn a_compressed_answer_is_no_longer_than_any_other() {
+        let answer = |text: &[u8]| {
+            let level = flate2::Compression::fast();
+            let mut body = Vec::new();
+            flate2::read::GzEncoder::new(text, level)
+                .read_to_end(&mut body)
+                .unwrap();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            [head.into_bytes(), body].concat()
+        };
+        let reading = br#"{"received_ns":7,"sent_ns":8}"#;
+        let clock = answered(answer(reading), HttpAgent::clock).unwrap();
+        assert_eq!(clock.received_ns, 7);
+        let spaces = vec![b' '; ANSWER_BYTES_MAX as usize + 1];
+        let refused = answered(answer(&spaces), HttpAgent::clock).unwrap_err();
+        let causes = std::iter::successors(Some(&refused as &dyn std::error::Error), |error| {
+            error.source()
+        });
+        let words: Vec<String> = causes.map(ToString::to_string).collect();
+        assert!(words.concat().contains("67108864"), "{words:?}");
     }
 
     #[test]

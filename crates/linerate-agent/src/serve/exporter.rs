@@ -95,7 +95,11 @@ async fn metrics(
     let accept = accept.and_then(|value| value.to_str().ok());
     let accept = accept.unwrap_or_default().to_owned();
     let of = Who::of(&peer, None);
-    let desk = Desk { threads, of };
+    let desk = Desk {
+        threads,
+        of,
+        takes_gzip: false,
+    };
     let made = async {
         let place = desk.place_of_answer().await?;
         let made = desk.run(move || Ok(page(&accept))).await?;

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -11,11 +12,13 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::handler::Handler;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{self, MethodFilter};
 use axum::{Extension, Json, Router};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use linerate_engine::now_ns;
 use linerate_model::{Nanos, TrialId};
 use serde::de::DeserializeOwned;
@@ -42,6 +45,8 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// Samples and flows of an answer that is written where all requests are taken up, in half a millisecond
 /// at the most; longer ones are written on a thread.
 const ITEMS_AT_ONCE: usize = 512;
+/// Longest answer that is not compressed for those who take it compressed: it fits a few segments.
+const PLAIN_BYTES_MAX: usize = 4 << 10;
 /// Longest answer that may wait for its reader without a place among the long ones: what as many as there
 /// are connections take together is bounded by their number.
 const ANSWER_BYTES_LONG: usize = 64 << 10;
@@ -212,7 +217,12 @@ async fn identify(
     }
     let of = Who::of(peer, Some(&caller));
     let threads = request.extensions().get::<Threads>().cloned();
-    let desk = threads.map(|threads| Desk { threads, of });
+    let takes_gzip = takes_gzip(request.headers());
+    let desk = threads.map(|threads| Desk {
+        threads,
+        of,
+        takes_gzip,
+    });
     let desk = desk.ok_or_else(|| refusal(RefusalCode::Internal, "a request without threads"))?;
     request.extensions_mut().insert(desk);
     request.extensions_mut().insert(caller);
@@ -291,18 +301,60 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
 
 type Answer<T> = Result<Json<T>, Refusal>;
 
+/// Returns whether a caller takes answers that are compressed by gzip (RFC 9110, 12.5.3).
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let listed = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let mut codings = listed.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"gzip"))
+}
+
+/// A JSON document as it is sent.
+struct Written {
+    bytes: Vec<u8>,
+    is_gzip: bool,
+}
+
+impl Written {
+    /// Writes `answer`, compressed if it is long and the caller takes that: samples are the same words over and over,
+    /// and the link that carries them may be the one that is measured.
+    fn of(answer: &impl Serialize, takes_gzip: bool) -> Result<Self, Refusal> {
+        let failed = |error: std::io::Error| refusal(RefusalCode::Internal, error.to_string());
+        let text = serde_json::to_vec(answer).map_err(|error| failed(error.into()))?;
+        let is_gzip = takes_gzip && text.len() > PLAIN_BYTES_MAX;
+        let bytes = match is_gzip {
+            true => gzip(&text).map_err(failed)?,
+            false => text,
+        };
+        Ok(Self { bytes, is_gzip })
+    }
+
+    /// Returns the answer; `sent` makes one of bytes of a kind.
+    fn answer(self, sent: impl FnOnce(&'static str, Vec<u8>) -> Response) -> Response {
+        let mut response = sent("application/json", self.bytes);
+        if self.is_gzip {
+            let coding = HeaderValue::from_static("gzip");
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_ENCODING, coding);
+        }
+        response
+    }
+}
+
+fn gzip(text: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text)?;
+    encoder.finish()
+}
+
 /// Answers with what `make` gives, which takes time to make and may be long.
 async fn answer_long<T: Serialize + Send + 'static>(
     desk: &Desk,
     make: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
     let place = desk.place_of_answer().await?;
-    let written = move || {
-        let text = serde_json::to_vec(&make()?);
-        text.map_err(|error| refusal(RefusalCode::Internal, error.to_string()))
-    };
-    let text = desk.run(written).await?;
-    Ok(placed("application/json", text, place))
+    let takes_gzip = desk.takes_gzip;
+    let written = desk.run(move || Written::of(&make()?, takes_gzip)).await?;
+    Ok(written.answer(|kind, bytes| placed(kind, bytes, place)))
 }
 
 /// Bytes of an answer, and the place that they have while they are there.
@@ -326,7 +378,11 @@ pub(super) fn placed(kind: &'static str, bytes: Vec<u8>, place: Place<Who>) -> R
         }),
         false => bytes.into(),
     };
-    ([(header::CONTENT_TYPE, kind)], bytes).into_response()
+    of_kind(kind, bytes)
+}
+
+fn of_kind(kind: &'static str, bytes: impl Into<Bytes>) -> Response {
+    ([(header::CONTENT_TYPE, kind)], bytes.into()).into_response()
 }
 
 /// An empty JSON object, for answers that carry nothing.
@@ -482,7 +538,8 @@ async fn poll(
     let status = core.poll_when_over(&lease, TrialId(trial), from).await?;
     let items = status.samples.len() + status.flows.len() + status.stacks.len();
     if items <= ITEMS_AT_ONCE {
-        return Ok(Json(status).into_response());
+        let written = Written::of(&status, desk.takes_gzip)?;
+        return Ok(written.answer(of_kind));
     }
     // What waits for a place takes no memory: it is looked at again once it has one.
     drop(status);

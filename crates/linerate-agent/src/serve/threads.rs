@@ -178,6 +178,8 @@ fn too_many(from: Source, rules: Rules) -> Refusal {
 pub(super) struct Desk {
     pub(super) threads: Threads,
     pub(super) of: Who,
+    /// Whether the caller takes compressed answers.
+    pub(super) takes_gzip: bool,
 }
 
 impl Desk {

@@ -14,6 +14,9 @@ use crate::event::RunEvent;
 
 /// How long after an interval's end its reading has been made, on all but the busiest hosts.
 const READ_NS: u64 = 20_000_000;
+/// How long before the window hosts are looked at: what they have read until then is not handed over inside it,
+/// on a link that may be the one that is measured.
+const LOOK_BEFORE_NS: u64 = 50_000_000;
 /// How long before the stop hosts are looked at for the last time: most of what there is has been taken
 /// over then, and does not keep them from reading the end of the window and from draining.
 const LAST_LOOK_NS: u64 = 20_000_000;
@@ -186,6 +189,12 @@ fn next_look(now_ns: u64, begin_ns: u64, interval: Nanos, stop_ns: u64) -> u64 {
         // In the warm-up, too, which may be longer than an interval.
         let since_ns = now_ns as i64 - read_ns as i64;
         let left_ns = interval_ns - since_ns.rem_euclid(interval_ns as i64) as u64;
+        let before_ns = begin_ns.saturating_sub(LOOK_BEFORE_NS);
+        let last_ns = if now_ns < before_ns {
+            before_ns
+        } else {
+            last_ns
+        };
         return (now_ns + left_ns).min(last_ns);
     }
     if now_ns < stop_ns {
@@ -208,7 +217,8 @@ mod tests {
             let next_ns = next_look(now_ms * MS, begin_ns, Nanos::from_ms(250), stop_ns);
             assert_eq!(next_ns, expected_us * 1_000, "after {now_ms} ms");
         };
-        check(0, 220_000);
+        check(0, 150_000);
+        check(150, 220_000);
         check(219, 220_000);
         check(220, 470_000);
         check(471, 720_000);
