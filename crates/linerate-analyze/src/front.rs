@@ -86,11 +86,8 @@ pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
     }
     let planned = counted(document.plan.trials.len(), "trial");
     let done = dataset.outcomes.len();
-    // An interrupted run says it itself: "interrupted after 10 of 42 trials".
-    let is_said = document.cut_short.as_ref();
-    let is_said = is_said.is_some_and(|why| why.contains(&format!("{done} of {planned}")));
     let left = document.plan.trials.len().saturating_sub(done);
-    if left > 0 && !is_said {
+    if left > 0 {
         let were = if left == 1 { "was" } else { "were" };
         reasons.push(format!("{left} of {planned} {were} not done"));
     }

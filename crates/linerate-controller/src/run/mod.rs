@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::experiment::Timing;
-use linerate_model::number::counted;
 use linerate_model::plan::{LeftOut, Plan, Spoilt, Trial};
 use linerate_model::reason::Reason;
 use linerate_model::run::{
@@ -302,19 +301,18 @@ impl Execution<'_, '_> {
         let Some(host) = lost.filter(|_| is_needed()) else {
             return Ok(ControlFlow::Continue(()));
         };
-        let after = format!("after {} of {}", self.over, counted(trials, "trial"));
         if self.losses >= LOSSES_MAX {
-            let why = format!("lost host {host} for {LOSSES_MAX} trials in a row, {after}");
+            let why = format!("lost host {host} for {LOSSES_MAX} trials in a row");
             return Ok(ControlFlow::Break(Some(why)));
         }
         let is_back = self.await_return(host)?;
         let why = if self.stop.load(Ordering::Relaxed) {
-            format!("interrupted while host {host} was lost, {after}")
+            format!("interrupted while host {host} was lost")
         } else if is_back {
             return Ok(ControlFlow::Continue(()));
         } else {
             let wait = RETURN_WAIT.as_secs();
-            format!("lost host {host}, which did not come back within {wait} s, {after}")
+            format!("lost host {host}, which did not come back within {wait} s")
         };
         Ok(ControlFlow::Break(Some(why)))
     }
@@ -381,8 +379,7 @@ fn interruption(trial: &Trial, over: usize, trials: usize, record: &TrialRecord)
         )),
         _ => {
             let over = over - usize::from(!whole);
-            (over < trials)
-                .then(|| format!("interrupted after {over} of {}", counted(trials, "trial")))
+            (over < trials).then(|| "interrupted".to_owned())
         }
     }
 }

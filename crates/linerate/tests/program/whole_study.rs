@@ -65,9 +65,10 @@ fn a_study_in_a_lab_that_is_interrupted_keeps_what_it_has() {
     let report = linerate(&["report", &out, "--format", "json"]).run().done();
     let report = json(&report.out);
     let partial = report["partial"].as_str().unwrap_or_default();
-    assert!(partial.contains("interrupted after"), "{partial}");
+    assert!(partial.contains("interrupted; "), "{partial}");
+    assert!(partial.ends_with("were not done"), "{partial}");
     let page = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
-    assert!(page.contains("interrupted after"), "the page says so");
+    assert!(page.contains("ended early: interrupted"), "the page says so");
 }
 
 #[test]

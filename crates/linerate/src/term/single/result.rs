@@ -208,12 +208,8 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         TrialFlag::FellShort { .. } => {
             cautions(Caution::ShortRequests) || cautions(Caution::ShortConnections)
         }
-        // What ended a run early stands there whole.
-        TrialFlag::Partial { .. } => {
-            let partial = single.partial.as_ref();
-            partial.is_some_and(|why| why.contains(&flag.to_string()))
-        }
-        TrialFlag::Interrupted(_) => single.partial.is_some(),
+        // What ended the run early is why the result is partial, and stands there.
+        TrialFlag::Partial { .. } | TrialFlag::Interrupted(_) => single.partial.is_some(),
         _ => false,
     }
 }
