@@ -97,10 +97,16 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Returns the share of the datagrams sent that was lost in the receiver's buffer: it had come, and was not read.
+pub(crate) fn unread_share(value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;
+    Some(value(name::LOST_RECEIVE_BUFFER)? / sent)
+}
+
 /// Returns the share of the datagrams that was lost in the receive buffer while a worker had no time left,
 /// where it is so much that our own program decides the rate, not the path.
 pub(crate) fn lost_unread(value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
-    let share = value(name::LOST_RECEIVE_BUFFER)? / value(name::DATAGRAMS_SENT)?;
+    let share = unread_share(&value)?;
     let ran = value(name::WORKER_BUSY_SHARE_MAX);
     let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
     (share > UNREAD_SHARE_MAX && wanted >= WORKER_SATURATED_SHARE).then_some(share)

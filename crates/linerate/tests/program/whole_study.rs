@@ -68,7 +68,10 @@ fn a_study_in_a_lab_that_is_interrupted_keeps_what_it_has() {
     assert!(partial.contains("interrupted; "), "{partial}");
     assert!(partial.ends_with("were not done"), "{partial}");
     let page = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
-    assert!(page.contains("ended early: interrupted"), "the page says so");
+    assert!(
+        page.contains("ended early: interrupted"),
+        "the page says so"
+    );
 }
 
 #[test]
