@@ -96,6 +96,10 @@ pub struct SingleHost {
 /// One repetition.
 #[derive(Debug, Serialize)]
 pub struct SingleTrial<'a> {
+    /// The share of the datagrams that was lost in the receive buffer while a worker that reads had no time left,
+    /// where it is so much that our own program decides the rate, not the path.
+    #[serde(skip)]
+    pub lost_unread: Option<f64>,
     /// Whether the numbers may be used.
     pub valid: bool,
     /// Why not, if not.
@@ -162,15 +166,6 @@ impl Single<'_> {
     fn loses_datagrams(&self) -> bool {
         let mut all = self.findings.iter();
         all.any(|finding| finding.kind == FindingKind::Loss)
-    }
-}
-
-impl SingleTrial<'_> {
-    /// Returns the share of the datagrams that was lost in the receive buffer while a worker had no
-    /// time left, where it is so much that our own program decides the rate, not the path.
-    pub fn lost_unread(&self) -> Option<f64> {
-        let share = trust::lost_unread(|name| self.responses.get(name).copied());
-        share.filter(|_| self.valid)
     }
 }
 
@@ -388,7 +383,11 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
     let wanted = planned.filter(|_| shown.interval.0 > 0);
     let are_few = planned.is_none_or(|trial| trial.workload.connections <= FLOWS_IN_FULL);
     let in_full = shown.all_flows || are_few;
+    let lost_unread = planned
+        .filter(|_| outcome.is_valid())
+        .and_then(|trial| trust::lost_unread(&trial.workload, |name| outcome.value(name)));
     SingleTrial {
+        lost_unread,
         valid: outcome.is_valid(),
         invalid: outcome.validity.reason().map(ToString::to_string),
         flags: outcome.flags,

@@ -11,6 +11,7 @@
 
 use linerate_model::finding::{Limiter, Trust, TrustLevel};
 use linerate_model::number;
+use linerate_model::workload::{Direction, Workload};
 
 use crate::dataset::Dataset;
 use crate::diagnose::{Found, Told, What};
@@ -85,7 +86,8 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
         is_unknown.then_some("the rate is not known: too little was read of what arrived");
     let is_unread = outcomes.any(|outcome| {
         let value = |name: &str| outcome.value(name);
-        outcome.is_valid() && lost_unread(value).is_some()
+        let workload = trials.first().map(|trial| &trial.workload);
+        outcome.is_valid() && workload.and_then(|of| lost_unread(of, value)).is_some()
     });
     let unread =
         is_unread.then_some("datagrams were lost unread while linerate's reader had no CPU time");
@@ -97,16 +99,21 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the share of the datagrams sent that was lost in the receiver's buffer: it had come, and was not read.
-pub(crate) fn unread_share(value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
-    let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;
-    Some(value(name::LOST_RECEIVE_BUFFER)? / sent)
-}
-
-/// Returns the share of the datagrams that was lost in the receive buffer while a worker had no time left,
+/// Returns the share of the datagrams that was lost in the receive buffer while a worker that reads had no time left,
 /// where it is so much that our own program decides the rate, not the path.
-pub(crate) fn lost_unread(value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
-    let share = unread_share(&value)?;
+pub(crate) fn lost_unread(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    // The busiest worker may be one that sends. All that read run at least as long as the busiest of them.
+    let ran = |name| value(name).unwrap_or(1.0);
+    let readers = match workload.traffic.stream() {
+        Some((Direction::ToServer, _)) => ran(name::SERVER_WORKERS),
+        Some((Direction::FromServer, _)) => ran(name::CLIENT_WORKERS),
+        Some((Direction::Both, _)) | None => 1.0,
+    };
+    if readers + value(name::RUNQUEUE_WAIT_MAX).unwrap_or(0.0) < WORKER_SATURATED_SHARE {
+        return None;
+    }
+    let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;
+    let share = value(name::LOST_RECEIVE_BUFFER)? / sent;
     let ran = value(name::WORKER_BUSY_SHARE_MAX);
     let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
     (share > UNREAD_SHARE_MAX && wanted >= WORKER_SATURATED_SHARE).then_some(share)

@@ -22,7 +22,7 @@ use super::trial::pacing_algorithm;
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{WORKER_SATURATED_SHARE, name};
-use crate::trust::unread_share;
+use crate::trust::lost_unread;
 use crate::words;
 
 pub(super) const RULE: Rule = Rule {
@@ -36,7 +36,7 @@ pub(super) const RULE: Rule = Rule {
 fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
     let is_udp = cell.workload.manner.transport == Transport::Udp;
     let lost = cell.mean(name::LOSS_SHARE).filter(|_| is_udp);
-    let unread = unread_share(|name| cell.mean(name)).unwrap_or(0.0);
+    let unread = lost_unread(&cell.workload, |name| cell.mean(name)).unwrap_or(0.0);
     lost.is_some_and(|lost| lost - unread >= LOST_SHARE_MIN)
 }
 

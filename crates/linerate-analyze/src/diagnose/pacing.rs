@@ -4,7 +4,8 @@
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
 //!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins. Not where a
 //!    hundredth of the datagrams is lost, or where less than 98.5 % come (less what headers take of
-//!    `--fq-rate`) and data waits in a queue most of the time: then the path does not carry what was asked for.
+//!    `--fq-rate`) and data waits in a queue most of the time, nor where what comes is what Ethernet carries and less
+//!    than 99.8 %: then the path does not carry what was asked for.
 //! 2. *TCP's own.* No agent held the trial to a rate, which the kernel then paces at, the sending ends run an
 //!    algorithm that paces (bbr), no queue makes the round trip long
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
@@ -22,6 +23,7 @@
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::flag::TrialFlag;
+use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -44,6 +46,10 @@ const FQ_RATE_SHARE_MIN: f64 = 0.90;
 const REQUESTS_SHARE_MIN: f64 = 0.98;
 /// Share of the datagrams lost from which on the path does not carry what is sent.
 pub(super) const LOST_SHARE_MIN: f64 = 0.01;
+/// The same where the rest is what Ethernet of a common rate carries: the first second filled its queue and lost nothing.
+const LOST_SHARE_LINE_MIN: f64 = 0.001;
+/// Share of what was asked for from which on it came whole.
+const WHOLE_SHARE_MIN: f64 = 0.998;
 /// Share of what was asked for up to which it is what holds.
 const SHARE_MAX: f64 = 1.05;
 /// Largest relative difference of throughput and TCP's own pacing rate.
@@ -156,14 +162,33 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, asked: &Asked, share: f64) -> bool {
         true => segment.map_or(asked.share_min, |bytes| bytes / (bytes + framing_bytes())),
         false => 1.0,
     };
-    lost.is_some_and(|lost| lost >= LOST_SHARE_MIN)
-        || (share < FULL_SHARE_MIN * payload && queued.is_some_and(|queued| queued >= MOST))
+    let is_queued = queued.is_some_and(|queued| queued >= MOST);
+    let is_a_line = share < WHOLE_SHARE_MIN * payload && is_what_ethernet_carries(cell);
+    let loses = |from| lost.is_some_and(|lost| lost >= from);
+    loses(LOST_SHARE_MIN)
+        || (share < FULL_SHARE_MIN * payload && is_queued)
+        || (is_a_line && (is_queued || loses(LOST_SHARE_LINE_MIN)))
+}
+
+/// Whether the throughput is what Ethernet of a common rate carries in segments, or datagrams, of this size.
+fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
+    let size = match cell.workload.traffic {
+        Traffic::Stream { message_bytes, .. }
+            if cell.workload.manner.transport == Transport::Udp =>
+        {
+            Some(message_bytes.0 as f64)
+        }
+        _ => cell.mean(name::PAYLOAD_PER_SEGMENT),
+    };
+    let throughput = cell.mean(name::THROUGHPUT);
+    let known = throughput.zip(size.filter(|bytes| *bytes >= 1.0));
+    known.is_some_and(|(throughput, bytes)| ethernet_bps(throughput, bytes).is_some())
 }
 
 /// Whether datagrams were lost since our own reader had no time: then it is a limit, too.
 fn loses_unread(cell: &CellOutcomes<'_>) -> bool {
     let mut valid = cell.valid.iter();
-    valid.any(|outcome| lost_unread(|name| outcome.value(name)).is_some())
+    valid.any(|outcome| lost_unread(&cell.workload, |name| outcome.value(name)).is_some())
 }
 
 /// The lowest of the rates that were asked for.

@@ -54,6 +54,15 @@ const VARIATION_MAX: f64 = 0.25;
 /// 0.13 was seen of them.
 const VARIATION_ONE_SIDED_MAX: f64 = 0.1;
 
+/// Segments from which on what waits is a queue.
+const WAITING_SEGMENTS_MIN: f64 = 3.0;
+/// Segments of a congestion window up to which the last of a flight often waits for the delayed-ACK timer.
+const WINDOW_SEGMENTS_SMALL: f64 = 3.0;
+/// Share of the time that the receiver's window holds the sender from which on nothing else does.
+const HELD_SHARE_MIN: f64 = 0.9;
+/// Smoothed over shortest round trip from which on another way hardly explains it.
+const BLOATED_QUOTIENT_MIN: f64 = 2.0;
+
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::PathRate,
     importance: 2,
@@ -111,7 +120,18 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 Unit::BitsPerSecond.display(rate),
             ),
         ),
-        None if varies(cell) || may_be_reader(cell) => return None,
+        None if varies(cell)
+            || may_be_reader(cell)
+            || may_be_other(
+                cell,
+                &Waits {
+                    shortest,
+                    bytes: bytes.value,
+                },
+            ) =>
+        {
+            return None;
+        }
         None => (
             Limiter::PathRate,
             throughput.value,
@@ -166,6 +186,46 @@ fn varies(cell: &CellOutcomes<'_>) -> bool {
 fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
     let waiting = cell.mean(name::RWND_LIMITED);
     is_one_sided(cell) && waiting.is_some_and(|share| share >= MOST)
+}
+
+/// What waits before a path, if it does.
+struct Waits {
+    /// The shortest round trip, in nanoseconds.
+    shortest: f64,
+    bytes: f64,
+}
+
+/// Whether what makes round trips longer may be none that waits in a queue:
+///
+/// 1. fewer than three segments, which the time that each takes on a slow line makes, and ACKs that wait for a
+///    second segment;
+/// 2. ACKs that were delayed: windows of up to three segments leave one alone again and again;
+/// 3. a way that became longer after its shortest round trip was seen. A queue that nothing but the receiver's
+///    window bounds, and that loses nothing, looks the same, unless it is many times the way or the rate is
+///    that of a line.
+fn may_be_other(cell: &CellOutcomes<'_>, waits: &Waits) -> bool {
+    let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
+    let is_little = segment.is_some_and(|segment| waits.bytes < WAITING_SEGMENTS_MIN * segment);
+    let delayed = cell.mean(name::DELAYED_ACKS).unwrap_or(0.0);
+    let window = cell.mean(name::CWND);
+    let is_small = window.is_some_and(|segments| segments <= WINDOW_SEGMENTS_SMALL);
+    let loses = cell
+        .mean(name::RETRANSMITTED)
+        .is_some_and(|again| again >= 1.0);
+    let rtt = cell.mean(name::TCP_RTT);
+    let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * waits.shortest);
+    let line = cell.mean(name::THROUGHPUT).zip(segment);
+    let is_a_line =
+        line.is_some_and(|(bps, segment)| segment >= 1.0 && ethernet_bps(bps, segment).is_some());
+    is_little
+        || (is_small && delayed > 0.0)
+        || (is_held(cell) && !loses && !is_many_times && !is_a_line)
+}
+
+/// Whether the receiver's window holds the sender, whatever else does.
+fn is_held(cell: &CellOutcomes<'_>) -> bool {
+    let held = cell.mean(name::RWND_LIMITED);
+    held.is_some_and(|share| share >= HELD_SHARE_MIN)
 }
 
 /// Whether only the sending end was read.
@@ -268,13 +328,20 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String 
         true => "the sender keeps up shows",
         false => "both ends keep up shows",
     };
+    let held = match is_held(cell) {
+        true => {
+            " The receiver's window bounds what waits: a path that became longer after its shortest round trip \
+             was seen looks the same."
+        }
+        false => "",
+    };
     let known = match limiter {
         Limiter::LinkRate => "T",
         _ => "The rate of this path is not known; t",
     };
     format!(
         "{place}{lost}. {known}hat data waits before it while {ends} that it is full. \
-         Larger buffers only make the queue longer; others on the path wait in it too.{seen}"
+         Larger buffers only make the queue longer; others on the path wait in it too.{held}{seen}"
     )
 }
 

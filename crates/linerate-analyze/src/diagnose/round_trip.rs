@@ -18,6 +18,9 @@
 //! round trip of TCP that has nothing of it, is the answering application (or a host that stands still):
 //! [`Limiter::Application`].
 //!
+//! Over a path of unknown rate a queue, or a rest that one end's round trip has, may be the time that a line of
+//! 1 Mbit/s takes for the bytes: then both are named.
+//!
 //! Messages of more than [`CARRIED_AT_ONCE_BYTES`] take as long as the path needs to carry them, in several
 //! round trips where the congestion window is smaller: unless the link's rate is known and the window holds
 //! them, no rest of theirs is the application's.
@@ -56,6 +59,11 @@ const APPLICATION_SHARE_MIN: f64 = 0.5;
 
 /// What passes at once: an initial window of ten segments (RFC 6928).
 const CARRIED_AT_ONCE_BYTES: f64 = 14_600.0;
+
+/// Payload that the slowest line carries which is thought of where nobody knows its rate: 1 Mbit/s with its headers.
+const SLOW_LINE_BPS: f64 = 0.8e6;
+/// Segments sent again for each transaction from which on that is most of what is slow.
+const LOSSES_PER_TRANSACTION_MIN: f64 = 0.1;
 
 /// Least part of the round trip that is worth a word.
 const PART_SHARE_MIN: f64 = 0.005;
@@ -147,9 +155,18 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     };
     let (limiter, cause) = match largest {
         Some(Part::CpuWait) => cpu::of_waiting(cell),
+        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => (
+            Limiter::RoundTrip,
+            "Carrying messages of this size over a path that loses segments",
+        ),
         Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
             (Limiter::RoundTrip, "Carrying messages of this size")
         }
+        Some(Part::Rest) if may_be_carried(cell, carried_ns, of(Part::Rest)) => (
+            Limiter::RoundTrip,
+            "Carrying messages of this size or the application that answers, which cannot be distinguished \
+             without the path's rate,",
+        ),
         Some(Part::Rest) if cell.workload.options.cork == Some(true) => (
             Limiter::RoundTrip,
             "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
@@ -157,6 +174,11 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }
+        Some(Part::Queue) if fits_slow_line(cell, carried_ns, of(Part::Queue)) => (
+            Limiter::RoundTrip,
+            "A queue on the path or carrying messages of this size, which cannot be distinguished without the \
+             path's rate,",
+        ),
         Some(Part::Queue) if is_one_sided(cell) => (
             Limiter::RoundTrip,
             "A queue on the path or the application that answers, which TCP's round trip at one end does \
@@ -274,6 +296,30 @@ fn is_carried_in_parts(cell: &CellOutcomes<'_>, carried_ns: Option<f64>) -> bool
     let window = cell.mean(name::CWND).zip(cell.mean(name::SEND_MSS));
     let is_held = window.is_some_and(|(segments, mss)| segments * mss >= bytes);
     bytes > CARRIED_AT_ONCE_BYTES && !(is_held && carried_ns.is_some())
+}
+
+/// Whether a line as slow as [`SLOW_LINE_BPS`] takes so long to carry request and response, where nobody knows
+/// how fast it is.
+fn fits_slow_line(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, ns: f64) -> bool {
+    carried_ns.is_none() && ns <= exchanged_bytes(cell) * 8e9 / SLOW_LINE_BPS
+}
+
+/// Whether a rest may be the time that a line of unknown rate takes: then the end that sends more has it in
+/// TCP's round trip.
+fn may_be_carried(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, rest_ns: f64) -> bool {
+    let ends = [name::TCP_RTT, name::TCP_RTT_SERVER];
+    let longest = ends.into_iter().filter_map(|end| cell.mean(end));
+    let longest = longest.fold(0.0, f64::max);
+    let path = cell.mean(name::PATH_RTT).unwrap_or(0.0);
+    fits_slow_line(cell, carried_ns, rest_ns) && longest - path >= APPLICATION_SHARE_MIN * rest_ns
+}
+
+/// Whether so many segments are sent again that transactions wait for them.
+fn loses(cell: &CellOutcomes<'_>) -> bool {
+    let again = cell.sum(name::RETRANSMITTED);
+    let timed = cell.sum(name::TRANSACTIONS_TIMED);
+    let known = again.zip(timed);
+    known.is_some_and(|(again, timed)| again >= LOSSES_PER_TRANSACTION_MIN * timed)
 }
 
 /// Whether each connection always waits for a response: the recording agrees with itself, and nothing

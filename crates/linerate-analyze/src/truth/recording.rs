@@ -638,7 +638,10 @@ fn counters(
             );
             rate(Metric::TcpSegsIn, transactions);
             if let Traffic::Rr { request_bytes, .. } = workload.traffic {
-                rate(Metric::TcpBytesSent, transactions * request_bytes.0 as f64);
+                let bytes = transactions * request_bytes.0 as f64;
+                rate(Metric::TcpBytesSent, bytes);
+                let segments = (bytes / truth.payload_bytes).max(transactions);
+                rate(Metric::TcpRetrans, segments * truth.lost_share);
             }
         }
         Part::Responder => {}

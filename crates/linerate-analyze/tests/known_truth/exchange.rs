@@ -7,9 +7,13 @@ use linerate_model::workload::{Traffic, Workload};
 use crate::builder::{Run, Truth, rr, stream};
 use crate::told;
 
-/// The limiters of three trials of `workload` with their claims.
+/// The limiters of three trials of `workload` over 1 Gbit/s with their claims.
 fn limiters(workload: Workload, truth: &Truth) -> Vec<(Limiter, String)> {
-    let mut run = Run::new(1, Some(1e9));
+    limiters_over(Some(1e9), workload, truth)
+}
+
+fn limiters_over(rate: Option<f64>, workload: Workload, truth: &Truth) -> Vec<(Limiter, String)> {
+    let mut run = Run::new(1, rate);
     run.experiment("one", None, workload);
     run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
     let findings = told(&run.recording).into_iter();
@@ -22,8 +26,18 @@ fn limiters(workload: Workload, truth: &Truth) -> Vec<(Limiter, String)> {
 
 #[track_caller]
 fn check(workload: Workload, truth: Truth, expected: Limiter, words: &str) {
-    let found = limiters(workload, &truth);
-    let [(limiter, claim)] = found.as_slice() else {
+    says(&limiters(workload, &truth), expected, words);
+}
+
+/// The same over a path whose rate nobody knows.
+#[track_caller]
+fn check_unknown(workload: Workload, truth: Truth, expected: Limiter, words: &str) {
+    says(&limiters_over(None, workload, &truth), expected, words);
+}
+
+#[track_caller]
+fn says(found: &[(Limiter, String)], expected: Limiter, words: &str) {
+    let [(limiter, claim)] = found else {
         panic!("one limiter is there, not {found:?}");
     };
     assert_eq!(*limiter, expected, "{claim}");
@@ -386,4 +400,63 @@ fn the_path_of_a_far_client_is_no_stall() {
     // Both are near, and half of what waits was counted; or one of them is 50 ms away.
     assert_eq!(claims(vec![1.0]), 1);
     assert_eq!(claims(vec![250.0]), 0);
+}
+
+/// Without the path's rate, what a slow line takes to carry a message looks like a queue, or a late answer.
+#[test]
+fn the_time_that_a_slow_line_takes_is_neither_queue_nor_application() {
+    // 10 kB each way over 10 Mbit/s and 2 ms: the client's round trip has the line's time, the server's has not.
+    let carried = Truth {
+        rtt_ns: 8_120_000,
+        server_rtt_ns: Some(3_470_000),
+        min_rtt_ns: Some(2_250_000),
+        delayed_acks: Some(0.0),
+        worker_share: 0.02,
+        worker_wait_share: 0.0,
+        ..Truth::transactions(10_700_000)
+    };
+    let either = "Carrying messages of this size or the application";
+    check_unknown(rr(5_000), carried.clone(), Limiter::RoundTrip, either);
+    // Small messages are no time of any line: the server's answer is late.
+    check_unknown(rr(200), carried, Limiter::Application, "The application");
+    // One segment over 1 Mbit/s: 11.9 ms.
+    let slow = Truth {
+        rtt_ns: 14_500_000,
+        server_rtt_ns: Some(14_500_000),
+        min_rtt_ns: Some(2_300_000),
+        delayed_acks: Some(0.0),
+        worker_share: 0.02,
+        worker_wait_share: 0.0,
+        ..Truth::transactions(14_800_000)
+    };
+    let either = "A queue on the path or carrying messages of this size";
+    check_unknown(rr(1_400), slow.clone(), Limiter::RoundTrip, either);
+    check_unknown(
+        rr(64),
+        slow,
+        Limiter::RoundTrip,
+        "A queue on the path limits",
+    );
+}
+
+#[test]
+fn large_messages_over_a_path_that_loses_wait_for_what_is_sent_again() {
+    let lossy = |lost_share| Truth {
+        rtt_ns: 10_500_000,
+        min_rtt_ns: Some(10_000_000),
+        server_rtt_ns: Some(10_500_000),
+        delayed_acks: Some(0.0),
+        worker_share: 0.02,
+        worker_wait_share: 0.0,
+        lost_share,
+        ..Truth::transactions(40_000_000)
+    };
+    let losing = "over a path that loses segments";
+    check_unknown(rr(30_000), lossy(0.02), Limiter::RoundTrip, losing);
+    check_unknown(
+        rr(30_000),
+        lossy(0.0),
+        Limiter::RoundTrip,
+        "Carrying messages of this size limits",
+    );
 }

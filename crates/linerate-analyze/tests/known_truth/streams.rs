@@ -1086,7 +1086,7 @@ fn a_rate_is_not_the_limit_where_the_path_does_not_carry_it() {
 
 #[test]
 fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
-    let limiter = |arrived: u64, unread: u64, asked_bps: Option<u64>| {
+    let told = |arrived: u64, unread: u64, asked_bps: Option<u64>, reader: Option<f64>| {
         let mut workload = stream();
         workload.manner.transport = Transport::Udp;
         workload.manner.rate_bps = asked_bps;
@@ -1099,6 +1099,16 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
             ..Truth::stream(300e6 * arrived as f64 / 100_000.0)
         };
         let mut run = run(workload, &truth);
+        if let Some(share) = reader {
+            let worker = Subject::Thread("worker-0".to_owned());
+            grow(
+                &mut run,
+                "server",
+                &worker,
+                Metric::ThreadRun,
+                (share * 1e9) as i64,
+            );
+        }
         for flow in &mut run.recording.flows {
             flow.outcome.datagrams = Some(Box::new(match flow.part {
                 Part::Sender => Datagrams {
@@ -1121,6 +1131,13 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
             _ => None,
         })
     };
+    let limiter = |arrived, unread, asked_bps| told(arrived, unread, asked_bps, None);
+    // A small receive buffer overflows while its reader is idle: neither end's program is behind.
+    assert_eq!(told(64_000, 36_000, None, Some(0.2)), None);
+    assert_eq!(
+        told(64_000, 36_000, None, Some(0.97)),
+        Some(Limiter::Generator)
+    );
     // A third is lost on the way: the path carries no more.
     assert_eq!(limiter(64_000, 0, Some(300_000_000)), None);
     // All arrive, or our own reader leaves what does not.
@@ -1129,4 +1146,63 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
     // Loss on the way of 4 % of what was asked for, and of none.
     assert_eq!(limiter(96_000, 0, Some(300_000_000)), None);
     assert_eq!(limiter(99_900, 0, Some(300_000_000)), Some(Limiter::Pacing));
+}
+
+/// What the receiver's window or a window of few segments makes longer is no queue.
+#[test]
+fn a_round_trip_that_a_window_or_an_ack_makes_longer_is_no_full_path() {
+    // A path of 10 ms that became one of 14 ms; the window of 80 kB holds the sender.
+    let rerouted = Truth {
+        rwnd_share: 0.999,
+        window_bytes: 80_000,
+        ..Truth::sending(45.2e6, 14_200_000, 10_200_000)
+    };
+    let names_path = |truth: &Truth| {
+        let found = limiter_of(&run(stream(), truth));
+        found.is_some_and(|(limiter, _)| limiter == Limiter::PathRate)
+    };
+    assert!(!names_path(&rerouted));
+    // The same with a window that has room: a queue.
+    let queued = Truth {
+        rwnd_share: 0.0,
+        window_bytes: 3 << 20,
+        ..rerouted.clone()
+    };
+    assert!(names_path(&queued));
+    // What Ethernet carries is a full path, whoever holds the sender; a queue of twice the way, too.
+    let line = Truth::sending(94.1e6, 14_200_000, 10_200_000);
+    let held = Truth {
+        rwnd_share: 0.999,
+        window_bytes: 160_000,
+        ..line
+    };
+    named(stream(), &held, Limiter::PathRate, &["looks the same"]);
+    // Two segments on a slow line: each takes 2.5 ms of it.
+    let few = Truth::sending(900_000.0, 26_200_000, 20_600_000);
+    assert!(!names_path(&few));
+    // One segment at a time, whose ACK waits for the timer.
+    let alone = |delayed_acks| Truth {
+        cwnd: 3,
+        delayed_acks,
+        ..Truth::sending(5e6, 40 * MS, 2 * MS)
+    };
+    assert!(!names_path(&alone(Some(300.0))));
+    assert!(names_path(&alone(Some(0.0))));
+}
+
+#[test]
+fn a_rate_just_below_what_was_asked_for_is_the_lines() {
+    let limiter = |asked_bps: u64, bps: f64, rtt_ns: i64| {
+        let mut asked = stream();
+        asked.manner.rate_bps = Some(asked_bps);
+        let found = limiter_of(&run(asked, &sending(bps, rtt_ns)));
+        found.map(|(limiter, _)| limiter)
+    };
+    // 95 Mbit/s over a line that carries 94.1, with a queue and without.
+    assert_eq!(
+        limiter(95_000_000, 94.14e6, 60 * MS),
+        Some(Limiter::PathRate)
+    );
+    assert_eq!(limiter(95_000_000, 94.14e6, 20 * MS), Some(Limiter::Pacing));
+    assert_eq!(limiter(94_000_000, 93.98e6, 60 * MS), Some(Limiter::Pacing));
 }

@@ -232,7 +232,7 @@ fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
             rate_words(asked, rate_unit)
         )
     });
-    let unread = trial.lost_unread().map_or(String::new(), |share| {
+    let unread = trial.lost_unread.map_or(String::new(), |share| {
         format!(
             "; {} lost unread while a linerate worker had no time left",
             Unit::Percent.display(100.0 * share)
