@@ -330,7 +330,7 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String 
     };
     let held = match is_held(cell) {
         true => {
-            " The receiver's window bounds what waits: a path that became longer after its shortest round trip \
+            " The receive window bounds what waits: a path that became longer after its shortest round trip \
              was seen looks the same."
         }
         false => "",
