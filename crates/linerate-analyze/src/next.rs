@@ -36,8 +36,12 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         Limiter::ReceiverWindow | Limiter::SendBuffer if has_buffers => {
             "repeat with a larger `-w`, or without it: the kernel then tunes the buffers"
         }
-        Limiter::ReceiverWindow => "raise net.ipv4.tcp_rmem at the receiver, or compare `-w 4M`",
-        Limiter::SendBuffer => "raise net.ipv4.tcp_wmem at the sender, or compare `-w 4M`",
+        Limiter::ReceiverWindow => {
+            "compare `-w 4M`; where that is faster, raise net.ipv4.tcp_rmem at the receiver"
+        }
+        Limiter::SendBuffer => {
+            "compare `-w 4M`; where that is faster, raise net.ipv4.tcp_wmem at the sender"
+        }
         Limiter::CongestionWindow => {
             "find the loss: repeat with `--capture -o DIR`, look at `ip -s link` and `tc -s qdisc` of \
              both hosts; without loss, repeat for longer (`-t 10`)"

@@ -77,6 +77,8 @@ pub enum TrialFlag {
         /// That over what arrived, without its sign; absent where nothing did.
         share: Option<f64>,
     },
+    /// This share of what arrived in order had come before the window, and was held back by a lost segment.
+    HeldBack(f64),
     /// Throughput to a server of another program is what TCP acknowledged.
     Acknowledged {
         /// The program.
@@ -182,6 +184,10 @@ impl TrialFlag {
                 "what TCP received in the window against what receive calls returned",
                 "none: the number is TCP's; a longer window makes the difference small",
             ),
+            Self::HeldBack(_) => (
+                "what TCP received in order against the segments that came",
+                "a longer warm-up (`-O`), or a longer window",
+            ),
             Self::Acknowledged { .. } => (
                 "a server of another program",
                 "an agent on the server, for the receiver's own count",
@@ -253,6 +259,7 @@ pub fn known() -> impl Iterator<Item = KnownFlag> {
             beyond_bytes: -1_048_576.0,
             share: Some(0.02),
         },
+        TrialFlag::HeldBack(0.024),
         TrialFlag::UnreadAtReceiver { host: host() },
         TrialFlag::Acknowledged {
             program: "iperf3".to_owned(),
@@ -348,6 +355,11 @@ impl fmt::Display for TrialFlag {
                     None => Ok(()),
                 }
             }
+            Self::HeldBack(share) => write!(
+                f,
+                "{} of what is counted had come before the window, and waited for a lost segment in it",
+                percent(*share)
+            ),
             Self::Buffered {
                 beyond_bytes,
                 share,

@@ -23,6 +23,8 @@ const PIECE_BYTES: f64 = 65_536.0;
 
 /// Share of the time that the sender waited for the buffer from which on it is felt.
 const WAITED_SHARE_MIN: f64 = 0.25;
+/// Share of the time that it waits which is worth a word.
+const WAITED_SHARE_TOLD_MIN: f64 = 0.005;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::SendBuffer,
@@ -70,13 +72,21 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(buffer) => format!(" of {buffer}"),
         None => String::new(),
     };
-    let flight = cell.mean(name::IN_FLIGHT).map_or(String::new(), |bytes| {
+    // The kernel's clock misses a buffer that is full and has room again within a tick.
+    let waited = (waiting.value >= WAITED_SHARE_TOLD_MIN).then(|| {
         format!(
-            "; {} of each flow were in flight, and {} waited to be sent",
+            "the sender waited for space in it {} of the time",
+            words::percent(waiting.value)
+        )
+    });
+    let flight = cell.mean(name::IN_FLIGHT).map(|bytes| {
+        format!(
+            "{} of each flow were in flight, and {} waited to be sent",
             words::number(Unit::Bytes, bytes),
             words::number(Unit::Bytes, cell.mean(name::UNSENT).unwrap_or(0.0))
         )
     });
+    let seen: Vec<String> = waited.into_iter().chain(flight).collect();
     let limit = auto_buffer(dataset, cell, Part::Sender).map_or(String::new(), |bytes| {
         format!(" ({} here)", words::number(Unit::Bytes, bytes))
     });
@@ -92,10 +102,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::SendBuffer,
         claim: format!(
-            "The send buffer{buffer} limits throughput to {}: the sender waited for space in it {} of the \
-             time{flight}.",
+            "The send buffer{buffer} limits throughput to {}: {}.",
             words::estimate(&throughput),
-            words::percent(waiting.value),
+            seen.join("; "),
         ),
         explanation: format!(
             "Data stays in the send buffer until it is acknowledged, so the buffer bounds what is in \

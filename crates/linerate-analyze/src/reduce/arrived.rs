@@ -26,12 +26,14 @@ use linerate_model::samples::Reading;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::Responses;
-use super::flows::{Lane, Lanes};
+use super::flows::{Lane, Lanes, receiver};
 use super::steady;
 use super::window::Change;
 
 /// Share of a window's payload that may lie in receive buffers before it is told.
 const BUFFERED_SHARE_MAX: f64 = 0.01;
+/// Share of what arrived in order that may have come before the window until it is told.
+const HELD_BACK_SHARE_MIN: f64 = 0.01;
 /// Fairness below which flows do not share (Jain, Chiu, Hawe 1984): of two flows one has then more
 /// than three times the other's rate.
 const FAIRNESS_MIN: f64 = 0.8;
@@ -242,6 +244,7 @@ pub(super) fn judge(
             }));
     }
     judged.flags.extend(buffered(arrivals));
+    judged.flags.extend(held_back(trial, lanes, responses));
     let unread = arrivals.unread.as_ref();
     judged
         .flags
@@ -365,6 +368,21 @@ fn on_the_way(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
         least_ns: least,
         most_ns: most,
     })
+}
+
+/// What arrived in order, beyond all that the segments of the window can have carried: TCP counts what lies behind a
+/// lost segment once that has come.
+fn held_back(trial: &Trial, lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<TrialFlag> {
+    let is_tcp = trial.workload.manner.transport == Transport::Tcp;
+    let payload = responses
+        .value(name::PAYLOAD_PER_SEGMENT)
+        .filter(|_| is_tcp)?;
+    let came = payload
+        * lanes
+            .sum(receiver, Metric::TcpDataSegsIn)
+            .filter(|segments| *segments > 0.0)?;
+    let beyond = lanes.sum(receiver, Metric::TcpBytesReceived)? / came - 1.0;
+    (beyond > HELD_BACK_SHARE_MIN).then_some(TrialFlag::HeldBack(beyond))
 }
 
 fn buffered(arrivals: &Arrivals) -> Option<TrialFlag> {

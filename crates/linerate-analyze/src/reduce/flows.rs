@@ -252,7 +252,7 @@ fn sender(lane: &Lane) -> End {
     lane.sender
 }
 
-fn receiver(lane: &Lane) -> End {
+pub(super) fn receiver(lane: &Lane) -> End {
     lane.receiver
 }
 
@@ -272,7 +272,7 @@ impl Lanes<'_, '_> {
     }
 
     /// Sum of a counter's rate over all flows; absent when one was not read.
-    fn sum(&self, end: fn(&Lane) -> End, metric: Metric) -> Option<f64> {
+    pub(super) fn sum(&self, end: fn(&Lane) -> End, metric: Metric) -> Option<f64> {
         self.all(|lane| Some(self.change(lane, end(lane), metric)?.rate()))
     }
 

@@ -697,3 +697,32 @@ fn jitter_is_that_of_the_window() {
     }
     assert_eq!(jitter(&run), Some(5_000.0));
 }
+
+#[test]
+fn what_came_before_the_window_and_waited_for_a_lost_segment_is_told() {
+    // So many segments of those that arrived in order came in the window.
+    let told = |share: f64, transport: Transport| {
+        let mut workload = stream();
+        workload.manner.transport = transport;
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, workload);
+        run.cell(&[], &[Truth::sending(900e6, 1_000_000, 900_000)]);
+        let samples: Vec<TrialSample> = run.recording.samples.iter().collect();
+        run.recording.samples = Default::default();
+        for mut sample in samples {
+            if sample.metric == Metric::TcpDataSegsIn && &*sample.host.0 == "server" {
+                sample.value = (sample.value as f64 * share) as i64;
+            }
+            run.recording.samples.push(sample);
+        }
+        let outcome = reduce::outcomes(&run.recording).remove(0);
+        let flags = flags(&outcome);
+        flags
+            .iter()
+            .any(|flag| flag.contains("2.56 % of what is counted had come before"))
+    };
+    assert!(told(0.975, Transport::Tcp));
+    assert!(!told(0.995, Transport::Tcp));
+    // TCP_INFO of MPTCP counts the segments of its first path.
+    assert!(!told(0.975, Transport::Mptcp));
+}
