@@ -23,13 +23,12 @@
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::flag::TrialFlag;
-use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
 use super::cpu;
 use super::link_rate::{FULL_SHARE_MIN, share_of};
-use super::path_rate::{ethernet_bps, framing_bytes};
+use super::path_rate::{ethernet_bps, framing_bytes, is_what_ethernet_carries};
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, Trial, pacing_algorithm};
 use super::verdict::Verdict;
@@ -168,21 +167,6 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, asked: &Asked, share: f64) -> bool {
     loses(LOST_SHARE_MIN)
         || (share < FULL_SHARE_MIN * payload && is_queued)
         || (is_a_line && (is_queued || loses(LOST_SHARE_LINE_MIN)))
-}
-
-/// Whether the throughput is what Ethernet of a common rate carries in segments, or datagrams, of this size.
-fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
-    let size = match cell.workload.traffic {
-        Traffic::Stream { message_bytes, .. }
-            if cell.workload.manner.transport == Transport::Udp =>
-        {
-            Some(message_bytes.0 as f64)
-        }
-        _ => cell.mean(name::PAYLOAD_PER_SEGMENT),
-    };
-    let throughput = cell.mean(name::THROUGHPUT);
-    let known = throughput.zip(size.filter(|bytes| *bytes >= 1.0));
-    known.is_some_and(|(throughput, bytes)| ethernet_bps(throughput, bytes).is_some())
 }
 
 /// Whether datagrams were lost since our own reader had no time: then it is a limit, too.

@@ -17,10 +17,11 @@
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::flag::TrialFlag;
+use linerate_model::manner::Transport;
 use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
-use linerate_model::workload::Direction;
+use linerate_model::workload::{Direction, Traffic};
 
 use super::link_rate::FULL_SHARE_MIN;
 use super::rule::{Judge, Rule};
@@ -214,12 +215,9 @@ fn may_be_other(cell: &CellOutcomes<'_>, waits: &Waits) -> bool {
         .is_some_and(|again| again >= 1.0);
     let rtt = cell.mean(name::TCP_RTT);
     let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * waits.shortest);
-    let line = cell.mean(name::THROUGHPUT).zip(segment);
-    let is_a_line =
-        line.is_some_and(|(bps, segment)| segment >= 1.0 && ethernet_bps(bps, segment).is_some());
     is_little
         || (is_small && delayed > 0.0)
-        || (is_held(cell) && !loses && !is_many_times && !is_a_line)
+        || (is_held(cell) && !loses && !is_many_times && !is_what_ethernet_carries(cell))
 }
 
 /// Whether the receiver's window holds the sender, whatever else does.
@@ -298,6 +296,21 @@ pub(super) fn ethernet_bps(payload_bps: f64, segment: f64) -> Option<f64> {
     let most = ABOVE_MAX * segment / (segment + framed);
     let is_it = |rate: &&f64| (least * **rate..=most * **rate).contains(&payload_bps);
     ETHERNET_BPS.iter().find(is_it).copied()
+}
+
+/// Whether the throughput is what Ethernet of a common rate carries in segments, or datagrams, of this size.
+pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
+    let size = match cell.workload.traffic {
+        Traffic::Stream { message_bytes, .. }
+            if cell.workload.manner.transport == Transport::Udp =>
+        {
+            Some(message_bytes.0 as f64)
+        }
+        _ => cell.mean(name::PAYLOAD_PER_SEGMENT),
+    };
+    let throughput = cell.mean(name::THROUGHPUT);
+    let known = throughput.zip(size.filter(|bytes| *bytes >= 1.0));
+    known.is_some_and(|(throughput, bytes)| ethernet_bps(throughput, bytes).is_some())
 }
 
 fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String {
