@@ -25,6 +25,14 @@ pub(crate) const WHERE_LOST_HOST: &str =
 pub(crate) const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
                                          find what removes the option";
 
+/// What to do where congestion marks keep windows small.
+pub(crate) const WHERE_MARKED: &str =
+    "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds";
+
+/// What to do where a congestion window is small although nothing was lost or marked.
+pub(crate) const WHERE_UNGROWN: &str =
+    "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)";
+
 /// Returns what to do about `limiter`, if there is anything.
 pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let is_stream = workload.traffic.is_stream();
@@ -44,7 +52,7 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         }
         Limiter::CongestionWindow => {
             "find the loss: repeat with `--capture -o DIR`, look at `ip -s link` and `tc -s qdisc` of \
-             both hosts; without loss, repeat for longer (`-t 10`)"
+             both hosts"
         }
         Limiter::SlowReader => "check why the receiver reads slowly: CPU, disk, a single thread",
         Limiter::HostDrops => {

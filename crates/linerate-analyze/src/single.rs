@@ -26,7 +26,7 @@ use serde::{Serialize, Serializer};
 
 use crate::counters::counters;
 use crate::dataset::Dataset;
-use crate::diagnose::{self, Found};
+use crate::diagnose::{self, Found, KeptSmall};
 use crate::latency::{Latency, microseconds};
 use crate::live::Live;
 use crate::queue_map::queue_of;
@@ -309,6 +309,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         .cells
         .first()
         .is_some_and(|cell| diagnose::is_unscaled(&dataset, cell));
+    let kept_small = dataset.cells.first().map(diagnose::kept_small);
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
@@ -334,6 +335,13 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     single.next = match limiter {
         _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
+        Some(Limiter::CongestionWindow) => match kept_small {
+            Some(KeptSmall::ByMarks(_)) => Some(next::WHERE_MARKED.to_owned()),
+            Some(KeptSmall::ByItself) => Some(next::WHERE_UNGROWN.to_owned()),
+            Some(KeptSmall::ByLoss) | None => {
+                next::next(Limiter::CongestionWindow, &single.workload)
+            }
+        },
         Some(limiter) => next::next(limiter, &single.workload),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),

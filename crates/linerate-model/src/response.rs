@@ -180,6 +180,7 @@ responses! {
     RATE_VARIATION "rate_variation" Ratio
         "deviation of the rate from reading to reading, of its mean";
     SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived (D-SACK)";
+    MARKED "marked_segments" Count "segments that arrived with a congestion mark (ECN)";
     REORDERINGS "reorderings" Count "reordering events";
     TIMEOUTS "retransmission_timeouts" Count "retransmission timeouts of the flows";
     DROPPED_QDISC "dropped_sender_qdisc" Count

@@ -26,8 +26,8 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
 
-/// Losses of a trial that are more than chance; ten over all trials.
-const LOSSES_MIN: f64 = 3.0;
+/// Losses and marks of a trial that are more than chance; ten over all trials.
+const SIGNALS_MIN: f64 = 3.0;
 /// Share of the time with a queue up to which what was lost may not be of it: random loss was seen with 0.15,
 /// shallow queues that overflow with 0.4.
 const QUEUED_SHARE_MAX: f64 = 0.2;
@@ -47,26 +47,27 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cause(
         |trial| {
             let is_queue_seen = trial.share(name::QUEUED) > QUEUED_SHARE_MAX;
-            !is_queue_seen && (loss_fits(trial) || is_full_of_its_own(trial))
+            !is_queue_seen && (signals_fit(trial) || is_full_of_its_own(trial))
         },
         tell,
     ),
 };
 
-fn loss_fits(trial: &Trial<'_>) -> bool {
+/// Whether what was lost or marked (ECN: a window shrinks on a mark as on a loss) explains the rate.
+fn signals_fit(trial: &Trial<'_>) -> bool {
     // What is near by being short may be a shallow queue that overflows.
     let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
     let is_ratio_near = quotient.is_none_or(|(rtt, shortest)| {
         shortest < RATIO_NS_MIN || rtt <= NEAR_QUOTIENT_MAX * shortest
     });
     let is_near = trial.is_near() && is_ratio_near;
-    if trial.setup.paces || !is_near || trial.losses() < LOSSES_MIN {
+    if trial.setup.paces || !is_near || trial.losses() + trial.marks() < SIGNALS_MIN {
         return false;
     }
     let Some((cwnd, mss)) = trial.value(name::CWND).zip(trial.value(name::SEND_MSS)) else {
         return false;
     };
-    let by_model = trial.loss_ceiling(trial.loss_share());
+    let by_model = trial.loss_ceiling(trial.loss_share() + trial.marked_share());
     let roomy = trial.ceiling(cwnd * mss);
     roomy.is_some_and(|ceiling| ceiling <= 2.0)
         && by_model.is_some_and(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
@@ -86,16 +87,42 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
         && full() == Some(true)
 }
 
+/// What keeps a congestion window small.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum KeptSmall {
+    /// Segments were lost.
+    ByLoss,
+    /// So many segments of a trial arrived with a congestion mark, and fewer were lost.
+    ByMarks(f64),
+    /// Neither: it still grows, or is clamped.
+    ByItself,
+}
+
+/// Returns what keeps the congestion windows of `cell` small.
+pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
+    let count = |name| cell.mean(name).unwrap_or(0.0);
+    let (lost, marked) = (
+        count(name::RETRANSMITTED) - count(name::SPURIOUS),
+        count(name::MARKED),
+    );
+    if lost >= 1.0 && lost >= marked {
+        KeptSmall::ByLoss
+    } else if marked >= 1.0 {
+        KeptSmall::ByMarks(marked)
+    } else {
+        KeptSmall::ByItself
+    }
+}
+
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let cwnd = cell.estimate(name::CWND)?;
-    let lost =
-        cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
+    let kept_small = kept_small(cell);
     let share = cell
         .estimate(name::RETRANSMITTED_SHARE)
-        .filter(|_| lost >= 1.0);
-    let (reason, explanation) = match share {
-        Some(share) => (
+        .filter(|_| kept_small == KeptSmall::ByLoss);
+    let (reason, explanation) = match (share, kept_small) {
+        (Some(share), _) => (
             format!(
                 ", which loss keeps small: {} of all segments were retransmitted, and the round trip stayed near \
                  its shortest",
@@ -103,7 +130,18 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ),
             what_loses(cell, share.value),
         ),
-        None => (
+        (None, KeptSmall::ByMarks(marked)) => (
+            format!(
+                ", which congestion marks (ECN) keep small: {} per trial arrived with one, and the round trip \
+                 stayed near its shortest",
+                words::things(marked, "segment")
+            ),
+            "A device on the path marks segments before a queue stands there for long. The sender's \
+             window shrinks on a mark as on a loss: this is about what the path gives, or the device \
+             marks too early (`tc -s qdisc` and a switch's ECN thresholds show where)."
+                .to_owned(),
+        ),
+        (None, _) => (
             String::new(),
             "The sender may have no more in flight than its congestion window, and the round trip stayed \
              near its shortest: the path was not full. Nothing was lost, so the window was still growing \
@@ -125,6 +163,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("share of segments retransmitted", name::RETRANSMITTED_SHARE),
             ("segments retransmitted", name::RETRANSMITTED),
             ("of them, those that had arrived (D-SACK)", name::SPURIOUS),
+            ("segments that arrived marked (ECN)", name::MARKED),
             ("dispersion of the losses", name::LOSS_DISPERSION),
             (
                 "relative deviation of the gaps between losses",

@@ -76,6 +76,7 @@ use linerate_model::finding::{FindingKind, Limiter};
 
 use crate::dataset::Dataset;
 
+pub(crate) use congestion_window::{KeptSmall, kept_small};
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;

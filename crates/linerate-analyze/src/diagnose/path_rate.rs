@@ -121,18 +121,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 Unit::BitsPerSecond.display(rate),
             ),
         ),
-        None if varies(cell)
-            || may_be_reader(cell)
-            || may_be_other(
-                cell,
-                &Waits {
-                    shortest,
-                    bytes: bytes.value,
-                },
-            ) =>
-        {
-            return None;
-        }
+        None if varies(cell) || may_be_reader(cell) => return None,
+        None if may_be_other(cell, shortest, bytes.value) => return None,
         None => (
             Limiter::PathRate,
             throughput.value,
@@ -189,13 +179,6 @@ fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
     is_one_sided(cell) && waiting.is_some_and(|share| share >= MOST)
 }
 
-/// What waits before a path, if it does.
-struct Waits {
-    /// The shortest round trip, in nanoseconds.
-    shortest: f64,
-    bytes: f64,
-}
-
 /// Whether what makes round trips longer may be none that waits in a queue:
 ///
 /// 1. fewer than three segments, which the time that each takes on a slow line makes, and ACKs that wait for a
@@ -204,9 +187,9 @@ struct Waits {
 /// 3. a way that became longer after its shortest round trip was seen. A queue that nothing but the receiver's
 ///    window bounds, and that loses nothing, looks the same, unless it is many times the way or the rate is
 ///    that of a line.
-fn may_be_other(cell: &CellOutcomes<'_>, waits: &Waits) -> bool {
+fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    let is_little = segment.is_some_and(|segment| waits.bytes < WAITING_SEGMENTS_MIN * segment);
+    let is_little = segment.is_some_and(|segment| waiting_bytes < WAITING_SEGMENTS_MIN * segment);
     let delayed = cell.mean(name::DELAYED_ACKS).unwrap_or(0.0);
     let window = cell.mean(name::CWND);
     let is_small = window.is_some_and(|segments| segments <= WINDOW_SEGMENTS_SMALL);
@@ -214,7 +197,7 @@ fn may_be_other(cell: &CellOutcomes<'_>, waits: &Waits) -> bool {
         .mean(name::RETRANSMITTED)
         .is_some_and(|again| again >= 1.0);
     let rtt = cell.mean(name::TCP_RTT);
-    let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * waits.shortest);
+    let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * shortest_ns);
     is_little
         || (is_small && delayed > 0.0)
         || (is_held(cell) && !loses && !is_many_times && !is_what_ethernet_carries(cell))

@@ -244,6 +244,17 @@ impl Trial<'_> {
         (again - self.value(name::SPURIOUS).unwrap_or(0.0)).max(0.0)
     }
 
+    /// Segments that arrived with a congestion mark (ECN).
+    pub(super) fn marks(&self) -> f64 {
+        self.value(name::MARKED).unwrap_or(0.0)
+    }
+
+    /// Share of the segments that arrived with one.
+    pub(super) fn marked_share(&self) -> f64 {
+        let sent = self.value(name::SEGMENTS_SENT).filter(|sent| *sent > 0.0);
+        sent.map_or(0.0, |sent| self.marks() / sent)
+    }
+
     /// Share of the segments that were lost.
     pub(super) fn loss_share(&self) -> f64 {
         let again = self.value(name::RETRANSMITTED).filter(|again| *again > 0.0);

@@ -79,6 +79,7 @@ pub(super) fn reduce(
         amounts.sum::<Option<f64>>().filter(|_| !ends.is_empty())
     };
     responses.put(name::SPURIOUS, sum(Metric::TcpDsackDups));
+    responses.put(name::MARKED, sum(Metric::TcpDeliveredCe));
     responses.put(name::REORDERINGS, sum(Metric::TcpReordSeen));
     responses.put(name::TIMEOUTS, sum(Metric::TcpTimeouts));
     let each = |of: &dyn Fn(&Ends<'_, '_>) -> Option<f64>| mean(ends.iter().filter_map(of));

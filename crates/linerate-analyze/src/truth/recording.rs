@@ -124,6 +124,8 @@ pub struct Truth {
     pub delayed_acks: Option<f64>,
     /// Times that the client's retransmission timer fired in a second.
     pub timeouts: Option<f64>,
+    /// Share of the segments that arrived with a congestion mark.
+    pub marked_share: f64,
     /// Share of its periods in which the server's control group was throttled, each for half of it.
     pub throttled: Option<f64>,
 }
@@ -179,6 +181,7 @@ impl Default for Truth {
             server_rtt_ns: None,
             delayed_acks: None,
             timeouts: None,
+            marked_share: 0.0,
             throttled: None,
         }
     }
@@ -612,6 +615,9 @@ fn counters(
             let again = segments * truth.lost_share + truth.in_vain / 2.0;
             rate(Metric::TcpRetrans, again);
             rate(Metric::TcpDsackDups, again * truth.spurious_share);
+            if truth.marked_share > 0.0 {
+                rate(Metric::TcpDeliveredCe, segments * truth.marked_share);
+            }
             if truth.delivered_variation.is_some() {
                 rate(Metric::TcpDelivered, segments);
             }

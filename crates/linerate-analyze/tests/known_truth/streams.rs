@@ -202,6 +202,20 @@ fn loss_with_a_queue_and_without_are_told_apart() {
     };
     let words = ["loss keeps small", "no queue stood for long"];
     named(stream(), &random, Limiter::CongestionWindow, &words);
+    // The same rate where as many segments were marked instead: nothing was lost, and nobody is to look for it.
+    let marked = Truth {
+        marked_share: 0.003,
+        ..sending(12.9e6, 20 * MS)
+    };
+    let words = ["congestion marks (ECN) keep small", "marks segments before"];
+    named(stream(), &marked, Limiter::CongestionWindow, &words);
+    // Marks that are far too rare to explain the rate.
+    let rarely_marked = Truth {
+        marked_share: 0.003,
+        cwnd: 400,
+        ..sending(1e6, 20 * MS)
+    };
+    silent(stream(), &rarely_marked);
     // What was sent again had arrived: segments overtook each other, and nothing was lost.
     let overtaken = Truth {
         spurious_share: 1.0,

@@ -40,7 +40,7 @@ const fn field(metric: Metric, offset: usize, width: Width, factor: u64) -> Fiel
 }
 
 /// Every field that has a metric, by offset. The last ones came with Linux 4.9 (delivery_rate),
-/// 4.10 (busy_time and the two limits), 4.18 (delivered), 4.19 (bytes_sent, dsack_dups, reord_seen),
+/// 4.10 (busy_time and the two limits), 4.18 (delivered, delivered_ce), 4.19 (bytes_sent, dsack_dups, reord_seen),
 /// 5.4 (snd_wnd), 6.2 (rcv_wnd) and 6.7 (total_rto).
 pub(crate) const FIELDS: &[Field] = &[
     field(Metric::TcpAppLimited, 7, Bit(0), 1),
@@ -67,6 +67,7 @@ pub(crate) const FIELDS: &[Field] = &[
     field(Metric::TcpRwndLimited, 176, U64, US),
     field(Metric::TcpSndbufLimited, 184, U64, US),
     field(Metric::TcpDelivered, 192, U32, 1),
+    field(Metric::TcpDeliveredCe, 196, U32, 1),
     field(Metric::TcpBytesSent, 200, U64, 1),
     field(Metric::TcpBytesRetrans, 208, U64, 1),
     field(Metric::TcpDsackDups, 216, U32, 1),
@@ -246,6 +247,7 @@ mod tests {
         check(Metric::TcpMinRtt, 148_000);
         check(Metric::TcpSndWnd, 228);
         check(Metric::TcpRcvWnd, 232);
+        check(Metric::TcpDeliveredCe, 196);
         check(Metric::TcpDsackDups, 216);
         if cfg!(target_endian = "little") {
             check(Metric::TcpTimeouts, 240);
