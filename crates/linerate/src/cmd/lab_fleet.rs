@@ -10,13 +10,15 @@ use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{Agent, PORT_DEFAULT};
 use linerate_controller::HostSpec;
-use linerate_lab::{Entered, Lab, LabSpec};
+use linerate_lab::{Entered, Lab, LabSpec, RelayCount};
+use linerate_model::number::counted;
 use linerate_model::run::HostPart;
 use linerate_plan::Hosts;
 
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::TOKEN_VARIABLE;
 use crate::meant::LabAsked;
+use crate::term;
 
 /// How long the agents of a lab may take to answer.
 const READY_DEADLINE: Duration = Duration::from_secs(10);
@@ -67,9 +69,26 @@ pub fn in_lab(asked: &LabAsked, measure: impl FnOnce(Vec<HostSpec>) -> CmdResult
     })?;
     let lab = LabFleet::up(&asked.spec, &entered)?;
     let result = measure(lab.specs(asked));
+    for dropped in lab.lab.relay_counts().iter().filter_map(dropped) {
+        term::note(&dropped);
+    }
     let down = lab.down();
     let exit = result?;
     down.map(|()| exit)
+}
+
+/// Tells what a link of the lab lost although nobody asked it to.
+fn dropped(link: &RelayCount) -> Option<String> {
+    let all = link.dropped + link.forwarded + link.lost;
+    (link.dropped > 0).then(|| {
+        format!(
+            "the lab's link of {} could not hold {} of {}: its relay was too slow, and what was \
+             measured has more loss than the lab was asked for",
+            link.host,
+            link.dropped,
+            counted(all, "frame"),
+        )
+    })
 }
 
 /// A lab with an agent on every host.
@@ -162,5 +181,26 @@ impl LabFleet {
         }
         self.lab.down()?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_link_lost_unasked_is_told() {
+        let count = |dropped| RelayCount {
+            host: "far".to_owned(),
+            forwarded: 90,
+            lost: 7,
+            dropped,
+        };
+        assert_eq!(dropped(&count(0)), None, "what was asked for is no fault");
+        let told = dropped(&count(3)).expect("three frames are missing");
+        assert!(
+            told.contains("link of far could not hold 3 of 100 frames"),
+            "{told}"
+        );
     }
 }
