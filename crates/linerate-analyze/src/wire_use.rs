@@ -230,7 +230,8 @@ fn has_timestamps(host: &HostRecord) -> Option<bool> {
     Some(level > 0.0)
 }
 
-fn is_ipv6(address: &str) -> bool {
+/// Returns whether `address` is one of IPv6.
+pub(crate) fn is_ipv6(address: &str) -> bool {
     match address.parse::<IpAddr>() {
         Ok(address) => address.is_ipv6(),
         // With a scope (`fe80::1%eth0`) or brackets it is not a plain address.

@@ -277,6 +277,8 @@ pub enum Caution {
     Starved,
     /// Others took CPU time.
     Disturbed,
+    /// Other traffic passed a device that the flows use.
+    OtherTraffic,
     /// All hosts share this machine's CPUs.
     SharedCpus,
     /// Other runs may have been active at the same time.
@@ -308,6 +310,7 @@ impl Caution {
             Self::ShortConnections => "short/connections",
             Self::Starved => "starved",
             Self::Disturbed => "disturbed",
+            Self::OtherTraffic => "other-traffic",
             Self::SharedCpus => "shared-cpus",
             Self::SharedHosts => "shared-hosts",
             Self::Counter(rule) => rule,

@@ -102,6 +102,17 @@ pub enum TrialFlag {
         /// Whether the relays of a lab are among them.
         in_lab: bool,
     },
+    /// Others had more of a device that the flows use than a measurement should share.
+    OtherTraffic {
+        /// The device's host.
+        host: HostName,
+        /// The device.
+        device: String,
+        /// Whether of what it sent; else of what it received.
+        is_sent: bool,
+        /// The share of the payload that was none of the flows'.
+        share: f64,
+    },
     /// The hypervisor gave this share of the CPUs' time to others.
     Stolen(f64),
     /// This share of the CPUs' time is in no mode of /proc/stat.
@@ -208,6 +219,10 @@ impl TrialFlag {
                 "CPU time of the machine beyond idle and linerate's threads",
                 "stop other programs",
             ),
+            Self::OtherTraffic { .. } => (
+                "bytes of the device against those of the flows",
+                "stop other traffic; on a slow line fewer flows, since their readings cross it too",
+            ),
             Self::Stolen(_) => (
                 "steal of /proc/stat",
                 "a quieter host below, or a machine of its own",
@@ -237,6 +252,12 @@ pub fn known() -> impl Iterator<Item = KnownFlag> {
         TrialFlag::OtherPrograms {
             cpus: 0.8,
             in_lab: false,
+        },
+        TrialFlag::OtherTraffic {
+            host: host(),
+            device: "eth0".to_owned(),
+            is_sent: false,
+            share: 0.12,
         },
         TrialFlag::Stolen(0.07),
         TrialFlag::Unaccounted(0.05),
@@ -403,6 +424,20 @@ impl fmt::Display for TrialFlag {
                 };
                 let cpus = Unit::Cpus.display(*cpus);
                 write!(f, "other programs{own} used {cpus} during the window")
+            }
+            Self::OtherTraffic {
+                host,
+                device,
+                is_sent,
+                share,
+            } => {
+                let word = if *is_sent { "sent" } else { "received" };
+                let share = percent(*share);
+                write!(
+                    f,
+                    "{share} of what {device} of {host} {word} was none of the flows', readings of this \
+                     measurement included"
+                )
             }
             Self::Stolen(share) => write!(
                 f,

@@ -14,12 +14,14 @@
 //!    long as it ran.
 //! 10. Disturbances: the hypervisor or nobody known took more than 3 % of the CPUs' time, or other
 //!    programs that and more than a controller needs, in any valid trial.
-//! 11. Shortfalls: requests that were due were not sent, or connections failed.
+//! 11. Other traffic: a device that the flows use passed 3 % and more of payload that is none of theirs.
+//! 12. Shortfalls: requests that were due were not sent, or connections failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
 use linerate_model::finding::{CONFIDENCE, Caution, Estimate, Evidence};
+use linerate_model::flag::TrialFlag;
 use linerate_model::number;
 use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
@@ -45,6 +47,7 @@ const REASONS_LISTED_MAX: usize = 3;
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let mut findings: Vec<Found<'_>> = invalid(dataset).into_iter().collect();
     findings.extend(disturbances(dataset));
+    findings.extend(other_traffic(dataset));
     findings.extend(starved(dataset));
     findings.extend(capped(dataset));
     findings.extend(unsent(dataset));
@@ -434,6 +437,41 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             what: "hosts that were shared".to_owned(),
             estimate: counted(shared.len(), hosts.len()),
             trials,
+        },
+    ))
+}
+
+/// What shared a device with the flows, at its most.
+fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
+    let found = valid.flat_map(|outcome| {
+        let of_others = outcome.flags.iter().filter_map(|flag| match flag {
+            TrialFlag::OtherTraffic { share, .. } => Some((outcome.trial, *share, flag)),
+            _ => None,
+        });
+        of_others.collect::<Vec<_>>()
+    });
+    let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
+    let values: Vec<f64> = found.iter().map(|(_, share, _)| *share).collect();
+    let estimate = student_t_interval(&values, Unit::Ratio)?;
+    let (_, _, most) = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let of_them = match found.len() {
+        1 => "",
+        _ => ", the largest share",
+    };
+    Some(Found::caution(
+        About::Run,
+        Caution::OtherTraffic,
+        format!(
+            "Other traffic passed the device{}: {most}{of_them}.",
+            among(found.len(), dataset)
+        ),
+        "The flows could not have what others had. Stop other traffic; on a slow line use fewer flows, since their \
+         readings cross it too.",
+        Evidence {
+            what: "share of the payload that was none of the flows', in those trials".to_owned(),
+            estimate,
+            trials: found.into_iter().map(|(trial, _, _)| trial).collect(),
         },
     ))
 }

@@ -177,6 +177,12 @@ const CAUTIONS: &[Known] = &[
         action: "stop other programs, or measure on a machine of its own",
     },
     Known {
+        id: Caution::OtherTraffic.id(),
+        title: "Other traffic passed the device",
+        needs: "3 % of the payload that a device of the flows passed and that is none of theirs",
+        action: "stop other traffic; on a slow line fewer flows, since their readings cross it too",
+    },
+    Known {
         id: Caution::SharedCpus.id(),
         title: "All hosts share this machine's CPUs",
         needs: "hosts that are namespaces of one machine",

@@ -150,6 +150,7 @@ fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
         matches!(
             flag,
             TrialFlag::OtherPrograms { .. }
+                | TrialFlag::OtherTraffic { .. }
                 | TrialFlag::Stolen(_)
                 | TrialFlag::Unaccounted(_)
                 | TrialFlag::ShortOfCpu { .. }

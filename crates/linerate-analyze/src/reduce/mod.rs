@@ -11,6 +11,8 @@
 
 /// What arrived of a stream, flow by flow, and whether its level was in force.
 mod arrived;
+/// What else passes the devices that streams use.
+mod beside;
 /// CPU time and cycles per byte, packet and transaction.
 mod cost;
 /// Datagrams, and where those that are missing were lost.
@@ -175,6 +177,7 @@ fn reduce(
     });
     flags.extend(saturated);
     flags.extend(disturbances);
+    flags.extend(beside::other_traffic(trial, flows, hosts, readings));
     let refusal = refusal.or(unshared.map(Reason::Unshared));
     let validity = match (&record.validity, refusal) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason),

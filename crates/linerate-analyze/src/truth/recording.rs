@@ -126,6 +126,8 @@ pub struct Truth {
     pub timeouts: Option<f64>,
     /// Share of the segments that arrived with a congestion mark.
     pub marked_share: f64,
+    /// What else the server's device received, bit/s of payload; absent where no device was read.
+    pub beside_bps: Option<f64>,
     /// Share of its periods in which the server's control group was throttled, each for half of it.
     pub throttled: Option<f64>,
 }
@@ -182,6 +184,7 @@ impl Default for Truth {
             delayed_acks: None,
             timeouts: None,
             marked_share: 0.0,
+            beside_bps: None,
             throttled: None,
         }
     }
@@ -481,6 +484,14 @@ impl Run {
                 ("client1".into(), qdisc, Metric::QdiscDrops),
                 truth.qdisc_drops,
             );
+        }
+        if let Some(beside_bps) = truth.beside_bps {
+            // Superframes of 20 segments, each with its headers once.
+            let payload = (truth.throughput_bps + beside_bps) / 8.0;
+            let packets = payload / (20.0 * MSS);
+            let device = |metric| ("server".into(), Subject::Link("eth0".to_owned()), metric);
+            rates.insert(device(Metric::LinkRxBytes), payload + 66.0 * packets);
+            rates.insert(device(Metric::LinkRxPackets), packets);
         }
         // CPU time is the server's, and so is what of it is our own.
         let own = worker("server", Metric::ThreadUser);

@@ -726,3 +726,38 @@ fn what_came_before_the_window_and_waited_for_a_lost_segment_is_told() {
     // TCP_INFO of MPTCP counts the segments of its first path.
     assert!(!told(0.975, Transport::Mptcp));
 }
+
+#[test]
+fn traffic_of_others_on_the_device_is_told() {
+    let told = |beside_bps| {
+        let mut workload = stream();
+        workload.connections = 4;
+        let truth = Truth {
+            beside_bps,
+            ..Truth::stream(90e6)
+        };
+        let flags = flags(&one(workload, truth));
+        flags
+            .into_iter()
+            .find(|flag| flag.contains("none of the flows"))
+    };
+    let words = " % of what eth0 of server received was none of the flows'";
+    let flag = told(Some(10e6)).expect("a tenth is others'");
+    let (share, _) = flag.split_once(words).expect("a share");
+    let share: f64 = share.parse().expect("percent");
+    assert!((9.9..=10.1).contains(&share), "{flag}");
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let truth = Truth {
+        beside_bps: Some(10e6),
+        ..Truth::stream(90e6)
+    };
+    run.cell(&[], &[truth]);
+    let analysis = linerate_analyze::analyze(&run.recording);
+    let trust = analysis.trust.reasons.join("; ");
+    assert!(trust.contains("ther traffic passed"), "{trust}");
+    // A hundredth is what one exchange of a second is; nothing is nothing; and what nobody read is not told.
+    for beside_bps in [Some(0.9e6), Some(0.0), None] {
+        assert_eq!(told(beside_bps), None, "{beside_bps:?}");
+    }
+}

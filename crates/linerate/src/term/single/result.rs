@@ -195,6 +195,7 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         TrialFlag::OtherPrograms { .. } | TrialFlag::Stolen(_) | TrialFlag::Unaccounted(_) => {
             cautions(Caution::Disturbed)
         }
+        TrialFlag::OtherTraffic { .. } => cautions(Caution::OtherTraffic),
         TrialFlag::ShortOfCpu { .. } if cautions(Caution::Starved) => true,
         TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => {
             matches!(

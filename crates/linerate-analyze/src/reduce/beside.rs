@@ -1,0 +1,124 @@
+//! What else passes the devices that streams use.
+//!
+//! A device counts all that passes it. What of its payload is none of the streams' is of other programs, or
+//! our own control traffic: the streams could not have it, and nothing else says so. Headers are taken off by
+//! the device's own packets, which may be superframes.
+
+use std::collections::BTreeSet;
+
+use linerate_model::flag::TrialFlag;
+use linerate_model::manner::Transport;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::{FlowRecord, HostRecord};
+use linerate_model::sample::Subject;
+use linerate_model::wire::ETHERNET_HEADER_BYTES;
+use linerate_model::workload::Part;
+use linerate_model::{FlowId, HostName};
+
+use super::datagrams::Route;
+use super::flows::Lane;
+use super::window::mean;
+use super::{DISTURBED_SHARE_MAX, Readings, namespaces};
+use crate::wire_use::is_ipv6;
+
+/// Headers of TCP with timestamps over IPv4, and what those of IPv6 have more. Where a packet has less, the
+/// others' share comes out a little too small.
+const HEADER_BYTES: f64 = ETHERNET_HEADER_BYTES as f64 + 52.0;
+const IPV6_MORE_BYTES: f64 = 20.0;
+/// Where both ends of everything are.
+const LOOPBACK: &str = "lo";
+
+/// Returns the flag of the device of which others had most, where they had more than a measurement should
+/// share.
+pub(super) fn other_traffic(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+) -> Option<TrialFlag> {
+    let is_tcp = trial.workload.manner.transport == Transport::Tcp;
+    if !is_tcp || !trial.workload.traffic.is_stream() {
+        return None;
+    }
+    let device = Route { hosts, readings };
+    let names: BTreeSet<&HostName> = records.iter().map(|record| &record.host).collect();
+    let ways = namespaces(hosts, names)
+        .into_iter()
+        .flat_map(|host| [Part::Sender, Part::Receiver].map(|part| (host, part)));
+    let of_others = ways.filter_map(|(host, part)| {
+        let link = device.device(host)?;
+        let payload = payload_bytes_per_s(trial, records, readings, host, part)?;
+        let all = passed_bytes_per_s(hosts, readings, host, &link, part)?;
+        let share = 1.0 - payload / all;
+        let Subject::Link(device) = link else {
+            return None;
+        };
+        (share > DISTURBED_SHARE_MAX).then(|| (share, host, device, part))
+    });
+    let (share, host, device, part) = of_others.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(TrialFlag::OtherTraffic {
+        host: host.clone(),
+        device,
+        is_sent: part == Part::Sender,
+        share,
+    })
+}
+
+/// Payload of the streams of which `host` is `part`, at the most; absent where there is none, or one was not
+/// read.
+fn payload_bytes_per_s(
+    trial: &Trial,
+    records: &[&FlowRecord],
+    readings: &Readings<'_>,
+    host: &HostName,
+    part: Part,
+) -> Option<f64> {
+    let lanes = trial
+        .workload
+        .flows()
+        .into_iter()
+        .map(|plan| Lane::of(&plan));
+    let its_ends = records.iter();
+    let its_ends = its_ends.filter(|record| record.host == *host && record.part == part);
+    let its: BTreeSet<FlowId> = its_ends.map(|record| record.flow).collect();
+    let is_its = |lane: &Lane| its.contains(&lane.flow);
+    let rate = |lane: Lane| match part {
+        Part::Sender => {
+            let sent = readings.flow(lane.flow, lane.sender, Metric::TcpBytesSent)?;
+            Some(readings.change(&sent)?.rate())
+        }
+        // What came twice or out of order passed the device as well: segments say it, full ones at the most.
+        _ => {
+            let segments = readings.flow(lane.flow, lane.receiver, Metric::TcpDataSegsIn)?;
+            let size = readings.flow(lane.flow, lane.sender, Metric::TcpSndMss)?;
+            Some(readings.change(&segments)?.rate() * mean(readings.gauge(&size))?)
+        }
+    };
+    let payload: f64 = lanes.filter(is_its).map(rate).sum::<Option<f64>>()?;
+    (payload > 0.0).then_some(payload)
+}
+
+/// What passed the device without its headers.
+fn passed_bytes_per_s(
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+    host: &HostName,
+    device: &Subject,
+    part: Part,
+) -> Option<f64> {
+    if *device == Subject::Link(LOOPBACK.to_owned()) {
+        return None;
+    }
+    let (bytes, packets) = match part {
+        Part::Sender => (Metric::LinkTxBytes, Metric::LinkTxPackets),
+        _ => (Metric::LinkRxBytes, Metric::LinkRxPackets),
+    };
+    let rate = |metric| Some(readings.change_on(host, device, metric)?.rate());
+    let record = hosts.iter().find(|record| record.name == *host)?;
+    let header = match is_ipv6(&record.data_address) {
+        true => HEADER_BYTES + IPV6_MORE_BYTES,
+        false => HEADER_BYTES,
+    };
+    Some(rate(bytes)? - header * rate(packets)?).filter(|passed| *passed > 0.0)
+}
