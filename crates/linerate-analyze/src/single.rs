@@ -163,6 +163,11 @@ impl Single<'_> {
         })
     }
 
+    fn shares_device(&self) -> bool {
+        let mut all = self.cautions.iter();
+        all.any(|caution| caution.caution == Some(Caution::OtherTraffic))
+    }
+
     fn loses_datagrams(&self) -> bool {
         let mut all = self.findings.iter();
         all.any(|finding| finding.kind == FindingKind::Loss)
@@ -344,6 +349,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         },
         Some(limiter) => next::next(limiter, &single.workload),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
+        None if is_measured && single.shares_device() => Some(next::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
         None => is_measured.then(|| next::WHERE_UNKNOWN.to_owned()),
     };

@@ -810,10 +810,11 @@ fn other_programs_are_named_where_they_share_the_cpus() {
 
 #[test]
 fn where_others_have_the_cpus_quiet_hosts_come_before_a_longer_run() {
-    let next = |others_cpus: f64| {
+    let next = |others_cpus: f64, beside_bps| {
         let truth = Truth {
             cpus: 1.9,
             others_cpus,
+            beside_bps,
             ..Truth::stream(300e6)
         };
         let mut run = Run::new(1, Some(1e9));
@@ -828,8 +829,12 @@ fn where_others_have_the_cpus_quiet_hosts_come_before_a_longer_run() {
         assert_eq!(single.limiter(), None, "{:?}", single.findings);
         single.next.expect("a next step")
     };
-    assert!(next(0.1).contains("repeat for longer"), "{}", next(0.1));
-    assert!(next(0.8).contains("hosts are quiet"), "{}", next(0.8));
+    let quiet = next(0.1, None);
+    assert!(quiet.contains("repeat for longer"), "{quiet}");
+    let busy = next(0.8, None);
+    assert!(busy.contains("hosts are quiet"), "{busy}");
+    let shared = next(0.1, Some(300e6));
+    assert!(shared.contains("stop the other traffic"), "{shared}");
 }
 
 #[test]

@@ -754,7 +754,7 @@ fn traffic_of_others_on_the_device_is_told() {
     };
     run.cell(&[], &[truth]);
     let analysis = linerate_analyze::analyze(&run.recording);
-    let trust = analysis.trust.reasons.join("; ");
+    let trust = analysis.trust.expect("trust").reasons.join("; ");
     assert!(trust.contains("ther traffic passed"), "{trust}");
     // A hundredth is what one exchange of a second is; nothing is nothing; and what nobody read is not told.
     for beside_bps in [Some(0.9e6), Some(0.0), None] {
