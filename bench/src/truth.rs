@@ -79,6 +79,8 @@ struct Long {
     flat: Score,
     /// Effects of 10 %.
     ten: Score,
+    /// Effects of 12 % that turn about with another factor, so that their mean is none.
+    crossed: Score,
 }
 
 /// The lengths that are tried, with their chapters and noises.
@@ -208,6 +210,8 @@ fn row(noise: Noise, each: u32, seed: u64) -> Row {
     let others = [
         Shape::OneCell(0.3),
         Shape::Crossed(0.2),
+        Shape::Crossed(0.12),
+        Shape::TunedBadly(0.1),
         Shape::Both(0.2),
         Shape::Effect(0.06),
         Shape::Hump(0.15),
@@ -267,6 +271,7 @@ fn long((length, chapters, noise): (Length, Chapters, Noise), each: u32, seed: u
         noise,
         flat: of(Shape::Flat, 4 * each),
         ten: of(Shape::Effect(0.1025), each),
+        crossed: of(Shape::Crossed(0.12), each),
     }
 }
 
@@ -317,14 +322,13 @@ fn broken_long(long: &[Long]) -> Vec<String> {
         let mut both = row.flat;
         both.add(&row.ten);
         broken.extend(uncovered(&title, &both));
-        let (same, effects) = (row.ten.wrong_same, row.ten.effects);
-        broken.extend(most(
-            &title,
-            "effects of 10 % called the same",
-            same,
-            effects,
-            WRONG_SAME_MAX,
-        ));
+        for (what, part) in [
+            ("effects of 10 % called the same", &row.ten),
+            ("crossed effects called the same", &row.crossed),
+        ] {
+            let (same, effects) = (part.wrong_same, part.effects);
+            broken.extend(most(&title, what, same, effects, WRONG_SAME_MAX));
+        }
         if matches!(row.length, Length::UntilDecided(_)) {
             looked.add(&row.flat);
         }

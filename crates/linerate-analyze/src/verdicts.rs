@@ -45,7 +45,7 @@ const SAME_ALPHA: f64 = 0.1;
 pub(crate) const REPLICATES_MIN: usize = 3;
 /// Share of the error that a look before the end may spend.
 const INTERIM_SHARE: f64 = 0.1;
-/// Error from which on an interaction forbids to say "same" of a mean.
+/// Error from which on an interaction, with whatever else varies, forbids to say "same" of a mean.
 const MIXED_ALPHA: f64 = 0.05;
 
 /// Returns the relative difference that matters of a response whose values are about `value`.
@@ -205,12 +205,7 @@ impl BufferPlateau {
         let differs = |at| self.loses(at) || self.does_better(at);
         let mut levels = 0..self.levels.len();
         match () {
-            () if levels
-                .clone()
-                .all(|at| self.plateau.suffices(at) && !self.does_better(at)) =>
-            {
-                Verdict::Same
-            }
+            () if levels.clone().all(|at| self.plateau.is_same(at)) => Verdict::Same,
             () if levels.any(differs) => Verdict::Differs,
             () => Verdict::NotDecided,
         }
@@ -286,7 +281,7 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let is_curve_open = |curve: &BufferPlateau| match curve.verdict() {
         Verdict::NotDecided => true,
         Verdict::Differs => curve.plateau.p > INTERIM_SHARE * curve.alpha,
-        Verdict::Same => !curve.plateau.all_suffice(INTERIM_SHARE),
+        Verdict::Same => !curve.plateau.all_same(INTERIM_SHARE),
     };
     let effects = verdicts.effects.iter().filter(|effect| is_open(effect));
     let curves = verdicts
@@ -392,8 +387,12 @@ impl BufferPlateau {
         if self.plateau.suffices(at) {
             let step = &self.plateau.steps[at];
             let (interval, alpha) = self.plateau.deciding_interval(at);
-            let ratio = ratio(step.log, interval, alpha, step.blocks);
-            return (Verdict::Same, ratio);
+            let verdict = match self.plateau.is_same(at) {
+                true => Verdict::Same,
+                // It loses no more than matters, and may gain that.
+                false => Verdict::NotDecided,
+            };
+            return (verdict, ratio(step.log, interval, alpha, step.blocks));
         }
         match self.loses(at) {
             true => (Verdict::Differs, self.ratio(at)),
@@ -437,7 +436,8 @@ fn holm(claims: &[(f64, f64)]) -> Vec<(f64, bool)> {
 
 fn judge(found: &mut FactorEffect, alpha: f64, rejected: bool) {
     found.alpha = alpha;
-    let mixed = found.effect.p_interaction <= MIXED_ALPHA;
+    let twice = (1.0 + 2.0 * found.margin).ln();
+    let mixed = found.effect.is_mixed(MIXED_ALPHA, twice);
     let interaction = rejected && found.effect.is_interaction(alpha);
     if interaction {
         found.by_group = by_group(found, alpha);
@@ -556,10 +556,9 @@ fn compare(
     let mut differences = Vec::new();
     let mut trials = Vec::new();
     let mut values = Vec::new();
-    for cell in cells
-        .iter()
-        .filter(|cell| cell.level(factor) == Some(&levels.0))
-    {
+    let one = cells.iter();
+    let one = one.filter(|cell| cell.level(factor) == Some(&levels.0));
+    for (number, cell) in one.enumerate() {
         let mut wanted = cell.cell.clone();
         wanted.insert(factor, levels.1.clone());
         let Some(other) = cells.iter().find(|other| other.cell == wanted) else {
@@ -588,7 +587,7 @@ fn compare(
             values.push(two);
             trials.extend([outcome.trial, against.trial]);
         }
-        differences.extend(Difference::of_cells(group, &pairs));
+        differences.extend(Difference::of_cells((group, number), &pairs));
     }
     let seed = differences.len() as u64;
     let effect = Effect::of(&differences, seed)?;

@@ -96,20 +96,23 @@ fn answer(dataset: &Dataset<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
+/// Whether all levels of a curve of buffers are shown to lose no more than the margin.
+fn loses_nothing(curve: &Comparison) -> bool {
+    let least = 1.0 - curve.margin;
+    let mut levels = curve.levels.iter();
+    curve.is_plateau && levels.all(|(.., ratio)| ratio.low.is_some_and(|low| low > least))
+}
+
 /// One row for each comparison of the report.
 fn verdicts(dataset: &Dataset<'_>) -> Table {
     let row = |comparison: Comparison| {
         let verdict = match (comparison.verdict, comparison.more) {
             (Verdict::Differs, _) => "differs".to_owned(),
-            (Verdict::Same, _) => {
-                let margin = words::percent(comparison.margin);
-                // Of buffers it is decided that they lose no more.
-                let most = comparison.effect.high.unwrap_or(comparison.effect.value);
-                match most < 1.0 + comparison.margin {
-                    true => format!("same within {margin}"),
-                    false => format!("loses less than {margin}"),
-                }
-            }
+            (Verdict::Same, _) => format!("same within {}", words::percent(comparison.margin)),
+            (Verdict::NotDecided, _) if loses_nothing(&comparison) => format!(
+                "loses less than {}; whether it gains is not decided",
+                words::percent(comparison.margin)
+            ),
             (Verdict::NotDecided, Some(more)) => {
                 let more = number::counted(more, "more replicate");
                 format!("not decided (needs about {more})")

@@ -238,10 +238,13 @@ fn sentence(found: &BufferPlateau) -> String {
         ),
     };
     let begin = match found.plateau.begin {
-        Some(0) if found.verdict() == Verdict::Same => format!(
-            "Fixed buffers make no difference{with}: all lose less than {margin} against {control}."
-        ),
+        Some(0) if found.verdict() == Verdict::Same => {
+            format!("Fixed buffers make no difference{with}: all are within {margin} of {control}.")
+        }
         Some(0) => match found.falls_from() {
+            None if found.best().is_none() => format!(
+                "No fixed buffer loses {margin}{with} against {control}; whether one gains as much is not decided."
+            ),
             None => format!("No fixed buffer loses {margin}{with} against {control}."),
             Some(at) => format!(
                 "Buffers below {} lose less than {margin}{with} against {control}.",

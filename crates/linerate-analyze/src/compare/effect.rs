@@ -36,8 +36,10 @@ const MAIN_SHARE: f64 = 0.9;
 /// One pair of trials that differ in one factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Difference {
-    /// Which combination of the other levels, a number of the caller's.
+    /// Which levels of the factor that it is told by, a number of the caller's.
     pub(crate) group: usize,
+    /// Which combination of all other levels, likewise.
+    pub(crate) cell: usize,
     /// Which block.
     pub(crate) block: u32,
     /// Logarithm of the one over the other.
@@ -50,7 +52,7 @@ impl Difference {
     /// With A and B the means of the cells, a pair counts as ln(A/B) · (a − b) / (A − B): the mean of
     /// the pairs is then the logarithm of the ratio that the cells' means have, and a trial that was
     /// slow by chance does not weigh more than a fast one, as it would in ln(a/b).
-    pub(crate) fn of_cells(group: usize, pairs: &[(u32, f64, f64)]) -> Vec<Self> {
+    pub(crate) fn of_cells((group, cell): (usize, usize), pairs: &[(u32, f64, f64)]) -> Vec<Self> {
         let n = pairs.len().max(1) as f64;
         let sum = |of: fn(&(u32, f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / n;
         let (one, other) = (sum(|pair| pair.1), sum(|pair| pair.2));
@@ -61,6 +63,7 @@ impl Difference {
         };
         let of_pair = |&(block, a, b): &(u32, f64, f64)| Self {
             group,
+            cell,
             block,
             log: unit * (a - b),
         };
@@ -79,6 +82,10 @@ pub(crate) struct Effect {
     pub(crate) p_main: f64,
     /// p-value of the interaction; 1 where there is but one group.
     pub(crate) p_interaction: f64,
+    /// The same with all combinations of the other levels.
+    p_cells: f64,
+    /// The largest mean of such a combination, whatever its sign.
+    farthest: f64,
     /// Means of subsets, ascending.
     typical: Vec<f64>,
     /// By group: mean, pairs.
@@ -101,11 +108,27 @@ impl Effect {
         // The empty subset belongs to either side.
         let p_main = 2.0 * (below.min(above) + 1) as f64 / (typical.len() + 1) as f64;
         let groups = by_group(differences);
+        let p_interaction = interaction(differences, &mut draw);
+        let cells: Vec<Difference> = differences
+            .iter()
+            .map(|it| Difference {
+                group: it.cell,
+                ..*it
+            })
+            .collect();
+        let means = by_group(&cells);
+        let p_cells = match means.len() == groups.len() {
+            true => p_interaction,
+            false => interaction(&cells, &mut draw),
+        };
+        let farthest = means.iter().map(|(_, log, _)| log.abs());
         Some(Self {
             log: mean(&logs),
             pairs: logs.len(),
             p_main: p_main.min(1.0),
-            p_interaction: interaction(differences, &mut draw),
+            p_interaction,
+            p_cells,
+            farthest: farthest.fold(0.0, f64::max),
             typical,
             residual: residual(differences, &groups),
             groups,
@@ -126,6 +149,12 @@ impl Effect {
     /// Returns whether, with an error of `alpha` for both, the effect differs between groups.
     pub(crate) fn is_interaction(&self, alpha: f64) -> bool {
         self.p_interaction <= (1.0 - MAIN_SHARE) * alpha
+    }
+
+    /// Returns whether the mean may hide what the effect is somewhere: it differs between combinations of the other
+    /// levels, with an error of `alpha`, or is beyond `most` in one of them as it was measured.
+    pub(crate) fn is_mixed(&self, alpha: f64, most: f64) -> bool {
+        self.p_interaction.min(self.p_cells) <= alpha || self.farthest >= most
     }
 
     /// Returns the interval of the mean logarithm that misses it with probability `alpha`.
@@ -285,6 +314,7 @@ mod tests {
         let pairs = (0..groups).flat_map(|group| (0..blocks).map(move |block| (group, block)));
         let difference = |(group, block)| Difference {
             group,
+            cell: group,
             block,
             log: log(group, block),
         };
@@ -313,17 +343,17 @@ mod tests {
     #[test]
     fn differences_have_the_ratio_of_the_means() {
         let pairs = [(1, 120.0, 90.0), (2, 110.0, 110.0), (3, 130.0, 100.0)];
-        let found = Difference::of_cells(0, &pairs);
+        let found = Difference::of_cells((0, 0), &pairs);
         let logs: Vec<f64> = found.iter().map(|it| it.log).collect();
         assert!((mean(&logs) - (120.0_f64 / 100.0).ln()).abs() < 1e-12);
         assert!((logs[0] - 1.5 * mean(&logs)).abs() < 1e-12);
         // Turned about, the same with the other sign.
         let turned = pairs.map(|(block, a, b)| (block, b, a));
-        let turned = Difference::of_cells(0, &turned);
+        let turned = Difference::of_cells((0, 0), &turned);
         for (one, other) in found.iter().zip(&turned) {
             assert!((one.log + other.log).abs() < 1e-12);
         }
-        assert_eq!(Difference::of_cells(0, &[(1, 5.0, 5.0)])[0].log, 0.0);
+        assert_eq!(Difference::of_cells((0, 0), &[(1, 5.0, 5.0)])[0].log, 0.0);
     }
 
     #[test]

@@ -13,7 +13,9 @@
 //!    tested only after all before it held, so that all of them together err with 5 % (fixed-sequence
 //!    test: Maurer, Hothorn and Lehmacher 1995). A largest level that is shown to lose more than δ is
 //!    passed over and told.
-//! 3. That a level *loses*, or gains, is a claim of its own, with the error that the report's family
+//! 3. Level l is *the same* where it suffices, and dₗ + t(0.95, ν) · √((sₗ² + s²)/m) < ln(1 + δ) as well: that nothing
+//!    is lost does not show that nothing is gained.
+//! 4. That a level *loses*, or gains, is a claim of its own, with the error that the report's family
 //!    leaves it (Bonferroni over the levels).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -84,6 +86,12 @@ impl Step {
         let half = student(self.freedom, 1.0 - alpha) * self.error;
         self.log - half > (1.0 - delta).ln()
     }
+
+    /// Returns whether a gain of `delta` is excluded.
+    fn excludes_gain(&self, delta: f64, alpha: f64) -> bool {
+        let half = student(self.freedom, 1.0 - alpha) * self.error;
+        self.log + half < (1.0 + delta).ln()
+    }
 }
 
 /// Levels against a control.
@@ -115,8 +123,8 @@ impl Plateau {
         self.steps[at].interval(self.each(alpha))
     }
 
-    /// Returns the interval of a level that decides whether it suffices, and the probability that it misses:
-    /// twice that of the statement, which asks for its lower end only.
+    /// Returns the interval of a level that decides whether it is the same, and the probability that it misses:
+    /// twice that of each of the two statements, which ask for one end only.
     pub(crate) fn deciding_interval(&self, at: usize) -> ((f64, f64), f64) {
         let alpha = 2.0 * SUFFICES_ALPHA;
         (self.steps[at].interval(alpha), alpha)
@@ -133,12 +141,17 @@ impl Plateau {
         self.interval(at, alpha).1 < 0.0
     }
 
-    /// Returns whether all levels suffice with this share of the usual error.
-    pub(crate) fn all_suffice(&self, share: f64) -> bool {
+    /// Returns whether a level is shown to be the same.
+    pub(crate) fn is_same(&self, at: usize) -> bool {
+        self.suffices(at) && self.steps[at].excludes_gain(self.delta, SUFFICES_ALPHA)
+    }
+
+    /// Returns whether all levels are the same with this share of the usual error.
+    pub(crate) fn all_same(&self, share: f64) -> bool {
         let alpha = share * SUFFICES_ALPHA;
-        self.steps
-            .iter()
-            .all(|step| step.suffices(self.delta, alpha))
+        let delta = self.delta;
+        let is_same = |step: &Step| step.suffices(delta, alpha) && step.excludes_gain(delta, alpha);
+        self.steps.iter().all(is_same)
     }
 
     /// Returns whether a level is shown to gain more than δ, all together erring with `alpha`.

@@ -39,17 +39,18 @@ pub fn disagreements(analysis: &Analysis) -> Vec<String> {
     found
 }
 
-/// Whether all that a comparison calls the same is within the margin with its whole interval; of buffers, that
-/// they lose no more.
+/// Whether all that a comparison calls the same is within the margin with its whole interval.
 fn is_shown_same(comparison: &Comparison) -> bool {
     let margin = 1.0 + comparison.margin;
     let is_within = |estimate: &Estimate| {
         let least = estimate.low.unwrap_or(estimate.value);
         let most = estimate.high.unwrap_or(estimate.value);
-        match comparison.is_plateau {
-            true => least > 1.0 - comparison.margin,
-            false => least > 1.0 / margin && most < margin,
-        }
+        // Of buffers the loss is a share of the control, else a quotient either way.
+        let bound = match comparison.is_plateau {
+            true => 1.0 - comparison.margin,
+            false => 1.0 / margin,
+        };
+        least > bound && most < margin
     };
     let levels = comparison.levels.iter();
     let levels = levels.map(|(_, verdict, ratio)| (*verdict, ratio));

@@ -386,9 +386,19 @@ fn plateau(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
         levels.filter(move |(_, said, _)| *said == verdict)
     };
     score.curves += 1;
-    let too_small = says(Verdict::Same).any(|(words, ..)| ratio(words) < 1.0 - MARGIN - 1e-9);
-    score.too_small += u32::from(too_small);
-    score.undecided += u32::from(says(Verdict::Same).next().is_none());
+    // What is not shown to lose more than matters is said to suffice, whether or not it is the same.
+    let suffices = comparison.levels.iter().filter(|(_, verdict, found)| {
+        *verdict != Verdict::Differs && found.low.is_some_and(|low| low > 1.0 - MARGIN)
+    });
+    let too_small = suffices.clone();
+    let too_small = too_small
+        .filter(|(words, ..)| ratio(words) < 1.0 - MARGIN - 1e-9)
+        .count();
+    score.too_small += u32::from(too_small > 0);
+    let beyond = 1.0 + 2.0 * MARGIN - 1e-9;
+    let gains = says(Verdict::Same).any(|(words, ..)| ratio(words) >= beyond);
+    score.wrong_same += u32::from(gains);
+    score.undecided += u32::from(suffices.count() == 0);
     score.no_effect += u32::from(comparison.verdict == Verdict::Same);
     let last = comparison.levels.last();
     let falls =

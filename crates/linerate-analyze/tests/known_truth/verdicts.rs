@@ -1,7 +1,7 @@
 //! What comparisons decide, and what follows from it.
 
 use linerate_analyze::truth::noise::Noise;
-use linerate_analyze::truth::score::score;
+use linerate_analyze::truth::score::{Length, score, score_of};
 use linerate_analyze::truth::study::{Chapters, Shape, repeated, study};
 use linerate_analyze::{analyze, open_experiments};
 use linerate_model::analysis::Analysis;
@@ -297,4 +297,35 @@ fn truths_are_scored() {
         1,
     );
     assert_eq!((twenty.effects, twenty.found), (6, 6));
+}
+
+#[test]
+fn what_may_gain_is_not_the_same() {
+    // Buffers that gain 11 % lose nothing, which was taken for "the same".
+    let tuned = Shape::TunedBadly(0.1);
+    let gained = score(tuned, Noise::Normal(0.03), Chapters::Three, 8, 1);
+    assert_eq!((gained.curves, gained.wrong_same), (16, 0), "{gained:?}");
+    assert_eq!(gained.undecided, 0, "all lose nothing: {gained:?}");
+    let analysis = of(tuned, Noise::Normal(0.03));
+    let found = comparison(&analysis, "socket-buffer/plateau/1");
+    assert_ne!(found.verdict, Verdict::Same, "{found:?}");
+}
+
+#[test]
+fn an_effect_that_turns_about_with_another_factor_is_not_the_same() {
+    for share in [0.12, 0.15] {
+        let crossed = Shape::Crossed(share);
+        let short = score(crossed, Noise::Normal(0.02), Chapters::Three, 8, 1);
+        assert_eq!(short.wrong_same, 0, "{share}: {short:?}");
+        let length = Length::UntilDecided(8);
+        let long = score_of(
+            crossed,
+            Noise::Normal(0.02),
+            Chapters::Three,
+            length,
+            (4, 1),
+        );
+        assert_eq!(long.wrong_same, 0, "{share}: {long:?}");
+        assert!(short.effects > 0 && long.effects > 0, "{short:?} {long:?}");
+    }
 }
