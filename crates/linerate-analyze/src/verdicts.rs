@@ -9,7 +9,7 @@
 //!    response. The first factor of an experiment is its question and has weight 1, others
 //!    [`SECOND_WEIGHT`]. Where an experiment splits requests, the stall is its question, which has a
 //!    rule of its own (`diagnose::nagle_delayed_ack`).
-//! 2. *Plateaus*: of each group of cells that differ in the socket buffer only, whether any level
+//! 2. *Plateaus*, of a response of which more is better: of each group of cells that differ in the socket buffer only, whether any level
 //!    differs from the control, with weight [`PLATEAU_WEIGHT`]: its noise is small, its effects are
 //!    large.
 //!
@@ -23,6 +23,7 @@ use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::finding::{Comparison, Estimate, Verdict};
 use linerate_model::margin::LATENCY_NS_MIN;
+use linerate_model::response::Better;
 use linerate_model::unit::Unit;
 
 use crate::compare::covariate::Slope;
@@ -648,11 +649,8 @@ impl<'e, 'a> Compared<'e, 'a> {
         let of_cell = |cell: &&CellOutcomes<'_>| cell.valid.iter().filter_map(pair).collect();
         let pairs: Vec<Vec<(f64, f64)>> = compared.cells.iter().map(of_cell).collect();
         compared.slope = Slope::of(&pairs).filter(|slope| {
-            let is_time = matches!(
-                describe(&experiment.response).unit,
-                Unit::Nanoseconds | Unit::Cpus
-            );
-            slope.rises() == is_time
+            let is_cost = Better::of(&experiment.response) == Some(Better::Less);
+            slope.rises() == is_cost
         });
         compared
     }
@@ -674,7 +672,8 @@ impl<'e, 'a> Compared<'e, 'a> {
 /// only.
 fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau> {
     let compared = Compared::of(dataset, experiment);
-    if !compared.varied.contains(&Factor::SocketBuffer) {
+    let is_more_better = Better::of(&experiment.response) == Some(Better::More);
+    if !is_more_better || !compared.varied.contains(&Factor::SocketBuffer) {
         return Vec::new();
     }
     let groups = groups(&compared.cells, Factor::SocketBuffer);

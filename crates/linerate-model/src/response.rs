@@ -252,6 +252,50 @@ pub fn share_name(end: &str, work: Work) -> String {
     format!("{end}_profile_{}_share", work.name())
 }
 
+/// Which of two values of a response is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// The larger.
+    More,
+    /// The smaller.
+    Less,
+}
+
+impl Better {
+    /// Returns which value of the response called `name` is better; absent where it is neither, as of segments
+    /// of an ACK.
+    pub fn of(name: &str) -> Option<Self> {
+        const MORE: &[&str] = &[
+            name::THROUGHPUT,
+            name::THROUGHPUT_TO_SERVER,
+            name::THROUGHPUT_FROM_SERVER,
+            name::APP_RECEIVED,
+            name::FLOW_MIN,
+            name::FAIRNESS,
+            name::TRANSACTIONS,
+            name::CONNECTIONS,
+            name::CONNECTIONS_HELD,
+            name::DATA_SEGMENTS,
+            name::MESSAGES,
+            name::DATAGRAMS_RECEIVED_RATE,
+        ];
+        match describe(name).unit {
+            _ if MORE.contains(&name) => Some(Self::More),
+            // Waits and work.
+            Unit::Nanoseconds | Unit::Cpus => Some(Self::Less),
+            _ => None,
+        }
+    }
+
+    /// Returns whether `ratio` of one over the other says that the one is better.
+    pub fn is_gain(self, ratio: f64) -> bool {
+        match self {
+            Self::More => ratio > 1.0,
+            Self::Less => ratio < 1.0,
+        }
+    }
+}
+
 /// Returns whether the response called `name` is a share of a whole.
 pub fn is_share(name: &str) -> bool {
     name.ends_with(SHARE)
@@ -286,6 +330,21 @@ mod tests {
             let agrees = suffix == *unit || (suffix == Unit::Count && *unit == Unit::Ratio);
             assert!(agrees, "{name} is stored as {unit:?}");
         }
+    }
+
+    #[test]
+    fn what_is_better_is_known_of_rates_and_waits_alone() {
+        let check = |name, ratio, expected: Option<bool>| {
+            let gains = Better::of(name).map(|better| better.is_gain(ratio));
+            assert_eq!(gains, expected, "{name} × {ratio}");
+        };
+        check(name::THROUGHPUT, 1.2, Some(true));
+        check(name::TRANSACTIONS, 0.8, Some(false));
+        check(name::RTT_P50, 1.2, Some(false));
+        check(name::CPU_PER_GBIT, 0.8, Some(true));
+        check(name::SEGMENTS_PER_ACK, 1.2, None);
+        check(name::ACKS, 0.8, None);
+        check(name::RETRANSMITTED, 1.2, None);
     }
 
     #[test]

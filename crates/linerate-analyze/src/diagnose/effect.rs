@@ -7,7 +7,7 @@
 use linerate_model::experiment::Level;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Verdict};
 use linerate_model::number;
-use linerate_model::unit::Unit;
+use linerate_model::response::Better;
 
 use super::found::{About, Found, What};
 use crate::dataset::Dataset;
@@ -161,15 +161,11 @@ fn others(effect: &FactorEffect) -> String {
 /// Whether what is better somewhere is worse elsewhere, of responses of which more or less is better.
 fn turns_about(effects: &[&FactorEffect]) -> bool {
     let better = |effect: &&FactorEffect| {
-        let less_is_better = match describe(&effect.response).unit {
-            Unit::Nanoseconds | Unit::Cpus => true,
-            Unit::BitsPerSecond | Unit::PerSecond => false,
-            _ => return Vec::new(),
+        let Some(better) = Better::of(&effect.response) else {
+            return Vec::new();
         };
         let ratios = claimed(effect).into_iter();
-        ratios
-            .map(|ratio| (ratio.value > 1.0) != less_is_better)
-            .collect()
+        ratios.map(|ratio| better.is_gain(ratio.value)).collect()
     };
     let signs: Vec<bool> = effects.iter().flat_map(better).collect();
     signs.contains(&true) && signs.contains(&false)

@@ -4,7 +4,8 @@
 //!
 //! 1. the host as it is among the levels measured: buffers that the kernel tunes, the congestion
 //!    control that the host uses;
-//! 2. a level that is shown to gain more than matters against it, with the error of the whole report;
+//! 2. a level that is shown to gain more than matters against it, of a response of which it is known which value is
+//!    the better one, with the error of the whole report;
 //! 3. what it costs, how it is undone, and the command that measures both again.
 //!
 //! What a finding suggests without such a measurement stands in the finding's explanation. "Leave it
@@ -12,6 +13,7 @@
 
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Limiter, Recommendation, Verdict};
+use linerate_model::response::{Better, describe};
 use linerate_model::run::HostRecord;
 use linerate_model::unit::Bytes;
 
@@ -68,7 +70,8 @@ fn buffers(
         finding,
         action: format!("Set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."),
         predicted: format!(
-            "{} times the throughput of the kernel's autotuning, as measured.",
+            "{} {} times that of the kernel's autotuning, as measured.",
+            words::sentence(describe(&experiment.response).title),
             words::estimate(&found.ratio(level))
         ),
         cost: "Memory of up to that size for each connection; a fixed SO_RCVBUF ends the kernel's \
@@ -117,24 +120,28 @@ fn congestion(
     found: &FactorEffect,
 ) -> Option<Recommendation> {
     let own = own_congestion(dataset)?;
+    let better = Better::of(&found.response)?;
     let is_worse = |other: &FactorEffect| {
+        let gains = Better::of(&other.response).map(|better| better.is_gain(other.ratio().value));
         other.verdict == Verdict::Differs
             && (other.factor, &other.levels) == (found.factor, &found.levels)
-            && other.ratio().value < 1.0
+            && gains == Some(false)
     };
     // What helps some traffic and harms other is right for none.
     if dataset.verdicts().effects.iter().any(is_worse) {
         return None;
     }
+    let margin = 1.0 + found.margin;
+    let ratio = found.ratio();
+    let gains = match better {
+        Better::More => ratio.low.is_some_and(|low| low > margin),
+        Better::Less => ratio.high.is_some_and(|high| high < 1.0 / margin),
+    };
     let is_shown = found.factor == Factor::Congestion
         && found.verdict == Verdict::Differs
         && found.levels.1 == Level::Word(own.to_owned())
-        && found.by_group.is_empty()
-        && found
-            .ratio()
-            .low
-            .is_some_and(|low| low > 1.0 + found.margin);
-    if !is_shown {
+        && found.by_group.is_empty();
+    if !is_shown || !gains {
         return None;
     }
     let better = &found.levels.0;
@@ -144,8 +151,9 @@ fn congestion(
             "Use {better} for this path (-C {better}, or net.ipv4.tcp_congestion_control)."
         ),
         predicted: format!(
-            "{} times what {own} reaches, as measured.",
-            words::estimate(&found.ratio())
+            "{} {} times that of {own}, as measured.",
+            words::sentence(describe(&found.response).title),
+            words::estimate(&ratio)
         ),
         cost:
             "The sysctl is for all new connections of the host, on every path; a route's `congctl` or the \

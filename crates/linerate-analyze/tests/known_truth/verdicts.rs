@@ -5,7 +5,12 @@ use linerate_analyze::truth::score::{Length, score, score_of};
 use linerate_analyze::truth::study::{Chapters, Shape, repeated, study};
 use linerate_analyze::{analyze, open_experiments};
 use linerate_model::analysis::Analysis;
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Comparison, FindingKind, TrustLevel, Verdict};
+use linerate_model::host::{Fact, FactValue};
+use linerate_model::response::name;
+
+use crate::builder::{Run, Truth, size, stream};
 
 fn of(shape: Shape, noise: Noise) -> Analysis {
     analyze(&study(shape, noise, Chapters::Three, 7).recording)
@@ -198,7 +203,7 @@ fn a_host_that_tunes_badly_is_advised_with_the_measured_gain() {
     // What was measured: no sysctl was.
     assert!(advice.action.starts_with("Set SO_RCVBUF"), "{advice:?}");
     assert!(!advice.action.contains("tcp_rmem"), "{advice:?}");
-    assert!(advice.predicted.starts_with("1.2"), "{advice:?}");
+    assert!(advice.predicted.starts_with("Throughput 1.2"), "{advice:?}");
     assert!(
         !advice.cost.is_empty() && !advice.undo.is_empty(),
         "{advice:?}"
@@ -327,5 +332,47 @@ fn an_effect_that_turns_about_with_another_factor_is_not_the_same() {
         );
         assert_eq!(long.wrong_same, 0, "{share}: {long:?}");
         assert!(short.effects > 0 && long.effects > 0, "{short:?} {long:?}");
+    }
+}
+
+#[test]
+fn only_what_is_better_is_recommended() {
+    // Against cubic, which the hosts use, bbr has three tenths more of everything.
+    let advice = |response: &str| {
+        let mut run = Run::new(1, Some(1e9));
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: "sysctl.net.ipv4.tcp_congestion_control".to_owned(),
+                value: FactValue::Text("cubic".to_owned()),
+            });
+        }
+        run.experiment("control", None, stream());
+        let experiments = &mut run.recording.document.plan.experiments;
+        experiments[0].response = response.to_owned();
+        for bytes in [1000, 10_000] {
+            for (name, more) in [("cubic", 1.0), ("bbr", 1.3)] {
+                let truth = |replicate: u32| Truth {
+                    segments_per_ack: 2.0 * more,
+                    rtt_ns: (100_000.0 * more) as i64,
+                    ..Truth::stream(500e6 * more * (1.0 + 0.002 * f64::from(replicate % 3)))
+                };
+                let levels = [
+                    (Factor::MessageBytes, size(bytes)),
+                    (Factor::Congestion, Level::Word(name.to_owned())),
+                ];
+                run.cell(&levels, &(0..4).map(truth).collect::<Vec<_>>());
+            }
+        }
+        let analysis = analyze(&run.recording);
+        let effect = analysis.verdicts.iter().find(|it| !it.is_plateau);
+        let effect = effect.expect("the control is compared");
+        assert_eq!(effect.verdict, Verdict::Differs, "{response}: {effect:?}");
+        analysis.recommendations
+    };
+    let gained = advice(name::THROUGHPUT);
+    assert!(gained[0].action.starts_with("Use bbr"), "{gained:?}");
+    // More segments of an ACK are neither better nor worse, and longer round trips are worse.
+    for response in [name::SEGMENTS_PER_ACK, name::TCP_RTT] {
+        assert_eq!(advice(response), [], "{response}");
     }
 }
