@@ -576,7 +576,12 @@ fn compare(
         });
         let mut pairs = Vec::new();
         for outcome in &cell.valid {
-            let same = |other: &&Outcome| other.replicate == outcome.replicate;
+            // What was done once more came at the end: beside one of the block itself it is no pair whose order was
+            // drawn, and a drift would count as an effect.
+            let same = |other: &&Outcome| {
+                other.replicate == outcome.replicate
+                    && compared.is_repeat(other) == compared.is_repeat(outcome)
+            };
             let Some(against) = other.valid.iter().find(same) else {
                 continue;
             };
@@ -653,6 +658,12 @@ impl<'e, 'a> Compared<'e, 'a> {
             slope.rises() == is_cost
         });
         compared
+    }
+
+    /// Whether the trial stands for another that was not to be averaged.
+    fn is_repeat(&self, outcome: &Outcome) -> bool {
+        let mut repeats = self.dataset.recording.document.plan.repeats.iter();
+        repeats.any(|repeat| repeat.trial == outcome.trial)
     }
 
     /// Share of the CPUs' time that the hypervisor or nobody known took.

@@ -4,10 +4,13 @@ use linerate_analyze::truth::noise::Noise;
 use linerate_analyze::truth::score::{Length, score, score_of};
 use linerate_analyze::truth::study::{Chapters, Shape, repeated, study};
 use linerate_analyze::{analyze, open_experiments};
+use linerate_model::TrialId;
 use linerate_model::analysis::Analysis;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Comparison, FindingKind, TrustLevel, Verdict};
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::plan::Repeat;
+use linerate_model::reason::{Disturbance, RepeatReason};
 use linerate_model::response::name;
 
 use crate::builder::{Run, Truth, size, stream};
@@ -375,4 +378,46 @@ fn only_what_is_better_is_recommended() {
     for response in [name::SEGMENTS_PER_ACK, name::TCP_RTT] {
         assert_eq!(advice(response), [], "{response}");
     }
+}
+
+#[test]
+fn what_was_done_once_more_at_the_end_is_no_pair_of_its_block() {
+    // Nothing differs, but the rate rises from block to block, and trials with Nagle on were done again after all.
+    let found = |again: bool| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("drift", None, stream());
+        for bytes in [100, 1000, 10_000] {
+            for on in [false, true] {
+                let levels = [
+                    (Factor::MessageBytes, size(bytes)),
+                    (Factor::Nagle, Level::Switch(on)),
+                ];
+                let noise = |block: u32| 0.004 * f64::from((block + u32::from(on)) % 3);
+                let truth = |block: u32| {
+                    let at = if on && again { 5 } else { block };
+                    Truth::stream(500e6 * (1.0 + 0.06 * f64::from(at) + noise(block)))
+                };
+                run.cell(&levels, &(0..6).map(truth).collect::<Vec<_>>());
+                if on && again {
+                    let trials = run.recording.trials.iter().rev().take(6);
+                    let repeats = trials.map(|record| Repeat {
+                        trial: record.trial,
+                        of: TrialId(record.trial.0 + 1000),
+                        why: RepeatReason::Disturbed(Disturbance::Unaccounted(0.1)),
+                    });
+                    run.recording
+                        .document
+                        .plan
+                        .repeats
+                        .extend(repeats.collect::<Vec<_>>());
+                }
+            }
+        }
+        let analysis = analyze(&run.recording);
+        let mut effects = analysis.verdicts.iter();
+        effects.find(|it| !it.is_plateau).map(|it| it.verdict)
+    };
+    assert_eq!(found(false), Some(Verdict::Same), "of the same blocks");
+    // Nothing is left to compare.
+    assert_eq!(found(true), None);
 }
