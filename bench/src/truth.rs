@@ -211,7 +211,6 @@ fn row(noise: Noise, each: u32, seed: u64) -> Row {
         Shape::OneCell(0.3),
         Shape::Crossed(0.2),
         Shape::Crossed(0.12),
-        Shape::TunedBadly(0.1),
         Shape::Both(0.2),
         Shape::Effect(0.06),
         Shape::Hump(0.15),
@@ -236,6 +235,8 @@ fn row(noise: Noise, each: u32, seed: u64) -> Row {
         true => POWER_STUDIES,
         false => (4, 2),
     };
+    let mut tuned = three(Shape::TunedBadly(0.2), each);
+    tuned.add(&three(Shape::TunedBadly(0.1), each.div_ceil(7)));
     let mut row = Row {
         noise,
         flat: three(Shape::Flat, 6 * each),
@@ -243,7 +244,7 @@ fn row(noise: Noise, each: u32, seed: u64) -> Row {
         twenty: three(Shape::Effect(0.2), whole * each),
         alone: of(Shape::Effect(0.2), Chapters::Latency, alone * each),
         turning: three(Shape::Turning(0.4), each),
-        tuned: three(Shape::TunedBadly(0.2), each),
+        tuned,
         curves: all_curves,
         others: all_others,
         all: Score::default(),
@@ -484,6 +485,12 @@ fn broken(rows: &[Row]) -> Vec<String> {
             "other effects called the same",
             row.others.wrong_same,
             row.others.effects,
+            WRONG_SAME_MAX,
+        );
+        most(
+            "buffers that gain 10 % and more called the same",
+            row.tuned.wrong_same,
+            row.tuned.curves,
             WRONG_SAME_MAX,
         );
         if row.noise.is_seen() {
