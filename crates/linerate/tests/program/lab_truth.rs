@@ -94,6 +94,21 @@ fn a_gigabit_carries_what_a_gigabit_carries() {
 }
 
 #[test]
+fn flows_of_a_short_window_share_the_line() {
+    let _alone = alone();
+    let Some(pair) = Pair::up(&["--rate", "100mbit"]) else {
+        return;
+    };
+    let fairness = |document: &Value| response(document, "fairness_jain");
+    let is_shared = |document: &Value| fairness(document) >= Some(0.9);
+    let Some(document) = measure(&pair, "-P 64 -t 0.4 -C cubic", is_shared) else {
+        return;
+    };
+    assert_eq!(response(&document, "flows_idle"), Some(0.0));
+    assert!(is_shared(&document), "{:?}", fairness(&document));
+}
+
+#[test]
 fn a_small_buffer_on_a_long_path_is_the_limit_that_is_named() {
     let _alone = alone();
     // Two links make a path of 5 ms one way.
