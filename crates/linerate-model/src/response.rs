@@ -173,6 +173,10 @@ responses! {
     APP_LIMITED "app_limited_share" Ratio
         "share of readings of the delivery rate that the sender's application limited";
     IN_FLIGHT "in_flight_bytes" Bytes "payload in flight, mean of the flows";
+    ON_ITS_WAY "on_its_way_bytes" Bytes
+        "payload on its way to the receiver, mean of the flows";
+    RTT_ELASTICITY "rtt_elasticity" Ratio
+        "slope of the round trip on what is in flight, as logarithms, where that varies";
     UNSENT "unsent_bytes" Bytes "payload that waits unsent at the sender, mean of the flows";
     UNREAD "unread_bytes" Bytes "payload that waits unread at the receiver, mean of the flows";
     UNREAD_SHARE "unread_share" Ratio "share of the receive buffer that is unread payload";
