@@ -3,7 +3,11 @@
 
 use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
-use linerate_model::workload::{Kind, Workload};
+use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
+use linerate_model::workload::{Kind, Traffic, Workload};
+
+/// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
+const SEGMENT_PAYLOAD_BYTES: u64 = 1448;
 
 /// What to try where no rule holds.
 pub(crate) const WHERE_UNKNOWN: &str =
@@ -29,6 +33,10 @@ pub(crate) const WHERE_LOST_HOST: &str =
 pub(crate) const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
                                          find what removes the option";
 
+/// What to do where a window is not the receiver's.
+pub(crate) const WHERE_BETWEEN: &str =
+    "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox";
+
 /// What to do where congestion marks keep windows small.
 pub(crate) const WHERE_MARKED: &str =
     "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds";
@@ -44,7 +52,9 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let words = match limiter {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
-        Limiter::PathRate => "find the slowest hop of the path: the number above is about its rate",
+        Limiter::PathRate => {
+            "find the slowest hop of the path: it carries the number above, and what others send through it"
+        }
         Limiter::ReceiverWindow | Limiter::SendBuffer if has_buffers => {
             "repeat with a larger `-w`, or without it: the kernel then tunes the buffers"
         }
@@ -89,6 +99,8 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         Limiter::RoundTrip if workload.options.cork == Some(true) => {
             "repeat without `--cork`: it holds what is no full segment"
         }
+        // Messages of one connection share its window.
+        Limiter::RoundTrip if is_large(workload) => "keep more requests in flight: `-P 8`",
         Limiter::RoundTrip => "keep more requests in flight: `--in-flight 8`, or `-P 8`",
         Limiter::NagleDelayedAck => "repeat with `-N` (TCP_NODELAY), or one write per message",
         Limiter::Timeouts => "find the loss: repeat with `--capture -o DIR`, then read its report",
@@ -97,6 +109,19 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         Limiter::NothingArrives => "check firewalls and the path's MTU: `ping -M do -s 1472 HOST`",
     };
     Some(words.to_owned())
+}
+
+/// Whether a message is longer than what a connection may send at once from its start.
+fn is_large(workload: &Workload) -> bool {
+    let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_PAYLOAD_BYTES;
+    match workload.traffic {
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            ..
+        } => request_bytes.0.max(response_bytes.0) > most,
+        _ => false,
+    }
 }
 
 fn is_paced_on_request(workload: &Workload) -> bool {
@@ -139,6 +164,14 @@ mod tests {
         };
         check(Limiter::Application, &exchange, "answering program");
         check(Limiter::RoundTrip, &exchange, "in flight");
+        if let Traffic::Rr { response_bytes, .. } = &mut exchange.traffic {
+            *response_bytes = Bytes(100_000);
+        }
+        let said = next(Limiter::RoundTrip, &exchange).unwrap_or_default();
+        assert!(
+            said.contains("-P 8") && !said.contains("in-flight"),
+            "{said}"
+        );
         exchange.options.cork = Some(true);
         check(Limiter::RoundTrip, &exchange, "--cork");
     }

@@ -314,6 +314,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         .cells
         .first()
         .is_some_and(|cell| diagnose::is_unscaled(&dataset, cell));
+    let is_of_another = dataset.cells.first().is_some_and(diagnose::is_of_another);
     let kept_small = dataset.cells.first().map(diagnose::kept_small);
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
@@ -339,6 +340,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     single.next = match limiter {
         _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
+        Some(Limiter::ReceiverWindow) if is_of_another => Some(next::WHERE_BETWEEN.to_owned()),
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(Limiter::CongestionWindow) => match kept_small {
             Some(KeptSmall::ByMarks(_)) => Some(next::WHERE_MARKED.to_owned()),

@@ -178,6 +178,8 @@ responses! {
     RTT_ELASTICITY "rtt_elasticity" Ratio
         "slope of the round trip on what is in flight, as logarithms, where that varies";
     UNSENT "unsent_bytes" Bytes "payload that waits unsent at the sender, mean of the flows";
+    OFFERED_WINDOW "offered_window_bytes" Bytes
+        "window that the receiving end offers, mean of the flows";
     UNREAD "unread_bytes" Bytes "payload that waits unread at the receiver, mean of the flows";
     UNREAD_SHARE "unread_share" Ratio "share of the receive buffer that is unread payload";
     QUEUED "queued_share" Ratio "time with a queue on the path";

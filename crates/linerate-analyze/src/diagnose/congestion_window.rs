@@ -144,8 +144,8 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         (None, _) => (
             String::new(),
             "The sender may have no more in flight than its congestion window, and the round trip stayed \
-             near its shortest: the path was not full. Nothing was lost, so the window was still growing \
-             from its start, or is clamped (ip route … cwnd)."
+             near its shortest: the path was not full. Nothing was lost meanwhile, so the window was still \
+             growing, from its start or after an earlier loss, or is clamped (ip route … cwnd)."
                 .to_owned(),
         ),
     };
@@ -193,9 +193,9 @@ fn what_loses(cell: &CellOutcomes<'_>, share: f64) -> String {
                       (cable, optics, Wi-Fi); bbr slows down less for such loss."
             .to_owned(),
         (false, Some(dispersion)) => format!(
-            "Segments were lost in bursts ({} times the variance of independent losses): by a policer, or by \
-             a queue too short to hold a burst. Pace below its rate with `--fq-rate`, and it loses nothing; \
-             check drops along the path.",
+            "Segments were lost in bursts ({} times the variance of independent losses): by a policer, by a \
+             queue too short to hold a burst, or by a link that fades (Wi-Fi, radio). `--fq-rate` at half of \
+             the rate distinguishes them: a fading link keeps its share then, the others lose nothing.",
             words::number(Unit::Count, dispersion)
         ),
         (false, None) => format!(

@@ -10,7 +10,8 @@
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
 //!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does, and
 //!    that it was missed: nothing was left to send, or payload waited unread; and the reader did not stand
-//!    still for longer than any worker waited. A
+//!    still for longer than any worker waited. Behind a queue of 50 ms nobody misses one that needs next to nothing
+//!    and rests most of the time. A
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
@@ -23,7 +24,7 @@ use linerate_model::manner::WaitBy;
 
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
-use super::trial::MOST;
+use super::trial::{MOST, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
@@ -49,6 +50,10 @@ const SCARCE_SHARE_MIN: f64 = 0.9;
 /// Seconds of what arrives that lie unread where the reader is waited for: one that is prompt takes some
 /// tens of microseconds.
 const UNREAD_S_MIN: f64 = 1e-3;
+/// Share of the time that a worker runs up to which it needs next to nothing.
+const RAN_SHARE_SMALL: f64 = 0.05;
+/// A queue longer than what a thread waits for a CPU.
+const QUEUE_NS_LONG: f64 = 50e6;
 /// CPUs of other programs from which on they can be what a worker waited for.
 const OTHERS_CPUS_MIN: f64 = 0.2;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
@@ -107,7 +112,13 @@ fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     )
 }
 
-fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// How much longer than the shortest the smoothed round trip is.
+fn queue_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> f64 {
+    let trip = cell.mean(name::TCP_RTT).zip(shortest_ns(dataset, cell));
+    trip.map_or(0.0, |(smoothed, shortest)| smoothed - shortest)
+}
+
+fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let ran = wanted - waited.value;
     let varies = cell.mean(name::RATE_VARIATION);
@@ -116,6 +127,11 @@ fn others(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     // Who waits for a CPU reads late; who was stopped waits for none.
     let closed = cell.mean(name::WINDOW_CLOSED).unwrap_or(0.0);
     let has_stopped = has_stopped(closed) && closed > waited.value;
+    // It rests most of the time, and what it makes wait is little beside what waits on the way.
+    let rests = ran < RAN_SHARE_SMALL && wanted < MOST;
+    if rests && queue_ns(dataset, cell) >= QUEUE_NS_LONG {
+        return None;
+    }
     if waited.value < WAIT_SHARE_MIN || !would_do_more || has_stopped {
         return None;
     }

@@ -82,7 +82,7 @@ pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receive_path::SATURATED_SHARE;
-pub(crate) use receiver_window::{is_unscaled, window_bytes};
+pub(crate) use receiver_window::{is_of_another, is_unscaled, window_bytes};
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 pub(crate) use trial::{shortest_ns, turns_per_s};

@@ -1,7 +1,7 @@
 //! Nothing that was sent arrives.
 //!
 //! Rule: in most trials of the cell, those that may not be averaged included, no transaction ended and no
-//! more than a full segment a second arrived, while segments were sent again, or timers fired for them where
+//! more than half a full segment a second arrived, while segments were sent again, or timers fired for them where
 //! the own host drops what is sent again, which is then not counted; and the receiver did not keep its window
 //! closed, which a stopped reader does. The handshake passed, and the first bytes of each flow: so small packets get
 //! through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
@@ -120,7 +120,7 @@ fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
             let asked = outcome
                 .value(name::THROUGHPUT_INTENDED)
                 .unwrap_or(f64::INFINITY);
-            (8.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0)).min(asked / 2.0)
+            (4.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0)).min(asked / 2.0)
         }
     };
     let is_shut_out = has_stopped(of(name::WINDOW_CLOSED));

@@ -23,6 +23,9 @@ const AT_LIMIT_SHARE_MIN: f64 = 0.4;
 
 /// Largest window without scaling (RFC 9293).
 const UNSCALED_WINDOW_MAX: f64 = 65_535.0;
+/// How many times the window that the sender sees the receiver offers where something between them has its own: 1.0 to
+/// 1.1 were seen of the same, read a moment apart, and 34 and 134 behind proxies.
+const OFFERED_QUOTIENT_MIN: f64 = 2.0;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::ReceiverWindow,
@@ -106,6 +109,14 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 /// Why the window is as small as it is, and what helps.
 fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
+    if is_of_another(cell) {
+        return format!(
+            "It is not the receiver's own, which offers {}: something between them ends the connection or \
+             rewrites windows (a proxy, a middlebox), and reads slowly or has a small buffer. Buffers of the \
+             hosts change nothing.",
+            words::number(Unit::Bytes, cell.mean(name::OFFERED_WINDOW).unwrap_or(0.0))
+        );
+    }
     if is_unscaled(dataset, cell) {
         return "The handshake did not negotiate window scaling, so no window exceeds 65 535 B: a larger \
                 receive buffer cannot help. Turn on net.ipv4.tcp_window_scaling at both ends; where it is \
@@ -120,7 +131,8 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
     }
     let Some(limit) = auto_buffer(dataset, cell, Part::Receiver) else {
         return "The receiver's net.ipv4.tcp_rmem was not read: autotuning has reached its third value, the \
-                window is still growing, or the program at the receiver set SO_RCVBUF."
+                window is still growing, the program at the receiver set SO_RCVBUF, or a route bounds it (ip \
+                route … window)."
             .to_owned();
     };
     if window >= AT_LIMIT_SHARE_MIN * limit {
@@ -130,9 +142,17 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
             words::number(Unit::Bytes, limit)
         );
     }
-    "The window is below what autotuning may reach: it is still growing, or the program at the receiver \
-     set SO_RCVBUF."
+    "The window is below what autotuning may reach: it is still growing, the program at the receiver set \
+     SO_RCVBUF, or a route bounds it (ip route … window)."
         .to_owned()
+}
+
+/// Whether the window that the sender sees is not the one that the receiver offers.
+pub(crate) fn is_of_another(cell: &CellOutcomes<'_>) -> bool {
+    let windows = cell
+        .mean(name::SEND_WINDOW)
+        .zip(cell.mean(name::OFFERED_WINDOW));
+    windows.is_some_and(|(seen, offered)| offered >= OFFERED_QUOTIENT_MIN * seen)
 }
 
 /// Whether no receive buffer can make the window larger, since the handshake agreed on no window scaling.

@@ -189,7 +189,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             "The application that answers or a delayed ACK, which was not counted,",
         ),
         Some(Part::Path) => (Limiter::RoundTrip, "The path"),
-        Some(Part::Queue) => (Limiter::RoundTrip, "A queue on the path"),
+        Some(Part::Queue) => (
+            Limiter::RoundTrip,
+            "A queue on the path, or delay that varies,",
+        ),
         Some(Part::Carrying) => (Limiter::RoundTrip, "Carrying messages of this size"),
         // Ends work while bytes are on their way: who does not know the rate cannot tell the two apart.
         Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => (
@@ -364,7 +367,7 @@ fn words_of(part: Part) -> &'static str {
         Part::Path => "of path (TCP's shortest)",
         Part::Slow => "of slow transactions",
         Part::CpuWait => "of waiting for a CPU",
-        Part::Queue => "of a queue",
+        Part::Queue => "of a queue or a varying delay",
         Part::Carrying => "of carrying the bytes over the link",
         Part::Workers => "of work at both ends",
         Part::Rest => "that none of this explains",
@@ -390,8 +393,8 @@ fn explanation(limiter: Limiter, largest: Option<Part>) -> &'static str {
              shorter path makes a single request faster."
         }
         (_, Some(Part::Queue)) => {
-            "The same path was faster at another time: packets wait behind other traffic. Less load there, \
-             or a shorter queue, brings the round trip back to its shortest."
+            "The same path was faster at another time: packets wait behind other traffic, or the path takes \
+             longer at times, as radio does. Less load there, or a shorter queue, shortens what is a queue's."
         }
         _ => {
             "Each part is taken from what the parts before it leave; with several flows per worker, \

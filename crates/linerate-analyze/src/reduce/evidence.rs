@@ -22,8 +22,8 @@
 //! - *on its way* = what a sender has sent for the first time − what the receiver has in order, both read at about the
 //!   same time, the rate between the two instants allowed for. What is in flight beyond it is acknowledged already, and
 //!   the ACK is on its way back;
-//! - *elasticity* = slope of the logarithm of the smoothed round trip on that of the segments in flight, of a single
-//!   flow whose flight varies by 12 % and more. Where one flow fills a path, round trip and flight are in proportion
+//! - *elasticity* = slope of the logarithm of the smoothed round trip on that of the segments in flight, of all flows
+//!   together, where their flight varies by 12 % and more. Where they fill a path, round trip and flight are in proportion
 //!   (0.4 to 1.1 were seen of 50 full paths, with others on them or not); where the way itself takes longer, or as it
 //!   likes, more in flight changes the rate and not the round trip (−0.02 to 0.13 of ways with jitter);
 //! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's on the device that the
@@ -41,7 +41,7 @@ use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::Reading;
-use linerate_model::workload::Part;
+use linerate_model::workload::{Direction, Part};
 
 use super::Responses;
 use super::datagrams::{INGRESS_MAJOR, Route, in_window, total};
@@ -117,10 +117,12 @@ pub(super) fn reduce(
     responses.put(name::UNREAD, mean(unread.iter().map(|(unread, _)| *unread)));
     let share = (room > 0.0).then(|| waiting / room);
     responses.put(name::UNREAD_SHARE, share);
+    responses.put(
+        name::OFFERED_WINDOW,
+        each(&|ends| ends.mean(ends.lane.receiver, Metric::TcpRcvWnd)),
+    );
     responses.put(name::ON_ITS_WAY, each(&|ends| ends.on_its_way()));
-    if let [one] = ends.as_slice() {
-        responses.put(name::RTT_ELASTICITY, one.elasticity());
-    }
+    responses.put(name::RTT_ELASTICITY, elasticity(trial, &ends));
     responses.put(name::QUEUED, queued(trial, &ends, readings));
     responses.put(name::RATE_VARIATION, variation(&ends));
     responses.put(name::WINDOW_CLOSED, each(&|ends| ends.closed()));
@@ -182,25 +184,6 @@ impl Ends<'_, '_> {
         mean(on_its_way)
     }
 
-    /// How the smoothed round trip goes with what is in flight.
-    fn elasticity(&self) -> Option<f64> {
-        let flight = self.gauge(self.lane.sender, Metric::TcpUnacked)?;
-        let trips = self.gauge(self.lane.sender, Metric::TcpRtt)?;
-        if flight.len() != trips.len() || flight.len() < ELASTICITY_READINGS_MIN {
-            return None;
-        }
-        let points = flight.iter().zip(&trips);
-        let points = points.filter(|(flight, trip)| **flight > 0.0 && **trip > 0.0);
-        let points: Vec<(f64, f64)> = points.map(|(x, y)| (x.ln(), y.ln())).collect();
-        let (x, y) = (
-            mean(points.iter().map(|point| point.0))?,
-            mean(points.iter().map(|point| point.1))?,
-        );
-        let squares = mean(points.iter().map(|point| (point.0 - x).powi(2)))?;
-        let products = mean(points.iter().map(|point| (point.0 - x) * (point.1 - y)))?;
-        (squares.sqrt() >= ELASTICITY_DEVIATION_MIN).then(|| products / squares)
-    }
-
     /// Share of the sender's readings at which the window had no room for a segment, and nothing had been
     /// acknowledged since the reading before.
     fn closed(&self) -> Option<f64> {
@@ -246,6 +229,43 @@ impl Ends<'_, '_> {
             .or_else(|| self.mean(self.lane.sender, Metric::TcpSndWnd))?;
         Some((unread, unread + offered))
     }
+}
+
+/// How the smoothed round trip goes with what is in flight, of all flows together, which meet in one queue; absent
+/// where they go either way.
+fn elasticity(trial: &Trial, ends: &[Ends<'_, '_>]) -> Option<f64> {
+    let (direction, _) = trial.workload.traffic.stream()?;
+    if direction == Direction::Both {
+        return None;
+    }
+    let all = |metric| -> Option<Vec<f64>> {
+        let mut sums: Vec<f64> = Vec::new();
+        for one in ends {
+            let values = one.gauge(one.lane.sender, metric)?;
+            sums.resize(sums.len().max(values.len()), 0.0);
+            if values.len() != sums.len() {
+                return None;
+            }
+            sums.iter_mut()
+                .zip(values)
+                .for_each(|(sum, value)| *sum += value);
+        }
+        Some(sums)
+    };
+    let (flight, trips) = (all(Metric::TcpUnacked)?, all(Metric::TcpRtt)?);
+    if flight.len() != trips.len() || flight.len() < ELASTICITY_READINGS_MIN {
+        return None;
+    }
+    let points = flight.iter().zip(&trips);
+    let points = points.filter(|(flight, trip)| **flight > 0.0 && **trip > 0.0);
+    let points: Vec<(f64, f64)> = points.map(|(x, y)| (x.ln(), y.ln())).collect();
+    let (x, y) = (
+        mean(points.iter().map(|point| point.0))?,
+        mean(points.iter().map(|point| point.1))?,
+    );
+    let squares = mean(points.iter().map(|point| (point.0 - x).powi(2)))?;
+    let products = mean(points.iter().map(|point| (point.0 - x) * (point.1 - y)))?;
+    (squares.sqrt() >= ELASTICITY_DEVIATION_MIN).then(|| products / squares)
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

@@ -126,6 +126,12 @@ pub struct Truth {
     pub timeouts: Option<f64>,
     /// Share of the segments that arrived with a congestion mark.
     pub marked_share: f64,
+    /// Payload of a flow on its way to the receiver; absent where what was sent again was not counted.
+    pub on_its_way_bytes: Option<i64>,
+    /// How much what is in flight varies, in turn more and less, and the elasticity of the round trip.
+    pub swings: Option<(f64, f64)>,
+    /// Window that the receiver offers, where that was read.
+    pub offered_bytes: Option<i64>,
     /// What else the server's device received, bit/s of payload; absent where no device was read.
     pub beside_bps: Option<f64>,
     /// Share of its periods in which the server's control group was throttled, each for half of it.
@@ -184,6 +190,9 @@ impl Default for Truth {
             delayed_acks: None,
             timeouts: None,
             marked_share: 0.0,
+            on_its_way_bytes: None,
+            swings: None,
+            offered_bytes: None,
             beside_bps: None,
             throttled: None,
         }
@@ -436,6 +445,9 @@ impl Run {
                 if part == Part::Receiver {
                     gauge(Metric::AppStallMax, truth.stall_ns);
                 }
+                if let (Part::Receiver, Some(bytes)) = (part, truth.offered_bytes) {
+                    gauge(Metric::TcpRcvWnd, bytes);
+                }
                 if let (Part::Sender, Some(bytes)) = (part, truth.unsent_bytes) {
                     gauge(Metric::TcpNotSent, bytes);
                 }
@@ -545,13 +557,24 @@ impl Run {
             };
             let ahead = |metric| match metric {
                 Metric::TcpBytesReceived => truth.unread_bytes,
+                // Every counter begins at the same number, that of what was sent again, too.
+                Metric::TcpBytesSent => truth
+                    .on_its_way_bytes
+                    .map_or(0, |bytes| bytes + START as i64),
                 _ => 0,
             };
             let counted = |metric, rate: &f64| {
                 (START + rate * (elapsed(metric) + 1.0)).round() as i64 + ahead(metric)
             };
             let counters = rates.iter().map(|(key, rate)| (key, counted(key.2, rate)));
+            let swing = |value: i64, elasticity: f64| {
+                let (share, _) = truth.swings.unwrap_or_default();
+                let sign = if tenth.rem_euclid(2) == 1 { 1.0 } else { -1.0 };
+                (value as f64 * (1.0 + sign * share * elasticity)) as i64
+            };
             let gauge = |metric, value| match metric {
+                Metric::TcpUnacked => swing(value, 1.0),
+                Metric::TcpRtt => swing(value, truth.swings.map_or(0.0, |(_, with)| with)),
                 Metric::TcpSndWnd if is_closed => 0,
                 _ => value,
             };
@@ -626,6 +649,9 @@ fn counters(
             let again = segments * truth.lost_share + truth.in_vain / 2.0;
             rate(Metric::TcpRetrans, again);
             rate(Metric::TcpDsackDups, again * truth.spurious_share);
+            if truth.on_its_way_bytes.is_some() {
+                rate(Metric::TcpBytesRetrans, 0.0);
+            }
             if truth.marked_share > 0.0 {
                 rate(Metric::TcpDeliveredCe, segments * truth.marked_share);
             }

@@ -64,7 +64,7 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
             workload,
             queued.clone(),
             Limiter::RoundTrip,
-            "A queue on the path limits",
+            "A queue on the path, or delay that varies, limits",
         );
     }
     // An end that was not read leaves a longer answer possible, up to the longest delayed ACK.
@@ -435,7 +435,7 @@ fn the_time_that_a_slow_line_takes_is_neither_queue_nor_application() {
         rr(64),
         slow,
         Limiter::RoundTrip,
-        "A queue on the path limits",
+        "A queue on the path, or delay that varies, limits",
     );
 }
 

@@ -253,7 +253,7 @@ fn what_loses_is_told_by_how_losses_lie() {
     let (random, bursts, open) = (
         "independently of each other",
         "in bursts",
-        "`--fq-rate` at half",
+        "random loss and a queue too short to be seen look like this",
     );
     // A wire that damages some frames.
     let independent = || lost(&[1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 0.0, 3.0, 1.0, 1.0]);
@@ -1219,4 +1219,101 @@ fn a_rate_just_below_what_was_asked_for_is_the_lines() {
     );
     assert_eq!(limiter(95_000_000, 94.14e6, 20 * MS), Some(Limiter::Pacing));
     assert_eq!(limiter(94_000_000, 93.98e6, 60 * MS), Some(Limiter::Pacing));
+}
+
+#[test]
+fn acks_that_wait_on_their_way_back_are_no_full_path() {
+    // 12 Mbit/s and 162 ms where 22 ms are the shortest: 243 kB are in flight.
+    let flight = |on_its_way_bytes| Truth {
+        on_its_way_bytes,
+        ..Truth::sending(12e6, 162 * MS, 22 * MS)
+    };
+    // Next to nothing of it is on its way to the receiver.
+    silent(stream(), &flight(Some(21_000)));
+    // Most of it is; or nobody knows.
+    for on_its_way in [Some(220_000), None] {
+        named(
+            stream(),
+            &flight(on_its_way),
+            Limiter::PathRate,
+            &["140 ms"],
+        );
+    }
+}
+
+#[test]
+fn a_round_trip_that_does_not_go_with_the_flight_is_no_queues() {
+    // A way of 25 ms that takes up to 30 ms longer as it likes, and one segment in a thousand is lost.
+    let path = |swings| Truth {
+        swings,
+        ..Truth::sending(18.9e6, 46 * MS, 25 * MS)
+    };
+    silent(stream(), &path(Some((0.18, 0.02))));
+    // Behind a queue of its own, others in it or not, round trips go with what is in flight. A flight that hardly varies
+    // shows neither.
+    for swings in [
+        Some((0.18, 1.0)),
+        Some((0.18, 0.4)),
+        Some((0.05, 0.0)),
+        None,
+    ] {
+        named(
+            stream(),
+            &path(swings),
+            Limiter::PathRate,
+            &["wait before it"],
+        );
+    }
+}
+
+#[test]
+fn a_window_of_something_between_is_not_the_receivers() {
+    let window = |offered_bytes| Truth {
+        window_bytes: 65_536,
+        rwnd_share: 0.98,
+        offered_bytes,
+        ..sending(26e6, 20 * MS)
+    };
+    let words = ["not the receiver's own", "proxy"];
+    let between = window(Some(3_400_000));
+    named(stream(), &between, Limiter::ReceiverWindow, &words);
+    let own = named(
+        stream(),
+        &window(Some(65_536)),
+        Limiter::ReceiverWindow,
+        &[],
+    );
+    assert!(!own.explanation.contains("proxy"), "{}", own.explanation);
+}
+
+#[test]
+fn a_worker_that_rests_is_not_missed_behind_a_long_queue() {
+    // It runs 0.9 % of the time and waits for a CPU 32 % of it, beside two CPUs' worth of other programs.
+    let busy = |worker_wait_share, rtt_ns| Truth {
+        cpus: 1.98,
+        others_cpus: 0.95,
+        others_kernel_cpus: 0.95,
+        worker_share: 0.009,
+        worker_wait_share,
+        unsent_bytes: Some(0),
+        variation: 0.3,
+        ..sending(10e6, rtt_ns)
+    };
+    silent(stream(), &busy(0.32, 135 * MS));
+    // Without the queue, or where it waits nearly all the time, others have what it needs.
+    for (waited, rtt_ns) in [(0.32, 21 * MS), (0.86, 135 * MS)] {
+        named(stream(), &busy(waited, rtt_ns), Limiter::OtherPrograms, &[]);
+    }
+}
+
+#[test]
+fn a_slow_path_is_none_that_carries_nothing() {
+    // 64 kbit/s that carried four full segments in the window beside its retransmissions.
+    let slow = Truth {
+        in_vain: 8.0,
+        ..sending(1448.0 * 8.0, 2000 * MS)
+    };
+    let found = limiter_of(&run(stream(), &slow));
+    let claim = found.map(|(limiter, _)| limiter);
+    assert_ne!(claim, Some(Limiter::NothingArrives));
 }
