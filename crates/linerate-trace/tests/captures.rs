@@ -426,3 +426,47 @@ fn links_and_tunnels_are_looked_through() {
         udp(6635, padded)
     });
 }
+
+#[test]
+fn what_a_tunnel_hides_is_told() {
+    let udp = |port: u16, payload: &[u8]| {
+        let length = (8 + payload.len() as u16).to_be_bytes();
+        let head = [&[200, 0], &port.to_be_bytes()[..], &length, &[0, 0]].concat();
+        let mut ip = ipv4(1, 0, &[&head, payload].concat());
+        ip[9] = 17;
+        ip
+    };
+    let vxlan = |inner: &[u8]| udp(4789, &[&[8, 0, 0, 0, 0, 0, 1, 0], inner].concat());
+    let count = talk().len() as u64;
+    // Cut within the segment, the inner IP header, and the inner link header.
+    let frames = wrapped(0x0800, vxlan);
+    for snap in [50 + 14 + 20 + 12, 50 + 14 + 12, 50 + 6] {
+        let trace = trace_bytes(&pcap_cut(&frames, snap));
+        assert_eq!((trace.totals.cut, trace.totals.udp), (count, 0), "{snap}");
+        assert!(
+            trace.warnings[0].contains("cut before"),
+            "{:?}",
+            trace.warnings
+        );
+    }
+    let inside = |ethertype: [u8; 2], payload: &[u8]| {
+        let payload = [
+            &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2],
+            &ethertype[..],
+            payload,
+        ]
+        .concat();
+        trace(&wrapped(0x0800, |_| vxlan(&payload))).totals
+    };
+    let mut esp = ipv4(0, 0, &[7; 40]);
+    esp[9] = 50;
+    assert_eq!(inside([8, 0], &esp).undecoded["IPsec ESP"], count);
+    assert_eq!(inside([0x88, 0xe5], &[7; 40]).undecoded["MACsec"], count);
+    let mut fragment = ipv4(0, 0, &[7; 40]);
+    fragment[7] = 1;
+    assert_eq!(inside([8, 0], &fragment).fragments, count);
+    // What is whole and too short for a packet only has the port.
+    let short = trace(&wrapped(0x0800, |_| vxlan(&[7; 9]))).totals;
+    assert_eq!((short.udp, short.cut), (count, 0));
+    assert_eq!(inside([8, 6], &[7; 40]).udp, count);
+}

@@ -58,20 +58,34 @@ pub(crate) fn decode(
         PROTOCOL_MPLS => return Err(NoSegment::Undecoded("MPLS in IP")),
         _ => return Err(NoSegment::NotTcp),
     };
-    let at = match inner {
-        Inner::Ip(at) => at,
-        Inner::Named(what) => return Err(NoSegment::Undecoded(what)),
-        Inner::Ethernet(at) => {
-            let frame = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
-            // Bridges carry much that is no IP.
-            at + link::header_bytes(LinkType::ETHERNET, frame).map_err(|_| NoSegment::NotTcp)?
+    let found = match start_of(&inner, bytes) {
+        Ok(at) => {
+            let packet = bytes.get(at..).unwrap_or_default();
+            ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1, parts)
         }
+        Err(other) => Decoded::Other(other),
     };
-    let packet = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
-    match ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1, parts) {
-        // What looked like a tunnel by its port was none.
-        Decoded::Other(_) if protocol == PROTOCOL_UDP => Err(NoSegment::NotTcp),
-        decoded => Ok(decoded),
+    match found {
+        // Bridges carry much that is no IP.
+        Decoded::Other(NoSegment::NotIp | NoSegment::NotTcp) => Err(NoSegment::NotTcp),
+        // What looked like a tunnel by its port was none, as is what nothing cut and is too short all the same.
+        Decoded::Other(NoSegment::Malformed) if protocol == PROTOCOL_UDP => Err(NoSegment::NotTcp),
+        Decoded::Other(NoSegment::Cut) if protocol == PROTOCOL_UDP && bytes.len() >= wire_bytes => {
+            Err(NoSegment::NotTcp)
+        }
+        found => Ok(found),
+    }
+}
+
+/// Returns where the IP header begins.
+fn start_of(inner: &Inner, bytes: &[u8]) -> Result<usize, NoSegment> {
+    match *inner {
+        Inner::Ip(at) => Ok(at),
+        Inner::Named(what) => Err(NoSegment::Undecoded(what)),
+        Inner::Ethernet(at) => {
+            let frame = bytes.get(at..).ok_or(NoSegment::Cut)?;
+            Ok(at + link::header_bytes(LinkType::ETHERNET, frame)?)
+        }
     }
 }
 
