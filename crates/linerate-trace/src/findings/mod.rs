@@ -191,7 +191,7 @@ pub struct TcpFinding {
 pub struct Proof {
     /// The connection's number.
     pub connection: u32,
-    /// When it began, in nanoseconds since 1970.
+    /// When what it shows began, in nanoseconds since 1970.
     pub at_ns: u64,
     /// How long it took.
     pub length_ns: u64,
@@ -729,18 +729,14 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
         && median_ns >= LATE_NS_MIN
         && answers.count >= ANSWERS_MIN
     {
-        let (longest_ns, frames) = conversation.slowest;
+        let (longest_ns, at_ns, frames) = conversation.slowest;
         let frames = frames.into_iter().flatten().collect();
         found.push(TcpFinding {
             count: u64::from(answers.count),
             total_ns: answers.sum_ns,
             longest_ns: answers.max_ns,
             value: median_ns,
-            ..finding(
-                TcpFindingKind::AnswersLate,
-                frames,
-                (conversation.start_ns, longest_ns),
-            )
+            ..finding(TcpFindingKind::AnswersLate, frames, (at_ns, longest_ns))
         });
     }
     found
