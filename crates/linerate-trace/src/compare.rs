@@ -65,6 +65,8 @@ pub struct ComparedFinding {
     pub not_seen: Option<String>,
     /// How long it took in all, before and after.
     pub total_ns: [u64; 2],
+    #[serde(skip)]
+    filter: Option<String>,
 }
 
 /// Compares two captures.
@@ -275,6 +277,7 @@ fn findings(before: &Trace, after: &Trace) -> Vec<ComparedFinding> {
                 None => why_not_seen(after, finding),
             },
             total_ns: [finding.total_ns, now.map_or(0, |now| now.total_ns)],
+            filter: now.unwrap_or(finding).display_filter(),
         });
     }
     compared.extend(remaining.into_iter().map(|finding| ComparedFinding {
@@ -284,6 +287,7 @@ fn findings(before: &Trace, after: &Trace) -> Vec<ComparedFinding> {
         after: Some(finding.claim.clone()),
         not_seen: why_not_seen(before, finding),
         total_ns: [0, finding.total_ns],
+        filter: finding.display_filter(),
     }));
     // Within each kind of change in the order of their captures.
     compared.sort_by_key(ComparedFinding::change);
@@ -402,7 +406,7 @@ impl Comparison {
                 cost: (before_ns + after_ns > 0)
                     .then(|| format!("{} before, {} after", ns(before_ns), ns(after_ns))),
                 proofs: Vec::new(),
-                filter: finding.kind.display_filter().map(str::to_owned),
+                filter: finding.filter.clone(),
             }
         });
         let cell = |number: &ComparedNumber, value: Option<f64>| match value {

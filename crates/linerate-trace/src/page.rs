@@ -82,7 +82,7 @@ pub(crate) fn findings_of(trace: &Trace) -> Vec<TracedFinding> {
                 .iter()
                 .map(|proof| (proof_words(proof), proof.filter.clone()))
                 .collect(),
-            filter: finding.kind.display_filter().map(str::to_owned),
+            filter: finding.display_filter(),
         })
         .collect()
 }

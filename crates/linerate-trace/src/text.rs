@@ -299,7 +299,7 @@ fn more_line(finding: &TcpFinding) -> Option<String> {
 /// Returns what shows the proofs in Wireshark, and what Wireshark calls such frames.
 fn filter_line(finding: &TcpFinding) -> Option<String> {
     let filter = proofs_filter(&finding.proofs)?;
-    let name = match finding.kind.display_filter() {
+    let name = match finding.display_filter() {
         Some(name) => format!("; all: {name}"),
         None => String::new(),
     };
