@@ -530,7 +530,8 @@ fn marks(
             marks.push(point(ns, f64::NAN, String::new()));
         }
     }
-    marks.truncate(MARKS_MAX);
+    // Behind each is a break.
+    marks.truncate(2 * MARKS_MAX);
     marks
 }
 
