@@ -118,6 +118,11 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
             kinds.join(", ")
         ));
     }
+    match totals.control_retransmissions {
+        0 => {}
+        1 => parts.push("1 SYN or FIN retransmitted".to_owned()),
+        many => parts.push(format!("{} SYNs and FINs retransmitted", count(many))),
+    }
     if totals.out_of_order > 0 {
         parts.push(format!("{} out of order", count(totals.out_of_order)));
     }
