@@ -118,10 +118,9 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
             kinds.join(", ")
         ));
     }
-    match totals.control_retransmissions {
-        0 => {}
-        1 => parts.push("1 SYN or FIN retransmitted".to_owned()),
-        many => parts.push(format!("{} SYNs and FINs retransmitted", count(many))),
+    if totals.control_retransmissions > 0 {
+        let again = counted(totals.control_retransmissions, "retransmission");
+        parts.push(format!("{again} of SYN or FIN"));
     }
     if totals.out_of_order > 0 {
         parts.push(format!("{} out of order", count(totals.out_of_order)));

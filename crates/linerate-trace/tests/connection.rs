@@ -628,6 +628,6 @@ fn what_came_again_and_what_was_waited_for_is_told_in_words() {
         connections: 1,
     };
     let text = linerate_trace::text::text(&trace(&talk.frames), look);
-    assert!(text.contains("1 SYN or FIN retransmitted"), "{text}");
+    assert!(text.contains("1 retransmission of SYN or FIN"), "{text}");
     assert!(text.contains("3 waits for the window"), "{text}");
 }
