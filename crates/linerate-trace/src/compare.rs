@@ -337,7 +337,10 @@ fn why_not_seen(trace: &Trace, finding: &TcpFinding) -> Option<String> {
         Kind::SlowAnswer | Kind::RoundTrips | Kind::ClientPause
             if !any(&|one| one.end(finding.who_is).answers.is_some()) =>
         {
-            "requests on a connection"
+            match finding.who_is {
+                End::Server => "answers on a connection",
+                End::Client => "further requests on a connection",
+            }
         }
         _ if !any(&|one| one.end(sender).payload_bytes > 0) => "data of that end on a connection",
         _ if !any(&|one| one.end(sender).payload_bytes > 0 && !one.one_sided) => {
@@ -359,7 +362,7 @@ fn why_not_seen(trace: &Trace, finding: &TcpFinding) -> Option<String> {
         }
         _ => String::new(),
     };
-    Some(format!("{name} has no {missing}{with_port}{kept}"))
+    Some(format!("{name} shows no {missing}{with_port}{kept}"))
 }
 
 impl ComparedFinding {

@@ -472,11 +472,11 @@ fn what_a_capture_cannot_show_is_not_gone() {
     };
     let before = trace(&talk(80, 20));
     for (after, reason) in [
-        (Vec::new(), "made has no connection with port 80"),
-        (talk(81, 20), "made has no connection with port 80"),
+        (Vec::new(), "made shows no connection with port 80"),
+        (talk(81, 20), "made shows no connection with port 80"),
         (
             talk(80, 0),
-            "made has no requests on a connection with port 80",
+            "made shows no answers on a connection with port 80",
         ),
     ] {
         let after = trace(&after);
