@@ -477,6 +477,70 @@ fn a_capture_has_a_whole_page_in_each_width_and_on_paper() {
 }
 
 #[test]
+fn a_captures_pictures_can_be_zoomed() {
+    let Some(browser) = chromium() else { return };
+    let page = linerate_report::trace_html(&traced("office.pcapng"));
+    let zoomed = r#"(window, page) => {
+        const box = page.getElementById("sequence-1-plot");
+        const [into, out] = box.parentElement.querySelectorAll(".zoom button");
+        const key = (key, shiftKey) => box.dispatchEvent(new window.KeyboardEvent("keydown", { key, shiftKey }));
+        const drawn = () => [...box.querySelectorAll("svg.chart")].filter((svg) => svg.getBoundingClientRect().width > 0);
+        const axis = () => drawn().map((svg) => [...svg.querySelectorAll("text.middle:not(.title)")].map((text) => text.textContent).join(" ")).join("+");
+        const said = () => box.parentElement.querySelector(".zoom span").textContent;
+        const inside = () => drawn().every((svg) => {
+            const whole = svg.getBoundingClientRect();
+            return [...svg.querySelectorAll("text")].every((text) => {
+                const at = text.getBoundingClientRect();
+                return at.left >= whole.left - 1 && at.right <= whole.right + 1;
+            });
+        });
+        const seen = [axis()];
+        into.click(); into.click();
+        seen.push(axis(), String(inside()), said());
+        key("ArrowRight", true);
+        seen.push(said());
+        key("ArrowRight");
+        seen.push(page.getElementById("tip").textContent);
+        out.click();
+        seen.push(said());
+        key("0");
+        seen.push(axis(), String(box.querySelectorAll(".close").length));
+        return seen.join(" / ");
+    }"#;
+    for width in [390, 1280] {
+        let told = look(browser, &page, &[width], zoomed);
+        let parts: Vec<&str> = told.split(" / ").collect();
+        let [whole, close, inside, said, moved, tip, wider, again, left] = parts[..] else {
+            panic!("{told}")
+        };
+        // A second in all; a quarter of it in the middle, the same later, and half.
+        assert_eq!(whole, "0 200 400 600 800", "{told}");
+        assert!(
+            close.starts_with("400 ") && close.ends_with(" 600"),
+            "{told}"
+        );
+        assert_eq!(inside, "true", "{told}");
+        let ends = |said: &str| -> (f64, f64) {
+            let ends = said
+                .strip_suffix(" ms")
+                .and_then(|said| said.split_once(" to "));
+            let (from, to) = ends.unwrap_or_else(|| panic!("{told}"));
+            (from.parse().expect("a time"), to.parse().expect("a time"))
+        };
+        let ((from, to), (later_from, later_to)) = (ends(said), ends(moved));
+        assert!(
+            (370.0..380.0).contains(&from) && (615.0..625.0).contains(&to),
+            "{told}"
+        );
+        assert!(later_from > from + 50.0 && later_to > to + 50.0, "{told}");
+        assert!(tip.contains(" ms"), "{told}");
+        let (wide_from, wide_to) = ends(wider);
+        assert!(wide_to - wide_from > 1.9 * (to - from), "{told}");
+        assert_eq!((again, left), (whole, "0"), "{told}");
+    }
+}
+
+#[test]
 fn a_captures_page_opens_without_an_error_and_prints() {
     let Some(browser) = chromium() else { return };
     let attack =

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::document::{ConnectionReport, DurationReport, EndReport, LifeReport, Trace};
 use crate::findings::{TcpFinding, TcpFindingKind};
-use crate::number::ns;
+use crate::number::{counted, ns};
 use crate::text::{Look, wrap_prose};
 
 /// The number of the document's shape.
@@ -28,8 +28,11 @@ pub struct Comparison {
     pub files: [String; 2],
     /// What both have, before and after.
     pub numbers: Vec<ComparedNumber>,
-    /// What became of the findings: those that are gone, new, and there still.
+    /// What became of the findings: those that are gone, new, there still, and those that the other capture
+    /// could not show.
     pub findings: Vec<ComparedFinding>,
+    /// What to know of the numbers of each capture.
+    pub warnings: Vec<String>,
 }
 
 /// A number before and after.
@@ -58,8 +61,12 @@ pub struct ComparedFinding {
     pub before: Option<String>,
     /// What it says after; absent where it is gone.
     pub after: Option<String>,
+    /// Why the capture that does not have it could not show it; absent where it could.
+    pub not_seen: Option<String>,
     /// How long it took in all, before and after.
     pub total_ns: [u64; 2],
+    #[serde(skip)]
+    filter: Option<String>,
 }
 
 /// Compares two captures.
@@ -88,13 +95,22 @@ pub fn compare(before: &Trace, after: &Trace) -> Comparison {
     Comparison {
         schema: "linerate.trace.comparison",
         schema_version: COMPARISON_SCHEMA_VERSION,
-        files: both.map(|trace| {
-            let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
-            names.join(", ")
-        }),
+        files: both.map(name_of),
         numbers: numbers.chain(shares).collect(),
         findings: findings(before, after),
+        warnings: [("before", before), ("after", after)]
+            .into_iter()
+            .flat_map(|(when, trace)| {
+                let warnings = trace.warnings.iter();
+                warnings.map(move |warning| format!("{when}: {warning}"))
+            })
+            .collect(),
     }
+}
+
+fn name_of(trace: &Trace) -> String {
+    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
+    names.join(", ")
 }
 
 type Number = (&'static str, &'static str, Unit, fn(&Trace) -> Option<f64>);
@@ -120,7 +136,10 @@ const NUMBERS: [Number; 9] = [
         "data_per_ack",
         "data segments per ACK",
         Unit::Ratio,
-        |trace| ratio(trace.totals.data_packets, trace.totals.pure_acks),
+        |trace| {
+            let totals = &trace.totals;
+            ratio(totals.data_packets, totals.pure_acks).filter(|_| totals.data_packets > 0)
+        },
     ),
     (
         "sent_again_percent",
@@ -240,8 +259,7 @@ fn middle(mut weighted: Vec<(u64, u64)>) -> Option<f64> {
 }
 
 fn findings(before: &Trace, after: &Trace) -> Vec<ComparedFinding> {
-    let port = |finding: &TcpFinding| finding.who_port.or(finding.toward_port);
-    let key = |finding: &TcpFinding| (finding.kind, port(finding), finding.who_is);
+    let key = |finding: &TcpFinding| (finding.kind, port_of(finding), finding.who_is);
     let mut compared: Vec<ComparedFinding> = Vec::new();
     let mut remaining: Vec<&TcpFinding> = after.findings.iter().collect();
     for finding in &before.findings {
@@ -251,26 +269,112 @@ fn findings(before: &Trace, after: &Trace) -> Vec<ComparedFinding> {
         let now = place.map(|place| remaining.remove(place));
         compared.push(ComparedFinding {
             kind: finding.kind,
-            port: port(finding),
+            port: port_of(finding),
             before: Some(finding.claim.clone()),
             after: now.map(|now| now.claim.clone()),
+            not_seen: match now {
+                Some(_) => None,
+                None => why_not_seen(after, finding),
+            },
             total_ns: [finding.total_ns, now.map_or(0, |now| now.total_ns)],
+            filter: now.unwrap_or(finding).display_filter(),
         });
     }
     compared.extend(remaining.into_iter().map(|finding| ComparedFinding {
         kind: finding.kind,
-        port: port(finding),
+        port: port_of(finding),
         before: None,
         after: Some(finding.claim.clone()),
+        not_seen: why_not_seen(before, finding),
         total_ns: [0, finding.total_ns],
+        filter: finding.display_filter(),
     }));
-    // Gone, new, and there still; within each in the order of their captures.
-    compared.sort_by_key(|one| match (&one.before, &one.after) {
-        (_, None) => 0,
-        (None, _) => 1,
-        _ => 2,
-    });
+    // Within each kind of change in the order of their captures.
+    compared.sort_by_key(ComparedFinding::change);
     compared
+}
+
+fn port_of(finding: &TcpFinding) -> Option<u16> {
+    finding.who_port.or(finding.toward_port)
+}
+
+/// Returns why a capture could not show what another one has; `None` where it could, and has not.
+///
+/// 1. It has to have the same service, by its port.
+/// 2. Of a SYN it has to have that, of answers those, of the rest data of its sender and the other direction too.
+/// 3. What shows at the sender only must not have been captured at the receiver.
+fn why_not_seen(trace: &Trace, finding: &TcpFinding) -> Option<String> {
+    use TcpFindingKind as Kind;
+    let (port, name) = (port_of(finding), name_of(trace));
+    let is_its = |other: u16| port.is_none_or(|port| port == other);
+    let with_port = port.map_or(String::new(), |port| format!(" with port {port}"));
+    let talks = trace
+        .conversations
+        .iter()
+        .filter(|one| is_its(one.server.port));
+    let links: Vec<&ConnectionReport> = trace
+        .connections
+        .iter()
+        .filter(|one| is_its(one.server.port))
+        .collect();
+    let any = |is_fit: &dyn Fn(&ConnectionReport) -> bool| links.iter().any(|one| is_fit(one));
+    let sender = match finding.kind {
+        Kind::ZeroWindow | Kind::WindowLimit | Kind::SlowReader | Kind::DelayedAck => {
+            finding.who_is.other()
+        }
+        Kind::ClampedMss | Kind::SackReneging => finding.who_is.other(),
+        _ => finding.who_is,
+    };
+    let missing = match finding.kind {
+        Kind::QuestionsUnanswered if talks.clone().all(|one| one.asked.is_none()) => "questions",
+        Kind::AnswersLate if talks.clone().all(|one| one.answers.is_none()) => "answered questions",
+        Kind::QuestionsUnanswered | Kind::AnswersLate => return None,
+        _ if links.is_empty() => "connection",
+        Kind::SynAgain if !any(&|one| one.from_client.offer.is_some()) => "SYN of a connection",
+        // That it is accepted shows that it is not so any more.
+        Kind::Refused | Kind::Unanswered | Kind::SynAgain | Kind::Unreachable => return None,
+        Kind::Reset | Kind::HalfOpen | Kind::PeerSilent | Kind::KeepaliveUnanswered => return None,
+        Kind::SlowAnswer | Kind::RoundTrips | Kind::ClientPause
+            if !any(&|one| one.end(finding.who_is).answers.is_some()) =>
+        {
+            match finding.who_is {
+                End::Server => "answers on a connection",
+                End::Client => "further requests on a connection",
+            }
+        }
+        _ if !any(&|one| one.end(sender).payload_bytes > 0) => "data of that end on a connection",
+        _ if !any(&|one| one.end(sender).payload_bytes > 0 && !one.one_sided) => {
+            "both directions of a connection"
+        }
+        Kind::Queue | Kind::WindowLimit | Kind::IdleSender | Kind::SendLimit
+            if !any(&|one| one.captured_at != Some(sender.other())) =>
+        {
+            return Some(format!(
+                "{name} was captured at the receiver, where it does not show"
+            ));
+        }
+        _ => return None,
+    };
+    // Of a large capture only so many are kept.
+    let kept = match trace.connections.len() {
+        kept if (kept as u64) < trace.totals.connections => {
+            format!(" among its {}", counted(kept as u64, "largest connection"))
+        }
+        _ => String::new(),
+    };
+    Some(format!("{name} shows no {missing}{with_port}{kept}"))
+}
+
+impl ComparedFinding {
+    /// Returns the place of its change, and the word for it.
+    fn change(&self) -> (u8, &'static str) {
+        match (&self.before, &self.after, &self.not_seen) {
+            (_, _, Some(_)) => (3, "not seen"),
+            (_, None, _) => (0, "gone"),
+            (None, _, _) => (1, "new"),
+            _ => (2, "still"),
+        }
+    }
 }
 
 impl Comparison {
@@ -285,15 +389,19 @@ impl Comparison {
         let [before, after] = &self.files;
         let findings = self.findings.iter().map(|finding| {
             let [before_ns, after_ns] = finding.total_ns;
-            let (mark, claim) = match (&finding.before, &finding.after) {
-                (Some(before), None) => ("Gone", before),
-                (Some(_), Some(after)) => ("Still there", after),
-                (None, after) => ("New", after.as_ref().unwrap_or(&self.files[1])),
+            let mark = match (&finding.not_seen, &finding.before, &finding.after) {
+                (Some(_), Some(_), _) => "Before, and not seen after",
+                (Some(_), None, _) => "After, and not seen before",
+                (None, Some(_), None) => "Gone",
+                (None, Some(_), Some(_)) => "Still there",
+                (None, None, _) => "New",
             };
+            let claim = finding.after.as_ref().or(finding.before.as_ref());
             TracedFinding {
-                claim: format!("{mark}: {claim}"),
-                explanation: match (&finding.before, &finding.after) {
-                    (Some(before), Some(_)) => format!("Before: {before}."),
+                claim: format!("{mark}: {}", claim.map_or("", |claim| claim)),
+                explanation: match (&finding.not_seen, &finding.before, &finding.after) {
+                    (Some(reason), _, _) => format!("It could not be seen there: {reason}."),
+                    (None, Some(before), Some(_)) => format!("Before: {before}."),
                     _ => String::new(),
                 },
                 also: Vec::new(),
@@ -301,7 +409,7 @@ impl Comparison {
                 cost: (before_ns + after_ns > 0)
                     .then(|| format!("{} before, {} after", ns(before_ns), ns(after_ns))),
                 proofs: Vec::new(),
-                filter: finding.kind.display_filter().map(str::to_owned),
+                filter: finding.filter.clone(),
             }
         });
         let cell = |number: &ComparedNumber, value: Option<f64>| match value {
@@ -322,7 +430,7 @@ impl Comparison {
                 ("Before".to_owned(), before.clone()),
                 ("After".to_owned(), after.clone()),
             ],
-            warnings: Vec::new(),
+            warnings: self.warnings.clone(),
             findings: findings.collect(),
             note: is_none
                 .then(|| "Nothing that costs time was found in either capture.".to_owned()),
@@ -340,9 +448,11 @@ impl Comparison {
     fn told(&self) -> impl Iterator<Item = &ComparedNumber> {
         self.numbers
             .iter()
-            .filter(|number| match (number.before, number.after) {
-                (None, None) => false,
-                (before, after) => before != Some(0.0) || after != Some(0.0),
+            // Nothing before and nothing after says as little where one of the captures does not tell; nothing
+            // is what is shown as that.
+            .filter(|number| {
+                let has = |value: Option<f64>| value.is_some_and(|value| value >= 0.005);
+                has(number.before) || has(number.after)
             })
     }
 
@@ -367,26 +477,28 @@ impl Comparison {
                 shown(number.after)
             );
         }
+        for warning in &self.warnings {
+            let _ = writeln!(out, "{} {warning}", look.paint("33", "warning:"));
+        }
         let _ = writeln!(out, "\n{}", look.bold("Findings"));
         if self.findings.is_empty() {
             let _ = writeln!(out, "  none in either");
         }
         for finding in &self.findings {
-            let (mark, text) = match (&finding.before, &finding.after) {
-                (Some(before), None) => ("gone", before.clone()),
-                (None, Some(after)) => ("new", after.clone()),
-                (_, after) => {
-                    let [before_ns, after_ns] = finding.total_ns;
-                    let cost = match (before_ns, after_ns) {
-                        (0, 0) => String::new(),
-                        _ => format!(" ({} before, {} after)", ns(before_ns), ns(after_ns)),
-                    };
-                    ("still", format!("{}{cost}", after.as_deref().unwrap_or("")))
+            let (_, mark) = finding.change();
+            let claim = finding.after.as_deref().or(finding.before.as_deref());
+            let claim = claim.unwrap_or_default();
+            let [before_ns, after_ns] = finding.total_ns;
+            let text = match (&finding.not_seen, mark) {
+                (Some(reason), _) => format!("{claim} ({reason})"),
+                (None, "still") if before_ns + after_ns > 0 => {
+                    format!("{claim} ({} before, {} after)", ns(before_ns), ns(after_ns))
                 }
+                _ => claim.to_owned(),
             };
             for (at, line) in wrap_prose(&text, look).iter().enumerate() {
                 let mark = if at == 0 { mark } else { "" };
-                let _ = writeln!(out, "  {}  {line}", look.paint("36", &format!("{mark:<5}")));
+                let _ = writeln!(out, "  {}  {line}", look.paint("36", &format!("{mark:<8}")));
             }
         }
         out

@@ -40,6 +40,9 @@ struct Pending {
     place: Place,
 }
 
+/// How long was waited for an answer, since when, and between which frames.
+type Slowest = (u64, u64, [Option<FrameId>; 2]);
+
 /// What questions came to.
 #[derive(Debug, Default)]
 struct Questions {
@@ -51,8 +54,8 @@ struct Questions {
     unanswered: u64,
     /// Those that were given up since too many others were waited for.
     not_followed: u64,
-    /// The one that was waited for longest, and one that was not answered.
-    slowest: (u64, [Option<FrameId>; 2]),
+    /// The one that was waited for longest, as in the report, and one that was not answered.
+    slowest: Slowest,
     first_unanswered: Option<Place>,
 }
 
@@ -249,7 +252,7 @@ impl Questions {
         self.answers.add(waited_ns);
         self.failed += u64::from(failed);
         if waited_ns >= self.slowest.0 {
-            self.slowest = (waited_ns, [asked.frame, place.frame]);
+            self.slowest = (waited_ns, asked.time_ns, [asked.frame, place.frame]);
         }
     }
 
@@ -323,9 +326,9 @@ pub struct ConversationReport {
     pub answers: Option<DurationReport>,
     /// QUIC's handshake.
     pub quic: Option<QuicReport>,
-    /// The longest wait with its frames, and the first question that was not answered.
+    /// The longest wait, and the first question that was not answered.
     #[serde(skip)]
-    pub(crate) slowest: (u64, [Option<FrameId>; 2]),
+    pub(crate) slowest: Slowest,
     #[serde(skip)]
     pub(crate) first_unanswered: Option<(u64, Option<FrameId>)>,
 }
@@ -409,7 +412,7 @@ impl ConversationReport {
                 retry: quic.retry,
                 negotiation: quic.negotiation,
             }),
-            slowest: questions.map_or((0, [None; 2]), |questions| questions.slowest),
+            slowest: questions.map_or((0, 0, [None; 2]), |questions| questions.slowest),
             first_unanswered: questions
                 .and_then(|questions| questions.first_unanswered)
                 .map(|place| (place.time_ns, place.frame)),

@@ -82,7 +82,7 @@ pub(crate) fn findings_of(trace: &Trace) -> Vec<TracedFinding> {
                 .iter()
                 .map(|proof| (proof_words(proof), proof.filter.clone()))
                 .collect(),
-            filter: finding.kind.display_filter().map(str::to_owned),
+            filter: finding.display_filter(),
         })
         .collect()
 }
@@ -530,7 +530,8 @@ fn marks(
             marks.push(point(ns, f64::NAN, String::new()));
         }
     }
-    marks.truncate(MARKS_MAX);
+    // Behind each is a break.
+    marks.truncate(2 * MARKS_MAX);
     marks
 }
 

@@ -118,6 +118,10 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
             kinds.join(", ")
         ));
     }
+    if totals.control_retransmissions > 0 {
+        let again = counted(totals.control_retransmissions, "retransmission");
+        parts.push(format!("{again} of SYN or FIN"));
+    }
     if totals.out_of_order > 0 {
         parts.push(format!("{} out of order", count(totals.out_of_order)));
     }
@@ -299,7 +303,7 @@ fn more_line(finding: &TcpFinding) -> Option<String> {
 /// Returns what shows the proofs in Wireshark, and what Wireshark calls such frames.
 fn filter_line(finding: &TcpFinding) -> Option<String> {
     let filter = proofs_filter(&finding.proofs)?;
-    let name = match finding.kind.display_filter() {
+    let name = match finding.display_filter() {
         Some(name) => format!("; all: {name}"),
         None => String::new(),
     };

@@ -5,7 +5,7 @@
 mod common;
 
 use From::{Client, Server};
-use common::{From, Talk, pcapng, statistics, trace};
+use common::{From, Talk, pcapng, statistics, trace, trace_bytes};
 use linerate_trace::both::{self, Both, Seen};
 use linerate_trace::capture::Reader;
 use linerate_trace::compare::compare;
@@ -456,4 +456,68 @@ fn what_changed_between_two_captures_is_told() {
     let new = compare(&after, &before);
     assert!(new.findings[0].before.is_none());
     assert!(new.json().contains("linerate.trace.comparison"));
+}
+
+#[test]
+fn what_a_capture_cannot_show_is_not_gone() {
+    let talk = |port: u16, rounds: u32| {
+        let mut talk = Talk::new(1, 1).server_port(port);
+        talk.shake_hands(1460, Some(7));
+        for _ in 0..rounds {
+            talk.wait_us(1000).data(Client, 200);
+            talk.wait_us(200_000).data(Server, 900).wait_us(50);
+            talk.ack(Client);
+        }
+        talk.frames
+    };
+    let before = trace(&talk(80, 20));
+    for (after, reason) in [
+        (Vec::new(), "made shows no connection with port 80"),
+        (talk(81, 20), "made shows no connection with port 80"),
+        (
+            talk(80, 0),
+            "made shows no answers on a connection with port 80",
+        ),
+    ] {
+        let after = trace(&after);
+        let comparison = compare(&before, &after);
+        let finding = |kind| {
+            let mut all = comparison.findings.iter();
+            all.find(|one| one.kind == kind && one.port == Some(80))
+        };
+        let slow = finding(TcpFindingKind::SlowAnswer).expect("it was before");
+        assert_eq!(slow.not_seen.as_deref(), Some(reason));
+        let text = comparison.text(LOOK);
+        assert!(
+            text.contains("not seen") && !text.contains("gone"),
+            "{text}"
+        );
+        assert!(!text.contains("0 % → –"), "{text}");
+        let page = comparison.page("page");
+        assert!(
+            page.findings
+                .iter()
+                .any(|one| one.explanation.contains(reason))
+        );
+        // Nor is it new where it could not be seen before.
+        let turned = compare(&after, &before);
+        let slow = turned.findings.iter().find(|one| one.port == Some(80));
+        assert_eq!(slow.and_then(|one| one.not_seen.as_deref()), Some(reason));
+    }
+}
+
+#[test]
+fn what_is_to_know_of_each_capture_is_told() {
+    let mut talk = Talk::new(1, 1);
+    talk.shake_hands(1460, Some(7)).data(Client, 200);
+    let whole = pcapng(&talk.frames);
+    let cut = trace_bytes(&whole[..whole.len() - 9]);
+    let comparison = compare(&trace(&talk.frames), &cut);
+    let told = comparison.text(LOOK);
+    assert!(told.contains("warning: after: made: "), "{told}");
+    let page = comparison.page("page");
+    assert_eq!(
+        (page.warnings.len(), &page.warnings),
+        (1, &comparison.warnings)
+    );
 }

@@ -6,7 +6,7 @@ mod common;
 use std::io::Write as _;
 
 use common::blocks::block;
-use common::{BEGIN_NS, From, Talk, ipv4, pcap, pcap_cut, pcapng, trace, trace_bytes};
+use common::{BEGIN_NS, From, Talk, ipv4, ipv6, pcap, pcap_cut, pcapng, trace, trace_bytes};
 use linerate_trace::capture::{CaptureError, Reader};
 use linerate_trace::{Limits, Trace, Tracker};
 
@@ -94,6 +94,16 @@ fn every_link_type_is_the_same_trace() {
     check(&relinked(1, &twice), "pcap");
     check(&relinked(113, &cooked), "pcap");
     check(&relinked(276, &cooked2), "pcap");
+    // What stands between the second version's header and IP: PPPoE, MPLS, two tags, SNAP.
+    for (ethertype, between) in [
+        ([0x88, 0x64], vec![0x11, 0, 0, 1, 0, 0, 0, 0x21]),
+        ([0x88, 0x47], vec![0, 1, 1, 64]),
+        ([0x88, 0xa8], vec![0, 7, 0x81, 0, 0, 5, 8, 0]),
+        ([0, 4], vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0]),
+    ] {
+        let header = [&ethertype[..], &cooked2[2..], &between].concat();
+        check(&relinked(276, &header), "pcap");
+    }
     check(&relinked(101, &[]), "pcap");
     check(&relinked(228, &[]), "pcap");
     check(&relinked(0, &[2, 0, 0, 0]), "pcap");
@@ -340,7 +350,26 @@ fn links_and_tunnels_are_looked_through() {
     same(0x8847, &|f| before(&[0, 1, 0, 64, 0, 2, 1, 64], &f[14..]));
     same(0x893f, &|f| before(&[0, 0, 0, 1, 0, 0, 8, 0], &f[14..]));
     same(1400, &|f| before(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &f[14..]));
+    same(1400, &|f| {
+        before(&[0xaa, 0xaa, 3, 0, 0, 0, 0x81, 0, 0, 5, 8, 0], &f[14..])
+    });
+    same(1400, &|f| before(&[6, 6, 3], &f[14..]));
+    same(0x8864, &|f| {
+        let head = [0x11, 0, 0, 1, 0, 0, 2, 0x81, 0, 1, 1, 64];
+        before(&head, &f[14..])
+    });
     same(0x0800, &|f| outer(4, f[14..].to_vec()));
+    same(0x0800, &|f| outer(97, before(&[0x30, 0], f)));
+    same(0x0800, &|f| outer(137, before(&[0, 1, 1, 64], &f[14..])));
+    same(0x0800, &|f| {
+        outer(47, before(&[0, 0, 0x88, 0x47, 0, 1, 1, 64], &f[14..]))
+    });
+    // Teredo carries IPv6, with and without where its sender's packets come from.
+    for origin in [&[][..], &[0, 0, 0x12, 0x34, 1, 2, 3, 4]] {
+        same(0x0800, &|f| {
+            udp(3544, before(origin, &ipv6(f[29] - 1, &f[34..])))
+        });
+    }
     same(0x0800, &|f| {
         outer(47, before(&[0x20, 0, 8, 0, 0, 0, 0, 9], &f[14..]))
     });
@@ -394,6 +423,18 @@ fn links_and_tunnels_are_looked_through() {
     };
     assert_eq!(named(0x0800, &|_| outer(50, vec![7; 40])), "IPsec ESP");
     assert_eq!(named(0x88e5, &|_| vec![7; 40]), "MACsec");
+    let inside = named(0x0800, &|_| outer(108, vec![7; 40]));
+    assert_eq!(inside, "compressed IP (IPComp)");
+    let inside = named(0x0800, &|f| outer(97, before(&[0x40, 0], f)));
+    assert!(inside.contains("EtherIP"), "{inside}");
+    let inside = named(0x0800, &|_| {
+        outer(47, [&[0, 0, 0x88, 0x3e], &[7; 40][..]].concat())
+    });
+    assert!(inside.starts_with("GRE"), "{inside}");
+    let inside = named(0x8864, &|_| {
+        before(&[0x11, 0, 0, 1, 0, 0, 0, 0x3d], &[7; 40])
+    });
+    assert!(inside.contains("multilink"), "{inside}");
     let inside = named(0x8847, &|f| before(&[0, 1, 1, 64, 0, 0, 0, 0], f));
     assert!(inside.starts_with("MPLS"), "{inside}");
     let inside = named(0x0800, &|f| outer(47, before(&[0x30, 1, 0x88, 0x0b], f)));
@@ -416,7 +457,7 @@ fn links_and_tunnels_are_looked_through() {
         let counts = (totals.packets, totals.not_tcp, totals.undecoded.len());
         assert_eq!(counts, (0, frames.len() as u64, 0));
     };
-    for port in [1701, 4789, 4790, 6635] {
+    for port in [1701, 3544, 4789, 4790, 6635] {
         for byte in [0, 2, 4, 8, 12, 0x45, 0xff] {
             none(&|_| udp(port, vec![byte; 40]));
         }
@@ -425,4 +466,84 @@ fn links_and_tunnels_are_looked_through() {
         let padded = [&[0, 1, 1, 64], &f[14..], &[0; 3]].concat();
         udp(6635, padded)
     });
+}
+
+#[test]
+fn what_a_tunnel_hides_is_told() {
+    let udp = |port: u16, payload: &[u8]| {
+        let length = (8 + payload.len() as u16).to_be_bytes();
+        let head = [&[200, 0], &port.to_be_bytes()[..], &length, &[0, 0]].concat();
+        let mut ip = ipv4(1, 0, &[&head, payload].concat());
+        ip[9] = 17;
+        ip
+    };
+    let vxlan = |inner: &[u8]| udp(4789, &[&[8, 0, 0, 0, 0, 0, 1, 0], inner].concat());
+    let count = talk().len() as u64;
+    // Cut within the segment, the inner IP header, and the inner link header.
+    let frames = wrapped(0x0800, vxlan);
+    for snap in [50 + 14 + 20 + 12, 50 + 14 + 12, 50 + 6] {
+        let trace = trace_bytes(&pcap_cut(&frames, snap));
+        assert_eq!((trace.totals.cut, trace.totals.udp), (count, 0), "{snap}");
+        assert!(
+            trace.warnings[0].contains("cut before"),
+            "{:?}",
+            trace.warnings
+        );
+    }
+    let inside = |ethertype: [u8; 2], payload: &[u8]| {
+        let payload = [
+            &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2],
+            &ethertype[..],
+            payload,
+        ]
+        .concat();
+        trace(&wrapped(0x0800, |_| vxlan(&payload))).totals
+    };
+    let mut esp = ipv4(0, 0, &[7; 40]);
+    esp[9] = 50;
+    assert_eq!(inside([8, 0], &esp).undecoded["IPsec ESP"], count);
+    assert_eq!(inside([0x88, 0xe5], &[7; 40]).undecoded["MACsec"], count);
+    let mut fragment = ipv4(0, 0, &[7; 40]);
+    fragment[7] = 1;
+    assert_eq!(inside([8, 0], &fragment).fragments, count);
+    // What is whole and too short for a packet only has the port.
+    let short = trace(&wrapped(0x0800, |_| vxlan(&[7; 9]))).totals;
+    assert_eq!((short.udp, short.cut), (count, 0));
+    assert_eq!(inside([8, 6], &[7; 40]).udp, count);
+}
+
+#[test]
+fn what_is_no_ip_is_told_where_it_is_much() {
+    let warned = |ethertype, payload: Vec<u8>| {
+        let frames = wrapped(ethertype, |_| payload.clone());
+        trace(&frames).warnings.join("; ")
+    };
+    // A tag of a switch's processor (DSA), and SCTP.
+    let warning = warned(0xc000, vec![0; 60]);
+    assert!(
+        warning.contains("carry no IP that is known here"),
+        "{warning}"
+    );
+    let mut sctp = ipv4(0, 0, &[7; 40]);
+    sctp[9] = 132;
+    let warning = warned(0x0800, sctp);
+    assert!(warning.contains("neither TCP nor UDP"), "{warning}");
+    // A few are in every capture.
+    let mut frames = talk();
+    let last_ns = frames[frames.len() - 1].0;
+    frames.push((last_ns, wrapped(0x0806, |_| vec![0; 46]).remove(0).1));
+    assert!(trace(&frames).warnings.is_empty());
+}
+
+#[test]
+fn headers_without_end_are_left() {
+    let many = [0x81, 0, 0, 5].repeat(40_000);
+    let tag = [0, 0, 0, 1, 0, 0, 0x89, 0x3f].repeat(20_000);
+    for (ethertype, payload) in [
+        (0x893f, tag),
+        (1400, [&[0xaa, 0xaa, 3, 0, 0, 0], &many[..]].concat()),
+    ] {
+        let frames = wrapped(ethertype, |_| payload.clone());
+        assert_eq!(trace(&frames).totals.malformed, frames.len() as u64);
+    }
 }

@@ -610,3 +610,24 @@ fn an_end_without_syn_acks_nothing_odd() {
     talk.wait_us(10).send(reset);
     assert_eq!(only(&trace(&talk.frames)).ending, Ending::Reset);
 }
+
+#[test]
+fn what_came_again_and_what_was_waited_for_is_told_in_words() {
+    let mut talk = Talk::new(1, 1);
+    talk.control(Client, SYN, syn_options((1460, Some(7))));
+    talk.skip(Client, u32::MAX).wait_us(1_000_000);
+    talk.shake_hands(1460, Some(7));
+    for _ in 0..3 {
+        talk.wait_us(100).data(Client, 1460).wait_us(100);
+        talk.window(Server, 0).ack(Server).wait_us(20_000);
+        talk.window(Server, 1000).ack(Server);
+    }
+    let look = linerate_trace::text::Look {
+        columns: 100,
+        color: false,
+        connections: 1,
+    };
+    let text = linerate_trace::text::text(&trace(&talk.frames), look);
+    assert!(text.contains("1 retransmission of SYN or FIN"), "{text}");
+    assert!(text.contains("3 waits for the window"), "{text}");
+}

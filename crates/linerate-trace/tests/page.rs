@@ -169,3 +169,31 @@ fn a_capture_without_connections_shows_no_numbers_of_them() {
     assert_eq!(labels, ["Captures", "Frames", "Time", "Connections"]);
     assert_eq!((page.terms.len(), page.tables.len()), (0, 0));
 }
+
+#[test]
+fn each_proof_has_its_mark() {
+    let mut talk = Talk::new(1, 9);
+    talk.shake_hands(1460, Some(7));
+    for _ in 0..4 {
+        // A timer, a closed window, a slow answer and a delayed ACK, four times.
+        talk.wait_us(100).data(Client, 1460).wait_us(400_000);
+        talk.again(Client, 1460, 1460).wait_us(200).ack(Server);
+        talk.window(Server, 0).wait_us(100).ack(Server);
+        talk.wait_us(300_000).window(Server, 1000).ack(Server);
+        talk.wait_us(100)
+            .data(Client, 1460)
+            .wait_us(200)
+            .ack(Server);
+        talk.wait_us(900_000).data(Server, 500);
+        talk.wait_us(100).ack(Client).wait_us(100);
+        talk.data(Client, 300).wait_us(41_000).ack(Server);
+    }
+    let page = page_of(&talk.frames);
+    let proofs: usize = page.findings.iter().map(|one| one.proofs.len()).sum();
+    let proofs_curve = named(
+        figure(&page, "Time and sequence, sent by the client"),
+        "proofs of findings",
+    );
+    assert!(proofs > 12, "{:#?}", page.findings);
+    assert_eq!(points(proofs_curve).len(), proofs);
+}

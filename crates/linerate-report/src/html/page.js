@@ -33,7 +33,8 @@
         const [value, place, note] = told ? told[point].split("\t") : [read(axes[1], y), read(axes[0], x)];
         return { x, y, value, place, note, name: group.dataset.name };
       });
-    }).sort((a, b) => a.x - b.x || a.y - b.y);
+      // Of a part of a picture the rest is not shown.
+    }).filter(({ x }) => !svg.classList.contains("close") || x >= axes[0][0] && x <= axes[0][1]).sort((a, b) => a.x - b.x || a.y - b.y);
   };
 
   // What a chart says of the point under the pointer, or that the arrow keys lead to.
@@ -68,8 +69,7 @@
       tip.style.top = `${above > 0 ? above : point.y * scale + 12}px`;
     };
     for (const box of document.querySelectorAll(".plot")) {
-      const drawings = [...box.querySelectorAll("svg.chart")];
-      const shown = () => drawings.find((svg) => svg.getBoundingClientRect().width > 0);
+      const shown = () => [...box.querySelectorAll("svg.chart")].find((svg) => svg.getBoundingClientRect().width > 0);
       let at = -1;
       box.addEventListener("pointermove", (event) => {
         const svg = shown();

@@ -41,6 +41,7 @@ pub fn trace_html(page: &TracePage) -> String {
                 }
                 footer { "Made by linerate from the captures alone." }
                 script { (PreEscaped(include_str!("page.js"))) }
+                @if has_figures { script { (PreEscaped(include_str!("zoom.js"))) } }
             }
         }
     };

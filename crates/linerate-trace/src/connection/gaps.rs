@@ -62,14 +62,14 @@ impl Cause {
                 "retransmission timer",
                 "retransmission timers",
             ],
-            Self::Window => ["window", "× the window", "× the window"],
+            Self::Window => ["window", "wait for the window", "waits for the window"],
             Self::RoundTrip => ["round trip", "round trip", "round trips"],
             Self::Pacing => [
                 "pacing",
                 "wait for pacing or a queue before the capture",
                 "waits for pacing or a queue before the capture",
             ],
-            Self::Close => ["close", "× the end", "× the end"],
+            Self::Close => ["close", "wait for the end", "waits for the end"],
             Self::Unseen => [
                 "not visible here",
                 "wait whose reason does not show here",

@@ -255,6 +255,30 @@ fn warnings(
         ];
         tell(number, "frame", [&words[0], &words[1]]);
     }
+    // Some of both are in every capture; much of it is something to know.
+    let (other_ip, half) = (totals.not_tcp - totals.udp, totals.frames / 2);
+    tell(
+        if totals.not_ip > half {
+            totals.not_ip
+        } else {
+            0
+        },
+        "frame",
+        [
+            "carries no IP that is known here: another protocol (ARP, spanning tree), or something before IP \
+             that is not followed, as the tag of a switch",
+            "carry no IP that is known here: another protocol (ARP, spanning tree), or something before IP \
+             that is not followed, as the tag of a switch",
+        ],
+    );
+    tell(
+        if other_ip > half { other_ip } else { 0 },
+        "packet",
+        [
+            "of IP carries neither TCP nor UDP",
+            "of IP carry neither TCP nor UDP",
+        ],
+    );
     tell(
         totals.encrypted,
         "frame",

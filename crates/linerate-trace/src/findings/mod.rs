@@ -16,6 +16,8 @@ use std::net::IpAddr;
 use linerate_model::sample::End;
 use serde::Serialize;
 
+/// What Wireshark calls it.
+mod wireshark;
 /// What each kind says and asks for.
 mod words;
 
@@ -191,7 +193,7 @@ pub struct TcpFinding {
 pub struct Proof {
     /// The connection's number.
     pub connection: u32,
-    /// When it began, in nanoseconds since 1970.
+    /// When what it shows began, in nanoseconds since 1970.
     pub at_ns: u64,
     /// How long it took.
     pub length_ns: u64,
@@ -425,32 +427,6 @@ impl TcpFindingKind {
             _ => 100,
         }
     }
-
-    /// Returns what Wireshark and tshark call it, as a display filter.
-    pub(crate) fn display_filter(self) -> Option<&'static str> {
-        Some(match self {
-            Self::RetransmissionTimeout
-            | Self::LossBurst
-            | Self::Loss
-            | Self::SackReneging
-            | Self::PathMtu => "tcp.analysis.retransmission",
-            Self::ZeroWindow => "tcp.analysis.zero_window",
-            Self::WindowLimit | Self::SlowReader => "tcp.analysis.window_full",
-            Self::Spurious => "tcp.analysis.spurious_retransmission",
-            Self::Reordering => "tcp.analysis.out_of_order",
-            Self::Refused | Self::Reset | Self::HalfOpen => "tcp.flags.reset == 1",
-            Self::Unanswered => "tcp.flags.syn == 1 && tcp.flags.ack == 0",
-            Self::SynAgain => "tcp.flags.syn == 1 && tcp.analysis.retransmission",
-            Self::QuestionsUnanswered => "dns.flags.response == 0 && !dns.response_in",
-            Self::AnswersLate => "dns.time > 0.05",
-            Self::Unreachable => "icmp.type == 3 || icmpv6.type == 1",
-            Self::KeepaliveUnanswered => "tcp.analysis.keep_alive",
-            Self::Queue | Self::RoundTrips => "tcp.analysis.ack_rtt",
-            Self::CongestionMarks => "ip.dsfield.ecn == 3 || ipv6.tclass.ecn == 3",
-            Self::NoWindowScaling | Self::ClampedMss => "tcp.flags.syn == 1",
-            _ => return None,
-        })
-    }
 }
 
 impl TcpFinding {
@@ -499,6 +475,12 @@ impl TcpFinding {
             false => self.toward,
         };
         (self.kind, self.who, toward, server_port, self.who_is)
+    }
+
+    /// Returns whether a router told of what is too big: it names an MTU and takes no time, while a segment sent again
+    /// and again does.
+    fn is_by_router(&self) -> bool {
+        self.total_ns == 0
     }
 
     /// Returns the median of the waits that count: as many of the longest as there are.
@@ -729,18 +711,14 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
         && median_ns >= LATE_NS_MIN
         && answers.count >= ANSWERS_MIN
     {
-        let (longest_ns, frames) = conversation.slowest;
+        let (longest_ns, at_ns, frames) = conversation.slowest;
         let frames = frames.into_iter().flatten().collect();
         found.push(TcpFinding {
             count: u64::from(answers.count),
             total_ns: answers.sum_ns,
             longest_ns: answers.max_ns,
             value: median_ns,
-            ..finding(
-                TcpFindingKind::AnswersLate,
-                frames,
-                (conversation.start_ns, longest_ns),
-            )
+            ..finding(TcpFindingKind::AnswersLate, frames, (at_ns, longest_ns))
         });
     }
     found

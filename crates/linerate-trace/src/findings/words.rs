@@ -80,8 +80,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
 /// advice where nothing is to be done.
 fn templates(finding: &TcpFinding) -> [&'static str; 3] {
     let has_trip = finding.round_trip_ns.is_some_and(|trip| trip > 0);
-    // A router names an MTU and takes no time; a segment sent again and again does.
-    let by_router = finding.total_ns == 0;
+    let by_router = finding.is_by_router();
     match finding.kind {
         TcpFindingKind::NagleDelayedAck => [
             "{who} held a short segment until {toward} acknowledged the one before, which took a \

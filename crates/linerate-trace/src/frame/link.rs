@@ -7,12 +7,15 @@ use crate::capture::LinkType;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_VLAN: u16 = 0x8100;
+pub(crate) const ETHERTYPE_MPLS: u16 = 0x8847;
 const ETHERTYPE_QINQ: u16 = 0x88a8;
 /// What some switches wrote before 802.1ad had a number.
 const ETHERTYPE_QINQ_OLD: u16 = 0x9100;
 
 /// Tags that are looked through; two are in use, a third has been seen in labs.
 const TAGS_MAX: usize = 4;
+/// Headers with an ethertype in them that are followed one behind the other.
+const HEADERS_MAX: usize = 8;
 
 /// Returns how many bytes lie before the IP header.
 #[inline]
@@ -51,44 +54,55 @@ fn behind_tags(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     Err(NoSegment::Malformed)
 }
 
-/// Follows what is seldom between an ethertype and IP; `at` is behind the ethertype.
+/// Follows what is seldom between the type of a frame and IP; `at` is behind the type.
 #[cold]
 fn rare(ethertype: u16, bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    /// What is no type is a length (IEEE 802.3), or what Linux has for one, and LLC follows.
+    const LENGTH_MAX: u16 = 1500;
+    match ethertype {
+        0..=LENGTH_MAX => llc(bytes, at),
+        other => behind_type(other, bytes, at),
+    }
+}
+
+/// Follows an ethertype, wherever it stands; `at` is behind it.
+#[cold]
+pub(crate) fn behind_type(ethertype: u16, bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     const PPPOE_SESSION: u16 = 0x8864;
-    const MPLS: u16 = 0x8847;
     const MPLS_MULTICAST: u16 = 0x8848;
     /// IEEE 802.1BR: four bytes more than a VLAN tag.
     const E_TAG: u16 = 0x893f;
     const MACSEC: u16 = 0x88e5;
     const BACKBONE: u16 = 0x88e7;
     const SERVICE_CHAIN: u16 = 0x894f;
-    /// What is no type is a length (IEEE 802.3), and LLC follows.
-    const LENGTH_MAX: u16 = 1500;
-    match ethertype {
-        PPPOE_SESSION => ppp(bytes, at + 6),
-        MPLS | MPLS_MULTICAST => mpls(bytes, at),
-        E_TAG => match u16_at(bytes, at + 6).ok_or(NoSegment::Cut)? {
-            ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Ok(at + 8),
-            ETHERTYPE_VLAN => behind_tags(bytes, at + 6),
-            _ => Err(NoSegment::NotIp),
-        },
-        MACSEC => Err(NoSegment::Undecoded("MACsec")),
-        BACKBONE => Err(NoSegment::Undecoded("provider backbone bridges (802.1ah)")),
-        SERVICE_CHAIN => Err(NoSegment::Undecoded("network service headers (NSH)")),
-        0..=LENGTH_MAX => snap(bytes, at),
-        _ => Err(NoSegment::NotIp),
+    let (mut ethertype, mut at) = (ethertype, at);
+    for _ in 0..HEADERS_MAX {
+        let next = match ethertype {
+            ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => return Ok(at),
+            ETHERTYPE_VLAN | ETHERTYPE_QINQ | ETHERTYPE_QINQ_OLD => at + 2,
+            E_TAG => at + 6,
+            PPPOE_SESSION => return ppp(bytes, at + 6),
+            ETHERTYPE_MPLS | MPLS_MULTICAST => return mpls(bytes, at),
+            MACSEC => return Err(NoSegment::Undecoded("MACsec")),
+            BACKBONE => {
+                return Err(NoSegment::Undecoded("provider backbone bridges (802.1ah)"));
+            }
+            SERVICE_CHAIN => return Err(NoSegment::Undecoded("network service headers (NSH)")),
+            _ => return Err(NoSegment::NotIp),
+        };
+        ethertype = u16_at(bytes, next).ok_or(NoSegment::Cut)?;
+        at = next + 2;
     }
+    Err(NoSegment::Malformed)
 }
 
-/// LLC with SNAP and no organisation: an ethertype follows.
-pub(crate) fn snap(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
-    const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
-    match bytes.get(at..at + SNAP.len()).ok_or(NoSegment::Cut)? {
-        head if head == SNAP => {
-            let ethertype = u16_at(bytes, at + 6).ok_or(NoSegment::Cut)?;
-            let is_ip = matches!(ethertype, ETHERTYPE_IPV4 | ETHERTYPE_IPV6);
-            is_ip.then_some(at + 8).ok_or(NoSegment::NotIp)
+/// LLC: with SNAP and no organisation an ethertype follows; IP has a number of its own too (RFC 948).
+pub(crate) fn llc(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
+    match bytes.get(at..at + 8).ok_or(NoSegment::Cut)? {
+        [0xaa, 0xaa, 3, 0, 0, 0, high, low] => {
+            behind_type(u16::from_be_bytes([*high, *low]), bytes, at + 8)
         }
+        [6, 6, 3, ..] => Ok(at + 3),
         _ => Err(NoSegment::NotIp),
     }
 }
@@ -127,6 +141,11 @@ pub(crate) fn ppp(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     match bytes.get(at..at + 2).ok_or(NoSegment::Cut)? {
         [0, 0x21 | 0x57] => Ok(at + 2),
         [0x21 | 0x57, _] => Ok(at + 1),
+        [2, 0x81 | 0x83] => mpls(bytes, at + 2),
+        // Compressed TCP, several links, encryption and compression (RFC 1144, 1990, 1968, 1962), in one byte or two.
+        [0, 0x2d | 0x2f | 0x3d | 0x53 | 0xfd] | [0x2d | 0x2f | 0x3d | 0x53 | 0xfd, _] => Err(
+            NoSegment::Undecoded("PPP that is compressed, encrypted or split (multilink)"),
+        ),
         _ => Err(NoSegment::NotIp),
     }
 }
@@ -232,9 +251,9 @@ fn wireless(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     }
     // Some cards pad the header to four bytes.
     let padded = header_bytes.next_multiple_of(4);
-    snap(bytes, at + header_bytes).or_else(|error| match padded == header_bytes {
+    llc(bytes, at + header_bytes).or_else(|error| match padded == header_bytes {
         true => Err(error),
-        false => snap(bytes, at + padded),
+        false => llc(bytes, at + padded),
     })
 }
 
@@ -244,8 +263,7 @@ fn sll2(bytes: &[u8]) -> Result<usize, NoSegment> {
     match u16_at(bytes, 0).ok_or(NoSegment::Cut)? {
         _ if bytes.len() < HEADER_BYTES => Err(NoSegment::Cut),
         ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Ok(HEADER_BYTES),
-        ETHERTYPE_VLAN | ETHERTYPE_QINQ => behind_tags(bytes, HEADER_BYTES + 2),
-        _ => Err(NoSegment::NotIp),
+        other => rare(other, bytes, HEADER_BYTES),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Packets inside packets: IP in IP, GRE and ERSPAN, VXLAN with and without its generic extension, GENEVE,
-//! GTP-U, L2TP, MPLS in UDP. What is inside is what connections are made of; what is known to carry packets
+//! GTP-U, L2TP, Teredo, EtherIP, MPLS in IP, GRE and UDP. What is inside is what connections are made of; what is known to carry packets
 //! and is not followed is named.
 
 use super::link;
@@ -15,18 +15,22 @@ const PROTOCOL_IPV6: u8 = 41;
 const PROTOCOL_GRE: u8 = 47;
 const PROTOCOL_ESP: u8 = 50;
 const PROTOCOL_AH: u8 = 51;
+const PROTOCOL_ETHERIP: u8 = 97;
+const PROTOCOL_IPCOMP: u8 = 108;
 const PROTOCOL_L2TP: u8 = 115;
 const PROTOCOL_MPLS: u8 = 137;
 
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_BRIDGING: u16 = 0x6558;
 const ETHERTYPE_ERSPAN: u16 = 0x88be;
+
+const OTHER_GRE: &str = "GRE of other protocols";
 
 /// What a tunnel carries, and where it begins.
 enum Inner {
     Ip(usize),
     Ethernet(usize),
+    /// What an ethertype says.
+    Typed(u16, usize),
     /// What is not followed.
     Named(&'static str),
 }
@@ -50,28 +54,52 @@ pub(crate) fn decode(
     }
     let inner = match protocol {
         PROTOCOL_IPV4 | PROTOCOL_IPV6 => Inner::Ip(0),
-        PROTOCOL_GRE => gre(bytes).ok_or(NoSegment::Undecoded("GRE of other protocols"))?,
+        PROTOCOL_GRE => gre(bytes).ok_or(NoSegment::Undecoded(OTHER_GRE))?,
         PROTOCOL_UDP => udp(bytes, wire_bytes).ok_or(NoSegment::NotTcp)?,
         PROTOCOL_ESP => return Err(NoSegment::Undecoded("IPsec ESP")),
         PROTOCOL_AH => return Err(NoSegment::Undecoded("IPsec AH")),
+        // Version 3 and nothing else.
+        PROTOCOL_ETHERIP if bytes.first_chunk() == Some(&[0x30, 0]) => Inner::Ethernet(2),
+        PROTOCOL_ETHERIP => return Err(NoSegment::Undecoded("Ethernet in IP (EtherIP)")),
+        PROTOCOL_IPCOMP => return Err(NoSegment::Undecoded("compressed IP (IPComp)")),
         PROTOCOL_L2TP => return Err(NoSegment::Undecoded("L2TP")),
-        PROTOCOL_MPLS => return Err(NoSegment::Undecoded("MPLS in IP")),
+        PROTOCOL_MPLS => Inner::Typed(link::ETHERTYPE_MPLS, 0),
         _ => return Err(NoSegment::NotTcp),
     };
-    let at = match inner {
-        Inner::Ip(at) => at,
-        Inner::Named(what) => return Err(NoSegment::Undecoded(what)),
-        Inner::Ethernet(at) => {
-            let frame = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
-            // Bridges carry much that is no IP.
-            at + link::header_bytes(LinkType::ETHERNET, frame).map_err(|_| NoSegment::NotTcp)?
+    let found = match start_of(&inner, bytes) {
+        Ok(at) => {
+            let packet = bytes.get(at..).unwrap_or_default();
+            ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1, parts)
         }
+        Err(other) => Decoded::Other(other),
     };
-    let packet = bytes.get(at..).ok_or(NoSegment::NotTcp)?;
-    match ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1, parts) {
-        // What looked like a tunnel by its port was none.
-        Decoded::Other(_) if protocol == PROTOCOL_UDP => Err(NoSegment::NotTcp),
-        decoded => Ok(decoded),
+    match found {
+        Decoded::Other(NoSegment::NotIp)
+            if matches!(inner, Inner::Typed(..)) && protocol == PROTOCOL_GRE =>
+        {
+            Err(NoSegment::Undecoded(OTHER_GRE))
+        }
+        // Bridges carry much that is no IP.
+        Decoded::Other(NoSegment::NotIp | NoSegment::NotTcp) => Err(NoSegment::NotTcp),
+        // What looked like a tunnel by its port was none, as is what nothing cut and is too short all the same.
+        Decoded::Other(NoSegment::Malformed) if protocol == PROTOCOL_UDP => Err(NoSegment::NotTcp),
+        Decoded::Other(NoSegment::Cut) if protocol == PROTOCOL_UDP && bytes.len() >= wire_bytes => {
+            Err(NoSegment::NotTcp)
+        }
+        found => Ok(found),
+    }
+}
+
+/// Returns where the IP header begins.
+fn start_of(inner: &Inner, bytes: &[u8]) -> Result<usize, NoSegment> {
+    match *inner {
+        Inner::Ip(at) => Ok(at),
+        Inner::Typed(ethertype, at) => link::behind_type(ethertype, bytes, at),
+        Inner::Named(what) => Err(NoSegment::Undecoded(what)),
+        Inner::Ethernet(at) => {
+            let frame = bytes.get(at..).ok_or(NoSegment::Cut)?;
+            Ok(at + link::header_bytes(LinkType::ETHERNET, frame)?)
+        }
     }
 }
 
@@ -90,7 +118,6 @@ fn gre(bytes: &[u8]) -> Option<Inner> {
     let options = (flags & (CHECKSUM | KEY | SEQUENCE)).count_ones() as usize;
     let at = 4 + 4 * options;
     match ethertype {
-        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Some(Inner::Ip(at)),
         ETHERTYPE_BRIDGING => Some(Inner::Ethernet(at)),
         // Type II has a sequence number and eight bytes, type I neither.
         ETHERTYPE_ERSPAN if flags & SEQUENCE == 0 => Some(Inner::Ethernet(at)),
@@ -99,15 +126,15 @@ fn gre(bytes: &[u8]) -> Option<Inner> {
             let has_more = bytes.get(at + 11)? & 1 != 0;
             Some(Inner::Ethernet(at + if has_more { 20 } else { 12 }))
         }
-        _ => None,
+        other => Some(Inner::Typed(other, at)),
     }
 }
 
 /// The header of UDP.
 const HEADER_BYTES: usize = 8;
 
-/// VXLAN (RFC 7348) and its generic extension, GENEVE (RFC 8926), GTP-U (3GPP TS 29.281), L2TP (RFC 2661)
-/// and MPLS (RFC 7510), by their ports.
+/// VXLAN (RFC 7348) and its generic extension, GENEVE (RFC 8926), GTP-U (3GPP TS 29.281), L2TP (RFC 2661),
+/// MPLS (RFC 7510) and Teredo (RFC 4380), by their ports.
 fn udp(bytes: &[u8], wire_bytes: usize) -> Option<Inner> {
     const VXLAN: u16 = 4789;
     /// What Linux took before VXLAN had a number.
@@ -117,8 +144,14 @@ fn udp(bytes: &[u8], wire_bytes: usize) -> Option<Inner> {
     const GTP_U: u16 = 2152;
     const L2TP: u16 = 1701;
     const MPLS: u16 = 6635;
+    const TEREDO: u16 = 3544;
     let tunnel = bytes.get(HEADER_BYTES..)?;
+    // Of a relay's packets to its client the port is their source.
+    if u16_at(bytes, 0)? == TEREDO {
+        return teredo(bytes, wire_bytes);
+    }
     match u16_at(bytes, 2)? {
+        TEREDO => teredo(bytes, wire_bytes),
         VXLAN | VXLAN_OLD => {
             (tunnel.first()? & 0x08 != 0).then_some(Inner::Ethernet(HEADER_BYTES + 8))
         }
@@ -131,8 +164,7 @@ fn udp(bytes: &[u8], wire_bytes: usize) -> Option<Inner> {
             match ethertype {
                 _ if first >> 6 != 0 => None,
                 ETHERTYPE_BRIDGING => Some(Inner::Ethernet(at)),
-                ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Some(Inner::Ip(at)),
-                _ => None,
+                other => Some(Inner::Typed(other, at)),
             }
         }
         GTP_U => {
@@ -156,6 +188,17 @@ fn udp(bytes: &[u8], wire_bytes: usize) -> Option<Inner> {
         }
         _ => None,
     }
+}
+
+/// IPv6 without a header before it, or with where its sender's packets come from.
+fn teredo(bytes: &[u8], wire_bytes: usize) -> Option<Inner> {
+    const ORIGIN_BYTES: usize = 8;
+    let at = match bytes.get(HEADER_BYTES..)? {
+        [0, 0, ..] => HEADER_BYTES + ORIGIN_BYTES,
+        _ => HEADER_BYTES,
+    };
+    let is_ipv6 = bytes.get(at)? >> 4 == 6;
+    filled(bytes, wire_bytes, at).filter(|_| is_ipv6)
 }
 
 /// VXLAN that says what it carries (draft-ietf-nvo3-vxlan-gpe-13).

@@ -4,6 +4,8 @@
 /// The blocks of pcapng.
 pub mod blocks;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use linerate_trace::capture::Reader;
 use linerate_trace::{Limits, Trace, Tracker};
 
@@ -77,6 +79,11 @@ impl Talk {
 
     pub fn client_port(mut self, port: u16) -> Self {
         self.ports[0] = port;
+        self
+    }
+
+    pub fn server_port(mut self, port: u16) -> Self {
+        self.ports[1] = port;
         self
     }
 
@@ -362,8 +369,23 @@ pub fn statistics(lost: u64) -> Vec<u8> {
     blocks::block(5, &body)
 }
 
+/// Keeps a capture in the directory that `LINERATE_TRACE_CAPTURES` names, for `bench/trace-accuracy --from`.
+fn keep(bytes: &[u8]) {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let Some(folder) = std::env::var_os("LINERATE_TRACE_CAPTURES") else {
+        return;
+    };
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("test").replace("::", "-");
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{test}-{}-{number}.pcap", std::process::id());
+    let path = std::path::Path::new(&folder).join(name);
+    std::fs::write(path, bytes).expect("the directory can be written");
+}
+
 /// Traces a capture.
 pub fn trace_bytes(bytes: &[u8]) -> Trace {
+    keep(bytes);
     let mut tracker = Tracker::new(Limits::default());
     let mut reader = Reader::new(bytes).expect("a capture");
     tracker.read(&mut reader, "made").expect("of Ethernet");
