@@ -343,8 +343,13 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
     if let Some(trip) = connection.syn_to_answer_ns.zip(connection.answer_to_ack_ns) {
         facts.push(format!("handshake {}", ns(trip.0 + trip.1)));
     }
-    if let Some(segment) = connection.segment_bytes {
-        facts.push(format!("segments of {segment} B"));
+    match End::BOTH.map(|end| connection.end(end).segment_bytes) {
+        [Some(one), Some(other)] if one != other => {
+            facts.push(format!("segments of {one} B, back of {other} B"));
+        }
+        [one, other] => {
+            facts.extend(one.or(other).map(|one| format!("segments of {one} B")));
+        }
     }
     if let Some(end) = connection.captured_at {
         facts.push(format!("captured at the {end}"));

@@ -39,7 +39,7 @@ pub struct ConnectionReport {
     /// The end that the capture was taken at, if the round trips to both ends are known and differ
     /// by far: the other end's data shows when it arrived, not when it was sent.
     pub captured_at: Option<End>,
-    /// Bytes of a full segment, as far as they are known.
+    /// Bytes of a full segment, where they are known and the same in both directions.
     pub segment_bytes: Option<u32>,
     /// The client's side.
     pub from_client: EndReport,
@@ -83,6 +83,8 @@ pub enum Ending {
 pub struct EndReport {
     /// What its SYN offered; nothing if it was not captured.
     pub offer: Option<Offer>,
+    /// Bytes of a full segment of what it sends, as far as they are known.
+    pub segment_bytes: Option<u32>,
     /// Segments.
     pub packets: u32,
     /// Segments with payload.
@@ -298,9 +300,10 @@ impl ConnectionReport {
             },
             one_sided: client.is_seen() != server.is_seen() && client.packets + server.packets > 1,
             captured_at: detail.and_then(|detail| detail.captured_at()),
-            segment_bytes: detail
-                .filter(|detail| detail.segment_is_known)
-                .map(|detail| detail.segment_bytes),
+            segment_bytes: detail.and_then(|detail| {
+                let [client, server] = detail.ends.each_ref().map(EndDetail::full_bytes);
+                client.filter(|_| client == server)
+            }),
             from_client: EndReport::new(connection, End::Client),
             from_server: EndReport::new(connection, End::Server),
             time: LifeReport::new(connection),
@@ -354,6 +357,7 @@ impl EndReport {
         let per_ack = own.map(|own| own.data_per_ack);
         Self {
             offer: half.has_syn().then_some(connection.offers[end as usize]),
+            segment_bytes: own.and_then(EndDetail::full_bytes),
             packets: half.packets,
             data_packets: half.data_packets,
             pure_acks: half.pure_acks,

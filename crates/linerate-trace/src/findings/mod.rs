@@ -1043,7 +1043,7 @@ fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     let (counts, time) = (receiver.counts?, sender.time?);
     let largest = receiver.window_bytes_max?;
-    let segment_bytes = u64::from(connection.segment_bytes?);
+    let segment_bytes = u64::from(sender.segment_bytes?);
     let is_reader = counts.zero_windows == 0
         && receiver.window_is_scaled
         && sender.payload_bytes >= WINDOW_BYTES_MIN

@@ -206,6 +206,12 @@ pub(crate) struct EndDetail {
     beyond_window: u32,
     /// From the capture to this end and back, in nanoseconds, as the handshake said.
     leg_ns: Option<u64>,
+    /// Bytes of a full segment of what it sends.
+    pub(super) segment_bytes: u32,
+    /// Whether that follows from the handshake.
+    segment_is_known: bool,
+    /// What the other end takes at the most.
+    segment_bytes_max: u32,
 }
 
 /// A short segment that was acknowledged late: what Nagle's algorithm may wait for.
@@ -277,12 +283,36 @@ impl EndDetail {
         (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
     }
 
-    /// Returns whether a segment is shorter than this end makes them when it has more: than the `segment_bytes` that
-    /// both agreed on, or less where the path takes less.
+    /// Returns whether a segment is shorter than this end makes them when it has more: than a full one, or less where
+    /// the path takes less.
     #[inline]
-    pub(super) fn is_short(&self, bytes: u32, segment_bytes: u32) -> bool {
-        let has_own = self.sets_push && self.unpushed_bytes > segment_bytes / 2;
-        !(bytes.is_multiple_of(segment_bytes) || has_own && bytes >= self.unpushed_bytes)
+    pub(super) fn is_short(&self, bytes: u32) -> bool {
+        let has_own = self.sets_push && self.unpushed_bytes > self.segment_bytes / 2;
+        !(bytes.is_multiple_of(self.segment_bytes) || has_own && bytes >= self.unpushed_bytes)
+    }
+
+    /// Returns the bytes of a full segment, if the handshake tells them.
+    pub(crate) fn full_bytes(&self) -> Option<u32> {
+        self.segment_is_known.then_some(self.segment_bytes)
+    }
+
+    /// A segment that is longer than what both ends offered, though the other end takes it. One as long as that takes
+    /// is a full one, and several of that at once show it too; where the other's offer was not captured, whatever comes.
+    #[cold]
+    fn grow_segment(&mut self, bytes: u32) {
+        let is_of_own = self.segment_is_known && bytes.is_multiple_of(self.segment_bytes);
+        if !is_of_own && bytes.is_multiple_of(self.segment_bytes_max) {
+            self.segment_bytes = self.segment_bytes_max;
+        } else if !self.segment_is_known && bytes < self.segment_bytes_max {
+            self.segment_bytes = bytes;
+        }
+    }
+
+    /// Returns whether a segment longer than a full one is several: longer than what the other end takes, or a multiple
+    /// of what the sender's own link carries. Between them lies what a sender with an offer below its link makes.
+    #[inline]
+    fn is_superframe(&self, bytes: u32) -> bool {
+        bytes > self.segment_bytes_max || bytes.is_multiple_of(self.segment_bytes)
     }
 
     /// Returns how much longer the way of what it sends may have become, if it may.
@@ -321,14 +351,8 @@ pub(crate) struct Detail {
     pub picture: Option<Box<Picture>>,
     /// The round trip that the last segment ended.
     pub trip_ns: Option<u64>,
-    /// Bytes of a full segment.
-    pub segment_bytes: u32,
-    /// Whether that follows from the handshake.
-    pub segment_is_known: bool,
     /// Whether both ends permit selective acknowledgements.
     has_sack: bool,
-    /// What a full segment cannot exceed, where it does not.
-    segment_bytes_max: u32,
     /// Whether more is on its way than the windows allow: then their scale is another.
     pub windows_are_doubtful: bool,
     /// Frames that were captured twice.
@@ -353,9 +377,11 @@ pub(crate) fn window_bytes(halves: &[Half; 2], shifts: Option<[u8; 2]>, end: End
 }
 
 impl Detail {
-    /// Sets the full segment's size by what the SYNs offered.
+    /// Sets the full segments' sizes by what the SYNs offered.
+    ///
+    /// A sender obeys the other end's MSS (RFC 9293, section 3.7.1), and its own link, which its own offer shows as a
+    /// rule; where that was set or rewritten to less, its first segment of the other's size tells.
     pub(crate) fn set_full_segment(&mut self, offers: &[Offer; 2]) {
-        let least = offers.iter().filter_map(|offer| offer.mss_bytes).min();
         let stamps = match offers.map(|offer| offer.timestamps) {
             [Some(client), Some(server)] => Some(client && server),
             [Some(false), None] | [None, Some(false)] => Some(false),
@@ -364,17 +390,27 @@ impl Detail {
         self.has_sack = offers
             .iter()
             .all(|offer| offer.sack_permitted == Some(true));
-        // Where the options were cut, the largest segment that comes tells.
-        self.segment_is_known = least.is_some() && stamps.is_some();
         let options = if stamps == Some(false) {
             0
         } else {
             TIMESTAMP_BYTES
         };
-        (self.segment_bytes, self.segment_bytes_max) = match least.map(|mss| u32::from(mss.get())) {
-            Some(mss) => (mss.saturating_sub(options).max(1), mss),
-            None => (SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX),
-        };
+        for end in End::BOTH {
+            let [offered, taken] = [end, end.other()].map(|end| offers[end as usize].mss_bytes);
+            let [offered, taken] = [offered, taken].map(|mss| mss.map(|mss| u32::from(mss.get())));
+            let payload = |mss: u32| mss.saturating_sub(options).max(1);
+            let own = &mut self.ends[end as usize];
+            // Where the options were cut, the largest segment that comes tells.
+            own.segment_is_known = taken.is_some() && stamps.is_some();
+            own.segment_bytes_max = match taken {
+                Some(taken) if own.segment_is_known => payload(taken),
+                taken => taken.unwrap_or(SEGMENT_BYTES_MAX),
+            };
+            own.segment_bytes = match (offered, taken) {
+                (Some(offered), Some(taken)) => payload(offered.min(taken)),
+                (offered, taken) => offered.or(taken).map_or(SEGMENT_BYTES_DEFAULT, payload),
+            };
+        }
     }
 
     /// Sets the largest windows by what stood in the header of each end's last segment: a SYN's has no scale.
@@ -487,7 +523,7 @@ impl Detail {
             own.last_data_is_piece = segment.fragmented;
             // Of a packet in pieces the first is seen; the whole was as long as its sender could make it.
             own.last_data_bytes = match segment.fragmented {
-                true => self.segment_bytes,
+                true => own.segment_bytes,
                 false => segment.payload_bytes,
             };
             self.last_sender = Some(from);
@@ -528,15 +564,14 @@ impl Detail {
                 from: &halves[from as usize],
                 to: &halves[to as usize],
             };
-            let segment_bytes = self.segment_bytes;
             let receiver = &self.ends[to as usize];
             let window_bytes_max = receiver.window_bytes_max;
             let window_bytes_used = receiver.window.max;
             let own = &mut self.ends[from as usize];
             let sending = Sending {
                 recovering: own.recovery.is_some(),
-                segment_bytes,
-                last_was_short: own.is_short(own.last_data_bytes, segment_bytes),
+                segment_bytes: own.segment_bytes,
+                last_was_short: own.is_short(own.last_data_bytes),
                 has_more: own.has_more && own.sets_push,
                 window_bytes: window_bytes(halves, shifts, to),
                 window_bytes_max,
@@ -720,7 +755,7 @@ impl Detail {
             Reason::TooBig(mtu_bytes) => {
                 // Old routers name no size.
                 let fits = if mtu_bytes == 0 {
-                    self.segment_bytes
+                    self.ends[end as usize].segment_bytes
                 } else {
                     mtu_bytes
                 };
@@ -1100,7 +1135,6 @@ impl Detail {
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         let mut verdict = self.handle_size(seen);
         let is_new = !half.is_seen() || after(end, half.next);
-        let segment_bytes = self.segment_bytes;
         let is_fin = segment.flags.any(Flags::FIN);
         let own = &mut self.ends[from as usize];
         own.unacknowledged_packets = own.unacknowledged_packets.saturating_add(1);
@@ -1109,8 +1143,8 @@ impl Detail {
         if is_new {
             own.has_more = !is_pushed && !is_fin && !segment.fragmented;
             // Nagle's algorithm lets no short segment go while a short one is on its way.
-            let are_short = own.is_short(own.last_data_bytes, segment_bytes)
-                && own.is_short(segment.payload_bytes, segment_bytes);
+            let are_short =
+                own.is_short(own.last_data_bytes) && own.is_short(segment.payload_bytes);
             if own.has_more {
                 own.unpushed_bytes = segment.payload_bytes;
             }
@@ -1152,7 +1186,9 @@ impl Detail {
     #[inline]
     fn check_edge(&mut self, end: End, sent: u32) {
         let edge = self.ends[end.other() as usize].edge;
-        if edge.is_none_or(|edge| distance(edge, sent) <= self.segment_bytes as i32) {
+        if edge
+            .is_none_or(|edge| distance(edge, sent) <= self.ends[end as usize].segment_bytes as i32)
+        {
             return;
         }
         let own = &mut self.ends[end as usize];
@@ -1166,11 +1202,11 @@ impl Detail {
     #[inline]
     fn handle_size(&mut self, seen: &Seen<'_>) -> Verdict {
         let (from, bytes) = (seen.end, seen.segment.payload_bytes);
-        if !self.segment_is_known && bytes > self.segment_bytes && bytes <= self.segment_bytes_max {
-            self.segment_bytes = bytes;
-        }
-        let segment_bytes = self.segment_bytes;
         let own = &mut self.ends[from as usize];
+        if bytes > own.segment_bytes && own.segment_bytes < own.segment_bytes_max {
+            own.grow_segment(bytes);
+        }
+        let segment_bytes = own.segment_bytes;
         own.sizes.add(bytes);
         let is_small = bytes <= segment_bytes / 2 && !seen.segment.fragmented;
         own.counts.small += u32::from(is_small);
@@ -1183,7 +1219,8 @@ impl Detail {
         } else if own.train.segments > 0 {
             self.finish_train(from);
         }
-        if bytes <= segment_bytes {
+        let own = &self.ends[from as usize];
+        if bytes <= segment_bytes || !own.is_superframe(bytes) {
             return Verdict::default();
         }
         self.ends[from as usize].counts.superframes += 1;

@@ -111,9 +111,10 @@ impl Detail {
         if cause == Cause::RoundTrip && self.ends[to as usize].shares.state() == State::Path {
             let (sender, receiver) = (&seen.halves[to as usize], &seen.halves[from as usize]);
             let flight_bytes = distance(receiver.acknowledged, sender.next).max(0) as u32;
-            let segment_bytes = self.segment_bytes;
-            let standing = &mut self.ends[to as usize].standing;
-            standing.note(flight_bytes, segment_bytes, seen.elapsed_ns);
+            let sender = &mut self.ends[to as usize];
+            sender
+                .standing
+                .note(flight_bytes, sender.segment_bytes, seen.elapsed_ns);
         }
         self.gaps
             .note(cause, end, seen.elapsed_ns, seen.place.frame);

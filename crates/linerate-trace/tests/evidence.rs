@@ -1,0 +1,65 @@
+//! What happens and what looks like it, side by side: each is told where the capture proves it, and only there.
+
+/// Captures made by hand.
+mod common;
+
+use common::{ACK, From, SYN, Talk, syn_options, trace};
+use linerate_trace::{ConnectionReport, TcpFinding, TcpFindingKind as Kind, Trace};
+
+use From::{Client, Server};
+
+fn only(trace: &Trace) -> &ConnectionReport {
+    assert_eq!(trace.connections.len(), 1, "one connection");
+    &trace.connections[0]
+}
+
+fn found(trace: &Trace, kind: Kind) -> Option<&TcpFinding> {
+    trace.findings.iter().find(|finding| finding.kind == kind)
+}
+
+/// A connection captured at the client, 20 ms from the server, whose ends offer so much.
+fn far_with_mss([client, server]: [u16; 2]) -> Talk {
+    let mut talk = Talk::new(1, 1);
+    talk.control(Client, SYN, syn_options((client, Some(7))));
+    talk.wait_us(20_000);
+    talk.control(Server, SYN | ACK, syn_options((server, Some(7))));
+    talk.wait_us(100).ack(Client);
+    talk
+}
+
+#[test]
+fn a_full_segment_is_as_long_as_the_other_end_takes() {
+    // What each end offers, what the client sends, and its full segment: the MSS is that of the receiver (RFC 9293,
+    // section 3.7.1), unless the sender's own link carries less.
+    for (offers, sent, full, is_superframe) in [
+        ([1460, 1460], 1460, 1460, false),
+        ([1460, 1460], 2920, 1460, true),
+        // The client's offer was set or rewritten to less than it sends.
+        ([1380, 1460], 1460, 1460, false),
+        ([536, 1460], 1460, 1460, false),
+        ([536, 1460], 2920, 1460, true),
+        // The server takes more than the client's link carries.
+        ([1460, 8960], 1460, 1460, false),
+        ([1460, 8960], 2920, 1460, true),
+        ([8960, 1460], 1460, 1460, false),
+        ([8960, 1460], 2920, 1460, true),
+    ] {
+        let mut talk = far_with_mss(offers);
+        for _ in 0..20 {
+            for _ in 0..4 {
+                talk.wait_us(10).data(Client, sent);
+            }
+            talk.wait_us(20_000).ack(Server);
+        }
+        let trace = trace(&talk.frames);
+        let case = format!("{offers:?} {sent}");
+        let connection = only(&trace);
+        assert_eq!(connection.from_client.segment_bytes, Some(full), "{case}");
+        let is_found = found(&trace, Kind::Superframes).is_some();
+        assert_eq!(is_found, is_superframe, "{case}");
+        assert_eq!(connection.from_client.counts.expect("counts").small, 0);
+        // Full segments on their way are no pause of a program.
+        let time = connection.time.expect("shares");
+        assert!(time.client < 0.1, "{case}: {time:?}");
+    }
+}
