@@ -185,6 +185,15 @@ pub(crate) fn looked_for(trace: &Trace) -> String {
             "what the far end waits for before it sends (its windows, its program)",
         ),
         (
+            any(|one| {
+                End::BOTH
+                    .iter()
+                    .any(|&end| one.end(end).round_trip_is_bound)
+            }),
+            "whether the way or the far end's program took the time until an answer, where no handshake and no \
+             acknowledgement without data shows the way alone",
+        ),
+        (
             any(|one| !one.handshake),
             "windows in bytes, where no handshake was captured",
         ),
@@ -566,7 +575,10 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
         ));
     }
     if let Some(trip) = &own.round_trip {
-        parts.push(round_trip(trip));
+        parts.push(match own.round_trip_is_bound {
+            true => format!("answer and {}", round_trip(trip)),
+            false => round_trip(trip),
+        });
     }
     if let Some(counts) = own.counts.filter(|counts| counts.retransmissions > 0) {
         parts.push(format!("{} retransmitted", count(counts.retransmissions)));

@@ -4,7 +4,9 @@
 mod common;
 
 use common::{ACK, From, SYN, Talk, syn_options, trace};
-use linerate_trace::{ConnectionReport, TcpFinding, TcpFindingKind as Kind, Trace};
+use linerate_model::sample::End;
+use linerate_trace::text::Look;
+use linerate_trace::{Cause, ConnectionReport, TcpFinding, TcpFindingKind as Kind, Trace};
 
 use From::{Client, Server};
 
@@ -15,6 +17,17 @@ fn only(trace: &Trace) -> &ConnectionReport {
 
 fn found(trace: &Trace, kind: Kind) -> Option<&TcpFinding> {
     trace.findings.iter().find(|finding| finding.kind == kind)
+}
+
+/// Returns what a terminal shows, in one line.
+fn text(trace: &Trace) -> String {
+    let look = Look {
+        columns: 100,
+        color: false,
+        connections: 10,
+    };
+    let text = linerate_trace::text::text(trace, look);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A connection captured at the client, 20 ms from the server, whose ends offer so much.
@@ -62,4 +75,41 @@ fn a_full_segment_is_as_long_as_the_other_end_takes() {
         let time = connection.time.expect("shares");
         assert!(time.client < 0.1, "{case}: {time:?}");
     }
+}
+
+/// A capture that begins after the handshake: ten requests, whose answers acknowledge them, unless the server does so
+/// at once, 20 ms after.
+fn begun_before(acknowledges_at_once: bool) -> Trace {
+    let mut talk = Talk::new(1, 1);
+    for _ in 0..10 {
+        talk.data(Client, 200).wait_us(20_000);
+        if acknowledges_at_once {
+            talk.ack(Server);
+        }
+        talk.wait_us(380_000).data(Server, 900).wait_us(50);
+        talk.ack(Client).wait_us(1000);
+    }
+    trace(&talk.frames)
+}
+
+#[test]
+fn without_an_acknowledgement_of_its_own_way_and_program_are_one() {
+    let bound = begun_before(false);
+    let connection = only(&bound);
+    assert!(connection.from_client.round_trip_is_bound);
+    assert!(!connection.from_server.round_trip_is_bound);
+    let time = connection.time.expect("shares");
+    assert!(time.unseen > 0.9 && time.round_trip < 0.01, "{time:?}");
+    let longest = connection.gaps.first().expect("gaps");
+    assert_eq!((longest.cause, longest.end), (Cause::Unseen, End::Server));
+    assert!(bound.findings.is_empty(), "{:?}", bound.findings);
+    let told = text(&bound);
+    assert!(told.contains("far end's program took the time until an answer"));
+
+    let known = begun_before(true);
+    let connection = only(&known);
+    assert!(!connection.from_client.round_trip_is_bound);
+    let time = connection.time.expect("shares");
+    assert!(time.unseen < 0.01 && time.server > 0.9, "{time:?}");
+    assert!(found(&known, Kind::SlowAnswer).is_some());
 }

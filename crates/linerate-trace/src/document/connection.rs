@@ -103,6 +103,9 @@ pub struct EndReport {
     pub counts: Option<Counts>,
     /// From its data to the acknowledgement.
     pub round_trip: Option<DurationReport>,
+    /// Whether only data acknowledged it, and no handshake was captured: what the other end's program took may be in
+    /// all of these round trips.
+    pub round_trip_is_bound: bool,
     /// The same by timestamps.
     pub round_trip_by_timestamps: Option<DurationReport>,
     /// Sizes of payloads.
@@ -211,7 +214,7 @@ pub struct LifeReport {
     /// Nothing was on its way, and nothing came any more.
     pub idle: f64,
     /// The far end went on later than it could have, or was sending; what limited it does not show where this was
-    /// captured.
+    /// captured. Or it answered, and whether its program or the way took the time does not show.
     pub unseen: f64,
 }
 
@@ -369,6 +372,7 @@ impl EndReport {
                 .map(|spread| spread.max),
             counts: own.map(|own| own.counts),
             round_trip: own.and_then(|own| DurationReport::new(&own.round_trip)),
+            round_trip_is_bound: detail.is_some_and(|detail| detail.is_way_bound(end.other())),
             round_trip_by_timestamps: own
                 .and_then(|own| DurationReport::new(&own.round_trip_by_stamp)),
             sizes: own.and_then(|own| SizeReport::new(&own.sizes)),
@@ -443,16 +447,21 @@ impl SizeReport {
     }
 }
 
-/// Returns the gaps; of the far end's pauses the reason does not show.
+/// Returns the gaps; of the far end's pauses the reason does not show, nor whether a way that is known as a bound
+/// alone took the time or the program.
 fn gaps_seen(detail: &Detail) -> Vec<Gaps> {
     let far = detail.captured_at().map(End::other);
-    let mut gaps = detail.gaps.sorted();
-    for gap in &mut gaps {
-        if gap.cause == Cause::Application && Some(gap.end) == far {
-            gap.cause = Cause::Unseen;
+    let mut gaps = detail.gaps.clone();
+    for end in End::BOTH {
+        let is_bound = detail.is_way_bound(end);
+        if is_bound || far == Some(end) {
+            gaps.rename_all((Cause::Application, end), (Cause::Unseen, end));
+        }
+        if is_bound {
+            gaps.rename_all((Cause::RoundTrip, end), (Cause::Unseen, end));
         }
     }
-    gaps
+    gaps.sorted()
 }
 
 impl LifeReport {
@@ -501,29 +510,35 @@ impl LifeReport {
             End::Client => [Phase::ClientPauses, Phase::ClientGoesOn].map(time),
             End::Server => [Phase::ServerPauses, Phase::ServerGoesOn].map(time),
         };
-        let seen = |end: End| {
-            if far == Some(end) {
-                [0.0; 2]
-            } else {
-                pauses(end)
-            }
+        // Nor, of a way that is known as a bound alone, what of the time was the program's.
+        let is_hidden = |end: End| far == Some(end) || detail.is_way_bound(end);
+        let seen = |end: End| match is_hidden(end) {
+            true => [0.0; 2],
+            false => pauses(end),
         };
         let [[client, to_client], [server, to_server]] = End::BOTH.map(seen);
         // Nor whether its window had room: what it has on its way does not show.
         let mut congestion = [Phase::ClientCongestion, Phase::ServerCongestion].map(time);
-        let far_congestion = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
+        let mut ways = [Phase::ClientWay, Phase::ServerWay].map(time);
+        let mut unseen = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
+        for end in End::BOTH.into_iter().filter(|&end| is_hidden(end)) {
+            unseen += pauses(end).iter().sum::<f64>();
+            if detail.is_way_bound(end) {
+                unseen += std::mem::take(&mut ways[end as usize]);
+            }
+        }
         Some(Self {
             handshake: time(Phase::Handshake),
             client: time(Phase::ClientAnswers) + client,
             server: time(Phase::ServerAnswers) + server,
-            round_trip: time(Phase::RoundTrip) + to_client + to_server,
+            round_trip: time(Phase::RoundTrip) + ways.iter().sum::<f64>() + to_client + to_server,
             window: time(Phase::Window),
             congestion: congestion.iter().sum(),
             recovery: time(Phase::Recovery),
             nagle: time(Phase::Nagle),
             silence: time(Phase::Silence),
             idle: time(Phase::Idle),
-            unseen: far.map_or(0.0, |end| pauses(end).iter().sum::<f64>() + far_congestion),
+            unseen,
         })
     }
 

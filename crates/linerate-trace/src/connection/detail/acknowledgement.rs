@@ -93,6 +93,7 @@ impl Detail {
         sender.arrived_bytes_max = sender.arrived_bytes_max.max(said.bytes_max);
         if let Some(round_trip_ns) = said.round_trip_ns.filter(|_| is_clear) {
             sender.round_trip.add(round_trip_ns);
+            sender.has_bare_trip |= segment.payload_bytes == 0;
             sender
                 .way
                 .add(round_trip_ns.saturating_sub(leg_ns.unwrap_or(round_trip_ns)));

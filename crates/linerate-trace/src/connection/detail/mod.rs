@@ -97,6 +97,8 @@ pub(crate) struct EndDetail {
     pub counts: Counts,
     /// From a segment to its acknowledgement, both as captured.
     pub round_trip: Durations,
+    /// Whether an acknowledgement without data ended one of them: data may wait for the program that sends it.
+    pub(super) has_bare_trip: bool,
     /// Of these, those with several full segments on their way.
     pub round_trip_loaded: Durations,
     /// The same by timestamps.
@@ -443,6 +445,14 @@ impl Detail {
             (Some(measured), Some(handshake)) => Some(measured.min(handshake)),
             (measured, handshake) => measured.or(handshake),
         }
+    }
+
+    /// Returns whether the way to `end` is known as a bound alone: only its data acknowledged, so that what its program
+    /// took may be in it, and no handshake shows the way without.
+    pub(crate) fn is_way_bound(&self, end: End) -> bool {
+        let sender = &self.ends[end.other() as usize];
+        let is_measured = sender.round_trip.spread.least().is_some();
+        is_measured && !sender.has_bare_trip && self.ends[end as usize].leg_ns.is_none()
     }
 
     /// Returns the shortest round trip from end to end, as far as it is known.
