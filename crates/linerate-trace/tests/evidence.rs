@@ -113,3 +113,29 @@ fn without_an_acknowledgement_of_its_own_way_and_program_are_one() {
     assert!(time.unseen < 0.01 && time.server > 0.9, "{time:?}");
     assert!(found(&known, Kind::SlowAnswer).is_some());
 }
+
+/// A server that closes its window, and answers so many of six probes of it.
+fn closed_and_probed(answers: usize) -> Trace {
+    let mut talk = far_with_mss([1460, 1460]);
+    talk.data(Client, 1460).wait_us(20_000);
+    talk.window(Server, 0).ack(Server);
+    for probe in 0..6 {
+        talk.wait_us(300_000 << probe).again(Client, 1, 0);
+        if probe < answers {
+            talk.wait_us(20_000).ack(Server);
+        }
+    }
+    trace(&talk.frames)
+}
+
+#[test]
+fn a_window_is_closed_as_long_as_its_end_is_heard_of() {
+    // 300 ms and 600 ms of probes and two ways; with none answered nothing shows that it stayed closed.
+    for (answers, closed_ns) in [(0, None), (2, Some(940_000_000)), (6, Some(19_020_000_000))] {
+        let trace = closed_and_probed(answers);
+        let closed = found(&trace, Kind::ZeroWindow).map(|finding| finding.total_ns);
+        assert_eq!(closed, closed_ns, "{answers}");
+        let is_silent = found(&trace, Kind::PeerSilent).is_some();
+        assert_eq!(is_silent, answers < 6, "{answers}");
+    }
+}

@@ -800,13 +800,12 @@ impl Detail {
             self.finish_late_acks(end);
             self.finish_nagle(end);
             self.finish_train(end);
-            self.finish_zero_window(
-                end,
-                Place {
-                    time_ns: last_ns,
-                    frame: None,
-                },
-            );
+            // Whether it was still closed behind the last frame of its end does not show.
+            let heard = Place {
+                time_ns: self.ends[end as usize].last_frame_ns,
+                frame: None,
+            };
+            self.finish_zero_window(end, heard);
         }
         for end in End::BOTH {
             self.finish_silence(halves, end, last_ns);

@@ -52,6 +52,9 @@ impl Detail {
             return;
         };
         let length_ns = place.time_ns.saturating_sub(since.time_ns);
+        if length_ns == 0 {
+            return;
+        }
         own.zero_window.add(length_ns);
         let example = Example {
             at_ns: since.time_ns,
