@@ -112,7 +112,8 @@ impl Trace {
         connections: Vec<ConnectionReport>,
         conversations: Vec<ConversationReport>,
     ) -> Self {
-        let warnings = warnings(&files, &totals, &connections);
+        let mut warnings = warnings(&files, &totals, &connections);
+        warnings.extend(one_sided(&conversations));
         Self {
             schema: "linerate.trace",
             schema_version: TRACE_SCHEMA_VERSION,
@@ -142,6 +143,20 @@ impl Trace {
     pub(crate) fn begin_ns(&self) -> Option<u64> {
         self.files.iter().filter_map(|file| file.first_ns).min()
     }
+}
+
+/// Says of how many conversations over UDP whose protocol answers only one direction was captured.
+fn one_sided(conversations: &[ConversationReport]) -> Option<String> {
+    let one_sided = conversations.iter().filter(|one| one.is_one_sided());
+    let (count, has) = match one_sided.count() {
+        0 => return None,
+        1 => (1, "has"),
+        count => (count as u64, "have"),
+    };
+    Some(format!(
+        "{} over UDP of those shown {has} only one direction in the capture: what answers may go another way",
+        counted(count, "conversation")
+    ))
 }
 
 /// Says what to know of the numbers.

@@ -165,7 +165,8 @@ pub struct TcpFinding {
     /// How long at the longest.
     pub longest_ns: u64,
     /// A number that belongs to it, by kind: a window, a queue, an MTU, a segment size in bytes,
-    /// segments of a burst, a median in ns, how often something was repeated, hosts of many services.
+    /// segments of a burst, a median in ns, how often something was repeated, hosts of many services, whether a server
+    /// over UDP was heard of at all (1).
     pub value: u64,
     /// Out of how many, where that means something: data segments, or the connections' time in ns.
     pub out_of: u64,
@@ -717,6 +718,7 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
     {
         found.push(TcpFinding {
             count: unanswered,
+            value: u64::from(conversation.from_server.datagrams > 0),
             ..finding(
                 TcpFindingKind::QuestionsUnanswered,
                 frame.into_iter().collect(),

@@ -385,8 +385,16 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::QuestionsUnanswered => [
             "{who} left {count} of {of_questions} of {toward} without an answer",
-            "No answer was captured within 5 s: question or answer was lost, or no program listens. UDP does \
-             not show which.",
+            match finding.value {
+                0 => {
+                    "No answer was captured within 5 s, nor anything else of {who}: the questions were lost, no \
+                     program listens, or the answer goes another way than this capture sees. UDP does not show which."
+                }
+                _ => {
+                    "No answer was captured within 5 s: question or answer was lost, or no program listens. UDP does \
+                     not show which."
+                }
+            },
             "capture at {who} as well: `linerate trace` of both ends shows where datagrams are lost",
         ],
         TcpFindingKind::AnswersLate => [
