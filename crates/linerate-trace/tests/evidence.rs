@@ -3,7 +3,7 @@
 /// Captures made by hand.
 mod common;
 
-use common::{ACK, From, SYN, Talk, syn_options, trace};
+use common::{ACK, From, RST, SYN, Talk, syn_options, trace};
 use linerate_model::sample::End;
 use linerate_trace::text::Look;
 use linerate_trace::{Cause, ConnectionReport, TcpFinding, TcpFindingKind as Kind, Trace};
@@ -137,5 +137,59 @@ fn a_window_is_closed_as_long_as_its_end_is_heard_of() {
         assert_eq!(closed, closed_ns, "{answers}");
         let is_silent = found(&trace, Kind::PeerSilent).is_some();
         assert_eq!(is_silent, answers < 6, "{answers}");
+    }
+}
+
+/// A reset by the server with so many bytes of its own not captured before it.
+fn reset(talk: &mut Talk, flags: u8, skipped: u32) {
+    talk.wait_us(20_000).skip(Server, skipped);
+    let mut packet = talk.packet(Server, 0);
+    packet.flags = flags;
+    if flags & ACK == 0 {
+        packet.acknowledgement = 0;
+    }
+    talk.send(packet);
+}
+
+#[test]
+fn a_reset_of_a_host_without_the_connection_is_told_from_one_of_a_program() {
+    // How long the connection was idle before the data, the reset's flags, and how far its number lies beyond what the
+    // data acknowledges.
+    for (idle_s, flags, skipped, kind) in [
+        (600, RST, 0, Kind::HalfOpen),
+        (600, RST | ACK, 0, Kind::Reset),
+        (600, RST, 100, Kind::Reset),
+        (0, RST, 0, Kind::Reset),
+    ] {
+        let mut talk = far_with_mss([1460, 1460]);
+        talk.data(Client, 400).wait_us(20_000).ack(Server);
+        talk.wait_us(idle_s * 1_000_000).data(Client, 400);
+        reset(&mut talk, flags, skipped);
+        let trace = trace(&talk.frames);
+        let told: Vec<Kind> = trace.findings.iter().map(|one| one.kind).collect();
+        assert_eq!(told, [kind], "{idle_s} s, {flags:#x}, {skipped}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_an_earlier_connection_is_told() {
+    for is_denied in [true, false] {
+        let mut talk = far_with_mss([1460, 1460]);
+        talk.data(Client, 500).wait_us(20_000).ack(Server);
+        let acknowledged = talk.packet(Client, 0).sequence;
+        talk.wait_us(60_000_000);
+        let mut syn = talk.packet(Client, 0);
+        (syn.sequence, syn.acknowledgement, syn.flags) = (99_999, 0, SYN);
+        syn.options = syn_options((1460, Some(7)));
+        talk.send(syn).wait_us(20_000).ack(Server).wait_us(100);
+        let mut reset = talk.packet(Client, 0);
+        (reset.sequence, reset.acknowledgement, reset.flags) = (acknowledged, 0, RST);
+        // A client that gives up resets with its own number.
+        reset.sequence = if is_denied { acknowledged } else { 100_000 };
+        talk.send(reset);
+        let trace = trace(&talk.frames);
+        let told = found(&trace, Kind::HalfOpen);
+        assert_eq!(told.is_some(), is_denied, "{:?}", trace.findings);
+        assert!(told.is_none_or(|told| told.who_is == End::Client));
     }
 }

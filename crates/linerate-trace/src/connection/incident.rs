@@ -44,7 +44,8 @@ pub enum IncidentKind {
     /// One end reset the connection before either had ended its stream. The end is that; the value
     /// is the hop limit of the reset and, times 256, of the segment before, where they differ.
     Reset,
-    /// A keepalive was answered by a reset. The end is that which had forgotten the connection.
+    /// A host answered with a reset that it has no such connection. The end is that host; the value is 0 where a
+    /// keepalive was answered, 1 for data after an idle time, 2 for what acknowledged an earlier connection.
     HalfOpen,
     /// An end was not heard of again, though the other repeated itself. The value says how often.
     PeerSilent,

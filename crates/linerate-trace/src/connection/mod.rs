@@ -301,7 +301,10 @@ impl Connection {
             half.is_seen() && !segment.flags.any(Flags::RST) && after(half.next, segment.sequence);
         let closes_window =
             segment.window == 0 && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
-        segment.payload_bytes > 0 || repeats || closes_window
+        segment.payload_bytes > 0
+            || repeats
+            || closes_window
+            || detail::denies_connection(&self.halves, end, segment)
     }
 
     #[cold]

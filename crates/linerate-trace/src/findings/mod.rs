@@ -104,7 +104,7 @@ pub enum TcpFindingKind {
     Unreachable,
     /// One end reset the connection before either had ended its stream.
     Reset,
-    /// A keepalive was answered by a reset.
+    /// An end answered with a reset that it has no such connection.
     HalfOpen,
     /// An end was not heard of again.
     PeerSilent,

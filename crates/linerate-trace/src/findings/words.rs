@@ -298,9 +298,25 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              or that sets SO_LINGER to 0 does so.",
             "look at the program at {who} at that time",
         ],
-        TcpFindingKind::HalfOpen => [
-            "{who} had forgotten the connection with {toward}: it answered a keepalive with a \
+        TcpFindingKind::HalfOpen if finding.value == 2 => [
+            "{who} has no such connection as {toward} still held: it answered an acknowledgement of that with a \
              reset, {times}",
+            "{toward} answered a SYN with what acknowledges an earlier connection of these ports, so {who} was \
+             restarted, lost that connection without a word, or is another host behind the same address.",
+            "let {toward} look after idle connections with keepalives; if {who} is an address of many hosts, look at \
+             what translates it",
+        ],
+        TcpFindingKind::HalfOpen => [
+            match finding.value {
+                0 => {
+                    "{who} had forgotten the connection with {toward}: it answered a keepalive with a \
+                     reset, {times}"
+                }
+                _ => {
+                    "{who} had forgotten the connection with {toward}: it answered data after an idle time with \
+                     the reset of a host without that connection, {times}"
+                }
+            },
             "The host was restarted, its program ended unseen, or a device on the way lost its \
              state.",
             "let keepalives come more often than what is on the way forgets idle connections",
@@ -507,7 +523,7 @@ mod tests {
             Kind::QuestionsUnanswered,
             Kind::AnswersLate,
         ] {
-            for number in [0, 7] {
+            for number in [0, 2, 7] {
                 let mut finding = TcpFinding {
                     kind,
                     who: IpAddr::from([10, 0, 0, 1]),

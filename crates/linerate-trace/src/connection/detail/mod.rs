@@ -74,6 +74,10 @@ const ANSWER_TRIP_PART: u64 = 3;
 const UNHEARD_MIN: u32 = 2;
 const UNHEARD_NS_MIN: u64 = 1_000_000_000;
 
+/// A silence from which a connection was idle, so that one end may have forgotten it: retransmission timers of what is
+/// on its way begin below.
+const IDLE_NS_MIN: u64 = 1_000_000_000;
+
 /// How many times longer the way to one end is, if the capture was taken at the other.
 const NEARER: u64 = 8;
 /// How long it is at the least: below, hosts take as long to answer as the way does.
@@ -363,6 +367,8 @@ pub(crate) struct Detail {
     pub holes_of_capture: u32,
     /// Who sent payload last.
     last_sender: Option<End>,
+    /// The frame that ended its last time of being idle.
+    idle_until: Option<FrameId>,
 }
 
 /// Returns whether `segment` is the SYN again that is all its end sent. No timer sends one after some
@@ -370,6 +376,21 @@ pub(crate) struct Detail {
 fn is_first_syn(half: &Half, segment: &Segment) -> bool {
     let is_same = segment.flags.any(Flags::SYN) && segment.sequence == half.first;
     is_same && half.packets == 1 && half.has_syn()
+}
+
+/// Returns whether the reset of `end` says that what the other end acknowledged is of no connection that it knows: the
+/// other answered its SYN with an acknowledgement of an earlier one (RFC 9293, section 3.5.1).
+#[inline]
+pub(crate) fn denies_connection(halves: &[Half; 2], end: End, segment: &Segment) -> bool {
+    let (half, peer) = (&halves[end as usize], &halves[end.other() as usize]);
+    segment.flags.any(Flags::RST)
+        && !segment.flags.any(Flags::ACK)
+        && half.has_syn()
+        && !half.has_acknowledged()
+        && !peer.has_syn()
+        && peer.has_acknowledged()
+        && peer.acknowledged == segment.sequence
+        && peer.acknowledged != half.next
 }
 
 /// Returns the window of `end` in bytes: none if its scale is not known.
@@ -720,36 +741,56 @@ impl Detail {
     #[cold]
     fn handle_reset(&mut self, seen: &Seen<'_>) {
         let (from, to) = (seen.end, seen.end.other());
-        let is_setup = !seen.halves.iter().all(|half| half.has_acknowledged());
         let is_ended = seen
             .halves
             .iter()
             .any(|half| half.has_fin() || half.has_rst());
-        if is_setup || is_ended {
+        let is_setup = !seen.halves.iter().all(|half| half.has_acknowledged());
+        let is_of_earlier = denies_connection(seen.halves, from, seen.segment);
+        if is_ended || is_setup && !is_of_earlier {
             return;
         }
         let own = &self.ends[from as usize];
         let other = &self.ends[to as usize];
-        // A keepalive, of which nothing else was heard; a probe of a closed window is none.
-        let forgot =
-            other.sent_keepalive && other.unheard > 0 && seen.halves[from as usize].window != 0;
         let hops = seen.segment.hop_limit;
         let differs = own.hop_limit != 0 && own.hop_limit != hops;
+        // A keepalive, of which nothing else was heard; a probe of a closed window is none.
+        let is_keepalive =
+            other.sent_keepalive && other.unheard > 0 && seen.halves[from as usize].window != 0;
+        let forgot = match (is_of_earlier, is_keepalive) {
+            (true, _) => Some(2),
+            (_, true) => Some(0),
+            _ => (self.is_of_no_connection(seen) && !differs).then_some(1),
+        };
+        let value = match differs {
+            true => u32::from(hops) | u32::from(own.hop_limit) << 8,
+            false => 0,
+        };
         let example = Example {
             at_ns: seen.place.time_ns,
             length_ns: 0,
             frames: [other.last_frame, seen.place.frame, None],
-            value: match differs {
-                true => u32::from(hops) | u32::from(own.hop_limit) << 8,
-                false => 0,
-            },
+            value: forgot.unwrap_or(value),
         };
-        let kind = if forgot {
-            IncidentKind::HalfOpen
-        } else {
-            IncidentKind::Reset
+        let kind = match forgot {
+            Some(_) => IncidentKind::HalfOpen,
+            None => IncidentKind::Reset,
         };
         self.incidents.note(kind, from, example);
+    }
+
+    /// Returns whether a reset is that of a host without this connection (RFC 9293, section 3.10.7.1): without ACK, and
+    /// with the number that the data before it acknowledges, which came after the connection had been idle. A program
+    /// that closes resets with ACK, and with its own next number.
+    fn is_of_no_connection(&self, seen: &Seen<'_>) -> bool {
+        let [own, other] = [seen.end, seen.end.other()].map(|end| &self.ends[end as usize]);
+        let peer = &seen.halves[seen.end.other() as usize];
+        let is_answer = !seen.segment.flags.any(Flags::ACK)
+            && seen.segment.sequence == peer.acknowledged
+            && other.last_data_frame.is_some()
+            && other.last_data_frame == other.last_frame;
+        // Nothing of its own since then.
+        is_answer && self.idle_until.is_some() && own.last_frame < self.idle_until
     }
 
     /// Notes what a router or host says of a segment of `end`.

@@ -2,7 +2,7 @@
 
 use linerate_model::sample::End;
 
-use super::{Detail, Seen};
+use super::{Detail, IDLE_NS_MIN, Seen};
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
 use crate::connection::incident::{Example, IncidentKind};
 use crate::connection::sequence::{distance, furthest};
@@ -70,6 +70,9 @@ impl Detail {
     pub(super) fn handle_gap(&mut self, seen: &Seen<'_>, verdict: Verdict) {
         let (from, to) = (seen.end, seen.end.other());
         let segment = seen.segment;
+        if seen.elapsed_ns >= IDLE_NS_MIN {
+            self.idle_until = seen.place.frame;
+        }
         let flight = |end: End| {
             let (half, peer) = (
                 &seen.halves[end as usize],
