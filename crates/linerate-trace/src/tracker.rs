@@ -611,7 +611,7 @@ impl Tracker {
         }
         let connection = self.connection_mut(at);
         if let Some(detail) = &mut connection.detail {
-            detail.handle_complaint(&connection.halves, end, complaint.reason, place);
+            detail.handle_complaint(&connection.halves, end, complaint, place);
         }
     }
 

@@ -3,7 +3,9 @@
 /// Captures made by hand.
 mod common;
 
-use common::{ACK, From, RST, SYN, Talk, syn_options, trace};
+use std::net::IpAddr;
+
+use common::{ACK, From, RST, SYN, Talk, ipv4, syn_options, trace};
 use linerate_model::sample::End;
 use linerate_trace::text::Look;
 use linerate_trace::{Cause, ConnectionReport, TcpFinding, TcpFindingKind as Kind, Trace};
@@ -191,5 +193,79 @@ fn an_acknowledgement_of_an_earlier_connection_is_told() {
         let told = found(&trace, Kind::HalfOpen);
         assert_eq!(told.is_some(), is_denied, "{:?}", trace.findings);
         assert!(told.is_none_or(|told| told.who_is == End::Client));
+    }
+}
+
+/// Bytes of the Ethernet header, and where IPv4 has its hop limit and its marks.
+const ETHERNET_BYTES: usize = 14;
+const HOP_LIMIT_AT: usize = ETHERNET_BYTES + 8;
+const MARKS_AT: usize = ETHERNET_BYTES + 1;
+
+/// Lets 10.0.0.9 say of the last frame that it did not get through.
+fn complain(talk: &mut Talk, [kind, code]: [u8; 2]) {
+    let (_, frame) = talk.frames.last().expect("a frame");
+    let mut icmp = vec![kind, code, 0, 0, 0, 0, 0, 0];
+    icmp.extend(&frame[ETHERNET_BYTES..ETHERNET_BYTES + 28]);
+    let mut bytes = frame[..ETHERNET_BYTES].to_vec();
+    let mut ip = ipv4(1, 9, &icmp);
+    (ip[9], ip[15]) = (1, 9);
+    bytes.extend(ip);
+    talk.frames.push((talk.now_ns + 5_000_000, bytes));
+}
+
+#[test]
+fn what_routers_say_is_told_with_who_says_it() {
+    for (message, hop_limit, value, words) in [
+        ([3, 0], 64, 1, "10.0.0.9 says that there is no way"),
+        ([3, 1], 64, 4, "10.0.0.9 says that the host of"),
+        ([3, 2], 64, 5, "10.0.0.9 says that the port or protocol"),
+        ([3, 3], 64, 3, "10.0.0.9 says that the port or protocol"),
+        ([3, 13], 64, 2, "10.0.0.9 says that 10.0.0.1 is not allowed"),
+        ([11, 0], 64, 6, "ran out at 10.0.0.9"),
+        ([11, 0], 128, 6, "ran out at 10.0.0.9"),
+        // A program that counts the routers of a path lets its SYNs end there.
+        ([11, 0], 3, 0, ""),
+        // Pieces that did not arrive in time; an answer to a ping.
+        ([11, 1], 64, 0, ""),
+        ([0, 0], 64, 0, ""),
+    ] {
+        let mut talk = Talk::new(1, 1);
+        for _ in 0..2 {
+            let mut syn = talk.packet(Client, 0);
+            (syn.flags, syn.acknowledgement) = (SYN, 0);
+            syn.options = syn_options((1460, Some(7)));
+            talk.send(syn);
+            let (_, frame) = talk.frames.last_mut().expect("a frame");
+            frame[HOP_LIMIT_AT] = hop_limit;
+            complain(&mut talk, message);
+            talk.wait_us(1_000_000);
+        }
+        let trace = trace(&talk.frames);
+        let Some(told) = found(&trace, Kind::Unreachable) else {
+            assert_eq!(value, 0, "{message:?} {hop_limit}");
+            assert!(found(&trace, Kind::Unanswered).is_some());
+            continue;
+        };
+        assert_eq!((told.value, told.count), (value, 2), "{message:?}");
+        assert_eq!(told.by, Some(IpAddr::from([10, 0, 0, 9])));
+        assert!(told.claim.contains(words), "{}", told.claim);
+        assert_eq!(trace.findings.len(), 1, "{:?}", trace.findings);
+    }
+}
+
+#[test]
+fn marks_of_congestion_are_told() {
+    for (marks, is_told) in [(3, true), (2, false), (1, false)] {
+        let mut talk = far_with_mss([1460, 1460]);
+        for at in 0..20 {
+            talk.wait_us(1000).data(Client, 1460);
+            let (_, frame) = talk.frames.last_mut().expect("a frame");
+            frame[MARKS_AT] = if at % 4 == 0 { marks } else { 2 };
+            talk.wait_us(20_000).ack(Server);
+        }
+        let trace = trace(&talk.frames);
+        let told = found(&trace, Kind::CongestionMarks);
+        let told = told.map(|one| (one.count, one.out_of, one.who_is));
+        assert_eq!(told, is_told.then_some((5, 20, End::Client)), "{marks}");
     }
 }

@@ -104,6 +104,8 @@ pub(crate) struct Half {
     pub window: u16,
     /// What was seen of it.
     marks: u16,
+    /// Routers that its last segment might still have passed.
+    pub hop_limit: u8,
 }
 
 impl Half {
@@ -388,6 +390,7 @@ impl Connection {
     fn count(&mut self, end: End, segment: &Segment) {
         let half = &mut self.halves[end as usize];
         half.packets = half.packets.saturating_add(1);
+        half.hop_limit = segment.hop_limit;
         let flags = segment.flags;
         if segment.payload_bytes > 0 {
             half.data_packets = half.data_packets.saturating_add(1);

@@ -172,6 +172,8 @@ pub struct TcpFinding {
     pub out_of: u64,
     /// The shortest round trip, where that means something.
     pub round_trip_ns: Option<u64>,
+    /// The router or host that says so, the first of them, where ICMP is the proof.
+    pub by: Option<IpAddr>,
     /// What else the same frames show, as claims.
     pub also: Vec<String>,
     /// What proves it.
@@ -444,7 +446,7 @@ impl TcpFindingKind {
             Self::SynAgain => "tcp.flags.syn == 1 && tcp.analysis.retransmission",
             Self::QuestionsUnanswered => "dns.flags.response == 0 && !dns.response_in",
             Self::AnswersLate => "dns.time > 0.05",
-            Self::Unreachable => "icmp.type == 3 || icmpv6.type == 1",
+            Self::Unreachable => "icmp.type in {3, 11} || icmpv6.type in {1, 3}",
             Self::KeepaliveUnanswered => "tcp.analysis.keep_alive",
             Self::Queue | Self::RoundTrips => "tcp.analysis.ack_rtt",
             Self::CongestionMarks => "ip.dsfield.ecn == 3 || ipv6.tclass.ecn == 3",
@@ -482,6 +484,7 @@ impl TcpFinding {
             value: 0,
             out_of: 0,
             round_trip_ns: None,
+            by: None,
             also: Vec::new(),
             proofs: Vec::new(),
             waits: Durations::default(),
@@ -563,6 +566,7 @@ impl TcpFinding {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
+        self.by = self.by.or(other.by);
         self.waits.join(&other.waits);
         self.way_is_doubtful |= other.way_is_doubtful;
         for client in other.clients {
@@ -819,6 +823,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
         round_trip_ns: connection.trip_ns(incident.end),
+        by: incident.by,
         way_is_doubtful: is_way_doubtful(connection, incident),
         ..TcpFinding::new(connection, kind, incident.end)
     };

@@ -46,6 +46,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{services}", services(finding)),
         ("{hops}", (finding.value & 0xff).to_string()),
         ("{hops_before}", (finding.value >> 8).to_string()),
+        ("{by}", by(finding)),
         ("{trip}", ns(trip_ns)),
         ("{rate}", Unit::BitsPerSecond.display(rate)),
     ];
@@ -117,7 +118,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              in between; if it does not, look for a host that is short of memory for TCP (net.ipv4.tcp_mem)",
         ],
         TcpFindingKind::PathMtu if by_router => [
-            "A router says that segments from {who} to {toward} are too big for a link of \
+            "{by} says that segments from {who} to {toward} are too big for a link of \
              {exact_bytes} B: {times}",
             "The sender learns the path's MTU from it, and retransmits the segment in pieces.",
             "set the MTU of the route at {who}, or let a router clamp the MSS",
@@ -270,21 +271,36 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "look for full accept queues (`nstat -az TcpExtListenOverflows`), rate limits of SYNs \
              and loss on the path",
         ],
-        TcpFindingKind::Unreachable => [
-            match finding.value {
-                2 => {
-                    "A router or host says that an administrator does not let {who} reach \
-                      {toward}: {times}"
-                }
-                3 => {
-                    "A router or host says that the port or protocol of {toward} is not there for \
-                      {who}: {times}"
-                }
-                _ => "A router says that there is no way from {who} to {toward}: {times}",
-            },
-            "The ICMP message names its sender: that is where the segments ended.",
-            "look at routes and rules of the host that sent the message",
-        ],
+        TcpFindingKind::Unreachable => match finding.value {
+            2 => [
+                "{by} says that {who} is not allowed to reach {toward}: {times}",
+                "An administrator forbids it: a rule there rejects the segments and says so.",
+                "look at the rules of {by} (`nft list ruleset`, access lists)",
+            ],
+            3 | 5 => [
+                "{by} says that the port or protocol of {toward} is not there for {who}: {times}",
+                "A host without a listener answers TCP with a reset: this is a rule of a firewall that rejects \
+                 (REJECT of iptables says port unreachable).",
+                "look at the rules of {by} (`nft list ruleset`)",
+            ],
+            4 => [
+                "{by} says that the host of {toward} is not there for {who}: {times}",
+                "It has a way to its network; as a rule it got no answer from the host itself (ARP, neighbour \
+                 discovery), which is off, or has another address.",
+                "look at the host, and at the neighbours of {by} (`ip neighbour`)",
+            ],
+            6 => [
+                "The hop limit of segments from {who} to {toward} ran out at {by}: {times}",
+                "They might still have passed more routers than any path has when they passed here: they went in a \
+                 circle, from one router to the next and back.",
+                "look at the routes of {by} and the router before it (`traceroute` shows which alternate)",
+            ],
+            _ => [
+                "{by} says that there is no way from {who} to {toward}: {times}",
+                "It has no route to that network: this is where the segments ended.",
+                "look at the routes of {by}",
+            ],
+        },
         TcpFindingKind::Reset if finding.value != 0 => [
             "{who} reset the connection with {toward} in the middle: {times}",
             "The reset came with a hop limit of {hops}, the other segments of {who} with \
@@ -462,6 +478,13 @@ fn host(address: IpAddr, port: Option<u16>) -> String {
     }
 }
 
+/// Writes who says so.
+fn by(finding: &TcpFinding) -> String {
+    finding
+        .by
+        .map_or_else(|| "A router".to_owned(), |by| by.to_string())
+}
+
 fn times(times: u64) -> String {
     match times {
         1 => "once".to_owned(),
@@ -523,7 +546,7 @@ mod tests {
             Kind::QuestionsUnanswered,
             Kind::AnswersLate,
         ] {
-            for number in [0, 2, 7] {
+            for number in 0..8 {
                 let mut finding = TcpFinding {
                     kind,
                     who: IpAddr::from([10, 0, 0, 1]),
@@ -543,6 +566,7 @@ mod tests {
                     value: number,
                     out_of: number,
                     round_trip_ns: Some(number),
+                    by: None,
                     also: Vec::new(),
                     proofs: Vec::new(),
                     waits: Durations::default(),

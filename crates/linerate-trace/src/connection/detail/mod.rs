@@ -32,7 +32,7 @@ use super::spread::{Durations, Spread};
 use super::standing::Standing;
 use super::timeline::Timeline;
 use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
-use crate::frame::{Flags, Reason, Segment};
+use crate::frame::{Complaint, Flags, Reason, Segment};
 use recent::Recent;
 
 /// What timestamps take of each segment.
@@ -73,6 +73,9 @@ const ANSWER_TRIP_PART: u64 = 3;
 /// What one end repeats, and for how long, until the other is called silent.
 const UNHEARD_MIN: u32 = 2;
 const UNHEARD_NS_MIN: u64 = 1_000_000_000;
+
+/// Routers that no path has: what might still have passed so many and ended on its way went in a circle.
+const CIRCLING_HOPS_MIN: u8 = 40;
 
 /// A silence from which a connection was idle, so that one end may have forgotten it: retransmission timers of what is
 /// on its way begin below.
@@ -143,9 +146,8 @@ pub(crate) struct EndDetail {
     pub(super) acknowledged_all_ns: u64,
     /// What passed of its answers' time after that: surely its program's.
     pub answers_proven_ns: u64,
-    /// The frame that it sent last, and its hop limit.
+    /// The frame that it sent last.
     last_frame: Option<FrameId>,
-    hop_limit: u8,
     /// What it repeated since it heard of the other end, and the timers among it.
     pub(super) unheard: u32,
     pub(super) unheard_stalls: (u32, u64),
@@ -537,7 +539,6 @@ impl Detail {
         self.ends[from.other() as usize].unheard_stalls = (0, 0);
         let own = &mut self.ends[from as usize];
         own.last_frame = seen.place.frame;
-        own.hop_limit = segment.hop_limit;
         own.sent_keepalive = verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE);
         own.counts.congestion_marked += u32::from(segment.congestion_marked);
         own.counts.congestion_echoes +=
@@ -750,10 +751,9 @@ impl Detail {
         if is_ended || is_setup && !is_of_earlier {
             return;
         }
-        let own = &self.ends[from as usize];
         let other = &self.ends[to as usize];
-        let hops = seen.segment.hop_limit;
-        let differs = own.hop_limit != 0 && own.hop_limit != hops;
+        let (hops, hops_before) = (seen.segment.hop_limit, seen.halves[from as usize].hop_limit);
+        let differs = hops_before != 0 && hops_before != hops;
         // A keepalive, of which nothing else was heard; a probe of a closed window is none.
         let is_keepalive =
             other.sent_keepalive && other.unheard > 0 && seen.halves[from as usize].window != 0;
@@ -763,7 +763,7 @@ impl Detail {
             _ => (self.is_of_no_connection(seen) && !differs).then_some(1),
         };
         let value = match differs {
-            true => u32::from(hops) | u32::from(own.hop_limit) << 8,
+            true => u32::from(hops) | u32::from(hops_before) << 8,
             false => 0,
         };
         let example = Example {
@@ -799,10 +799,10 @@ impl Detail {
         &mut self,
         halves: &[Half; 2],
         end: End,
-        reason: Reason,
+        complaint: &Complaint,
         place: Place,
     ) {
-        let (kind, value) = match reason {
+        let (kind, value) = match complaint.reason {
             Reason::TooBig(mtu_bytes) => {
                 // Old routers name no size.
                 let fits = if mtu_bytes == 0 {
@@ -813,9 +813,14 @@ impl Detail {
                 self.ends[end as usize].too_big = Some((halves[end as usize].next, fits));
                 (IncidentKind::TooBig, mtu_bytes)
             }
+            // Who counts routers (traceroute) lets segments end at each of them.
+            Reason::HopLimit if halves[end as usize].hop_limit < CIRCLING_HOPS_MIN => return,
             Reason::NoWay => (IncidentKind::Unreachable, 1),
             Reason::Prohibited => (IncidentKind::Unreachable, 2),
             Reason::Port => (IncidentKind::Unreachable, 3),
+            Reason::NoHost => (IncidentKind::Unreachable, 4),
+            Reason::Protocol => (IncidentKind::Unreachable, 5),
+            Reason::HopLimit => (IncidentKind::Unreachable, 6),
         };
         let sent_frame = self.ends[end as usize].last_data_frame;
         let example = Example {
@@ -825,6 +830,7 @@ impl Detail {
             value,
         };
         self.incidents.note(kind, end, example);
+        self.incidents.name(kind, end, complaint.sender);
     }
 
     /// Ends what is open at the end of the capture.
