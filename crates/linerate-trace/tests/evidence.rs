@@ -269,3 +269,37 @@ fn marks_of_congestion_are_told() {
         assert_eq!(told, is_told.then_some((5, 20, End::Client)), "{marks}");
     }
 }
+
+/// Sends a SYN as it was sent before.
+fn syn(talk: &mut Talk) -> &mut Talk {
+    let mut syn = talk.packet(Client, 0);
+    (syn.flags, syn.acknowledgement) = (SYN, 0);
+    syn.options = syn_options((1460, Some(7)));
+    talk.send(syn)
+}
+
+/// Lets the server answer it with a reset after so long.
+fn refuse(talk: &mut Talk, after_us: u64) -> &mut Talk {
+    talk.wait_us(after_us);
+    let mut reset = talk.packet(Server, 0);
+    (reset.sequence, reset.flags) = (0, RST | ACK);
+    reset.acknowledgement = reset.acknowledgement.wrapping_add(1);
+    talk.send(reset)
+}
+
+#[test]
+fn a_refusal_takes_from_the_syn_that_it_answers() {
+    for again in [0, 2] {
+        let mut talk = Talk::new(1, 1);
+        for at in 0..again {
+            syn(&mut talk).wait_us(1_000_000 << at);
+        }
+        syn(&mut talk);
+        refuse(&mut talk, 20_000);
+        let trace = trace(&talk.frames);
+        let refused = found(&trace, Kind::Refused).expect("a refusal");
+        assert_eq!(refused.total_ns, 20_000_000, "{again}");
+        let repeated = found(&trace, Kind::SynAgain).map(|one| one.total_ns);
+        assert_eq!(repeated, (again > 0).then_some(3_000_000_000));
+    }
+}

@@ -57,6 +57,9 @@ pub struct ConnectionReport {
     pub timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
     pub detailed: bool,
+    /// From the client's last segment to the last of all: what a refusal took.
+    #[serde(skip)]
+    pub(crate) answered_last_ns: u64,
     /// As it is drawn.
     #[serde(skip)]
     pub(crate) picture: Option<Box<Picture>>,
@@ -316,6 +319,11 @@ impl ConnectionReport {
                 .and_then(|detail| detail.timeline.as_deref())
                 .map(TimelineReport::new),
             detailed: detail.is_some(),
+            answered_last_ns: {
+                let asked_ns = detail.map_or(0, |detail| detail.ends[0].last_frame_ns);
+                let asked_ns = asked_ns.max(connection.first_ns);
+                connection.last_ns.saturating_sub(asked_ns)
+            },
             picture: detail.and_then(|detail| detail.picture.clone()),
         }
     }

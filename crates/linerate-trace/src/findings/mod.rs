@@ -688,10 +688,15 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
         Ending::Unanswered => TcpFindingKind::Unanswered,
         _ => return None,
     };
+    let length_ns = match kind {
+        // What passed before the SYN that was refused is told of the SYN.
+        TcpFindingKind::Refused => connection.answered_last_ns,
+        _ => connection.duration_ns,
+    };
     let finding = TcpFinding {
         count: u64::from(connection.from_client.packets),
-        total_ns: connection.duration_ns,
-        longest_ns: connection.duration_ns,
+        total_ns: length_ns,
+        longest_ns: length_ns,
         ..TcpFinding::new(connection, kind, End::Server)
     };
     Some(finding.proven_by_first_frame(connection))

@@ -207,7 +207,7 @@ pub(crate) struct EndDetail {
     /// The identification of its last packet, and whether it ever changed from one to the next.
     identification: u16,
     numbers_packets: bool,
-    pub(super) last_frame_ns: u64,
+    pub last_frame_ns: u64,
     /// The furthest number that it offered room for.
     edge: Option<u32>,
     /// Segments that it sent beyond what the other end had offered room for.
