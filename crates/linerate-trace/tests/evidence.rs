@@ -303,3 +303,33 @@ fn a_refusal_takes_from_the_syn_that_it_answers() {
         assert_eq!(repeated, (again > 0).then_some(3_000_000_000));
     }
 }
+
+/// A host that answers at one port after 20 ms, with so many hops left, and a refusal at another.
+fn accepted_and_refused(hops: u8, (refused_hops, after_us): (u8, u64)) -> Trace {
+    let mut talk = far_with_mss([1460, 1460]);
+    for (_, frame) in &mut talk.frames {
+        frame[HOP_LIMIT_AT] = hops;
+    }
+    let mut other = Talk::new(1, 1).server_port(8080).begin_at(1000);
+    refuse(syn(&mut other), after_us);
+    let (_, frame) = other.frames.last_mut().expect("a reset");
+    frame[HOP_LIMIT_AT] = refused_hops;
+    talk.frames.extend(other.frames);
+    trace(&talk.frames)
+}
+
+#[test]
+fn a_refusal_from_nearer_than_its_host_is_a_firewalls() {
+    for (refusal, is_firewalls) in [
+        ((254, 2000), true),
+        // As far as the host, which gives its resets another hop limit.
+        ((254, 20_000), false),
+        // Sooner, but as far by its hops: another service answers slowly.
+        ((52, 2000), false),
+    ] {
+        let trace = accepted_and_refused(52, refusal);
+        let refused = found(&trace, Kind::Refused).expect("a refusal");
+        let is_told = refused.claim.contains("firewall");
+        assert_eq!(is_told, is_firewalls, "{refusal:?}: {}", refused.claim);
+    }
+}

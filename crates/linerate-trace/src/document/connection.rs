@@ -133,6 +133,9 @@ pub struct EndReport {
     pub answers: Option<DurationReport>,
     /// Round trips of its data with four full segments on their way at the least.
     pub round_trip_loaded: Option<DurationReport>,
+    /// Routers that its last segment might still have passed.
+    #[serde(skip)]
+    pub(crate) hop_limit: u8,
     /// The mean of the windows that it offered.
     #[serde(skip)]
     pub(crate) window_bytes_mean: Option<f64>,
@@ -393,6 +396,7 @@ impl EndReport {
             ack_delay: own.and_then(|own| DurationReport::new(&own.ack_delay)),
             answers: own.and_then(|own| DurationReport::new(&own.answers)),
             round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
+            hop_limit: half.hop_limit,
             window_bytes_mean: window.and_then(|window| window.mean()),
             standing: own.map(|own| own.standing).unwrap_or_default(),
             answers_proven_ns: own.map_or(0, |own| own.answers_proven_ns),

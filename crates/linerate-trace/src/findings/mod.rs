@@ -165,7 +165,7 @@ pub struct TcpFinding {
     /// How long at the longest.
     pub longest_ns: u64,
     /// A number that belongs to it, by kind: a window, a queue, an MTU, a segment size in bytes,
-    /// segments of a burst, a median in ns, how often something was repeated, hosts of many services, whether a server
+    /// segments of a burst, a median in ns, a hop limit and (times 256) that of the host's other segments, how often something was repeated, hosts of many services, whether a server
     /// over UDP was heard of at all (1).
     pub value: u64,
     /// Out of how many, where that means something: data segments, or the connections' time in ns.
@@ -187,6 +187,9 @@ pub struct TcpFinding {
     /// The clients of the server that it is about.
     #[serde(skip)]
     pub(crate) clients: Vec<IpAddr>,
+    /// The hop limit of a reset that refused, if it is that of all.
+    #[serde(skip)]
+    pub(crate) hop_limit: Option<u8>,
 }
 
 /// Frames that prove a finding.
@@ -224,6 +227,36 @@ impl Proof {
 
 /// What one finding is told apart by: kind, host, other host, the server's port, which end.
 type Key = (TcpFindingKind, IpAddr, IpAddr, Option<u16>, End);
+
+/// What the connections that a host accepted show of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accepting {
+    hop_limit: u8,
+    hop_limit_is_same: bool,
+    /// The shortest way from the capture to it and back.
+    trip_ns: u64,
+}
+
+impl Accepting {
+    /// Adds what a connection shows of its server; nothing, if it shows no way to it.
+    pub(crate) fn add(host: &mut Option<Self>, connection: &Connection) {
+        let server = &connection.halves[End::Server as usize];
+        let Some(leg) = connection.handshake[0].filter(|_| !server.has_rst()) else {
+            return;
+        };
+        let detail = connection.detail.as_deref();
+        let measured = detail.and_then(|detail| detail.ends[0].round_trip.spread.least());
+        let trip_ns = measured.map_or(leg.ns(), |measured| measured.min(leg.ns()));
+        let own = Self {
+            hop_limit: server.hop_limit,
+            hop_limit_is_same: true,
+            trip_ns,
+        };
+        let known = host.get_or_insert(own);
+        known.hop_limit_is_same &= known.hop_limit == own.hop_limit;
+        known.trip_ns = known.trip_ns.min(trip_ns);
+    }
+}
 
 /// A host and its port.
 type Service = (IpAddr, Option<u16>);
@@ -340,6 +373,34 @@ impl FindingBook {
             self.found.insert(key, finding);
         } else {
             self.left_out += 1;
+        }
+    }
+
+    /// Returns the hosts that refused a client, without anything that they accepted.
+    pub(crate) fn refusing(&self) -> BTreeMap<IpAddr, Option<Accepting>> {
+        let refused = self.found.values().filter(|one| {
+            one.kind == TcpFindingKind::Refused && one.hop_limit.is_some_and(|hops| hops > 0)
+        });
+        refused.map(|one| (one.who, None)).collect()
+    }
+
+    /// Says of refusals that they are not of the host whose address they have: it is behind a way that takes twice as
+    /// long at its shortest, and its own segments have another hop limit. One alone proves nothing: a system may give
+    /// its resets another limit, and a service behind a balancer may be elsewhere.
+    pub(crate) fn judge_refusals(&mut self, hosts: &BTreeMap<IpAddr, Option<Accepting>>) {
+        for finding in self.found.values_mut() {
+            if finding.kind != TcpFindingKind::Refused {
+                continue;
+            }
+            let host = hosts.get(&finding.who).copied().flatten();
+            let host = host.filter(|host| host.hop_limit_is_same);
+            if let Some((host, hops)) = host.zip(finding.hop_limit)
+                && hops != host.hop_limit
+                && finding.longest_ns < host.trip_ns / 2
+            {
+                finding.value = u64::from(hops) | u64::from(host.hop_limit) << 8;
+                finding.round_trip_ns = Some(host.trip_ns);
+            }
         }
     }
 
@@ -493,6 +554,7 @@ impl TcpFinding {
                 true => vec![toward.address],
                 false => Vec::new(),
             },
+            hop_limit: None,
         }
     }
 
@@ -567,6 +629,7 @@ impl TcpFinding {
             (one, other) => one.or(other),
         };
         self.by = self.by.or(other.by);
+        self.hop_limit = self.hop_limit.filter(|_| self.hop_limit == other.hop_limit);
         self.waits.join(&other.waits);
         self.way_is_doubtful |= other.way_is_doubtful;
         for client in other.clients {
@@ -697,6 +760,7 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
         count: u64::from(connection.from_client.packets),
         total_ns: length_ns,
         longest_ns: length_ns,
+        hop_limit: Some(connection.from_server.hop_limit),
         ..TcpFinding::new(connection, kind, End::Server)
     };
     Some(finding.proven_by_first_frame(connection))

@@ -217,6 +217,13 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              looks for something.",
             "if it is no scan of yours: look at {toward}, what does it look for?",
         ],
+        TcpFindingKind::Refused if finding.value != 0 => [
+            "A firewall or another box on the way refused the connection of {toward} to {who}: a reset answered the \
+             SYN after {longest}",
+            "It is not of the host that answers at other ports of that address: the way there and back takes {trip} at \
+             the shortest, and the hop limit of the reset is {hops}, that of its segments {hops_before}.",
+            "look at the rules of what lies between, nearer than {who} (`traceroute -T` to both ports)",
+        ],
         TcpFindingKind::Refused => [
             if finding.connections > 1 {
                 "{who} refused the connection of {toward}: a reset answered the SYN after {longest} at the longest"
@@ -572,6 +579,7 @@ mod tests {
                     waits: Durations::default(),
                     way_is_doubtful: false,
                     clients: Vec::new(),
+                    hop_limit: None,
                 };
                 put_into_words(&mut finding);
                 let text = format!("{} {}", finding.claim, finding.explanation);

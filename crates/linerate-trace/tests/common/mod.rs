@@ -80,6 +80,11 @@ impl Talk {
         self
     }
 
+    pub fn server_port(mut self, port: u16) -> Self {
+        self.ports[1] = port;
+        self
+    }
+
     pub fn begin_at(mut self, ms: u64) -> Self {
         self.now_ns = BEGIN_NS + ms * 1_000_000;
         self
