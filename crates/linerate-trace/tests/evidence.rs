@@ -333,3 +333,64 @@ fn a_refusal_from_nearer_than_its_host_is_a_firewalls() {
         assert_eq!(is_told, is_firewalls, "{refusal:?}: {}", refused.claim);
     }
 }
+
+/// What a capture cannot show, as the document says it.
+fn cannot_show(trace: &Trace) -> String {
+    trace.coverage.cannot_show.join("; ")
+}
+
+#[test]
+fn what_a_capture_cannot_show_is_what_it_cannot() {
+    // Requests: the capture at the client tells what the server took.
+    let mut talk = far_with_mss([1460, 1460]);
+    for _ in 0..4 {
+        talk.data(Client, 200).wait_us(60_000);
+        talk.data(Server, 900).wait_us(50);
+        talk.ack(Client).wait_us(50);
+    }
+    assert_eq!(cannot_show(&trace(&talk.frames)), "");
+    // A stream of the far end, which goes on by its own.
+    let mut talk = far_with_mss([1460, 1460]);
+    talk.data(Client, 200).wait_us(20_000);
+    for _ in 0..20 {
+        talk.data(Server, 1460).wait_us(50);
+        talk.ack(Client).wait_us(10_000);
+    }
+    let stream = trace(&talk.frames);
+    assert!(cannot_show(&stream).starts_with("what the far end waits for while it sends"));
+    // A SYN, and whether the capture went on.
+    let mut talk = Talk::new(1, 1);
+    syn(&mut talk);
+    let ended = trace(&talk.frames);
+    assert!(ended.findings.is_empty());
+    assert!(cannot_show(&ended).starts_with("whether a SYN is answered"));
+    let mut other = Talk::new(1, 1).client_port(50_000).begin_at(3000);
+    other.shake_hands(1460, Some(7));
+    talk.frames.extend(other.frames);
+    let went_on = trace(&talk.frames);
+    assert!(found(&went_on, Kind::Unanswered).is_some());
+    assert!(!cannot_show(&went_on).contains("SYN"));
+}
+
+#[test]
+fn the_document_has_what_was_looked_for_with_findings_and_without() {
+    for think_us in [0, 400_000] {
+        let mut talk = Talk::new(1, 1);
+        for _ in 0..4 {
+            talk.data(Client, 200).wait_us(20_000).ack(Server);
+            talk.wait_us(think_us).data(Server, 900).wait_us(50);
+            talk.ack(Client).wait_us(50);
+        }
+        let trace = trace(&talk.frames);
+        assert_eq!(trace.findings.is_empty(), think_us == 0);
+        assert!(trace.coverage.looked_for.contains(&"slow answers"));
+        let document = trace.json();
+        assert!(
+            document.contains("\"cannot_show\": [\n      \"windows in bytes"),
+            "{document}"
+        );
+        let told = text(&trace);
+        assert!(told.contains("cannot show: windows in bytes"), "{told}");
+        assert_eq!(told.contains("Looked for"), think_us == 0);
+    }
+}

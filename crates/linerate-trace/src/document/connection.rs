@@ -222,6 +222,9 @@ pub struct LifeReport {
     /// The far end went on later than it could have, or was sending; what limited it does not show where this was
     /// captured. Or it answered, and whether its program or the way took the time does not show.
     pub unseen: f64,
+    /// Of this, what is no wait for an answer.
+    #[serde(skip)]
+    pub(crate) unseen_stream: f64,
 }
 
 /// What the time of a direction went into, as shares of the time of the connection.
@@ -337,6 +340,14 @@ impl ConnectionReport {
             End::Client => &self.from_client,
             End::Server => &self.from_server,
         }
+    }
+
+    /// Returns whether the far end sent for some of the time, which a capture here shows as it arrives.
+    pub(crate) fn has_far_stream(&self) -> bool {
+        /// What is shown of the shares.
+        const SHARE_MIN: f64 = 0.01;
+        self.time
+            .is_some_and(|time| time.unseen_stream >= SHARE_MIN)
     }
 
     /// Returns the shortest round trip from the capture to `end`.
@@ -495,6 +506,7 @@ impl LifeReport {
             silence: 0.0,
             idle: 0.0,
             unseen: 0.0,
+            unseen_stream: 0.0,
         };
         let Some(detail) = connection.detail.as_deref() else {
             // Without data and without anything out of the ordinary.
@@ -533,10 +545,11 @@ impl LifeReport {
         let mut congestion = [Phase::ClientCongestion, Phase::ServerCongestion].map(time);
         let mut ways = [Phase::ClientWay, Phase::ServerWay].map(time);
         let mut unseen = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
+        let mut answers = 0.0;
         for end in End::BOTH.into_iter().filter(|&end| is_hidden(end)) {
             unseen += pauses(end).iter().sum::<f64>();
             if detail.is_way_bound(end) {
-                unseen += std::mem::take(&mut ways[end as usize]);
+                answers += std::mem::take(&mut ways[end as usize]);
             }
         }
         Some(Self {
@@ -550,7 +563,8 @@ impl LifeReport {
             nagle: time(Phase::Nagle),
             silence: time(Phase::Silence),
             idle: time(Phase::Idle),
-            unseen,
+            unseen: unseen + answers,
+            unseen_stream: unseen,
         })
     }
 

@@ -6,10 +6,13 @@ use serde::Serialize;
 
 /// One connection.
 mod connection;
+/// What was looked for.
+mod coverage;
 /// Sums over all connections.
 mod totals;
 
 pub use connection::{ConnectionReport, Ending, LifeReport};
+pub use coverage::Coverage;
 
 pub(crate) use connection::{DurationReport, EndReport, TimelineReport};
 pub(crate) use totals::Totals;
@@ -33,6 +36,8 @@ pub struct Trace {
     pub files: Vec<FileReport>,
     /// Sums over everything.
     pub totals: Totals,
+    /// What was looked for, and what this capture cannot show.
+    pub coverage: Coverage,
     /// What was found, the costliest first.
     pub findings: Vec<TcpFinding>,
     /// The connections, most payload first, as many as were asked for.
@@ -117,6 +122,7 @@ impl Trace {
         Self {
             schema: "linerate.trace",
             schema_version: TRACE_SCHEMA_VERSION,
+            coverage: Coverage::new(&totals, &connections),
             files,
             totals,
             findings,
