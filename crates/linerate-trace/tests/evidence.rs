@@ -394,3 +394,84 @@ fn the_document_has_what_was_looked_for_with_findings_and_without() {
         assert_eq!(told.contains("Looked for"), think_us == 0);
     }
 }
+
+#[test]
+fn a_handshake_that_is_late_is_told_apart_from_a_long_way() {
+    for (accepted_us, trip_us, late_ns) in [
+        (900_000, 20_000, Some(880_000_000)),
+        (900_000, 880_000, None),
+        (65_000, 20_000, None),
+    ] {
+        let mut talk = Talk::new(1, 1);
+        talk.control(Client, SYN, syn_options((1460, Some(7))));
+        talk.wait_us(accepted_us);
+        talk.control(Server, SYN | ACK, syn_options((1460, Some(7))));
+        talk.wait_us(100).ack(Client);
+        for _ in 0..5 {
+            talk.data(Client, 200).wait_us(trip_us);
+            talk.data(Server, 900).wait_us(50);
+            talk.ack(Client).wait_us(50);
+        }
+        let trace = trace(&talk.frames);
+        let told = found(&trace, Kind::SlowHandshake).map(|one| one.total_ns);
+        assert_eq!(told, late_ns, "{accepted_us} {trip_us}");
+    }
+}
+
+#[test]
+fn what_became_of_a_syn_that_was_accepted_is_told() {
+    let accepted = || {
+        let mut talk = Talk::new(1, 1);
+        talk.control(Client, SYN, syn_options((1460, Some(7))));
+        talk.wait_us(20_000);
+        talk.control(Server, SYN | ACK, syn_options((1460, Some(7))));
+        talk
+    };
+    let kinds = |talk: &Talk| -> Vec<Kind> {
+        let findings = trace(&talk.frames).findings;
+        findings.iter().map(|one| one.kind).collect()
+    };
+    // A probe: nothing but a reset.
+    let mut probe = accepted();
+    let mut reset = probe.packet(Client, 0);
+    (reset.flags, reset.acknowledgement) = (RST, 0);
+    probe.wait_us(50).send(reset.clone());
+    assert_eq!(kinds(&probe), [Kind::ResetUnused]);
+    // The same behind an acknowledgement, and with data between.
+    let mut connected = accepted();
+    connected.wait_us(50).ack(Client).wait_us(1000);
+    let mut used = accepted();
+    used.wait_us(50).data(Client, 100).wait_us(20_000);
+    used.ack(Server).wait_us(1000);
+    connected.send(reset.clone());
+    assert_eq!(kinds(&connected), [Kind::ResetUnused]);
+    reset.sequence += 100;
+    used.send(reset);
+    assert_eq!(kinds(&used), [Kind::Reset]);
+    // A server that accepts, and resets at once.
+    let mut rejected = accepted();
+    rejected.wait_us(50).ack(Client).wait_us(20_000);
+    let mut reset = rejected.packet(Server, 0);
+    reset.flags = RST | ACK;
+    rejected.send(reset);
+    assert_eq!(kinds(&rejected), [Kind::Reset]);
+    // A SYN-ACK that nothing acknowledges, and one that is acknowledged in the end.
+    for is_acknowledged in [false, true] {
+        let mut talk = accepted();
+        for at in 0..5 {
+            talk.wait_us(1_000_000 << at);
+            let mut again = talk.packet(Server, 0);
+            again.sequence = again.sequence.wrapping_sub(1);
+            (again.flags, again.options) = (SYN | ACK, syn_options((1460, Some(7))));
+            talk.send(again);
+        }
+        let kind = match is_acknowledged {
+            true => Kind::SynAgain,
+            false => Kind::HandshakeIncomplete,
+        };
+        if is_acknowledged {
+            talk.wait_us(50).ack(Client);
+        }
+        assert_eq!(kinds(&talk), [kind]);
+    }
+}

@@ -338,6 +338,37 @@ impl Connection {
         !client.has_syn() || is_answered || (server.packets > 0 && !server.has_rst())
     }
 
+    /// Returns who reset a connection that carried no data, where that is all that happened to it: what else did is in
+    /// its detail.
+    #[inline]
+    pub(crate) fn reset_without_data(&self) -> Option<End> {
+        let [client, server] = &self.halves;
+        let is_empty = self.payload_bytes() == 0 && !client.has_fin() && !server.has_fin();
+        if !(client.has_syn() && server.has_syn() && is_empty) {
+            return None;
+        }
+        let is_told = self.detail.is_some() && client.has_acknowledged();
+        match (client.has_rst(), server.has_rst()) {
+            (true, _) => (!is_told).then_some(End::Client),
+            (_, true) => self.detail.is_none().then_some(End::Server),
+            _ => None,
+        }
+    }
+
+    /// Returns how much later than the way explains the server accepted, where that is 50 ms and the way again: the
+    /// way as its data was acknowledged later.
+    pub(crate) fn accepted_late_ns(&self) -> Option<u64> {
+        const LATE_NS_MIN: u64 = 50_000_000;
+        let accepted_ns = self.handshake[0]?.ns();
+        if accepted_ns < LATE_NS_MIN {
+            return None;
+        }
+        let client = &self.detail.as_deref()?.ends[End::Client as usize];
+        let trip_ns = client.round_trip.spread.least()?;
+        let late_ns = accepted_ns.saturating_sub(trip_ns);
+        (late_ns >= LATE_NS_MIN.max(trip_ns)).then_some(late_ns)
+    }
+
     /// Returns whether `segment` begins another connection of the same ends and ports: a SYN with
     /// another sequence number, where this one is closed or has gone beyond its handshake.
     #[inline]

@@ -57,6 +57,15 @@ pub struct ConnectionReport {
     pub timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
     pub detailed: bool,
+    /// Whether both ends acknowledged.
+    #[serde(skip)]
+    pub(crate) is_set_up: bool,
+    /// Who reset it, if it carried no data and nothing else happened to it.
+    #[serde(skip)]
+    pub(crate) reset_without_data: Option<End>,
+    /// How much later than the way explains the server accepted, if it did.
+    #[serde(skip)]
+    pub(crate) accepted_late_ns: Option<u64>,
     /// From the client's last segment to the last of all: what a refusal took.
     #[serde(skip)]
     pub(crate) answered_last_ns: u64,
@@ -325,6 +334,9 @@ impl ConnectionReport {
                 .and_then(|detail| detail.timeline.as_deref())
                 .map(TimelineReport::new),
             detailed: detail.is_some(),
+            is_set_up: connection.halves.iter().all(Half::has_acknowledged),
+            reset_without_data: connection.reset_without_data(),
+            accepted_late_ns: connection.accepted_late_ns(),
             answered_last_ns: {
                 let asked_ns = detail.map_or(0, |detail| detail.ends[0].last_frame_ns);
                 let asked_ns = asked_ns.max(connection.first_ns);

@@ -124,6 +124,12 @@ pub enum TcpFindingKind {
     SendLimit,
     /// Routers marked congestion.
     CongestionMarks,
+    /// A handshake was not completed, though the server repeated its SYN-ACK.
+    HandshakeIncomplete,
+    /// The client reset the connection before it carried data.
+    ResetUnused,
+    /// The answer to a SYN took longer than the way.
+    SlowHandshake,
     /// Questions over UDP without an answer.
     QuestionsUnanswered,
     /// Questions over UDP that were answered late.
@@ -291,6 +297,9 @@ impl FindingBook {
     pub(crate) fn may_tell(connection: &Connection) -> bool {
         /// Fewer than any count of segments from which something is told.
         const DATA_PACKETS_MAX: u32 = 15;
+        if connection.reset_without_data().is_some() || connection.accepted_late_ns().is_some() {
+            return true;
+        }
         let Some(detail) = &connection.detail else {
             return !connection.is_accepted();
         };
@@ -447,6 +456,7 @@ impl TcpFindingKind {
             Self::Refused
             | Self::Unanswered
             | Self::Unreachable
+            | Self::HandshakeIncomplete
             | Self::PeerSilent
             | Self::KeepaliveUnanswered => 0,
             Self::Superframes
@@ -455,6 +465,7 @@ impl TcpFindingKind {
             | Self::Reordering
             | Self::NoWindowScaling
             | Self::ClientPause
+            | Self::ResetUnused
             | Self::IdleSender
             | Self::CongestionMarks => 2,
             Self::ClampedMss => 3,
@@ -464,7 +475,10 @@ impl TcpFindingKind {
 
     /// Returns whether it is the server's, whoever its client is, where it is told of the `end`.
     fn is_of_server(self, end: End) -> bool {
-        let is_always = matches!(self, Self::SlowAnswer | Self::RoundTrips);
+        let is_always = matches!(
+            self,
+            Self::SlowAnswer | Self::RoundTrips | Self::SlowHandshake | Self::HandshakeIncomplete
+        );
         is_always || self.is_in_vain() || (self, end) == (Self::SynAgain, End::Server)
     }
 
@@ -485,7 +499,7 @@ impl TcpFindingKind {
             // The capture cannot see why a window is small, or why a program was silent.
             // Nor whether a request had to wait for the answer before.
             Self::WindowLimit | Self::Queue | Self::SendLimit | Self::RoundTrips => 80,
-            Self::SlowAnswer => 90,
+            Self::SlowAnswer | Self::SlowHandshake => 90,
             _ => 100,
         }
     }
@@ -502,9 +516,14 @@ impl TcpFindingKind {
             Self::WindowLimit | Self::SlowReader => "tcp.analysis.window_full",
             Self::Spurious => "tcp.analysis.spurious_retransmission",
             Self::Reordering => "tcp.analysis.out_of_order",
-            Self::Refused | Self::Reset | Self::HalfOpen => "tcp.flags.reset == 1",
+            Self::Refused | Self::Reset | Self::ResetUnused | Self::HalfOpen => {
+                "tcp.flags.reset == 1"
+            }
             Self::Unanswered => "tcp.flags.syn == 1 && tcp.flags.ack == 0",
-            Self::SynAgain => "tcp.flags.syn == 1 && tcp.analysis.retransmission",
+            Self::SynAgain | Self::HandshakeIncomplete => {
+                "tcp.flags.syn == 1 && tcp.analysis.retransmission"
+            }
+            Self::SlowHandshake => "tcp.flags.syn == 1 && tcp.flags.ack == 1",
             Self::QuestionsUnanswered => "dns.flags.response == 0 && !dns.response_in",
             Self::AnswersLate => "dns.time > 0.05",
             Self::Unreachable => "icmp.type in {3, 11} || icmpv6.type in {1, 3}",
@@ -746,6 +765,17 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
     if count_of(connection, IncidentKind::Unreachable, End::Client) > 0 {
         return None;
     }
+    if let Some(end) = connection.reset_without_data {
+        let kind = match end {
+            End::Client => TcpFindingKind::ResetUnused,
+            End::Server => TcpFindingKind::Reset,
+        };
+        let finding = TcpFinding {
+            count: 1,
+            ..TcpFinding::new(connection, kind, end)
+        };
+        return Some(finding.proven_by_first_frame(connection));
+    }
     let kind = match connection.ending {
         Ending::Refused => TcpFindingKind::Refused,
         Ending::Unanswered => TcpFindingKind::Unanswered,
@@ -838,6 +868,7 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         found.extend(clamped_mss(connection, end));
     }
     found.extend(missing_scaling(connection));
+    found.extend(slow_handshake(connection));
     // A queue makes round trips long: that is told.
     if !found
         .iter()
@@ -866,6 +897,13 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
                 ) + DELAYED_ACKS_MIN =>
         {
             TcpFindingKind::DelayedAck
+        }
+        IncidentKind::SynAgain
+            if incident.end == End::Server
+                && connection.ending == Ending::Open
+                && !connection.is_set_up =>
+        {
+            TcpFindingKind::HandshakeIncomplete
         }
         // Of a SYN that was never answered more is told.
         IncidentKind::SynAgain if connection.ending != Ending::Unanswered => {
@@ -932,6 +970,23 @@ fn answer_kind(connection: &ConnectionReport, incident: &Incident) -> Option<Tcp
     };
     let is_much = incident.total_ns >= TOTAL_NS_MIN.max(connection.duration_ns / part);
     is_much.then_some(kind)
+}
+
+/// A server that takes its time before it accepts, where that is much of the connection's.
+fn slow_handshake(connection: &ConnectionReport) -> Option<TcpFinding> {
+    const PART: u64 = 10;
+    let late_ns = connection
+        .accepted_late_ns
+        .filter(|&late_ns| late_ns >= connection.duration_ns / PART)?;
+    let finding = TcpFinding {
+        count: 1,
+        total_ns: late_ns,
+        longest_ns: late_ns,
+        out_of: connection.duration_ns,
+        round_trip_ns: connection.trip_ns(End::Server),
+        ..TcpFinding::new(connection, TcpFindingKind::SlowHandshake, End::Server)
+    };
+    Some(finding.proven_by_first_frame(connection))
 }
 
 /// Requests, one behind the other, over a way that takes most of the time.

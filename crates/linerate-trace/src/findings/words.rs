@@ -278,6 +278,25 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "look for full accept queues (`nstat -az TcpExtListenOverflows`), rate limits of SYNs \
              and loss on the path",
         ],
+        TcpFindingKind::HandshakeIncomplete => [
+            "The handshake of {toward} with {who} was not completed: {who} retransmitted its SYN-ACK, {times}, and \
+             nothing acknowledged it within {total}",
+            "The SYN-ACK did not reach {toward}, its acknowledgement was lost before it came here, or {toward} never sent \
+             the SYN (a forged address, as in a flood of SYNs).",
+            "capture at {toward} as well: `linerate trace` of both ends shows which was lost",
+        ],
+        TcpFindingKind::ResetUnused => [
+            "{who} reset the connection that {toward} had accepted, without data: {times}",
+            "It asked only whether something listens (a health check, a scan of ports), had given up before, or never \
+             sent the SYN (a forged address). No data was lost.",
+            "",
+        ],
+        TcpFindingKind::SlowHandshake => [
+            "{who} accepted late: the SYN-ACK came up to {longest} later than the way of {trip} explains",
+            "The SYN was not retransmitted, so it was not lost. The host was busy, a proxy connected further before it \
+             answered, or the way had to be set up first (a neighbour looked for, radio that slept): these look alike.",
+            "capture at {who}: there shows when the SYN arrives and when it is answered",
+        ],
         TcpFindingKind::Unreachable => match finding.value {
             2 => [
                 "{by} says that {who} is not allowed to reach {toward}: {times}",
@@ -543,6 +562,9 @@ mod tests {
             Kind::HalfOpen,
             Kind::PeerSilent,
             Kind::KeepaliveUnanswered,
+            Kind::HandshakeIncomplete,
+            Kind::ResetUnused,
+            Kind::SlowHandshake,
             Kind::SlowAnswer,
             Kind::RoundTrips,
             Kind::ClientPause,
