@@ -475,3 +475,32 @@ fn what_became_of_a_syn_that_was_accepted_is_told() {
         assert_eq!(kinds(&talk), [kind]);
     }
 }
+
+#[test]
+fn where_scaling_is_missing_no_buffer_is_asked_for() {
+    // The client's scale, the server's window, and what is told: without scaling 60 kB are as much as it can, 12 kB
+    // are less than it could.
+    for (scale, window, segments, told) in [
+        (None, 60_000, 41, vec![Kind::NoWindowScaling]),
+        (Some(0), 60_000, 41, vec![Kind::WindowLimit]),
+        (None, 12_000, 8, vec![Kind::WindowLimit]),
+    ] {
+        let mut talk = Talk::new(1, 1);
+        talk.window(Server, window);
+        talk.control(Client, SYN, syn_options((1460, scale)));
+        talk.wait_us(20_000);
+        talk.control(Server, SYN | ACK, syn_options((1460, Some(0))));
+        talk.wait_us(100).ack(Client);
+        for _ in 0..20 {
+            for _ in 0..segments {
+                talk.wait_us(10).data(Client, 1460);
+            }
+            talk.wait_us(20_000).ack(Server);
+        }
+        let trace = trace(&talk.frames);
+        let kinds: Vec<Kind> = trace.findings.iter().map(|one| one.kind).collect();
+        assert_eq!(kinds, told, "{scale:?} {window}");
+        let share = trace.findings[0].total_ns as f64 / trace.findings[0].out_of as f64;
+        assert!(share > 0.9, "{share}");
+    }
+}

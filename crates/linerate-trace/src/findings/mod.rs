@@ -463,7 +463,6 @@ impl TcpFindingKind {
             | Self::SmallSegments
             | Self::DelayedAck
             | Self::Reordering
-            | Self::NoWindowScaling
             | Self::ClientPause
             | Self::ResetUnused
             | Self::IdleSender
@@ -498,7 +497,11 @@ impl TcpFindingKind {
         match self {
             // The capture cannot see why a window is small, or why a program was silent.
             // Nor whether a request had to wait for the answer before.
-            Self::WindowLimit | Self::Queue | Self::SendLimit | Self::RoundTrips => 80,
+            Self::WindowLimit
+            | Self::NoWindowScaling
+            | Self::Queue
+            | Self::SendLimit
+            | Self::RoundTrips => 80,
             Self::SlowAnswer | Self::SlowHandshake => 90,
             _ => 100,
         }
@@ -867,7 +870,21 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         found.extend(from_counts(connection, end));
         found.extend(clamped_mss(connection, end));
     }
-    found.extend(missing_scaling(connection));
+    if let Some(mut missing) = missing_scaling(connection) {
+        // What it costs is its own: no buffer makes such a window larger.
+        let is_its = |one: &TcpFinding| {
+            let is_window = one.kind == TcpFindingKind::WindowLimit;
+            is_window && one.value > u64::from(UNSCALED_BYTES_MAX / 2)
+        };
+        for limit in found.extract_if(.., |one| is_its(one)) {
+            if limit.total_ns >= missing.total_ns {
+                missing.total_ns = limit.total_ns;
+                missing.longest_ns = limit.longest_ns;
+                missing.out_of = limit.out_of;
+            }
+        }
+        found.push(missing);
+    }
     found.extend(slow_handshake(connection));
     // A queue makes round trips long: that is told.
     if !found

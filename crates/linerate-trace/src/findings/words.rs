@@ -143,7 +143,12 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              program; if the window closes, the program reads too slowly",
         ],
         TcpFindingKind::NoWindowScaling => [
-            "{who} does not offer window scaling, so no window is above {bytes}",
+            if finding.total_ns > 0 {
+                "{who} does not offer window scaling, so no window is above {bytes}: for {time_share} of the \
+                 time it had no room"
+            } else {
+                "{who} does not offer window scaling, so no window is above {bytes}"
+            },
             if has_trip {
                 "Over a round trip of {trip} that is {rate} at the most, whatever the link carries."
             } else {
