@@ -504,3 +504,72 @@ fn where_scaling_is_missing_no_buffer_is_asked_for() {
         assert!(share > 0.9, "{share}");
     }
 }
+
+#[test]
+fn the_answer_to_a_keepalive_took_the_way() {
+    let mut talk = far_with_mss([1460, 1460]);
+    talk.data(Client, 500).wait_us(20_000).ack(Server);
+    for _ in 0..3 {
+        talk.wait_us(50_000_000).again(Client, 1, 0);
+        talk.wait_us(20_000).ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    let gaps = only(&trace).gaps.iter();
+    let gaps: Vec<_> = gaps.map(|gap| (gap.cause, gap.end, gap.count)).collect();
+    let expected = [
+        (Cause::Application, End::Client, 3),
+        (Cause::RoundTrip, End::Server, 4),
+    ];
+    assert_eq!(gaps, expected);
+}
+
+#[test]
+fn a_clamped_segment_size_is_the_last_that_is_told() {
+    // Full segments of a tunnel, of which some are lost, some delayed, and most are short before.
+    let mut talk = far_with_mss([1460, 1400]);
+    for _ in 0..70 {
+        talk.wait_us(100).data(Client, 100);
+    }
+    talk.wait_us(20_000).ack(Server);
+    for round in 0..20 {
+        for _ in 0..5 {
+            talk.wait_us(100).data(Client, 1400);
+        }
+        if round % 4 == 0 {
+            talk.wait_us(20_000).sack(Server, 5 * 1400, 4 * 1400);
+            talk.wait_us(10).sack(Server, 5 * 1400, 4 * 1400);
+            talk.wait_us(100).again(Client, 5 * 1400, 1400);
+        }
+        talk.wait_us(20_000).ack(Server);
+    }
+    let trace = trace(&talk.frames);
+    let kinds: Vec<Kind> = trace.findings.iter().map(|one| one.kind).collect();
+    assert!(kinds.len() >= 2, "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&Kind::ClampedMss), "{kinds:?}");
+}
+
+#[test]
+fn a_reader_that_closes_its_window_again_and_again_is_no_small_window() {
+    // How often the window closes for 40 ms after each 28 kB, and what is told: from three times on the reader, not its
+    // window's size.
+    for (closes, told) in [(0, Kind::WindowLimit), (8, Kind::ZeroWindow)] {
+        let mut talk = far_with_mss([1460, 1460]);
+        for round in 0..20 {
+            talk.window(Server, 228);
+            for _ in 0..20 {
+                talk.wait_us(10).data(Client, 1460);
+            }
+            talk.wait_us(20_000);
+            if round < closes {
+                talk.window(Server, 0).ack(Server);
+                talk.wait_us(40_000).window(Server, 228);
+            }
+            talk.ack(Server);
+        }
+        let trace = trace(&talk.frames);
+        let windows = [Kind::WindowLimit, Kind::ZeroWindow, Kind::SlowReader];
+        let kinds = trace.findings.iter().map(|one| one.kind);
+        let kinds: Vec<Kind> = kinds.filter(|kind| windows.contains(kind)).collect();
+        assert_eq!(kinds, [told], "{closes}");
+    }
+}

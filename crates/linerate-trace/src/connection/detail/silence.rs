@@ -96,7 +96,10 @@ impl Detail {
             } else {
                 (Cause::RetransmissionTimeout, from)
             }
-        } else if verdict.any(Verdict::KEEPALIVE | Verdict::KEEPALIVE_ANSWER) {
+        } else if verdict.any(Verdict::KEEPALIVE_ANSWER) {
+            // The kernel answers, whatever its program does.
+            (Cause::RoundTrip, from)
+        } else if verdict.any(Verdict::KEEPALIVE) {
             (Cause::Application, from)
         } else if segment.payload_bytes > 0 {
             // The end that sends payload has kept the other waiting, if the other spoke last.
