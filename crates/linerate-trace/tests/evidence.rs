@@ -397,10 +397,13 @@ fn the_document_has_what_was_looked_for_with_findings_and_without() {
 
 #[test]
 fn a_handshake_that_is_late_is_told_apart_from_a_long_way() {
-    for (accepted_us, trip_us, late_ns) in [
-        (900_000, 20_000, Some(880_000_000)),
-        (900_000, 880_000, None),
-        (65_000, 20_000, None),
+    for (accepted_us, trip_us, answer_us, late_ns) in [
+        (900_000, 20_000, 0, Some(880_000_000)),
+        (900_000, 880_000, 0, None),
+        (65_000, 20_000, 0, None),
+        // A proxy acknowledges, and the server behind it is far.
+        (900_000, 100, 880_000, None),
+        (900_000, 100, 300_000, Some(899_900_000)),
     ] {
         let mut talk = Talk::new(1, 1);
         talk.control(Client, SYN, syn_options((1460, Some(7))));
@@ -409,12 +412,15 @@ fn a_handshake_that_is_late_is_told_apart_from_a_long_way() {
         talk.wait_us(100).ack(Client);
         for _ in 0..5 {
             talk.data(Client, 200).wait_us(trip_us);
+            if answer_us > 0 {
+                talk.ack(Server).wait_us(answer_us);
+            }
             talk.data(Server, 900).wait_us(50);
             talk.ack(Client).wait_us(50);
         }
         let trace = trace(&talk.frames);
         let told = found(&trace, Kind::SlowHandshake).map(|one| one.total_ns);
-        assert_eq!(told, late_ns, "{accepted_us} {trip_us}");
+        assert_eq!(told, late_ns, "{accepted_us} {trip_us} {answer_us}");
     }
 }
 
