@@ -298,7 +298,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::SlowHandshake => [
             "{who} accepted late: the SYN-ACK came up to {longest} later than the way of {trip} explains",
-            "The SYN was not retransmitted, so it was not lost. The host was busy, a proxy connected further before it \
+            "The SYN was captured once, and answers come sooner. The host was busy, a proxy connected further before it \
              answered, or the way had to be set up first (a neighbour looked for, radio that slept): these look alike.",
             "capture at {who}: there shows when the SYN arrives and when it is answered",
         ],
@@ -349,7 +349,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "{who} has no such connection as {toward} still held: it answered an acknowledgement of that with a \
              reset, {times}",
             "{toward} answered a SYN with what acknowledges an earlier connection of these ports, so {who} was \
-             restarted, lost that connection without a word, or is another host behind the same address.",
+             restarted, lost that connection and did not say so, or is another host behind the same address.",
             "let {toward} look after idle connections with keepalives; if {who} is an address of many hosts, look at \
              what translates it",
         ],
