@@ -584,3 +584,24 @@ fn a_reader_that_closes_its_window_again_and_again_is_no_small_window() {
         assert_eq!(kinds, [told], "{closes}");
     }
 }
+
+#[test]
+fn what_acknowledges_near_the_client_does_not_prove_that_the_server_is_near() {
+    // How long the handshake took, and whether the way may be it: the answers take 75 ms, and acknowledgements 100 µs.
+    for (accepted_us, is_doubtful) in [(70_000, true), (100, false)] {
+        let mut talk = Talk::new(1, 1);
+        talk.control(Client, SYN, syn_options((1460, Some(7))));
+        talk.wait_us(accepted_us);
+        talk.control(Server, SYN | ACK, syn_options((1460, Some(7))));
+        talk.wait_us(50).ack(Client);
+        for _ in 0..5 {
+            talk.wait_us(1000).data(Client, 200).wait_us(100);
+            talk.ack(Server).wait_us(75_000).data(Server, 900);
+            talk.wait_us(50).ack(Client);
+        }
+        let trace = trace(&talk.frames);
+        let slow = found(&trace, Kind::SlowAnswer).expect("slow answers");
+        let proves = slow.explanation.contains("not the network");
+        assert_eq!(!proves, is_doubtful, "{}", slow.explanation);
+    }
+}

@@ -957,6 +957,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
 /// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
 /// times, as radio that sleeps does, or one that lost the answer. What passes after an acknowledgement of its own is surely its program's.
 fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
+    const NEARER_TIMES: u64 = 4;
     let (end, count) = (incident.end, u64::from(incident.count.max(1)));
     let own = connection.end(end);
     let is_proven = own.answers_proven_ns >= incident.total_ns / 2;
@@ -964,10 +965,21 @@ fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
         .end(end.other())
         .way_longer_ns
         .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
+    // Where the handshake took about as long as the answers, and far longer than acknowledgements, something near the
+    // client (a proxy, the network of a virtual machine) may acknowledge for a server that is so far.
+    let may_be_behind = end == End::Server
+        && connection
+            .syn_to_answer_ns
+            .zip(connection.trip_ns(end))
+            .is_some_and(|(accepted_ns, trip_ns)| {
+                accepted_ns >= NEARER_TIMES * trip_ns
+                    && accepted_ns >= incident.total_ns / count / 2
+            });
     // An answer that was lost before it came here, and sent again, looks late.
     let may_be_lost = own.counts.is_some_and(|counts| counts.retransmissions > 0);
     let is_here = connection.captured_at == Some(end);
-    !is_here && (may_be_lost || !is_proven && (is_longer || !own.answers_are_alike))
+    !is_here
+        && (may_be_lost || may_be_behind || !is_proven && (is_longer || !own.answers_are_alike))
 }
 
 /// Returns how often something happened at `end`.
