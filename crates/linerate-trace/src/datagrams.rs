@@ -368,6 +368,12 @@ pub struct QuicReport {
 }
 
 impl ConversationReport {
+    /// Returns whether only one direction was captured of a protocol that answers: streams may go one way.
+    pub(crate) fn is_one_sided(&self) -> bool {
+        let [client, server] = [self.from_client, self.from_server].map(|sent| sent.datagrams);
+        self.protocol.is_some() && (client == 0) != (server == 0) && client + server > 1
+    }
+
     fn new(one: &Conversation, book: &AddressBook) -> Self {
         let [low, high] = book.endpoints(&one.key);
         let (client, server) = match one.client_is_low {

@@ -62,7 +62,7 @@ mod tracker;
 
 pub use connection::{Cause, Counts, Gaps};
 pub use datagrams::{ConversationReport, DatagramsReport, QuicReport};
-pub use document::{ConnectionReport, Ending, LifeReport, Trace};
+pub use document::{ConnectionReport, Coverage, Ending, LifeReport, Trace};
 pub use filter::Filter;
 pub use findings::{TcpFinding, TcpFindingKind};
 pub use frame::Parts;

@@ -170,50 +170,24 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
             look.dim(&format!("  {more} more: --json has all of them"))
         );
     }
+    let blind = trace.coverage.blind_spots();
+    if let Some(blind) = blind.filter(|_| !trace.findings.is_empty()) {
+        for line in wrap(&blind, look.columns.min(COLUMNS_MAX) - 5, 0) {
+            let _ = writeln!(out, "     {}", look.dim(&line));
+        }
+    }
 }
 
 /// Says what was looked for where nothing was found, and what this capture cannot show.
 pub(crate) fn looked_for(trace: &Trace) -> String {
-    let mut text =
-        "Looked for, and not seen where it costs time: refused, unanswered and repeated SYNs, resets, silent \
-                    ends, slow answers, many requests over a long way, loss, retransmission timers, closed and small windows, \
-                    queues, black holes, reordering, delayed ACKs that Nagle's algorithm waits for."
-            .to_owned();
-    let any = |holds: fn(&ConnectionReport) -> bool| trace.connections.iter().any(holds);
-    let blind = [
-        (
-            any(|one| {
-                let end = one.captured_at.map(End::other);
-                end.is_some_and(|end| one.end(end).data_packets > 0)
-            }),
-            "what the far end waits for before it sends (its windows, its program)",
-        ),
-        (
-            any(|one| !one.handshake),
-            "windows in bytes, where no handshake was captured",
-        ),
-        (
-            trace.totals.options_cut > 0,
-            "small windows, and what options tell, where the capture cut the options",
-        ),
-        (
-            any(|one| one.one_sided),
-            "round trips and waits, where only one direction was captured",
-        ),
-        (
-            trace.totals.holes_of_capture > 0,
-            "what happened in the frames that the capture lost",
-        ),
-        (
-            trace.totals.without_detail > 0,
-            "anything of connections that were only counted",
-        ),
-    ];
-    let blind: Vec<&str> = blind.iter().filter(|one| one.0).map(|one| one.1).collect();
-    if !blind.is_empty() {
-        text.push_str(" What this capture cannot show: ");
-        text.push_str(&blind.join("; "));
-        text.push('.');
+    let coverage = &trace.coverage;
+    let mut text = format!(
+        "Looked for, and not seen where it costs time: {}.",
+        coverage.looked_for.join(", ")
+    );
+    if let Some(blind) = coverage.blind_spots() {
+        text.push(' ');
+        text.push_str(&blind);
     }
     text
 }
@@ -347,8 +321,13 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
     if let Some(trip) = connection.syn_to_answer_ns.zip(connection.answer_to_ack_ns) {
         facts.push(format!("handshake {}", ns(trip.0 + trip.1)));
     }
-    if let Some(segment) = connection.segment_bytes {
-        facts.push(format!("segments of {segment} B"));
+    match End::BOTH.map(|end| connection.end(end).segment_bytes) {
+        [Some(one), Some(other)] if one != other => {
+            facts.push(format!("segments of {one} B, back of {other} B"));
+        }
+        [one, other] => {
+            facts.extend(one.or(other).map(|one| format!("segments of {one} B")));
+        }
     }
     if let Some(end) = connection.captured_at {
         facts.push(format!("captured at the {end}"));
@@ -565,7 +544,10 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
         ));
     }
     if let Some(trip) = &own.round_trip {
-        parts.push(round_trip(trip));
+        parts.push(match own.round_trip_is_bound {
+            true => format!("answer and {}", round_trip(trip)),
+            false => round_trip(trip),
+        });
     }
     if let Some(counts) = own.counts.filter(|counts| counts.retransmissions > 0) {
         parts.push(format!("{} retransmitted", count(counts.retransmissions)));

@@ -23,7 +23,7 @@ use crate::connection::{
 use crate::datagrams::Conversations;
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
-use crate::findings::FindingBook;
+use crate::findings::{Accepting, FindingBook};
 use crate::frame::{self, Complaint, Datagram, Decoded, Flags, NoSegment, Parts, Reason, Segment};
 
 /// Connections that memory is taken for at once.
@@ -261,6 +261,16 @@ impl Tracker {
                 debug_assert!(is_told || found == 0, "{report:?}");
                 self.findings.add_setup(&report);
             }
+        }
+        let mut refusing = self.findings.refusing();
+        if !refusing.is_empty() {
+            for connection in chunks.iter().flatten() {
+                let [_, server] = self.endpoints(connection);
+                if let Some(host) = refusing.get_mut(&server.address) {
+                    Accepting::add(host, connection);
+                }
+            }
+            self.findings.judge_refusals(&refusing);
         }
         // The largest only, the smallest of them on top: a list of all would take as much memory as
         // a twentieth of the connections themselves.
@@ -611,7 +621,7 @@ impl Tracker {
         }
         let connection = self.connection_mut(at);
         if let Some(detail) = &mut connection.detail {
-            detail.handle_complaint(&connection.halves, end, complaint.reason, place);
+            detail.handle_complaint(&connection.halves, end, complaint, place);
         }
     }
 

@@ -160,6 +160,35 @@ fn who_lost_which_segment_is_told() {
 }
 
 #[test]
+fn what_both_captures_decide_is_left_open_by_none() {
+    let loses = |round: u32| round % 5 == 1;
+    let talk = stream(40, loses);
+    let places = lost_places(&talk, 40, loses);
+    // Whether the segments were lost between the captures, and whether the other one missed a frame besides.
+    for (is_between, misses, words) in [
+        (
+            true,
+            false,
+            "between them were lost 8 segments on the way from 10.0.0.1",
+        ),
+        (false, false, "between them nothing was lost"),
+        (false, true, "or their acknowledgements on the way back"),
+    ] {
+        let far = at_server(&talk.frames, 10_000_000, 0, |at, _| {
+            let is_lost = is_between && places.contains(&at) || misses && at == 9;
+            (!is_lost).then_some(0)
+        });
+        let both = joined(&talk.frames, &far).expect("the same traffic");
+        let mut findings = both.captures[0].findings.iter();
+        let loss = findings.find(|one| one.kind == TcpFindingKind::Loss);
+        let loss = loss.expect("a loss at the sender");
+        assert!(loss.explanation.contains(words), "{}", loss.explanation);
+        let advice = loss.advice.as_deref().unwrap_or("");
+        assert_eq!(advice.contains("compare captures"), misses, "{advice}");
+    }
+}
+
+#[test]
 fn losses_beyond_those_named_are_counted() {
     let loses = |round: u32| round % 5 == 1;
     for (rounds, more) in [(40, None), (45, Some("… and 1 more"))] {

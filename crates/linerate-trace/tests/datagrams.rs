@@ -427,3 +427,34 @@ fn datagrams_on_the_way_when_the_other_capture_ended_are_not_told_lost() {
         "{one:?}"
     );
 }
+
+#[test]
+fn where_nothing_of_a_server_was_captured_its_answers_may_go_another_way() {
+    // Whether it answered the first question, and whether only one direction was captured so.
+    for (first, is_one_sided) in [(false, true), (true, false)] {
+        let mut frames: Frames = Vec::new();
+        for at in 0..6u16 {
+            let (ms, ports) = (u64::from(at) * 1000, (30_000 + at, 53));
+            frames.push((at_ms(ms), datagram(true, ports, &dns(at, 0x0100))));
+            if at == 0 && first {
+                frames.push((at_ms(ms + 20), datagram(false, ports, &dns(at, 0x8180))));
+            }
+        }
+        frames.push((
+            at_ms(20_000),
+            datagram(true, (40_000, 53), &dns(99, 0x0100)),
+        ));
+        let trace = trace(&frames);
+        let has_warning = trace.warnings.iter().any(|one| one.contains("over UDP"));
+        assert_eq!(has_warning, is_one_sided, "{:?}", trace.warnings);
+        let unanswered = &trace.findings[0];
+        assert_eq!(unanswered.kind, TcpFindingKind::QuestionsUnanswered);
+        let tells = unanswered.explanation.contains("another way");
+        assert_eq!(tells, is_one_sided, "{}", unanswered.explanation);
+    }
+    // A stream of one direction needs no answer.
+    let stream = |at: u64| (at_ms(at * 20), datagram(true, (5004, 5006), &[7; 172]));
+    let frames: Frames = (0..50).map(stream).collect();
+    let trace = trace(&frames);
+    assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
+}

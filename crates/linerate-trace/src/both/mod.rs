@@ -13,6 +13,8 @@
 mod clock;
 /// Datagrams that both saw.
 mod datagrams;
+/// What one leaves open and the other decides.
+mod decided;
 /// Which connections are the same.
 mod join;
 /// Both as a page.

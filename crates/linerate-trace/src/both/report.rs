@@ -4,6 +4,7 @@ use linerate_model::sample::End;
 use serde::Serialize;
 
 use super::datagrams::{self, Passing};
+use super::decided::decide;
 use super::join::{self, Joined};
 use super::way::{Course, Fate, Sending, Way};
 use super::{Clock, Seen, SeenConnection, Sighting};
@@ -172,8 +173,8 @@ pub struct Rewritten {
 
 impl Both {
     pub(crate) fn new(
-        first: Seen,
-        second: Seen,
+        mut first: Seen,
+        mut second: Seen,
         [joined, spoken]: [&[Joined]; 2],
         clock: Clock,
     ) -> Self {
@@ -202,6 +203,9 @@ impl Both {
             files.any(|file| file.lost.is_some_and(|lost| lost > 0))
         });
         doubt(&mut connections, &mut conversations, said);
+        let all: Vec<&JoinedReport> = connections.iter().map(|(_, one)| one).collect();
+        decide(&mut first.trace, 0, &all);
+        decide(&mut second.trace, 1, &all);
         let sent = |one: &JoinedReport| one.from_client.sent + one.from_server.sent;
         connections.truncate(CONNECTIONS_MAX);
         conversations.sort_by_key(|one| (std::cmp::Reverse(sent(one)), one.numbers));

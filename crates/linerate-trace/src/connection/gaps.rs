@@ -31,7 +31,7 @@ pub enum Cause {
     Pacing,
     /// The end of the connection.
     Close,
-    /// The far end went on later than it could have: why does not show where this was captured.
+    /// The far end went on later than it could have, or its way is not known: why does not show where this was captured.
     Unseen,
 }
 

@@ -1,6 +1,8 @@
 //! Incidents: what happened to a connection and what findings are made of, with how often, how
 //! long, and a few examples with their frames.
 
+use std::net::IpAddr;
+
 use serde::{Serialize, Serializer};
 
 use linerate_model::sample::End;
@@ -39,12 +41,14 @@ pub enum IncidentKind {
     /// acknowledgement of a SYN-ACK.
     SynAgain,
     /// A router or host said that segments do not get through. The end is the sender; the value is
-    /// 1 for no way, 2 for prohibited, 3 for no such port.
+    /// 1 for no way to the network, 2 for prohibited, 3 for no such port, 4 for no such host, 5 for no such protocol,
+    /// 6 for a hop limit that ran out.
     Unreachable,
     /// One end reset the connection before either had ended its stream. The end is that; the value
     /// is the hop limit of the reset and, times 256, of the segment before, where they differ.
     Reset,
-    /// A keepalive was answered by a reset. The end is that which had forgotten the connection.
+    /// A host answered with a reset that it has no such connection. The end is that host; the value is 0 where a
+    /// keepalive was answered, 1 for data after an idle time, 2 for what acknowledged an earlier connection.
     HalfOpen,
     /// An end was not heard of again, though the other repeated itself. The value says how often.
     PeerSilent,
@@ -88,6 +92,8 @@ pub struct Incident {
     pub total_ns: u64,
     /// The largest value.
     pub value_max: u32,
+    /// The router or host that said so, first, where one did.
+    pub by: Option<IpAddr>,
     /// A few of them, in order of time.
     pub examples: Vec<Example>,
 }
@@ -123,6 +129,7 @@ impl Incidents {
                 count: 0,
                 total_ns: 0,
                 value_max: 0,
+                by: None,
                 examples: Vec::new(),
             });
             self.0.len() - 1
@@ -143,6 +150,14 @@ impl Incidents {
             all.examples.remove(at);
         }
         all.examples.push(example);
+    }
+
+    /// Says who said what was noted of `kind` at `end`; the first counts.
+    pub(crate) fn name(&mut self, kind: IncidentKind, end: End, by: Option<IpAddr>) {
+        let mut all = self.0.iter_mut();
+        if let Some(all) = all.find(|all| (all.kind, all.end) == (kind, end)) {
+            all.by = all.by.or(by);
+        }
     }
 
     /// Takes back what was noted of `kind` at `end`.

@@ -41,6 +41,10 @@ pub(crate) enum Phase {
     Nagle,
     /// The other end was not heard of again.
     Silence,
+    /// Before the client's data, as much as the way from the capture to it and back takes.
+    ClientWay,
+    /// Before the server's data, as much as the way to it and back takes.
+    ServerWay,
     /// The client's program was waited for by the server.
     ClientAnswers,
     /// The server's program was waited for by the client.
@@ -152,7 +156,8 @@ impl Life {
             .last
             .map_or(speech.end == End::Server, |last| last != speech.end);
         let way = match (speech.end, answers) {
-            (_, true) => Phase::RoundTrip,
+            (End::Client, true) => Phase::ClientWay,
+            (End::Server, true) => Phase::ServerWay,
             (End::Client, false) => Phase::ClientGoesOn,
             (End::Server, false) => Phase::ServerGoesOn,
         };

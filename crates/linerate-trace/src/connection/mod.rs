@@ -104,6 +104,8 @@ pub(crate) struct Half {
     pub window: u16,
     /// What was seen of it.
     marks: u16,
+    /// Routers that its last segment might still have passed.
+    pub hop_limit: u8,
 }
 
 impl Half {
@@ -301,7 +303,10 @@ impl Connection {
             half.is_seen() && !segment.flags.any(Flags::RST) && after(half.next, segment.sequence);
         let closes_window =
             segment.window == 0 && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
-        segment.payload_bytes > 0 || repeats || closes_window
+        segment.payload_bytes > 0
+            || repeats
+            || closes_window
+            || detail::denies_connection(&self.halves, end, segment)
     }
 
     #[cold]
@@ -331,6 +336,42 @@ impl Connection {
         let [client, server] = &self.halves;
         let is_answered = server.has_syn() || client.has_acknowledged();
         !client.has_syn() || is_answered || (server.packets > 0 && !server.has_rst())
+    }
+
+    /// Returns who reset a connection that carried no data, where that is all that happened to it: what else did is in
+    /// its detail.
+    #[inline]
+    pub(crate) fn reset_without_data(&self) -> Option<End> {
+        let [client, server] = &self.halves;
+        let is_empty = self.payload_bytes() == 0 && !client.has_fin() && !server.has_fin();
+        if !(client.has_syn() && server.has_syn() && is_empty) {
+            return None;
+        }
+        let is_told = self.detail.is_some() && client.has_acknowledged();
+        match (client.has_rst(), server.has_rst()) {
+            (true, _) => (!is_told).then_some(End::Client),
+            (_, true) => self.detail.is_none().then_some(End::Server),
+            _ => None,
+        }
+    }
+
+    /// Returns how much later than the way explains the server accepted, where that is 50 ms and the way again: the
+    /// way as its data was acknowledged later, if half of the answers came in a quarter of that time too. Where they did
+    /// not, a proxy near the client may acknowledge for a server that is as far as the handshake says.
+    pub(crate) fn accepted_late_ns(&self) -> Option<u64> {
+        const LATE_NS_MIN: u64 = 50_000_000;
+        let accepted_ns = self.handshake[0]?.ns();
+        if accepted_ns < LATE_NS_MIN {
+            return None;
+        }
+        let [client, server] = &self.detail.as_deref()?.ends;
+        let trip_ns = client.round_trip.spread.least()?;
+        // Data that crosses looks like an answer at once, so the shortest says nothing; further words of the client
+        // shorten the others.
+        let answered_ns = trip_ns + server.answers.quantile(0.5)?;
+        let late_ns = accepted_ns.saturating_sub(trip_ns);
+        let is_late = late_ns >= LATE_NS_MIN.max(trip_ns) && answered_ns <= accepted_ns / 4;
+        is_late.then_some(late_ns)
     }
 
     /// Returns whether `segment` begins another connection of the same ends and ports: a SYN with
@@ -385,6 +426,7 @@ impl Connection {
     fn count(&mut self, end: End, segment: &Segment) {
         let half = &mut self.halves[end as usize];
         half.packets = half.packets.saturating_add(1);
+        half.hop_limit = segment.hop_limit;
         let flags = segment.flags;
         if segment.payload_bytes > 0 {
             half.data_packets = half.data_packets.saturating_add(1);

@@ -14,7 +14,7 @@ pub(crate) struct Place {
 }
 
 /// A frame by file and number, as other programs name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameId(NonZeroU64);
 
 impl FrameId {

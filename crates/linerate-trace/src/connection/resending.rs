@@ -368,7 +368,8 @@ impl Detail {
         let Some(before) = before else { return };
         let (from, to) = (seen.end, seen.end.other());
         let bytes = seen.segment.payload_bytes;
-        let is_large = bytes >= self.segment_bytes / 10 * 9 && bytes >= REPEATED_BYTES_MIN;
+        let full_bytes = self.ends[from as usize].segment_bytes;
+        let is_large = bytes >= full_bytes / 10 * 9 && bytes >= REPEATED_BYTES_MIN;
         let sequence = seen.segment.sequence;
         let known = self.ends[from as usize].repeated;
         if !is_large || known.is_some_and(|known| after(sequence, known.sequence)) {

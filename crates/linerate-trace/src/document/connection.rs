@@ -39,7 +39,7 @@ pub struct ConnectionReport {
     /// The end that the capture was taken at, if the round trips to both ends are known and differ
     /// by far: the other end's data shows when it arrived, not when it was sent.
     pub captured_at: Option<End>,
-    /// Bytes of a full segment, as far as they are known.
+    /// Bytes of a full segment, where they are known and the same in both directions.
     pub segment_bytes: Option<u32>,
     /// The client's side.
     pub from_client: EndReport,
@@ -57,6 +57,18 @@ pub struct ConnectionReport {
     pub timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
     pub detailed: bool,
+    /// Whether both ends acknowledged.
+    #[serde(skip)]
+    pub(crate) is_set_up: bool,
+    /// Who reset it, if it carried no data and nothing else happened to it.
+    #[serde(skip)]
+    pub(crate) reset_without_data: Option<End>,
+    /// How much later than the way explains the server accepted, if it did.
+    #[serde(skip)]
+    pub(crate) accepted_late_ns: Option<u64>,
+    /// From the client's last segment to the last of all: what a refusal took.
+    #[serde(skip)]
+    pub(crate) answered_last_ns: u64,
     /// As it is drawn.
     #[serde(skip)]
     pub(crate) picture: Option<Box<Picture>>,
@@ -83,6 +95,8 @@ pub enum Ending {
 pub struct EndReport {
     /// What its SYN offered; nothing if it was not captured.
     pub offer: Option<Offer>,
+    /// Bytes of a full segment of what it sends, as far as they are known.
+    pub segment_bytes: Option<u32>,
     /// Segments.
     pub packets: u32,
     /// Segments with payload.
@@ -101,6 +115,9 @@ pub struct EndReport {
     pub counts: Option<Counts>,
     /// From its data to the acknowledgement.
     pub round_trip: Option<DurationReport>,
+    /// Whether only data acknowledged it, and no handshake was captured: what the other end's program took may be in
+    /// all of these round trips.
+    pub round_trip_is_bound: bool,
     /// The same by timestamps.
     pub round_trip_by_timestamps: Option<DurationReport>,
     /// Sizes of payloads.
@@ -125,6 +142,9 @@ pub struct EndReport {
     pub answers: Option<DurationReport>,
     /// Round trips of its data with four full segments on their way at the least.
     pub round_trip_loaded: Option<DurationReport>,
+    /// Routers that its last segment might still have passed.
+    #[serde(skip)]
+    pub(crate) hop_limit: u8,
     /// The mean of the windows that it offered.
     #[serde(skip)]
     pub(crate) window_bytes_mean: Option<f64>,
@@ -209,8 +229,11 @@ pub struct LifeReport {
     /// Nothing was on its way, and nothing came any more.
     pub idle: f64,
     /// The far end went on later than it could have, or was sending; what limited it does not show where this was
-    /// captured.
+    /// captured. Or it answered, and whether its program or the way took the time does not show.
     pub unseen: f64,
+    /// Of this, what is no wait for an answer.
+    #[serde(skip)]
+    pub(crate) unseen_stream: f64,
 }
 
 /// What the time of a direction went into, as shares of the time of the connection.
@@ -298,9 +321,10 @@ impl ConnectionReport {
             },
             one_sided: client.is_seen() != server.is_seen() && client.packets + server.packets > 1,
             captured_at: detail.and_then(|detail| detail.captured_at()),
-            segment_bytes: detail
-                .filter(|detail| detail.segment_is_known)
-                .map(|detail| detail.segment_bytes),
+            segment_bytes: detail.and_then(|detail| {
+                let [client, server] = detail.ends.each_ref().map(EndDetail::full_bytes);
+                client.filter(|_| client == server)
+            }),
             from_client: EndReport::new(connection, End::Client),
             from_server: EndReport::new(connection, End::Server),
             time: LifeReport::new(connection),
@@ -310,6 +334,14 @@ impl ConnectionReport {
                 .and_then(|detail| detail.timeline.as_deref())
                 .map(TimelineReport::new),
             detailed: detail.is_some(),
+            is_set_up: connection.halves.iter().all(Half::has_acknowledged),
+            reset_without_data: connection.reset_without_data(),
+            accepted_late_ns: connection.accepted_late_ns(),
+            answered_last_ns: {
+                let asked_ns = detail.map_or(0, |detail| detail.ends[0].last_frame_ns);
+                let asked_ns = asked_ns.max(connection.first_ns);
+                connection.last_ns.saturating_sub(asked_ns)
+            },
             picture: detail.and_then(|detail| detail.picture.clone()),
         }
     }
@@ -320,6 +352,14 @@ impl ConnectionReport {
             End::Client => &self.from_client,
             End::Server => &self.from_server,
         }
+    }
+
+    /// Returns whether the far end sent for some of the time, which a capture here shows as it arrives.
+    pub(crate) fn has_far_stream(&self) -> bool {
+        /// What is shown of the shares.
+        const SHARE_MIN: f64 = 0.01;
+        self.time
+            .is_some_and(|time| time.unseen_stream >= SHARE_MIN)
     }
 
     /// Returns the shortest round trip from the capture to `end`.
@@ -354,6 +394,7 @@ impl EndReport {
         let per_ack = own.map(|own| own.data_per_ack);
         Self {
             offer: half.has_syn().then_some(connection.offers[end as usize]),
+            segment_bytes: own.and_then(EndDetail::full_bytes),
             packets: half.packets,
             data_packets: half.data_packets,
             pure_acks: half.pure_acks,
@@ -365,6 +406,7 @@ impl EndReport {
                 .map(|spread| spread.max),
             counts: own.map(|own| own.counts),
             round_trip: own.and_then(|own| DurationReport::new(&own.round_trip)),
+            round_trip_is_bound: detail.is_some_and(|detail| detail.is_way_bound(end.other())),
             round_trip_by_timestamps: own
                 .and_then(|own| DurationReport::new(&own.round_trip_by_stamp)),
             sizes: own.and_then(|own| SizeReport::new(&own.sizes)),
@@ -377,6 +419,7 @@ impl EndReport {
             ack_delay: own.and_then(|own| DurationReport::new(&own.ack_delay)),
             answers: own.and_then(|own| DurationReport::new(&own.answers)),
             round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
+            hop_limit: half.hop_limit,
             window_bytes_mean: window.and_then(|window| window.mean()),
             standing: own.map(|own| own.standing).unwrap_or_default(),
             answers_proven_ns: own.map_or(0, |own| own.answers_proven_ns),
@@ -439,16 +482,21 @@ impl SizeReport {
     }
 }
 
-/// Returns the gaps; of the far end's pauses the reason does not show.
+/// Returns the gaps; of the far end's pauses the reason does not show, nor whether a way that is known as a bound
+/// alone took the time or the program.
 fn gaps_seen(detail: &Detail) -> Vec<Gaps> {
     let far = detail.captured_at().map(End::other);
-    let mut gaps = detail.gaps.sorted();
-    for gap in &mut gaps {
-        if gap.cause == Cause::Application && Some(gap.end) == far {
-            gap.cause = Cause::Unseen;
+    let mut gaps = detail.gaps.clone();
+    for end in End::BOTH {
+        let is_bound = detail.is_way_bound(end);
+        if is_bound || far == Some(end) {
+            gaps.rename_all((Cause::Application, end), (Cause::Unseen, end));
+        }
+        if is_bound {
+            gaps.rename_all((Cause::RoundTrip, end), (Cause::Unseen, end));
         }
     }
-    gaps
+    gaps.sorted()
 }
 
 impl LifeReport {
@@ -470,6 +518,7 @@ impl LifeReport {
             silence: 0.0,
             idle: 0.0,
             unseen: 0.0,
+            unseen_stream: 0.0,
         };
         let Some(detail) = connection.detail.as_deref() else {
             // Without data and without anything out of the ordinary.
@@ -497,29 +546,37 @@ impl LifeReport {
             End::Client => [Phase::ClientPauses, Phase::ClientGoesOn].map(time),
             End::Server => [Phase::ServerPauses, Phase::ServerGoesOn].map(time),
         };
-        let seen = |end: End| {
-            if far == Some(end) {
-                [0.0; 2]
-            } else {
-                pauses(end)
-            }
+        // Nor, of a way that is known as a bound alone, what of the time was the program's.
+        let is_hidden = |end: End| far == Some(end) || detail.is_way_bound(end);
+        let seen = |end: End| match is_hidden(end) {
+            true => [0.0; 2],
+            false => pauses(end),
         };
         let [[client, to_client], [server, to_server]] = End::BOTH.map(seen);
         // Nor whether its window had room: what it has on its way does not show.
         let mut congestion = [Phase::ClientCongestion, Phase::ServerCongestion].map(time);
-        let far_congestion = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
+        let mut ways = [Phase::ClientWay, Phase::ServerWay].map(time);
+        let mut unseen = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
+        let mut answers = 0.0;
+        for end in End::BOTH.into_iter().filter(|&end| is_hidden(end)) {
+            unseen += pauses(end).iter().sum::<f64>();
+            if detail.is_way_bound(end) {
+                answers += std::mem::take(&mut ways[end as usize]);
+            }
+        }
         Some(Self {
             handshake: time(Phase::Handshake),
             client: time(Phase::ClientAnswers) + client,
             server: time(Phase::ServerAnswers) + server,
-            round_trip: time(Phase::RoundTrip) + to_client + to_server,
+            round_trip: time(Phase::RoundTrip) + ways.iter().sum::<f64>() + to_client + to_server,
             window: time(Phase::Window),
             congestion: congestion.iter().sum(),
             recovery: time(Phase::Recovery),
             nagle: time(Phase::Nagle),
             silence: time(Phase::Silence),
             idle: time(Phase::Idle),
-            unseen: far.map_or(0.0, |end| pauses(end).iter().sum::<f64>() + far_congestion),
+            unseen: unseen + answers,
+            unseen_stream: unseen,
         })
     }
 

@@ -6,10 +6,13 @@ use serde::Serialize;
 
 /// One connection.
 mod connection;
+/// What was looked for.
+mod coverage;
 /// Sums over all connections.
 mod totals;
 
 pub use connection::{ConnectionReport, Ending, LifeReport};
+pub use coverage::Coverage;
 
 pub(crate) use connection::{DurationReport, EndReport, TimelineReport};
 pub(crate) use totals::Totals;
@@ -33,6 +36,8 @@ pub struct Trace {
     pub files: Vec<FileReport>,
     /// Sums over everything.
     pub totals: Totals,
+    /// What was looked for, and what this capture cannot show.
+    pub coverage: Coverage,
     /// What was found, the costliest first.
     pub findings: Vec<TcpFinding>,
     /// The connections, most payload first, as many as were asked for.
@@ -112,10 +117,12 @@ impl Trace {
         connections: Vec<ConnectionReport>,
         conversations: Vec<ConversationReport>,
     ) -> Self {
-        let warnings = warnings(&files, &totals, &connections);
+        let mut warnings = warnings(&files, &totals, &connections);
+        warnings.extend(one_sided(&conversations));
         Self {
             schema: "linerate.trace",
             schema_version: TRACE_SCHEMA_VERSION,
+            coverage: Coverage::new(&totals, &connections),
             files,
             totals,
             findings,
@@ -142,6 +149,20 @@ impl Trace {
     pub(crate) fn begin_ns(&self) -> Option<u64> {
         self.files.iter().filter_map(|file| file.first_ns).min()
     }
+}
+
+/// Says of how many conversations over UDP whose protocol answers only one direction was captured.
+fn one_sided(conversations: &[ConversationReport]) -> Option<String> {
+    let one_sided = conversations.iter().filter(|one| one.is_one_sided());
+    let (count, has) = match one_sided.count() {
+        0 => return None,
+        1 => (1, "has"),
+        count => (count as u64, "have"),
+    };
+    Some(format!(
+        "{} over UDP of those shown {has} only one direction in the capture: what answers may go another way",
+        counted(count, "conversation")
+    ))
 }
 
 /// Says what to know of the numbers.

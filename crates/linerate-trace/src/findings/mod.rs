@@ -106,7 +106,7 @@ pub enum TcpFindingKind {
     Unreachable,
     /// One end reset the connection before either had ended its stream.
     Reset,
-    /// A keepalive was answered by a reset.
+    /// An end answered with a reset that it has no such connection.
     HalfOpen,
     /// An end was not heard of again.
     PeerSilent,
@@ -126,6 +126,12 @@ pub enum TcpFindingKind {
     SendLimit,
     /// Routers marked congestion.
     CongestionMarks,
+    /// A handshake was not completed, though the server repeated its SYN-ACK.
+    HandshakeIncomplete,
+    /// The client reset the connection before it carried data.
+    ResetUnused,
+    /// The answer to a SYN took longer than the way.
+    SlowHandshake,
     /// Questions over UDP without an answer.
     QuestionsUnanswered,
     /// Questions over UDP that were answered late.
@@ -167,12 +173,15 @@ pub struct TcpFinding {
     /// How long at the longest.
     pub longest_ns: u64,
     /// A number that belongs to it, by kind: a window, a queue, an MTU, a segment size in bytes,
-    /// segments of a burst, a median in ns, how often something was repeated, hosts of many services.
+    /// segments of a burst, a median in ns, a hop limit and (times 256) that of the host's other segments, how often something was repeated, hosts of many services, whether a server
+    /// over UDP was heard of at all (1).
     pub value: u64,
     /// Out of how many, where that means something: data segments, or the connections' time in ns.
     pub out_of: u64,
     /// The shortest round trip, where that means something.
     pub round_trip_ns: Option<u64>,
+    /// The router or host that says so, the first of them, where ICMP is the proof.
+    pub by: Option<IpAddr>,
     /// What else the same frames show, as claims.
     pub also: Vec<String>,
     /// What proves it.
@@ -186,6 +195,9 @@ pub struct TcpFinding {
     /// The clients of the server that it is about.
     #[serde(skip)]
     pub(crate) clients: Vec<IpAddr>,
+    /// The hop limit of a reset that refused, if it is that of all.
+    #[serde(skip)]
+    pub(crate) hop_limit: Option<u8>,
 }
 
 /// Frames that prove a finding.
@@ -224,6 +236,36 @@ impl Proof {
 /// What one finding is told apart by: kind, host, other host, the server's port, which end.
 type Key = (TcpFindingKind, IpAddr, IpAddr, Option<u16>, End);
 
+/// What the connections that a host accepted show of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accepting {
+    hop_limit: u8,
+    hop_limit_is_same: bool,
+    /// The shortest way from the capture to it and back.
+    trip_ns: u64,
+}
+
+impl Accepting {
+    /// Adds what a connection shows of its server; nothing, if it shows no way to it.
+    pub(crate) fn add(host: &mut Option<Self>, connection: &Connection) {
+        let server = &connection.halves[End::Server as usize];
+        let Some(leg) = connection.handshake[0].filter(|_| !server.has_rst()) else {
+            return;
+        };
+        let detail = connection.detail.as_deref();
+        let measured = detail.and_then(|detail| detail.ends[0].round_trip.spread.least());
+        let trip_ns = measured.map_or(leg.ns(), |measured| measured.min(leg.ns()));
+        let own = Self {
+            hop_limit: server.hop_limit,
+            hop_limit_is_same: true,
+            trip_ns,
+        };
+        let known = host.get_or_insert(own);
+        known.hop_limit_is_same &= known.hop_limit == own.hop_limit;
+        known.trip_ns = known.trip_ns.min(trip_ns);
+    }
+}
+
 /// A host and its port.
 type Service = (IpAddr, Option<u16>);
 
@@ -257,6 +299,9 @@ impl FindingBook {
     pub(crate) fn may_tell(connection: &Connection) -> bool {
         /// Fewer than any count of segments from which something is told.
         const DATA_PACKETS_MAX: u32 = 15;
+        if connection.reset_without_data().is_some() || connection.accepted_late_ns().is_some() {
+            return true;
+        }
         let Some(detail) = &connection.detail else {
             return !connection.is_accepted();
         };
@@ -342,6 +387,34 @@ impl FindingBook {
         }
     }
 
+    /// Returns the hosts that refused a client, without anything that they accepted.
+    pub(crate) fn refusing(&self) -> BTreeMap<IpAddr, Option<Accepting>> {
+        let refused = self.found.values().filter(|one| {
+            one.kind == TcpFindingKind::Refused && one.hop_limit.is_some_and(|hops| hops > 0)
+        });
+        refused.map(|one| (one.who, None)).collect()
+    }
+
+    /// Says of refusals that they are not of the host whose address they have: it is behind a way that takes twice as
+    /// long at its shortest, and its own segments have another hop limit. One alone proves nothing: a system may give
+    /// its resets another limit, and a service behind a balancer may be elsewhere.
+    pub(crate) fn judge_refusals(&mut self, hosts: &BTreeMap<IpAddr, Option<Accepting>>) {
+        for finding in self.found.values_mut() {
+            if finding.kind != TcpFindingKind::Refused {
+                continue;
+            }
+            let host = hosts.get(&finding.who).copied().flatten();
+            let host = host.filter(|host| host.hop_limit_is_same);
+            if let Some((host, hops)) = host.zip(finding.hop_limit)
+                && hops != host.hop_limit
+                && finding.longest_ns < host.trip_ns / 2
+            {
+                finding.value = u64::from(hops) | u64::from(host.hop_limit) << 8;
+                finding.round_trip_ns = Some(host.trip_ns);
+            }
+        }
+    }
+
     /// Hands the findings over, worded, the costliest first.
     pub(crate) fn finish(mut self) -> Vec<TcpFinding> {
         for ((kind, client), services) in &self.asked {
@@ -385,14 +458,15 @@ impl TcpFindingKind {
             Self::Refused
             | Self::Unanswered
             | Self::Unreachable
+            | Self::HandshakeIncomplete
             | Self::PeerSilent
             | Self::KeepaliveUnanswered => 0,
             Self::Superframes
             | Self::SmallSegments
             | Self::DelayedAck
             | Self::Reordering
-            | Self::NoWindowScaling
             | Self::ClientPause
+            | Self::ResetUnused
             | Self::IdleSender
             | Self::CongestionMarks => 2,
             Self::ClampedMss => 3,
@@ -402,7 +476,10 @@ impl TcpFindingKind {
 
     /// Returns whether it is the server's, whoever its client is, where it is told of the `end`.
     fn is_of_server(self, end: End) -> bool {
-        let is_always = matches!(self, Self::SlowAnswer | Self::RoundTrips);
+        let is_always = matches!(
+            self,
+            Self::SlowAnswer | Self::RoundTrips | Self::SlowHandshake | Self::HandshakeIncomplete
+        );
         is_always || self.is_in_vain() || (self, end) == (Self::SynAgain, End::Server)
     }
 
@@ -422,8 +499,12 @@ impl TcpFindingKind {
         match self {
             // The capture cannot see why a window is small, or why a program was silent.
             // Nor whether a request had to wait for the answer before.
-            Self::WindowLimit | Self::Queue | Self::SendLimit | Self::RoundTrips => 80,
-            Self::SlowAnswer => 90,
+            Self::WindowLimit
+            | Self::NoWindowScaling
+            | Self::Queue
+            | Self::SendLimit
+            | Self::RoundTrips => 80,
+            Self::SlowAnswer | Self::SlowHandshake => 90,
             _ => 100,
         }
     }
@@ -457,6 +538,7 @@ impl TcpFinding {
             value: 0,
             out_of: 0,
             round_trip_ns: None,
+            by: None,
             also: Vec::new(),
             proofs: Vec::new(),
             waits: Durations::default(),
@@ -465,6 +547,7 @@ impl TcpFinding {
                 true => vec![toward.address],
                 false => Vec::new(),
             },
+            hop_limit: None,
         }
     }
 
@@ -544,6 +627,8 @@ impl TcpFinding {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
+        self.by = self.by.or(other.by);
+        self.hop_limit = self.hop_limit.filter(|_| self.hop_limit == other.hop_limit);
         self.waits.join(&other.waits);
         self.way_is_doubtful |= other.way_is_doubtful;
         for client in other.clients {
@@ -660,15 +745,32 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
     if count_of(connection, IncidentKind::Unreachable, End::Client) > 0 {
         return None;
     }
+    if let Some(end) = connection.reset_without_data {
+        let kind = match end {
+            End::Client => TcpFindingKind::ResetUnused,
+            End::Server => TcpFindingKind::Reset,
+        };
+        let finding = TcpFinding {
+            count: 1,
+            ..TcpFinding::new(connection, kind, end)
+        };
+        return Some(finding.proven_by_first_frame(connection));
+    }
     let kind = match connection.ending {
         Ending::Refused => TcpFindingKind::Refused,
         Ending::Unanswered => TcpFindingKind::Unanswered,
         _ => return None,
     };
+    let length_ns = match kind {
+        // What passed before the SYN that was refused is told of the SYN.
+        TcpFindingKind::Refused => connection.answered_last_ns,
+        _ => connection.duration_ns,
+    };
     let finding = TcpFinding {
         count: u64::from(connection.from_client.packets),
-        total_ns: connection.duration_ns,
-        longest_ns: connection.duration_ns,
+        total_ns: length_ns,
+        longest_ns: length_ns,
+        hop_limit: Some(connection.from_server.hop_limit),
         ..TcpFinding::new(connection, kind, End::Server)
     };
     Some(finding.proven_by_first_frame(connection))
@@ -699,6 +801,7 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
     {
         found.push(TcpFinding {
             count: unanswered,
+            value: u64::from(conversation.from_server.datagrams > 0),
             ..finding(
                 TcpFindingKind::QuestionsUnanswered,
                 frame.into_iter().collect(),
@@ -740,7 +843,22 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         found.extend(from_counts(connection, end));
         found.extend(clamped_mss(connection, end));
     }
-    found.extend(missing_scaling(connection));
+    if let Some(mut missing) = missing_scaling(connection) {
+        // What it costs is its own: no buffer makes such a window larger.
+        let is_its = |one: &TcpFinding| {
+            let is_window = one.kind == TcpFindingKind::WindowLimit;
+            is_window && one.value > u64::from(UNSCALED_BYTES_MAX / 2)
+        };
+        for limit in found.extract_if(.., |one| is_its(one)) {
+            if limit.total_ns >= missing.total_ns {
+                missing.total_ns = limit.total_ns;
+                missing.longest_ns = limit.longest_ns;
+                missing.out_of = limit.out_of;
+            }
+        }
+        found.push(missing);
+    }
+    found.extend(slow_handshake(connection));
     // A queue makes round trips long: that is told.
     if !found
         .iter()
@@ -770,6 +888,13 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         {
             TcpFindingKind::DelayedAck
         }
+        IncidentKind::SynAgain
+            if incident.end == End::Server
+                && connection.ending == Ending::Open
+                && !connection.is_set_up =>
+        {
+            TcpFindingKind::HandshakeIncomplete
+        }
         // Of a SYN that was never answered more is told.
         IncidentKind::SynAgain if connection.ending != Ending::Unanswered => {
             TcpFindingKind::SynAgain
@@ -795,6 +920,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
         round_trip_ns: connection.trip_ns(incident.end),
+        by: incident.by,
         way_is_doubtful: is_way_doubtful(connection, incident),
         ..TcpFinding::new(connection, kind, incident.end)
     };
@@ -804,6 +930,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
 /// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
 /// times, as radio that sleeps does, or one that lost the answer. What passes after an acknowledgement of its own is surely its program's.
 fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
+    const NEARER_TIMES: u64 = 4;
     let (end, count) = (incident.end, u64::from(incident.count.max(1)));
     let own = connection.end(end);
     let is_proven = own.answers_proven_ns >= incident.total_ns / 2;
@@ -811,10 +938,21 @@ fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
         .end(end.other())
         .way_longer_ns
         .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
+    // Where the handshake took about as long as the answers, and far longer than acknowledgements, something near the
+    // client (a proxy, the network of a virtual machine) may acknowledge for a server that is so far.
+    let may_be_behind = end == End::Server
+        && connection
+            .syn_to_answer_ns
+            .zip(connection.trip_ns(end))
+            .is_some_and(|(accepted_ns, trip_ns)| {
+                accepted_ns >= NEARER_TIMES * trip_ns
+                    && accepted_ns >= incident.total_ns / count / 2
+            });
     // An answer that was lost before it came here, and sent again, looks late.
     let may_be_lost = own.counts.is_some_and(|counts| counts.retransmissions > 0);
     let is_here = connection.captured_at == Some(end);
-    !is_here && (may_be_lost || !is_proven && (is_longer || !own.answers_are_alike))
+    !is_here
+        && (may_be_lost || may_be_behind || !is_proven && (is_longer || !own.answers_are_alike))
 }
 
 /// Returns how often something happened at `end`.
@@ -834,6 +972,23 @@ fn answer_kind(connection: &ConnectionReport, incident: &Incident) -> Option<Tcp
     };
     let is_much = incident.total_ns >= TOTAL_NS_MIN.max(connection.duration_ns / part);
     is_much.then_some(kind)
+}
+
+/// A server that takes its time before it accepts, where that is much of the connection's.
+fn slow_handshake(connection: &ConnectionReport) -> Option<TcpFinding> {
+    const PART: u64 = 10;
+    let late_ns = connection
+        .accepted_late_ns
+        .filter(|&late_ns| late_ns >= connection.duration_ns / PART)?;
+    let finding = TcpFinding {
+        count: 1,
+        total_ns: late_ns,
+        longest_ns: late_ns,
+        out_of: connection.duration_ns,
+        round_trip_ns: connection.trip_ns(End::Server),
+        ..TcpFinding::new(connection, TcpFindingKind::SlowHandshake, End::Server)
+    };
+    Some(finding.proven_by_first_frame(connection))
 }
 
 /// Requests, one behind the other, over a way that takes most of the time.
@@ -1021,7 +1176,7 @@ fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     let (counts, time) = (receiver.counts?, sender.time?);
     let largest = receiver.window_bytes_max?;
-    let segment_bytes = u64::from(connection.segment_bytes?);
+    let segment_bytes = u64::from(sender.segment_bytes?);
     let is_reader = counts.zero_windows == 0
         && receiver.window_is_scaled
         && sender.payload_bytes >= WINDOW_BYTES_MIN

@@ -42,7 +42,9 @@ impl TcpFinding {
                 return Some(format!("tcp.window_size <= {half} && tcp.flags.syn == 0"));
             }
             Kind::NagleDelayedAck | Kind::DelayedAck => "tcp.analysis.ack_rtt > 0.025",
-            Kind::Refused | Kind::Reset | Kind::HalfOpen => "tcp.flags.reset == 1",
+            Kind::Refused | Kind::Reset | Kind::ResetUnused | Kind::HalfOpen => {
+                "tcp.flags.reset == 1"
+            }
             Kind::Unanswered => "tcp.flags.syn == 1 && tcp.flags.ack == 0",
             Kind::SynAgain => "tcp.flags.syn == 1 && tcp.analysis.retransmission",
             Kind::QuestionsUnanswered => of_protocol(
@@ -50,14 +52,20 @@ impl TcpFinding {
                 "ntp.flags.mode == 3 && !ntp.response_in || ntp.delta_time > 5",
             ),
             Kind::AnswersLate => of_protocol("dns.time >= 0.05", "ntp.delta_time >= 0.05"),
-            Kind::Unreachable => of_family("icmp.type == 3", "icmpv6.type == 1"),
+            Kind::Unreachable => of_family(
+                "icmp.type == 3 || icmp.type == 11",
+                "icmpv6.type == 1 || icmpv6.type == 3",
+            ),
             Kind::PeerSilent => {
                 "tcp.analysis.retransmission || tcp.analysis.keep_alive || tcp.analysis.zero_window_probe"
             }
             Kind::KeepaliveUnanswered => "tcp.analysis.keep_alive",
             Kind::Queue | Kind::RoundTrips => "tcp.analysis.ack_rtt",
             Kind::CongestionMarks => of_family("ip.dsfield.ecn == 3", "ipv6.tclass.ecn == 3"),
-            Kind::NoWindowScaling | Kind::ClampedMss => "tcp.flags.syn == 1",
+            Kind::NoWindowScaling | Kind::ClampedMss | Kind::HandshakeIncomplete => {
+                "tcp.flags.syn == 1"
+            }
+            Kind::SlowHandshake => "tcp.flags.syn == 1 && tcp.flags.ack == 1",
             // Of programs, and of what only the host's own frames show, Wireshark has no word.
             Kind::SlowAnswer
             | Kind::ClientPause

@@ -46,6 +46,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{services}", services(finding)),
         ("{hops}", (finding.value & 0xff).to_string()),
         ("{hops_before}", (finding.value >> 8).to_string()),
+        ("{by}", by(finding)),
         ("{trip}", ns(trip_ns)),
         ("{rate}", Unit::BitsPerSecond.display(rate)),
     ];
@@ -116,7 +117,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              in between; if it does not, look for a host that is short of memory for TCP (net.ipv4.tcp_mem)",
         ],
         TcpFindingKind::PathMtu if by_router => [
-            "A router says that segments from {who} to {toward} are too big for a link of \
+            "{by} says that segments from {who} to {toward} are too big for a link of \
              {exact_bytes} B: {times}",
             "The sender learns the path's MTU from it, and retransmits the segment in pieces.",
             "set the MTU of the route at {who}, or let a router clamp the MSS",
@@ -141,7 +142,12 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              program; if the window closes, the program reads too slowly",
         ],
         TcpFindingKind::NoWindowScaling => [
-            "{who} does not offer window scaling, so no window is above {bytes}",
+            if finding.total_ns > 0 {
+                "{who} does not offer window scaling, so no window is above {bytes}: for {time_share} of the \
+                 time it had no room"
+            } else {
+                "{who} does not offer window scaling, so no window is above {bytes}"
+            },
             if has_trip {
                 "Over a round trip of {trip} that is {rate} at the most, whatever the link carries."
             } else {
@@ -215,6 +221,13 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              looks for something.",
             "if it is no scan of yours: look at {toward}, what does it look for?",
         ],
+        TcpFindingKind::Refused if finding.value != 0 => [
+            "A firewall or another box on the way refused the connection of {toward} to {who}: a reset answered the \
+             SYN after {longest}",
+            "It is not of the host that answers at other ports of that address: the way there and back takes {trip} at \
+             the shortest, and the hop limit of the reset is {hops}, that of its segments {hops_before}.",
+            "look at the rules of what lies between, nearer than {who} (`traceroute -T` to both ports)",
+        ],
         TcpFindingKind::Refused => [
             if finding.connections > 1 {
                 "{who} refused the connection of {toward}: a reset answered the SYN after {longest} at the longest"
@@ -269,21 +282,55 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "look for full accept queues (`nstat -az TcpExtListenOverflows`), rate limits of SYNs \
              and loss on the path",
         ],
-        TcpFindingKind::Unreachable => [
-            match finding.value {
-                2 => {
-                    "A router or host says that an administrator does not let {who} reach \
-                      {toward}: {times}"
-                }
-                3 => {
-                    "A router or host says that the port or protocol of {toward} is not there for \
-                      {who}: {times}"
-                }
-                _ => "A router says that there is no way from {who} to {toward}: {times}",
-            },
-            "The ICMP message names its sender: that is where the segments ended.",
-            "look at routes and rules of the host that sent the message",
+        TcpFindingKind::HandshakeIncomplete => [
+            "The handshake of {toward} with {who} was not completed: {who} retransmitted its SYN-ACK, {times}, and \
+             nothing acknowledged it within {total}",
+            "The SYN-ACK did not reach {toward}, its acknowledgement was lost before it came here, or {toward} never sent \
+             the SYN (a forged address, as in a flood of SYNs).",
+            "capture at {toward} as well: `linerate trace` of both ends shows which was lost",
         ],
+        TcpFindingKind::ResetUnused => [
+            "{who} reset the connection that {toward} had accepted, without data: {times}",
+            "It asked only whether something listens (a health check, a scan of ports), had given up before, or never \
+             sent the SYN (a forged address). No data was lost.",
+            "",
+        ],
+        TcpFindingKind::SlowHandshake => [
+            "{who} accepted late: the SYN-ACK came up to {longest} later than the way of {trip} explains",
+            "The SYN was captured once, and answers come sooner. The host was busy, a proxy connected further before it \
+             answered, or the way had to be set up first (a neighbour looked for, radio that slept): these look alike.",
+            "capture at {who}: there shows when the SYN arrives and when it is answered",
+        ],
+        TcpFindingKind::Unreachable => match finding.value {
+            2 => [
+                "{by} says that {who} is not allowed to reach {toward}: {times}",
+                "An administrator forbids it: a rule there rejects the segments and says so.",
+                "look at the rules of {by} (`nft list ruleset`, access lists)",
+            ],
+            3 | 5 => [
+                "{by} says that the port or protocol of {toward} is not there for {who}: {times}",
+                "A host without a listener answers TCP with a reset: this is a rule of a firewall that rejects \
+                 (REJECT of iptables says port unreachable).",
+                "look at the rules of {by} (`nft list ruleset`)",
+            ],
+            4 => [
+                "{by} says that the host of {toward} is not there for {who}: {times}",
+                "It has a way to its network; as a rule it got no answer from the host itself (ARP, neighbour \
+                 discovery), which is off, or has another address.",
+                "look at the host, and at the neighbours of {by} (`ip neighbour`)",
+            ],
+            6 => [
+                "The hop limit of segments from {who} to {toward} ran out at {by}: {times}",
+                "They might still have passed more routers than any path has when they passed here: they went in a \
+                 circle, from one router to the next and back.",
+                "look at the routes of {by} and the router before it (`traceroute` shows which alternate)",
+            ],
+            _ => [
+                "{by} says that there is no way from {who} to {toward}: {times}",
+                "It has no route to that network: this is where the segments ended.",
+                "look at the routes of {by}",
+            ],
+        },
         TcpFindingKind::Reset if finding.value != 0 => [
             "{who} reset the connection with {toward} in the middle: {times}",
             "The reset came with a hop limit of {hops}, the other segments of {who} with \
@@ -297,9 +344,25 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              or that sets SO_LINGER to 0 does so.",
             "look at the program at {who} at that time",
         ],
-        TcpFindingKind::HalfOpen => [
-            "{who} had forgotten the connection with {toward}: it answered a keepalive with a \
+        TcpFindingKind::HalfOpen if finding.value == 2 => [
+            "{who} has no such connection as {toward} still held: it answered an acknowledgement of that with a \
              reset, {times}",
+            "{toward} answered a SYN with what acknowledges an earlier connection of these ports, so {who} was \
+             restarted, lost that connection and did not say so, or is another host behind the same address.",
+            "let {toward} look after idle connections with keepalives; if {who} is an address of many hosts, look at \
+             what translates it",
+        ],
+        TcpFindingKind::HalfOpen => [
+            match finding.value {
+                0 => {
+                    "{who} had forgotten the connection with {toward}: it answered a keepalive with a \
+                     reset, {times}"
+                }
+                _ => {
+                    "{who} had forgotten the connection with {toward}: it answered data after an idle time with \
+                     the reset of a host without that connection, {times}"
+                }
+            },
             "The host was restarted, its program ended unseen, or a device on the way lost its \
              state.",
             "let keepalives come more often than what is on the way forgets idle connections",
@@ -384,8 +447,16 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::QuestionsUnanswered => [
             "{who} left {count} of {of_questions} of {toward} without an answer",
-            "No answer was captured within 5 s: question or answer was lost, or no program listens. UDP does \
-             not show which.",
+            match finding.value {
+                0 => {
+                    "No answer was captured within 5 s, nor anything else of {who}: the questions were lost, no \
+                     program listens, or the answer goes another way than this capture sees. UDP does not show which."
+                }
+                _ => {
+                    "No answer was captured within 5 s: question or answer was lost, or no program listens. UDP does \
+                     not show which."
+                }
+            },
             "capture at {who} as well: `linerate trace` of both ends shows where datagrams are lost",
         ],
         TcpFindingKind::AnswersLate => [
@@ -435,6 +506,13 @@ fn host(address: IpAddr, port: Option<u16>) -> String {
         Some(port) => SocketAddr::new(address, port).to_string(),
         None => address.to_string(),
     }
+}
+
+/// Writes who says so.
+fn by(finding: &TcpFinding) -> String {
+    finding
+        .by
+        .map_or_else(|| "A router".to_owned(), |by| by.to_string())
 }
 
 fn times(times: u64) -> String {
@@ -488,6 +566,9 @@ mod tests {
             Kind::HalfOpen,
             Kind::PeerSilent,
             Kind::KeepaliveUnanswered,
+            Kind::HandshakeIncomplete,
+            Kind::ResetUnused,
+            Kind::SlowHandshake,
             Kind::SlowAnswer,
             Kind::RoundTrips,
             Kind::ClientPause,
@@ -498,7 +579,7 @@ mod tests {
             Kind::QuestionsUnanswered,
             Kind::AnswersLate,
         ] {
-            for number in [0, 7] {
+            for number in 0..8 {
                 let mut finding = TcpFinding {
                     kind,
                     who: IpAddr::from([10, 0, 0, 1]),
@@ -518,11 +599,13 @@ mod tests {
                     value: number,
                     out_of: number,
                     round_trip_ns: Some(number),
+                    by: None,
                     also: Vec::new(),
                     proofs: Vec::new(),
                     waits: Durations::default(),
                     way_is_doubtful: false,
                     clients: Vec::new(),
+                    hop_limit: None,
                 };
                 put_into_words(&mut finding);
                 let text = format!("{} {}", finding.claim, finding.explanation);

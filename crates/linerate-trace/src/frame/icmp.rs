@@ -1,6 +1,8 @@
 //! ICMP messages about a TCP connection: a segment was too big for a link of its path, or did not
 //! get through at all.
 
+use std::net::IpAddr;
+
 use super::ip::{self, Addresses};
 use super::{Decoded, NoSegment, u16_at, u32_at};
 
@@ -14,6 +16,8 @@ pub(crate) struct Complaint {
     /// The segment's receiver's port.
     pub target_port: u16,
     pub reason: Reason,
+    /// Who says so.
+    pub sender: Option<IpAddr>,
 }
 
 /// Why a segment did not get through.
@@ -22,48 +26,69 @@ pub(crate) enum Reason {
     /// It is too big for the next link, which carries so many bytes; zero from routers older than
     /// RFC 1191.
     TooBig(u32),
-    /// There is no way to the host, or it is not there.
+    /// There is no way to its network.
     #[default]
     NoWay,
+    /// There is a way, but the host is not there.
+    NoHost,
     /// An administrator does not want it.
     Prohibited,
     /// Nothing listens at the port.
     Port,
+    /// The host does not speak the protocol.
+    Protocol,
+    /// It passed as many routers as its sender allowed.
+    HopLimit,
 }
 
-/// Decodes an ICMP message of IPv4 (RFC 792, RFC 1191, RFC 1812).
+/// Decodes an ICMP message of IPv4 (RFC 792, RFC 1191, RFC 1122, RFC 1812).
 #[cold]
-pub(crate) fn decode_v4(bytes: &[u8], complaint: &mut Complaint) -> Result<Decoded, NoSegment> {
+pub(crate) fn decode_v4(
+    bytes: &[u8],
+    sender: IpAddr,
+    complaint: &mut Complaint,
+) -> Result<Decoded, NoSegment> {
     const UNREACHABLE: u8 = 3;
+    const TIME_EXCEEDED: u8 = 11;
     let reason = match bytes {
         [UNREACHABLE, 4, ..] => Reason::TooBig(u32::from(u16_at(bytes, 6).ok_or(NoSegment::Cut)?)),
         [UNREACHABLE, 9 | 10 | 13, ..] => Reason::Prohibited,
-        [UNREACHABLE, 2 | 3, ..] => Reason::Port,
+        [UNREACHABLE, 1 | 7 | 8 | 12, ..] => Reason::NoHost,
+        [UNREACHABLE, 2, ..] => Reason::Protocol,
+        [UNREACHABLE, 3, ..] => Reason::Port,
         [UNREACHABLE, ..] => Reason::NoWay,
+        [TIME_EXCEEDED, 0, ..] => Reason::HopLimit,
         _ => return Err(NoSegment::NotTcp),
     };
-    *complaint = quote(bytes, reason)?;
+    *complaint = quote(bytes, reason, sender)?;
     Ok(Decoded::Complaint)
 }
 
 /// Decodes an ICMP message of IPv6 (RFC 4443).
 #[cold]
-pub(crate) fn decode_v6(bytes: &[u8], complaint: &mut Complaint) -> Result<Decoded, NoSegment> {
+pub(crate) fn decode_v6(
+    bytes: &[u8],
+    sender: IpAddr,
+    complaint: &mut Complaint,
+) -> Result<Decoded, NoSegment> {
     const UNREACHABLE: u8 = 1;
     const PACKET_TOO_BIG: u8 = 2;
+    const TIME_EXCEEDED: u8 = 3;
     let reason = match bytes {
         [PACKET_TOO_BIG, ..] => Reason::TooBig(u32_at(bytes, 4).ok_or(NoSegment::Cut)?),
         [UNREACHABLE, 1 | 5 | 6, ..] => Reason::Prohibited,
+        [UNREACHABLE, 3, ..] => Reason::NoHost,
         [UNREACHABLE, 4, ..] => Reason::Port,
         [UNREACHABLE, ..] => Reason::NoWay,
+        [TIME_EXCEEDED, 0, ..] => Reason::HopLimit,
         _ => return Err(NoSegment::NotTcp),
     };
-    *complaint = quote(bytes, reason)?;
+    *complaint = quote(bytes, reason, sender)?;
     Ok(Decoded::Complaint)
 }
 
 /// All quote the packet from the ninth byte on, and at least the first eight bytes of TCP.
-fn quote(bytes: &[u8], reason: Reason) -> Result<Complaint, NoSegment> {
+fn quote(bytes: &[u8], reason: Reason, sender: IpAddr) -> Result<Complaint, NoSegment> {
     const HEADER_BYTES: usize = 8;
     let packet = bytes.get(HEADER_BYTES..).ok_or(NoSegment::Cut)?;
     let (addresses, segment) = ip::quoted(packet).ok_or(NoSegment::NotTcp)?;
@@ -74,5 +99,6 @@ fn quote(bytes: &[u8], reason: Reason) -> Result<Complaint, NoSegment> {
         source_port,
         target_port,
         reason,
+        sender: Some(sender),
     })
 }

@@ -112,7 +112,10 @@ fn ipv4(
             let packet = ipv4_packet(header, payload_bytes, packet_bytes);
             tcp::decode(rest, &packet, &mut parts.segment)
         }
-        PROTOCOL_ICMP => icmp::decode_v4(rest, &mut parts.complaint),
+        PROTOCOL_ICMP => {
+            let sender = Ipv4Addr::new(header[12], header[13], header[14], header[15]);
+            icmp::decode_v4(rest, sender.into(), &mut parts.complaint)
+        }
         other => {
             let packet = ipv4_packet(header, payload_bytes, packet_bytes);
             behind(other, rest, &packet, depth, parts)
@@ -198,7 +201,10 @@ fn ipv6(
     let rest = bytes.get(header_bytes..).ok_or(NoSegment::Cut)?;
     match protocol {
         PROTOCOL_TCP => tcp::decode(rest, &packet, &mut parts.segment),
-        PROTOCOL_ICMPV6 => icmp::decode_v6(rest, &mut parts.complaint),
+        PROTOCOL_ICMPV6 => {
+            let sender = packet.addresses.source();
+            icmp::decode_v6(rest, sender, &mut parts.complaint)
+        }
         other => behind(other, rest, &packet, depth, parts),
     }
 }

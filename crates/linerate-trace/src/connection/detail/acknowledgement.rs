@@ -93,6 +93,7 @@ impl Detail {
         sender.arrived_bytes_max = sender.arrived_bytes_max.max(said.bytes_max);
         if let Some(round_trip_ns) = said.round_trip_ns.filter(|_| is_clear) {
             sender.round_trip.add(round_trip_ns);
+            sender.has_bare_trip |= segment.payload_bytes == 0;
             sender
                 .way
                 .add(round_trip_ns.saturating_sub(leg_ns.unwrap_or(round_trip_ns)));
@@ -102,7 +103,7 @@ impl Detail {
                 seen.halves[to as usize].next,
             );
             // With so much on its way no acknowledgement waits for a timer: it is the path's.
-            if flight >= self.segment_bytes.saturating_mul(LOADED_SEGMENTS) as i32 {
+            if flight >= sender.segment_bytes.saturating_mul(LOADED_SEGMENTS) as i32 {
                 sender.round_trip_loaded.add(round_trip_ns);
                 sender.loaded_trip = Some((round_trip_ns, time_ns));
             }
@@ -141,7 +142,8 @@ impl Detail {
         }
         // Two full segments are acknowledged at once (RFC 9293, section 3.8.6.3).
         let advance = distance(seen.halves[from as usize].acknowledged, acknowledgement);
-        let may_wait = packets > 0 && advance < 2 * self.segment_bytes as i32 && is_clear;
+        let may_wait =
+            packets > 0 && advance < 2 * self.ends[to as usize].segment_bytes as i32 && is_clear;
         if is_pure && may_wait && seen.elapsed_ns >= GAP_NS_MIN {
             return self.handle_late_ack(seen, leg_ns);
         }
@@ -170,7 +172,7 @@ impl Detail {
         if !is_late || sender.recovery.is_some() || !is_all {
             return Verdict::default();
         }
-        let is_short = sender.is_short(sender.last_data_bytes, self.segment_bytes);
+        let is_short = sender.is_short(sender.last_data_bytes);
         let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
         if is_short {
             let receiver = &seen.halves[from as usize];
@@ -272,7 +274,7 @@ impl Detail {
         let leg_ns = self.leg_ns(from);
         let path_ns = leg_ns.unwrap_or(RELEASE_NS_MAX);
         let payload_bytes = seen.segment.payload_bytes;
-        let is_short = self.ends[from as usize].is_short(payload_bytes, self.segment_bytes);
+        let is_short = self.ends[from as usize].is_short(payload_bytes);
         // Sooner than the acknowledgement could reach its sender, or where the window had no room
         // for it, the segment was not held by the algorithm.
         let is_too_soon = leg_ns.is_some_and(|leg_ns| waited_ns < leg_ns / 5 * 4);

@@ -32,7 +32,7 @@ use super::spread::{Durations, Spread};
 use super::standing::Standing;
 use super::timeline::Timeline;
 use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
-use crate::frame::{Flags, Reason, Segment};
+use crate::frame::{Complaint, Flags, Reason, Segment};
 use recent::Recent;
 
 /// What timestamps take of each segment.
@@ -74,6 +74,13 @@ const ANSWER_TRIP_PART: u64 = 3;
 const UNHEARD_MIN: u32 = 2;
 const UNHEARD_NS_MIN: u64 = 1_000_000_000;
 
+/// Routers that no path has: what might still have passed so many and ended on its way went in a circle.
+const CIRCLING_HOPS_MIN: u8 = 40;
+
+/// A silence from which a connection was idle, so that one end may have forgotten it: retransmission timers of what is
+/// on its way begin below.
+const IDLE_NS_MIN: u64 = 1_000_000_000;
+
 /// How many times longer the way to one end is, if the capture was taken at the other.
 const NEARER: u64 = 8;
 /// How long it is at the least: below, hosts take as long to answer as the way does.
@@ -97,6 +104,8 @@ pub(crate) struct EndDetail {
     pub counts: Counts,
     /// From a segment to its acknowledgement, both as captured.
     pub round_trip: Durations,
+    /// Whether an acknowledgement without data ended one of them: data may wait for the program that sends it.
+    pub(super) has_bare_trip: bool,
     /// Of these, those with several full segments on their way.
     pub round_trip_loaded: Durations,
     /// The same by timestamps.
@@ -137,9 +146,8 @@ pub(crate) struct EndDetail {
     pub(super) acknowledged_all_ns: u64,
     /// What passed of its answers' time after that: surely its program's.
     pub answers_proven_ns: u64,
-    /// The frame that it sent last, and its hop limit.
+    /// The frame that it sent last.
     last_frame: Option<FrameId>,
-    hop_limit: u8,
     /// What it repeated since it heard of the other end, and the timers among it.
     pub(super) unheard: u32,
     pub(super) unheard_stalls: (u32, u64),
@@ -199,13 +207,19 @@ pub(crate) struct EndDetail {
     /// The identification of its last packet, and whether it ever changed from one to the next.
     identification: u16,
     numbers_packets: bool,
-    pub(super) last_frame_ns: u64,
+    pub last_frame_ns: u64,
     /// The furthest number that it offered room for.
     edge: Option<u32>,
     /// Segments that it sent beyond what the other end had offered room for.
     beyond_window: u32,
     /// From the capture to this end and back, in nanoseconds, as the handshake said.
     leg_ns: Option<u64>,
+    /// Bytes of a full segment of what it sends.
+    pub(super) segment_bytes: u32,
+    /// Whether that follows from the handshake.
+    segment_is_known: bool,
+    /// What the other end takes at the most.
+    segment_bytes_max: u32,
 }
 
 /// A short segment that was acknowledged late: what Nagle's algorithm may wait for.
@@ -277,12 +291,36 @@ impl EndDetail {
         (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
     }
 
-    /// Returns whether a segment is shorter than this end makes them when it has more: than the `segment_bytes` that
-    /// both agreed on, or less where the path takes less.
+    /// Returns whether a segment is shorter than this end makes them when it has more: than a full one, or less where
+    /// the path takes less.
     #[inline]
-    pub(super) fn is_short(&self, bytes: u32, segment_bytes: u32) -> bool {
-        let has_own = self.sets_push && self.unpushed_bytes > segment_bytes / 2;
-        !(bytes.is_multiple_of(segment_bytes) || has_own && bytes >= self.unpushed_bytes)
+    pub(super) fn is_short(&self, bytes: u32) -> bool {
+        let has_own = self.sets_push && self.unpushed_bytes > self.segment_bytes / 2;
+        !(bytes.is_multiple_of(self.segment_bytes) || has_own && bytes >= self.unpushed_bytes)
+    }
+
+    /// Returns the bytes of a full segment, if the handshake tells them.
+    pub(crate) fn full_bytes(&self) -> Option<u32> {
+        self.segment_is_known.then_some(self.segment_bytes)
+    }
+
+    /// A segment that is longer than what both ends offered, though the other end takes it. One as long as that takes
+    /// is a full one, and several of that at once show it too; where the other's offer was not captured, whatever comes.
+    #[cold]
+    fn grow_segment(&mut self, bytes: u32) {
+        let is_of_own = self.segment_is_known && bytes.is_multiple_of(self.segment_bytes);
+        if !is_of_own && bytes.is_multiple_of(self.segment_bytes_max) {
+            self.segment_bytes = self.segment_bytes_max;
+        } else if !self.segment_is_known && bytes < self.segment_bytes_max {
+            self.segment_bytes = bytes;
+        }
+    }
+
+    /// Returns whether a segment longer than a full one is several: longer than what the other end takes, or a multiple
+    /// of what the sender's own link carries. Between them lies what a sender with an offer below its link makes.
+    #[inline]
+    fn is_superframe(&self, bytes: u32) -> bool {
+        bytes > self.segment_bytes_max || bytes.is_multiple_of(self.segment_bytes)
     }
 
     /// Returns how much longer the way of what it sends may have become, if it may.
@@ -321,14 +359,8 @@ pub(crate) struct Detail {
     pub picture: Option<Box<Picture>>,
     /// The round trip that the last segment ended.
     pub trip_ns: Option<u64>,
-    /// Bytes of a full segment.
-    pub segment_bytes: u32,
-    /// Whether that follows from the handshake.
-    pub segment_is_known: bool,
     /// Whether both ends permit selective acknowledgements.
     has_sack: bool,
-    /// What a full segment cannot exceed, where it does not.
-    segment_bytes_max: u32,
     /// Whether more is on its way than the windows allow: then their scale is another.
     pub windows_are_doubtful: bool,
     /// Frames that were captured twice.
@@ -337,6 +369,8 @@ pub(crate) struct Detail {
     pub holes_of_capture: u32,
     /// Who sent payload last.
     last_sender: Option<End>,
+    /// The frame that ended its last time of being idle.
+    idle_until: Option<FrameId>,
 }
 
 /// Returns whether `segment` is the SYN again that is all its end sent. No timer sends one after some
@@ -346,6 +380,21 @@ fn is_first_syn(half: &Half, segment: &Segment) -> bool {
     is_same && half.packets == 1 && half.has_syn()
 }
 
+/// Returns whether the reset of `end` says that what the other end acknowledged is of no connection that it knows: the
+/// other answered its SYN with an acknowledgement of an earlier one (RFC 9293, section 3.5.1).
+#[inline]
+pub(crate) fn denies_connection(halves: &[Half; 2], end: End, segment: &Segment) -> bool {
+    let (half, peer) = (&halves[end as usize], &halves[end.other() as usize]);
+    segment.flags.any(Flags::RST)
+        && !segment.flags.any(Flags::ACK)
+        && half.has_syn()
+        && !half.has_acknowledged()
+        && !peer.has_syn()
+        && peer.has_acknowledged()
+        && peer.acknowledged == segment.sequence
+        && peer.acknowledged != half.next
+}
+
 /// Returns the window of `end` in bytes: none if its scale is not known.
 #[inline]
 pub(crate) fn window_bytes(halves: &[Half; 2], shifts: Option<[u8; 2]>, end: End) -> Option<u64> {
@@ -353,9 +402,11 @@ pub(crate) fn window_bytes(halves: &[Half; 2], shifts: Option<[u8; 2]>, end: End
 }
 
 impl Detail {
-    /// Sets the full segment's size by what the SYNs offered.
+    /// Sets the full segments' sizes by what the SYNs offered.
+    ///
+    /// A sender obeys the other end's MSS (RFC 9293, section 3.7.1), and its own link, which its own offer shows as a
+    /// rule; where that was set or rewritten to less, its first segment of the other's size tells.
     pub(crate) fn set_full_segment(&mut self, offers: &[Offer; 2]) {
-        let least = offers.iter().filter_map(|offer| offer.mss_bytes).min();
         let stamps = match offers.map(|offer| offer.timestamps) {
             [Some(client), Some(server)] => Some(client && server),
             [Some(false), None] | [None, Some(false)] => Some(false),
@@ -364,17 +415,27 @@ impl Detail {
         self.has_sack = offers
             .iter()
             .all(|offer| offer.sack_permitted == Some(true));
-        // Where the options were cut, the largest segment that comes tells.
-        self.segment_is_known = least.is_some() && stamps.is_some();
         let options = if stamps == Some(false) {
             0
         } else {
             TIMESTAMP_BYTES
         };
-        (self.segment_bytes, self.segment_bytes_max) = match least.map(|mss| u32::from(mss.get())) {
-            Some(mss) => (mss.saturating_sub(options).max(1), mss),
-            None => (SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX),
-        };
+        for end in End::BOTH {
+            let [offered, taken] = [end, end.other()].map(|end| offers[end as usize].mss_bytes);
+            let [offered, taken] = [offered, taken].map(|mss| mss.map(|mss| u32::from(mss.get())));
+            let payload = |mss: u32| mss.saturating_sub(options).max(1);
+            let own = &mut self.ends[end as usize];
+            // Where the options were cut, the largest segment that comes tells.
+            own.segment_is_known = taken.is_some() && stamps.is_some();
+            own.segment_bytes_max = match taken {
+                Some(taken) if own.segment_is_known => payload(taken),
+                taken => taken.unwrap_or(SEGMENT_BYTES_MAX),
+            };
+            own.segment_bytes = match (offered, taken) {
+                (Some(offered), Some(taken)) => payload(offered.min(taken)),
+                (offered, taken) => offered.or(taken).map_or(SEGMENT_BYTES_DEFAULT, payload),
+            };
+        }
     }
 
     /// Sets the largest windows by what stood in the header of each end's last segment: a SYN's has no scale.
@@ -407,6 +468,14 @@ impl Detail {
             (Some(measured), Some(handshake)) => Some(measured.min(handshake)),
             (measured, handshake) => measured.or(handshake),
         }
+    }
+
+    /// Returns whether the way to `end` is known as a bound alone: only its data acknowledged, so that what its program
+    /// took may be in it, and no handshake shows the way without.
+    pub(crate) fn is_way_bound(&self, end: End) -> bool {
+        let sender = &self.ends[end.other() as usize];
+        let is_measured = sender.round_trip.spread.least().is_some();
+        is_measured && !sender.has_bare_trip && self.ends[end as usize].leg_ns.is_none()
     }
 
     /// Returns the shortest round trip from end to end, as far as it is known.
@@ -470,7 +539,6 @@ impl Detail {
         self.ends[from.other() as usize].unheard_stalls = (0, 0);
         let own = &mut self.ends[from as usize];
         own.last_frame = seen.place.frame;
-        own.hop_limit = segment.hop_limit;
         own.sent_keepalive = verdict.any(Verdict::KEEPALIVE | Verdict::ZERO_WINDOW_PROBE);
         own.counts.congestion_marked += u32::from(segment.congestion_marked);
         own.counts.congestion_echoes +=
@@ -487,7 +555,7 @@ impl Detail {
             own.last_data_is_piece = segment.fragmented;
             // Of a packet in pieces the first is seen; the whole was as long as its sender could make it.
             own.last_data_bytes = match segment.fragmented {
-                true => self.segment_bytes,
+                true => own.segment_bytes,
                 false => segment.payload_bytes,
             };
             self.last_sender = Some(from);
@@ -528,15 +596,14 @@ impl Detail {
                 from: &halves[from as usize],
                 to: &halves[to as usize],
             };
-            let segment_bytes = self.segment_bytes;
             let receiver = &self.ends[to as usize];
             let window_bytes_max = receiver.window_bytes_max;
             let window_bytes_used = receiver.window.max;
             let own = &mut self.ends[from as usize];
             let sending = Sending {
                 recovering: own.recovery.is_some(),
-                segment_bytes,
-                last_was_short: own.is_short(own.last_data_bytes, segment_bytes),
+                segment_bytes: own.segment_bytes,
+                last_was_short: own.is_short(own.last_data_bytes),
                 has_more: own.has_more && own.sets_push,
                 window_bytes: window_bytes(halves, shifts, to),
                 window_bytes_max,
@@ -675,36 +742,55 @@ impl Detail {
     #[cold]
     fn handle_reset(&mut self, seen: &Seen<'_>) {
         let (from, to) = (seen.end, seen.end.other());
-        let is_setup = !seen.halves.iter().all(|half| half.has_acknowledged());
         let is_ended = seen
             .halves
             .iter()
             .any(|half| half.has_fin() || half.has_rst());
-        if is_setup || is_ended {
+        let is_setup = !seen.halves.iter().all(|half| half.has_acknowledged());
+        let is_of_earlier = denies_connection(seen.halves, from, seen.segment);
+        if is_ended || is_setup && !is_of_earlier {
             return;
         }
-        let own = &self.ends[from as usize];
         let other = &self.ends[to as usize];
+        let (hops, hops_before) = (seen.segment.hop_limit, seen.halves[from as usize].hop_limit);
+        let differs = hops_before != 0 && hops_before != hops;
         // A keepalive, of which nothing else was heard; a probe of a closed window is none.
-        let forgot =
+        let is_keepalive =
             other.sent_keepalive && other.unheard > 0 && seen.halves[from as usize].window != 0;
-        let hops = seen.segment.hop_limit;
-        let differs = own.hop_limit != 0 && own.hop_limit != hops;
+        let forgot = match (is_of_earlier, is_keepalive) {
+            (true, _) => Some(2),
+            (_, true) => Some(0),
+            _ => (self.is_of_no_connection(seen) && !differs).then_some(1),
+        };
+        let value = match differs {
+            true => u32::from(hops) | u32::from(hops_before) << 8,
+            false => 0,
+        };
         let example = Example {
             at_ns: seen.place.time_ns,
             length_ns: 0,
             frames: [other.last_frame, seen.place.frame, None],
-            value: match differs {
-                true => u32::from(hops) | u32::from(own.hop_limit) << 8,
-                false => 0,
-            },
+            value: forgot.unwrap_or(value),
         };
-        let kind = if forgot {
-            IncidentKind::HalfOpen
-        } else {
-            IncidentKind::Reset
+        let kind = match forgot {
+            Some(_) => IncidentKind::HalfOpen,
+            None => IncidentKind::Reset,
         };
         self.incidents.note(kind, from, example);
+    }
+
+    /// Returns whether a reset is that of a host without this connection (RFC 9293, section 3.10.7.1): without ACK, and
+    /// with the number that the data before it acknowledges, which came after the connection had been idle. A program
+    /// that closes resets with ACK, and with its own next number.
+    fn is_of_no_connection(&self, seen: &Seen<'_>) -> bool {
+        let [own, other] = [seen.end, seen.end.other()].map(|end| &self.ends[end as usize]);
+        let peer = &seen.halves[seen.end.other() as usize];
+        let is_answer = !seen.segment.flags.any(Flags::ACK)
+            && seen.segment.sequence == peer.acknowledged
+            && other.last_data_frame.is_some()
+            && other.last_data_frame == other.last_frame;
+        // Nothing of its own since then.
+        is_answer && self.idle_until.is_some() && own.last_frame < self.idle_until
     }
 
     /// Notes what a router or host says of a segment of `end`.
@@ -713,23 +799,28 @@ impl Detail {
         &mut self,
         halves: &[Half; 2],
         end: End,
-        reason: Reason,
+        complaint: &Complaint,
         place: Place,
     ) {
-        let (kind, value) = match reason {
+        let (kind, value) = match complaint.reason {
             Reason::TooBig(mtu_bytes) => {
                 // Old routers name no size.
                 let fits = if mtu_bytes == 0 {
-                    self.segment_bytes
+                    self.ends[end as usize].segment_bytes
                 } else {
                     mtu_bytes
                 };
                 self.ends[end as usize].too_big = Some((halves[end as usize].next, fits));
                 (IncidentKind::TooBig, mtu_bytes)
             }
+            // Who counts routers (traceroute) lets segments end at each of them.
+            Reason::HopLimit if halves[end as usize].hop_limit < CIRCLING_HOPS_MIN => return,
             Reason::NoWay => (IncidentKind::Unreachable, 1),
             Reason::Prohibited => (IncidentKind::Unreachable, 2),
             Reason::Port => (IncidentKind::Unreachable, 3),
+            Reason::NoHost => (IncidentKind::Unreachable, 4),
+            Reason::Protocol => (IncidentKind::Unreachable, 5),
+            Reason::HopLimit => (IncidentKind::Unreachable, 6),
         };
         let sent_frame = self.ends[end as usize].last_data_frame;
         let example = Example {
@@ -739,6 +830,7 @@ impl Detail {
             value,
         };
         self.incidents.note(kind, end, example);
+        self.incidents.name(kind, end, complaint.sender);
     }
 
     /// Ends what is open at the end of the capture.
@@ -755,13 +847,12 @@ impl Detail {
             self.finish_late_acks(end);
             self.finish_nagle(end);
             self.finish_train(end);
-            self.finish_zero_window(
-                end,
-                Place {
-                    time_ns: last_ns,
-                    frame: None,
-                },
-            );
+            // Whether it was still closed behind the last frame of its end does not show.
+            let heard = Place {
+                time_ns: self.ends[end as usize].last_frame_ns,
+                frame: None,
+            };
+            self.finish_zero_window(end, heard);
         }
         for end in End::BOTH {
             self.finish_silence(halves, end, last_ns);
@@ -1100,7 +1191,6 @@ impl Detail {
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         let mut verdict = self.handle_size(seen);
         let is_new = !half.is_seen() || after(end, half.next);
-        let segment_bytes = self.segment_bytes;
         let is_fin = segment.flags.any(Flags::FIN);
         let own = &mut self.ends[from as usize];
         own.unacknowledged_packets = own.unacknowledged_packets.saturating_add(1);
@@ -1109,8 +1199,8 @@ impl Detail {
         if is_new {
             own.has_more = !is_pushed && !is_fin && !segment.fragmented;
             // Nagle's algorithm lets no short segment go while a short one is on its way.
-            let are_short = own.is_short(own.last_data_bytes, segment_bytes)
-                && own.is_short(segment.payload_bytes, segment_bytes);
+            let are_short =
+                own.is_short(own.last_data_bytes) && own.is_short(segment.payload_bytes);
             if own.has_more {
                 own.unpushed_bytes = segment.payload_bytes;
             }
@@ -1152,7 +1242,9 @@ impl Detail {
     #[inline]
     fn check_edge(&mut self, end: End, sent: u32) {
         let edge = self.ends[end.other() as usize].edge;
-        if edge.is_none_or(|edge| distance(edge, sent) <= self.segment_bytes as i32) {
+        if edge
+            .is_none_or(|edge| distance(edge, sent) <= self.ends[end as usize].segment_bytes as i32)
+        {
             return;
         }
         let own = &mut self.ends[end as usize];
@@ -1166,11 +1258,11 @@ impl Detail {
     #[inline]
     fn handle_size(&mut self, seen: &Seen<'_>) -> Verdict {
         let (from, bytes) = (seen.end, seen.segment.payload_bytes);
-        if !self.segment_is_known && bytes > self.segment_bytes && bytes <= self.segment_bytes_max {
-            self.segment_bytes = bytes;
-        }
-        let segment_bytes = self.segment_bytes;
         let own = &mut self.ends[from as usize];
+        if bytes > own.segment_bytes && own.segment_bytes < own.segment_bytes_max {
+            own.grow_segment(bytes);
+        }
+        let segment_bytes = own.segment_bytes;
         own.sizes.add(bytes);
         let is_small = bytes <= segment_bytes / 2 && !seen.segment.fragmented;
         own.counts.small += u32::from(is_small);
@@ -1183,7 +1275,8 @@ impl Detail {
         } else if own.train.segments > 0 {
             self.finish_train(from);
         }
-        if bytes <= segment_bytes {
+        let own = &self.ends[from as usize];
+        if bytes <= segment_bytes || !own.is_superframe(bytes) {
             return Verdict::default();
         }
         self.ends[from as usize].counts.superframes += 1;

@@ -2,7 +2,7 @@
 
 use linerate_model::sample::End;
 
-use super::{Detail, Seen};
+use super::{Detail, IDLE_NS_MIN, Seen};
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
 use crate::connection::incident::{Example, IncidentKind};
 use crate::connection::sequence::{distance, furthest};
@@ -52,6 +52,9 @@ impl Detail {
             return;
         };
         let length_ns = place.time_ns.saturating_sub(since.time_ns);
+        if length_ns == 0 {
+            return;
+        }
         own.zero_window.add(length_ns);
         let example = Example {
             at_ns: since.time_ns,
@@ -67,6 +70,9 @@ impl Detail {
     pub(super) fn handle_gap(&mut self, seen: &Seen<'_>, verdict: Verdict) {
         let (from, to) = (seen.end, seen.end.other());
         let segment = seen.segment;
+        if seen.elapsed_ns >= IDLE_NS_MIN {
+            self.idle_until = seen.place.frame;
+        }
         let flight = |end: End| {
             let (half, peer) = (
                 &seen.halves[end as usize],
@@ -90,7 +96,10 @@ impl Detail {
             } else {
                 (Cause::RetransmissionTimeout, from)
             }
-        } else if verdict.any(Verdict::KEEPALIVE | Verdict::KEEPALIVE_ANSWER) {
+        } else if verdict.any(Verdict::KEEPALIVE_ANSWER) {
+            // The kernel answers, whatever its program does.
+            (Cause::RoundTrip, from)
+        } else if verdict.any(Verdict::KEEPALIVE) {
             (Cause::Application, from)
         } else if segment.payload_bytes > 0 {
             // The end that sends payload has kept the other waiting, if the other spoke last.
@@ -111,9 +120,10 @@ impl Detail {
         if cause == Cause::RoundTrip && self.ends[to as usize].shares.state() == State::Path {
             let (sender, receiver) = (&seen.halves[to as usize], &seen.halves[from as usize]);
             let flight_bytes = distance(receiver.acknowledged, sender.next).max(0) as u32;
-            let segment_bytes = self.segment_bytes;
-            let standing = &mut self.ends[to as usize].standing;
-            standing.note(flight_bytes, segment_bytes, seen.elapsed_ns);
+            let sender = &mut self.ends[to as usize];
+            sender
+                .standing
+                .note(flight_bytes, sender.segment_bytes, seen.elapsed_ns);
         }
         self.gaps
             .note(cause, end, seen.elapsed_ns, seen.place.frame);
