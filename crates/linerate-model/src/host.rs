@@ -64,6 +64,9 @@ pub struct Snapshot {
     pub facts: Vec<Fact>,
 }
 
+/// Name of the fact whether a CPU quota of the agent's control group would be seen: 1, or 0.
+pub const CPU_QUOTA_VISIBLE: &str = "cpu.quota_visible";
+
 impl Snapshot {
     /// Returns the number of the fact called `name`.
     pub fn number(&self, name: &str) -> Option<f64> {

@@ -17,9 +17,11 @@
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
 //!    What the hypervisor took is not free either, but no work of the host's: that is said.
 //!
+//! Where control groups are not mounted (`ip netns exec`), a quota may be any of the three, and nothing is said.
 //! Workers that spin are busy by design, and say nothing of what they need.
 
 use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::host::CPU_QUOTA_VISIBLE;
 use linerate_model::manner::WaitBy;
 
 use super::rule::{Judge, Rule};
@@ -119,6 +121,9 @@ fn queue_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> f64 {
 }
 
 fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    if hides_quota(dataset, cell) {
+        return None;
+    }
     let (wanted, waited) = wants(cell)?;
     let ran = wanted - waited.value;
     let varies = cell.mean(name::RATE_VARIATION);
@@ -181,7 +186,17 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
     known().unwrap_or(true)
 }
 
-fn full(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// Whether a quota may hold a host's workers and nobody would see it.
+fn hides_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let mut hosts = dataset.recording.document.hosts.iter();
+    cell.mean(name::THROTTLED_PERIODS).is_none()
+        && hosts.any(|host| host.snapshot.number(CPU_QUOTA_VISIBLE) == Some(0.0))
+}
+
+fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    if hides_quota(dataset, cell) {
+        return None;
+    }
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);

@@ -5,7 +5,7 @@ use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::datagram::Datagrams;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
-use linerate_model::host::{Fact, FactValue};
+use linerate_model::host::{CPU_QUOTA_VISIBLE, Fact, FactValue};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
@@ -1316,4 +1316,31 @@ fn a_slow_path_is_none_that_carries_nothing() {
     let found = limiter_of(&run(stream(), &slow));
     let claim = found.map(|(limiter, _)| limiter);
     assert_ne!(claim, Some(Limiter::NothingArrives));
+}
+
+#[test]
+fn where_a_quota_would_not_be_seen_nobody_is_said_to_have_the_cpus() {
+    // A worker that a quota of a fifth of a CPU holds, beside others that are busy.
+    let held = Truth {
+        cpus: 1.98,
+        others_cpus: 0.95,
+        others_kernel_cpus: 0.95,
+        worker_share: 0.19,
+        worker_wait_share: 0.76,
+        unsent_bytes: Some(0),
+        variation: 0.3,
+        ..sending(1e9, 21 * MS)
+    };
+    named(stream(), &held, Limiter::OtherPrograms, &[]);
+    let mut run = run(stream(), &held);
+    for host in &mut run.recording.document.hosts {
+        host.snapshot.facts.push(Fact {
+            name: CPU_QUOTA_VISIBLE.to_owned(),
+            value: FactValue::Number(0.0, Unit::Count),
+        });
+    }
+    let found = limiter_of(&run);
+    let of_cpus = [Limiter::OtherPrograms, Limiter::Cpu, Limiter::CpuQuota];
+    let is_of_cpus = |(limiter, _): &(Limiter, Finding)| of_cpus.contains(limiter);
+    assert!(!found.as_ref().is_some_and(is_of_cpus), "{found:?}");
 }

@@ -110,6 +110,25 @@ fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Whether a quota of this process would be seen: its group is, or it is in none but the root.
+pub(crate) fn is_quota_visible(config: &ObserveConfig) -> bool {
+    let own = std::fs::read(config.proc_root.join("self/cgroup"));
+    own.is_ok_and(|text| is_visible(&text, &config.sys_root))
+}
+
+/// The same of `text`, a `/proc/PID/cgroup`. Who entered another mount namespace, as `ip netns exec` does, may have a
+/// /sys without control groups.
+fn is_visible(text: &[u8], sys_root: &Path) -> bool {
+    if !folders(text, sys_root).is_empty() {
+        return true;
+    }
+    let text = String::from_utf8_lossy(text);
+    let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let mut inside = paths.map(|path| path.trim_start_matches('/'));
+    let root = sys_root.join("fs/cgroup");
+    inside.all(|path| path.is_empty() || root.join(path).is_dir())
+}
+
 fn counts(folder: &Path) -> bool {
     let mut has = false;
     if let Ok(text) = std::fs::read(folder.join("cpu.stat")) {
@@ -225,6 +244,24 @@ mod tests {
         );
         check("0::/../../etc\n", &[], None);
         check("nonsense\n::\n", &[("cpu.stat", stat)], None);
+    }
+
+    #[test]
+    fn a_group_that_is_not_mounted_hides_its_quota() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let check = |own: &str, expect| {
+            assert_eq!(is_visible(own.as_bytes(), root.path()), expect, "{own}");
+        };
+        // As under `ip netns exec`, which mounts a /sys of its own.
+        check("0::/system.slice/agent.service\n", false);
+        check("2:cpu:/limited\n0::/\n", false);
+        check("0::/\n", true);
+        // Without the cpu controller there is no quota to see.
+        let group = root.path().join("fs/cgroup/system.slice/agent.service");
+        fs::create_dir_all(&group).expect("folders");
+        check("0::/system.slice/agent.service\n", true);
+        fs::write(group.join("cpu.stat"), "nr_periods 10\n").expect("a file");
+        check("0::/system.slice/agent.service\n", true);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_model::host::FactValue;
+use linerate_model::host::{CPU_QUOTA_VISIBLE, FactValue};
 use linerate_model::unit::Unit;
 
 use super::virtualisation::virtualisation;
 use super::{Facts, Reading, hidden, number};
+use crate::cgroup;
 use crate::observer::ObserveConfig;
 use crate::sys::file::{read_text, read_value};
 
@@ -32,6 +33,11 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     facts.add("virtualisation", virtualisation);
     let system = config.sys_root.join("devices/system");
     facts.add("cpu.online", count_of_list(&system.join("cpu/online")));
+    let is_visible = f64::from(u8::from(cgroup::is_quota_visible(config)));
+    facts.add(
+        CPU_QUOTA_VISIBLE,
+        Ok(FactValue::Number(is_visible, Unit::Count)),
+    );
     facts.add("numa.nodes", count_of_list(&system.join("node/online")));
     let caches = system.join("cpu/cpu0/cache");
     for (name, level, kinds) in CACHES {
