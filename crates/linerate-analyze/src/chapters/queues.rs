@@ -209,7 +209,7 @@ fn two(number: f64) -> String {
 /// Says whether one CPU had no room for more packets.
 fn one_cpu(taken: &[CellIntake<'_, '_>], told: &Told<'_>) -> Option<String> {
     if let Some(claim) = claim(taken, told, |what| matches!(what, What::OneCpuOfPackets(_))) {
-        return Some(format!("One CPU is the limiter: {claim}"));
+        return Some(claim.to_owned());
     }
     let shares = taken.iter().filter_map(|cell| {
         let share = cell.cell.mean(name::CPU_INTERRUPT_SHARE_MOST)?;
