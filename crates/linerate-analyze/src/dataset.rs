@@ -71,6 +71,8 @@ struct Bounds {
     limit_bps: Option<f64>,
     /// CPUs of the host that CPU time is counted on.
     cpus: Option<f64>,
+    /// Payload of a full-size segment.
+    segment_bytes: Option<f64>,
 }
 
 /// Values of all cells of an experiment, and the noise that they show.
@@ -176,6 +178,7 @@ impl<'a> Dataset<'a> {
                     bounds: Bounds {
                         limit_bps: path.limit_bps(&workload, None, None),
                         cpus: cpus(recording),
+                        segment_bytes: path.segment_bytes(&workload),
                     },
                     experiment,
                     cell: cell.clone(),
@@ -395,6 +398,7 @@ impl<'a> CellOutcomes<'a> {
             Unit::Ratio if is_share(response) => Some(1.0),
             Unit::Cpus if !NOT_OF_SERVER.contains(&response) => self.bounds.cpus,
             Unit::BitsPerSecond if response == name::THROUGHPUT => self.bounds.limit_bps,
+            Unit::Bytes if response == name::PAYLOAD_PER_SEGMENT => self.bounds.segment_bytes,
             _ => None,
         };
         // A value above the bound was let pass by the rule that refuses it; it stays inside.
@@ -403,7 +407,16 @@ impl<'a> CellOutcomes<'a> {
                 values.iter().copied().fold(most, f64::max).min(high)
             })
         });
-        Estimate { high, ..estimate }
+        // What has no width says nothing of where other trials lie.
+        let (low, high) = match estimate.low == high {
+            true => (None, None),
+            false => (estimate.low, high),
+        };
+        Estimate {
+            low,
+            high,
+            ..estimate
+        }
     }
 
     /// Returns the ratio of this cell's response to that of `other`, from trials of the same block:

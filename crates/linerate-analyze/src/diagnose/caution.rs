@@ -27,7 +27,7 @@ use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found};
-use crate::compare::interval::{replicates_needed, student_t_interval};
+use crate::compare::interval::{replicates_needed, share_interval};
 use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
@@ -453,7 +453,7 @@ fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     });
     let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
     let values: Vec<f64> = found.iter().map(|(_, share, _)| *share).collect();
-    let estimate = student_t_interval(&values, Unit::Ratio)?;
+    let estimate = share_interval(&values)?;
     let (_, _, most) = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let of_them = match found.len() {
         1 => "",
@@ -486,7 +486,7 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
     let found: Vec<(TrialId, f64)> = valid.filter_map(waited).collect();
     let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
-    let estimate = student_t_interval(&values, Unit::Ratio)?;
+    let estimate = share_interval(&values)?;
     Some(Found::caution(
         About::Run,
         Caution::Starved,
@@ -545,7 +545,7 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .collect::<Vec<_>>();
     let mean = |found: &[(TrialId, f64)]| {
         let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
-        student_t_interval(&values, Unit::Ratio)
+        share_interval(&values)
     };
     let all = taken.iter().map(|(_, found)| found).chain([&missing]);
     let estimates = all.clone().filter_map(|found| mean(found));

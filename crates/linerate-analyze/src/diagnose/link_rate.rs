@@ -10,7 +10,7 @@ use linerate_model::unit::Unit;
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{name, tolerance};
 use crate::words;
 
 /// Share of the wire's payload limit from which on the link is full. ACKs, ARP and retransmissions
@@ -39,6 +39,19 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(_) => "; the interval reaches below 98.5 %",
         None => "",
     };
+    let mut explanation = "Headers, preamble and gaps of each frame take the rest of the rate. Neither \
+                           buffers nor CPUs can raise this number; larger frames or a faster link can."
+        .to_owned();
+    if share.high.unwrap_or(share.value) > 1.0 {
+        let records = dataset.recording.trials.iter();
+        let own = records.filter(|record| cell.trials().contains(&record.trial));
+        let most = own.map(|record| tolerance(record.window()));
+        let most = most.max_by(f64::total_cmp)?;
+        explanation += &format!(
+            " A window may hold up to {} more than that: what the link had not passed before it.",
+            words::percent(most)
+        );
+    }
     Some(Verdict {
         limiter: Limiter::LinkRate,
         claim: format!(
@@ -48,9 +61,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Unit::BitsPerSecond.display(limit),
             Unit::BitsPerSecond.display(rate),
         ),
-        explanation: "Headers, preamble and gaps of each frame take the rest of the rate. Neither \
-                      buffers nor CPUs can raise this number; larger frames or a faster link can."
-            .to_owned(),
+        explanation,
         effect: share,
         evidence: cell.proof_with(
             &[

@@ -808,6 +808,43 @@ fn other_programs_are_named_where_they_share_the_cpus() {
     );
 }
 
+/// A link makes up in a window for what it had not passed before: where that shows, the finding says so.
+#[test]
+fn why_a_rate_is_above_what_the_link_carries_is_said() {
+    let explanation = |bps: f64| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &[bps, bps + 1e6, bps - 1e6].map(Truth::stream));
+        let mut told = told(&run.recording).into_iter();
+        let full = told.find(|it| it.kind == FindingKind::Limiter(Limiter::LinkRate));
+        full.expect("a full link").explanation
+    };
+    let above = explanation(943e6);
+    assert!(
+        above.contains("A window may hold up to 0.5 % more than that"),
+        "{above}"
+    );
+    assert!(!explanation(935e6).contains("window"));
+}
+
+#[test]
+fn no_interval_has_segments_above_the_mss() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let truth = |payload_bytes| Truth {
+        payload_bytes,
+        ..Truth::stream(940e6)
+    };
+    run.cell(&[], &[1448.0, 1440.0, 1447.0].map(truth));
+    let mut told = told(&run.recording).into_iter();
+    let full = told.find(|it| it.kind == FindingKind::Limiter(Limiter::LinkRate));
+    let full = full.expect("a full link");
+    let mut pieces = full.evidence.as_slice().iter();
+    let payload = pieces.find(|piece| piece.what == "payload per data segment");
+    let high = payload.and_then(|piece| piece.estimate.high);
+    assert!(high.is_some_and(|high| high < 1448.5), "{high:?}");
+}
+
 /// This kernel counts idle time exactly and busy time at the tick: what every trial misses, or the only one,
 /// nobody is known to have taken.
 #[test]
