@@ -2,7 +2,7 @@
 //!
 //! Rule: mean throughput ≥ 98.5 % of the payload limit of the wire, where the limit is taken at the
 //! measured payload per data segment, so that a link full of small frames counts as full. The
-//! claim says whether the interval, too, lies above that share.
+//! claim says whether the interval, or both of two values, lie above that share.
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::unit::Unit;
@@ -34,10 +34,12 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         return None;
     }
     let rate = dataset.path.rate_of(&cell.workload)?;
-    let sure = match share.low {
-        Some(low) if low >= FULL_SHARE_MIN => "; the whole interval lies above 98.5 %",
-        Some(_) => "; the interval reaches below 98.5 %",
-        None => "",
+    let sure = match (share.low, share.is_range()) {
+        (Some(low), false) if low >= FULL_SHARE_MIN => "; the whole interval lies above 98.5 %",
+        (Some(_), false) => "; the interval reaches below 98.5 %",
+        (Some(low), true) if low >= FULL_SHARE_MIN => "; both values lie above 98.5 %",
+        (Some(_), true) => "; one of the two values lies below 98.5 %",
+        (None, _) => "",
     };
     let mut explanation = "Headers, preamble and gaps of each frame take the rest of the rate. Neither \
                            buffers nor CPUs can raise this number; larger frames or a faster link can."

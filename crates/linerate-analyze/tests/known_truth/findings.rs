@@ -828,6 +828,29 @@ fn why_a_rate_is_above_what_the_link_carries_is_said() {
 }
 
 #[test]
+fn two_values_are_no_interval() {
+    let claim = |rates: &[f64]| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let truths: Vec<Truth> = rates.iter().copied().map(Truth::stream).collect();
+        run.cell(&[], &truths);
+        let mut told = told(&run.recording).into_iter();
+        let full = told.find(|it| it.kind == FindingKind::Limiter(Limiter::LinkRate));
+        full.expect("a full link").claim
+    };
+    for (rates, expected) in [
+        (&[941e6, 940e6][..], "both values lie above 98.5 %"),
+        (&[941e6, 920e6], "one of the two values lies below 98.5 %"),
+        (
+            &[941e6, 940e6, 941e6],
+            "the whole interval lies above 98.5 %",
+        ),
+    ] {
+        assert!(claim(rates).contains(expected), "{}", claim(rates));
+    }
+}
+
+#[test]
 fn no_interval_has_segments_above_the_mss() {
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, stream());
