@@ -14,7 +14,9 @@ use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_k
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 
-use crate::compare::interval::{deviation, mean, quantile_interval, student_t, student_t_interval};
+use crate::compare::interval::{
+    deviation, mean, median_or_range, quantile_interval, student_t, student_t_interval,
+};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::reduce::{Floors, HALVES_SHARE_MAX, Outcome, describe, name, outcomes, pooled_latency};
@@ -287,6 +289,9 @@ const QUANTILES: &[(&str, f64)] = &[
     (name::RTT_P999, 0.999),
 ];
 
+/// Those of them that a few bad milliseconds of one trial rule.
+const TAILS: [&str; 2] = [name::RTT_P99, name::RTT_P999];
+
 /// Returns the latencies of each of `valid` that has any.
 fn latencies(flows: &BTreeMap<TrialId, Vec<&FlowRecord>>, valid: &[Outcome]) -> Vec<Histogram> {
     let of_trial = |outcome: &Outcome| {
@@ -357,7 +362,8 @@ impl<'a> CellOutcomes<'a> {
     ///
     /// The interval knows of the noise of all cells of the experiment, and ends where what is measured
     /// cannot be. A quantile that some trials have too few transactions for is taken of the
-    /// transactions of all trials together.
+    /// transactions of all trials together; of others in the tail it is the median of the trials, which one
+    /// bad trial does not rule.
     pub(crate) fn estimate(&self, response: &str) -> Option<Estimate> {
         if let Some(known) = self.estimates.borrow().get(response) {
             return *known;
@@ -376,6 +382,9 @@ impl<'a> CellOutcomes<'a> {
         {
             let trials: Vec<&Histogram> = self.latencies.iter().collect();
             return quantile_interval(&trials, *share);
+        }
+        if TAILS.contains(&response) {
+            return median_or_range(&values, describe(response).unit);
         }
         let plain = student_t_interval(&values, describe(response).unit)?;
         let noise = self.siblings.noise(response);

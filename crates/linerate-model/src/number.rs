@@ -11,8 +11,8 @@
 //!    any other with its ends: `43 (40–52) µs`; so is one that rounding would lead below zero or above
 //!    the whole.
 //!    However narrow it is, a value has four digits at the most.
-//! 3. Two values have no interval; the range that they span is written and called that, with three digits:
-//!    `1.30 (2 values: 1.20–1.40) Gbit/s`.
+//! 3. Two values have no interval, nor has a median of fewer than six; the range that they span is written and
+//!    called that, with three digits: `1.30 (2 values: 1.20–1.40) Gbit/s`.
 //! 4. Without an interval three digits are written, less trailing zeros: 941 Mbit/s, 1.5 MiB.
 //! 5. What was counted or asked for is exact and written in full: whole numbers of things, and
 //!    sizes in bytes that people say (1460 B, 18 750 B, 64 KiB).
@@ -213,8 +213,12 @@ pub fn estimate(estimate: &Estimate) -> EstimateText {
         )
     {
         text.spread = Some(match spread.low == spread.high {
-            true => "(2 values)".to_owned(),
-            false => format!("(2 values: {})", ends(&spread.low, &spread.high)),
+            true => format!("({} values)", estimate.n),
+            false => format!(
+                "({} values: {})",
+                estimate.n,
+                ends(&spread.low, &spread.high)
+            ),
         });
         text.value = spread.value;
     }
@@ -501,6 +505,15 @@ mod tests {
         );
         assert_eq!(of(22.502, 22.498, 22.506, 2, TIME), "22.5 (2 values) ns");
         assert_eq!(of(44e6, 44e6, 44e6, 2, TIME), "44 ms");
+        let three = Estimate {
+            value: 79e3,
+            low: Some(76e3),
+            high: Some(716e3),
+            confidence: 0.75,
+            n: 3,
+            unit: TIME,
+        };
+        assert_eq!(estimate(&three).line(), "79 (3 values: 76–716) µs");
         let bytes = of(1448.0, 1447.9, 1448.1, 2, Unit::Bytes);
         assert_eq!(bytes, "1448 (2 values) B");
         assert_eq!(Unit::Bytes.display(1447.9), "1448 B");

@@ -121,8 +121,9 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
     };
     let round_trip = |cell: &&CellOutcomes<'_>| {
         let rtt = cell.estimate(name::RTT_P50)?;
-        let p99 = cell.mean(name::RTT_P99).map_or(String::new(), |p99| {
-            format!("; 99th percentile {}", Unit::Nanoseconds.display(p99))
+        let p99 = cell.estimate(name::RTT_P99);
+        let p99 = p99.map_or(String::new(), |p99| {
+            format!("; 99th percentile {}", words::estimate(&p99))
         });
         let note = format!(
             "median; half of it {}{p99}",

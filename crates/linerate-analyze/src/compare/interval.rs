@@ -4,7 +4,7 @@
 //! binomial ranks, which assume nothing about the distribution (Le Boudec, "Performance Evaluation
 //! of Computer and Communication Systems", 2010, section 2.2).
 
-use linerate_model::finding::{CONFIDENCE, Estimate, RANGE_CONFIDENCE};
+use linerate_model::finding::{CONFIDENCE, Estimate, RANGE_CONFIDENCE, range_confidence};
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::unit::Unit;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
@@ -134,6 +134,22 @@ pub fn median_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
         confidence: CONFIDENCE,
         n: u32::try_from(n).unwrap_or(u32::MAX),
         unit,
+    })
+}
+
+/// Returns the median over trials of a number that one bad trial rules, as its tail: where there are too few
+/// for order statistics, with the range of all.
+pub(crate) fn median_or_range(values: &[f64], unit: Unit) -> Option<Estimate> {
+    let median = median_interval(values, unit)?;
+    let [least, most] = [f64::min, f64::max].map(|end| values.iter().copied().reduce(end));
+    if median.low.is_some() || least == most {
+        return Some(median);
+    }
+    Some(Estimate {
+        low: least,
+        high: most,
+        confidence: range_confidence(median.n),
+        ..median
     })
 }
 
@@ -290,6 +306,23 @@ mod tests {
         assert_eq!((estimate.value, estimate.low), (3.0, None));
         let six = median_interval(&[6.0, 5.0, 4.0, 3.0, 2.0, 1.0], Unit::Count).unwrap();
         assert_eq!((six.value, six.low, six.high), (3.5, Some(1.0), Some(6.0)));
+    }
+
+    #[test]
+    fn one_bad_trial_does_not_rule_a_tail() {
+        // The 99th percentiles of three trials of a healthy lab.
+        let of = |values: &[f64]| median_or_range(values, Unit::Nanoseconds).unwrap();
+        let three = of(&[79e3, 76e3, 716e3]);
+        assert_eq!(
+            (three.value, three.low, three.high, three.confidence),
+            (79e3, Some(76e3), Some(716e3), 0.75)
+        );
+        assert!(three.is_range());
+        // P(B(6, 1/2) = 0 or 6) = 2/64: six have an interval.
+        let six = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!((six.low, six.high), (Some(1.0), Some(6.0)));
+        assert!(!six.is_range());
+        assert_eq!((of(&[5.0]).low, of(&[5.0, 5.0]).low), (None, None));
     }
 
     #[test]
