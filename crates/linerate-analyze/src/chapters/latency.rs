@@ -80,7 +80,9 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     Some(Figure {
         id: "latency-round-trip".to_owned(),
         title: "Round trip against payload".to_owned(),
-        caption: "Time from the send call of a request to the complete response.".to_owned(),
+        caption: "Time from the send call of a request to the complete response. The 99th percentile is the \
+                  median of the trials, of fewer than six with their range."
+            .to_owned(),
         x: draw::factor_axis(cells, x),
         y: Axis::new("round trip", Unit::Nanoseconds, scale),
         curves,
