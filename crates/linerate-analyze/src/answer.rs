@@ -316,9 +316,9 @@ fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     if let Some(cell) = shown.exchange.or(shown.stalled)
         && let Some(median) = cell.estimate(name::RTT_P50)
     {
-        let p99 = cell.mean(name::RTT_P99);
+        let p99 = cell.estimate(name::RTT_P99);
         let notes = match p99 {
-            Some(p99) => format!("median; p99 {}", Unit::Nanoseconds.display(p99)),
+            Some(p99) => format!("median; p99 {}", words::estimate(&p99)),
             None => "median; too few for a p99".to_owned(),
         };
         let bytes = study::payload_bytes(cell).unwrap_or_default();

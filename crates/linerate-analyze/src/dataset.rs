@@ -14,7 +14,9 @@ use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_k
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 
-use crate::compare::interval::{deviation, mean, quantile_interval, student_t, student_t_interval};
+use crate::compare::interval::{
+    deviation, mean, median_or_range, quantile_interval, student_t, student_t_interval,
+};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::reduce::{Floors, HALVES_SHARE_MAX, Outcome, describe, name, outcomes, pooled_latency};
@@ -71,6 +73,8 @@ struct Bounds {
     limit_bps: Option<f64>,
     /// CPUs of the host that CPU time is counted on.
     cpus: Option<f64>,
+    /// Payload of a full-size segment.
+    segment_bytes: Option<f64>,
 }
 
 /// Values of all cells of an experiment, and the noise that they show.
@@ -176,6 +180,7 @@ impl<'a> Dataset<'a> {
                     bounds: Bounds {
                         limit_bps: path.limit_bps(&workload, None, None),
                         cpus: cpus(recording),
+                        segment_bytes: path.segment_bytes(&workload),
                     },
                     experiment,
                     cell: cell.clone(),
@@ -284,6 +289,9 @@ const QUANTILES: &[(&str, f64)] = &[
     (name::RTT_P999, 0.999),
 ];
 
+/// Those of them that a few bad milliseconds of one trial rule.
+const TAILS: [&str; 2] = [name::RTT_P99, name::RTT_P999];
+
 /// Returns the latencies of each of `valid` that has any.
 fn latencies(flows: &BTreeMap<TrialId, Vec<&FlowRecord>>, valid: &[Outcome]) -> Vec<Histogram> {
     let of_trial = |outcome: &Outcome| {
@@ -354,7 +362,8 @@ impl<'a> CellOutcomes<'a> {
     ///
     /// The interval knows of the noise of all cells of the experiment, and ends where what is measured
     /// cannot be. A quantile that some trials have too few transactions for is taken of the
-    /// transactions of all trials together.
+    /// transactions of all trials together; of others in the tail it is the median of the trials, which one
+    /// bad trial does not rule.
     pub(crate) fn estimate(&self, response: &str) -> Option<Estimate> {
         if let Some(known) = self.estimates.borrow().get(response) {
             return *known;
@@ -373,6 +382,9 @@ impl<'a> CellOutcomes<'a> {
         {
             let trials: Vec<&Histogram> = self.latencies.iter().collect();
             return quantile_interval(&trials, *share);
+        }
+        if TAILS.contains(&response) {
+            return median_or_range(&values, describe(response).unit);
         }
         let plain = student_t_interval(&values, describe(response).unit)?;
         let noise = self.siblings.noise(response);
@@ -395,6 +407,7 @@ impl<'a> CellOutcomes<'a> {
             Unit::Ratio if is_share(response) => Some(1.0),
             Unit::Cpus if !NOT_OF_SERVER.contains(&response) => self.bounds.cpus,
             Unit::BitsPerSecond if response == name::THROUGHPUT => self.bounds.limit_bps,
+            Unit::Bytes if response == name::PAYLOAD_PER_SEGMENT => self.bounds.segment_bytes,
             _ => None,
         };
         // A value above the bound was let pass by the rule that refuses it; it stays inside.
@@ -403,7 +416,16 @@ impl<'a> CellOutcomes<'a> {
                 values.iter().copied().fold(most, f64::max).min(high)
             })
         });
-        Estimate { high, ..estimate }
+        // What has no width says nothing of where other trials lie.
+        let (low, high) = match estimate.low == high {
+            true => (None, None),
+            false => (estimate.low, high),
+        };
+        Estimate {
+            low,
+            high,
+            ..estimate
+        }
     }
 
     /// Returns the ratio of this cell's response to that of `other`, from trials of the same block:

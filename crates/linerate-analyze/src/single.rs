@@ -343,11 +343,9 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         Some(Limiter::ReceiverWindow) if is_of_another => Some(next::WHERE_BETWEEN.to_owned()),
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(Limiter::CongestionWindow) => match kept_small {
-            Some(KeptSmall::ByMarks(_)) => Some(next::WHERE_MARKED.to_owned()),
-            Some(KeptSmall::ByItself) => Some(next::WHERE_UNGROWN.to_owned()),
-            Some(KeptSmall::ByLoss) | None => {
-                next::next(Limiter::CongestionWindow, &single.workload)
-            }
+            Some(KeptSmall::Marks(_)) => Some(next::WHERE_MARKED.to_owned()),
+            Some(KeptSmall::Itself) => Some(next::WHERE_UNGROWN.to_owned()),
+            Some(KeptSmall::Loss) | None => next::next(Limiter::CongestionWindow, &single.workload),
         },
         Some(limiter) => next::next(limiter, &single.workload),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),

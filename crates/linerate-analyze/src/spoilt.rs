@@ -11,6 +11,8 @@ use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
 /// The second half of a window over its first, above which its begin was too early: ten times what
 /// halves of a steady window differ by.
 const RISING: f64 = 1.1;
+/// Trials of a cell that say what its traffic misses: whoever comes and goes is in one or two.
+const CELL_TRIALS_MIN: usize = 3;
 
 /// Returns the trials of `recording` that ended well and should be done once more all the same.
 pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
@@ -43,30 +45,32 @@ pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
     found.collect()
 }
 
-/// Returns the CPU time of a trial that is in no mode, as a share, where that is more than what other
-/// trials of its experiment miss.
+/// Returns how much more of the CPUs' time is in no mode in a trial than is usual, as a share, where that is
+/// more than a little. Of one trial nobody knows what is usual.
 ///
 /// Kernels that sample busy time at the tick and count idle time exactly lose whatever runs between two
 /// idle spells without meeting a tick: exchanges miss a tenth of the time in every trial on a machine
-/// that nobody else uses (HZ = 250, while their threads' own clocks have it). Who takes time from some
-/// trials leaves a quarter of them as they are.
+/// that nobody else uses (HZ = 250, while their threads' own clocks have it), and how much depends on the
+/// traffic. Who takes time from some trials leaves a quarter of them as they are: of the experiment, or of the
+/// cell where all of its trials miss more.
 pub(crate) fn unusually_missing(all: &[Outcome], outcome: &Outcome) -> Option<f64> {
     let share = outcome.value(name::CPU_MISSING)?;
-    let same = all
-        .iter()
-        .filter(|other| other.experiment == outcome.experiment);
-    let mut shares: Vec<f64> = same
-        .filter_map(|other| other.value(name::CPU_MISSING))
-        .collect();
+    let same = all.iter().filter(|it| it.experiment == outcome.experiment);
+    let of_experiment = usual(same.clone(), 2)?;
+    let of_cell = usual(same.filter(|it| it.cell == outcome.cell), CELL_TRIALS_MIN);
+    let excess = share - of_cell.unwrap_or(0.0).max(of_experiment);
+    (excess > DISTURBED_SHARE_MAX).then_some(excess)
+}
+
+/// The lower quartile of what is missing, of so many trials at the least.
+fn usual<'o>(trials: impl Iterator<Item = &'o Outcome>, least: usize) -> Option<f64> {
+    let shares = trials.filter_map(|trial| trial.value(name::CPU_MISSING));
+    let mut shares: Vec<f64> = shares.collect();
     shares.sort_by(f64::total_cmp);
-    let usual = shares
+    let quartile = shares
         .get(shares.len() / 4)
-        .copied()
-        .unwrap_or(0.0)
-        .max(0.0);
-    // One trial alone has nothing to be compared with.
-    let usual = if shares.len() > 1 { usual } else { 0.0 };
-    (share - usual > DISTURBED_SHARE_MAX).then_some(share)
+        .filter(|_| shares.len() >= least)?;
+    Some(quartile.max(0.0))
 }
 
 #[cfg(test)]
@@ -74,19 +78,23 @@ mod tests {
     use std::collections::BTreeMap;
 
     use linerate_model::TrialId;
-    use linerate_model::experiment::Cell;
+    use linerate_model::experiment::{Cell, Factor, Level};
     use linerate_model::outcome::Response;
     use linerate_model::run::Validity;
     use linerate_model::unit::Unit;
 
     use super::*;
 
-    /// The trials of `shares` that miss unusually much, counted from 0.
-    fn unusual(shares: &[f64]) -> Vec<usize> {
-        let outcome = |(at, &value): (usize, &f64)| Outcome {
+    /// Trials of cells with these shares in no mode.
+    fn outcomes(cells: &[&[f64]]) -> Vec<Outcome> {
+        let of_cell = |(at, shares): (usize, &&[f64])| -> Vec<(u64, f64)> {
+            shares.iter().map(|share| (at as u64, *share)).collect()
+        };
+        let all = cells.iter().enumerate().flat_map(of_cell);
+        let outcome = |(at, (cell, value)): (usize, (u64, f64))| Outcome {
             trial: TrialId(at as u32),
             experiment: "one".to_owned(),
-            cell: Cell::new(),
+            cell: Cell::from([(Factor::PayloadBytes, Level::Count(cell))]),
             replicate: 1,
             validity: Validity::Valid,
             flags: Vec::new(),
@@ -98,18 +106,34 @@ mod tests {
                 },
             )]),
         };
-        let all: Vec<Outcome> = shares.iter().enumerate().map(outcome).collect();
+        all.enumerate().map(outcome).collect()
+    }
+
+    /// The trials that miss unusually much, counted from 0.
+    fn unusual(cells: &[&[f64]]) -> Vec<usize> {
+        let all = outcomes(cells);
         let is_unusual = |at: &usize| unusually_missing(&all, &all[*at]).is_some();
         (0..all.len()).filter(is_unusual).collect()
     }
 
     #[test]
     fn what_every_trial_misses_is_the_kernels_way_to_count() {
-        assert_eq!(unusual(&[0.09, 0.10, 0.08, 0.11, 0.09]), [0; 0]);
-        assert_eq!(unusual(&[0.09, 0.10, 0.30, 0.11, 0.09]), [2]);
+        assert_eq!(unusual(&[&[0.09, 0.10, 0.08, 0.11, 0.09]]), [0; 0]);
+        assert_eq!(unusual(&[&[0.09, 0.10, 0.30, 0.11, 0.09]]), [2]);
         // Somebody took time from half of the trials.
-        assert_eq!(unusual(&[0.0, 0.15, 0.01, 0.2, 0.0, 0.18]), [1, 3, 5]);
-        assert_eq!(unusual(&[0.2]), [0], "nothing to compare with");
-        assert_eq!(unusual(&[-0.02, 0.02, -0.01, 0.0]), [0; 0]);
+        assert_eq!(unusual(&[&[0.0, 0.15, 0.01, 0.2, 0.0, 0.18]]), [1, 3, 5]);
+        assert_eq!(unusual(&[&[0.2]]), [0; 0], "nothing to compare with");
+        assert_eq!(unusual(&[&[-0.02, 0.02, -0.01, 0.0]]), [0; 0]);
+        // One cell's traffic misses more, and one of its trials more than that.
+        let idle = [0.01; 6];
+        assert_eq!(unusual(&[&idle, &[0.12, 0.13, 0.11]]), [0; 0]);
+        assert_eq!(unusual(&[&idle, &[0.12, 0.30, 0.11]]), [7]);
+    }
+
+    #[test]
+    fn only_what_is_beyond_the_usual_was_taken() {
+        let all = outcomes(&[&[0.10, 0.10, 0.30, 0.10, 0.10]]);
+        let excess = unusually_missing(&all, &all[2]).expect("it misses more");
+        assert!((excess - 0.2).abs() < 1e-9, "{excess}");
     }
 }

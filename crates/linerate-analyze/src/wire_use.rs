@@ -131,6 +131,11 @@ impl Path {
         }
     }
 
+    /// Returns the payload of a full-size segment of `workload`.
+    pub(crate) fn segment_bytes(&self, workload: &Workload) -> Option<f64> {
+        Some(full_payload_bytes(&self.wire(workload)?, workload) as f64)
+    }
+
     /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.
     pub(crate) fn ceiling(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
         let udp = is_udp(workload)?;

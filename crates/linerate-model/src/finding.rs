@@ -14,7 +14,7 @@ pub struct Estimate {
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
-    /// Confidence of the interval: 0.95.
+    /// Confidence of the interval: 0.95; of the range of a few values less.
     pub confidence: f64,
     /// Number of independent values behind it.
     pub n: u32,
@@ -25,9 +25,14 @@ pub struct Estimate {
 /// Confidence of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Confidence of the range of two values: it holds the median of what they are drawn from with
-/// 1 − 2 · (1/2)².
+/// Confidence of the range of two values.
 pub const RANGE_CONFIDENCE: f64 = 0.5;
+
+/// Returns the confidence of the range of `n` values: it holds the median of what they are drawn from with
+/// 1 − 2 · (1/2)ⁿ.
+pub fn range_confidence(n: u32) -> f64 {
+    1.0 - 2.0 * 0.5_f64.powf(f64::from(n))
+}
 
 impl Estimate {
     /// Returns one value without an interval.
@@ -53,9 +58,10 @@ impl Estimate {
         }
     }
 
-    /// Tells whether its ends are two values and no interval.
+    /// Tells whether its ends are the least and the most of a few values and no interval.
     pub fn is_range(&self) -> bool {
-        self.n == 2 && self.confidence <= RANGE_CONFIDENCE
+        let confidence = range_confidence(self.n);
+        confidence < CONFIDENCE && self.n >= 2 && self.confidence == confidence
     }
 }
 

@@ -229,7 +229,7 @@ impl TrialFlag {
             ),
             Self::Unaccounted(_) => (
                 "time in which no mode of /proc/stat grew",
-                "a machine of its own",
+                "compare several trials: what all of them miss, the kernel does not count",
             ),
             Self::UnreadAtReceiver { .. } => (
                 "no reading of the receiver",
@@ -446,8 +446,8 @@ impl fmt::Display for TrialFlag {
             ),
             Self::Unaccounted(share) => write!(
                 f,
-                "{} of the CPUs' time is in no mode of /proc/stat: the machine below took it, or \
-                 ticks were lost",
+                "{} of the CPUs' time is in no mode of /proc/stat: not known whether it was taken or \
+                 not counted",
                 percent(*share)
             ),
             Self::UnreadAtReceiver { host } => write!(

@@ -8,10 +8,11 @@
 //!    half width, 100 to 354 keep two digits, 355 to 949 one, 950 to 999 become 1000 and keep two.
 //!    Value and ends are rounded to the same place.
 //! 2. An interval that is symmetric within a tenth of its width is written `941.2 ± 0.8 Mbit/s`,
-//!    any other with its ends: `43 (40–52) µs`.
+//!    any other with its ends: `43 (40–52) µs`; so is one that rounding would lead below zero or above
+//!    the whole.
 //!    However narrow it is, a value has four digits at the most.
-//! 3. Two values have no interval; the range that they span is written and called that, with three digits:
-//!    `1.30 (2 values: 1.20–1.40) Gbit/s`.
+//! 3. Two values have no interval, nor has a median of fewer than six; the range that they span is written and
+//!    called that, with three digits: `1.30 (2 values: 1.20–1.40) Gbit/s`.
 //! 4. Without an interval three digits are written, less trailing zeros: 941 Mbit/s, 1.5 MiB.
 //! 5. What was counted or asked for is exact and written in full: whole numbers of things, and
 //!    sizes in bytes that people say (1460 B, 18 750 B, 64 KiB).
@@ -36,6 +37,8 @@ const DIGITS: i32 = 3;
 const DIGITS_MAX: i32 = 4;
 /// Most digits of a value with a range of two: how near they lie by chance is no precision.
 const RANGE_DIGITS_MAX: i32 = DIGITS;
+/// Plain bytes below this have all their digits: 1448 B of a segment of 1448 B are not 1450 B.
+const WHOLE_BYTES_BELOW: f64 = 10_000.0;
 
 /// Whole sizes below this are written in plain bytes unless a binary prefix fits them exactly.
 const PLAIN_BYTES_BELOW: f64 = 100_000.0;
@@ -202,15 +205,31 @@ pub fn estimate(estimate: &Estimate) -> EstimateText {
     let bounds = estimate.low.zip(estimate.high);
     let mut text = value_with_bounds(estimate.value, bounds, estimate.unit);
     if estimate.is_range()
-        && let Some(spread) = spread(estimate.value, bounds, estimate.unit, RANGE_DIGITS_MAX)
+        && let Some(spread) = spread(
+            estimate.value,
+            bounds,
+            estimate.unit,
+            range_digits_max(estimate),
+        )
     {
         text.spread = Some(match spread.low == spread.high {
-            true => "(2 values)".to_owned(),
-            false => format!("(2 values: {})", ends(&spread.low, &spread.high)),
+            true => format!("({} values)", estimate.n),
+            false => format!(
+                "({} values: {})",
+                estimate.n,
+                ends(&spread.low, &spread.high)
+            ),
         });
         text.value = spread.value;
     }
     text
+}
+
+fn range_digits_max(estimate: &Estimate) -> i32 {
+    match estimate.unit {
+        Unit::Bytes => DIGITS_MAX,
+        _ => RANGE_DIGITS_MAX,
+    }
 }
 
 /// Writes a value and its lower and upper bound in parts, as [`estimate`] does.
@@ -250,8 +269,9 @@ fn spread(value: f64, bounds: Option<(f64, f64)>, unit: Unit, digits_max: i32) -
     };
     let [value, low, high] = [value, low, high].map(|number| number / prefix.divisor);
     let (below, above) = (value - low, high - value);
-    let is_symmetric = (above - below).abs() <= 0.1 * (high - low);
     let half = (high - low) / 2.0;
+    let is_symmetric = (above - below).abs() <= 0.1 * (high - low)
+        && !leaves_what_can_be(value, (low, high), half, unit);
     let mut place = place_of_uncertainty(half);
     if value != 0.0 {
         // The value must stay recognisable inside an interval many times its size.
@@ -283,6 +303,18 @@ fn place_of_uncertainty(half: f64) -> i32 {
     }
 }
 
+/// Whether `value ± half` lies outside of what its ends keep to: zero, and the whole of a share.
+fn leaves_what_can_be(value: f64, (low, high): (f64, f64), half: f64, unit: Unit) -> bool {
+    let step = 10f64.powi(place_of_uncertainty(half));
+    let [value, half] = [value, half].map(|number| (number / step).round());
+    let whole = match unit {
+        Unit::Ratio => 1.0,
+        Unit::Percent => 100.0,
+        _ => f64::INFINITY,
+    };
+    (low >= 0.0 && half > value) || (high <= whole && value + half > (whole / step).round())
+}
+
 fn half_width(half: f64, place: i32) -> String {
     match rounded(half, place) {
         text if is_zero(&text) => format!("<{}", rounded(10f64.powi(place), place)),
@@ -303,9 +335,11 @@ fn alone(value: f64, unit: Unit, prefix: Prefixed) -> String {
     let is_exact =
         matches!(unit, Unit::Count | Unit::Bytes) && prefix.divisor == 1.0 && value.fract() == 0.0;
     let scaled = value / prefix.divisor;
-    let place = match is_exact {
-        true => 0,
-        false => exponent(scaled) - DIGITS + 1,
+    let is_plain = unit == Unit::Bytes && prefix.divisor == 1.0 && value < WHOLE_BYTES_BELOW;
+    let place = match exponent(scaled) - DIGITS + 1 {
+        _ if is_exact => 0,
+        place if is_plain => place.min(0),
+        place => place,
     };
     let text = rounded(scaled, place);
     match text.contains('.') {
@@ -443,6 +477,9 @@ mod tests {
         check(0.0021, 0.0, 0.0103, Unit::Ratio, "0.0021 (0.0000–0.0103)");
         check(729e6, 0.0, 941e6, RATE, "730 (0–940) Mbit/s");
         check(100.0, 3.0, 250.0, Unit::Ratio, "100 (3–250)");
+        check(0.184, 0.0, 0.374, Unit::Ratio, "0.18 (0.00–0.37)");
+        check(0.2, 0.0, 0.4, Unit::Ratio, "0.20 ± 0.20");
+        check(0.946, 0.888, 1.0, Unit::Ratio, "0.95 (0.89–1.00)");
         check(100.0, 1e-6, 250.0, Unit::Ratio, "100 (0–250)");
         check(999e6, 700e6, 1008e6, RATE, "1000 (700–1010) Mbit/s");
         check(1.0, -0.5, 9.0, Unit::Percent, "1.0 (−0.5 to 9.0) %");
@@ -468,6 +505,18 @@ mod tests {
         );
         assert_eq!(of(22.502, 22.498, 22.506, 2, TIME), "22.5 (2 values) ns");
         assert_eq!(of(44e6, 44e6, 44e6, 2, TIME), "44 ms");
+        let three = Estimate {
+            value: 79e3,
+            low: Some(76e3),
+            high: Some(716e3),
+            confidence: 0.75,
+            n: 3,
+            unit: TIME,
+        };
+        assert_eq!(estimate(&three).line(), "79 (3 values: 76–716) µs");
+        let bytes = of(1448.0, 1447.9, 1448.1, 2, Unit::Bytes);
+        assert_eq!(bytes, "1448 (2 values) B");
+        assert_eq!(Unit::Bytes.display(1447.9), "1448 B");
     }
 
     #[test]

@@ -114,7 +114,7 @@ pub enum RepeatReason {
 pub enum Disturbance {
     /// Its rate still rose: the second half of the window over the first.
     Rising(f64),
-    /// This share of the CPUs' time is in none of their modes.
+    /// This share of the CPUs' time, beyond what is usual, is in none of their modes.
     Unaccounted(f64),
 }
 
@@ -311,7 +311,7 @@ impl fmt::Display for Disturbance {
             ),
             Self::Unaccounted(share) => write!(
                 f,
-                "{} of the CPUs' time is in none of their modes",
+                "{} more of the CPUs' time than usual is in none of their modes",
                 percent(*share)
             ),
         }
@@ -442,7 +442,7 @@ mod tests {
         );
         check(
             superseded(Disturbance::Unaccounted(0.07)),
-            "7 % of the CPUs' time is in none of their modes; trial 7 replaces it",
+            "7 % more of the CPUs' time than usual is in none of their modes; trial 7 replaces it",
         );
         check(
             Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }),

@@ -80,7 +80,9 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     Some(Figure {
         id: "latency-round-trip".to_owned(),
         title: "Round trip against payload".to_owned(),
-        caption: "Time from the send call of a request to the complete response.".to_owned(),
+        caption: "Time from the send call of a request to the complete response. The 99th percentile is the \
+                  median of the trials, of fewer than six with their range."
+            .to_owned(),
         x: draw::factor_axis(cells, x),
         y: Axis::new("round trip", Unit::Nanoseconds, scale),
         curves,
@@ -121,8 +123,9 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
     };
     let round_trip = |cell: &&CellOutcomes<'_>| {
         let rtt = cell.estimate(name::RTT_P50)?;
-        let p99 = cell.mean(name::RTT_P99).map_or(String::new(), |p99| {
-            format!("; 99th percentile {}", Unit::Nanoseconds.display(p99))
+        let p99 = cell.estimate(name::RTT_P99);
+        let p99 = p99.map_or(String::new(), |p99| {
+            format!("; 99th percentile {}", words::estimate(&p99))
         });
         let note = format!(
             "median; half of it {}{p99}",

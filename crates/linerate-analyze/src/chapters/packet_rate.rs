@@ -2,14 +2,15 @@
 
 use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::Factor;
+use linerate_model::finding::Limiter;
 use linerate_model::profile::Work;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, StudyChapter};
-use crate::dataset::{CellOutcomes, varied};
-use crate::diagnose::Told;
+use crate::dataset::{CellOutcomes, Dataset, varied};
+use crate::diagnose::{Told, limiter_of};
 use crate::published::CPU_SHARE;
 use crate::reduce::{name, share_name};
 use crate::words;
@@ -35,7 +36,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     }
     chapter.figures = [rate(cells), shares(cells)].into_iter().flatten().collect();
     chapter.tables.insert(0, table(cells, dataset.published));
-    chapter.answer = answer(cells).or(chapter.answer.take());
+    chapter.answer = answer(dataset, cells).or(chapter.answer.take());
 }
 
 fn rate(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
@@ -152,7 +153,9 @@ fn published(column: &str, bytes: u64) -> TableCell {
     )
 }
 
-fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
+/// Rates that unlike things limit say nothing of what size costs: those stand beside each other, with their
+/// limiters, and are not compared.
+fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let known = || {
         let known = cells.iter().filter(|cell| !cell.valid.is_empty());
         known.filter_map(|cell| {
@@ -169,17 +172,31 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let size = |bytes: u64| words::number(Unit::Bytes, bytes as f64);
     let segment = |cell: &CellOutcomes<'_>| {
         let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
-        words::number(Unit::Bytes, payload.unwrap_or_default().round())
+        words::number(Unit::Bytes, payload.unwrap_or_default())
+    };
+    let limiter = |cell: &CellOutcomes<'_>| limiter_of(dataset, cell).map(|it| it.limiter);
+    let limiters = (limiter(at_small), limiter(at_large));
+    let is_same = limiters.0.is_some() && limiters.0 == limiters.1;
+    let by = |limiter: Option<Limiter>| match limiter.filter(|_| !is_same) {
+        Some(limiter) => format!(", limited by {}", limiter.title()),
+        None => String::new(),
     };
     let mut text = format!(
-        "One connection sends {} segments per second of {} payload, and {} of {}: {:.0} times the bytes in \
-         a message at {} of the rate.",
+        "One connection sends {} segments per second of {} payload{}, and {} of {}{}{}.",
         rate(small_rate),
         segment(at_small),
+        by(limiters.0),
         rate(large_rate),
         segment(at_large),
-        large as f64 / small.max(1) as f64,
-        words::percent(large_rate / small_rate),
+        by(limiters.1),
+        match is_same {
+            true => format!(
+                ": {:.0} times the bytes in a message at {} of the rate",
+                large as f64 / small.max(1) as f64,
+                words::percent(large_rate / small_rate),
+            ),
+            false => String::new(),
+        },
     );
     let copy = at_large.mean(&share_name("client", Work::Copy));
     if let Some(copy) = copy {

@@ -15,7 +15,7 @@ use linerate_model::workload::Kind;
 
 use super::study_chapter::{Content, Measured, StudyChapter};
 use super::{draw, queue_table};
-use crate::compare::interval::student_t_interval;
+use crate::compare::interval::{share_interval, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{SATURATED_SHARE, Told, What};
 use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
@@ -209,7 +209,7 @@ fn two(number: f64) -> String {
 /// Says whether one CPU had no room for more packets.
 fn one_cpu(taken: &[CellIntake<'_, '_>], told: &Told<'_>) -> Option<String> {
     if let Some(claim) = claim(taken, told, |what| matches!(what, What::OneCpuOfPackets(_))) {
-        return Some(format!("One CPU is the limiter: {claim}"));
+        return Some(claim.to_owned());
     }
     let shares = taken.iter().filter_map(|cell| {
         let share = cell.cell.mean(name::CPU_INTERRUPT_SHARE_MOST)?;
@@ -241,7 +241,7 @@ fn curve<'t>(
 ) -> Curve {
     let point = |cell: &'t CellIntake<'_, '_>| {
         let values: Vec<f64> = cell.intakes.iter().filter_map(&of).collect();
-        let estimate = student_t_interval(&values, unit)?;
+        let estimate = interval(&values, unit)?;
         Some(Point {
             x: Position::Number(cell.cell.number(Factor::Connections)?),
             y: estimate.value,
@@ -255,6 +255,14 @@ fn curve<'t>(
         name,
         origin: Origin::Measured,
         points: taken.iter().filter_map(point).collect(),
+    }
+}
+
+/// Ratios are shares here: of the packets, and of a CPU's time.
+fn interval(values: &[f64], unit: Unit) -> Option<Estimate> {
+    match unit {
+        Unit::Ratio => share_interval(values),
+        unit => student_t_interval(values, unit),
     }
 }
 
@@ -454,7 +462,7 @@ fn map(cell: &CellIntake<'_, '_>, host: &HostRecord) -> Option<Table> {
             let values: Vec<f64> = queues
                 .filter_map(|intake| intake.queues.get(number).map(value))
                 .collect();
-            estimate(student_t_interval(&values, unit))
+            estimate(interval(&values, unit))
         };
         let known = cell.intakes.iter().any(|intake| intake.flows_mapped > 0);
         let flows = match known {
@@ -488,7 +496,7 @@ fn cpu_table(cell: &CellIntake<'_, '_>) -> Option<Table> {
         let of = |value: fn(&CpuIntake) -> Option<f64>, unit| {
             let cpus = cell.intakes.iter().filter_map(|it| it.cpus.get(cpu));
             let values: Vec<f64> = cpus.filter_map(value).collect();
-            estimate(student_t_interval(&values, unit))
+            estimate(interval(&values, unit))
         };
         let mut row = vec![
             TableCell::Text(format!("CPU {cpu}")),

@@ -78,10 +78,14 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
         .collect();
     let scale = draw::scale_of(&curves);
     let description = describe(response);
-    let mut caption =
-        "Requests in one write and in several, for each combination of Nagle and delayed \
-                       ACK. Points are means with 95 % intervals (of two values, their range)."
-            .to_owned();
+    let points = match response {
+        name::RTT_P99 => "medians of the trials, of fewer than six with their range",
+        _ => "means with 95 % intervals (of two values, their range)",
+    };
+    let mut caption = format!(
+        "Requests in one write and in several, for each combination of Nagle and delayed ACK. Points are \
+         {points}."
+    );
     if curves.iter().map(|curve| curve.points.len()).sum::<usize>() < cells.len() {
         caption += " None where a trial had too few requests for a percentile.";
     }

@@ -4,7 +4,7 @@
 //! binomial ranks, which assume nothing about the distribution (Le Boudec, "Performance Evaluation
 //! of Computer and Communication Systems", 2010, section 2.2).
 
-use linerate_model::finding::{CONFIDENCE, Estimate, RANGE_CONFIDENCE};
+use linerate_model::finding::{CONFIDENCE, Estimate, RANGE_CONFIDENCE, range_confidence};
 use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::unit::Unit;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
@@ -20,7 +20,7 @@ pub fn student_t(freedom: f64) -> Option<f64> {
 /// * Amounts are above zero and vary in proportion: x̄ / (1 ± t · CV / √n), with CV = s / x̄.
 /// * Where a value is zero it is x̄ ± t · s / √n, cut at zero.
 /// * Two values have their range instead, with the confidence that it has ([`RANGE_CONFIDENCE`]); one
-///   has nothing.
+///   has nothing, nor have values that are all the same: none of a few trials is no interval of 0 to 0.
 pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
     if values.is_empty() {
         return None;
@@ -28,6 +28,7 @@ pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
     let mean = mean(values);
     let (low, high) = match values {
         [_] => (None, None),
+        [first, others @ ..] if others.iter().all(|other| other == first) => (None, None),
         [one, other] => (Some(one.min(*other)), Some(one.max(*other))),
         _ => {
             let half = student_t(values.len() as f64 - 1.0)? * deviation(values)
@@ -55,6 +56,14 @@ pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
         n: u32::try_from(values.len()).unwrap_or(u32::MAX),
         unit,
     })
+}
+
+/// Returns the mean of shares of a whole with its interval, which ends where a share can.
+pub(crate) fn share_interval(shares: &[f64]) -> Option<Estimate> {
+    let estimate = student_t_interval(shares, Unit::Ratio)?;
+    let most = shares.iter().copied().fold(1.0, f64::max);
+    let high = estimate.high.map(|high| high.min(most));
+    Some(Estimate { high, ..estimate })
 }
 
 /// Returns the ends of the interval of a mean that may lie `above` its truth and `below` it by these
@@ -125,6 +134,22 @@ pub fn median_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
         confidence: CONFIDENCE,
         n: u32::try_from(n).unwrap_or(u32::MAX),
         unit,
+    })
+}
+
+/// Returns the median over trials of a number that one bad trial rules, as its tail: where there are too few
+/// for order statistics, with the range of all.
+pub(crate) fn median_or_range(values: &[f64], unit: Unit) -> Option<Estimate> {
+    let median = median_interval(values, unit)?;
+    let [least, most] = [f64::min, f64::max].map(|end| values.iter().copied().reduce(end));
+    if median.low.is_some() || least == most {
+        return Some(median);
+    }
+    Some(Estimate {
+        low: least,
+        high: most,
+        confidence: range_confidence(median.n),
+        ..median
     })
 }
 
@@ -220,6 +245,13 @@ mod tests {
     }
 
     #[test]
+    fn no_share_is_above_the_whole() {
+        let shares = [0.29, 0.5, 0.6];
+        assert!(student_t_interval(&shares, Unit::Ratio).unwrap().high > Some(1.0));
+        assert_eq!(share_interval(&shares).unwrap().high, Some(1.0));
+    }
+
+    #[test]
     fn interval_of_a_textbook_sample() {
         // Mean 5, s = √(10/4); t(4) = 2.7764 → half width 1.9632, 0.39264 of the mean.
         let estimate = student_t_interval(&[3.0, 4.0, 5.0, 6.0, 7.0], Unit::Count).unwrap();
@@ -235,6 +267,10 @@ mod tests {
         assert_eq!((two.low, two.high), (Some(1.0), Some(9.0)));
         assert_eq!(two.confidence, RANGE_CONFIDENCE);
         // A count may be zero: 1 ± 4.303 · 1.732 / 1.732, cut.
+        for same in [&[0.0; 2][..], &[0.0; 3], &[7.0; 5]] {
+            let estimate = student_t_interval(same, Unit::Count).unwrap();
+            assert_eq!((estimate.low, estimate.high), (None, None), "{same:?}");
+        }
         let counts = student_t_interval(&[0.0, 0.0, 3.0], Unit::Count).unwrap();
         assert_eq!(counts.low, Some(0.0));
         assert!((counts.high.unwrap() - 5.3027).abs() < 1e-3, "{counts:?}");
@@ -270,6 +306,23 @@ mod tests {
         assert_eq!((estimate.value, estimate.low), (3.0, None));
         let six = median_interval(&[6.0, 5.0, 4.0, 3.0, 2.0, 1.0], Unit::Count).unwrap();
         assert_eq!((six.value, six.low, six.high), (3.5, Some(1.0), Some(6.0)));
+    }
+
+    #[test]
+    fn one_bad_trial_does_not_rule_a_tail() {
+        // The 99th percentiles of three trials of a healthy lab.
+        let of = |values: &[f64]| median_or_range(values, Unit::Nanoseconds).unwrap();
+        let three = of(&[79e3, 76e3, 716e3]);
+        assert_eq!(
+            (three.value, three.low, three.high, three.confidence),
+            (79e3, Some(76e3), Some(716e3), 0.75)
+        );
+        assert!(three.is_range());
+        // P(B(6, 1/2) = 0 or 6) = 2/64: six have an interval.
+        let six = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!((six.low, six.high), (Some(1.0), Some(6.0)));
+        assert!(!six.is_range());
+        assert_eq!((of(&[5.0]).low, of(&[5.0, 5.0]).low), (None, None));
     }
 
     #[test]

@@ -214,23 +214,21 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
         begin: (sufficient > 0).then_some(begin),
         fallen,
         p: (least * steps.len() as f64).min(1.0),
-        more: open.and_then(|step| more(step, delta)),
+        more: open
+            .filter(|step| !falls(step))
+            .map(|step| more(step, delta)),
         delta,
         steps,
     })
 }
 
-/// Returns the further blocks after which a level whose estimate stays is decided, if it is not: its
-/// interval then ends before δ, or before zero.
-fn more(step: &Step, delta: f64) -> Option<u32> {
+/// Returns the further blocks after which it is decided on which side of δ a level lies whose estimate stays.
+fn more(step: &Step, delta: f64) -> u32 {
     let bound = (1.0 - delta).ln();
-    if step.interval(SUFFICES_ALPHA).1 < 0.0 {
-        return None;
-    }
     let distance = (step.log - bound).abs().max(delta / 4.0);
     let half = student(step.freedom, 1.0 - SUFFICES_ALPHA) * step.error;
     let needed = step.blocks as f64 * (half / distance).powi(2);
-    Some(((needed - step.blocks as f64).ceil() as u32).max(1))
+    ((needed - step.blocks as f64).ceil() as u32).max(1)
 }
 
 fn student(freedom: f64, share: f64) -> f64 {
@@ -397,6 +395,11 @@ mod tests {
         let quiet = found(&[0.2, 1.0, 1.0], 0.002);
         assert_eq!(quiet.more, None);
         assert!(quiet.loses(0, 0.05) && !quiet.loses(1, 0.05));
+        // That it loses something says nothing of whether it loses more than matters.
+        let little = found(&[0.97, 1.0, 1.0], 0.0127);
+        assert_eq!(little.begin, Some(1), "{little:?}");
+        assert!(little.steps[0].interval(0.05).1 < 0.0, "{little:?}");
+        assert!(little.more.is_some(), "{little:?}");
         let loud = found(&[1.0, 1.0, 1.0], 0.1);
         assert!(loud.more.is_some_and(|more| more > 3), "{loud:?}");
     }

@@ -12,8 +12,8 @@
 //! 8. Modes: identical trials are of two kinds, so that their mean is of neither.
 //! 9. Starved workers: in any valid trial a worker waited for a CPU a quarter of the time, and twice as
 //!    long as it ran.
-//! 10. Disturbances: the hypervisor or nobody known took more than 3 % of the CPUs' time, or other
-//!    programs that and more than a controller needs, in any valid trial.
+//! 10. Disturbances: the hypervisor took more than 3 % of the CPUs' time, or that much more of it than usual
+//!    is in no mode, or other programs took that and more than a controller needs, in any valid trial.
 //! 11. Other traffic: a device that the flows use passed 3 % and more of payload that is none of theirs.
 //! 12. Shortfalls: requests that were due were not sent, or connections failed.
 
@@ -27,7 +27,7 @@ use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found};
-use crate::compare::interval::{replicates_needed, student_t_interval};
+use crate::compare::interval::{replicates_needed, share_interval};
 use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
@@ -453,7 +453,7 @@ fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     });
     let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
     let values: Vec<f64> = found.iter().map(|(_, share, _)| *share).collect();
-    let estimate = student_t_interval(&values, Unit::Ratio)?;
+    let estimate = share_interval(&values)?;
     let (_, _, most) = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let of_them = match found.len() {
         1 => "",
@@ -486,7 +486,7 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
     let found: Vec<(TrialId, f64)> = valid.filter_map(waited).collect();
     let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
-    let estimate = student_t_interval(&values, Unit::Ratio)?;
+    let estimate = share_interval(&values)?;
     Some(Found::caution(
         About::Run,
         Caution::Starved,
@@ -531,55 +531,68 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let kinds = [
         (name::CPU_STEAL, cpus, "the hypervisor"),
         (name::CPU_OTHERS_ALL, cpus, programs),
-        (name::CPU_MISSING, 1.0, "unaccounted (in no CPU mode)"),
     ];
     let valid = || dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let mut trials = BTreeSet::new();
-    let mut found_of = Vec::new();
-    let mut worst: Option<Estimate> = None;
-    for (name, whole, who) in kinds {
+    let taken = kinds.map(|(name, whole, who)| {
         let of = share(name, whole);
         let most = at_least(name);
-        let found = valid().filter_map(|outcome| {
-            let share = match name {
-                name::CPU_MISSING => unusually_missing(&dataset.outcomes, outcome)?,
-                _ => of(outcome).filter(|share| *share > most)?,
-            };
-            Some((outcome.trial, share))
-        });
-        let found: Vec<(TrialId, f64)> = found.collect();
+        let is_much = |share: &f64| *share > most;
+        let found = valid().filter_map(|it| Some((it.trial, of(it).filter(is_much)?)));
+        (who, found.collect::<Vec<(TrialId, f64)>>())
+    });
+    let missing = valid()
+        .filter_map(|it| Some((it.trial, unusually_missing(&dataset.outcomes, it)?)))
+        .collect::<Vec<_>>();
+    let mean = |found: &[(TrialId, f64)]| {
         let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
-        let Some(estimate) = student_t_interval(&values, Unit::Ratio) else {
-            continue;
-        };
-        found_of.push((who, estimate.value, values.len()));
-        trials.extend(found.into_iter().map(|(trial, _)| trial));
-        if worst.is_none_or(|worst| worst.value < estimate.value) {
-            worst = Some(estimate);
-        }
-    }
-    let told = found_of.into_iter().map(|(who, share, count)| {
-        let of = match count == trials.len() {
+        share_interval(&values)
+    };
+    let all = taken.iter().map(|(_, found)| found).chain([&missing]);
+    let estimates = all.clone().filter_map(|found| mean(found));
+    let worst = estimates.reduce(|a, b| if b.value > a.value { b } else { a })?;
+    let trials: BTreeSet<TrialId> = all.flatten().map(|(trial, _)| *trial).collect();
+    let of_taken = taken.iter().flat_map(|(_, found)| found);
+    let of_taken: BTreeSet<TrialId> = of_taken.map(|(trial, _)| *trial).collect();
+    let told = taken.iter().filter_map(|(who, found)| {
+        let of = match found.len() == of_taken.len() {
             true => String::new(),
-            false => format!(" in {count}"),
+            false => format!(" in {}", found.len()),
         };
-        format!("{who} {}{of}", words::percent(share))
+        let share = words::percent(mean(found)?.value);
+        Some(format!("{who} {share}{of}"))
     });
     let told: Vec<String> = told.collect();
+    let mut claims = Vec::new();
+    if !told.is_empty() {
+        let among = among(of_taken.len(), dataset);
+        claims.push(format!(
+            "others took CPU time{among}: {}",
+            words::list(&told)
+        ));
+    }
+    claims.extend(mean(&missing).map(|excess| {
+        format!(
+            "{} more of the CPUs' time than usual is in no CPU mode{}: taken, or not counted",
+            words::percent(excess.value),
+            among(missing.len(), dataset)
+        )
+    }));
+    let differ = match dataset.outcomes.len() {
+        1 => "",
+        _ => ", and identical trials may differ because of it",
+    };
     Some(Found::caution(
         About::Run,
         Caution::Disturbed,
+        format!("{}.", words::sentence(&claims.join("; "))),
         format!(
-            "Others took CPU time{}: {}.",
-            among(trials.len(), dataset),
-            words::list(&told)
+            "The traffic lacks CPU time that others take{differ}. Stop other programs, or measure on a \
+             dedicated machine; cost per byte and per transaction excludes it."
         ),
-        "The traffic lacks this CPU time, and identical trials differ because of it. Stop other programs, \
-         or measure on a dedicated machine; cost per byte and per transaction excludes it.",
         Evidence {
             what: "share of the CPUs' time that others took, in the trials in which they took most"
                 .to_owned(),
-            estimate: worst?,
+            estimate: worst,
             trials: trials.into_iter().collect(),
         },
     ))

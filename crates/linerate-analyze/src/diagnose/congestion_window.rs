@@ -91,11 +91,11 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum KeptSmall {
     /// Segments were lost.
-    ByLoss,
+    Loss,
     /// So many segments of a trial arrived with a congestion mark, and fewer were lost.
-    ByMarks(f64),
+    Marks(f64),
     /// Neither: it still grows, or is clamped.
-    ByItself,
+    Itself,
 }
 
 /// Returns what keeps the congestion windows of `cell` small.
@@ -106,11 +106,11 @@ pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
         count(name::MARKED),
     );
     if lost >= 1.0 && lost >= marked {
-        KeptSmall::ByLoss
+        KeptSmall::Loss
     } else if marked >= 1.0 {
-        KeptSmall::ByMarks(marked)
+        KeptSmall::Marks(marked)
     } else {
-        KeptSmall::ByItself
+        KeptSmall::Itself
     }
 }
 
@@ -120,7 +120,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let kept_small = kept_small(cell);
     let share = cell
         .estimate(name::RETRANSMITTED_SHARE)
-        .filter(|_| kept_small == KeptSmall::ByLoss);
+        .filter(|_| kept_small == KeptSmall::Loss);
     let (reason, explanation) = match (share, kept_small) {
         (Some(share), _) => (
             format!(
@@ -130,7 +130,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ),
             what_loses(cell, share.value),
         ),
-        (None, KeptSmall::ByMarks(marked)) => (
+        (None, KeptSmall::Marks(marked)) => (
             format!(
                 ", which congestion marks (ECN) keep small: {} per trial arrived with one, and the round trip \
                  stayed near its shortest",

@@ -2,7 +2,7 @@
 //!
 //! Rule: mean throughput ≥ 98.5 % of the payload limit of the wire, where the limit is taken at the
 //! measured payload per data segment, so that a link full of small frames counts as full. The
-//! claim says whether the interval, too, lies above that share.
+//! claim says whether the interval, or both of two values, lie above that share.
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::unit::Unit;
@@ -10,7 +10,7 @@ use linerate_model::unit::Unit;
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{name, tolerance};
 use crate::words;
 
 /// Share of the wire's payload limit from which on the link is full. ACKs, ARP and retransmissions
@@ -34,11 +34,26 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         return None;
     }
     let rate = dataset.path.rate_of(&cell.workload)?;
-    let sure = match share.low {
-        Some(low) if low >= FULL_SHARE_MIN => "; the whole interval lies above 98.5 %",
-        Some(_) => "; the interval reaches below 98.5 %",
-        None => "",
+    let sure = match (share.low, share.is_range()) {
+        (Some(low), false) if low >= FULL_SHARE_MIN => "; the whole interval lies above 98.5 %",
+        (Some(_), false) => "; the interval reaches below 98.5 %",
+        (Some(low), true) if low >= FULL_SHARE_MIN => "; both values lie above 98.5 %",
+        (Some(_), true) => "; one of the two values lies below 98.5 %",
+        (None, _) => "",
     };
+    let mut explanation = "Headers, preamble and gaps of each frame take the rest of the rate. Neither \
+                           buffers nor CPUs can raise this number; larger frames or a faster link can."
+        .to_owned();
+    if share.high.unwrap_or(share.value) > 1.0 {
+        let records = dataset.recording.trials.iter();
+        let own = records.filter(|record| cell.trials().contains(&record.trial));
+        let most = own.map(|record| tolerance(record.window()));
+        let most = most.max_by(f64::total_cmp)?;
+        explanation += &format!(
+            " A window may hold up to {} more than that: what the link had not passed before it.",
+            words::percent(most)
+        );
+    }
     Some(Verdict {
         limiter: Limiter::LinkRate,
         claim: format!(
@@ -48,9 +63,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Unit::BitsPerSecond.display(limit),
             Unit::BitsPerSecond.display(rate),
         ),
-        explanation: "Headers, preamble and gaps of each frame take the rest of the rate. Neither \
-                      buffers nor CPUs can raise this number; larger frames or a faster link can."
-            .to_owned(),
+        explanation,
         effect: share,
         evidence: cell.proof_with(
             &[

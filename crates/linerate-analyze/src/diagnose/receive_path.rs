@@ -9,12 +9,14 @@
 //!    flows are not equal, so that no verdict follows.
 //! 3. PCIe: the narrowest link between card and CPU carries less than the card's own rate.
 //!
-//! 1 and 2 are told once an experiment and host, with the trial where it is worst. CPUs and their
-//! backlogs are the machine's, so hosts of a lab show the same and only the first is told of.
+//! 1 and 2 are told once an experiment and host: of how many trials, and how much at the most. CPUs and their
+//! backlogs are the machine's, so hosts of a lab show the same and only the first is told of. None of it is a
+//! limiter: what is full may be so beside a full link.
 
 use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Caution, Estimate, Evidence, EvidenceList};
 use linerate_model::metric::Metric;
+use linerate_model::number;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
@@ -143,54 +145,81 @@ fn backlog<'d>(
     host: &HostRecord,
     trials: &[Taking],
 ) -> Option<Found<'d>> {
-    let dropped = trials
-        .iter()
-        .max_by(|a, b| a.dropped.total_cmp(&b.dropped))?;
-    if dropped.dropped > 0.0 {
+    let dropped = |taking: &Taking| taking.dropped;
+    if let Some((worst, of)) = most(experiment, trials, dropped, |dropped| dropped > 0.0) {
         let evidence = evidence(
-            "packets dropped at full backlogs",
-            Estimate::point(dropped.dropped, Unit::Count),
-            dropped.trial,
+            "packets dropped at full backlogs, in the trial with most",
+            Estimate::point(worst.dropped, Unit::Count),
+            worst.trial,
         );
+        let packets = words::things(worst.dropped, "packet");
         let found = Found::caution(
             About::Experiment(experiment),
             Caution::Backlog,
-            format!(
-                "{} dropped {} of a trial because a CPU's backlog was full.",
-                host.name,
-                words::things(dropped.dropped, "packet")
-            ),
+            match of {
+                None => format!(
+                    "{} dropped {packets} because a CPU's backlog was full.",
+                    host.name
+                ),
+                Some(of) => format!(
+                    "{} dropped packets because a CPU's backlog was full, in {of}: {packets} at the most.",
+                    host.name
+                ),
+            },
             "They had arrived at the host and never reached a socket. Raise net.core.netdev_max_backlog, \
              or spread packets over more CPUs (more queues, RPS).",
             evidence,
         );
         return Some(found.named(&host.name));
     }
-    let squeezed = trials
-        .iter()
-        .max_by(|a, b| a.squeezes_per_s.total_cmp(&b.squeezes_per_s))?;
-    if squeezed.squeezes_per_s < SQUEEZES_PER_S_MIN {
-        return None;
-    }
+    let squeezes = |taking: &Taking| taking.squeezes_per_s;
+    let (worst, of) = most(experiment, trials, squeezes, |rate| {
+        rate >= SQUEEZES_PER_S_MIN
+    })?;
     let evidence = evidence(
-        "time_squeeze, polls that ran out of budget",
-        Estimate::point(squeezed.squeezes_per_s, Unit::PerSecond),
-        squeezed.trial,
+        "time_squeeze, polls that ran out of budget, in the trial with most",
+        Estimate::point(worst.squeezes_per_s, Unit::PerSecond),
+        worst.trial,
     );
+    let times = words::things(worst.squeezes_per_s, "time");
     let found = Found::caution(
         About::Experiment(experiment),
         Caution::Squeezed,
-        format!(
-            "NAPI on {} ran out of budget {} per second (time_squeeze).",
-            host.name,
-            words::things(squeezed.squeezes_per_s, "time")
-        ),
+        match of {
+            None => format!(
+                "NAPI on {} ran out of budget {times} per second (time_squeeze).",
+                host.name
+            ),
+            Some(of) => format!(
+                "NAPI on {} ran out of budget (time_squeeze) in {of}, {times} per second at the most.",
+                host.name
+            ),
+        },
         "Each poll stops after net.core.netdev_budget packets or netdev_budget_usecs; the remaining \
          packets wait for the next softirq. Where a CPU has time to spare, raise both; where it has \
          none, spread packets over more CPUs (/proc/net/softnet_stat).",
         evidence,
     );
     Some(found.named(&host.name))
+}
+
+/// Returns the trial with most of what `of` reads, and where there are several trials how many of them
+/// `is_told` holds for; nothing where it holds for none.
+fn most<'t>(
+    experiment: &Experiment,
+    trials: &'t [Taking],
+    of: impl Fn(&Taking) -> f64,
+    is_told: impl Fn(f64) -> bool,
+) -> Option<(&'t Taking, Option<String>)> {
+    let found: Vec<&Taking> = trials.iter().filter(|it| is_told(of(it))).collect();
+    let worst = found.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
+    Some((worst, share_of(experiment, found.len(), trials.len())))
+}
+
+/// Says how many of several trials of `experiment` something is told of.
+fn share_of(experiment: &Experiment, found: usize, trials: usize) -> Option<String> {
+    let all = number::counted(trials, "trial");
+    (trials > 1).then(|| format!("{found} of {all} of {}", experiment.title))
 }
 
 fn one_cpu<'d>(
@@ -202,7 +231,19 @@ fn one_cpu<'d>(
         let (cpu, share, others) = taking.busiest?;
         (share >= SATURATED_SHARE && others < share / 2.0).then_some((taking, cpu, share))
     });
-    let (worst, cpu, share) = saturated.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let saturated: Vec<(&Taking, u32, f64)> = saturated.collect();
+    let (worst, cpu, share) = saturated.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    // Ticks are counted where they fall, and a little more of them than the window is long.
+    let share = share.min(1.0);
+    let same = saturated.iter().filter(|(_, own, _)| own == cpu).count();
+    let spent = match share_of(experiment, same, trials.len()) {
+        None => format!("{} of its time in interrupts", words::percent(share)),
+        Some(of) => format!(
+            "{} and more of its time in interrupts in {of} ({} at the most)",
+            words::percent(SATURATED_SHARE),
+            words::percent(share)
+        ),
+    };
     let mut further = Vec::new();
     let mut balance = String::new();
     if let (true, Some(found), Some(expected)) = (
@@ -211,8 +252,12 @@ fn one_cpu<'d>(
         chance(worst.flows, worst.queues.len() as u32, SEED),
     ) {
         balance = format!(
-            " The fullest of {} receive queues took {:.2} times its share; random hashing of {} equal flows gives \
-             up to {:.2} in 95 of 100 cases.{}",
+            "{} the fullest of {} receive queues took {:.2} times its share; random hashing of {} equal flows \
+             gives up to {:.2} in 95 of 100 cases.{}",
+            match trials.len() {
+                1 => " Here",
+                _ => " In the trial with most",
+            },
             worst.queues.len(),
             found.most_over_mean,
             worst.flows,
@@ -224,13 +269,13 @@ fn one_cpu<'d>(
             }
         );
         further.push(evidence(
-            "fullest receive queue over the mean",
+            "fullest receive queue over the mean, in that trial",
             Estimate::point(found.most_over_mean, Unit::Ratio),
             worst.trial,
         ));
     }
     let evidence = evidence(
-        "share of one CPU's time in interrupts",
+        "share of one CPU's time in interrupts, in the trial with most",
         Estimate::point(share, Unit::Ratio),
         worst.trial,
     );
@@ -238,19 +283,16 @@ fn one_cpu<'d>(
         about: About::Experiment(experiment),
         what: What::OneCpuOfPackets(&host.name),
         claim: format!(
-            "CPU {cpu} of {} spent {} of its time in interrupts, the others less than half of \
-                 that.",
+            "CPU {cpu} of {} spent {spent}, the others less than half of that.",
             host.name,
-            words::percent(share)
         ),
         explanation: match worst.flows {
-            1 => "It processed all packets and had no time for more. One flow stays on one queue: more queues \
-                  do not spread it. Several flows do, and fewer, larger packets (GRO, a larger MTU) are less \
-                  work."
+            1 => "It had no time for more packets then. One flow stays on one queue: more queues do not spread \
+                  it. Several flows do, and fewer, larger packets (GRO, a larger MTU) are less work."
                 .to_owned(),
             _ => format!(
-                "It processed the packets for all and had no time for more: spread them over more CPUs with more \
-                 queues, interrupt affinity or RPS.{balance}"
+                "It had no time for more packets then: more queues, interrupt affinity or RPS spread them over \
+                 more CPUs.{balance}"
             ),
         },
         effect: evidence.estimate,

@@ -10,10 +10,9 @@ use std::collections::BTreeSet;
 use linerate_model::TrialId;
 use linerate_model::finding::{Caution, Evidence};
 use linerate_model::setting;
-use linerate_model::unit::Unit;
 
 use super::found::{About, Found};
-use crate::compare::interval::student_t_interval;
+use crate::compare::interval::share_interval;
 use crate::dataset::Dataset;
 use crate::words;
 
@@ -36,7 +35,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
 
 fn finding(copied: &[(TrialId, f64)]) -> Option<Found<'static>> {
     let shares: Vec<f64> = copied.iter().map(|(_, share)| *share).collect();
-    let effect = student_t_interval(&shares, Unit::Ratio)?;
+    let effect = share_interval(&shares)?;
     let trials: BTreeSet<TrialId> = copied.iter().map(|(trial, _)| *trial).collect();
     let evidence = Evidence {
         what: "share of MSG_ZEROCOPY sends that the kernel copied".to_owned(),

@@ -54,7 +54,7 @@ pub(super) fn other_traffic(
         let Subject::Link(device) = link else {
             return None;
         };
-        (share > DISTURBED_SHARE_MAX).then(|| (share, host, device, part))
+        (share > DISTURBED_SHARE_MAX).then_some((share, host, device, part))
     });
     let (share, host, device, part) = of_others.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(TrialFlag::OtherTraffic {

@@ -63,6 +63,7 @@ pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, namespaces};
 pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
+pub(crate) use plausible::tolerance;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
 pub(crate) use window::Readings;
 
@@ -96,36 +97,44 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         .map(|trial| (trial.id, trial))
         .collect();
     let none = Vec::new();
-    recording
-        .trials
-        .iter()
-        .filter_map(|record| Some((plan.get(&record.trial)?, record)))
-        .map(|(trial, record)| {
-            let flows = flows.get(&record.trial).unwrap_or(&none);
-            let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
-            let outcome = reduce(trial, record, flows, &readings, &document.hosts);
-            match superseded(recording, record) {
-                Some(why) => Outcome {
-                    validity: Validity::Invalid(why),
-                    ..outcome
-                },
-                None => outcome,
-            }
-        })
-        .collect()
+    let known = recording.trials.iter();
+    let known = known.filter_map(|record| Some((*plan.get(&record.trial)?, record)));
+    let outcome = |(trial, record): (&Trial, &TrialRecord)| {
+        let flows = flows.get(&record.trial).unwrap_or(&none);
+        let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
+        reduce(trial, record, flows, &readings, &document.hosts)
+    };
+    let mut outcomes: Vec<Outcome> = known.map(outcome).collect();
+    for (trial, why) in superseded(recording, &outcomes) {
+        let own = outcomes.iter_mut().filter(|own| own.trial == trial);
+        own.for_each(|own| own.validity = Validity::Invalid(why.clone()));
+    }
+    outcomes
 }
 
-/// Returns why a valid trial is not averaged all the same: something disturbed it or its numbers spoil it,
-/// and a valid one stands for it.
-fn superseded(recording: &Recording, record: &TrialRecord) -> Option<Reason> {
-    let mut repeats = recording.document.plan.repeats.iter();
-    let repeat = repeats.find(|repeat| repeat.of == record.trial)?;
-    let mut records = recording.trials.iter();
-    let instead = records.find(|other| other.trial == repeat.trial)?;
-    (record.is_valid() && instead.is_valid()).then(|| Reason::Superseded {
-        why: Box::new(repeat.why.clone()),
-        by: repeat.trial,
-    })
+/// Returns the trials that ended well and are not averaged all the same, with the reason: something disturbed
+/// them or their numbers spoil them, and a repeat whose own numbers may be averaged stands for them.
+fn superseded(recording: &Recording, outcomes: &[Outcome]) -> Vec<(TrialId, Reason)> {
+    let ended_well = |trial| {
+        let mut records = recording.trials.iter();
+        records.any(|record| record.trial == trial && record.is_valid())
+    };
+    let may_be_averaged = |trial| {
+        let mut outcomes = outcomes.iter();
+        outcomes.any(|outcome| outcome.trial == trial && outcome.is_valid())
+    };
+    let mut known: Vec<(TrialId, Reason)> = Vec::new();
+    for repeat in &recording.document.plan.repeats {
+        let is_known = known.iter().any(|(trial, _)| *trial == repeat.of);
+        if !is_known && ended_well(repeat.of) && may_be_averaged(repeat.trial) {
+            let reason = Reason::Superseded {
+                why: Box::new(repeat.why.clone()),
+                by: repeat.trial,
+            };
+            known.push((repeat.of, reason));
+        }
+    }
+    known
 }
 
 /// Returns those that may not be averaged and that no repeat was measured for.

@@ -19,6 +19,11 @@ const CLOCK_SHARE: f64 = 0.005;
 /// window's own. A lab's link passes 4 ms of what it owes.
 const OWED_NS: f64 = 5_000_000.0;
 
+/// Returns the share by which a number may lie above what the links carry in `window`.
+pub(crate) fn tolerance(window: Nanos) -> f64 {
+    CLOCK_SHARE.max(OWED_NS / window.0.max(1) as f64)
+}
+
 /// Returns why the throughput of a direction is refused, if it is.
 pub(super) fn refusal(
     workload: &Workload,
@@ -26,7 +31,7 @@ pub(super) fn refusal(
     responses: &Responses,
     hosts: &[HostRecord],
 ) -> Option<Reason> {
-    let tolerance = CLOCK_SHARE.max(OWED_NS / window.0.max(1) as f64);
+    let tolerance = tolerance(window);
     let path = Path::new(hosts);
     let of_direction = |direction| {
         let ceiling = path.ceiling(workload, direction)?;

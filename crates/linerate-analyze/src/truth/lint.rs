@@ -4,9 +4,11 @@
 //! chapter, is wrong for the reader even where one of the two holds.
 
 use linerate_model::analysis::{Analysis, Chapter, TableCell};
-use linerate_model::finding::{Comparison, Estimate, Finding, FindingKind, TrustLevel, Verdict};
+use linerate_model::finding::{
+    Comparison, Estimate, Finding, FindingKind, Limiter, TrustLevel, Verdict,
+};
 
-use crate::diagnose::FINDINGS_MAX;
+use crate::diagnose::{FINDINGS_MAX, limiters};
 use crate::words;
 
 /// Returns what sentences of `analysis` disagree about, or say twice.
@@ -36,6 +38,7 @@ pub fn disagreements(analysis: &Analysis) -> Vec<String> {
     if analysis.trust.as_ref().is_some_and(is_good) && !analysis.cautions.is_empty() {
         found.push("good, with cautions".to_owned());
     }
+    found.extend(analysis.chapters.iter().filter_map(second_limiter));
     found
 }
 
@@ -83,4 +86,50 @@ fn is_decided(analysis: &Analysis, finding: &Finding) -> bool {
             && (comparison.verdict == Verdict::Differs
                 || levels.any(|(_, verdict, _)| *verdict == Verdict::Differs))
     })
+}
+
+/// The sentence of a chapter's answer that names a limiter other than the one that the chapter ends with.
+fn second_limiter(chapter: &Chapter) -> Option<String> {
+    let texts = chapter
+        .answer
+        .as_deref()
+        .zip(chapter.consequence.as_deref());
+    let (answer, consequence) = texts?;
+    let other = other_limiter(answer, consequence)?;
+    Some(format!("{}: {other} {consequence}", chapter.title))
+}
+
+fn other_limiter<'t>(answer: &'t str, consequence: &str) -> Option<&'t str> {
+    let title = consequence.strip_prefix("Limited by ")?;
+    let mut all = limiters().into_iter().map(Limiter::title);
+    let own = all.find(|known| title.starts_with(known))?;
+    let names = |sentence: &&str| sentence.contains("limiter") || sentence.contains("imited by");
+    let mut sentences = answer.split_inclusive(". ").filter(names);
+    sentences.find(|sentence| !sentence.contains(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chapter_names_one_limiter() {
+        let consequence = "Limited by the link's rate in 4 of 4 cells: a faster link raises it.";
+        let one_cpu =
+            "One CPU is the limiter: CPU 0 of server spent 99.8 % of its time in interrupts.";
+        for (answer, expected) in [
+            (
+                "It is even. CPU 0 of server spent 99.8 % in interrupts.".to_owned(),
+                None,
+            ),
+            (
+                "It is even. 9 Mbit/s, limited by the link's rate.".to_owned(),
+                None,
+            ),
+            (format!("It is even. {one_cpu}"), Some(one_cpu)),
+        ] {
+            assert_eq!(other_limiter(&answer, consequence), expected, "{answer}");
+        }
+        assert_eq!(other_limiter(one_cpu, "More of it."), None);
+    }
 }

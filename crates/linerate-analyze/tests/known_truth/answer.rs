@@ -185,3 +185,17 @@ fn nothing_valid_gives_no_number() {
     let nothing = answer_of(Some(1e9), Workload::stream(Direction::Both), &[]);
     assert_eq!(nothing.verdict, "Nothing was measured");
 }
+
+/// The 99th percentiles of three trials of a healthy lab: the worst says nothing of the two others.
+#[test]
+fn one_bad_trial_does_not_rule_the_tail() {
+    let truth = |tail_ns: u64| Truth {
+        latency: vec![(50_000, 1960), (tail_ns, 40)],
+        ..Truth::default()
+    };
+    let answer = answer_of(Some(1e9), rr(1), &[79_000, 76_000, 716_000].map(truth));
+    let mut tiles = answer.tiles.iter();
+    let tile = tiles.find(|tile| tile.what.starts_with("Round trip"));
+    let note = &tile.expect("a round trip").note;
+    assert!(note.contains("p99 79 (3 values: 76–716) µs"), "{note}");
+}

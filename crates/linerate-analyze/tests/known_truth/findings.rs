@@ -2,7 +2,7 @@
 
 use linerate_analyze::analyze;
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::{Finding, FindingKind, Limiter, TrustLevel};
 use linerate_model::flag::{LIMITED_BY_AGENT, TrialFlag};
 use linerate_model::manner::WaitBy;
 use linerate_model::run::Recording;
@@ -806,6 +806,116 @@ fn other_programs_are_named_where_they_share_the_cpus() {
         None,
         "without our own threads nobody knows whose the time was"
     );
+}
+
+/// A link makes up in a window for what it had not passed before: where that shows, the finding says so.
+#[test]
+fn why_a_rate_is_above_what_the_link_carries_is_said() {
+    let explanation = |bps: f64| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &[bps, bps + 1e6, bps - 1e6].map(Truth::stream));
+        let mut told = told(&run.recording).into_iter();
+        let full = told.find(|it| it.kind == FindingKind::Limiter(Limiter::LinkRate));
+        full.expect("a full link").explanation
+    };
+    let above = explanation(943e6);
+    assert!(
+        above.contains("A window may hold up to 0.5 % more than that"),
+        "{above}"
+    );
+    assert!(!explanation(935e6).contains("window"));
+}
+
+#[test]
+fn two_values_are_no_interval() {
+    let claim = |rates: &[f64]| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let truths: Vec<Truth> = rates.iter().copied().map(Truth::stream).collect();
+        run.cell(&[], &truths);
+        let mut told = told(&run.recording).into_iter();
+        let full = told.find(|it| it.kind == FindingKind::Limiter(Limiter::LinkRate));
+        full.expect("a full link").claim
+    };
+    for (rates, expected) in [
+        (&[941e6, 940e6][..], "both values lie above 98.5 %"),
+        (&[941e6, 920e6], "one of the two values lies below 98.5 %"),
+        (
+            &[941e6, 940e6, 941e6],
+            "the whole interval lies above 98.5 %",
+        ),
+    ] {
+        assert!(claim(rates).contains(expected), "{}", claim(rates));
+    }
+}
+
+#[test]
+fn no_interval_has_segments_above_the_mss() {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let truth = |payload_bytes| Truth {
+        payload_bytes,
+        ..Truth::stream(940e6)
+    };
+    run.cell(&[], &[1448.0, 1440.0, 1447.0].map(truth));
+    let mut told = told(&run.recording).into_iter();
+    let full = told.find(|it| it.kind == FindingKind::Limiter(Limiter::LinkRate));
+    let full = full.expect("a full link");
+    let mut pieces = full.evidence.as_slice().iter();
+    let payload = pieces.find(|piece| piece.what == "payload per data segment");
+    let high = payload.and_then(|piece| piece.estimate.high);
+    assert!(high.is_some_and(|high| high < 1448.5), "{high:?}");
+}
+
+/// This kernel counts idle time exactly and busy time at the tick: what every trial misses, or the only one,
+/// nobody is known to have taken.
+#[test]
+fn time_in_no_mode_is_told_where_it_is_more_than_usual() {
+    let run = |missing: &[f64]| {
+        let truth = |missing_share: &f64| Truth {
+            cpus: 1.0,
+            missing_share: *missing_share,
+            ..Truth::stream(941e6)
+        };
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let truths: Vec<Truth> = missing.iter().map(truth).collect();
+        run.cell(&[], &truths);
+        let analysis = analyze(&run.recording);
+        let mut cautions = analysis.cautions.into_iter();
+        let disturbed = cautions.find(|found| found.id == "run/caution/disturbed");
+        (disturbed, analysis.trust.expect("a judgement").level)
+    };
+    assert_eq!(run(&[0.14]), (None, TrustLevel::Good));
+    assert_eq!(run(&[0.14, 0.13, 0.15]), (None, TrustLevel::Good));
+    let (found, level) = run(&[0.14, 0.14, 0.34]);
+    let found = found.expect("one trial misses more");
+    assert!((found.effect.value - 0.2).abs() < 0.001, "{found:?}");
+    assert_eq!(
+        found.claim,
+        "20 % more of the CPUs' time than usual is in no CPU mode in 1 of 3 trials: taken, or not counted."
+    );
+    assert_eq!(level, TrustLevel::Limited);
+}
+
+#[test]
+fn of_one_trial_nobody_says_that_identical_ones_differ() {
+    let truth = Truth {
+        cpus: 1.0,
+        others_cpus: 0.3,
+        ..Truth::default()
+    };
+    let caution = |trials: usize| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &vec![truth.clone(); trials]);
+        let mut told = told(&run.recording).into_iter();
+        let found = told.find(|found| found.id == "run/caution/disturbed");
+        found.expect("others took time").explanation
+    };
+    assert!(!caution(1).contains("identical"));
+    assert!(caution(3).contains("identical trials may differ"));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use linerate_model::workload::Workload;
 
 use crate::builder::{Run, Truth, WINDOW_NS, stream};
 use crate::told;
+use linerate_analyze::analyze;
+use linerate_analyze::truth::lint::disagreements;
 
 /// What the server's counters grow by in the window.
 type Growth = (Subject, Metric, i64);
@@ -80,7 +82,7 @@ fn drops_of_all_cpus_are_told_and_none_are_not() {
         "caution/backlog",
     );
     let one = one.expect("a packet was dropped").claim;
-    assert!(one.contains("dropped 1 packet of a trial"), "{one}");
+    assert!(one.contains("dropped 1 packet because"), "{one}");
 }
 
 #[test]
@@ -152,6 +154,75 @@ fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
         "{explanation}"
     );
     assert_eq!(finding.evidence.as_slice().len(), 2);
+}
+
+/// Chapter 12 on a full link of 1 Gbit/s, four trials; what CPU 0 of the server spent in softirqs in each, and
+/// how often its NAPI ran out of budget.
+fn full_link(shares: [f64; 4], squeezed: [i64; 4]) -> Recording {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("queues", Some(12), stream());
+    run.cell(&[], &vec![Truth::stream(941e6); 4]);
+    let mut recording = run.recording;
+    for trial in 0..4 {
+        let soft = (shares[trial] * 1e9) as i64;
+        let growth = [
+            cpu(0, Metric::CpuSoftIrq, soft),
+            cpu(1, Metric::CpuSoftIrq, 0),
+            cpu(0, Metric::SoftnetSqueezed, squeezed[trial]),
+        ];
+        for (subject, metric, amount) in growth {
+            for (at_ns, value) in [(0, 1000), (WINDOW_NS as i64, 1000 + amount)] {
+                recording.samples.push(TrialSample {
+                    trial: TrialId(trial as u32 + 1),
+                    host: "server".into(),
+                    subject: subject.clone(),
+                    metric,
+                    at_ns,
+                    value,
+                });
+            }
+        }
+    }
+    recording
+}
+
+#[test]
+fn of_several_trials_it_is_said_how_many_and_the_share_is_one_that_can_be() {
+    let recording = full_link([1.02, 0.3, 0.95, 0.2], [300, 0, 20, 5]);
+    let finding = found(&recording, "caution/one-cpu-of-packets").expect("CPU 0 was full twice");
+    assert!(
+        finding.claim.starts_with(
+            "CPU 0 of server spent 90 % and more of its time in interrupts in 2 of 4 trials of"
+        ) && finding.claim.contains("(100 % at the most)"),
+        "{}",
+        finding.claim
+    );
+    assert_eq!(finding.effect.value, 1.0);
+    let finding = found(&recording, "caution/squeezed").expect("NAPI ran out of budget twice");
+    assert!(
+        finding.claim.contains("in 2 of 4 trials of")
+            && finding.claim.contains("300 times per second at the most"),
+        "{}",
+        finding.claim
+    );
+}
+
+/// A CPU that was full beside a full link is no limiter: the chapter names one, the link.
+#[test]
+fn a_full_cpu_beside_a_full_link_is_not_called_the_limiter() {
+    let analysis = analyze(&full_link([0.99, 0.98, 0.97, 0.3], [0; 4]));
+    let chapter = analysis.chapters.iter().find(|it| it.id == "queues");
+    let chapter = chapter.expect("chapter 12");
+    let answer = chapter.answer.as_deref().expect("an answer");
+    assert!(answer.contains("in 3 of 4 trials"), "{answer}");
+    assert!(!answer.contains("limiter"), "{answer}");
+    let consequence = chapter.consequence.as_deref().expect("a limiter");
+    assert!(
+        consequence.starts_with("Limited by the link's rate"),
+        "{consequence}"
+    );
+    let about_it = |it: &String| it.starts_with(&chapter.title);
+    assert!(!disagreements(&analysis).iter().any(about_it));
 }
 
 #[test]

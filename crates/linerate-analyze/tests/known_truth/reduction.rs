@@ -6,6 +6,8 @@ use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
+use linerate_model::plan::Repeat;
+use linerate_model::reason::{Disturbance, RepeatReason};
 use linerate_model::run::{HostPart, Validity};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
@@ -548,6 +550,28 @@ fn what_disturbs_is_data() {
         ..Truth::stream(800e6)
     };
     assert_eq!(flags(&one(stream(), quiet)), [""; 0]);
+}
+
+/// A disturbed trial, and one that was done instead: whose numbers are averaged.
+#[test]
+fn a_repeat_stands_for_a_trial_only_where_its_own_numbers_count() {
+    let averaged = |repeat: Truth| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &[Truth::stream(800e6), repeat]);
+        run.recording.document.plan.repeats = vec![Repeat {
+            of: TrialId(1),
+            trial: TrialId(2),
+            why: RepeatReason::Disturbed(Disturbance::Unaccounted(0.2)),
+        }];
+        let outcomes = reduce::outcomes(&run.recording);
+        let valid = outcomes.iter().filter(|outcome| outcome.is_valid());
+        let valid: Vec<u32> = valid.map(|outcome| outcome.trial.0).collect();
+        valid
+    };
+    assert_eq!(averaged(Truth::stream(800e6)), [2]);
+    // The link cannot have carried it: without the first trial there would be none.
+    assert_eq!(averaged(Truth::stream(1.2e9)), [1]);
 }
 
 #[test]

@@ -300,6 +300,39 @@ fn invalid_trials_are_shown_and_not_averaged() {
     );
 }
 
+/// Two rates say what a size costs only where the same thing limits them.
+#[test]
+fn packet_rates_are_compared_where_the_same_limits_them() {
+    let answer = |small: Truth| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("packet-rate", Some(10), stream());
+        for (bytes, truth) in [(1, small), (1448, Truth::stream(941e6))] {
+            let levels = [(Factor::MessageBytes, size(bytes))];
+            run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+        }
+        let analysis = analyze(&run.recording);
+        let chapter = chapter(&analysis, "packet-rate");
+        chapter.answer.clone().expect("an answer")
+    };
+    let of_payload = |payload_bytes: f64, share: f64| Truth {
+        throughput_bps: share * 1e9 * payload_bytes / (payload_bytes + 90.0),
+        payload_bytes,
+        ..Truth::default()
+    };
+    let unlike = answer(of_payload(1.2, 0.5));
+    assert!(
+        unlike.contains("of 1.2 B payload")
+            && unlike.contains("of 1448 B, limited by the link's rate")
+            && !unlike.contains("of the rate"),
+        "{unlike}"
+    );
+    let same = answer(of_payload(100.0, 1.0));
+    assert!(
+        same.contains("of the rate") && !same.contains("limited"),
+        "{same}"
+    );
+}
+
 #[test]
 fn packet_rate_and_shares_stand_beside_the_published_ones() {
     let mut run = Run::new(1, Some(1e9));

@@ -192,9 +192,7 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         cautions.any(|caution| caution.caution == Some(what))
     };
     match flag {
-        TrialFlag::OtherPrograms { .. } | TrialFlag::Stolen(_) | TrialFlag::Unaccounted(_) => {
-            cautions(Caution::Disturbed)
-        }
+        TrialFlag::OtherPrograms { .. } | TrialFlag::Stolen(_) => cautions(Caution::Disturbed),
         TrialFlag::OtherTraffic { .. } => cautions(Caution::OtherTraffic),
         TrialFlag::ShortOfCpu { .. } if cautions(Caution::Starved) => true,
         TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => {
