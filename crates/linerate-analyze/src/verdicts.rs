@@ -96,7 +96,14 @@ impl FactorEffect {
             Verdict::NotDecided => ALPHA,
         };
         let (low, high) = self.effect.interval(alpha);
-        ratio(self.effect.log, (low, high), alpha, self.effect.pairs)
+        // Of few pairs the least and the most are all that there is, and miss oftener.
+        let least = 0.5_f64.powi(self.effect.pairs as i32 - 1);
+        ratio(
+            self.effect.log,
+            (low, high),
+            alpha.max(least),
+            self.effect.pairs,
+        )
     }
 
     /// Returns whether the interval that misses the effect with probability `alpha` lies within the
@@ -334,7 +341,10 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
             verdict: plateau.verdict(),
             effect: plateau.deciding(),
             margin: plateau.plateau.delta,
-            more: plateau.plateau.more,
+            more: plateau
+                .plateau
+                .more
+                .filter(|_| plateau.verdict() == Verdict::NotDecided),
             levels: plateau.by_level(),
         });
         effects.chain(plateaus).collect::<Vec<_>>()

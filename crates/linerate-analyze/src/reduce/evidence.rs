@@ -92,7 +92,12 @@ pub(super) fn reduce(
         let amounts = ends.iter().map(|ends| ends.grown(ends.lane.sender, metric));
         amounts.sum::<Option<f64>>().filter(|_| !ends.is_empty())
     };
-    responses.put(name::SPURIOUS, sum(Metric::TcpDsackDups));
+    // Without SACK no end tells what came twice, but the receiver's host counts it, of all its connections.
+    let receivers = hosts_of(Part::Receiver, records, hosts);
+    let twice = total(readings, &receivers, Metric::NetstatDelayedAckLost).unwrap_or(0) as f64;
+    let twice = sum(Metric::TcpRetrans).map_or(0.0, |again| twice.min(again));
+    let told = sum(Metric::TcpDsackDups);
+    responses.put(name::SPURIOUS, told.map(|told| told.max(twice)));
     responses.put(name::MARKED, sum(Metric::TcpDeliveredCe));
     responses.put(name::REORDERINGS, sum(Metric::TcpReordSeen));
     responses.put(name::TIMEOUTS, sum(Metric::TcpTimeouts));
@@ -367,6 +372,13 @@ fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Opt
     Some((squares.sum::<f64>() / (rates.len() - 1) as f64).sqrt() / middle)
 }
 
+/// The hosts that are `part` of a flow, one of each network namespace.
+fn hosts_of<'f>(part: Part, records: &[&'f FlowRecord], hosts: &[HostRecord]) -> Vec<&'f HostName> {
+    let of_part = records.iter().filter(|record| record.part == part);
+    let names: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
+    namespaces(hosts, names)
+}
+
 /// What the hosts at the ends dropped themselves, and what waits in the senders' queues.
 fn drops(
     records: &[&FlowRecord],
@@ -375,11 +387,7 @@ fn drops(
     responses: &mut Responses,
 ) {
     let readings = route.readings;
-    let hosts = |part: Part| -> Vec<&HostName> {
-        let of_part = records.iter().filter(|record| record.part == part);
-        let hosts: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
-        namespaces(route.hosts, hosts)
-    };
+    let hosts = |part| hosts_of(part, records, route.hosts);
     let (senders, receivers) = (hosts(Part::Sender), hosts(Part::Receiver));
     let count = |drops: Option<u64>| drops.map(|drops| drops as f64);
     let of_qdiscs = route.qdisc_drops(&senders, in_window);

@@ -126,6 +126,8 @@ pub struct Truth {
     pub timeouts: Option<f64>,
     /// Share of the segments that arrived with a congestion mark.
     pub marked_share: f64,
+    /// Segments in a second that the server's host got twice, where D-SACK tells nothing.
+    pub twice: Option<f64>,
     /// Payload of a flow on its way to the receiver; absent where what was sent again was not counted.
     pub on_its_way_bytes: Option<i64>,
     /// How much what is in flight varies, in turn more and less, and the elasticity of the round trip.
@@ -190,6 +192,7 @@ impl Default for Truth {
             delayed_acks: None,
             timeouts: None,
             marked_share: 0.0,
+            twice: None,
             on_its_way_bytes: None,
             swings: None,
             offered_bytes: None,
@@ -601,6 +604,9 @@ fn timers(truth: &Truth) -> Vec<(Metric, (f64, f64))> {
     let delayed = truth
         .delayed_acks
         .map(|rate| vec![(Metric::NetstatDelayedAcks, (rate, 0.0))]);
+    let twice = truth
+        .twice
+        .map(|rate| vec![(Metric::NetstatDelayedAckLost, (rate, 0.0))]);
     let fired = truth.timeouts.map(|rate| {
         vec![
             (Metric::NetstatTcpTimeouts, (0.0, rate)),
@@ -615,7 +621,7 @@ fn timers(truth: &Truth) -> Vec<(Metric, (f64, f64))> {
             (Metric::CgroupThrottledTime, (0.5e9 * share, 0.0)),
         ]
     });
-    let all = [delayed, fired, throttled].into_iter().flatten();
+    let all = [delayed, twice, fired, throttled].into_iter().flatten();
     all.flatten().collect()
 }
 

@@ -223,6 +223,13 @@ fn loss_with_a_queue_and_without_are_told_apart() {
         ..random.clone()
     };
     silent(stream(), &overtaken);
+    // The same without SACK, where the receiver's host alone counts what came twice.
+    let told_by_host = Truth {
+        spurious_share: 0.0,
+        twice: Some(12.9e6 / 8.0 / 1448.0 * 0.003),
+        ..overtaken.clone()
+    };
+    silent(stream(), &told_by_host);
     // Loss that is far too rare to explain the rate.
     let rare = Truth {
         lost_share: 0.003,
