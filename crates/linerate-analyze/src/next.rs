@@ -33,6 +33,14 @@ pub(crate) const WHERE_LOST_HOST: &str =
 pub(crate) const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
                                          find what removes the option";
 
+/// What to do where the path that is full begins in the sending host.
+pub(crate) const WHERE_OWN_QDISC: &str =
+    "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower";
+
+/// What to do where datagrams do not fit the receive buffer.
+pub(crate) const WHERE_BUFFER_FULL: &str =
+    "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
+
 /// What to do where a window is not the receiver's.
 pub(crate) const WHERE_BETWEEN: &str =
     "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox";

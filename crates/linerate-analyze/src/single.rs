@@ -30,7 +30,7 @@ use crate::diagnose::{self, Found, KeptSmall};
 use crate::latency::{Latency, microseconds};
 use crate::live::Live;
 use crate::queue_map::queue_of;
-use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs};
+use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs, name};
 use crate::{front, next, trust};
 
 /// This document, and the number of its shape.
@@ -166,6 +166,17 @@ impl Single<'_> {
     fn shares_device(&self) -> bool {
         let mut all = self.cautions.iter();
         all.any(|caution| caution.caution == Some(Caution::OtherTraffic))
+    }
+
+    /// Whether most of the datagrams that are missing did not fit the receive buffer.
+    fn fills_buffer(&self) -> bool {
+        let sum = |name: &str| -> f64 {
+            let trials = self.trials.iter().filter(|trial| trial.valid);
+            trials.filter_map(|trial| trial.responses.get(name)).sum()
+        };
+        let lost = sum(name::LOST_RECEIVE_BUFFER);
+        let missing = sum(name::DATAGRAMS_SENT) - sum(name::DATAGRAMS_RECEIVED);
+        lost > 0.0 && 2.0 * lost >= missing
     }
 
     fn loses_datagrams(&self) -> bool {
@@ -314,6 +325,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         .cells
         .first()
         .is_some_and(|cell| diagnose::is_unscaled(&dataset, cell));
+    let is_own_qdisc = dataset
+        .cells
+        .first()
+        .is_some_and(|cell| diagnose::waits_in_own_qdisc(&dataset, cell));
     let is_of_another = dataset.cells.first().is_some_and(diagnose::is_of_another);
     let kept_small = dataset.cells.first().map(diagnose::kept_small);
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
@@ -340,6 +355,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     single.next = match limiter {
         _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
+        Some(Limiter::PathRate) if is_own_qdisc => Some(next::WHERE_OWN_QDISC.to_owned()),
         Some(Limiter::ReceiverWindow) if is_of_another => Some(next::WHERE_BETWEEN.to_owned()),
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(Limiter::CongestionWindow) => match kept_small {
@@ -348,6 +364,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
             Some(KeptSmall::Loss) | None => next::next(Limiter::CongestionWindow, &single.workload),
         },
         Some(limiter) => next::next(limiter, &single.workload),
+        None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None if is_measured && single.shares_device() => Some(next::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),

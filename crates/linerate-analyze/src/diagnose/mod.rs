@@ -80,6 +80,7 @@ pub(crate) use congestion_window::{KeptSmall, kept_small};
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;
+pub(crate) use path_rate::waits_in_own_qdisc;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{is_of_another, is_unscaled, window_bytes};

@@ -214,6 +214,16 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -
         || (is_held(cell) && !loses && !is_many_times && !is_what_ethernet_carries(cell))
 }
 
+/// Whether most of what waits before a full path does so in the sending host's own queueing discipline.
+pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let waiting = || {
+        let above = cell.mean(name::TCP_RTT)? - shortest_ns(dataset, cell)?;
+        Some(cell.mean(name::THROUGHPUT)? * above.max(0.0) / 8e9)
+    };
+    let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
+    own > 0.0 && waiting().is_some_and(|bytes| own >= MOST * bytes)
+}
+
 /// Whether next to nothing of what waits is on its way to the receiver.
 fn waits_on_the_way_back(cell: &CellOutcomes<'_>, waiting_bytes: f64) -> bool {
     let flows = f64::from(cell.workload.connections.max(1));
