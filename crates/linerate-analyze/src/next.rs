@@ -49,6 +49,9 @@ pub(crate) const WHERE_BETWEEN: &str =
 pub(crate) const WHERE_MARKED: &str =
     "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds";
 
+/// What to do where segments that overtake each other keep windows small.
+pub(crate) const WHERE_OVERTAKEN: &str = "find what reorders segments (parallel links, queues or CPUs); turn on net.ipv4.tcp_sack at both ends";
+
 /// What to do where a congestion window is small although nothing was lost or marked.
 pub(crate) const WHERE_UNGROWN: &str =
     "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)";

@@ -360,6 +360,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
         Some(Limiter::CongestionWindow) => match kept_small {
             Some(KeptSmall::Marks(_)) => Some(next::WHERE_MARKED.to_owned()),
+            Some(KeptSmall::Overtaking(_)) => Some(next::WHERE_OVERTAKEN.to_owned()),
             Some(KeptSmall::Itself) => Some(next::WHERE_UNGROWN.to_owned()),
             Some(KeptSmall::Loss) | None => next::next(Limiter::CongestionWindow, &single.workload),
         },

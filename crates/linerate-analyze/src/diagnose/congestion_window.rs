@@ -94,21 +94,23 @@ pub(crate) enum KeptSmall {
     Loss,
     /// So many segments of a trial arrived with a congestion mark, and fewer were lost.
     Marks(f64),
-    /// Neither: it still grows, or is clamped.
+    /// So many segments of a trial were sent again that had arrived: they had been overtaken.
+    Overtaking(f64),
+    /// None of these: it still grows, or is clamped.
     Itself,
 }
 
 /// Returns what keeps the congestion windows of `cell` small.
 pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
     let count = |name| cell.mean(name).unwrap_or(0.0);
-    let (lost, marked) = (
-        count(name::RETRANSMITTED) - count(name::SPURIOUS),
-        count(name::MARKED),
-    );
+    let (needless, marked) = (count(name::SPURIOUS), count(name::MARKED));
+    let lost = count(name::RETRANSMITTED) - needless;
     if lost >= 1.0 && lost >= marked {
         KeptSmall::Loss
     } else if marked >= 1.0 {
         KeptSmall::Marks(marked)
+    } else if needless >= 1.0 {
+        KeptSmall::Overtaking(needless)
     } else {
         KeptSmall::Itself
     }
@@ -139,6 +141,17 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             "A device on the path marks segments before a queue stands there for long. The sender's \
              window shrinks on a mark as on a loss: this is about what the path gives, or the device \
              marks too early (`tc -s qdisc` and a switch's ECN thresholds show where)."
+                .to_owned(),
+        ),
+        (None, KeptSmall::Overtaking(needless)) => (
+            format!(
+                ", which needless retransmissions keep small: {} per trial had arrived, and the round trip stayed \
+                 near its shortest",
+                words::things(needless, "segment")
+            ),
+            "Nothing was lost: segments that overtake each other look lost to a sender, whose window shrinks \
+             as on a loss. Find what reorders them (parallel links or CPUs); with SACK at both ends \
+             (net.ipv4.tcp_sack) it costs less."
                 .to_owned(),
         ),
         (None, _) => (

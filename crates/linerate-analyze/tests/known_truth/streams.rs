@@ -1351,3 +1351,21 @@ fn where_a_quota_would_not_be_seen_nobody_is_said_to_have_the_cpus() {
     let is_of_cpus = |(limiter, _): &(Limiter, Finding)| of_cpus.contains(limiter);
     assert!(!found.as_ref().is_some_and(is_of_cpus), "{found:?}");
 }
+
+#[test]
+fn needless_retransmissions_are_no_loss() {
+    // All of a small window is in flight, and what was sent again had arrived.
+    let overtaken = Truth {
+        lost_share: 0.05,
+        spurious_share: 1.0,
+        cwnd: 6,
+        ..sending(6.0 * 1448.0 * 8.0 / 0.0202, 20 * MS)
+    };
+    let words = ["needless retransmissions", "Nothing was lost"];
+    let finding = named(stream(), &overtaken, Limiter::CongestionWindow, &words);
+    assert!(
+        !finding.explanation.contains("still growing"),
+        "{}",
+        finding.explanation
+    );
+}
