@@ -297,7 +297,6 @@ fn long_table(long: &[Long]) -> String {
         "| study | studies | 95 % intervals that hold the truth | flat: studies with a false claim \
          | effect of 10 % found | … called the same |\n|---|---:|---:|---:|---:|---:|\n",
     );
-    let percent = |part: u32, of: u32| format!("{:.1} %", 100.0 * share(part, of));
     for row in long {
         let Long { flat, ten, .. } = row;
         let _ = writeln!(
@@ -402,6 +401,13 @@ fn share(part: u32, of: u32) -> f64 {
     f64::from(part) / f64::from(of.max(1))
 }
 
+fn percent(part: u32, of: u32) -> String {
+    match of {
+        0 => "–".to_owned(),
+        _ => format!("{:.1} %", 100.0 * share(part, of)),
+    }
+}
+
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "| noise of a trial | studies | 95 % intervals that hold the truth | flat: studies with a false claim \
@@ -409,7 +415,6 @@ fn table(rows: &[Row]) -> String {
          | effect of 10 % called the same | buffer too small recommended | flat curve: no effect / not \
          decided / falls back | advice without a gain |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    let percent = |part: u32, of: u32| format!("{:.1} %", 100.0 * share(part, of));
     for row in rows {
         let flat = &row.flat;
         let _ = writeln!(

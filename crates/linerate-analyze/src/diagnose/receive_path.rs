@@ -162,7 +162,7 @@ fn backlog<'d>(
                     host.name
                 ),
                 Some(of) => format!(
-                    "On {}, a CPU's backlog was full and dropped packets in {of}: {packets} at the most.",
+                    "A CPU's backlog on {} was full and dropped packets in {of}: {packets} at the most.",
                     host.name
                 ),
             },
