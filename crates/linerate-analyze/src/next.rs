@@ -6,6 +6,9 @@ use linerate_model::manner::Transport;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 use linerate_model::workload::{Kind, Traffic, Workload};
 
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::{self, KeptSmall};
+
 /// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
 const SEGMENT_PAYLOAD_BYTES: u64 = 1448;
 
@@ -30,11 +33,11 @@ pub(crate) const WHERE_LOST_HOST: &str =
     "find out why the agent stopped, start `linerate serve` there again, and repeat";
 
 /// What to do where windows are not scaled.
-pub(crate) const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
+const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
                                          find what removes the option";
 
 /// What to do where the path that is full begins in the sending host.
-pub(crate) const WHERE_OWN_QDISC: &str =
+const WHERE_OWN_QDISC: &str =
     "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower";
 
 /// What to do where datagrams do not fit the receive buffer.
@@ -42,19 +45,40 @@ pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
 
 /// What to do where a window is not the receiver's.
-pub(crate) const WHERE_BETWEEN: &str =
+const WHERE_BETWEEN: &str =
     "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox";
 
 /// What to do where congestion marks keep windows small.
-pub(crate) const WHERE_MARKED: &str =
+const WHERE_MARKED: &str =
     "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds";
 
 /// What to do where segments that overtake each other keep windows small.
-pub(crate) const WHERE_OVERTAKEN: &str = "find what reorders segments (parallel links, queues or CPUs); turn on net.ipv4.tcp_sack at both ends";
+const WHERE_OVERTAKEN: &str = "find what reorders segments (parallel links, queues or CPUs); turn on net.ipv4.tcp_sack at both ends";
 
 /// What to do where a congestion window is small although nothing was lost or marked.
-pub(crate) const WHERE_UNGROWN: &str =
+const WHERE_UNGROWN: &str =
     "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)";
+
+/// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
+/// kind.
+pub(crate) fn evident(
+    limiter: Limiter,
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+) -> Option<&'static str> {
+    match limiter {
+        Limiter::PathRate => diagnose::waits_in_own_qdisc(dataset, cell).then_some(WHERE_OWN_QDISC),
+        Limiter::ReceiverWindow if diagnose::is_of_another(cell) => Some(WHERE_BETWEEN),
+        Limiter::ReceiverWindow => diagnose::is_unscaled(dataset, cell).then_some(WHERE_UNSCALED),
+        Limiter::CongestionWindow => match diagnose::kept_small(cell) {
+            KeptSmall::Loss => None,
+            KeptSmall::Marks(_) => Some(WHERE_MARKED),
+            KeptSmall::Overtaking(_) => Some(WHERE_OVERTAKEN),
+            KeptSmall::Itself => Some(WHERE_UNGROWN),
+        },
+        _ => None,
+    }
+}
 
 /// Returns what to do about `limiter`, if there is anything.
 pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {

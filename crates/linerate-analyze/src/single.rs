@@ -26,7 +26,7 @@ use serde::{Serialize, Serializer};
 
 use crate::counters::counters;
 use crate::dataset::Dataset;
-use crate::diagnose::{self, Found, KeptSmall};
+use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
 use crate::live::Live;
 use crate::queue_map::queue_of;
@@ -321,16 +321,13 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     );
     let dataset = Dataset::new(recording);
     let told = diagnose::told(&dataset);
-    let is_unscaled = dataset
-        .cells
-        .first()
-        .is_some_and(|cell| diagnose::is_unscaled(&dataset, cell));
-    let is_own_qdisc = dataset
-        .cells
-        .first()
-        .is_some_and(|cell| diagnose::waits_in_own_qdisc(&dataset, cell));
-    let is_of_another = dataset.cells.first().is_some_and(diagnose::is_of_another);
-    let kept_small = dataset.cells.first().map(diagnose::kept_small);
+    let all = told.findings.iter().chain(&told.cautions);
+    let limiter = all.filter_map(|found| match found.what {
+        What::Limiter(limiter) => Some(limiter),
+        _ => None,
+    });
+    let evident = limiter.zip(&dataset.cells).next();
+    let evident = evident.and_then(|(limiter, cell)| next::evident(limiter, &dataset, cell));
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
@@ -355,16 +352,9 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     single.next = match limiter {
         _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
-        Some(Limiter::PathRate) if is_own_qdisc => Some(next::WHERE_OWN_QDISC.to_owned()),
-        Some(Limiter::ReceiverWindow) if is_of_another => Some(next::WHERE_BETWEEN.to_owned()),
-        Some(Limiter::ReceiverWindow) if is_unscaled => Some(next::WHERE_UNSCALED.to_owned()),
-        Some(Limiter::CongestionWindow) => match kept_small {
-            Some(KeptSmall::Marks(_)) => Some(next::WHERE_MARKED.to_owned()),
-            Some(KeptSmall::Overtaking(_)) => Some(next::WHERE_OVERTAKEN.to_owned()),
-            Some(KeptSmall::Itself) => Some(next::WHERE_UNGROWN.to_owned()),
-            Some(KeptSmall::Loss) | None => next::next(Limiter::CongestionWindow, &single.workload),
-        },
-        Some(limiter) => next::next(limiter, &single.workload),
+        Some(limiter) => evident
+            .map(str::to_owned)
+            .or_else(|| next::next(limiter, &single.workload)),
         None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None if is_measured && single.shares_device() => Some(next::WHERE_SHARED.to_owned()),

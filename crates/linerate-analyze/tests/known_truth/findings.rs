@@ -963,3 +963,53 @@ fn ends_that_always_share_a_cpu_are_a_caution() {
         "the comparison says more"
     );
 }
+
+#[test]
+fn what_to_do_follows_the_evidence() {
+    const MS: i64 = 1_000_000;
+    let next = |truth: &Truth| {
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, stream());
+        run.cell(&[], std::slice::from_ref(truth));
+        let shown = linerate_analyze::single::Shown {
+            interval: linerate_model::Nanos(0),
+            all_flows: false,
+            sum_only: false,
+        };
+        let single = linerate_analyze::single::single(&run.recording, shown);
+        single.next.expect("a next step")
+    };
+    let path = |bps| Truth::sending(bps, 20 * MS, 20 * MS);
+    let lost = Truth {
+        lost_share: 0.003,
+        ..path(12.9e6)
+    };
+    let marked = Truth {
+        marked_share: 0.003,
+        ..path(12.9e6)
+    };
+    let overtaken = Truth {
+        lost_share: 0.05,
+        spurious_share: 1.0,
+        cwnd: 6,
+        ..path(6.0 * 1448.0 * 8.0 / 0.0202)
+    };
+    let between = Truth {
+        window_bytes: 65_536,
+        rwnd_share: 0.98,
+        offered_bytes: Some(3_400_000),
+        ..path(26e6)
+    };
+    for (truth, words) in [
+        (lost, "find the loss"),
+        (marked, "(ECN)"),
+        (overtaken, "reorders segments"),
+        (between, "proxy"),
+    ] {
+        let said = next(&truth);
+        assert!(
+            said.contains(words),
+            "{words:?} is not in {said:?}: {truth:?}"
+        );
+    }
+}
