@@ -52,8 +52,9 @@ const WHERE_BETWEEN: &str =
 const WHERE_MARKED: &str =
     "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds";
 
-/// What to do where segments that overtake each other keep windows small.
-const WHERE_OVERTAKEN: &str = "find what reorders segments (parallel links, queues or CPUs); turn on net.ipv4.tcp_sack at both ends";
+/// What to do where segments that come late keep windows small.
+const WHERE_LATE: &str =
+    "find what delays or reorders segments or their ACKs: parallel links, queues, radio";
 
 /// What to do where a congestion window is small although nothing was lost or marked.
 const WHERE_UNGROWN: &str =
@@ -73,7 +74,7 @@ pub(crate) fn evident(
         Limiter::CongestionWindow => match diagnose::kept_small(cell) {
             KeptSmall::Loss => None,
             KeptSmall::Marks(_) => Some(WHERE_MARKED),
-            KeptSmall::Overtaking(_) => Some(WHERE_OVERTAKEN),
+            KeptSmall::Late(_) => Some(WHERE_LATE),
             KeptSmall::Itself => Some(WHERE_UNGROWN),
         },
         _ => None,

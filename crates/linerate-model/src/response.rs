@@ -185,7 +185,7 @@ responses! {
     QUEUED "queued_share" Ratio "time with a queue on the path";
     RATE_VARIATION "rate_variation" Ratio
         "deviation of the rate from reading to reading, of its mean";
-    SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived (D-SACK)";
+    SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived";
     MARKED "marked_segments" Count "segments that arrived with a congestion mark (ECN)";
     REORDERINGS "reorderings" Count "reordering events";
     TIMEOUTS "retransmission_timeouts" Count "retransmission timeouts of the flows";

@@ -40,6 +40,8 @@ pub mod name {
 
 /// In the effective value of [`name::TCPI_OPTIONS`]: windows are scaled.
 pub const WINDOW_SCALING: &str = "window scaling";
+/// In the same: what arrived out of order is acknowledged selectively.
+pub const SACK: &str = "SACK";
 /// In the effective value of [`name::SEND`], before the share of calls that were copied all the same.
 const COPIED: &str = "copied by the kernel after all: ";
 

@@ -106,7 +106,8 @@ pub(crate) struct Plateau {
     pub(crate) fallen: usize,
     /// The least p-value of a level's difference, corrected for their number.
     pub(crate) p: f64,
-    /// Blocks that would decide the level below the plateau, beyond those there are.
+    /// Blocks that would decide the level below the plateau, or where that begins with the first whether any gains,
+    /// beyond those there are.
     pub(crate) more: Option<u32>,
     /// The loss that matters.
     pub(crate) delta: f64,
@@ -214,17 +215,24 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
         begin: (sufficient > 0).then_some(begin),
         fallen,
         p: (least * steps.len() as f64).min(1.0),
-        more: open
-            .filter(|step| !falls(step))
-            .map(|step| more(step, delta)),
+        more: match open {
+            Some(step) => (!falls(&step)).then(|| more(step, (1.0 - delta).ln(), delta)),
+            // None loses what matters; whether one gains it may be open.
+            None => {
+                let may_gain = steps.iter();
+                let may_gain = may_gain.filter(|step| !step.excludes_gain(delta, SUFFICES_ALPHA));
+                may_gain
+                    .map(|step| more(step, (1.0 + delta).ln(), delta))
+                    .max()
+            }
+        },
         delta,
         steps,
     })
 }
 
-/// Returns the further blocks after which it is decided on which side of δ a level lies whose estimate stays.
-fn more(step: &Step, delta: f64) -> u32 {
-    let bound = (1.0 - delta).ln();
+/// Returns the further blocks after which it is decided on which side of `bound` a level lies whose estimate stays.
+fn more(step: &Step, bound: f64, delta: f64) -> u32 {
     let distance = (step.log - bound).abs().max(delta / 4.0);
     let half = student(step.freedom, 1.0 - SUFFICES_ALPHA) * step.error;
     let needed = step.blocks as f64 * (half / distance).powi(2);

@@ -585,12 +585,17 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         About::Run,
         Caution::Disturbed,
         format!("{}.", words::sentence(&claims.join("; "))),
-        format!(
-            "The traffic lacks CPU time that others take{differ}. Stop other programs, or measure on a \
-             dedicated machine; cost per byte and per transaction excludes it."
-        ),
+        match told.is_empty() {
+            false => format!(
+                "The traffic lacks CPU time that others take{differ}. Stop other programs, or measure on a \
+                 dedicated machine; cost per byte and per transaction excludes it."
+            ),
+            true => format!(
+                "If it was taken, the traffic lacks it{differ}. A dedicated machine, or other trials, tell."
+            ),
+        },
         Evidence {
-            what: "share of the CPUs' time that others took, in the trials in which they took most"
+            what: "share of the CPUs' time that went elsewhere, in the trials in which most did"
                 .to_owned(),
             estimate: worst,
             trials: trials.into_iter().collect(),

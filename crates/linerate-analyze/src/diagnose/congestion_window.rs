@@ -94,8 +94,8 @@ pub(crate) enum KeptSmall {
     Loss,
     /// So many segments of a trial arrived with a congestion mark, and fewer were lost.
     Marks(f64),
-    /// So many segments of a trial were sent again that had arrived: they had been overtaken.
-    Overtaking(f64),
+    /// So many segments of a trial were sent again that had arrived: they, or their ACKs, came late.
+    Late(f64),
     /// None of these: it still grows, or is clamped.
     Itself,
 }
@@ -110,7 +110,7 @@ pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
     } else if marked >= 1.0 {
         KeptSmall::Marks(marked)
     } else if needless >= 1.0 {
-        KeptSmall::Overtaking(needless)
+        KeptSmall::Late(needless)
     } else {
         KeptSmall::Itself
     }
@@ -143,21 +143,21 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
              marks too early (`tc -s qdisc` and a switch's ECN thresholds show where)."
                 .to_owned(),
         ),
-        (None, KeptSmall::Overtaking(needless)) => (
+        (None, KeptSmall::Late(needless)) => (
             format!(
                 ", which needless retransmissions keep small: {} per trial had arrived, and the round trip stayed \
                  near its shortest",
                 words::things(needless, "segment")
             ),
-            "Nothing was lost: segments that overtake each other look lost to a sender, whose window shrinks \
-             as on a loss. Find what reorders them (parallel links or CPUs); with SACK at both ends \
-             (net.ipv4.tcp_sack) it costs less."
+            "Next to nothing was lost: segments that come late, or behind others, look lost to a sender, whose \
+             window shrinks as on a loss. Find what delays or reorders them, or their ACKs: parallel links, \
+             queues, radio."
                 .to_owned(),
         ),
         (None, _) => (
             String::new(),
             "The sender may have no more in flight than its congestion window, and the round trip stayed \
-             near its shortest: the path was not full. Nothing was lost meanwhile, so the window was still \
+             near its shortest: the path was not full. Next to nothing was lost meanwhile, so the window was still \
              growing, from its start or after an earlier loss, or is clamped (ip route … cwnd)."
                 .to_owned(),
         ),
@@ -175,7 +175,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("throughput", name::THROUGHPUT),
             ("share of segments retransmitted", name::RETRANSMITTED_SHARE),
             ("segments retransmitted", name::RETRANSMITTED),
-            ("of them, those that had arrived (D-SACK)", name::SPURIOUS),
+            ("of them, those that had arrived", name::SPURIOUS),
             ("segments that arrived marked (ECN)", name::MARKED),
             ("dispersion of the losses", name::LOSS_DISPERSION),
             (

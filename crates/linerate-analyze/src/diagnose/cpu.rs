@@ -17,9 +17,12 @@
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
 //!    What the hypervisor took is not free either, but no work of the host's: that is said.
 //!
-//! Where control groups are not mounted (`ip netns exec`), a quota may be any of the three, and nothing is said.
+//! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said.
 //! Workers that spin are busy by design, and say nothing of what they need.
 
+use std::collections::BTreeSet;
+
+use linerate_model::HostName;
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::host::CPU_QUOTA_VISIBLE;
 use linerate_model::manner::WaitBy;
@@ -188,7 +191,14 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether a quota may hold a host's workers and nobody would see it.
 fn hides_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let mut hosts = dataset.recording.document.hosts.iter();
+    let trials = cell.trials();
+    let flows = dataset.recording.flows.iter();
+    let own: BTreeSet<&HostName> = flows
+        .filter(|flow| trials.contains(&flow.trial))
+        .map(|flow| &flow.host)
+        .collect();
+    let hosts = dataset.recording.document.hosts.iter();
+    let mut hosts = hosts.filter(|host| own.contains(&host.name));
     cell.mean(name::THROTTLED_PERIODS).is_none()
         && hosts.any(|host| host.snapshot.number(CPU_QUOTA_VISIBLE) == Some(0.0))
 }

@@ -157,7 +157,6 @@ fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
             TrialFlag::OtherPrograms { .. }
                 | TrialFlag::OtherTraffic { .. }
                 | TrialFlag::Stolen(_)
-                | TrialFlag::Unaccounted(_)
                 | TrialFlag::ShortOfCpu { .. }
                 | TrialFlag::Unsteady { .. }
         )
@@ -194,8 +193,8 @@ fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
 ///    window bounds, and that loses nothing, looks the same, unless it is many times the way or the rate is
 ///    that of a line;
 /// 4. ACKs that wait on their way back: little of what waits is on its way to the receiver;
-/// 5. a way that takes longer at times, as radio does: the round trip does not go with what is in flight. Of the own
-///    queueing discipline, which is read, none of this is asked.
+/// 5. a way that takes longer at times, as radio does: the round trip does not go with what is in flight. Where the own
+///    queueing discipline holds some of it, that is not asked.
 fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let is_little = segment.is_some_and(|segment| waiting_bytes < WAITING_SEGMENTS_MIN * segment);
@@ -208,7 +207,7 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -
     let rtt = cell.mean(name::TCP_RTT);
     let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * shortest_ns);
     is_little
-        || waits_on_the_way_back(cell, waiting_bytes)
+        || waits_on_the_way_back(cell, shortest_ns, waiting_bytes)
         || is_inelastic(cell)
         || (is_small && delayed > 0.0)
         || (is_held(cell) && !loses && !is_many_times && !is_what_ethernet_carries(cell))
@@ -225,10 +224,12 @@ pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>)
 }
 
 /// Whether next to nothing of what waits is on its way to the receiver.
-fn waits_on_the_way_back(cell: &CellOutcomes<'_>, waiting_bytes: f64) -> bool {
+fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
     let flows = f64::from(cell.workload.connections.max(1));
     let forward = cell.mean(name::ON_ITS_WAY).map(|bytes| flows * bytes);
-    forward.is_some_and(|bytes| bytes < FORWARD_SHARE_MIN * waiting_bytes)
+    // What the way itself holds, half of it there and half back.
+    let empty = cell.mean(name::THROUGHPUT).unwrap_or(0.0) * shortest_ns / 2.0 / 8e9;
+    forward.is_some_and(|bytes| bytes - empty < FORWARD_SHARE_MIN * waiting_bytes)
 }
 
 /// Whether the round trip stays as it is while what is in flight varies.

@@ -48,7 +48,7 @@ pub(super) fn other_traffic(
         .flat_map(|host| [Part::Sender, Part::Receiver].map(|part| (host, part)));
     let of_others = ways.filter_map(|(host, part)| {
         let link = device.device(host)?;
-        let payload = payload_bytes_per_s(trial, records, readings, host, part)?;
+        let payload = payload_bytes_per_s(trial, records, hosts, readings, host, part)?;
         let all = passed_bytes_per_s(hosts, readings, host, &link, part)?;
         let share = 1.0 - payload / all;
         let Subject::Link(device) = link else {
@@ -70,6 +70,7 @@ pub(super) fn other_traffic(
 fn payload_bytes_per_s(
     trial: &Trial,
     records: &[&FlowRecord],
+    hosts: &[HostRecord],
     readings: &Readings<'_>,
     host: &HostName,
     part: Part,
@@ -79,8 +80,16 @@ fn payload_bytes_per_s(
         .flows()
         .into_iter()
         .map(|plan| Lane::of(&plan));
+    // Several agents may be at one address.
+    let address = |name: &HostName| {
+        let host = hosts.iter().find(|host| host.name == *name);
+        host.map(|host| host.data_address.as_str())
+    };
+    let own = address(host);
     let its_ends = records.iter();
-    let its_ends = its_ends.filter(|record| record.host == *host && record.part == part);
+    let its_ends = its_ends.filter(|record| {
+        record.part == part && (record.host == *host || address(&record.host) == own)
+    });
     let its: BTreeSet<FlowId> = its_ends.map(|record| record.flow).collect();
     let is_its = |lane: &Lane| its.contains(&lane.flow);
     let rate = |lane: Lane| match part {

@@ -41,6 +41,7 @@ use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::Reading;
+use linerate_model::setting;
 use linerate_model::workload::{Direction, Part};
 
 use super::Responses;
@@ -92,12 +93,18 @@ pub(super) fn reduce(
         let amounts = ends.iter().map(|ends| ends.grown(ends.lane.sender, metric));
         amounts.sum::<Option<f64>>().filter(|_| !ends.is_empty())
     };
-    // Without SACK no end tells what came twice, but the receiver's host counts it, of all its connections.
-    let receivers = hosts_of(Part::Receiver, records, hosts);
-    let twice = total(readings, &receivers, Metric::NetstatDelayedAckLost).unwrap_or(0) as f64;
-    let twice = sum(Metric::TcpRetrans).map_or(0.0, |again| twice.min(again));
-    let told = sum(Metric::TcpDsackDups);
-    responses.put(name::SPURIOUS, told.map(|told| told.max(twice)));
+    let needless = match has_sack(records) {
+        true => sum(Metric::TcpDsackDups),
+        // Then no end tells what came twice, but the receiver's host counts it, of all its connections.
+        false => {
+            let receivers = hosts_of(Part::Receiver, records, hosts);
+            let twice = total(readings, &receivers, Metric::NetstatDelayedAckLost);
+            let twice = twice.map(|twice| twice as f64);
+            let again = sum(Metric::TcpRetrans);
+            again.map(|again| again.min(twice.unwrap_or(0.0)))
+        }
+    };
+    responses.put(name::SPURIOUS, needless);
     responses.put(name::MARKED, sum(Metric::TcpDeliveredCe));
     responses.put(name::REORDERINGS, sum(Metric::TcpReordSeen));
     responses.put(name::TIMEOUTS, sum(Metric::TcpTimeouts));
@@ -247,7 +254,9 @@ fn elasticity(trial: &Trial, ends: &[Ends<'_, '_>]) -> Option<f64> {
         let mut sums: Vec<f64> = Vec::new();
         for one in ends {
             let values = one.gauge(one.lane.sender, metric)?;
-            sums.resize(sums.len().max(values.len()), 0.0);
+            if sums.is_empty() {
+                sums.resize(values.len(), 0.0);
+            }
             if values.len() != sums.len() {
                 return None;
             }
@@ -370,6 +379,15 @@ fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Opt
     let middle = mean(rates.iter().copied()).filter(|rate| *rate > 0.0 && rates.len() > 2)?;
     let squares = rates.iter().map(|rate| (rate - middle).powi(2));
     Some((squares.sum::<f64>() / (rates.len() - 1) as f64).sqrt() / middle)
+}
+
+/// Whether the handshakes agreed on SACK, or nobody knows.
+fn has_sack(records: &[&FlowRecord]) -> bool {
+    let mut agreed = records.iter().filter_map(|record| {
+        let setting = record.settings.named(setting::name::TCPI_OPTIONS)?;
+        setting.effective.as_deref()
+    });
+    agreed.all(|options| options.contains(setting::SACK))
 }
 
 /// The hosts that are `part` of a flow, one of each network namespace.

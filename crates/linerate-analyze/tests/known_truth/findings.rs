@@ -1003,7 +1003,7 @@ fn what_to_do_follows_the_evidence() {
     for (truth, words) in [
         (lost, "find the loss"),
         (marked, "(ECN)"),
-        (overtaken, "reorders segments"),
+        (overtaken, "delays or reorders"),
         (between, "proxy"),
     ] {
         let said = next(&truth);

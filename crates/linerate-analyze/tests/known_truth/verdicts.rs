@@ -317,6 +317,8 @@ fn what_may_gain_is_not_the_same() {
     let analysis = of(tuned, Noise::Normal(0.03));
     let found = comparison(&analysis, "socket-buffer/plateau/1");
     assert_ne!(found.verdict, Verdict::Same, "{found:?}");
+    let is_open = found.verdict == Verdict::NotDecided;
+    assert_eq!(found.more.is_some(), is_open, "{found:?}");
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn widened(before: u64, raw: u64, bits: u32) -> u64 {
 const OPTIONS_OFFSET: usize = 5;
 const OPTIONS: &[(u8, &str)] = &[
     (1, "timestamps"),
-    (2, "SACK"),
+    (2, setting::SACK),
     (4, setting::WINDOW_SCALING),
     (8, "ECN"),
 ];

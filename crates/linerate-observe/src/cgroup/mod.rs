@@ -14,6 +14,7 @@ use linerate_model::sample::{Sample, Subject};
 use crate::files::{FilesObserver, Source};
 use crate::observer::{ObserveConfig, Observer};
 use crate::readout::Readout;
+use crate::sys::file::read_text;
 use crate::text::{complete_lines, value, words};
 
 /// Groups inside groups that are looked at: systemd and container engines make about ten.
@@ -111,9 +112,11 @@ fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a quota of this process would be seen: its group is, or it is in none but the root.
-pub(crate) fn is_quota_visible(config: &ObserveConfig) -> bool {
-    let own = std::fs::read(config.proc_root.join("self/cgroup"));
-    own.is_ok_and(|text| is_visible(&text, &config.sys_root))
+///
+/// The error says why that is not known; a kernel without control groups has no quota.
+pub(crate) fn is_quota_visible(config: &ObserveConfig) -> Result<bool, String> {
+    let own = read_text(&config.proc_root.join("self/cgroup"))?;
+    Ok(is_visible(own.as_bytes(), &config.sys_root))
 }
 
 /// The same of `text`, a `/proc/PID/cgroup`. Who entered another mount namespace, as `ip netns exec` does, may have a
@@ -123,10 +126,22 @@ fn is_visible(text: &[u8], sys_root: &Path) -> bool {
         return true;
     }
     let text = String::from_utf8_lossy(text);
-    let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    let mut inside = paths.map(|path| path.trim_start_matches('/'));
+    // Of version 1 the cpu controller's line alone, and version 2's.
+    let of_cpu = text.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let is_cpu = controllers.is_empty() || controllers.split(',').any(|name| name == "cpu");
+        is_cpu.then(|| path.trim_start_matches('/'))
+    });
     let root = sys_root.join("fs/cgroup");
-    inside.all(|path| path.is_empty() || root.join(path).is_dir())
+    // The root of a namespace of control groups may be a group that has a quota.
+    let is_mounted = |file: &str| root.join(file).exists();
+    let mounted = ["cgroup.procs", "cpu", "cpu,cpuacct", "unified"].map(is_mounted);
+    let mut inside = of_cpu;
+    inside.all(|path| match path {
+        "" => mounted.contains(&true),
+        path => root.join(path).is_dir(),
+    })
 }
 
 fn counts(folder: &Path) -> bool {
@@ -255,11 +270,13 @@ mod tests {
         // As under `ip netns exec`, which mounts a /sys of its own.
         check("0::/system.slice/agent.service\n", false);
         check("2:cpu:/limited\n0::/\n", false);
-        check("0::/\n", true);
+        check("0::/\n", false);
         // Without the cpu controller there is no quota to see.
         let group = root.path().join("fs/cgroup/system.slice/agent.service");
         fs::create_dir_all(&group).expect("folders");
         check("0::/system.slice/agent.service\n", true);
+        fs::write(root.path().join("fs/cgroup/cgroup.procs"), "1\n").expect("a file");
+        check("0::/\n", true);
         fs::write(group.join("cpu.stat"), "nr_periods 10\n").expect("a file");
         check("0::/system.slice/agent.service\n", true);
     }

@@ -33,11 +33,9 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     facts.add("virtualisation", virtualisation);
     let system = config.sys_root.join("devices/system");
     facts.add("cpu.online", count_of_list(&system.join("cpu/online")));
-    let is_visible = f64::from(u8::from(cgroup::is_quota_visible(config)));
-    facts.add(
-        CPU_QUOTA_VISIBLE,
-        Ok(FactValue::Number(is_visible, Unit::Count)),
-    );
+    let is_visible = cgroup::is_quota_visible(config);
+    let is_visible = is_visible.map(|is| FactValue::Number(f64::from(u8::from(is)), Unit::Count));
+    facts.add(CPU_QUOTA_VISIBLE, is_visible);
     facts.add("numa.nodes", count_of_list(&system.join("node/online")));
     let caches = system.join("cpu/cpu0/cache");
     for (name, level, kinds) in CACHES {

@@ -1,6 +1,8 @@
 //! What one capture leaves open and the other decides: whether segments were lost between them. Who is told to compare
 //! both ends has done so.
 
+use std::collections::BTreeSet;
+
 use linerate_model::sample::End;
 
 use super::{JoinedReport, WayReport};
@@ -11,15 +13,18 @@ use crate::number::counted;
 /// Says in the findings of the capture `at` what both show of their connections, if all of those are in both.
 pub(super) fn decide(trace: &mut Trace, at: usize, joined: &[&JoinedReport]) {
     for finding in &mut trace.findings {
-        let of_finding: Vec<&JoinedReport> = joined
-            .iter()
-            .filter(|one| concerns(one, at, finding))
-            .copied()
+        let proofs = finding.proofs.iter();
+        let numbers: BTreeSet<u32> = proofs.map(|proof| proof.connection).collect();
+        let its = joined.iter();
+        let its: Vec<_> = its
+            .filter(|one| numbers.contains(&one.numbers[at]))
             .collect();
-        if !asks_for_the_other_end(finding) || of_finding.len() < finding.connections as usize {
+        // Of more connections than there are proofs nothing says which.
+        let are_known = finding.connections as usize == numbers.len() && its.len() == numbers.len();
+        if !asks_for_the_other_end(finding) || !are_known {
             continue;
         }
-        let ways = |end| of_finding.iter().map(move |one| one.from(end));
+        let ways = |end| its.iter().map(move |one| one.from(end));
         let own = finding.who_is;
         let [there, back] = [own, own.other()].map(|end| lost(ways(end)));
         // What one of them missed, or did not run for, stays open.
@@ -28,6 +33,11 @@ pub(super) fn decide(trace: &mut Trace, at: usize, joined: &[&JoinedReport]) {
         };
         let (who, toward) = (finding.who, finding.toward);
         finding.explanation = match (there, back) {
+            ((0, 0), (0, 0)) if finding.kind == TcpFindingKind::HandshakeIncomplete => {
+                "Both captures show it: between them nothing was lost. It was lost or not answered beyond them, or \
+                 the client never sent the SYN (a forged address)."
+                    .to_owned()
+            }
             ((0, 0), (0, 0)) => {
                 "Both captures show it: between them nothing was lost. What was, was lost \
                                  beyond them, at a host or on the way to it."
@@ -58,16 +68,6 @@ fn asks_for_the_other_end(finding: &TcpFinding) -> bool {
         TcpFindingKind::SynAgain => finding.who_is == End::Server && finding.value == 0,
         _ => false,
     }
-}
-
-/// Returns whether a connection is one between the hosts of a finding, as the capture `at` has them.
-fn concerns(joined: &JoinedReport, at: usize, finding: &TcpFinding) -> bool {
-    let (client, server) = (joined.client[at], joined.server[at]);
-    let port = finding.who_port.or(finding.toward_port);
-    let hosts = [client.address, server.address];
-    let is_between =
-        hosts == [finding.who, finding.toward] || hosts == [finding.toward, finding.who];
-    is_between && port == Some(server.port)
 }
 
 /// Returns how many segments and acknowledgements were lost on ways, if that is known of all.

@@ -7,15 +7,19 @@ use serde::Serialize;
 use super::{ConnectionReport, Ending, Totals};
 
 /// What TCP connections are looked at for.
-const LOOKED_FOR: [&str; 12] = [
+const LOOKED_FOR: [&str; 16] = [
     "refused, unanswered and repeated SYNs",
+    "handshakes that are late or do not complete",
+    "what ICMP says of them",
     "resets",
     "silent ends",
     "slow answers",
     "many requests over a long way",
     "loss",
     "retransmission timers",
+    "unanswered keepalives",
     "closed and small windows",
+    "missing window scaling and small segment sizes",
     "queues",
     "black holes",
     "reordering",

@@ -618,6 +618,10 @@ impl TcpFinding {
         self.count += other.count;
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
+        // Who said it goes with what was said.
+        if self.by.is_none() || other.value > self.value {
+            self.by = other.by.or(self.by);
+        }
         self.value = self.value.max(other.value);
         self.out_of = match self.kind {
             TcpFindingKind::ClampedMss => self.out_of.max(other.out_of),
@@ -627,7 +631,6 @@ impl TcpFinding {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        self.by = self.by.or(other.by);
         self.hop_limit = self.hop_limit.filter(|_| self.hop_limit == other.hop_limit);
         self.waits.join(&other.waits);
         self.way_is_doubtful |= other.way_is_doubtful;
