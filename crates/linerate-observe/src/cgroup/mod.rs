@@ -71,25 +71,28 @@ impl Observer for CgroupObserver {
     }
 }
 
-/// The folders of the groups that `text`, a `/proc/PID/cgroup`, names, each before those around it;
-/// only those that count throttling, which version 2's root does not.
-fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
+/// A group that may limit CPU time, as one mount would have it.
+struct Place {
+    mount: PathBuf,
+    group: PathBuf,
+}
+
+/// The groups that `text`, a `/proc/PID/cgroup`, names and that may limit CPU time, each as its possible mounts
+/// would have it.
+fn places(text: &[u8], sys_root: &Path) -> Vec<[Place; 2]> {
     let root = sys_root.join("fs/cgroup");
     let text = String::from_utf8_lossy(text);
-    let mut found = Vec::new();
-    for line in text.lines() {
+    let named = text.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':');
-        let number = fields.next().and_then(|word| word.parse::<u32>().ok());
-        let (Some(_), Some(controllers), Some(path)) = (number, fields.next(), fields.next())
-        else {
-            continue;
-        };
+        fields.next()?.parse::<u32>().ok()?;
+        let (controllers, path) = (fields.next()?, fields.next()?);
         let mounts = match controllers {
             "" => ["", "unified"],
             list if list.split(',').any(|name| name == "cpu") => ["cpu,cpuacct", "cpu"],
-            _ => continue,
+            _ => return None,
         };
-        for mount in mounts.map(|name| root.join(name)) {
+        Some(mounts.map(|name| {
+            let mount = root.join(name);
             // Nothing of a path leads out of the mount.
             let inside = Path::new(path).components().filter_map(|part| match part {
                 std::path::Component::Normal(name) => Some(name),
@@ -98,20 +101,25 @@ fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
             let group = inside
                 .take(DEPTH_MAX)
                 .fold(mount.clone(), |at, name| at.join(name));
-            let around = group
-                .ancestors()
-                .take_while(|folder| folder.starts_with(&mount));
-            found.extend(
-                around
-                    .filter(|folder| counts(folder))
-                    .map(Path::to_path_buf),
-            );
-        }
-    }
-    found
+            Place { mount, group }
+        }))
+    });
+    named.collect()
 }
 
-/// Whether a quota of this process would be seen: its group is, or it is in none but the root.
+/// The folders of those groups, each before those around it; only those that count throttling, which version 2's
+/// root does not.
+fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
+    let places = places(text, sys_root).into_iter().flatten();
+    let around = places.flat_map(|place| {
+        let around = place.group.ancestors();
+        let around = around.take_while(|folder| folder.starts_with(&place.mount));
+        around.map(Path::to_path_buf).collect::<Vec<_>>()
+    });
+    around.filter(|folder| counts(folder)).collect()
+}
+
+/// Whether a quota of this process would be seen: its groups are.
 ///
 /// The error says why that is not known; a kernel without control groups has no quota.
 pub(crate) fn is_quota_visible(config: &ObserveConfig) -> Result<bool, String> {
@@ -120,28 +128,11 @@ pub(crate) fn is_quota_visible(config: &ObserveConfig) -> Result<bool, String> {
 }
 
 /// The same of `text`, a `/proc/PID/cgroup`. Who entered another mount namespace, as `ip netns exec` does, may have a
-/// /sys without control groups.
+/// /sys without control groups; and the root of a namespace of control groups may be a group that has a quota.
 fn is_visible(text: &[u8], sys_root: &Path) -> bool {
-    if !folders(text, sys_root).is_empty() {
-        return true;
-    }
-    let text = String::from_utf8_lossy(text);
-    // Of version 1 the cpu controller's line alone, and version 2's.
-    let of_cpu = text.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        let is_cpu = controllers.is_empty() || controllers.split(',').any(|name| name == "cpu");
-        is_cpu.then(|| path.trim_start_matches('/'))
-    });
-    let root = sys_root.join("fs/cgroup");
-    // The root of a namespace of control groups may be a group that has a quota.
-    let is_mounted = |file: &str| root.join(file).exists();
-    let mounted = ["cgroup.procs", "cpu", "cpu,cpuacct", "unified"].map(is_mounted);
-    let mut inside = of_cpu;
-    inside.all(|path| match path {
-        "" => mounted.contains(&true),
-        path => root.join(path).is_dir(),
-    })
+    let is_mounted = |place: &Place| place.group.join("cgroup.procs").exists();
+    let places = places(text, sys_root);
+    !folders(text, sys_root).is_empty() || places.iter().all(|group| group.iter().any(is_mounted))
 }
 
 fn counts(folder: &Path) -> bool {
@@ -274,6 +265,7 @@ mod tests {
         // Without the cpu controller there is no quota to see.
         let group = root.path().join("fs/cgroup/system.slice/agent.service");
         fs::create_dir_all(&group).expect("folders");
+        fs::write(group.join("cgroup.procs"), "1\n").expect("a file");
         check("0::/system.slice/agent.service\n", true);
         fs::write(root.path().join("fs/cgroup/cgroup.procs"), "1\n").expect("a file");
         check("0::/\n", true);
