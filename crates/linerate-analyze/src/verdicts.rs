@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::finding::{Comparison, Estimate, Verdict};
+use linerate_model::finding::{Comparison, Estimate, Verdict, range_confidence};
 use linerate_model::margin::LATENCY_NS_MIN;
 use linerate_model::response::Better;
 use linerate_model::unit::Unit;
@@ -97,7 +97,7 @@ impl FactorEffect {
         };
         let (low, high) = self.effect.interval(alpha);
         // Of few pairs the least and the most are all that there is, and miss oftener.
-        let least = 0.5_f64.powi(self.effect.pairs as i32 - 1);
+        let least = 1.0 - range_confidence(self.effect.pairs as u32);
         ratio(
             self.effect.log,
             (low, high),

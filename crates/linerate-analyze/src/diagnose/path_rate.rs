@@ -219,8 +219,13 @@ pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>)
         let above = cell.mean(name::TCP_RTT)? - shortest_ns(dataset, cell)?;
         Some(cell.mean(name::THROUGHPUT)? * above.max(0.0) / 8e9)
     };
+    waiting().is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
+}
+
+/// Whether most of `bytes` that wait do so in the sending host's own queueing discipline.
+fn is_in_own_qdisc(cell: &CellOutcomes<'_>, bytes: f64) -> bool {
     let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
-    own > 0.0 && waiting().is_some_and(|bytes| own >= MOST * bytes)
+    own > 0.0 && own >= MOST * bytes
 }
 
 /// Whether next to nothing of what waits is on its way to the receiver.
@@ -333,8 +338,7 @@ pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
 }
 
 fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String {
-    let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
-    let place = match own >= MOST * bytes {
+    let place = match is_in_own_qdisc(cell, bytes) {
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
         false => "The sending host's own queues are short, so it waits further along the path",
     };

@@ -41,19 +41,22 @@ pub(super) fn other_traffic(
     if !is_tcp || !trial.workload.traffic.is_stream() {
         return None;
     }
-    let device = Route { hosts, readings };
+    let flows = trial.workload.flows();
+    let streams = Streams {
+        lanes: flows.iter().map(Lane::of).collect(),
+        records,
+        route: Route { hosts, readings },
+    };
     let names: BTreeSet<&HostName> = records.iter().map(|record| &record.host).collect();
     let ways = namespaces(hosts, names)
         .into_iter()
         .flat_map(|host| [Part::Sender, Part::Receiver].map(|part| (host, part)));
     let of_others = ways.filter_map(|(host, part)| {
-        let link = device.device(host)?;
-        let payload = payload_bytes_per_s(trial, records, hosts, readings, host, part)?;
-        let all = passed_bytes_per_s(hosts, readings, host, &link, part)?;
-        let share = 1.0 - payload / all;
-        let Subject::Link(device) = link else {
+        let Subject::Link(device) = streams.route.device(host)? else {
             return None;
         };
+        let payload = streams.payload_bytes_per_s(host, part)?;
+        let share = 1.0 - payload / streams.passed_bytes_per_s(host, &device, part)?;
         (share > DISTURBED_SHARE_MAX).then_some((share, host, device, part))
     });
     let (share, host, device, part) = of_others.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -65,69 +68,65 @@ pub(super) fn other_traffic(
     })
 }
 
-/// Payload of the streams of which `host` is `part`, at the most; absent where there is none, or one was not
-/// read.
-fn payload_bytes_per_s(
-    trial: &Trial,
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    host: &HostName,
-    part: Part,
-) -> Option<f64> {
-    let lanes = trial
-        .workload
-        .flows()
-        .into_iter()
-        .map(|plan| Lane::of(&plan));
-    // Several agents may be at one address.
-    let address = |name: &HostName| {
-        let host = hosts.iter().find(|host| host.name == *name);
-        host.map(|host| host.data_address.as_str())
-    };
-    let own = address(host);
-    let its_ends = records.iter();
-    let its_ends = its_ends.filter(|record| {
-        record.part == part && (record.host == *host || address(&record.host) == own)
-    });
-    let its: BTreeSet<FlowId> = its_ends.map(|record| record.flow).collect();
-    let is_its = |lane: &Lane| its.contains(&lane.flow);
-    let rate = |lane: Lane| match part {
-        Part::Sender => {
-            let sent = readings.flow(lane.flow, lane.sender, Metric::TcpBytesSent)?;
-            Some(readings.change(&sent)?.rate())
-        }
-        // What came twice or out of order passed the device as well: segments say it, full ones at the most.
-        _ => {
-            let segments = readings.flow(lane.flow, lane.receiver, Metric::TcpDataSegsIn)?;
-            let size = readings.flow(lane.flow, lane.sender, Metric::TcpSndMss)?;
-            Some(readings.change(&segments)?.rate() * mean(readings.gauge(&size))?)
-        }
-    };
-    let payload: f64 = lanes.filter(is_its).map(rate).sum::<Option<f64>>()?;
-    (payload > 0.0).then_some(payload)
+/// The streams of a trial and the devices that they use.
+struct Streams<'r, 'a> {
+    lanes: Vec<Lane>,
+    records: &'r [&'r FlowRecord],
+    route: Route<'r, 'a>,
 }
 
-/// What passed the device without its headers.
-fn passed_bytes_per_s(
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    host: &HostName,
-    device: &Subject,
-    part: Part,
-) -> Option<f64> {
-    if *device == Subject::Link(LOOPBACK.to_owned()) {
-        return None;
+impl Streams<'_, '_> {
+    fn host(&self, name: &HostName) -> Option<&HostRecord> {
+        self.route.hosts.iter().find(|host| host.name == *name)
     }
-    let (bytes, packets) = match part {
-        Part::Sender => (Metric::LinkTxBytes, Metric::LinkTxPackets),
-        _ => (Metric::LinkRxBytes, Metric::LinkRxPackets),
-    };
-    let rate = |metric| Some(readings.change_on(host, device, metric)?.rate());
-    let record = hosts.iter().find(|record| record.name == *host)?;
-    let header = match is_ipv6(&record.data_address) {
-        true => HEADER_BYTES + IPV6_MORE_BYTES,
-        false => HEADER_BYTES,
-    };
-    Some(rate(bytes)? - header * rate(packets)?).filter(|passed| *passed > 0.0)
+
+    /// Payload of the streams of which `host` is `part`, at the most; absent where there is none, or one was
+    /// not read.
+    fn payload_bytes_per_s(&self, host: &HostName, part: Part) -> Option<f64> {
+        let readings = self.route.readings;
+        // Several agents may be at one address.
+        let address = |name: &HostName| self.host(name).map(|host| host.data_address.as_str());
+        let own = address(host);
+        let is_its = |record: &&&FlowRecord| {
+            record.part == part && (record.host == *host || address(&record.host) == own)
+        };
+        let its = self.records.iter().filter(is_its);
+        let its: BTreeSet<FlowId> = its.map(|record| record.flow).collect();
+        let rate = |lane: &Lane| match part {
+            Part::Sender => {
+                let sent = readings.flow(lane.flow, lane.sender, Metric::TcpBytesSent)?;
+                Some(readings.change(&sent)?.rate())
+            }
+            // What came twice or out of order passed the device as well: segments say it, full ones at the most.
+            _ => {
+                let segments = readings.flow(lane.flow, lane.receiver, Metric::TcpDataSegsIn)?;
+                let size = readings.flow(lane.flow, lane.sender, Metric::TcpSndMss)?;
+                Some(readings.change(&segments)?.rate() * mean(readings.gauge(&size))?)
+            }
+        };
+        let lanes = self.lanes.iter().filter(|lane| its.contains(&lane.flow));
+        let payload: f64 = lanes.map(rate).sum::<Option<f64>>()?;
+        (payload > 0.0).then_some(payload)
+    }
+
+    /// What passed the device without its headers.
+    fn passed_bytes_per_s(&self, host: &HostName, device: &str, part: Part) -> Option<f64> {
+        if device == LOOPBACK {
+            return None;
+        }
+        let (bytes, packets) = match part {
+            Part::Sender => (Metric::LinkTxBytes, Metric::LinkTxPackets),
+            _ => (Metric::LinkRxBytes, Metric::LinkRxPackets),
+        };
+        let link = Subject::Link(device.to_owned());
+        let rate = |metric| {
+            let change = self.route.readings.change_on(host, &link, metric)?;
+            Some(change.rate())
+        };
+        let header = match is_ipv6(&self.host(host)?.data_address) {
+            true => HEADER_BYTES + IPV6_MORE_BYTES,
+            false => HEADER_BYTES,
+        };
+        Some(rate(bytes)? - header * rate(packets)?).filter(|passed| *passed > 0.0)
+    }
 }
