@@ -8,21 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{From, Talk, pcap, trace_bytes};
+use common::{From, Talk, pcap, skip, trace_bytes};
 use linerate_trace::Trace;
 
 use From::{Client, Server};
-
-/// Notes that a test cannot run here; where CI=true it fails instead.
-#[expect(
-    clippy::print_stdout,
-    reason = "whoever reads the results counts what was skipped"
-)]
-fn skip(why: &str) {
-    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(!ci, "in CI this must run: {why}");
-    println!("skipped: {why}");
-}
 
 /// Returns what a program prints; nothing if there is no such program.
 fn said(program: &str, words: &[&str]) -> Option<String> {

@@ -930,12 +930,7 @@ fn where_others_have_the_cpus_quiet_hosts_come_before_a_longer_run() {
         let mut run = Run::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[truth]);
-        let shown = linerate_analyze::single::Shown {
-            interval: linerate_model::Nanos(0),
-            all_flows: false,
-            sum_only: false,
-        };
-        let single = linerate_analyze::single::single(&run.recording, shown);
+        let single = crate::as_single(&run.recording);
         assert_eq!(single.limiter(), None, "{:?}", single.findings);
         single.next.expect("a next step")
     };
@@ -971,12 +966,7 @@ fn what_to_do_follows_the_evidence() {
         let mut run = Run::new(1, None);
         run.experiment("one", None, stream());
         run.cell(&[], std::slice::from_ref(truth));
-        let shown = linerate_analyze::single::Shown {
-            interval: linerate_model::Nanos(0),
-            all_flows: false,
-            sum_only: false,
-        };
-        let single = linerate_analyze::single::single(&run.recording, shown);
+        let single = crate::as_single(&run.recording);
         single.next.expect("a next step")
     };
     let path = |bps| Truth::sending(bps, 20 * MS, 20 * MS);

@@ -235,14 +235,7 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
     assert_eq!(meaning, Some("segments retransmitted"));
 
     // The document of a measurement has them trial by trial, the invalid one's too.
-    let single = {
-        let shown = linerate_analyze::single::Shown {
-            interval: linerate_model::Nanos(0),
-            all_flows: false,
-            sum_only: false,
-        };
-        linerate_analyze::single::single(&run.recording, shown)
-    };
+    let single = crate::as_single(&run.recording);
     let moved = |trial: usize| {
         let hosts = &single.trials[trial].protocol_counters;
         let lines = hosts.iter().flat_map(|host| &host.counters);

@@ -16,8 +16,41 @@ mod streams;
 mod verdicts;
 mod whole;
 
+use linerate_analyze::single::{Shown, Single, single};
 use linerate_model::finding::Finding;
+use linerate_model::metric::Metric;
 use linerate_model::run::Recording;
+use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::{Nanos, TrialId};
+
+/// What a counter of the server grows by in the window.
+type Growth = (Subject, Metric, i64);
+
+/// Lets counters of the server grow in the window of `trial`.
+fn grow(recording: &mut Recording, trial: TrialId, growth: &[Growth]) {
+    for (subject, metric, amount) in growth {
+        for (at_ns, value) in [(0, 1000), (builder::WINDOW_NS as i64, 1000 + amount)] {
+            recording.samples.push(TrialSample {
+                trial,
+                host: "server".into(),
+                subject: subject.clone(),
+                metric: *metric,
+                at_ns,
+                value,
+            });
+        }
+    }
+}
+
+/// Returns the document of `recording` as one measurement.
+fn as_single(recording: &Recording) -> Single<'_> {
+    let shown = Shown {
+        interval: Nanos(0),
+        all_flows: false,
+        sum_only: false,
+    };
+    single(recording, shown)
+}
 
 /// Returns the findings and the cautions of `recording`.
 fn told(recording: &Recording) -> Vec<Finding> {

@@ -7,10 +7,10 @@ use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
 use linerate_model::run::{FlowRecord, Incoming, Recording};
-use linerate_model::sample::{End, QueueKind, Subject, TrialSample};
+use linerate_model::sample::{End, QueueKind, Subject};
 use linerate_model::unit::Unit;
 
-use crate::builder::{Run, Truth, WINDOW_NS, stream};
+use crate::builder::{Run, Truth, stream};
 
 const QUEUES: u32 = 4;
 const REPLICATES: usize = 3;
@@ -67,18 +67,11 @@ fn recording(queues: u32, queue_of: impl Fn(&FlowRecord) -> u32) -> Recording {
             let of_cpu = packets.iter().skip(cpu).step_by(2).sum::<i64>();
             (Subject::Cpu(cpu as u32), Metric::SoftnetProcessed, of_cpu)
         });
-        for (subject, metric, amount) in queues.chain(cpus).collect::<Vec<_>>() {
-            for (at_ns, value) in [(0, 0), (WINDOW_NS as i64, amount)] {
-                recording.samples.push(TrialSample {
-                    trial,
-                    host: "server".into(),
-                    subject: subject.clone(),
-                    metric,
-                    at_ns,
-                    value,
-                });
-            }
-        }
+        crate::grow(
+            &mut recording,
+            trial,
+            &queues.chain(cpus).collect::<Vec<_>>(),
+        );
     }
     recording
 }

@@ -5,17 +5,14 @@ use linerate_model::finding::Finding;
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
 use linerate_model::run::Recording;
-use linerate_model::sample::{QueueKind, Subject, TrialSample};
+use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 
-use crate::builder::{Run, Truth, WINDOW_NS, stream};
-use crate::told;
+use crate::builder::{Run, Truth, stream};
+use crate::{Growth, grow, told};
 use linerate_analyze::analyze;
 use linerate_analyze::truth::lint::disagreements;
-
-/// What the server's counters grow by in the window.
-type Growth = (Subject, Metric, i64);
 
 /// A measurement of one connection on a link of 100 Gbit/s.
 fn recording(growth: &[Growth]) -> Recording {
@@ -32,18 +29,7 @@ fn of_flows(connections: u32, growth: &[Growth]) -> Recording {
     run.experiment("throughput", None, workload);
     run.cell(&[], &[Truth::stream(40e9)]);
     let mut recording = run.recording;
-    for (subject, metric, amount) in growth {
-        for (at_ns, value) in [(0, 1000), (WINDOW_NS as i64, 1000 + amount)] {
-            recording.samples.push(TrialSample {
-                trial: TrialId(1),
-                host: "server".into(),
-                subject: subject.clone(),
-                metric: *metric,
-                at_ns,
-                value,
-            });
-        }
-    }
+    grow(&mut recording, TrialId(1), growth);
     recording
 }
 
@@ -170,18 +156,7 @@ fn full_link(shares: [f64; 4], squeezed: [i64; 4]) -> Recording {
             cpu(1, Metric::CpuSoftIrq, 0),
             cpu(0, Metric::SoftnetSqueezed, squeezed[trial]),
         ];
-        for (subject, metric, amount) in growth {
-            for (at_ns, value) in [(0, 1000), (WINDOW_NS as i64, 1000 + amount)] {
-                recording.samples.push(TrialSample {
-                    trial: TrialId(trial as u32 + 1),
-                    host: "server".into(),
-                    subject: subject.clone(),
-                    metric,
-                    at_ns,
-                    value,
-                });
-            }
-        }
+        grow(&mut recording, TrialId(trial as u32 + 1), &growth);
     }
     recording
 }
