@@ -819,6 +819,7 @@ fn written_bytes(flow: &FlowOutcome) -> usize {
             &setting.granted,
             &setting.effective,
             &setting.capped_by,
+            &setting.why,
         ];
         SETTING_BYTES + setting.name.len() + texts.into_iter().map(length).sum::<usize>()
     });

@@ -70,7 +70,13 @@ impl Setting {
             granted: None,
             effective,
             capped_by: None,
+            why: None,
         }
+    }
+
+    /// Returns the setting with why it was chosen.
+    pub fn because(self, why: Option<String>) -> Self {
+        Self { why, ..self }
     }
 
     /// Returns what is in force: as it was seen, else as it was granted.

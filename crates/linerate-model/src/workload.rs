@@ -195,6 +195,9 @@ pub struct Setting {
     pub effective: Option<String>,
     /// What kept it from being granted, for instance `net.core.wmem_max = 212992`.
     pub capped_by: Option<String>,
+    /// Why it was chosen, where it was left to the host or to us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A workload that cannot be made.

@@ -29,8 +29,9 @@ prop_compose! {
         granted in option::of(text()),
         effective in option::of(text()),
         capped_by in option::of(text()),
+        why in option::of(text()),
     ) -> Setting {
-        Setting { name, requested, granted, effective, capped_by }
+        Setting { name, requested, granted, effective, capped_by, why }
     }
 }
 

@@ -61,28 +61,14 @@ fn read_cpus(
 fn decide(assignment: &Assignment, host: &HostCpus) -> Pinning {
     let cpus = &assignment.cpus;
     match &assignment.placement {
-        Placement::AsAsked if cpus.is_empty() => unpinned(None, "left to the scheduler"),
-        Placement::AsAsked => {
-            let words = words_of(cpus);
-            pinned(cpus, Some(words.clone()), format!("pinned to {words}"))
-        }
-        Placement::Chosen { why } if cpus.is_empty() => {
-            let why = one_line(why);
-            unpinned(Some("auto"), &format!("left to the scheduler: {why}"))
-        }
+        Placement::AsAsked if cpus.is_empty() => pinned(cpus, None, None),
+        Placement::AsAsked => pinned(cpus, Some(words_of(cpus)), None),
         Placement::Chosen { why } => match cpus.iter().all(|cpu| host.allowed.contains(cpu)) {
-            true => pinned(
-                cpus,
-                Some("auto".to_owned()),
-                format!("pinned to {}: {}", words_of(cpus), one_line(why)),
-            ),
-            false => unpinned(
-                Some("auto"),
-                &format!(
-                    "left to the scheduler: this agent may only run on {}",
-                    words_of(&host.allowed)
-                ),
-            ),
+            true => chosen(cpus, one_line(why)),
+            false => {
+                let allowed = words_of(&host.allowed);
+                chosen(&[], format!("this agent may only run on {allowed}"))
+            }
         },
         Placement::NearLink => near_link(host),
     }
@@ -93,32 +79,27 @@ fn near_link(host: &HostCpus) -> Pinning {
     let near: Vec<u32> = host.near.iter().filter(may).copied().collect();
     let device = host.device.as_deref().unwrap_or("the device");
     if near.is_empty() {
-        let why = format!("left to the scheduler: {device} belongs to no NUMA node");
-        return unpinned(Some("auto"), &why);
+        return chosen(&[], format!("{device} belongs to no NUMA node"));
     }
     if near.len() == host.allowed.len() {
-        let why = format!("left to the scheduler: every CPU is as near to {device}");
-        return unpinned(Some("auto"), &why);
+        return chosen(&[], format!("every CPU is as near to {device}"));
     }
-    let words = format!("pinned to {} of the NUMA node of {device}", words_of(&near));
-    pinned(&near, Some("auto".to_owned()), words)
+    chosen(&near, format!("the NUMA node of {device}"))
 }
 
-fn pinned(cpus: &[u32], requested: Option<String>, granted: String) -> Pinning {
+fn chosen(cpus: &[u32], why: String) -> Pinning {
+    pinned(cpus, Some("auto".to_owned()), Some(why))
+}
+
+/// Returns `cpus` to pin to, where there are any.
+fn pinned(cpus: &[u32], requested: Option<String>, why: Option<String>) -> Pinning {
+    let granted = match cpus {
+        [] => "left to the scheduler".to_owned(),
+        some => format!("pinned to {}", words_of(some)),
+    };
     Pinning {
         cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
-        setting: Setting::granted(name::PLACEMENT, requested, Some(granted)),
-    }
-}
-
-fn unpinned(requested: Option<&str>, granted: &str) -> Pinning {
-    Pinning {
-        cpus: Vec::new(),
-        setting: Setting::granted(
-            name::PLACEMENT,
-            requested.map(str::to_owned),
-            Some(granted.to_owned()),
-        ),
+        setting: Setting::granted(name::PLACEMENT, requested, Some(granted)).because(why),
     }
 }
 
@@ -173,7 +154,11 @@ mod tests {
     fn check(placement: Placement, cpus: &[u32], host: &HostCpus, expected: &[usize], words: &str) {
         let got = decide(&assignment(placement, cpus), host);
         assert_eq!(got.cpus, expected);
-        assert_eq!(got.setting.granted.as_deref(), Some(words));
+        let why = got
+            .setting
+            .why
+            .map_or(String::new(), |why| format!(": {why}"));
+        assert_eq!(got.setting.granted.unwrap() + &why, words);
     }
 
     fn place(allowed: &[u32], near: &[u32]) -> HostCpus {
@@ -219,7 +204,7 @@ mod tests {
     fn near_the_link_is_where_its_node_is() {
         let near = || Placement::NearLink;
         let all: Vec<u32> = (0..8).collect();
-        let words = "pinned to CPUs 4-7 of the NUMA node of eth0";
+        let words = "pinned to CPUs 4-7: the NUMA node of eth0";
         check(
             near(),
             &[],
@@ -227,7 +212,7 @@ mod tests {
             &[4, 5, 6, 7],
             words,
         );
-        let words = "pinned to CPU 5 of the NUMA node of eth0";
+        let words = "pinned to CPU 5: the NUMA node of eth0";
         check(near(), &[], &place(&[1, 5], &[4, 5, 6, 7]), &[5], words);
         let words = "left to the scheduler: every CPU is as near to eth0";
         check(near(), &[], &place(&all, &all), &[], words);
@@ -248,9 +233,9 @@ mod tests {
             let host = read_cpus(&placement, device, Path::new(root));
             check(placement, asked, &host, cpus, words);
         };
-        let words = "pinned to CPUs 1 3 5 7 of the NUMA node of eth1";
+        let words = "pinned to CPUs 1 3 5 7: the NUMA node of eth1";
         check(Placement::NearLink, &[], "eth1", &[1, 3, 5, 7], words);
-        let words = "pinned to CPUs 0 2 4 6 of the NUMA node of eth0";
+        let words = "pinned to CPUs 0 2 4 6: the NUMA node of eth0";
         check(Placement::NearLink, &[], "eth0", &[0, 2, 4, 6], words);
         let words = "left to the scheduler: br0 belongs to no NUMA node";
         check(Placement::NearLink, &[], "br0", &[], words);

@@ -284,21 +284,22 @@ impl Flow {
 }
 
 /// Why datagrams go in batches that nobody asked for: see [`linerate_model::manner::datagram_batch`].
-const CHOSEN_BATCH: &str = " (chosen: several flows of small datagrams without a rate)";
+const CHOSEN_BATCH: &str = "chosen for several flows of small datagrams without a rate";
 /// The same with AF_XDP.
-const CHOSEN_FRAMES: &str = " (chosen: without a rate)";
+const CHOSEN_FRAMES: &str = "chosen without a rate";
 
 /// Returns every setting of a flow of datagrams as requested and granted.
 pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
     let mut all = options::buffers(fd, &config.options)?;
-    let (name, mut mechanism) = mechanism(config);
-    if config.manner.batch_is_chosen {
-        mechanism += match config.manner.wait {
-            WaitBy::Xdp => CHOSEN_FRAMES,
-            _ => CHOSEN_BATCH,
-        };
-    }
-    all.push(Setting::granted(name, None, Some(mechanism)));
+    let (name, mechanism) = mechanism(config);
+    let why = config
+        .manner
+        .batch_is_chosen
+        .then(|| match config.manner.wait {
+            WaitBy::Xdp => CHOSEN_FRAMES.to_owned(),
+            _ => CHOSEN_BATCH.to_owned(),
+        });
+    all.push(Setting::granted(name, None, Some(mechanism)).because(why));
     all.extend(pace(config));
     all.extend(options::type_of_service(fd, &config.options));
     Ok(all)

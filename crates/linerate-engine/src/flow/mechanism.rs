@@ -10,7 +10,7 @@ use crate::sys::zerocopy::Completions;
 
 /// Why calls carry several messages that nobody asked for: see
 /// [`linerate_model::manner::stream_batch`].
-const CHOSEN_BATCH: &str = "chosen: no rate and no size given";
+const CHOSEN_BATCH: &str = "chosen, as no rate and no size are given";
 
 /// Returns how this end sends, which is never [`SendBy::Auto`], and the settings that tell it.
 ///
@@ -28,29 +28,21 @@ pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
             vec![Setting::granted(name::RECEIVE, requested, Some(by))],
         );
     }
-    let (by, granted) = match manner.send {
+    let (by, why) = match manner.send {
         SendBy::Auto => {
             let choice = probe::choice(manner.transport);
-            (
-                choice.by,
-                format!("{} ({})", send_name(choice.by), choice.reason),
-            )
+            (choice.by, Some(choice.reason))
         }
-        by if manner.batch_is_chosen => {
-            let batch = manner.batch;
-            let granted = format!(
-                "{}, {batch} messages per call ({CHOSEN_BATCH})",
-                send_name(by)
-            );
-            (by, granted)
-        }
-        by => (by, send_name(by).to_owned()),
+        by => (by, manner.batch_is_chosen.then(|| CHOSEN_BATCH.to_owned())),
     };
+    let mut granted = send_name(by).to_owned();
+    if manner.batch_is_chosen && manner.send != SendBy::Auto {
+        let batch = manner.batch;
+        granted += &format!(", {batch} messages per call");
+    }
     let requested = (manner.send != SendBy::Copy).then(|| send_name(manner.send).to_owned());
-    (
-        by,
-        vec![Setting::granted(name::SEND, requested, Some(granted))],
-    )
+    let said = Setting::granted(name::SEND, requested, Some(granted));
+    (by, vec![said.because(why)])
 }
 
 /// Returns how payload was sent, for the setting's effective value.

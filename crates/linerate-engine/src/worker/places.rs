@@ -146,11 +146,9 @@ fn choose(
         (_, None) => WaitBy::Epoll,
     });
     let said = Setting {
-        effective: Some(match &refused {
-            Some(why) => format!("{granted}, because {why}"),
-            None => granted.to_owned(),
-        }),
-        capped_by: refused.filter(|_| asked == WaitBy::Uring),
+        effective: Some(granted.to_owned()),
+        capped_by: refused.clone().filter(|_| asked == WaitBy::Uring),
+        why: refused.filter(|_| asked != WaitBy::Uring),
         ..Setting::granted(
             name::WAIT,
             Some(wait_word(asked).to_owned()),

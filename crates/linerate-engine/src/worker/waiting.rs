@@ -65,16 +65,18 @@ impl Wait for Waiting {
                 match RingLoop::prepare(seats, memory.room.bytes()) {
                     Ok(ring) => Waiting::Uring(Box::new(ring)),
                     Err(error) => {
-                        let why = without_io_uring(&error);
-                        said.capped_by = (asked == WaitBy::Uring).then(|| why.clone());
-                        said.effective = Some(format!("epoll, because {why}"));
+                        let why = Some(without_io_uring(&error));
+                        match asked {
+                            WaitBy::Uring => said.capped_by = why,
+                            _ => said.why = why,
+                        }
                         Waiting::Epoll(EpollLoop::prepare(seats)?)
                     }
                 }
             }
         };
         said.granted = Some(waiting.word().to_owned());
-        said.effective = said.effective.or_else(|| said.granted.clone());
+        said.effective.clone_from(&said.granted);
         Ok((waiting, Some(said)))
     }
 

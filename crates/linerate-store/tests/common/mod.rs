@@ -145,6 +145,7 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
         granted: Some("131072".to_owned()),
         effective: None,
         capped_by: None,
+        why: Some("chosen".to_owned()),
     };
     let end = |end, host: &str, part| FlowRecord {
         trial: TrialId(id),

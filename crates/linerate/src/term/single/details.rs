@@ -200,33 +200,34 @@ fn cpus_used(flows: Flows<'_>) -> Option<String> {
 /// How traffic was made: what each end says, once where all say the same.
 fn mechanisms(trial: &SingleTrial<'_>) {
     for name in MECHANISMS {
-        let mut said: Vec<(String, End)> = Vec::new();
+        let mut said: Vec<(&Setting, End)> = Vec::new();
         for flow in trial.flows.records() {
-            let of_name = flow.settings.named(name);
-            let Some(words) = of_name.and_then(in_force) else {
+            let Some(setting) = flow.settings.named(name) else {
                 continue;
             };
             // The first flow of each end speaks for the others: numbers differ a little.
-            if !said.iter().any(|(_, end)| *end == flow.end) {
-                said.push((words, flow.end));
+            if setting.in_force().is_some() && !said.iter().any(|(_, end)| *end == flow.end) {
+                said.push((setting, flow.end));
             }
         }
-        match said.as_slice() {
-            [] => {}
-            [(words, _)] => labelled(name, words),
-            [(one, _), (other, _), ..] if one == other => labelled(name, one),
-            [one, other] if has_one_reason(&one.0, &other.0) => {
-                let words = [one, other]
-                    .map(|(words, end)| format!("{} {}", end_word(*end), reason(words).0));
-                labelled(name, &(words.join("; ") + reason(&one.0).1));
+        let whole = |setting: &Setting| in_force(setting) + &why(setting);
+        let words = match said.as_slice() {
+            [] => continue,
+            [(one, _)] => whole(one),
+            [(one, _), (other, _), ..] if whole(one) == whole(other) => whole(one),
+            [(one, _), (other, _), ..] if one.why.is_some() && one.why == other.why => {
+                of_ends(&said, in_force) + &why(one)
             }
-            several => {
-                let of_end = |(words, end): &(String, End)| format!("{} {words}", end_word(*end));
-                let words: Vec<String> = several.iter().map(of_end).collect();
-                labelled(name, &words.join("; "));
-            }
-        }
+            several => of_ends(several, whole),
+        };
+        labelled(name, &words);
     }
+}
+
+fn of_ends(said: &[(&Setting, End)], words: impl Fn(&Setting) -> String) -> String {
+    let said = said.iter();
+    let said = said.map(|(setting, end)| format!("{} {}", end_word(*end), words(setting)));
+    said.collect::<Vec<_>>().join("; ")
 }
 
 fn end_word(end: End) -> &'static str {
@@ -236,32 +237,17 @@ fn end_word(end: End) -> &'static str {
     }
 }
 
-fn has_one_reason(one: &str, other: &str) -> bool {
-    let (one, other) = (reason(one).1, reason(other).1);
-    one == other && !one.is_empty()
-}
-
-/// Splits a reason off, in brackets or behind a colon: what it is, and the rest with both.
-fn reason(said: &str) -> (&str, &str) {
-    let at = said.find(" (").filter(|_| said.ends_with(')'));
-    said.split_at(at.or_else(|| said.find(": ")).unwrap_or(said.len()))
-}
-
 /// What a mechanism turned out to be, with what kept it from being what was asked for.
-fn in_force(setting: &Setting) -> Option<String> {
-    let words = setting.in_force()?;
-    // Why a choice fell is said when it is granted, what came of it at the end.
-    let chosen = setting.granted.as_ref().filter(|granted| {
-        setting.effective.is_some() && granted.contains('(') && !words.contains(granted.as_str())
-    });
-    let reason = chosen
-        .and_then(|granted| granted.split_once('('))
-        .map_or(String::new(), |(_, reason)| format!(" ({reason}"));
-    let cap = setting
-        .capped_by
-        .as_ref()
-        .map_or(String::new(), |cap| format!(", clamped by {cap}"));
-    Some(format!("{words}{reason}{cap}"))
+fn in_force(setting: &Setting) -> String {
+    let cap = setting.capped_by.as_ref();
+    let cap = cap.map_or(String::new(), |cap| format!(", clamped by {cap}"));
+    setting.in_force().unwrap_or_default().to_owned() + &cap
+}
+
+/// Why it was chosen, behind a colon.
+fn why(setting: &Setting) -> String {
+    let why = setting.why.as_ref();
+    why.map_or(String::new(), |why| format!(": {why}"))
 }
 
 /// Socket options that were asked for, and always the congestion control in force, from the
@@ -353,17 +339,5 @@ mod tests {
         check("SO_BUSY_POLL", "50", "50 µs");
         check("TCP_NODELAY", "1", "1");
         check("TCP_CONGESTION", "bbr", "bbr");
-    }
-
-    #[test]
-    fn a_reason_is_split_off_whole() {
-        let check = |said: &str, what: &str, why: &str| assert_eq!(reason(said), (what, why));
-        check(
-            "send, 4 KiB (chosen: as fast as it goes)",
-            "send, 4 KiB",
-            " (chosen: as fast as it goes)",
-        );
-        check("pinned: both ends", "pinned", ": both ends");
-        check("blocking", "blocking", "");
     }
 }
