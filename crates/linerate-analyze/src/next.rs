@@ -88,6 +88,9 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let words = match limiter {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
+        Limiter::PathRate if workload.manner.transport == Transport::Udp => {
+            "repeat with a `-b` below the number above: where next to none is lost then, it is what the path carries"
+        }
         Limiter::PathRate => {
             "find the slowest hop of the path: it carries the number above, and what others send through it"
         }

@@ -54,7 +54,8 @@ responses! {
     SEGMENTS_SENT "data_segments_sent" Count "data segments sent, retransmissions included";
     RETRANSMITTED "retransmitted_segments" Count "segments retransmitted";
     RETRANSMITTED_SHARE "retransmitted_share" Ratio "share of segments retransmitted";
-    LOSS_DISPERSION "loss_dispersion" Count "dispersion of losses; 1 if they are independent";
+    LOSS_DISPERSION "loss_dispersion" Count
+        "dispersion of losses, or of datagrams that arrive; 1 if losses are independent";
     LOSS_GAP_VARIATION "loss_gap_variation" Ratio "relative deviation of the gaps between losses";
     RWND_LIMITED "rwnd_limited_share" Ratio "time limited by the receive window";
     SNDBUF_LIMITED "sndbuf_limited_share" Ratio "time limited by the send buffer";

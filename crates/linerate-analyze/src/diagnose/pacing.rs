@@ -28,7 +28,7 @@ use linerate_model::workload::Traffic;
 
 use super::cpu;
 use super::link_rate::{FULL_SHARE_MIN, share_of};
-use super::path_rate::{ethernet_bps, framing_bytes, is_what_ethernet_carries};
+use super::path_rate::{framing_bytes, is_of_ethernet, is_what_ethernet_carries};
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, Trial, pacing_algorithm};
 use super::verdict::Verdict;
@@ -313,7 +313,7 @@ fn is_a_line(trial: &Trial<'_>) -> bool {
         .value(name::RATE_VARIATION)
         .is_some_and(|share| share <= VARIATION_LINE_MAX);
     let rate = trial.sent_bps().zip(trial.value(name::PAYLOAD_PER_SEGMENT));
-    is_steady && rate.is_some_and(|(rate, segment)| ethernet_bps(rate, segment).is_some())
+    is_steady && rate.is_some_and(|(rate, segment)| is_of_ethernet(rate, segment))
 }
 
 /// Throughput as a share of the pacing rate.

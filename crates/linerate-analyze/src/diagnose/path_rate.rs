@@ -12,6 +12,11 @@
 //! carries at least this much. With several flows the queue may never have been empty, so that the shortest
 //! round trip holds a part of it: then at least this much waits.
 //!
+//! Datagrams have no round trip. Their path is full where what arrives of a stream hardly varies while some is lost
+//! that no host counts: were each lost by chance, the number that arrives would vary by what the dispersion is held
+//! against ([`crate::reduce`]). 0.001 to 0.08 was seen of slower links, shapers and policers (0.3 and 0.4 beside other
+//! programs), 0.6 to 5 of independent losses, more of outages.
+//!
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
 
@@ -24,6 +29,7 @@ use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::{Direction, Traffic};
 
 use super::link_rate::FULL_SHARE_MIN;
+use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, shortest_ns};
 use super::verdict::Verdict;
@@ -35,8 +41,13 @@ use crate::words;
 const ETHERNET_BPS: &[f64] = &[
     10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9,
 ];
-/// Headers of IPv4 and TCP with timestamps.
+/// Headers of IPv4 and TCP with timestamps, and of IPv4 and UDP.
 const HEADER_BYTES: f64 = 52.0;
+const UDP_HEADER_BYTES: f64 = 28.0;
+/// Payload up to which a datagram is one packet of the usual path.
+const DATAGRAM_BYTES_MAX: f64 = 1472.0;
+/// What Ethernet puts around a packet.
+const FRAME_BYTES: f64 = (ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES) as f64;
 /// How far from the arithmetic a rate may lie: ACKs and what was sent again take some.
 const BELOW_MAX: f64 = 0.985;
 const ABOVE_MAX: f64 = 1.005;
@@ -54,6 +65,12 @@ const VARIATION_MAX: f64 = 0.25;
 /// The same where nobody read the receiving end: ACKs that wait come more evenly than what they let go, and
 /// 0.13 was seen of them.
 const VARIATION_ONE_SIDED_MAX: f64 = 0.1;
+
+/// Dispersion of the datagrams that arrive up to which their path passes a rate: of ten steps of independent losses
+/// one set in 3000 has as little.
+const DISPERSION_MAX: f64 = 0.1;
+/// Share of what is lost that no host counts, from which on the path lost it.
+const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
 
 /// Segments from which on what waits is a queue.
 const WAITING_SEGMENTS_MIN: f64 = 3.0;
@@ -75,6 +92,46 @@ pub(super) const RULE: Rule = Rule {
     explains_failure: false,
     judge: Judge::Cause(|trial| trial.is_queued() && !trial.pauses(), tell),
 };
+
+pub(super) const DATAGRAMS: Rule = Rule {
+    judge: Judge::Cell(of_datagrams),
+    ..RULE
+};
+
+/// The path passes a rate of datagrams and loses what is more.
+fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let lost = cell.estimate(name::LOSS_SHARE)?;
+    let not_located = cell.mean(name::LOST_NOT_LOCATED)?;
+    let is_of_path =
+        not_located >= NOT_LOCATED_SHARE_MIN * lost.value * cell.mean(name::DATAGRAMS_SENT)?;
+    let dispersion = cell.mean(name::LOSS_DISPERSION)?;
+    if lost.value < LOST_SHARE_MIN || !is_of_path || dispersion > DISPERSION_MAX {
+        return None;
+    }
+    Some(Verdict {
+        limiter: Limiter::PathRate,
+        claim: format!(
+            "The path is full: {}{} passes it, and what is more is lost on the way: {} of the datagrams.",
+            words::estimate(&throughput),
+            carried(cell, throughput.value),
+            words::percent(lost.value),
+        ),
+        explanation: "What arrives hardly varies from reading to reading, as where a slower link, a shaper or a policer \
+                      passes a rate: lost by chance, the number of datagrams would. No counter of either host has \
+                      them. At a `-b` below this rate next to none is lost."
+            .to_owned(),
+        effect: throughput,
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("payload that was sent", name::THROUGHPUT_SENT),
+            ("share of the datagrams lost", name::LOSS_SHARE),
+            ("datagrams lost where no host counts them", name::LOST_NOT_LOCATED),
+            ("dispersion of what arrives", name::LOSS_DISPERSION),
+        ])?,
+        weight: throughput.value,
+    })
+}
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
@@ -279,21 +336,18 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
     if matches!(cell.workload.traffic.stream(), Some((Direction::Both, _))) {
         return " in both directions together".to_owned();
     }
-    let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    let Some(segment) = segment.filter(|bytes| *bytes >= 1.0) else {
+    let Some((payload, headers)) = packet(cell) else {
         return " of payload".to_owned();
     };
-    match ethernet_bps(payload_bps, segment) {
+    match ethernet_bps(payload_bps, payload, headers) {
         Some(rate) => format!(
             " of payload, what {} Ethernet carries",
             Unit::BitsPerSecond.display(rate)
         ),
         None => {
-            let rates = [
-                payload_bps,
-                payload_bps * (segment + line_bytes()) / segment,
-            ];
-            let [payload, line] = rates.map(|rate| Unit::BitsPerSecond.display(rate));
+            let line_bps = payload_bps * (payload + headers + FRAME_BYTES) / payload;
+            let [payload, line] =
+                [payload_bps, line_bps].map(|rate| Unit::BitsPerSecond.display(rate));
             // Large segments have next to nothing around them.
             match payload == line {
                 true => " of payload".to_owned(),
@@ -303,9 +357,20 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
     }
 }
 
-/// What a segment's payload is wrapped in on the line.
-fn line_bytes() -> f64 {
-    HEADER_BYTES + (ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES) as f64
+/// Returns the payload and the headers of a packet, where they are known.
+fn packet(cell: &CellOutcomes<'_>) -> Option<(f64, f64)> {
+    match cell.workload.traffic {
+        Traffic::Stream { message_bytes, .. }
+            if cell.workload.manner.transport == Transport::Udp =>
+        {
+            let payload = (1.0..=DATAGRAM_BYTES_MAX).contains(&(message_bytes.0 as f64));
+            payload.then_some((message_bytes.0 as f64, UDP_HEADER_BYTES))
+        }
+        _ => {
+            let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
+            Some((segment.filter(|bytes| *bytes >= 1.0)?, HEADER_BYTES))
+        }
+    }
 }
 
 /// What a segment's payload is wrapped in as queueing disciplines count it.
@@ -313,28 +378,23 @@ pub(super) fn framing_bytes() -> f64 {
     HEADER_BYTES + ETHERNET_HEADER_BYTES as f64
 }
 
-/// Returns the rate of Ethernet that carries `payload_bps` in segments of `segment` bytes.
-pub(super) fn ethernet_bps(payload_bps: f64, segment: f64) -> Option<f64> {
-    let framed = framing_bytes();
-    let least = BELOW_MAX * segment / (segment + line_bytes());
-    let most = ABOVE_MAX * segment / (segment + framed);
+/// Whether `payload_bps` in full segments of TCP is what Ethernet carries.
+pub(super) fn is_of_ethernet(payload_bps: f64, segment: f64) -> bool {
+    ethernet_bps(payload_bps, segment, HEADER_BYTES).is_some()
+}
+
+/// Returns the rate of Ethernet that carries `payload_bps` in packets of `payload` and `headers` bytes.
+fn ethernet_bps(payload_bps: f64, payload: f64, headers: f64) -> Option<f64> {
+    let least = BELOW_MAX * payload / (payload + headers + FRAME_BYTES);
+    let most = ABOVE_MAX * payload / (payload + headers + ETHERNET_HEADER_BYTES as f64);
     let is_it = |rate: &&f64| (least * **rate..=most * **rate).contains(&payload_bps);
     ETHERNET_BPS.iter().find(is_it).copied()
 }
 
 /// Whether the throughput is what Ethernet of a common rate carries in segments, or datagrams, of this size.
 pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
-    let size = match cell.workload.traffic {
-        Traffic::Stream { message_bytes, .. }
-            if cell.workload.manner.transport == Transport::Udp =>
-        {
-            Some(message_bytes.0 as f64)
-        }
-        _ => cell.mean(name::PAYLOAD_PER_SEGMENT),
-    };
-    let throughput = cell.mean(name::THROUGHPUT);
-    let known = throughput.zip(size.filter(|bytes| *bytes >= 1.0));
-    known.is_some_and(|(throughput, bytes)| ethernet_bps(throughput, bytes).is_some())
+    let known = cell.mean(name::THROUGHPUT).zip(packet(cell));
+    known.is_some_and(|(bps, (payload, headers))| ethernet_bps(bps, payload, headers).is_some())
 }
 
 fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String {
@@ -383,13 +443,13 @@ fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String 
 
 #[cfg(test)]
 mod tests {
-    use super::ethernet_bps;
+    use super::{HEADER_BYTES, ethernet_bps};
 
     #[test]
     fn rates_of_ethernet_are_recognised_by_their_payload() {
         let check = |mbit: f64, segment: f64, expected: Option<f64>| {
             assert_eq!(
-                ethernet_bps(mbit * 1e6, segment),
+                ethernet_bps(mbit * 1e6, segment, HEADER_BYTES),
                 expected,
                 "{mbit} in {segment}"
             );

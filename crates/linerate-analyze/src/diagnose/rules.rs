@@ -4,7 +4,8 @@
 //! one whose removal would help:
 //!
 //! 1. nothing arrives: then there is no number to explain;
-//! 2. a full link of known rate, because nothing behind it can raise the number;
+//! 2. a full link of known rate, because nothing behind it can raise the number, and a path that passes a rate of
+//!    datagrams;
 //! 3. a rate that was asked for, because then there is nothing to find;
 //! 4. retransmission timeouts and Nagle × delayed ACK, because their stalls look like a long round trip;
 //! 5. CPUs that our workers did not get, then a worker that is saturated beside free ones, because a
@@ -25,6 +26,7 @@ use super::{
 pub(super) const RULES: &[Rule] = &[
     nothing_arrives::RULE,
     link_rate::RULE,
+    path_rate::DATAGRAMS,
     pacing::ASKED,
     timeouts::RULE,
     nagle_delayed_ack::RULE,

@@ -20,8 +20,8 @@ use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
 use serde::Serialize;
 
-use super::Responses;
 use super::window::{Readings, mean};
+use super::{Responses, losses};
 
 /// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of
 /// include/uapi/linux/pkt_sched.h).
@@ -113,6 +113,8 @@ fn stream(
         inside.or_else(|| Some(record.datagrams.as_ref()?.jitter_ns? as f64))
     });
     responses.put(name::JITTER, mean(jitters));
+    let dispersion = dispersion(receivers(), readings, responses);
+    responses.put(name::LOSS_DISPERSION, dispersion);
     let Some((evidence, pairs)) = evidence(trial, records, hosts, readings) else {
         return;
     };
@@ -132,6 +134,23 @@ fn stream(
         let lost = row.map_or(0.0, |row| row.1 as f64);
         responses.put(response, was_read(&evidence, *place).then_some(lost));
     }
+}
+
+/// Returns how what arrives at one host varies, see [`losses::arrival_dispersion`].
+fn dispersion<'r>(
+    receivers: impl Iterator<Item = &'r &'r FlowRecord> + Clone,
+    readings: &Readings<'_>,
+    responses: &Responses,
+) -> Option<f64> {
+    let sent = responses.value(name::DATAGRAMS_SENT_RATE)?;
+    let arrived = responses.value(name::DATAGRAMS_RECEIVED_RATE)?;
+    let first = receivers.clone().next()?;
+    if receivers.clone().any(|end| end.host != first.host) {
+        return None;
+    }
+    let counters =
+        receivers.map(|end| readings.flow(end.flow, end.end, Metric::AppDatagramsReceived));
+    losses::arrival_dispersion(&readings.steps(counters)?, 1.0 - arrived / sent)
 }
 
 /// Returns whether the counter of `place` was read.

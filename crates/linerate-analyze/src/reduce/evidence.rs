@@ -347,35 +347,10 @@ fn variation(ends: &[Ends<'_, '_>]) -> Option<f64> {
 }
 
 /// Relative deviation of the rate of `metric` between two readings, all flows together.
-///
-/// Flows of one host are read together, so that their counts are added before.
 fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Option<f64> {
-    let mut counts: Vec<f64> = Vec::new();
-    let mut at_ns: Vec<i64> = Vec::new();
-    for ends in ends {
-        let series = ends.series(end(ends.lane), metric)?;
-        let last = series.partition_point(|reading| reading.0 < ends.readings.window_ns()) + 1;
-        let inside: Vec<&Reading> = series[..last.min(series.len())]
-            .iter()
-            .filter(|reading| reading.0 >= 0)
-            .collect();
-        if counts.is_empty() {
-            counts = vec![0.0; inside.len()];
-            at_ns = inside.iter().map(|reading| reading.0).collect();
-        }
-        if inside.len() != counts.len() {
-            return None;
-        }
-        for (sum, reading) in counts.iter_mut().zip(inside) {
-            *sum += reading.1 as f64;
-        }
-    }
-    let rates: Vec<f64> = counts
-        .windows(2)
-        .zip(at_ns.windows(2))
-        .filter(|(_, at)| at[1] > at[0])
-        .map(|(counts, at)| (counts[1] - counts[0]) / (at[1] - at[0]) as f64)
-        .collect();
+    let series = ends.iter().map(|ends| ends.series(end(ends.lane), metric));
+    let steps = ends.first()?.readings.steps(series)?;
+    let rates: Vec<f64> = steps.iter().map(|(ns, grown)| grown / ns).collect();
     let middle = mean(rates.iter().copied()).filter(|rate| *rate > 0.0 && rates.len() > 2)?;
     let squares = rates.iter().map(|rate| (rate - middle).powi(2));
     Some((squares.sum::<f64>() / (rates.len() - 1) as f64).sqrt() / middle)

@@ -13,6 +13,9 @@
 //!   sawtooth. Several flows, or several losses in each interval, hide a sawtooth: then it is absent.
 //!
 //! What D-SACK reports as needless is taken off where it is reported.
+//!
+//! Of datagrams what arrives is held against the same law: of a steady stream of which each has the probability p
+//! to be lost, the number that arrives has the variance n p (1 − p), and hardly any where the path passes a rate.
 
 use linerate_model::metric::Metric;
 use linerate_model::samples::Reading;
@@ -82,6 +85,23 @@ pub(super) fn dispersion(flows: &[Vec<Interval>]) -> Option<f64> {
     }
     let known = lost >= LOSSES_MIN && free >= FREE_MIN && lost <= COUNTED_MAX * free;
     known.then(|| squares / free)
+}
+
+/// Returns the dispersion of the datagrams of a steady stream that arrive, step by step of (time, count), where
+/// `lost_share` of them does not; absent where too few were lost.
+pub(super) fn arrival_dispersion(steps: &[(f64, f64)], lost_share: f64) -> Option<f64> {
+    let free = steps.len() as f64 - 1.0;
+    let total = |of: fn(&(f64, f64)) -> f64| steps.iter().map(of).sum::<f64>();
+    let (time, arrived) = (total(|step| step.0), total(|step| step.1));
+    let lost = arrived * lost_share / (1.0 - lost_share);
+    if free < FREE_MIN || !(lost >= LOSSES_MIN && lost.is_finite()) {
+        return None;
+    }
+    let square = |(ns, count): &(f64, f64)| {
+        let expected = arrived * ns / time;
+        (count - expected).powi(2) / (expected * lost_share)
+    };
+    Some(steps.iter().map(square).sum::<f64>() / free)
 }
 
 /// Returns the variation of the gaps of one flow.

@@ -162,6 +162,33 @@ impl<'a> Readings<'a> {
         })
     }
 
+    /// Returns what counters that one host read together grew from reading to reading inside the window, all added,
+    /// with the nanoseconds that each step took. Absent where one was not read, or not as often.
+    pub(crate) fn steps(
+        &self,
+        counters: impl Iterator<Item = Option<Vec<Reading>>>,
+    ) -> Option<Vec<(f64, f64)>> {
+        let mut sums: Vec<(i64, f64)> = Vec::new();
+        for series in counters {
+            let series = series?;
+            let last = series.partition_point(|reading| reading.0 < self.window_ns) + 1;
+            let inside = series[..last.min(series.len())].iter();
+            let inside: Vec<&Reading> = inside.filter(|reading| reading.0 >= 0).collect();
+            if sums.is_empty() {
+                sums = inside.iter().map(|reading| (reading.0, 0.0)).collect();
+            }
+            if inside.len() != sums.len() {
+                return None;
+            }
+            for (sum, reading) in sums.iter_mut().zip(inside) {
+                sum.1 += reading.1 as f64;
+            }
+        }
+        let steps = sums.windows(2).filter(|pair| pair[1].0 > pair[0].0);
+        let step = |pair: &[(i64, f64)]| ((pair[1].0 - pair[0].0) as f64, pair[1].1 - pair[0].1);
+        Some(steps.map(step).collect())
+    }
+
     /// Returns the values of a gauge inside the measured window.
     pub(crate) fn gauge<'s>(&self, series: &'s [Reading]) -> impl Iterator<Item = f64> + use<'s> {
         let begin = series.partition_point(|reading| reading.0 < 0);

@@ -1182,6 +1182,64 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
     assert_eq!(limiter(99_900, 0, Some(300_000_000)), Some(Limiter::Pacing));
 }
 
+/// A path that passes a rate lets the same number through each time; losses by chance, and outages, do not.
+#[test]
+fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
+    // Of 1000 datagrams sent in a tenth of a second 640 arrive, and so many more or less in turn.
+    let told = |differ: i64, unread: u64| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = Some(115_840_000);
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        let mut run = run(workload, &Truth::stream(74.1e6));
+        let samples = &mut run.recording.samples;
+        for flow in &mut run.recording.flows {
+            let (metric, each) = match flow.part {
+                Part::Sender => (Metric::AppDatagramsSent, 1000),
+                _ => (Metric::AppDatagramsReceived, 640),
+            };
+            let of_receiver = if each == 640 { differ } else { 0 };
+            samples.extend((0..=10).map(|step| TrialSample {
+                trial: flow.trial,
+                host: flow.host.clone(),
+                subject: Subject::Flow(flow.flow, flow.end),
+                metric,
+                at_ns: step * 100 * MS,
+                value: step * each + step % 2 * of_receiver,
+            }));
+            flow.outcome.datagrams = Some(Box::new(match flow.part {
+                Part::Sender => Datagrams {
+                    sent: 10_000,
+                    ..Datagrams::default()
+                },
+                _ => Datagrams {
+                    received: 6_400,
+                    highest: 10_000,
+                    announced: Some(10_000),
+                    socket_drops: Some(unread),
+                    ..Datagrams::default()
+                },
+            }));
+        }
+        limiter_of(&run).map(|(limiter, finding)| (limiter, finding.claim))
+    };
+    let (limiter, claim) = told(1, 0).expect("a path that passes a rate");
+    assert_eq!(limiter, Limiter::PathRate);
+    // 1448 B of payload in 1514 B on the line.
+    assert!(
+        claim.contains("74.1 Mbit/s of payload, 77.5 Mbit/s with the frames"),
+        "{claim}"
+    );
+    assert!(claim.contains("36 % of the datagrams"), "{claim}");
+    // The number that arrives has a deviation of 15 where each is lost with 36 %.
+    assert_eq!(told(15, 0), None);
+    assert_eq!(told(100, 0), None);
+    // Half of them reached the receiver.
+    assert_ne!(told(1, 1_800).map(|it| it.0), Some(Limiter::PathRate));
+}
+
 /// What the receiver's window or a window of few segments makes longer is no queue.
 #[test]
 fn a_round_trip_that_a_window_or_an_ack_makes_longer_is_no_full_path() {
