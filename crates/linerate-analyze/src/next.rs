@@ -4,7 +4,7 @@
 use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::{Kind, Traffic, Workload};
+use linerate_model::workload::{Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, KeptSmall};
@@ -131,16 +131,10 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         Limiter::Cpu => "compare larger messages, `-Z`, or hosts with more CPUs",
         Limiter::OtherPrograms => "stop the other programs, or repeat when both hosts are quiet",
         Limiter::CpuQuota => "raise the quota (cpu.max; a container's CPU limit), then repeat",
-        Limiter::RoundTrip if workload.traffic.kind() == Kind::Crr => {
-            "open more connections at the same \
-                                                                       time: `-P 8`"
-        }
         Limiter::RoundTrip if workload.options.cork == Some(true) => {
             "repeat without `--cork`: it holds what is no full segment"
         }
-        // Messages of one connection share its window.
-        Limiter::RoundTrip if is_large(workload) => "keep more requests in flight: `-P 8`",
-        Limiter::RoundTrip => "keep more requests in flight: `--in-flight 8`, or `-P 8`",
+        Limiter::RoundTrip => return Some(more_at_a_time(workload)),
         Limiter::NagleDelayedAck => "repeat with `-N` (TCP_NODELAY), or one write per message",
         Limiter::Timeouts => "find the loss: repeat with `--capture -o DIR`, then read its report",
         Limiter::Application if !is_stream => "check what the answering program waits for",
@@ -150,17 +144,21 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     Some(words.to_owned())
 }
 
+fn more_at_a_time(workload: &Workload) -> String {
+    let more = format!("`-P {}`", workload.connections.saturating_mul(8));
+    match workload.traffic.kind() {
+        Kind::Crr => format!("open more connections at the same time: {more}"),
+        // Messages of one connection share its window.
+        _ if is_large(workload) => format!("keep more requests in flight: {more}"),
+        _ => format!("keep more requests in flight: `--in-flight 8`, or {more}"),
+    }
+}
+
 /// Whether a message is longer than what a connection may send at once from its start.
 fn is_large(workload: &Workload) -> bool {
     let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_PAYLOAD_BYTES;
-    match workload.traffic {
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
-        } => request_bytes.0.max(response_bytes.0) > most,
-        _ => false,
-    }
+    let exchange = workload.traffic.exchange();
+    exchange.is_some_and(|(request, response)| request.0.max(response.0) > most)
 }
 
 fn is_paced_on_request(workload: &Workload) -> bool {
@@ -211,6 +209,8 @@ mod tests {
             said.contains("-P 8") && !said.contains("in-flight"),
             "{said}"
         );
+        exchange.connections = 8;
+        check(Limiter::RoundTrip, &exchange, "`-P 64`");
         exchange.options.cork = Some(true);
         check(Limiter::RoundTrip, &exchange, "--cork");
     }

@@ -25,7 +25,7 @@ use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;
 use linerate_model::manner::{Manner, Sizes, WaitBy};
 use linerate_model::metric::Metric;
-use linerate_model::sample::{End, Subject};
+use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::{FlowOptions, Part, Traffic};
 use linerate_model::{Bytes, Nanos};
@@ -746,6 +746,15 @@ fn latencies_are_told_while_they_come_and_add_up_to_those_of_the_window() {
             }
             std::thread::yield_now();
         }
+        // Of connections that are gone, TCP's shortest round trip is what is left.
+        let mut samples = Vec::new();
+        near.sample(&mut samples);
+        let is_rtt = |sample: &&Sample| sample.metric == Metric::TcpMinRtt;
+        let rtts: Vec<i64> = samples.iter().filter(is_rtt).map(|one| one.value).collect();
+        assert!(
+            rtts.len() == 3 && rtts.iter().all(|ns| (1..1_000_000_000).contains(ns)),
+            "{rtts:?}"
+        );
         let told = Histogram {
             buckets: buckets.into_iter().collect(),
         };

@@ -4,7 +4,7 @@
 //! trip consists of: rate × round trip = connections holds always and explains nothing. What does is
 //! the split of the mean round trip, each part taken from what the others leave:
 //!
-//! 1. the *path*: TCP's shortest round trip at either end;
+//! 1. the *path*: TCP's shortest round trip at either end, twice where each transaction makes a connection;
 //! 2. *slow* transactions, as long as a retransmission timeout: what they add to the mean;
 //! 3. *waiting for a CPU*: workers that could run and did not (schedstat);
 //! 4. a *queue on the way*: what TCP's smoothed round trip, at the end where it is shorter, has above
@@ -30,12 +30,11 @@
 //! longer than that is the path, where no delayed ACK was counted. Split requests whose delayed ACKs were
 //! not counted may wait for one, and so may what TCP_CORK holds (200 ms, man 7 tcp) for more.
 //!
-//! Not for traffic that has several requests under way, pauses, goes by the clock, or makes connections.
+//! Not for traffic that has several requests under way, pauses, or goes by the clock.
 
 use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use super::cpu;
 use super::nagle_delayed_ack::may_stall;
@@ -43,7 +42,7 @@ use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, name, round_trips};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -83,7 +82,7 @@ enum Part {
 /// The parts in order, in nanoseconds; they add up to the mean.
 type Split = [(Part, f64); 7];
 
-fn split(outcome: &Outcome, carried_ns: f64) -> Option<Split> {
+fn split(outcome: &Outcome, trips: f64, carried_ns: f64) -> Option<Split> {
     let known = |response| outcome.value(response).unwrap_or(0.0).max(0.0);
     let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
     let mut take = |part, ns: f64| {
@@ -92,7 +91,7 @@ fn split(outcome: &Outcome, carried_ns: f64) -> Option<Split> {
         (part, taken)
     };
     let slow = take(Part::Slow, known(name::RTT_SLOW));
-    let path = take(Part::Path, known(name::PATH_RTT));
+    let path = take(Part::Path, trips * known(name::PATH_RTT));
     let waited = take(Part::CpuWait, known(name::RTT_CPU_WAIT));
     let above = known(name::PATH_RTT_LOADED) - path.1 - waited.1;
     let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
@@ -128,13 +127,18 @@ pub(super) const RULE: Rule = Rule {
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;
     let at_once = manner.in_flight > 1 || manner.think.is_some() || manner.requests_per_s.is_some();
-    if at_once || !matches!(cell.workload.traffic, Traffic::Rr { .. }) || !always_waits(cell) {
+    if at_once || !cell.workload.traffic.is_transactional() || !always_waits(cell) {
         return None;
     }
     let rate = cell.estimate(name::TRANSACTIONS)?;
     let mean = cell.estimate(name::RTT_MEAN)?;
     let carried_ns = carried_ns(dataset, cell);
-    let split = |outcome: &Outcome| split(outcome, carried_ns.unwrap_or(0.0));
+    let trips = round_trips(&cell.workload.traffic);
+    if trips > 1.0 && cell.mean(name::PATH_RTT).is_none() {
+        // Older agents did not read it of connections that are gone.
+        return None;
+    }
+    let split = |outcome: &Outcome| split(outcome, trips, carried_ns.unwrap_or(0.0));
     let splits: Vec<Split> = cell.valid.iter().filter_map(split).collect();
     let largest = largest_of_most(&splits);
     if largest == Some(Part::Slow) {
@@ -206,7 +210,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let listed: Vec<String> = parts
         .iter()
         .filter(|(_, ns)| *ns >= PART_SHARE_MIN * mean.value)
-        .map(|(part, ns)| format!("{} {}", Unit::Nanoseconds.display(*ns), words_of(*part)))
+        .map(|(part, ns)| {
+            let words = words_of(*part, trips);
+            format!("{} {words}", Unit::Nanoseconds.display(*ns))
+        })
         .collect();
     let share = cell.derived(Unit::Ratio, |outcome| {
         let split = split(outcome)?;
@@ -218,12 +225,17 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter,
         claim: format!(
-            "{cause} limits the rate to {}: a mean round trip of {} is {}.",
+            "{cause} limits the rate to {}: a mean {} of {} is {}.",
             words::estimate(&rate),
+            if trips > 1.0 {
+                "connection"
+            } else {
+                "round trip"
+            },
             Unit::Nanoseconds.display(mean.value),
             words::list(&listed),
         ),
-        explanation: explanation(limiter, largest).to_owned(),
+        explanation: explanation(limiter, largest, trips).to_owned(),
         effect: share,
         evidence: cell.proof(&[
             ("mean round trip", name::RTT_MEAN),
@@ -258,9 +270,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 /// Whether the path or the work of both ends is most of the round trip: every host has these.
 pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let carried_ns = carried_ns(dataset, cell).unwrap_or(0.0);
+    let trips = round_trips(&cell.workload.traffic);
     let valid = cell.valid.iter();
     let splits: Vec<Split> = valid
-        .filter_map(|outcome| split(outcome, carried_ns))
+        .filter_map(|outcome| split(outcome, trips, carried_ns))
         .collect();
     matches!(
         largest_of_most(&splits),
@@ -272,14 +285,8 @@ pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
 fn exchanged_bytes(cell: &CellOutcomes<'_>) -> f64 {
     let sizes = cell.workload.manner.sizes.as_ref();
     let largest = sizes.map(|sizes| 2 * sizes.largest().0);
-    let fixed = match cell.workload.traffic {
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
-        } => request_bytes.0 + response_bytes.0,
-        _ => 0,
-    };
+    let exchange = cell.workload.traffic.exchange();
+    let fixed = exchange.map_or(0, |(request, response)| request.0 + response.0);
     largest.unwrap_or(fixed) as f64
 }
 
@@ -362,8 +369,9 @@ fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
     is_one_path && is_long && is_counted && cell.mean(name::PATH_RTT_LOADED).is_some()
 }
 
-fn words_of(part: Part) -> &'static str {
+fn words_of(part: Part, trips: f64) -> &'static str {
     match part {
+        Part::Path if trips > 1.0 => "of path (twice TCP's shortest)",
         Part::Path => "of path (TCP's shortest)",
         Part::Slow => "of slow transactions",
         Part::CpuWait => "of waiting for a CPU",
@@ -374,7 +382,7 @@ fn words_of(part: Part) -> &'static str {
     }
 }
 
-fn explanation(limiter: Limiter, largest: Option<Part>) -> &'static str {
+fn explanation(limiter: Limiter, largest: Option<Part>, trips: f64) -> &'static str {
     match (limiter, largest) {
         (Limiter::Application, _) => {
             "TCP's own round trip does not include it: requests reach the other host in time, and the \
@@ -387,6 +395,10 @@ fn explanation(limiter: Limiter, largest: Option<Part>) -> &'static str {
         (_, Some(Part::Carrying)) => {
             "A faster link, or messages of fewer bytes, shorten the round trip; a congestion window smaller \
              than a message takes round trips of its own."
+        }
+        (_, Some(Part::Path)) if trips > 1.0 => {
+            "Connecting takes one round trip, request and response another. More connections at a time use such a \
+             path better; only a shorter one, or connections that are kept, make a single request faster."
         }
         (_, Some(Part::Path)) => {
             "More requests in flight, over one connection or several, use such a path better; only a \

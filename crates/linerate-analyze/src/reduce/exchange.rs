@@ -1,6 +1,7 @@
 //! Where the time of an exchange goes, as far as the counters of both ends tell.
 //!
-//! 1. *Path*: the shortest round trip that TCP saw at either end. It holds both hosts' least work. Clients
+//! 1. *Path*: the shortest round trip that TCP saw at either end (of connections made for one transaction, at
+//!    the client's and of one in 64). It holds both hosts' least work. Clients
 //!    lie at different distances: it is each client's own, and what is compared with it, too. Means of
 //!    round trips are over transactions, as the mean round trip is.
 //! 2. *Loaded path*: TCP's smoothed round trip, of the end at which it is shorter. The requester's
@@ -25,7 +26,7 @@ use linerate_model::plan::Trial;
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
-use linerate_model::workload::FlowPlan;
+use linerate_model::workload::{FlowPlan, Traffic};
 use linerate_model::{FlowId, HostName};
 
 use super::floors;
@@ -66,7 +67,8 @@ pub(super) fn reduce(
     let stalled = latencies.iter().filter_map(|(client, latency)| {
         let path_ns = *floors.get(client)?;
         let longest = DELAYED_ACK_NS_MAX + 2.0 * path_ns;
-        let is_stalled = |ns: f64| (STALL_EXCESS_NS..=longest).contains(&(ns - path_ns));
+        let least_ns = path_ns * round_trips(&trial.workload.traffic);
+        let is_stalled = |ns: f64| (STALL_EXCESS_NS..=longest).contains(&(ns - least_ns));
         Some(counted(latency, is_stalled))
     });
     responses.put(name::STALLED, stalled.reduce(|sum, one| sum + one));
@@ -83,6 +85,14 @@ pub(super) fn reduce(
         let known = shares.iter().any(Option::is_some);
         let share = shares.into_iter().flatten().sum::<f64>().min(1.0);
         responses.put(name, known.then_some(share * mean_ns));
+    }
+}
+
+/// Returns how many round trips of the path a transaction of small messages takes: a connection is one of its own.
+pub(crate) fn round_trips(traffic: &Traffic) -> f64 {
+    match traffic {
+        Traffic::Crr { .. } => 2.0,
+        _ => 1.0,
     }
 }
 

@@ -1,7 +1,10 @@
 //! Request/response: what holds it, told by what only that cause leaves behind.
 
 use linerate_analyze::reduce::{name, outcomes};
+use linerate_model::Bytes;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::metric::Metric;
+use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::workload::{Traffic, Workload};
 
 use crate::builder::{Run, Truth, rr, stream};
@@ -78,7 +81,7 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
     let samples = std::mem::take(&mut run.recording.samples);
     let kept = samples.iter().filter(|sample| {
         let server = linerate_model::sample::End::Server;
-        !matches!(sample.subject, linerate_model::sample::Subject::Flow(_, end) if end == server)
+        !matches!(sample.subject, Subject::Flow(_, end) if end == server)
     });
     run.recording.samples = kept.collect();
     let findings = told(&run.recording);
@@ -87,6 +90,54 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
         .find(|one| one.id == "one/limiter/round-trip");
     let claim = &claim.expect("the round trip is split").claim;
     assert!(claim.contains("does not distinguish"), "{claim}");
+}
+
+/// Connecting is a round trip, and request with response another; what is beyond has another cause.
+#[test]
+fn a_connection_for_each_request_takes_two_round_trips() {
+    let told = |mean_ns: u64| {
+        let mut workload = rr(200);
+        workload.traffic = Traffic::Crr {
+            request_bytes: Bytes(1),
+            response_bytes: Bytes(1),
+        };
+        let truth = Truth {
+            min_rtt_ns: Some(20_000_000),
+            ..Truth::transactions(mean_ns)
+        };
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, workload);
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        // Of connections that are gone nothing is read but the shortest round trip.
+        let samples = std::mem::take(&mut run.recording.samples);
+        let is_of_flow = |sample: &TrialSample| matches!(sample.subject, Subject::Flow(..));
+        let is_tcp = |sample: &TrialSample| sample.metric.name().starts_with("tcp_");
+        let kept = samples.iter().filter(|sample| {
+            !is_of_flow(sample) || !is_tcp(sample) || sample.metric == Metric::TcpMinRtt
+        });
+        run.recording.samples = kept.collect();
+        let found = told(&run.recording).into_iter();
+        let limiter = |finding: Finding| match finding.kind {
+            FindingKind::Limiter(limiter) => Some((limiter, finding.claim)),
+            _ => None,
+        };
+        found.filter_map(limiter).collect::<Vec<_>>()
+    };
+    says(
+        &told(41_000_000),
+        Limiter::RoundTrip,
+        "The path limits the rate to 24/s",
+    );
+    says(
+        &told(41_000_000),
+        Limiter::RoundTrip,
+        "40 ms of path (twice TCP's shortest)",
+    );
+    says(
+        &told(120_000_000),
+        Limiter::RoundTrip,
+        "42.8 ms that none of this explains",
+    );
 }
 
 #[test]

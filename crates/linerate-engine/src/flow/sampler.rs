@@ -73,6 +73,9 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
     if flow.config.traffic.is_stream() {
         push(Metric::AppMessages, flow.messages(&counts) as i64);
     }
+    if let Some(ns) = counts.shortest_rtt_ns {
+        push(Metric::TcpMinRtt, ns as i64);
+    }
     if let Some(counts) = datagram::counts(flow) {
         datagrams::for_each(&counts, &mut push);
     }

@@ -21,6 +21,8 @@ pub(crate) struct Counters {
     messages: AtomicU64,
     /// 0 until the first payload has moved: the monotonic clock of a running host is past 0.
     first_payload_ns: AtomicU64,
+    /// The shortest round trip that TCP saw; 0 until one is noted.
+    shortest_rtt_ns: AtomicU64,
     /// Whether the flow ended by an error.
     broken: AtomicBool,
 }
@@ -40,6 +42,8 @@ pub(crate) struct Counts {
     pub(crate) messages: u64,
     /// When the first payload moved.
     pub(crate) first_payload_ns: Option<u64>,
+    /// The shortest round trip that TCP saw on connections that are gone.
+    pub(crate) shortest_rtt_ns: Option<u64>,
 }
 
 impl Counters {
@@ -72,6 +76,14 @@ impl Counters {
         }
     }
 
+    /// Notes what TCP saw as the shortest round trip of a connection.
+    pub(crate) fn note_rtt(&self, ns: u64) {
+        let known = self.shortest_rtt_ns.load(Relaxed);
+        if ns > 0 && (known == 0 || ns < known) {
+            self.shortest_rtt_ns.store(ns, Relaxed);
+        }
+    }
+
     /// Notes that the flow ended by an error.
     pub(crate) fn break_off(&self) {
         self.broken.store(true, Relaxed);
@@ -89,14 +101,15 @@ impl Counters {
 
     /// Returns the counters as they are now.
     pub(crate) fn read(&self) -> Counts {
-        let first_payload_ns = self.first_payload_ns.load(Relaxed);
+        let noted = |ns: &AtomicU64| Some(ns.load(Relaxed)).filter(|ns| *ns != 0);
         Counts {
             bytes_sent: self.bytes_sent.load(Relaxed),
             bytes_received: self.bytes_received.load(Relaxed),
             calls: self.calls.load(Relaxed),
             transactions: self.transactions.load(Relaxed),
             messages: self.messages.load(Relaxed),
-            first_payload_ns: (first_payload_ns != 0).then_some(first_payload_ns),
+            first_payload_ns: noted(&self.first_payload_ns),
+            shortest_rtt_ns: noted(&self.shortest_rtt_ns),
         }
     }
 }
@@ -125,6 +138,9 @@ mod tests {
         counters.received(4);
         counters.transactions(1);
         counters.messages(5);
+        for ns in [90, 0, 70, 80] {
+            counters.note_rtt(ns);
+        }
         let expected = Counts {
             bytes_sent: 3,
             bytes_received: 4,
@@ -132,6 +148,7 @@ mod tests {
             transactions: 1,
             messages: 5,
             first_payload_ns: Some(7),
+            shortest_rtt_ns: Some(70),
         };
         assert_eq!(counters.read(), expected);
     }
