@@ -40,6 +40,10 @@ const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; 
 const WHERE_OWN_QDISC: &str =
     "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower";
 
+/// What to do where flows do not share.
+pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t 30`), or with fewer flows (`-P`): those that lost \
+                                         segments wait for timers and catch up later";
+
 /// What to do where datagrams do not fit the receive buffer.
 pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";

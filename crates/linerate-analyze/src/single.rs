@@ -328,6 +328,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     });
     let evident = limiter.zip(&dataset.cells).next();
     let evident = evident.and_then(|(limiter, cell)| next::evident(limiter, &dataset, cell));
+    let is_unshared = dataset.outcomes.iter().any(|outcome| {
+        let reason = outcome.validity.reason();
+        reason.is_some_and(|why| matches!(why, Reason::Unshared(_)))
+    });
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
@@ -359,7 +363,8 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None if is_measured && single.shares_device() => Some(next::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
-        None => is_measured.then(|| next::WHERE_UNKNOWN.to_owned()),
+        None if is_measured => Some(next::WHERE_UNKNOWN.to_owned()),
+        None => is_unshared.then(|| next::WHERE_UNSHARED.to_owned()),
     };
     single
 }

@@ -377,6 +377,11 @@ fn what_only_its_numbers_spoil_is_to_be_done_once_more() {
         invalid: Some("a counter was not read".to_owned()),
         ..of([1.0, 0.0])
     };
+    let mut idle = Run::new(2, Some(1e9));
+    idle.experiment("one", None, workload.clone());
+    idle.cell(&[], &[of([1.0, 0.0])]);
+    let next = crate::as_single(&idle.recording).next;
+    assert!(next.is_some_and(|words| words.contains("fewer flows")));
     let mut run = Run::new(2, Some(1e9));
     run.experiment("one", None, workload);
     run.cell(&[], &[of([1.0, 1.0]), of([1.0, 0.0]), told]);
