@@ -1,13 +1,16 @@
 //! What to do next about the limiter of one measurement, in one line: flags to repeat it with, or where to
 //! look. Nothing of it was measured to help; a study's recommendations are.
 
+use linerate_model::Bytes;
 use linerate_model::finding::Limiter;
-use linerate_model::manner::Transport;
+use linerate_model::manner::{SendBy, Transport};
+use linerate_model::unit::Unit;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 use linerate_model::workload::{Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, KeptSmall};
+use crate::reduce::name;
 
 /// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
 const SEGMENT_PAYLOAD_BYTES: u64 = 1448;
@@ -21,8 +24,8 @@ pub(crate) const WHERE_DISTURBED: &str =
     "repeat when both hosts are quiet: `linerate watch` shows what runs there";
 
 /// What to try where no rule holds and other traffic passed a device of the flows.
-pub(crate) const WHERE_SHARED: &str =
-    "stop the other traffic (`ss -ti` shows whose it is), then repeat";
+pub(crate) const WHERE_SHARED: &str = "stop the other traffic (`ss -ti` shows whose it is), then repeat; on a slow \
+                                       line it may be this measurement's readings (`--sample-rate 1`)";
 
 /// What to try where datagrams are lost and no rule holds.
 pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what was received: loss that ends was a full queue, loss \
@@ -64,17 +67,53 @@ const WHERE_LATE: &str =
 const WHERE_UNGROWN: &str =
     "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)";
 
+/// What to do where the receiver's kernel does not tune windows.
+const WHERE_UNTUNED: &str =
+    "turn on net.ipv4.tcp_moderate_rcvbuf at the receiver, or compare a larger `-w`";
+
+/// What to do where the window is as large as one without scaling can be.
+const WHERE_FIELD_FULL: &str = "look at `ip route get CLIENT` at the receiver (window), then for what changes the \
+                                handshake's window scaling on the way";
+
+/// What to do where workers were kept from CPUs that were idle, and nobody counts a quota.
+const WHERE_KEPT: &str = "find what keeps workers from idle CPUs: a quota (cpu.max), taskset or cpuset, a real-time task";
+
+/// What to do where the caller chose the CPUs.
+const WHERE_PINNED: &str = "repeat without `-A`, or with more CPUs in it";
+
+/// What to do about what an agent allows.
+const WHERE_ALLOWED: &str = "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`";
+
 /// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
 /// kind.
 pub(crate) fn evident(
     limiter: Limiter,
     dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
-) -> Option<&'static str> {
-    match limiter {
+) -> Option<String> {
+    let own = cell.workload.options.socket_buffer.is_none();
+    let words = match limiter {
         Limiter::PathRate => diagnose::waits_in_own_qdisc(dataset, cell).then_some(WHERE_OWN_QDISC),
-        Limiter::ReceiverWindow if diagnose::is_of_another(cell) => Some(WHERE_BETWEEN),
-        Limiter::ReceiverWindow => diagnose::is_unscaled(dataset, cell).then_some(WHERE_UNSCALED),
+        Limiter::Pacing => diagnose::agents_limit(cell).map(|_| WHERE_ALLOWED),
+        Limiter::Generator | Limiter::Cpu => {
+            diagnose::is_pinned(dataset, cell).then_some(WHERE_PINNED)
+        }
+        Limiter::CpuQuota => {
+            let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
+            (!is_counted).then_some(WHERE_KEPT)
+        }
+        Limiter::ReceiverWindow if diagnose::is_unscaled(dataset, cell) => Some(WHERE_UNSCALED),
+        Limiter::ReceiverWindow if diagnose::is_of_another(dataset, cell) => Some(WHERE_BETWEEN),
+        Limiter::ReceiverWindow if diagnose::is_field_full(cell) => Some(WHERE_FIELD_FULL),
+        Limiter::ReceiverWindow if diagnose::is_untuned(dataset, cell) => Some(WHERE_UNTUNED),
+        Limiter::ReceiverWindow if own => {
+            let window = diagnose::window_bytes(cell);
+            return window.and_then(|bytes| larger(bytes, "tcp_rmem", "receiver"));
+        }
+        Limiter::SendBuffer if own => {
+            let held = cell.mean(name::IN_FLIGHT).zip(cell.mean(name::UNSENT));
+            return held.and_then(|(flight, unsent)| larger(flight + unsent, "tcp_wmem", "sender"));
+        }
         Limiter::CongestionWindow => match diagnose::kept_small(cell) {
             KeptSmall::Loss => None,
             KeptSmall::Marks(_) => Some(WHERE_MARKED),
@@ -82,13 +121,28 @@ pub(crate) fn evident(
             KeptSmall::Itself => Some(WHERE_UNGROWN),
         },
         _ => None,
-    }
+    };
+    words.map(str::to_owned)
+}
+
+/// Returns what to do about a buffer that the kernel tunes and that has grown beyond what is usually compared.
+fn larger(bytes: f64, setting: &str, end: &str) -> Option<String> {
+    let compared = Bytes(4 << 20);
+    (bytes > compared.0 as f64 / 2.0).then(|| {
+        format!("raise the third value of net.ipv4.{setting} at the {end}: a `-w` has to be larger than {} to help",
+            Unit::Bytes.display(bytes))
+    })
 }
 
 /// Returns what to do about `limiter`, if there is anything.
 pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let is_stream = workload.traffic.is_stream();
     let has_buffers = workload.options.socket_buffer.is_some();
+    let more = workload.connections.saturating_mul(2).max(4);
+    let uncopied = match (is_stream, workload.manner.send) {
+        (true, SendBy::Copy) => "`-Z`, ",
+        _ => "",
+    };
     let words = match limiter {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
@@ -123,16 +177,27 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
             false => "compare `-C cubic`: a window limits it, not a pacing rate",
         },
         Limiter::Generator if is_stream => {
-            "spread the load: `-P 4`, larger messages with `-l`, `-Z`, or another client"
+            return Some(format!(
+                "spread the load: `-P {more}`, larger messages with `-l`, {uncopied}or another client"
+            ));
         }
-        Limiter::Generator => "spread the load: `-P 4`, or another client (`--client`)",
+        Limiter::Generator => {
+            return Some(format!(
+                "spread the load: `-P {more}`, or another client (`--client`)"
+            ));
+        }
         Limiter::Cpu if workload.manner.transport == Transport::Udp => {
             "compare `--batch 16`, larger datagrams, or hosts with more CPUs"
         }
-        Limiter::Cpu if workload.connections > 1 => {
-            "compare fewer flows, larger messages, `-Z`, or hosts with more CPUs"
+        Limiter::Cpu => {
+            let fewer = match workload.connections {
+                1 => "",
+                _ => "fewer flows, ",
+            };
+            return Some(format!(
+                "compare {fewer}larger messages, {uncopied}or hosts with more CPUs"
+            ));
         }
-        Limiter::Cpu => "compare larger messages, `-Z`, or hosts with more CPUs",
         Limiter::OtherPrograms => "stop the other programs, or repeat when both hosts are quiet",
         Limiter::CpuQuota => "raise the quota (cpu.max; a container's CPU limit), then repeat",
         Limiter::RoundTrip if workload.options.cork == Some(true) => {
@@ -153,7 +218,9 @@ fn more_at_a_time(workload: &Workload) -> String {
     match workload.traffic.kind() {
         Kind::Crr => format!("open more connections at the same time: {more}"),
         // Messages of one connection share its window.
-        _ if is_large(workload) => format!("keep more requests in flight: {more}"),
+        _ if is_large(workload) => {
+            format!("keep more requests in flight: {more}; where the rate stays, the path is full")
+        }
         _ => format!("keep more requests in flight: `--in-flight 8`, or {more}"),
     }
 }

@@ -330,7 +330,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let evident = evident.and_then(|(limiter, cell)| next::evident(limiter, &dataset, cell));
     let is_unshared = dataset.outcomes.iter().any(|outcome| {
         let reason = outcome.validity.reason();
-        reason.is_some_and(|why| matches!(why, Reason::Unshared(_)))
+        reason.is_some_and(|why| matches!(why, Reason::Unshared(_))) && workload.connections > 1
     });
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
@@ -356,9 +356,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     single.next = match limiter {
         _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
-        Some(limiter) => evident
-            .map(str::to_owned)
-            .or_else(|| next::next(limiter, &single.workload)),
+        Some(limiter) => evident.or_else(|| next::next(limiter, &single.workload)),
         None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None if is_measured && single.shares_device() => Some(next::WHERE_SHARED.to_owned()),

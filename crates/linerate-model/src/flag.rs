@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::BitsPerSec;
 use crate::id::HostName;
 use crate::number::{agreeing, counted};
 use crate::reason::{Reason, Unshared};
@@ -133,6 +134,8 @@ pub enum Because {
     FewPieces(f64),
     /// This share of the segments was sent again.
     Losses(f64),
+    /// One flow sent this share of its segments again, others less.
+    FlowLosses(f64),
     /// Their round trips differ.
     RoundTrips {
         /// The shortest, in ns.
@@ -163,6 +166,14 @@ impl TrialFlag {
     /// Returns whether an agent held the trial to a rate.
     pub fn is_agents_limit(&self) -> bool {
         matches!(self, Self::Noted { words, .. } if words.starts_with(LIMITED_BY_AGENT))
+    }
+
+    /// Returns the rate that an agent held the trial to, all flows together.
+    pub fn agents_limit(&self) -> Option<BitsPerSec> {
+        match self {
+            Self::Noted { words, .. } => words.strip_prefix(LIMITED_BY_AGENT)?.trim().parse().ok(),
+            _ => None,
+        }
     }
 
     /// Returns what it rests on, and what to do about it.
@@ -475,6 +486,11 @@ impl fmt::Display for Because {
             Self::Losses(share) => write!(
                 f,
                 "{} of the segments were retransmitted, and each flow slows down for its own losses",
+                percent(*share)
+            ),
+            Self::FlowLosses(share) => write!(
+                f,
+                "one of them retransmitted {} of its segments, and each flow slows down for its own losses",
                 percent(*share)
             ),
             Self::RoundTrips { least_ns, most_ns } => write!(

@@ -38,6 +38,8 @@ pub mod name {
     pub const PACE: &str = "pace";
 }
 
+/// What is asked of [`name::PLACEMENT`] where the choice is left to us.
+pub const AUTO: &str = "auto";
 /// In the effective value of [`name::TCPI_OPTIONS`]: windows are scaled.
 pub const WINDOW_SCALING: &str = "window scaling";
 /// In the same: what arrived out of order is acknowledged selectively.

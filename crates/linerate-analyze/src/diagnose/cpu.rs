@@ -5,7 +5,8 @@
 //!
 //! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
 //!    the window (cpu.stat). Without that counter: a worker waited beside CPUs that were idle, and no
-//!    other program had them; then a quota and CPUs that it may not use are not told apart.
+//!    other program had them; then a quota and CPUs that it may not use are not told apart, unless the caller
+//!    pinned it.
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
 //!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does, and
@@ -26,6 +27,7 @@ use linerate_model::HostName;
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::host::CPU_QUOTA_VISIBLE;
 use linerate_model::manner::WaitBy;
+use linerate_model::setting;
 
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
@@ -249,13 +251,28 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 }
 
 /// A worker waits beside idle CPUs, and nobody counts throttling.
-fn beside_idle(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
     let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
     if !is_starved || busy.value + stolen(cell) >= FULL_SHARE_MIN || is_counted {
         return None;
+    }
+    if is_pinned(dataset, cell) {
+        return made(
+            cell,
+            Limiter::Cpu,
+            waited,
+            format!(
+                "The CPUs that workers were pinned to (-A) are full: at {} a worker waited for one {} of the time and \
+                 ran {} of it, while others were idle.",
+                words::estimate(&cell.main()?),
+                words::percent(waited.value),
+                words::percent(wanted - waited.value),
+            ),
+            "The number is what these CPUs can do. More of them, or none asked for, raise it.",
+        );
     }
     made(
         cell,
@@ -270,6 +287,21 @@ fn beside_idle(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdic
         ),
         "The control group's throttling counter (cpu.stat), which would distinguish the two, was not read.",
     )
+}
+
+/// Whether the caller said which CPUs workers run on.
+pub(crate) fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let trials = cell.trials();
+    let flows = dataset.recording.flows.iter();
+    let mut placed = flows
+        .filter(|flow| trials.contains(&flow.trial))
+        .filter_map(|flow| {
+            flow.settings
+                .named(setting::name::PLACEMENT)?
+                .requested
+                .as_deref()
+        });
+    placed.any(|asked| asked != setting::AUTO)
 }
 
 /// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.

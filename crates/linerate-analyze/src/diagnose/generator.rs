@@ -1,7 +1,8 @@
 //! Our own worker had no time left.
 //!
 //! Rule: the busiest worker of any host ran at least 95 % of the measured window
-//! ([`WORKER_SATURATED_SHARE`]), or ran or waited for a CPU that long, and none of the rules on CPUs that
+//! ([`WORKER_SATURATED_SHARE`]), or ran or waited for a CPU that long and waited for little of it or
+//! for nobody else, and none of the rules on CPUs that
 //! it did not get holds: there were free ones. Such a number says what the generator can do, not what the
 //! network can. A worker that spins runs always; what it needs nobody knows. One that paces datagrams spins
 //! through short gaps, so that it says nothing where the path loses what it sends.
@@ -15,13 +16,13 @@ use linerate_model::finding::Limiter;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::workload::Traffic;
 
-use super::cpu::is_of_path;
+use super::cpu::{is_of_path, others_have_time};
 use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::pacing_algorithm;
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{WORKER_SATURATED_SHARE, name};
+use crate::reduce::{WAIT_SHARE_MIN, WORKER_SATURATED_SHARE, name};
 use crate::trust::lost_unread;
 use crate::words;
 
@@ -55,7 +56,9 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     } else {
         let wanted = wanted.filter(|wanted| wanted.value >= WORKER_SATURATED_SHARE)?;
         let waited = cell.mean(name::WORKER_WAITED)?;
-        if is_of_path(cell, wanted.value, waited) {
+        // Who waits for long waits for somebody: only where that is no other program and no quota is it our own.
+        let is_own = cell.mean(name::THROTTLED_PERIODS) == Some(0.0) && !others_have_time(cell);
+        if (waited >= WAIT_SHARE_MIN && !is_own) || is_of_path(cell, wanted.value, waited) {
             return None;
         }
         let how = format!(

@@ -77,13 +77,17 @@ use linerate_model::finding::{FindingKind, Limiter};
 use crate::dataset::Dataset;
 
 pub(crate) use congestion_window::{KeptSmall, kept_small};
+pub(crate) use cpu::is_pinned;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;
+pub(crate) use pacing::agents_limit;
 pub(crate) use path_rate::waits_in_own_qdisc;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receive_path::SATURATED_SHARE;
-pub(crate) use receiver_window::{is_of_another, is_unscaled, window_bytes};
+pub(crate) use receiver_window::{
+    is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,
+};
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 pub(crate) use trial::{shortest_ns, turns_per_s};

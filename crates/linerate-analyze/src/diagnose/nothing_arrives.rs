@@ -3,7 +3,7 @@
 //! Rule: in most trials of the cell, those that may not be averaged included, no transaction ended and no
 //! more than half a full segment a second arrived, while segments were sent again, or timers fired for them where
 //! the own host drops what is sent again, which is then not counted; and the receiver did not keep its window
-//! closed, which a stopped reader does. The handshake passed, and the first bytes of each flow: so small packets get
+//! closed, which a stopped reader does; and what the sender holds has not arrived, which lost ACKs would leave so. The handshake passed, and the first bytes of each flow: so small packets get
 //! through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
@@ -116,6 +116,8 @@ fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
     let again = of(name::RETRANSMITTED).max(of(name::TIMEOUTS));
     let least = match cell.is_rr() {
         true => 0.0,
+        // Something came where the receiver itself says so.
+        false if outcome.value(name::UNREAD).is_some() => 0.0,
         false => {
             let asked = outcome
                 .value(name::THROUGHPUT_INTENDED)
@@ -124,5 +126,18 @@ fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
         }
     };
     let is_shut_out = has_stopped(of(name::WINDOW_CLOSED));
-    moved.is_some_and(|moved| moved <= least) && again >= AGAIN_MIN && !is_shut_out
+    moved.is_some_and(|moved| moved <= least)
+        && again >= AGAIN_MIN
+        && !is_shut_out
+        && !has_arrived(outcome)
+}
+
+/// Whether the receiver has what the sender holds unacknowledged, so that ACKs are lost on their way back.
+fn has_arrived(outcome: &Outcome) -> bool {
+    let known = || {
+        let flight = outcome.value(name::IN_FLIGHT)?;
+        let on_its_way = outcome.value(name::ON_ITS_WAY)?;
+        Some(flight - on_its_way >= outcome.value(name::SEND_MSS)?)
+    };
+    known().unwrap_or(false)
 }

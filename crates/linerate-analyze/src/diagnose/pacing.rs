@@ -2,7 +2,7 @@
 //!
 //! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
-//!    than they are at any MTU); or transactions are at least 98 % of those that `--rate` begins. Not where a
+//!    than they are at any MTU), or of what the agent says that it allows; or transactions are at least 98 % of those that `--rate` begins. Not where a
 //!    hundredth of the datagrams is lost, or where less than 98.5 % come (less what headers take of
 //!    `--fq-rate`) and data waits in a queue most of the time, nor where what comes is what Ethernet carries and less
 //!    than 99.8 %: then the path does not carry what was asked for.
@@ -23,7 +23,7 @@
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::flag::TrialFlag;
-use linerate_model::unit::Unit;
+use linerate_model::unit::{BitsPerSec, Unit};
 use linerate_model::workload::Traffic;
 
 use super::cpu;
@@ -111,8 +111,47 @@ struct Asked {
     counts_headers: bool,
 }
 
-/// The limit is a rate that was asked for.
-fn asked(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// Returns the rate that an agent held all flows together to, where it did.
+pub(crate) fn agents_limit(cell: &CellOutcomes<'_>) -> Option<BitsPerSec> {
+    let flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
+    let limits = flags.filter_map(TrialFlag::agents_limit);
+    limits.min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// The limit is what an agent allows its callers.
+fn allowed(cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let limit = agents_limit(cell)?;
+    let reached = cell.estimate(name::THROUGHPUT)?;
+    let share = share_of(&reached, limit.0);
+    if !(BITRATE_SHARE_MIN..=SHARE_MAX).contains(&share.value) {
+        return None;
+    }
+    let allows = Estimate::point(limit.0, Unit::BitsPerSecond);
+    Some(Verdict {
+        limiter: Limiter::Pacing,
+        claim: format!(
+            "The agent's limit is what holds: {} of the {} that it allows this caller.",
+            words::estimate(&reached),
+            words::estimate(&allows),
+        ),
+        explanation: "Path and hosts carry at least this much. A token, or a higher `serve --limit-rate`, shows \
+                      their limit."
+            .to_owned(),
+        effect: share,
+        evidence: cell.proof_with(
+            &[("throughput", name::THROUGHPUT)],
+            [("rate that the agent allows, all flows together", allows)],
+        )?,
+        weight: share.value,
+    })
+}
+
+/// The limit is a rate that was asked for, or that an agent allows.
+fn asked(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    requested(dataset, cell).or_else(|| allowed(cell))
+}
+
+fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let flows = f64::from(cell.workload.connections);
     let asked = what_was_asked(cell)?;
     let reached = cell.estimate(asked.response)?;
@@ -224,7 +263,10 @@ fn fits(trial: &Trial<'_>) -> bool {
     };
     let near = (relation - 1.0).abs() <= PACING_DIFFERENCE_MAX;
     let in_bursts = (BURST_SHARE_MIN..1.0).contains(&relation) && is_last(outcome);
-    let in_bursts = in_bursts && is_short(trial) && share(name::SNDBUF_LIMITED) < WAITED_SHARE_MAX;
+    let waits = share(name::SNDBUF_LIMITED) >= WAITED_SHARE_MAX;
+    let in_bursts = in_bursts && is_short(trial) && !waits;
+    // What pacing holds back is unsent in the buffer: nobody waits there for what is in flight.
+    let near = near && !(trial.is_long() && waits);
     let busy = share(name::BUSY) >= BUSY_SHARE_MIN;
     busy && !held && (near || in_bursts) && !is_a_line(trial)
 }

@@ -345,13 +345,14 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
             Unit::BitsPerSecond.display(rate)
         ),
         None => {
-            let line_bps = payload_bps * (payload + headers + FRAME_BYTES) / payload;
+            let framed = payload + headers + ETHERNET_HEADER_BYTES as f64;
+            let line_bps = payload_bps * framed / payload;
             let [payload, line] =
                 [payload_bps, line_bps].map(|rate| Unit::BitsPerSecond.display(rate));
             // Large segments have next to nothing around them.
             match payload == line {
                 true => " of payload".to_owned(),
-                false => format!(" of payload, {line} with the frames around it"),
+                false => format!(" of payload, {line} with headers"),
             }
         }
     }

@@ -23,6 +23,8 @@ const AT_LIMIT_SHARE_MIN: f64 = 0.4;
 
 /// Largest window without scaling (RFC 9293).
 const UNSCALED_WINDOW_MAX: f64 = 65_535.0;
+/// Share of it from which on the field is full: with one segment on its way less is to be seen.
+const FIELD_FULL_SHARE_MIN: f64 = 0.95;
 /// How many times the window that the sender sees the receiver offers where something between them has its own: 1.0 to
 /// 1.1 were seen of the same, read a moment apart, and 34 and 134 behind proxies.
 const OFFERED_QUOTIENT_MIN: f64 = 2.0;
@@ -109,7 +111,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 /// Why the window is as small as it is, and what helps.
 fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
-    if is_of_another(cell) {
+    if is_of_another(dataset, cell) {
         return format!(
             "It is not the receiver's own, which offers {}: something between them ends the connection or \
              rewrites windows (a proxy, a middlebox), and reads slowly or has a small buffer. Buffers of the \
@@ -128,6 +130,17 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
             "SO_RCVBUF was set to {buffer}, which ends autotuning. Without it, or with a larger one, \
              throughput grows until something else limits it."
         );
+    }
+    if is_field_full(cell) {
+        return "It is as large as a window can be whose field is not scaled (65 535 B), and the receiver has room for \
+                more: a route of the receiver bounds it (ip route … window), or something on the way changes the \
+                handshake's option. Buffers of the hosts change nothing."
+            .to_owned();
+    }
+    if is_untuned(dataset, cell) {
+        return "net.ipv4.tcp_moderate_rcvbuf is 0 at the receiver: the kernel does not tune the window, which stays at \
+                what the second value of net.ipv4.tcp_rmem gives."
+            .to_owned();
     }
     let Some(limit) = auto_buffer(dataset, cell, Part::Receiver) else {
         return "The receiver's net.ipv4.tcp_rmem was not read: autotuning has reached its third value, the \
@@ -148,11 +161,38 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
 }
 
 /// Whether the window that the sender sees is not the one that the receiver offers.
-pub(crate) fn is_of_another(cell: &CellOutcomes<'_>) -> bool {
+pub(crate) fn is_of_another(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    offers_more(cell) && !is_unscaled(dataset, cell) && !is_field_full(cell)
+}
+
+fn offers_more(cell: &CellOutcomes<'_>) -> bool {
     let windows = cell
         .mean(name::SEND_WINDOW)
         .zip(cell.mean(name::OFFERED_WINDOW));
     windows.is_some_and(|(seen, offered)| offered >= OFFERED_QUOTIENT_MIN * seen)
+}
+
+/// Whether the window fills its field of 16 bits, so that a receiver whose scale is 0 cannot offer what it has: the
+/// kernel keeps the window that it would offer (tcp_select_window).
+pub(crate) fn is_field_full(cell: &CellOutcomes<'_>) -> bool {
+    let full = FIELD_FULL_SHARE_MIN * UNSCALED_WINDOW_MAX..=UNSCALED_WINDOW_MAX;
+    let window = cell.mean(name::SEND_WINDOW);
+    offers_more(cell) && window.is_some_and(|bytes| full.contains(&bytes))
+}
+
+/// Whether the receiver's kernel was told not to tune the buffer.
+pub(crate) fn is_untuned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let trials = cell.trials();
+    let flows = dataset.recording.flows.iter();
+    let mut receivers =
+        flows.filter(|flow| flow.part == Part::Receiver && trials.contains(&flow.trial));
+    let hosts = &dataset.recording.document.hosts;
+    cell.workload.options.socket_buffer.is_none()
+        && receivers.any(|flow| {
+            let mut hosts = hosts.iter().filter(|host| host.name == flow.host);
+            let tunes = "sysctl.net.ipv4.tcp_moderate_rcvbuf";
+            hosts.any(|host| host.snapshot.number(tunes) == Some(0.0))
+        })
 }
 
 /// Whether no receive buffer can make the window larger, since the handshake agreed on no window scaling.

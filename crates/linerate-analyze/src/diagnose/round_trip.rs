@@ -326,7 +326,8 @@ fn may_be_carried(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, rest_ns: f64
 
 /// Whether so many segments are sent again that transactions wait for them.
 fn loses(cell: &CellOutcomes<'_>) -> bool {
-    let again = cell.sum(name::RETRANSMITTED);
+    let again = cell.sum(name::RETRANSMITTED_BOTH);
+    let again = again.or_else(|| cell.sum(name::RETRANSMITTED));
     let timed = cell.sum(name::TRANSACTIONS_TIMED);
     let known = again.zip(timed);
     known.is_some_and(|(again, timed)| again >= LOSSES_PER_TRANSACTION_MIN * timed)

@@ -42,6 +42,9 @@ const FAIRNESS_MIN: f64 = 0.8;
 const PIECES_MIN: f64 = INITIAL_WINDOW_SEGMENTS as f64;
 /// Share of segments sent again from which on TCP's reaction to losses makes shares unequal.
 const LOSS_SHARE_MIN: f64 = 0.001;
+/// The same of a single flow, which may have lost by chance: losses, and their share of its segments.
+const FLOW_LOSSES_MIN: f64 = 5.0;
+const FLOW_LOSS_SHARE_MIN: f64 = 0.005;
 /// Times that the longest of the flows' shortest round trips may be the shortest: TCP shares by
 /// the round trip.
 const ROUND_TRIPS_RATIO_MAX: f64 = 2.0;
@@ -353,6 +356,15 @@ fn on_the_way(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
     let lost = responses.value(name::RETRANSMITTED_SHARE);
     if let Some(lost) = lost.filter(|lost| *lost >= LOSS_SHARE_MIN) {
         return Some(Because::Losses(lost));
+    }
+    let lost_of_flow = lanes.lanes.iter().filter_map(|lane| {
+        let grown = |metric| Some(lanes.change(lane, lane.sender, metric)?.amount);
+        let again = grown(Metric::TcpRetrans).filter(|again| *again >= FLOW_LOSSES_MIN)?;
+        Some(again / grown(Metric::TcpDataSegsOut)?)
+    });
+    let most = lost_of_flow.max_by(f64::total_cmp);
+    if let Some(lost) = most.filter(|lost| *lost >= FLOW_LOSS_SHARE_MIN) {
+        return Some(Because::FlowLosses(lost));
     }
     let shortest = |lane: &Lane| {
         let series = lanes.series(lane, lane.sender, Metric::TcpMinRtt)?;

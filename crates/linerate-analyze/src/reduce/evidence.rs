@@ -197,19 +197,40 @@ impl Ends<'_, '_> {
     }
 
     /// Share of the sender's readings at which the window had no room for a segment, and nothing had been
-    /// acknowledged since the reading before.
+    /// acknowledged since the reading before. Not where the receiver had nothing unread by then: it is not its window.
     fn closed(&self) -> Option<f64> {
         let segment = self.mean(self.lane.sender, Metric::TcpSndMss)?;
-        let offered = self.gauge(self.lane.sender, Metric::TcpSndWnd)?;
+        let offered = self.series(self.lane.sender, Metric::TcpSndWnd)?;
         let acknowledged = self.gauge(self.lane.sender, Metric::TcpBytesAcked)?;
-        if offered.len() != acknowledged.len() {
-            return None;
-        }
-        let steps = offered.iter().skip(1).zip(acknowledged.windows(2));
-        mean(steps.map(|(bytes, acknowledged)| {
+        let begin = offered.partition_point(|reading| reading.0 < 0);
+        let inside = offered.get(begin..begin + acknowledged.len())?;
+        let unread = self.unread();
+        let is_empty = |at: i64| {
+            let mut near = unread
+                .iter()
+                .filter(|one| (one.0 - at).abs() <= APART_NS_MAX);
+            near.next().is_some_and(|one| one.1 < segment)
+        };
+        let steps = inside.iter().skip(1).zip(acknowledged.windows(2));
+        mean(steps.map(|((at, bytes), acknowledged)| {
             let stands = acknowledged[1] <= acknowledged[0];
-            f64::from(u8::from(*bytes < segment && stands))
+            let is_closed = (*bytes as f64) < segment && stands && !is_empty(*at);
+            f64::from(u8::from(is_closed))
         }))
+    }
+
+    /// What waits unread at the receiver, reading by reading; empty where it was not read.
+    fn unread(&self) -> Vec<(i64, f64)> {
+        let both = || {
+            let arrived = self.series(self.lane.receiver, Metric::TcpBytesReceived)?;
+            let taken = self.series(self.lane.receiver, Metric::AppBytesReceived)?;
+            (arrived.len() == taken.len()).then_some((arrived, taken))
+        };
+        let (arrived, taken) = both().unwrap_or_default();
+        let pairs = arrived.iter().zip(&taken);
+        pairs
+            .map(|(arrived, taken)| (arrived.0, (arrived.1 - taken.1).max(0) as f64))
+            .collect()
     }
 
     /// Median of the delivery rate, in bit/s, of readings that the application did not limit if

@@ -257,7 +257,7 @@ pub(super) fn receiver(lane: &Lane) -> End {
 }
 
 impl Lanes<'_, '_> {
-    fn change(&self, lane: &Lane, end: End, metric: Metric) -> Option<Change> {
+    pub(super) fn change(&self, lane: &Lane, end: End, metric: Metric) -> Option<Change> {
         self.readings.change(&self.series(lane, end, metric)?)
     }
 

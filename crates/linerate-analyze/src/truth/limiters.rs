@@ -313,6 +313,7 @@ impl Cause {
                 let truth = Truth {
                     closed_share,
                     rwnd_share: closed_share,
+                    unread_bytes: 100_000,
                     ..sending(bps * (1.0 - closed_share), at_rest)
                 };
                 // Others may have the CPUs meanwhile, which nobody here waits for as long.

@@ -147,7 +147,14 @@ fn an_algorithm_that_paces_itself_is_named() {
             words: format!("{LIMITED_BY_AGENT} 400 Mbit/s"),
         });
     }
-    assert_eq!(limiters(&run.recording), []);
+    assert_eq!(limiters(&run.recording), [Limiter::Pacing]);
+    let claim = told(&run.recording).remove(0).claim;
+    assert!(
+        claim.starts_with("The agent's limit is what holds: 400"),
+        "{claim}"
+    );
+    let next = crate::as_single(&run.recording).next;
+    assert!(next.is_some_and(|words| words.contains("token")));
     // It would allow twice as much, but sends in bursts, and nothing else holds it: 100 segments in
     // flight over 100 µs are 11.6 Gbit/s.
     let bursts = Truth {

