@@ -107,7 +107,6 @@ pub struct AgentConfig {
 }
 
 /// An agent without its way in: the same for HTTP and in-process callers.
-#[derive(Debug)]
 pub struct Core {
     config: AgentConfig,
     log: Log,
@@ -139,12 +138,6 @@ struct Log {
 
 /// Takes an entry of the log.
 type WriteLog = dyn Fn(&LogEntry) + Send + Sync;
-
-impl std::fmt::Debug for Log {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").finish_non_exhaustive()
-    }
-}
 
 impl Log {
     /// Tells what `tell` finds worth it.

@@ -16,7 +16,6 @@ use crate::core::{Caller, Core, OtherEnd};
 const ADDRESS: &str = "in-process";
 
 /// An agent for the controller's own host.
-#[derive(Debug)]
 pub struct LocalAgent {
     core: Arc<Core>,
 }

@@ -64,12 +64,6 @@ pub(super) struct FinishedCapture {
     pub(super) parts: Vec<Vec<u8>>,
 }
 
-impl std::fmt::Debug for RunningCapture {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunningCapture").finish_non_exhaustive()
-    }
-}
-
 impl RunningCapture {
     /// Begins the capture that `assignment` asks for; says why there is none.
     pub(super) fn begin(

@@ -68,7 +68,7 @@ pub(super) enum Peer {
 }
 
 /// The router for one connection: notes the peer and bounds the time of each answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct WithPeer {
     pub(super) router: Router,
     pub(super) guard: Arc<ConnectionGuard>,

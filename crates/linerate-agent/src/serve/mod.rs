@@ -135,14 +135,6 @@ pub enum Plain {
     Everywhere,
 }
 
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server")
-            .field("listener", &self.listener)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Server {
     /// Binds `address`; port 0 lets the kernel choose.
     pub fn bind(address: SocketAddr, core: Arc<Core>) -> Result<Self, ServeError> {

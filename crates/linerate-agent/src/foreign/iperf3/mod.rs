@@ -46,7 +46,6 @@ const ARRIVALS_MAX: usize = 256;
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// Where iperf3's clients come in.
-#[derive(Debug)]
 pub(crate) struct Door {
     core: Arc<Core>,
     gate: Option<Gate>,
@@ -224,7 +223,6 @@ async fn say(mut stream: TcpStream, words: &[u8]) {
 }
 
 /// A test's place at the desk; given back when it is dropped.
-#[derive(Debug)]
 struct Lease {
     core: Arc<Core>,
     key: String,
@@ -257,7 +255,6 @@ impl Drop for Lease {
 }
 
 /// A test's name in the list of those under way; taken off when it is dropped.
-#[derive(Debug)]
 struct Listed {
     door: Arc<Door>,
     cookie: Cookie,

@@ -17,7 +17,6 @@ use crate::api::{
 use crate::core::OtherEnd;
 
 /// The agent of this process, for a trial with an iperf3 server.
-#[derive(Debug)]
 pub struct Iperf3Client {
     shared: Arc<Shared>,
     local: Arc<LocalAgent>,

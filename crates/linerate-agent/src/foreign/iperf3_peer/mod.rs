@@ -68,16 +68,8 @@ pub struct Credentials {
     pub padding: Padding,
 }
 
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Where the server is, and what is asked of it beside the workload.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Iperf3Options {
     /// Its control port; data goes to the same.
     pub address: SocketAddr,
@@ -90,7 +82,7 @@ pub struct Iperf3Options {
 }
 
 /// A handle on both halves.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Iperf3Peer(Arc<Shared>);
 
 impl Iperf3Peer {
@@ -119,14 +111,13 @@ impl Iperf3Peer {
 }
 
 /// What both halves know.
-#[derive(Debug)]
 struct Shared {
     options: Iperf3Options,
     desk: Mutex<Desk>,
 }
 
 /// The server's present standing.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Desk {
     /// A control connection that was admitted and not used yet.
     called: Option<Called>,
@@ -153,14 +144,6 @@ struct Test {
     /// What became of the client's ends, once they have ended.
     outcomes: Option<Vec<FlowOutcome>>,
     notes: Vec<String>,
-}
-
-impl std::fmt::Debug for Test {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Test")
-            .field("trial", &self.trial)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Shared {

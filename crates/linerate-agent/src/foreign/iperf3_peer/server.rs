@@ -33,7 +33,6 @@ const AGAIN_LOOK: Duration = Duration::from_millis(50);
 const REOPENED_NS: u64 = 500_000_000;
 
 /// An iperf3 server, as an agent.
-#[derive(Debug)]
 pub struct Iperf3Server(Arc<Shared>);
 
 impl Iperf3Server {
