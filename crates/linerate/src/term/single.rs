@@ -395,25 +395,6 @@ impl Reader for JsonDocument {
     }
 }
 
-impl Reader for Iperf3Lines {
-    fn take(&mut self, event: &RunEvent<'_>) {
-        match event {
-            RunEvent::RunBegan(document) => self.start(document),
-            RunEvent::TrialBegan { trial, .. } => self.begins(trial),
-            RunEvent::Samples { hosts, .. } => self.look(hosts),
-            RunEvent::TrialEnded { .. }
-            | RunEvent::HostLost { .. }
-            | RunEvent::HostQueued { .. }
-            | RunEvent::PlanChanged(_)
-            | RunEvent::RunEnded(_) => {}
-        }
-    }
-
-    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        self.end(conclusion.recording, conclusion.peer, conclusion.failure);
-    }
-}
-
 /// Tells what is going to be measured.
 fn heading(document: &RunDocument, verbose: bool) {
     let Some(trial) = document.plan.trials.first() else {
