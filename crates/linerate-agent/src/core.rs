@@ -165,7 +165,8 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
+/// Returns a refusal of this kind, in these words.
+pub(crate) fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
     Refusal {
         error: error.to_string(),
         code,
