@@ -272,7 +272,7 @@ impl Core {
             boot: self.boot.clone(),
             observe_refused: caller.check(Scope::Observe).err().map(|why| why.error),
             busy: leases.holder().map(|(lease, waiting)| Busy {
-                label: lease.label.clone(),
+                label: lease.asked.label.clone(),
                 since: linerate_model::Nanos(now.saturating_sub(lease.since_ns)),
                 expected_left: expected_left(lease, now),
                 waiting,
@@ -379,7 +379,7 @@ impl Core {
         caller.check(Scope::Admin)?;
         let evicted = lock(&self.leases).handle_eviction();
         for lease in &evicted {
-            self.end_trials_of(&lease.key, &Ending::Evicted.to_string());
+            self.end_trials_of(&lease.asked.key, &Ending::Evicted.to_string());
             self.note_end(lease, Ending::Evicted);
         }
         Ok(evicted.len())
@@ -718,7 +718,10 @@ impl Core {
         self.log.tell(|ledger| ledger.poll(now));
         let expired = lock(&self.leases).poll_expired(now);
         for (lease, ending) in expired {
-            self.end_trials_of(&lease.key, &format!("its run lost the host: {ending}"));
+            self.end_trials_of(
+                &lease.asked.key,
+                &format!("its run lost the host: {ending}"),
+            );
             self.note_end(&lease, ending);
         }
         lock(&self.trials).retain(|_, slot| {

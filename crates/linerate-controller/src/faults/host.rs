@@ -411,7 +411,7 @@ impl State {
             false => drop(self.leases.handle_leave(&another().key)),
         }
         for (lease, _) in self.leases.poll_expired(host_ns) {
-            self.trials.retain(|(key, _), _| *key != lease.key);
+            self.trials.retain(|(key, _), _| *key != lease.asked.key);
         }
         self.trials.retain(|_, trial| {
             trial.get_on(host_ns);
