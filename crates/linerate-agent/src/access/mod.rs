@@ -254,6 +254,12 @@ impl Access {
     }
 }
 
+/// Returns the time of the clock on the wall, in seconds of the UNIX epoch.
+pub fn now_s() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
 fn digest(token: &[u8]) -> Digest {
     Sha256::digest(token).into()
 }

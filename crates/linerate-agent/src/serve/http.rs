@@ -28,7 +28,7 @@ use super::connections::ConnectionGuard;
 use super::gate::gate;
 use super::owner::Owner;
 use super::threads::{Desk, Place, Threads, Who};
-use crate::access::{Access, Scope, Shown};
+use crate::access::{Access, Scope, Shown, now_s};
 use crate::api::operation::{self, Method, Operation};
 use crate::api::{
     ClockReading, Evicted, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode,
@@ -233,11 +233,6 @@ async fn authorise(
         caller.check(scope)?;
     }
     Ok(next.run(request).await)
-}
-
-fn now_s() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 /// Reads a JSON body.

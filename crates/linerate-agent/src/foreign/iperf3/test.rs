@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Door, Lease, Listed};
+use crate::access::now_s;
 use crate::core::{buffers_of, workers_of_guest};
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source};
 
@@ -396,7 +397,7 @@ impl Test {
             role: Role::Server,
             version: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
             system_info: door.core.config().host_name.clone(),
-            unix_ms: unix_s() * 1000,
+            unix_ms: now_s() * 1000,
             peer_host: self.peer.ip().to_canonical().to_string(),
             peer_port: self.peer.port(),
             cookie: self.machine.cookie().to_string(),
@@ -519,18 +520,12 @@ fn check(door: &Door, token: Option<&str>) -> Result<(), String> {
             failed = Some(error);
         }
     };
-    let checked = gate.check(token, unix_s(), &mut random);
+    let checked = gate.check(token, now_s(), &mut random);
     match (checked, failed) {
         (Ok(_), None) => Ok(()),
         (Ok(_), Some(error)) => Err(format!("no randomness: {error}")),
         (Err(denied), _) => Err(denied.to_string()),
     }
-}
-
-/// Returns the time of the clock on the wall, in seconds since 1970.
-fn unix_s() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
