@@ -662,7 +662,7 @@ impl Core {
         from: PollFrom,
     ) -> Result<(Arc<TrialSlot>, Duration), Refusal> {
         lock(&self.leases).handle_seen(engine::now_ns(), lease)?;
-        let wait = Duration::from_nanos(from.wait.0).min(END_WAIT_MAX);
+        let wait = Duration::from_nanos(from.wait_ns).min(END_WAIT_MAX);
         Ok((self.slot(lease, trial)?, wait))
     }
 

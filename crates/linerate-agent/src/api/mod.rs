@@ -380,15 +380,17 @@ impl TrialState {
 }
 
 /// What is wanted of a trial's record; what lies before has arrived and may be forgotten.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct PollFrom {
     /// Number of the first sample.
+    #[serde(rename = "from")]
     pub sample: usize,
     /// Number of the first flow outcome.
     pub flow: usize,
     /// How long the answer may wait for the end of the trial, 1 s at the most; an agent that does not know
     /// this answers at once.
-    pub wait: Nanos,
+    pub wait_ns: u64,
 }
 
 /// State, new samples, and the results once finished.

@@ -462,18 +462,18 @@ pub(super) mod tests {
     fn an_answer_waits_for_the_end_of_the_trial_and_no_longer() {
         let (core, lease) = agent(Limits::default());
         core.prepare(&stranger(), &lease, receiver(1)).unwrap();
-        let poll = |wait| {
+        let poll = |wait_ns| {
             let from = PollFrom {
-                wait,
+                wait_ns,
                 ..PollFrom::default()
             };
             core.poll_trial(&lease, TrialId(1), from).unwrap().state
         };
-        let state = poll(Nanos::from_ms(1));
+        let state = poll(1_000_000);
         assert_eq!(state, TrialState::Gathering { missing: 1 });
         std::thread::scope(|scope| {
             let asked = Instant::now();
-            let waiting = scope.spawn(|| poll(Nanos::from_s(1)));
+            let waiting = scope.spawn(|| poll(1_000_000_000));
             std::thread::sleep(Duration::from_millis(200));
             core.leave(&lease).unwrap();
             let state = waiting.join().unwrap();

@@ -20,7 +20,7 @@ use axum::{Extension, Json, Router};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use linerate_engine::now_ns;
-use linerate_model::{Nanos, TrialId};
+use linerate_model::TrialId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -502,27 +502,12 @@ async fn stop(
     core.stop(&lease, TrialId(trial)).map(|()| Json(nothing()))
 }
 
-#[derive(Deserialize)]
-struct PollQuery {
-    #[serde(default)]
-    from: usize,
-    #[serde(default)]
-    flow: usize,
-    #[serde(default)]
-    wait_ns: u64,
-}
-
 async fn poll(
     State(core): State<Arc<Core>>,
     Path((lease, trial)): Path<(String, u32)>,
-    Query(query): Query<PollQuery>,
+    Query(from): Query<PollFrom>,
     Extension(desk): Extension<Desk>,
 ) -> Result<Response, Refusal> {
-    let from = PollFrom {
-        sample: query.from,
-        flow: query.flow,
-        wait: Nanos(query.wait_ns),
-    };
     let status = core.poll_when_over(&lease, TrialId(trial), from).await?;
     let items = status.samples.len() + status.flows.len() + status.stacks.len();
     if items <= ITEMS_AT_ONCE {
@@ -531,10 +516,7 @@ async fn poll(
     }
     // What waits for a place takes no memory: it is looked at again once it has one.
     drop(status);
-    let from = PollFrom {
-        wait: Nanos(0),
-        ..from
-    };
+    let from = PollFrom { wait_ns: 0, ..from };
     answer_long(&desk, move || core.poll_trial(&lease, TrialId(trial), from)).await
 }
 

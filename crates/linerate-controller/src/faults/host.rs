@@ -657,8 +657,8 @@ impl Agent for SimulatedAgent {
     }
 
     fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
-        if from.wait.0 > 0 {
-            self.pass(from.wait.0);
+        if from.wait_ns > 0 {
+            self.pass(from.wait_ns);
         }
         self.ask("following a trial", ANSWER_NS, |state, host_ns| {
             state.seen(lease, host_ns)?;

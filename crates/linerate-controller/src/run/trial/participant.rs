@@ -221,7 +221,7 @@ impl<'a> Participant<'a> {
         let status = self.agent.poll(PollFrom {
             sample: self.gathered.next,
             flow: self.gathered.flows.len(),
-            wait,
+            wait_ns: wait.0,
         })?;
         if status.next != self.gathered.next.saturating_add(status.samples.len()) {
             let words = "it answered another request than the last".to_owned();
