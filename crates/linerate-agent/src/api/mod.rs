@@ -154,7 +154,7 @@ pub struct InventoryRequest {
 }
 
 /// What an agent knows of its host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Inventory {
     /// Facts of the host.
     pub snapshot: Snapshot,
@@ -298,7 +298,7 @@ pub enum Placement {
 }
 
 /// The answer to [`Assignment`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Prepared {
     /// Settings of each flow that exists already (the connecting end's).
     pub settings: Vec<FlowSettings>,
