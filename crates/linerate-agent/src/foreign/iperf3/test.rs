@@ -387,7 +387,7 @@ impl Test {
 
     fn document(&self, door: &Door, counted: &Counted, parameters: &Parameters) -> Document {
         let congestion = |sender| {
-            let opened = counted.count.opened().first()?;
+            let opened = counted.count.streams.first()?;
             opened
                 .congestion
                 .clone()

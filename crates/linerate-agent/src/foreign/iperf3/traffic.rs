@@ -165,7 +165,7 @@ impl Traffic {
 
     fn excess(&mut self, readings: &[Reading]) -> Option<String> {
         let most = self.rate_max?;
-        let bytes = Count::received_bytes(readings, self.count.opened()) as f64;
+        let bytes = Count::received_bytes(readings, &self.count.streams) as f64;
         self.received_bytes = bytes;
         let elapsed_s = now_ns().saturating_sub(self.start_ns) as f64 / 1e9;
         let allowance = UNPACED_BYTES * readings.len() as f64;
@@ -195,7 +195,7 @@ impl Traffic {
     pub(super) async fn settle(mut self, theirs: &Results) -> Counted {
         let theirs = (!self.omits).then_some(theirs);
         let quiet_ns = match theirs {
-            Some(_) if self.count.is_udp() => DRAIN_QUIET_NS,
+            Some(_) if self.count.is_udp => DRAIN_QUIET_NS,
             Some(_) => DRAIN_NS_MAX,
             None => DRAIN_QUIET_UNKNOWN_NS,
         };
@@ -235,7 +235,7 @@ impl Traffic {
     fn read(&mut self) -> Vec<Reading> {
         self.room.clear();
         self.running.sample(&mut self.room);
-        readings(&self.room, self.count.opened())
+        readings(&self.room, &self.count.streams)
     }
 
     /// Returns the CPU that this test's workers took since its start, in percent of one.
