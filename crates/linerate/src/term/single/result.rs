@@ -339,22 +339,11 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
     };
     labelled_as("mean", &(words + ways), Look::Strong);
     if values.len() > 2 {
-        let deviation = deviation(&values);
+        let deviation = linerate_analyze::deviation(&values);
         let share = deviation / estimate.value;
         let words = [unit.display(deviation) + &symbol, number::percent(share)];
         labelled("s", &format!("{} ({} of the mean)", words[0], words[1]));
     }
-}
-
-/// The standard deviation of a sample.
-fn deviation(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares = values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>();
-    (squares / (n - 1.0)).sqrt()
 }
 
 #[cfg(test)]
@@ -378,10 +367,5 @@ mod tests {
         assert_eq!(retransmits(3.0, Some(1.0)), "3 (no other segment was sent)");
         assert_eq!(retransmits(3.0, Some(0.0125)), "3 (1.25 % of the segments)");
         assert_eq!(retransmits(0.0, None), "0");
-    }
-
-    #[test]
-    fn the_deviation_is_that_of_a_sample() {
-        assert_eq!(deviation(&[2.0, 4.0, 6.0]), 2.0);
     }
 }
