@@ -229,16 +229,6 @@ struct Lease {
 }
 
 impl Lease {
-    /// Keeps the place; returns whether it is still there.
-    fn renew(&self) -> bool {
-        self.core.renew(&self.key).is_ok()
-    }
-
-    /// Notes that the test failed.
-    fn note_failure(&self, why: &str) {
-        self.core.note_failure(&self.key, why);
-    }
-
     /// Notes that payload flows.
     fn note_traffic(&self, streams: usize, udp: bool) {
         let transport = if udp { "UDP" } else { "TCP" };

@@ -179,7 +179,8 @@ impl Test {
         let now = now_ns();
         if now >= self.renew_ns {
             self.renew_ns = now + RENEW_NS;
-            if self.lease.as_ref().is_some_and(|lease| !lease.renew()) {
+            let lease = self.lease.as_ref();
+            if lease.is_some_and(|lease| lease.core.renew(&lease.key).is_err()) {
                 return self.fail(Code::SERVER_TERMINATED, "the agent took the host back");
             }
         }
@@ -202,7 +203,7 @@ impl Test {
 
     fn fail(&mut self, code: Code, reason: &str) -> Vec<ServerAction> {
         match &self.lease {
-            Some(lease) => lease.note_failure(reason),
+            Some(lease) => lease.core.note_failure(&lease.key, reason),
             None => self.listed.note_refusal("iperf3"),
         }
         self.machine.handle_refused(code, 0, reason.to_owned())
