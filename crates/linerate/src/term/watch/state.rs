@@ -150,8 +150,8 @@ impl State {
 
     /// Returns the page shown.
     pub(super) fn page(&self) -> Option<&Page> {
-        let named = self.pages.iter().find(|page| page.name == self.page);
-        named.or(self.pages.first())
+        let is_named = |page: &&Page| page.name.eq_ignore_ascii_case(&self.page);
+        self.pages.iter().find(is_named).or(self.pages.first())
     }
 
     fn page_at(&self) -> usize {
