@@ -507,7 +507,8 @@ pub(super) mod tests {
                 cookie: linerate_model::hex::decode(COOKIE).unwrap(),
                 flow: FlowId(0),
             };
-            core.deliver(hello, listener.accept().unwrap().0).unwrap();
+            let socket = listener.accept().unwrap().0.into();
+            core.deliver(hello, socket, Transport::Tcp).unwrap();
             let now = now_ns();
             let [start_ns, measure_begin_ns, measure_end_ns, stop_ns] =
                 ends_ms.map(|ms| now + ms * 1_000_000);
@@ -662,7 +663,7 @@ pub(super) mod tests {
             let far = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             near.connect(far.local_addr().unwrap()).unwrap();
             far.connect(near.local_addr().unwrap()).unwrap();
-            core.deliver_datagrams(hello, far.into()).unwrap();
+            core.deliver(hello, far.into(), Transport::Udp).unwrap();
             Box::new(move || near.send(&[7; 500]).is_ok())
         });
         check(1500, moved);
@@ -674,7 +675,8 @@ pub(super) mod tests {
         let moved = exchanged(pipelined, |core, _| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            core.deliver(hello, listener.accept().unwrap().0).unwrap();
+            let socket = listener.accept().unwrap().0.into();
+            core.deliver(hello, socket, Transport::Tcp).unwrap();
             near.set_nonblocking(true).unwrap();
             Box::new(move || {
                 let _ = std::io::Read::read(&mut near, &mut [0; 65_536]);

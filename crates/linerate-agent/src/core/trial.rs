@@ -579,7 +579,8 @@ mod tests {
             cookie: hex::decode(COOKIE).unwrap(),
             flow: FlowId(0),
         };
-        core.deliver(hello, listener.accept().unwrap().0).unwrap();
+        let socket = listener.accept().unwrap().0.into();
+        core.deliver(hello, socket, Transport::Tcp).unwrap();
         (core, lease, sender)
     }
 

@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use linerate_compat::iperf3::auth::Gate;
 use linerate_engine::DatagramListener;
+use linerate_model::manner::Transport;
 use nix::sys::socket::{MsgFlags, recv};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -488,7 +489,7 @@ async fn take_up_data(mut stream: TcpStream, core: &Core) {
 /// being dropped: its other end sees that at once, and its controller reports it.
 fn deliver(hello: Hello, stream: std::net::TcpStream, core: &Core) {
     if stream.set_nonblocking(false).is_ok() {
-        let _ = core.deliver(hello, stream);
+        let _ = core.deliver(hello, stream.into(), Transport::Tcp);
     }
 }
 
