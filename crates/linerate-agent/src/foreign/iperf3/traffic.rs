@@ -14,7 +14,7 @@ use linerate_model::setting::name;
 use linerate_observe::{ObserveConfig, Observer};
 
 use super::count::{Count, Opened, Reading, readings};
-use crate::limits::UNPACED_BYTES;
+use crate::limits::above;
 
 const S: u64 = 1_000_000_000;
 /// The time between two intervals of a server's own output.
@@ -31,8 +31,6 @@ const DRAIN_QUIET_UNKNOWN_NS: u64 = S / 50;
 /// sends a second and a third time. The streams themselves end [`linerate_engine::GRACE_NS`] after
 /// the stop.
 const DRAIN_NS_MAX: u64 = 3 * S / 2;
-/// How far above its limit a test may be before it is ended, as for native trials.
-const RATE_TOLERANCE: f64 = 1.1;
 
 /// The load of one test.
 pub(super) struct Traffic {
@@ -168,11 +166,7 @@ impl Traffic {
         let bytes = Count::received_bytes(readings, &self.count.streams) as f64;
         self.received_bytes = bytes;
         let elapsed_s = now_ns().saturating_sub(self.start_ns) as f64 / 1e9;
-        let allowance = UNPACED_BYTES * readings.len() as f64;
-        if bytes <= most.0 / 8.0 * elapsed_s * RATE_TOLERANCE + allowance {
-            return None;
-        }
-        let rate = BitsPerSec(bytes * 8.0 / elapsed_s);
+        let rate = above(most, bytes, elapsed_s, readings.len())?;
         Some(format!("received at {rate}, but this agent allows {most}"))
     }
 
