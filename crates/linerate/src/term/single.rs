@@ -323,14 +323,10 @@ fn recording_of(document: &RunDocument, evidence: &TrialEvidence) -> Recording {
         .trials
         .retain(|trial| trial.id == evidence.record.trial);
     Recording {
-        document,
         trials: vec![evidence.record.clone()],
         flows: evidence.flows.clone(),
         samples: evidence.samples.clone(),
-        profiles: Vec::new(),
-        captures: Vec::new(),
-        events: Vec::new(),
-        damage: Vec::new(),
+        ..linerate_controller::empty(document)
     }
 }
 

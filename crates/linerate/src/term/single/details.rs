@@ -220,15 +220,8 @@ fn mechanisms(trial: &SingleTrial<'_>) {
 
 fn of_ends(said: &[(&Setting, End)], words: impl Fn(&Setting) -> String) -> String {
     let said = said.iter();
-    let said = said.map(|(setting, end)| format!("{} {}", end_word(*end), words(setting)));
+    let said = said.map(|(setting, end)| format!("{end} {}", words(setting)));
     said.collect::<Vec<_>>().join("; ")
-}
-
-fn end_word(end: End) -> &'static str {
-    match end {
-        End::Client => "client",
-        End::Server => "server",
-    }
 }
 
 /// What a mechanism turned out to be, with what kept it from being what was asked for.
