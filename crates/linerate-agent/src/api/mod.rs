@@ -594,19 +594,11 @@ impl AgentError {
     }
 
     /// Returns the failure, of which the same became again when it was asked once more.
-    pub(crate) fn twice(self) -> Self {
-        match self {
-            AgentError::Unreachable {
-                address,
-                how,
-                source,
-            } => AgentError::Unreachable {
-                address,
-                how,
-                source: format!("{source}, twice").into(),
-            },
-            once => once,
+    pub(crate) fn twice(mut self) -> Self {
+        if let AgentError::Unreachable { source, .. } = &mut self {
+            *source = format!("{source}, twice").into();
         }
+        self
     }
 
     /// Returns the kind of refusal, if the agent answered with one.
