@@ -25,9 +25,9 @@ use linerate_model::{TrialId, hex};
 pub(crate) use crate::access::Caller;
 use crate::access::Scope;
 use crate::api::{
-    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings, LimitsInfo,
-    PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
-    one_line,
+    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings,
+    LABEL_CHARS_MAX, LimitsInfo, PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest,
+    TrialState, TrialStatus, one_line,
 };
 use crate::confine::Confined;
 use crate::limits::Grant;
@@ -89,8 +89,6 @@ const RECORD_BYTES_MAX: u64 = 64 << 20;
 const GUEST_RECORD_BYTES_MAX: u64 = 8 << 20;
 /// Connections after which the heap is trimmed: they may have sent 64 KiB each.
 const CONNECTIONS_A_TRIM: u64 = 64;
-/// Longest label of a run.
-const LABEL_CHARS_MAX: usize = 200;
 
 /// What the agent allows callers that hold no token.
 pub type Limits = LimitsInfo;

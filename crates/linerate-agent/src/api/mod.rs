@@ -38,6 +38,10 @@ pub const PROGRAM: &str = "linerate";
 pub const API_VERSION: u32 = 2;
 /// The port of `linerate serve`, shared with iperf3 by habit.
 pub const PORT_DEFAULT: u16 = 5201;
+/// Longest label of a run.
+pub const LABEL_CHARS_MAX: usize = 200;
+/// Longest time between samples that may be asked for: limits are held by the readings.
+pub const SAMPLE_INTERVAL_MAX: Nanos = Nanos::from_s(10);
 
 /// Who an agent is and whether it is busy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,18 +7,17 @@ use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::flows::flow_config;
 use super::{Caller, Core, lock, refuse};
 use crate::access::Scope;
-use crate::api::{Assignment, Placement, Refusal, RefusalCode};
+use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX};
 use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source};
 use crate::session::leases::GUESTS_MAX;
 
 /// Shortest time between samples that may be asked for.
 const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
-/// Longest time between samples that may be asked for: limits are held by the readings.
-const SAMPLE_INTERVAL_NS_MAX: u64 = 10_000_000_000;
 /// Trials of one run that may be under way at the same time; an honest controller has one.
 const TRIALS_UNDER_WAY_MAX: usize = 4;
 /// Longest reason for a placement: it becomes a setting of every flow.
@@ -118,7 +117,7 @@ impl Core {
                 assignment.sample_interval
             ));
         }
-        if assignment.sample_interval.0 > SAMPLE_INTERVAL_NS_MAX {
+        if assignment.sample_interval > SAMPLE_INTERVAL_MAX {
             return bad(format!(
                 "a sample every {}, but 10 s is the most",
                 assignment.sample_interval
@@ -338,10 +337,8 @@ fn check_files(traffic: &Traffic, flows: usize) -> Result<(), Refusal> {
 
 /// Returns how many open files this process may have.
 pub(crate) fn open_files_max() -> Option<usize> {
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let mut lines = limits.lines();
-    let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let (most, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    (most != RLIM_INFINITY).then_some(most as usize)
 }
 
 /// Returns what each flow may send: the agent's limit shared by all, or less if less is asked for.
