@@ -5,7 +5,7 @@
 //! * `Iperf3Server` stands for the server. It is admitted by connecting a control connection,
 //!   prepared by saying what is wanted, started by the last stream's cookie, and asked for its
 //!   results after the stop. Nothing is read on its host.
-//! * `Iperf3Client` is this host's own agent. Its flows greet with iperf3's cookie, one after
+//! * [`LocalAgent`] is this host's own agent. Its flows greet with iperf3's cookie, one after
 //!   another in iperf3's order, and what they counted goes to the server.
 //!
 //! ```text
@@ -46,7 +46,6 @@ use crate::core::lock;
 use control::{Called, Connection};
 use counts::Counts;
 
-pub use client::Iperf3Client;
 pub use linerate_compat::iperf3::auth::{Padding, PublicKey};
 pub use linerate_compat::iperf3::{Results, ServerOutput};
 pub use parameters::{fitting, parameters_of};
@@ -101,7 +100,7 @@ impl Iperf3Peer {
 
     /// Returns this host's half.
     pub fn client(&self, local: LocalAgent) -> Arc<dyn Agent> {
-        Arc::new(Iperf3Client::new(Arc::clone(&self.0), local))
+        Arc::new(local.with_peer(Arc::clone(&self.0)))
     }
 
     /// Returns what the server counted and printed in the last test that it ended as it should.
@@ -111,7 +110,7 @@ impl Iperf3Peer {
 }
 
 /// What both halves know.
-struct Shared {
+pub(crate) struct Shared {
     options: Iperf3Options,
     desk: Mutex<Desk>,
 }
