@@ -25,9 +25,9 @@ use linerate_model::{TrialId, hex};
 pub(crate) use crate::access::Caller;
 use crate::access::Scope;
 use crate::api::{
-    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings, LimitsInfo,
-    PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus,
-    one_line,
+    API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings,
+    LABEL_CHARS_MAX, LimitsInfo, PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest,
+    TrialState, TrialStatus, one_line,
 };
 use crate::confine::Confined;
 use crate::limits::Grant;
@@ -89,8 +89,6 @@ const RECORD_BYTES_MAX: u64 = 64 << 20;
 const GUEST_RECORD_BYTES_MAX: u64 = 8 << 20;
 /// Connections after which the heap is trimmed: they may have sent 64 KiB each.
 const CONNECTIONS_A_TRIM: u64 = 64;
-/// Longest label of a run.
-const LABEL_CHARS_MAX: usize = 200;
 
 /// What the agent allows callers that hold no token.
 pub type Limits = LimitsInfo;
@@ -107,7 +105,6 @@ pub struct AgentConfig {
 }
 
 /// An agent without its way in: the same for HTTP and in-process callers.
-#[derive(Debug)]
 pub struct Core {
     config: AgentConfig,
     log: Log,
@@ -140,12 +137,6 @@ struct Log {
 /// Takes an entry of the log.
 type WriteLog = dyn Fn(&LogEntry) + Send + Sync;
 
-impl std::fmt::Debug for Log {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").finish_non_exhaustive()
-    }
-}
-
 impl Log {
     /// Tells what `tell` finds worth it.
     fn tell(&self, tell: impl FnOnce(&mut Ledger) -> Option<LogEntry>) {
@@ -172,7 +163,8 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
+/// Returns a refusal of this kind, in these words.
+pub(crate) fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
     Refusal {
         error: error.to_string(),
         code,
@@ -278,7 +270,7 @@ impl Core {
             boot: self.boot.clone(),
             observe_refused: caller.check(Scope::Observe).err().map(|why| why.error),
             busy: leases.holder().map(|(lease, waiting)| Busy {
-                label: lease.label.clone(),
+                label: lease.asked.label.clone(),
                 since: linerate_model::Nanos(now.saturating_sub(lease.since_ns)),
                 expected_left: expected_left(lease, now),
                 waiting,
@@ -385,7 +377,7 @@ impl Core {
         caller.check(Scope::Admin)?;
         let evicted = lock(&self.leases).handle_eviction();
         for lease in &evicted {
-            self.end_trials_of(&lease.key, &Ending::Evicted.to_string());
+            self.end_trials_of(&lease.asked.key, &Ending::Evicted.to_string());
             self.note_end(lease, Ending::Evicted);
         }
         Ok(evicted.len())
@@ -668,7 +660,7 @@ impl Core {
         from: PollFrom,
     ) -> Result<(Arc<TrialSlot>, Duration), Refusal> {
         lock(&self.leases).handle_seen(engine::now_ns(), lease)?;
-        let wait = Duration::from_nanos(from.wait.0).min(END_WAIT_MAX);
+        let wait = Duration::from_nanos(from.wait_ns).min(END_WAIT_MAX);
         Ok((self.slot(lease, trial)?, wait))
     }
 
@@ -724,7 +716,10 @@ impl Core {
         self.log.tell(|ledger| ledger.poll(now));
         let expired = lock(&self.leases).poll_expired(now);
         for (lease, ending) in expired {
-            self.end_trials_of(&lease.key, &format!("its run lost the host: {ending}"));
+            self.end_trials_of(
+                &lease.asked.key,
+                &format!("its run lost the host: {ending}"),
+            );
             self.note_end(&lease, ending);
         }
         lock(&self.trials).retain(|_, slot| {

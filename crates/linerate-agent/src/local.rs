@@ -11,37 +11,28 @@ use crate::api::{
     TrialStatus,
 };
 use crate::core::{Caller, Core, OtherEnd};
+use crate::foreign::iperf3_peer::Shared;
 
 /// What messages call it.
 const ADDRESS: &str = "in-process";
 
 /// An agent for the controller's own host.
-#[derive(Debug)]
 pub struct LocalAgent {
     core: Arc<Core>,
+    /// The other end, if that is a server of iperf3.
+    peer: Option<Arc<Shared>>,
 }
 
 impl LocalAgent {
     /// Returns the agent behind `core`; whoever holds it is trusted.
     pub fn new(core: Arc<Core>) -> Self {
-        Self { core }
+        Self { core, peer: None }
     }
 
-    /// Makes the flows of a trial with `other_end`.
-    pub(crate) fn prepare_with(
-        &self,
-        lease: &str,
-        assignment: Assignment,
-        other_end: OtherEnd,
-    ) -> Result<Prepared, AgentError> {
-        self.core
-            .prepare_with(&Caller::Trusted, lease, assignment, other_end)
-            .map_err(refused)
-    }
-
-    /// Returns whether the senders of a trial have stopped and all they sent was acknowledged.
-    pub(crate) fn delivered(&self, lease: &str, trial: TrialId) -> bool {
-        self.core.delivered(lease, trial)
+    /// Returns the same for trials with `peer`.
+    pub(crate) fn with_peer(self, peer: Arc<Shared>) -> Self {
+        let peer = Some(peer);
+        Self { peer, ..self }
     }
 }
 
@@ -98,7 +89,19 @@ impl Agent for LocalAgent {
     }
 
     fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
-        self.prepare_with(lease, assignment.clone(), OtherEnd::Agent)
+        let (told, other_end) = match &self.peer {
+            Some(peer) => peer.told(assignment)?,
+            None => (assignment.clone(), OtherEnd::Agent),
+        };
+        let prepared = self
+            .core
+            .prepare_with(&Caller::Trusted, lease, told, other_end)
+            .map_err(refused)?;
+        if let Some(peer) = &self.peer {
+            let (core, lease, trial) = (self.core.clone(), lease.to_owned(), assignment.trial);
+            peer.note_open(trial, Box::new(move || core.delivered(&lease, trial)))?;
+        }
+        Ok(prepared)
     }
 
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
@@ -106,7 +109,11 @@ impl Agent for LocalAgent {
     }
 
     fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
-        self.core.poll_trial(lease, trial, from).map_err(refused)
+        let status = self.core.poll_trial(lease, trial, from).map_err(refused)?;
+        if let Some(peer) = &self.peer {
+            peer.note_status(trial, &status)?;
+        }
+        Ok(status)
     }
 
     fn capture_part(

@@ -63,14 +63,14 @@ pub struct RunEntry {
 
 impl RunEntry {
     fn of(now_ns: u64, lease: &Lease, ending: Ending) -> Self {
-        let account = &lease.account;
+        let (asked, account) = (&lease.asked, &lease.account);
         Self {
-            from: lease
+            from: asked
                 .from
                 .map_or("this process".to_owned(), |from| from.to_string()),
-            who: lease.token.clone(),
-            label: lease.label.clone(),
-            trusted: lease.guest.is_none(),
+            who: asked.token.clone(),
+            label: asked.label.clone(),
+            trusted: asked.guest.is_none(),
             seconds: now_ns.saturating_sub(lease.since_ns) as f64 / 1e9,
             admitted: lease.admitted,
             trials: account.trials,

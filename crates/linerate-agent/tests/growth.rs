@@ -113,7 +113,7 @@ fn measure(number: u32, serving: &Serving) {
     if begun.iter().all(|begun| *begun) {
         for (agent, lease) in agents.iter().zip(&leases) {
             let from = PollFrom {
-                wait: Nanos::from_s(1),
+                wait_ns: 1_000_000_000,
                 ..PollFrom::default()
             };
             while agent.poll(lease, TrialId(1), from).unwrap().state == TrialState::Running {}

@@ -1,6 +1,5 @@
 //! A browser at hand prints pages: there is no need for a second way to set them.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -49,7 +48,7 @@ fn print_in(folder: &Path, browser: &Path, html: &str, pdf: &Path) -> CmdResult<
             folder.join("profile").display()
         ))
         .arg(format!("--print-to-pdf={}", made.display()));
-    if is_root() {
+    if nix::unistd::geteuid().is_root() {
         // A browser refuses to run as root otherwise; the page is ours and loads nothing.
         command.arg("--no-sandbox");
     }
@@ -114,8 +113,4 @@ fn find() -> CmdResult<PathBuf> {
                 "set {BROWSER_VARIABLE} to one, or open report.html in any browser and print it"
             ))
         })
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }

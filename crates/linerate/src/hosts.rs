@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
-use linerate_agent::api::{AdmitRequest, Agent, AgentError, RefusalCode};
+use linerate_agent::api::{AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, RefusalCode};
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_agent::tls::client::HandshakeError;
 use linerate_agent::tls::known::{KnownError, Met};
@@ -498,7 +498,7 @@ pub fn admit_request(
 ) -> AdmitRequest {
     AdmitRequest {
         run: run.clone(),
-        label: label.chars().take(200).collect(),
+        label: label.chars().take(LABEL_CHARS_MAX).collect(),
         admission: hosts.admission,
         expected: Some(expected),
         evict: hosts.evict,

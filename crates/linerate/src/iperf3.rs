@@ -12,13 +12,15 @@ use linerate_compat::iperf3::json::{
     self, CpuPercent, Datagrams, Document, EndStream, Interval, IntervalEntry, Role, Stream,
     TcpReading, Test, Total,
 };
+use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
-use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, RunDocument};
+use linerate_model::run::{FlowRecord, HostPart, HostRecord, RunDocument};
 use linerate_model::samples::Samples;
 use serde_json::json;
 
 use crate::term;
+use crate::term::single::{Conclusion, Reader};
 
 /// Prints one measurement as iperf3 does.
 pub struct Iperf3Lines {
@@ -44,14 +46,7 @@ pub fn print_failure(stream: bool, error: &str) {
         "start": { "connected": [], "version": version(), "system_info": system_info() },
         "intervals": [], "end": {}, "error": error,
     });
-    print_pretty(&document);
-}
-
-fn print_pretty(document: &impl serde::Serialize) {
-    // Plain values with text keys: there is no failing serializer among them.
-    if let Ok(text) = serde_json::to_string_pretty(document) {
-        term::line(&text);
-    }
+    term::json_document(&document);
 }
 
 impl Iperf3Lines {
@@ -67,32 +62,6 @@ impl Iperf3Lines {
         }
     }
 
-    /// Takes up the run as it begins.
-    pub fn start(&mut self, document: &RunDocument) {
-        self.document = Some(document.clone());
-    }
-
-    /// Takes up the begin of the trial.
-    pub fn begins(&mut self, trial: &Trial) {
-        self.trial = Some(trial.clone());
-        if let Some(test) = self.test_so_far().filter(|_| self.stream) {
-            term::line(&json::line("start", &json::start(&test)));
-        }
-    }
-
-    /// Takes up new samples, and prints the intervals that they complete if each is a line.
-    pub fn look(&mut self, samples: &[Samples]) {
-        if !self.stream {
-            return;
-        }
-        let of_traffic = samples.iter().flat_map(Samples::of_traffic);
-        self.samples.extend(of_traffic);
-        let Some(test) = self.test_so_far() else {
-            return;
-        };
-        self.print_intervals(&test);
-    }
-
     fn print_intervals(&mut self, test: &Test) {
         while self.printed < test.intervals() {
             term::line(&json::line("interval", &interval(test, self.printed)));
@@ -106,9 +75,36 @@ impl Iperf3Lines {
         let counted = iperf3::so_far(document, trial, &self.samples, self.interval);
         test(document, trial, counted, self.interval, None).ok()
     }
+}
 
-    /// Prints what is known at the end; `failure` says why it is not all.
-    pub fn end(&mut self, recording: &Recording, peer: Option<&Iperf3Peer>, failure: Option<&str>) {
+impl Reader for Iperf3Lines {
+    fn take(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::RunBegan(document) => self.document = Some((*document).clone()),
+            RunEvent::TrialBegan { trial, .. } => {
+                self.trial = Some((*trial).clone());
+                if let Some(test) = self.test_so_far().filter(|_| self.stream) {
+                    term::line(&json::line("start", &json::start(&test)));
+                }
+            }
+            RunEvent::Samples { hosts, .. } if self.stream => {
+                let of_traffic = hosts.iter().flat_map(Samples::of_traffic);
+                self.samples.extend(of_traffic);
+                if let Some(test) = self.test_so_far() {
+                    self.print_intervals(&test);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
+        let Conclusion {
+            recording,
+            peer,
+            failure,
+            ..
+        } = *conclusion;
         let Some((trial, counted)) = iperf3::whole(recording, self.interval) else {
             return print_failure(self.stream, failure.unwrap_or("nothing was measured"));
         };
@@ -119,7 +115,7 @@ impl Iperf3Lines {
         };
         test.error = failure.map(str::to_owned);
         if !self.stream {
-            return print_pretty(&whole(&test));
+            return term::json_document(&whole(&test));
         }
         self.print_intervals(&test);
         if let Some(error) = &test.error {

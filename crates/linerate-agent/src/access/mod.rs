@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::api::{Refusal, RefusalCode};
-use crate::core::lock;
+use crate::core::{lock, refuse};
 use crate::tls::Fingerprint;
 
 /// Networks whose hosts may call.
@@ -54,7 +54,7 @@ impl Caller {
                      one that does",
                     scope.name()
                 );
-                Err(refuse(RefusalCode::Limited, &error))
+                Err(refuse(RefusalCode::Limited, error))
             }
         }
     }
@@ -231,7 +231,7 @@ impl Access {
                 "the token `{}` has expired; `linerate token add` there makes another",
                 token.name
             );
-            return Err(refuse(RefusalCode::Unauthorized, &error));
+            return Err(refuse(RefusalCode::Unauthorized, error));
         }
         Ok(Some(Caller::Holder {
             name: token.name.clone(),
@@ -254,15 +254,14 @@ impl Access {
     }
 }
 
-fn digest(token: &[u8]) -> Digest {
-    Sha256::digest(token).into()
+/// Returns the time of the clock on the wall, in seconds of the UNIX epoch.
+pub fn now_s() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
-fn refuse(code: RefusalCode, error: &str) -> Refusal {
-    Refusal {
-        error: error.to_owned(),
-        code,
-    }
+fn digest(token: &[u8]) -> Digest {
+    Sha256::digest(token).into()
 }
 
 /// Callers are not told what the file is called, or why it cannot be read.

@@ -411,9 +411,9 @@ impl Agent for HttpAgent {
         let query = [
             ("from", from.sample.to_string()),
             ("flow", from.flow.to_string()),
-            ("wait_ns", from.wait.0.to_string()),
+            ("wait_ns", from.wait_ns.to_string()),
         ];
-        let asked = if from.wait.0 > 0 { 3 } else { 2 };
+        let asked = if from.wait_ns > 0 { 3 } else { 2 };
         let of = (lease, Some(trial));
         let status: TrialStatus = self.ask(&operation::POLL, of, &query[..asked], NO_BODY)?;
         Ok(in_bounds(status))

@@ -38,6 +38,10 @@ pub const PROGRAM: &str = "linerate";
 pub const API_VERSION: u32 = 2;
 /// The port of `linerate serve`, shared with iperf3 by habit.
 pub const PORT_DEFAULT: u16 = 5201;
+/// Longest label of a run.
+pub const LABEL_CHARS_MAX: usize = 200;
+/// Longest time between samples that may be asked for: limits are held by the readings.
+pub const SAMPLE_INTERVAL_MAX: Nanos = Nanos::from_s(10);
 
 /// Who an agent is and whether it is busy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -154,7 +158,7 @@ pub struct InventoryRequest {
 }
 
 /// What an agent knows of its host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Inventory {
     /// Facts of the host.
     pub snapshot: Snapshot,
@@ -298,7 +302,7 @@ pub enum Placement {
 }
 
 /// The answer to [`Assignment`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Prepared {
     /// Settings of each flow that exists already (the connecting end's).
     pub settings: Vec<FlowSettings>,
@@ -380,15 +384,17 @@ impl TrialState {
 }
 
 /// What is wanted of a trial's record; what lies before has arrived and may be forgotten.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct PollFrom {
     /// Number of the first sample.
+    #[serde(rename = "from")]
     pub sample: usize,
     /// Number of the first flow outcome.
     pub flow: usize,
     /// How long the answer may wait for the end of the trial, 1 s at the most; an agent that does not know
     /// this answers at once.
-    pub wait: Nanos,
+    pub wait_ns: u64,
 }
 
 /// State, new samples, and the results once finished.
@@ -592,19 +598,11 @@ impl AgentError {
     }
 
     /// Returns the failure, of which the same became again when it was asked once more.
-    pub(crate) fn twice(self) -> Self {
-        match self {
-            AgentError::Unreachable {
-                address,
-                how,
-                source,
-            } => AgentError::Unreachable {
-                address,
-                how,
-                source: format!("{source}, twice").into(),
-            },
-            once => once,
+    pub(crate) fn twice(mut self) -> Self {
+        if let AgentError::Unreachable { source, .. } = &mut self {
+            *source = format!("{source}, twice").into();
         }
+        self
     }
 
     /// Returns the kind of refusal, if the agent answered with one.

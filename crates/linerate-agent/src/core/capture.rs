@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use linerate_engine::Flow;
 use linerate_model::Bytes;
@@ -24,7 +24,7 @@ use linerate_model::number;
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_observe::capture::{
-    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Selection, Writer,
+    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Selection, Writer, unix_ns,
 };
 
 use super::flows::{is_placed, ports};
@@ -62,12 +62,6 @@ pub(super) struct FinishedCapture {
     pub(super) taken: CaptureTaken,
     /// The file, in parts of [`PART_BYTES`] at the most.
     pub(super) parts: Vec<Vec<u8>>,
-}
-
-impl std::fmt::Debug for RunningCapture {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunningCapture").finish_non_exhaustive()
-    }
 }
 
 impl RunningCapture {
@@ -395,12 +389,6 @@ impl Follower {
             parts: parts.parts,
         })
     }
-}
-
-/// Returns the wall clock, which frames are stamped with.
-fn unix_ns() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| now.as_nanos() as u64)
 }
 
 #[cfg(test)]

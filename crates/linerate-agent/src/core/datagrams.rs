@@ -1,6 +1,5 @@
 //! Flows of datagrams: which are expected, and how they are taken up.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use linerate_model::manner::Transport;
@@ -20,11 +19,6 @@ impl Core {
                 && gathering
                 && gathered.expected.contains_key(&hello.flow)
         })
-    }
-
-    /// Takes up a socket that talks to the client of a flow; says why where nobody waits for it.
-    pub fn deliver_datagrams(&self, hello: Hello, socket: OwnedFd) -> Result<(), String> {
-        self.deliver_socket(hello, socket, Transport::Udp)
     }
 
     /// Confirms flows again whose clients did not hear it.

@@ -1,7 +1,7 @@
 //! Data connections: opened by the connecting end, taken up by the accepting one.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,13 +34,8 @@ const ALONE: Duration = Duration::from_millis(20);
 const STACK_BYTES: usize = 256 << 10;
 
 impl Core {
-    /// Takes up a data connection that said whose flow it is; says why where nobody waits for it.
-    pub fn deliver(&self, hello: Hello, stream: TcpStream) -> Result<(), String> {
-        self.deliver_socket(hello, stream.into(), Transport::Tcp)
-    }
-
-    /// Takes up a socket that said whose flow it is, and what carries it.
-    pub(super) fn deliver_socket(
+    /// Takes up a socket that said whose flow it is, and what carries it; says why where nobody waits for it.
+    pub(crate) fn deliver(
         &self,
         hello: Hello,
         socket: OwnedFd,

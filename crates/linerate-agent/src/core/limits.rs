@@ -7,18 +7,17 @@ use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::flows::flow_config;
 use super::{Caller, Core, lock, refuse};
 use crate::access::Scope;
-use crate::api::{Assignment, Placement, Refusal, RefusalCode};
+use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX};
 use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source};
 use crate::session::leases::GUESTS_MAX;
 
 /// Shortest time between samples that may be asked for.
 const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
-/// Longest time between samples that may be asked for: limits are held by the readings.
-const SAMPLE_INTERVAL_NS_MAX: u64 = 10_000_000_000;
 /// Trials of one run that may be under way at the same time; an honest controller has one.
 const TRIALS_UNDER_WAY_MAX: usize = 4;
 /// Longest reason for a placement: it becomes a setting of every flow.
@@ -118,7 +117,7 @@ impl Core {
                 assignment.sample_interval
             ));
         }
-        if assignment.sample_interval.0 > SAMPLE_INTERVAL_NS_MAX {
+        if assignment.sample_interval > SAMPLE_INTERVAL_MAX {
             return bad(format!(
                 "a sample every {}, but 10 s is the most",
                 assignment.sample_interval
@@ -338,10 +337,8 @@ fn check_files(traffic: &Traffic, flows: usize) -> Result<(), Refusal> {
 
 /// Returns how many open files this process may have.
 pub(crate) fn open_files_max() -> Option<usize> {
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let mut lines = limits.lines();
-    let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let (most, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    (most != RLIM_INFINITY).then_some(most as usize)
 }
 
 /// Returns what each flow may send: the agent's limit shared by all, or less if less is asked for.
@@ -462,18 +459,18 @@ pub(super) mod tests {
     fn an_answer_waits_for_the_end_of_the_trial_and_no_longer() {
         let (core, lease) = agent(Limits::default());
         core.prepare(&stranger(), &lease, receiver(1)).unwrap();
-        let poll = |wait| {
+        let poll = |wait_ns| {
             let from = PollFrom {
-                wait,
+                wait_ns,
                 ..PollFrom::default()
             };
             core.poll_trial(&lease, TrialId(1), from).unwrap().state
         };
-        let state = poll(Nanos::from_ms(1));
+        let state = poll(1_000_000);
         assert_eq!(state, TrialState::Gathering { missing: 1 });
         std::thread::scope(|scope| {
             let asked = Instant::now();
-            let waiting = scope.spawn(|| poll(Nanos::from_s(1)));
+            let waiting = scope.spawn(|| poll(1_000_000_000));
             std::thread::sleep(Duration::from_millis(200));
             core.leave(&lease).unwrap();
             let state = waiting.join().unwrap();
@@ -507,7 +504,8 @@ pub(super) mod tests {
                 cookie: linerate_model::hex::decode(COOKIE).unwrap(),
                 flow: FlowId(0),
             };
-            core.deliver(hello, listener.accept().unwrap().0).unwrap();
+            let socket = listener.accept().unwrap().0.into();
+            core.deliver(hello, socket, Transport::Tcp).unwrap();
             let now = now_ns();
             let [start_ns, measure_begin_ns, measure_end_ns, stop_ns] =
                 ends_ms.map(|ms| now + ms * 1_000_000);
@@ -662,7 +660,7 @@ pub(super) mod tests {
             let far = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             near.connect(far.local_addr().unwrap()).unwrap();
             far.connect(near.local_addr().unwrap()).unwrap();
-            core.deliver_datagrams(hello, far.into()).unwrap();
+            core.deliver(hello, far.into(), Transport::Udp).unwrap();
             Box::new(move || near.send(&[7; 500]).is_ok())
         });
         check(1500, moved);
@@ -674,7 +672,8 @@ pub(super) mod tests {
         let moved = exchanged(pipelined, |core, _| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            core.deliver(hello, listener.accept().unwrap().0).unwrap();
+            let socket = listener.accept().unwrap().0.into();
+            core.deliver(hello, socket, Transport::Tcp).unwrap();
             near.set_nonblocking(true).unwrap();
             Box::new(move || {
                 let _ = std::io::Read::read(&mut near, &mut [0; 65_536]);

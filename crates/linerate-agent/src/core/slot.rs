@@ -169,14 +169,6 @@ impl<T: Clone> Outbox<T> {
     }
 }
 
-impl std::fmt::Debug for TrialSlot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TrialSlot")
-            .field("trial", &self.assignment.trial)
-            .finish_non_exhaustive()
-    }
-}
-
 impl TrialSlot {
     /// Ends the trial without result, unless it has one.
     pub(super) fn fail(&self, why: &str) {

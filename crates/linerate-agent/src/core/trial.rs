@@ -15,7 +15,7 @@ use linerate_model::reason::with_causes;
 use linerate_model::sample::{FLOWS_IN_FULL, Sample, Subject};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
-use linerate_model::{BitsPerSec, Bytes, FlowId};
+use linerate_model::{Bytes, FlowId};
 use linerate_observe::{Observer, Profiler, Scope};
 
 use super::capture::RunningCapture;
@@ -24,7 +24,7 @@ use super::host::{degraded, limits_of_profile, unseen};
 use super::slot::TrialSlot;
 use super::{Core, lock, placement};
 use crate::api::StartRequest;
-use crate::limits::UNPACED_BYTES;
+use crate::limits::above;
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);
@@ -42,9 +42,6 @@ const END_LOOK_NS: u64 = 200_000;
 const END_LOOK_REST: u64 = 9;
 /// The longest time between two looks at a rate that is limited, whatever the trial does meanwhile.
 const RATE_LOOK_NS: u64 = 250_000_000;
-/// How far above its limit a trial may be before it is ended. The kernel paces segments with
-/// their headers, so that an honest sender stays below.
-const RATE_TOLERANCE: f64 = 1.1;
 /// Time before the start that is enough to give code back and to be ready.
 const SLEEP_NS_MIN: u64 = 1_000_000;
 /// How long after the stop senders have stopped for certain: they look at a clock of 10 ms.
@@ -475,15 +472,11 @@ impl Sampler<'_> {
             .as_mut()
             .and_then(|grant| grant.note_moved(now, new_bytes));
         let seconds = now.saturating_sub(self.start_ns) as f64 / 1e9;
-        let bytes = self.moved_bytes;
-        let allowance = UNPACED_BYTES * self.slot.assignment.flows.len() as f64;
-        if bytes <= most.0 / 8.0 * seconds * RATE_TOLERANCE + allowance {
-            return exceeded.map(|exceeded| exceeded.to_string());
-        }
-        let rate = BitsPerSec(bytes * 8.0 / seconds);
-        Some(format!(
-            "carried {rate} of payload, but this agent allows {most} without a token"
-        ))
+        let flows = self.slot.assignment.flows.len();
+        let own = above(most, self.moved_bytes, seconds, flows).map(|rate| {
+            format!("carried {rate} of payload, but this agent allows {most} without a token")
+        });
+        own.or_else(|| exceeded.map(|exceeded| exceeded.to_string()))
     }
 
     /// Sleeps until `instant_ns`, unless the trial ends before.
@@ -579,7 +572,8 @@ mod tests {
             cookie: hex::decode(COOKIE).unwrap(),
             flow: FlowId(0),
         };
-        core.deliver(hello, listener.accept().unwrap().0).unwrap();
+        let socket = listener.accept().unwrap().0.into();
+        core.deliver(hello, socket, Transport::Tcp).unwrap();
         (core, lease, sender)
     }
 

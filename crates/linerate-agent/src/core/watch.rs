@@ -52,14 +52,6 @@ impl Owners {
     }
 }
 
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch")
-            .field("at_ns", &self.last.as_ref().map(|last| last.at_ns))
-            .finish_non_exhaustive()
-    }
-}
-
 impl Watch {
     /// Closes the observers once nobody has asked for a while.
     pub(super) fn poll_deadline(&mut self, now_ns: u64) {

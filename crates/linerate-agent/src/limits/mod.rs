@@ -32,7 +32,7 @@ const RATE_PART_MIN: f64 = 0.01;
 const RATE_TOLERANCE: f64 = 1.1;
 /// Payload of one flow that may arrive before its rate tells: TCP paces no flow's first ten segments
 /// (`tcp_update_skb_after_send` of net/ipv4/tcp_output.c), of 64 KiB each on loopback, and two are under way.
-pub const UNPACED_BYTES: f64 = 12.0 * 64.0 * 1024.0;
+const UNPACED_BYTES: f64 = 12.0 * 64.0 * 1024.0;
 /// Payload that may arrive at once, over all trials, before the rate tells: that of 43 flows on loopback, of
 /// hundreds on a network, whose segments are shorter.
 const BURST_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
@@ -43,6 +43,18 @@ const OWED_BYTES_MAX: f64 = BURST_BYTES / 16.0;
 const MEMORY_PART: u64 = 8;
 /// Bytes in which buffers are counted.
 const BUFFERS_UNIT: u64 = 1 << 20;
+
+/// Returns the rate that moved `bytes` in so many seconds over so many flows, if that is more than `most`
+/// allows.
+pub(crate) fn above(
+    most: BitsPerSec,
+    bytes: f64,
+    seconds: f64,
+    flows: usize,
+) -> Option<BitsPerSec> {
+    let allowed = most.0 / 8.0 * seconds * RATE_TOLERANCE + UNPACED_BYTES * flows as f64;
+    (bytes > allowed).then(|| BitsPerSec(bytes * 8.0 / seconds))
+}
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

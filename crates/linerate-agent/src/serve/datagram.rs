@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Signal, challenge};
 use linerate_engine::{Arrival, DatagramListener};
+use linerate_model::manner::Transport;
 use tokio::io::Interest;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -155,7 +156,7 @@ impl FirstDatagrams {
             return Vec::new();
         };
         // Without confirmation the client asks again, and its controller reports what is missing.
-        if self.core.deliver_datagrams(hello, socket).is_ok() {
+        if self.core.deliver(hello, socket, Transport::Udp).is_ok() {
             self.confirm_until = Instant::now() + CONNECT_DEADLINE;
         }
         strays

@@ -9,10 +9,9 @@
 //!     16     16  cookie of the trial
 //! ```
 
+pub use linerate_engine::opening::HELLO_BYTES;
 use linerate_model::FlowId;
 
-/// Length of a hello.
-pub const HELLO_BYTES: usize = 32;
 /// The first bytes; the first of them tells it from HTTP, TLS and iperf3.
 pub const HELLO_MAGIC: &[u8; 8] = b"LINERATE";
 const VERSION: u16 = 1;

@@ -20,7 +20,7 @@ use axum::{Extension, Json, Router};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use linerate_engine::now_ns;
-use linerate_model::{Nanos, TrialId};
+use linerate_model::TrialId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -28,13 +28,13 @@ use super::connections::ConnectionGuard;
 use super::gate::gate;
 use super::owner::Owner;
 use super::threads::{Desk, Place, Threads, Who};
-use crate::access::{Access, Scope, Shown};
+use crate::access::{Access, Scope, Shown, now_s};
 use crate::api::operation::{self, Method, Operation};
 use crate::api::{
     ClockReading, Evicted, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode,
     openapi,
 };
-use crate::core::{Caller, Core};
+use crate::core::{Caller, Core, refuse};
 use crate::tls::Fingerprint;
 
 /// Largest assignment: one of 20 000 flows takes about 1 MB. Only whoever holds the host may send
@@ -68,7 +68,7 @@ pub(super) enum Peer {
 }
 
 /// The router for one connection: notes the peer and bounds the time of each answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct WithPeer {
     pub(super) router: Router,
     pub(super) guard: Arc<ConnectionGuard>,
@@ -94,19 +94,12 @@ impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithPeer 
         request.extensions_mut().insert(self.peer);
         let answer = tower_service::Service::call(&mut self.router, request);
         Box::pin(async move {
-            let late = || refusal(RefusalCode::Internal, "the answer took too long");
+            let late = || refuse(RefusalCode::Internal, "the answer took too long");
             Ok(match tokio::time::timeout(ANSWER_DEADLINE, answer).await {
                 Ok(Ok(response)) => as_refusal(response),
                 Err(_) => late().into_response(),
             })
         })
-    }
-}
-
-fn refusal(code: RefusalCode, error: impl Into<String>) -> Refusal {
-    Refusal {
-        error: error.into(),
-        code,
     }
 }
 
@@ -122,7 +115,7 @@ fn as_refusal(response: Response) -> Response {
         StatusCode::METHOD_NOT_ALLOWED => "the path has no such method; see /v1/openapi.json",
         _ => "a parameter of the path or query is not what it must be; see /v1/openapi.json",
     };
-    let mut refused = (status, Json(refusal(RefusalCode::BadRequest, error))).into_response();
+    let mut refused = (status, Json(refuse(RefusalCode::BadRequest, error))).into_response();
     // With 405 the methods that there are go along (RFC 9110, 15.5.6).
     if let Some(allow) = response.headers().get(header::ALLOW) {
         refused.headers_mut().insert(header::ALLOW, allow.clone());
@@ -169,7 +162,7 @@ pub(super) fn router(core: Arc<Core>, access: &Arc<Access>, threads: &Threads) -
 /// the API knows lets older programs show the words.
 pub(super) fn over_tls_only() -> Router {
     Router::new().fallback(|| async {
-        refusal(
+        refuse(
             RefusalCode::BadRequest,
             "this agent takes requests from other hosts over TLS only, which the caller did not speak: its \
              linerate is older, or was started with --plain; use the same version on both hosts, or, on a \
@@ -204,7 +197,7 @@ async fn identify(
         certificate: request.extensions().get::<Fingerprint>().copied(),
     };
     let peer = request.extensions().get::<Peer>();
-    let peer = peer.ok_or_else(|| refusal(RefusalCode::Internal, "a request from nowhere"))?;
+    let peer = peer.ok_or_else(|| refuse(RefusalCode::Internal, "a request from nowhere"))?;
     let caller = match peer {
         // The kernel says whose it is.
         Peer::Socket => Caller::Trusted,
@@ -212,7 +205,7 @@ async fn identify(
     };
     if request.method() == axum::http::Method::CONNECT {
         let error = "this agent is no proxy: it connects to no host for its callers";
-        let refused = Json(refusal(RefusalCode::BadRequest, error));
+        let refused = Json(refuse(RefusalCode::BadRequest, error));
         return Ok((StatusCode::NOT_IMPLEMENTED, refused).into_response());
     }
     let of = Who::of(peer, Some(&caller));
@@ -223,7 +216,7 @@ async fn identify(
         of,
         takes_gzip,
     });
-    let desk = desk.ok_or_else(|| refusal(RefusalCode::Internal, "a request without threads"))?;
+    let desk = desk.ok_or_else(|| refuse(RefusalCode::Internal, "a request without threads"))?;
     request.extensions_mut().insert(desk);
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
@@ -242,11 +235,6 @@ async fn authorise(
     Ok(next.run(request).await)
 }
 
-fn now_s() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
 /// Reads a JSON body.
 async fn body<T: DeserializeOwned>(request: Request, bytes_max: usize) -> Result<T, Refusal> {
     parse(&bytes(request, bytes_max).await?)
@@ -262,11 +250,11 @@ async fn bytes(request: Request, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
         .map(|kind| kind.as_bytes());
     if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
         let error = "the content type must be application/json";
-        return Err(refusal(RefusalCode::BadRequest, error));
+        return Err(refuse(RefusalCode::BadRequest, error));
     }
     let too_long = || {
         let error = format!("the body is longer than {bytes_max} B");
-        refusal(RefusalCode::BadRequest, error)
+        refuse(RefusalCode::BadRequest, error)
     };
     if declared_bytes(&request).is_some_and(|length| length > bytes_max as u64) {
         return Err(too_long());
@@ -275,8 +263,8 @@ async fn bytes(request: Request, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
     let mut body = request.into_body();
     let mut bytes = Vec::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let frame = frame
-            .map_err(|error| refusal(RefusalCode::BadRequest, format!("the body: {error}")))?;
+        let frame =
+            frame.map_err(|error| refuse(RefusalCode::BadRequest, format!("the body: {error}")))?;
         let Ok(piece) = frame.into_data() else {
             continue;
         };
@@ -296,7 +284,7 @@ fn declared_bytes(request: &Request) -> Option<u64> {
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(bytes)
-        .map_err(|error| refusal(RefusalCode::BadRequest, format!("the body: {error}")))
+        .map_err(|error| refuse(RefusalCode::BadRequest, format!("the body: {error}")))
 }
 
 type Answer<T> = Result<Json<T>, Refusal>;
@@ -318,7 +306,7 @@ impl Written {
     /// Writes `answer`, compressed if it is long and the caller takes that: samples are the same words over and over,
     /// and the link that carries them may be the one that is measured.
     fn of(answer: &impl Serialize, takes_gzip: bool) -> Result<Self, Refusal> {
-        let failed = |error: std::io::Error| refusal(RefusalCode::Internal, error.to_string());
+        let failed = |error: std::io::Error| refuse(RefusalCode::Internal, error);
         let text = serde_json::to_vec(answer).map_err(|error| failed(error.into()))?;
         let is_gzip = takes_gzip && text.len() > PLAIN_BYTES_MAX;
         let bytes = match is_gzip {
@@ -514,27 +502,12 @@ async fn stop(
     core.stop(&lease, TrialId(trial)).map(|()| Json(nothing()))
 }
 
-#[derive(Deserialize)]
-struct PollQuery {
-    #[serde(default)]
-    from: usize,
-    #[serde(default)]
-    flow: usize,
-    #[serde(default)]
-    wait_ns: u64,
-}
-
 async fn poll(
     State(core): State<Arc<Core>>,
     Path((lease, trial)): Path<(String, u32)>,
-    Query(query): Query<PollQuery>,
+    Query(from): Query<PollFrom>,
     Extension(desk): Extension<Desk>,
 ) -> Result<Response, Refusal> {
-    let from = PollFrom {
-        sample: query.from,
-        flow: query.flow,
-        wait: Nanos(query.wait_ns),
-    };
     let status = core.poll_when_over(&lease, TrialId(trial), from).await?;
     let items = status.samples.len() + status.flows.len() + status.stacks.len();
     if items <= ITEMS_AT_ONCE {
@@ -543,10 +516,7 @@ async fn poll(
     }
     // What waits for a place takes no memory: it is looked at again once it has one.
     drop(status);
-    let from = PollFrom {
-        wait: Nanos(0),
-        ..from
-    };
+    let from = PollFrom { wait_ns: 0, ..from };
     answer_long(&desk, move || core.poll_trial(&lease, TrialId(trial), from)).await
 }
 

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use linerate_compat::iperf3::auth::{AuthSetupError, Gate, Padding, PrivateKey, Users};
+use linerate_compat::iperf3::auth::Gate;
 use linerate_engine::DatagramListener;
+use linerate_model::manner::Transport;
 use nix::sys::socket::{MsgFlags, recv};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -101,19 +102,6 @@ pub enum ServeError {
     Runtime(#[source] std::io::Error),
 }
 
-/// What iperf3 clients have to show.
-#[derive(Debug, Clone, Copy)]
-pub struct Iperf3Auth<'a> {
-    /// The text of the RSA key that opens their tokens, in PEM.
-    pub private_key: &'a str,
-    /// The text of the file of users: a line `NAME,DIGEST` each.
-    pub users: &'a str,
-    /// Whether tokens are padded as clients up to 3.16 do it (PKCS#1 v1.5), not by OAEP.
-    pub pkcs1_padding: bool,
-    /// How far a client's clock may be from ours, in seconds.
-    pub skew_s: u64,
-}
-
 /// A bound listener that has not begun to serve.
 pub struct Server {
     listener: std::net::TcpListener,
@@ -133,14 +121,6 @@ pub enum Plain {
     Loopback,
     /// From everywhere: for networks that the agent's user has for itself, as a lab's.
     Everywhere,
-}
-
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server")
-            .field("listener", &self.listener)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Server {
@@ -195,18 +175,10 @@ impl Server {
         Ok(())
     }
 
-    /// Lets in only iperf3 clients that show a user's name and password.
-    pub fn with_iperf3_auth(mut self, auth: &Iperf3Auth<'_>) -> Result<Self, AuthSetupError> {
-        self.iperf3_gate = Some(Gate {
-            key: PrivateKey::from_pem(auth.private_key)?,
-            users: Users::parse(auth.users)?,
-            padding: match auth.pkcs1_padding {
-                true => Padding::Pkcs1,
-                false => Padding::Oaep,
-            },
-            skew_s: auth.skew_s,
-        });
-        Ok(self)
+    /// Lets in only iperf3 clients that `gate` lets.
+    pub fn with_iperf3_gate(mut self, gate: Gate) -> Self {
+        self.iperf3_gate = Some(gate);
+        self
     }
 
     /// Returns the address that it listens on.
@@ -517,7 +489,7 @@ async fn take_up_data(mut stream: TcpStream, core: &Core) {
 /// being dropped: its other end sees that at once, and its controller reports it.
 fn deliver(hello: Hello, stream: std::net::TcpStream, core: &Core) {
     if stream.set_nonblocking(false).is_ok() {
-        let _ = core.deliver(hello, stream);
+        let _ = core.deliver(hello, stream.into(), Transport::Tcp);
     }
 }
 

@@ -11,14 +11,12 @@ use crate::session::leases::Disconnection;
 const REQUESTS_KEPT: u32 = 2;
 
 /// The run of one control connection; a connection that is cut off by us leaves the run its time.
-#[derive(Debug)]
 pub(super) struct Owner {
     core: Arc<Core>,
     run: Mutex<Option<Served>>,
 }
 
 /// What a connection has carried.
-#[derive(Debug)]
 struct Served {
     lease: String,
     requests: u32,

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::http::Peer;
 use crate::access::Caller;
 use crate::api::{Refusal, RefusalCode};
-use crate::core::lock;
+use crate::core::{lock, refuse};
 use crate::limits::Source;
 use crate::session::turns::{Arrival, Rules, Turns};
 
@@ -157,20 +157,18 @@ impl Threads {
             drop(place);
             done
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|_| Refusal {
-                error: "the agent failed; its log may say why".to_owned(),
-                code: RefusalCode::Internal,
-            })
+        tokio::task::spawn_blocking(work).await.map_err(|_| {
+            refuse(
+                RefusalCode::Internal,
+                "the agent failed; its log may say why",
+            )
+        })
     }
 }
 
 fn too_many(from: Source, rules: Rules) -> Refusal {
-    Refusal {
-        error: format!("{} requests from {from} wait here already", rules.waiting),
-        code: RefusalCode::Busy,
-    }
+    let error = format!("{} requests from {from} wait here already", rules.waiting);
+    refuse(RefusalCode::Busy, error)
 }
 
 /// The threads, and who asks for them: what a request brings along.

@@ -81,30 +81,18 @@ pub struct Account {
 /// One run's claim on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Secret that names it.
-    pub key: String,
-    /// Where it comes from, if that is not this process.
-    pub from: Option<Source>,
-    /// What it may as a guest, if it is one.
-    pub guest: Option<GuestTerms>,
-    /// The name of the token that it came with, if it has one.
-    pub token: Option<String>,
+    /// What it asked for.
+    pub asked: Asking,
     /// What it has done.
     pub account: Account,
     /// Trials under way.
     pub under_way: u32,
     /// Since when it has had none.
     pub idle_since_ns: u64,
-    /// What others see.
-    pub label: String,
-    /// How it shares the host.
-    pub admission: Admission,
     /// Whether it holds the host, or waits.
     pub admitted: bool,
     /// When it was admitted or began to wait.
     pub since_ns: u64,
-    /// How long it said that it would take.
-    pub expected: Option<Nanos>,
     /// Its last request.
     pub seen_ns: u64,
     /// Connections that are open and have carried a request of it.
@@ -134,7 +122,7 @@ impl Lease {
         if self.hung_up_ns.is_some_and(hung_up) {
             return Some(Ending::HungUp);
         }
-        let guest = self.guest.filter(|_| self.admitted)?;
+        let guest = self.asked.guest.filter(|_| self.admitted)?;
         let most = guest.length.filter(|most| since(self.since_ns) > most.0);
         match most {
             Some(most) => Some(Ending::TooLong(most)),
@@ -241,18 +229,12 @@ impl Leases {
     pub fn handle_request(&mut self, now_ns: u64, asking: Asking) -> Result<Standing, LeaseError> {
         let admitted = self.check(now_ns, &asking)?;
         self.leases.push(Lease {
-            key: asking.key,
-            from: asking.from,
-            guest: asking.guest,
-            token: asking.token,
+            asked: asking,
             account: Account::default(),
             under_way: 0,
             idle_since_ns: now_ns,
-            label: asking.label,
-            admission: asking.admission,
             admitted,
             since_ns: now_ns,
-            expected: asking.expected,
             seen_ns: now_ns,
             connections: 0,
             hung_up_ns: None,
@@ -277,8 +259,9 @@ impl Leases {
 
     /// Refuses one run of guests more than there may be.
     fn check_guest(&self, from: Option<Source>, terms: GuestTerms) -> Result<(), LeaseError> {
-        let guests = || self.leases.iter().filter(|lease| lease.guest.is_some());
-        let own = guests().filter(|lease| lease.from == from).count();
+        let is_guest = |lease: &&Lease| lease.asked.guest.is_some();
+        let guests = || self.leases.iter().filter(is_guest);
+        let own = guests().filter(|lease| lease.asked.from == from).count();
         let runs = terms.runs.min(GUESTS_MAX);
         for (have, most, network) in [
             (own, network_runs(runs), from),
@@ -315,12 +298,12 @@ impl Leases {
     /// Returns whether guests hold the host, and nobody else does.
     pub fn is_held_by_guests(&self) -> bool {
         let mut admitted = self.leases.iter().filter(|lease| lease.admitted).peekable();
-        admitted.peek().is_some() && admitted.all(|lease| lease.guest.is_some())
+        admitted.peek().is_some() && admitted.all(|lease| lease.asked.guest.is_some())
     }
 
     /// Ends the leases of all guests and returns them.
     pub fn handle_eviction(&mut self) -> Vec<Lease> {
-        let ended = self.end(|lease| lease.guest.map(|_| Ending::Evicted));
+        let ended = self.end(|lease| lease.asked.guest.map(|_| Ending::Evicted));
         ended.into_iter().map(|(lease, _)| lease).collect()
     }
 
@@ -329,7 +312,7 @@ impl Leases {
         let at = self.position(key).ok_or_else(|| self.no_lease(key))?;
         self.leases[at].seen_ns = now_ns;
         self.leases[at].hung_up_ns = None;
-        if !self.leases[at].admitted && self.admissible(self.leases[at].admission, at) {
+        if !self.leases[at].admitted && self.admissible(self.leases[at].asked.admission, at) {
             self.leases[at].admitted = true;
             self.leases[at].since_ns = now_ns;
             self.leases[at].idle_since_ns = now_ns;
@@ -360,7 +343,7 @@ impl Leases {
 
     /// Ends the lease with `key`, if there is one, and returns it.
     pub fn handle_leave(&mut self, key: &str) -> Result<Lease, LeaseError> {
-        let left = self.end(|lease| (lease.key == key).then_some(Ending::Left));
+        let left = self.end(|lease| (lease.asked.key == key).then_some(Ending::Left));
         let left = left.into_iter().next();
         left.map(|(lease, _)| lease)
             .ok_or_else(|| self.no_lease(key))
@@ -386,7 +369,7 @@ impl Leases {
             if self.endings.len() == ENDED_KEPT {
                 self.endings.pop_front();
             }
-            self.endings.push_back((lease.key.clone(), *how));
+            self.endings.push_back((lease.asked.key.clone(), *how));
         }
         ended
     }
@@ -412,16 +395,16 @@ impl Leases {
 
     /// Returns how the run with `key` shares the host.
     pub fn admission(&self, key: &str) -> Option<Admission> {
-        self.position(key).map(|at| self.leases[at].admission)
+        self.position(key).map(|at| self.leases[at].asked.admission)
     }
 
     /// Returns where the run with `key` comes from, if that is not this process.
     pub fn from(&self, key: &str) -> Option<Source> {
-        self.leases[self.position(key)?].from
+        self.leases[self.position(key)?].asked.from
     }
 
     fn position(&self, key: &str) -> Option<usize> {
-        self.leases.iter().position(|lease| lease.key == key)
+        self.leases.iter().position(|lease| lease.asked.key == key)
     }
 
     /// Returns whether a run with this admission may hold the host, given the ones before `at`.
@@ -435,7 +418,7 @@ impl Leases {
             Admission::Shared => self
                 .leases
                 .iter()
-                .all(|lease| !lease.admitted || lease.admission == Admission::Shared),
+                .all(|lease| !lease.admitted || lease.asked.admission == Admission::Shared),
         }
     }
 
@@ -458,7 +441,7 @@ impl Leases {
         let holder = self.leases.iter().find(|lease| lease.admitted);
         match holder.or(self.leases.first()) {
             Some(holder) => LeaseError::Busy {
-                label: holder.label.clone(),
+                label: holder.asked.label.clone(),
                 left: expected_left(holder, now_ns),
                 silent: Some(Nanos(now_ns.saturating_sub(holder.seen_ns) / S_NS * S_NS))
                     .filter(|silent| silent.0 >= SILENCE_NS),
@@ -470,7 +453,7 @@ impl Leases {
 
 /// Returns how much longer the run said that it would take, if it is not overdue.
 pub fn expected_left(lease: &Lease, now_ns: u64) -> Option<Nanos> {
-    let end = lease.since_ns.saturating_add(lease.expected?.0);
+    let end = lease.since_ns.saturating_add(lease.asked.expected?.0);
     (end > now_ns).then(|| Nanos(end - now_ns))
 }
 
@@ -681,7 +664,7 @@ mod tests {
             Ok(Standing::Admitted { shared_with: 0 })
         );
         assert!(leases.poll_expired(2 * LEASE_NS).is_empty());
-        assert_eq!(leases.poll_expired(2 * LEASE_NS + 1)[0].0.key, "a");
+        assert_eq!(leases.poll_expired(2 * LEASE_NS + 1)[0].0.asked.key, "a");
         assert_eq!(
             leases.handle_seen(2 * LEASE_NS + 1, "a"),
             Err(LeaseError::NoLease(Some(Ending::Silent)))
@@ -718,7 +701,7 @@ mod tests {
         leases.handle_seen(40 * S, "a").unwrap();
         leases.handle_disconnection(40 * S, "a", Disconnection::HungUp);
         assert!(leases.poll_expired(42 * S).is_empty());
-        assert_eq!(leases.poll_expired(42 * S + 1)[0].0.key, "a");
+        assert_eq!(leases.poll_expired(42 * S + 1)[0].0.asked.key, "a");
         ask(&mut leases, 43 * S, "b", Admission::Exclusive).unwrap();
     }
 

@@ -86,7 +86,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 }
 
 /// Returns the sample standard deviation, zero for fewer than two values.
-pub(crate) fn deviation(values: &[f64]) -> f64 {
+pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }
@@ -242,6 +242,11 @@ mod tests {
         check(9.0, 2.2622);
         check(29.0, 2.0452);
         check(120.0, 1.9799);
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        assert_eq!(deviation(&[2.0, 4.0, 6.0]), 2.0);
     }
 
     #[test]

@@ -12,7 +12,6 @@ use linerate_agent::api::{
 };
 use linerate_agent::session::leases::{Asking, LEASE_NS, Leases, Standing};
 use linerate_agent::session::trial::{KEEP_NS, OVERTIME_NS, SessionError, TrialSession};
-use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::run::{Admission, FlowOutcome};
 use linerate_model::sample::{End, Sample, Subject};
@@ -411,7 +410,7 @@ impl State {
             false => drop(self.leases.handle_leave(&another().key)),
         }
         for (lease, _) in self.leases.poll_expired(host_ns) {
-            self.trials.retain(|(key, _), _| *key != lease.key);
+            self.trials.retain(|(key, _), _| *key != lease.asked.key);
         }
         self.trials.retain(|_, trial| {
             trial.get_on(host_ns);
@@ -556,9 +555,8 @@ impl Agent for SimulatedAgent {
     fn inventory(&self, _: &InventoryRequest) -> Result<Inventory, AgentError> {
         self.ask("taking its inventory", ANSWER_NS, |_, _| {
             Ok(Inventory {
-                snapshot: Snapshot::default(),
-                observers: Vec::new(),
                 link: Some("eth0".to_owned()),
+                ..Inventory::default()
             })
         })
     }
@@ -621,12 +619,9 @@ impl Agent for SimulatedAgent {
             let key = (lease.to_owned(), assignment.trial);
             state.trials.insert(key, trial);
             Ok(Prepared {
-                settings: Vec::new(),
-                rate_limit: None,
-                ports: Vec::new(),
-                socket_name: None,
                 round_trip_ns: Some(2 * self.fate.latency_ns.0),
                 warm_up_more: assignment.warm_up_more,
+                ..Prepared::default()
             })
         });
         let server = self
@@ -657,8 +652,8 @@ impl Agent for SimulatedAgent {
     }
 
     fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
-        if from.wait.0 > 0 {
-            self.pass(from.wait.0);
+        if from.wait_ns > 0 {
+            self.pass(from.wait_ns);
         }
         self.ask("following a trial", ANSWER_NS, |state, host_ns| {
             state.seen(lease, host_ns)?;

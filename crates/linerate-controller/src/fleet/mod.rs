@@ -80,11 +80,8 @@ impl HostSpec {
 /// A host that takes part.
 pub struct Member {
     pub(crate) spec: HostSpec,
-    pub(crate) lease: String,
-    /// Its place in the host's queue, if it waited when it was last asked.
-    queue_place: Option<u32>,
-    /// Other runs on the host when it was last asked.
-    pub(crate) shared_with: u32,
+    /// What it answered when it was last asked for the host.
+    pub(crate) admitted: Admitted,
     /// What the run's document says of it.
     pub record: HostRecord,
     /// Whether it was asked what it has.
@@ -181,14 +178,12 @@ impl Fleet {
                 host: host.clone(),
                 source,
             };
-            let Admitted {
-                lease, shared_with, ..
-            } = fleet.admit(&spec, stop, waiting)?;
+            let admitted = fleet.admit(&spec, stop, waiting)?;
             let mut filter = ClockFilter::default();
             let exchanged = fleet
                 .clock
                 .exchange(&*spec.agent, &mut filter, EXCHANGES_AT_START);
-            let clock = exchanged.inspect_err(|_| drop(spec.agent.leave(&lease)));
+            let clock = exchanged.inspect_err(|_| drop(spec.agent.leave(&admitted.lease)));
             let clock = clock.map_err(wrap)?;
             let mut record = HostRecord {
                 name: spec.name.clone(),
@@ -220,9 +215,7 @@ impl Fleet {
                 clock: filter,
                 clock_stepped: None,
                 spec,
-                lease,
-                queue_place: None,
-                shared_with,
+                admitted,
                 record,
                 observe_refused: info.observe_refused,
             });
@@ -253,7 +246,7 @@ impl Fleet {
                 return Err(FleetError::Interrupted(spec.name.clone()));
             }
             let members = self.members.iter();
-            let held = members.map(|member| (&*member.spec.agent, &member.lease));
+            let held = members.map(|member| (&*member.spec.agent, &member.admitted.lease));
             let all = held.chain([(&*spec.agent, &admitted.lease)]);
             let mut renewed = self
                 .clock
@@ -308,7 +301,8 @@ impl Fleet {
         let request = self.request.clone();
         self.of_each(|member, _| member.keep_lease(&request))?;
         let mut members = self.members.iter();
-        let waits = |member: &Member| Some((member.record.name.clone(), member.queue_place?));
+        let waits =
+            |member: &Member| Some((member.record.name.clone(), member.admitted.queue_place?));
         Ok(members.find_map(waits))
     }
 
@@ -328,7 +322,7 @@ impl Fleet {
     /// answer, are `None`: what they measure does not hang on it.
     pub(crate) fn survey(&self) -> Vec<Option<Inventory>> {
         self.clock.together(&self.members, |member| {
-            let lease = Some(member.lease.clone());
+            let lease = Some(member.admitted.lease.clone());
             let is_asked = !member.is_surveyed;
             is_asked.then(|| inventory(&member.spec, lease).ok())?
         })
@@ -382,14 +376,10 @@ impl Fleet {
 impl Member {
     fn keep_lease(&mut self, request: &AdmitRequest) -> Result<(), AgentError> {
         let agent = &*self.spec.agent;
-        let admitted = match agent.renew(&self.lease) {
+        self.admitted = match agent.renew(&self.admitted.lease) {
             Err(error) if error.refusal() == Some(RefusalCode::Gone) => agent.admit(request),
             other => other,
-        };
-        let admitted = admitted?;
-        self.lease = admitted.lease;
-        self.shared_with = admitted.shared_with;
-        self.queue_place = admitted.queue_place;
+        }?;
         Ok(())
     }
 
@@ -413,7 +403,7 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         for member in &self.members {
             // The lease ends by itself where the agent cannot be told.
-            let _ = member.spec.agent.leave(&member.lease);
+            let _ = member.spec.agent.leave(&member.admitted.lease);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Every host's assignment, from the plan alone.
 
-use linerate_agent::api::{Assignment, FlowAssignment, Placement};
+use linerate_agent::api::{Assignment, FlowAssignment, Placement, SAMPLE_INTERVAL_MAX};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
@@ -16,8 +16,6 @@ const RECORD_BYTES: u64 = 32 << 20;
 const READING_BYTES: u64 = 2048;
 /// What a reading takes of each further flow: four samples, rounded up.
 const READING_BYTES_MORE: u64 = 256;
-/// Longest time between samples that agents take up.
-const SAMPLE_INTERVAL_MAX: Nanos = Nanos::from_s(10);
 /// Length up to which a trial is sampled to its end; a longer one is rarely waited for.
 const SAMPLED_LENGTH: Nanos = Nanos::from_s(3600);
 

@@ -30,6 +30,7 @@ pub use placement::Placing;
 pub use warm_up::WarmUp;
 
 use agenda::{Agenda, Fate, fit};
+use trial::RunContext;
 
 /// Trials in a row that a lost host may spoil before the run ends with what it has.
 const LOSSES_MAX: u32 = 3;
@@ -155,15 +156,17 @@ pub fn execute(
     let mut run = Execution {
         document: request.document(fleet),
         agenda: Agenda::new(&request.plan, request.repeats),
-        began_ns: fleet.clock.now_ns(),
+        context: RunContext {
+            request,
+            stop,
+            began_ns: fleet.clock.now_ns(),
+            captures_bytes: 0,
+        },
         pace: Pace::default(),
         over: 0,
         losses: 0,
-        captures_bytes: 0,
-        request,
         fleet,
         recorder,
-        stop,
         audience,
     };
     let document = run.document.clone();
@@ -185,22 +188,17 @@ pub fn execute(
 
 /// A run under way.
 struct Execution<'a, 'w> {
-    request: &'a RunRequest,
+    context: RunContext<'a>,
     fleet: &'a mut Fleet,
     recorder: &'a mut Recorder,
-    stop: &'a AtomicBool,
     audience: Audience<'w>,
     document: RunDocument,
     agenda: Agenda,
-    /// Its start on the fleet's clock.
-    began_ns: u64,
     pace: Pace,
     /// Trials that are over.
     over: usize,
     /// Trials in a row that a lost host spoiled.
     losses: u32,
-    /// Bytes that the captures of the trials so far take.
-    captures_bytes: u64,
 }
 
 /// What became of a trial.
@@ -213,7 +211,7 @@ struct Done {
 impl Execution<'_, '_> {
     fn tell(&mut self, event: RunEvent<'_>) -> Result<(), WriteError> {
         (self.audience.watch)(&event);
-        let at_ns = self.fleet.clock.now_ns() - self.began_ns;
+        let at_ns = self.fleet.clock.now_ns() - self.context.began_ns;
         self.recorder.keep(at_ns, event)
     }
 
@@ -230,8 +228,8 @@ impl Execution<'_, '_> {
 
     /// Returns what says whether trials fit into the time that is left.
     fn fits(&self) -> impl Fn(&[Trial]) -> bool + use<> {
-        let took_ns = self.fleet.clock.now_ns() - self.began_ns;
-        let time = self.request.time;
+        let took_ns = self.fleet.clock.now_ns() - self.context.began_ns;
+        let time = self.context.request.time;
         let left = time.map(|time| Nanos(time.0.saturating_sub(took_ns)));
         let beyond = self.pace.beyond();
         move |trials| fit(trials, beyond, left)
@@ -252,21 +250,15 @@ impl Execution<'_, '_> {
         };
         self.tell(RunEvent::TrialBegan { trial, progress })?;
         let trial_began_ns = self.fleet.clock.now_ns();
-        let context = trial::RunContext {
-            request: self.request,
-            stop: self.stop,
-            began_ns: self.began_ns,
-            captures_bytes: self.captures_bytes,
-        };
         let trial::Concluded {
             evidence,
             is_lasting,
             cut_short,
-        } = trial::drive(context, self.fleet, trial, self.audience.watch);
+        } = trial::drive(self.context, self.fleet, trial, self.audience.watch);
         let took_ns = self.fleet.clock.now_ns() - trial_began_ns;
         self.pace.note(&trial.timing, took_ns);
         self.over += 1;
-        self.captures_bytes += captured_bytes(&evidence);
+        self.context.captures_bytes += captured_bytes(&evidence);
         let record = evidence.record.clone();
         let evidence = Box::new(evidence);
         self.tell(RunEvent::TrialEnded { trial, evidence })?;
@@ -293,7 +285,7 @@ impl Execution<'_, '_> {
         if cut_short.is_some() {
             return Ok(ControlFlow::Break(cut_short));
         }
-        if self.stop.load(Ordering::Relaxed) {
+        if self.context.stop.load(Ordering::Relaxed) {
             let cut_short = interruption(trial, self.over, trials, &record);
             return Ok(ControlFlow::Break(cut_short));
         }
@@ -306,7 +298,7 @@ impl Execution<'_, '_> {
             return Ok(ControlFlow::Break(Some(why)));
         }
         let is_back = self.await_return(host)?;
-        let why = if self.stop.load(Ordering::Relaxed) {
+        let why = if self.context.stop.load(Ordering::Relaxed) {
             format!("interrupted while host {host} was lost")
         } else if is_back {
             return Ok(ControlFlow::Continue(()));
@@ -327,7 +319,7 @@ impl Execution<'_, '_> {
                 return Ok(true);
             }
             let is_late = self.fleet.clock.now_ns() >= deadline_ns;
-            if self.stop.load(Ordering::Relaxed) || is_late {
+            if self.context.stop.load(Ordering::Relaxed) || is_late {
                 return Ok(false);
             }
             if !is_told {
@@ -343,12 +335,12 @@ impl Execution<'_, '_> {
     fn refresh(&mut self) -> Result<(), Reason> {
         let watch = &mut self.audience.watch;
         let mut queued = |host: &HostName, place| watch(&RunEvent::HostQueued { host, place });
-        self.fleet.refresh(self.stop, &mut queued)
+        self.fleet.refresh(self.context.stop, &mut queued)
     }
 
     /// Asks what is open and what is spoilt, where a round has ended.
     fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
-        let is_asked = trial.replicate >= self.request.first_look
+        let is_asked = trial.replicate >= self.context.request.first_look
             && self.agenda.ends_round(&self.document.plan, trial);
         let Some(judge) = self.audience.judge.as_mut().filter(|_| is_asked) else {
             return Ok(());

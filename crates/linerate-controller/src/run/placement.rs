@@ -85,12 +85,13 @@ pub(super) fn on_one_machine(
     cpus: &[u32],
     over_loopback: bool,
 ) -> Pinned {
-    let free = |why| Pinned {
-        server: Vec::new(),
-        clients: Vec::new(),
+    let pinned = |server: &[u32], clients: &[u32], why| Pinned {
+        server: server.to_vec(),
+        clients: clients.to_vec(),
         why,
         workers_max,
     };
+    let free = |why| pinned(&[], &[], why);
     if cpus.len() < 2 {
         return free("there is one CPU for both ends");
     }
@@ -102,40 +103,27 @@ pub(super) fn on_one_machine(
     let is_asked_few = workers_max.is_some_and(|workers| 2 * workers as usize <= cpus.len());
     let yields = over_loopback && !few && !is_asked_few && spins_and_yields(workload);
     if workload.manner.wait == WaitBy::Spin && !yields {
-        return Pinned {
-            server: server.to_vec(),
-            clients: clients.to_vec(),
-            why: "ends that spin have CPUs of their own",
-            workers_max,
-        };
+        let why = "ends that spin have CPUs of their own";
+        return pinned(server, clients, why);
     }
-    if workload.connections == 1 && is_discarded(workload) {
-        return Pinned {
-            server: cpus[..1].to_vec(),
-            clients: cpus[..1].to_vec(),
-            why: "both ends of a flow that is not copied when received (-A 0,1 keeps them apart)",
-            workers_max,
-        };
+    if workload.connections == 1 && is_stream_received_by(workload, ReceiveBy::Discard) {
+        let why = "both ends of a flow that is not copied when received (-A 0,1 keeps them apart)";
+        return pinned(&cpus[..1], &cpus[..1], why);
     }
     if workload.connections == 1 {
         return free("one flow (-A 0,1 keeps its ends apart, as on two hosts; -A 0,0 together)");
     }
     if is_asked_few {
-        return Pinned {
-            server: server.to_vec(),
-            clients: clients.to_vec(),
-            why: "as few workers as were asked for have CPUs of their own",
-            workers_max,
-        };
+        let why = "as few workers as were asked for have CPUs of their own";
+        return pinned(server, clients, why);
     }
-    if !over_loopback && is_copied_stream(workload) {
+    if !over_loopback && is_stream_received_by(workload, ReceiveBy::Copy) {
         return free("several streams, whose frames this machine forwards too");
     }
+    let why = "both ends of a flow on one CPU (-A none leaves it to the scheduler)";
     Pinned {
-        server: cpus.to_vec(),
-        clients: cpus.to_vec(),
-        why: "both ends of a flow on one CPU (-A none leaves it to the scheduler)",
         workers_max: workers_max.or_else(|| own_threads(workload, cpus.len())),
+        ..pinned(cpus, cpus, why)
     }
 }
 
@@ -144,7 +132,7 @@ pub(super) fn on_one_machine(
 /// which asks epoll (medians of 5 interleaved runs over loopback).
 fn own_threads(workload: &Workload, cpus: usize) -> Option<u32> {
     let few = workload.connections as usize <= OWN_THREADS_PER_CPU * cpus;
-    (few && is_discarded(workload)).then_some(workload.connections)
+    (few && is_stream_received_by(workload, ReceiveBy::Discard)).then_some(workload.connections)
 }
 
 /// Returns whether workers that spin for such flows let the peer on their CPU have it.
@@ -152,16 +140,10 @@ fn spins_and_yields(workload: &Workload) -> bool {
     workload.manner.transport != Transport::Udp && !matches!(workload.traffic, Traffic::Crr { .. })
 }
 
-fn is_copied_stream(workload: &Workload) -> bool {
+fn is_stream_received_by(workload: &Workload, receive: ReceiveBy) -> bool {
     workload.traffic.is_stream()
         && workload.manner.transport != Transport::Udp
-        && workload.manner.receive == ReceiveBy::Copy
-}
-
-fn is_discarded(workload: &Workload) -> bool {
-    workload.traffic.is_stream()
-        && workload.manner.transport != Transport::Udp
-        && workload.manner.receive == ReceiveBy::Discard
+        && workload.manner.receive == receive
 }
 
 #[cfg(test)]

@@ -167,3 +167,9 @@ impl Capture {
         Ok(self.counts)
     }
 }
+
+/// Returns the wall clock, which frames are stamped with.
+pub fn unix_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos() as u64)
+}

@@ -73,17 +73,9 @@ pub enum PageChoice {
 }
 
 impl PageChoice {
-    /// Returns the page's own name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Overview => "Overview",
-            Self::Cpus => "CPUs",
-            Self::Queues => "Queues",
-            Self::Interrupts => "Interrupts",
-            Self::Softnet => "Softnet",
-            Self::Tcp => "TCP",
-            Self::Links => "Links",
-            Self::Trouble => "Trouble",
-        }
+    /// Returns the page's own name, in small letters.
+    pub fn name(self) -> String {
+        let typed = self.to_possible_value();
+        typed.map_or(String::new(), |typed| typed.get_name().to_owned())
     }
 }

@@ -5,10 +5,12 @@ use std::io::{BufWriter, PipeReader, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use linerate_observe::capture::{Anonymiser, Capture, CaptureConfig, CaptureCounts, Frame, Writer};
+use linerate_observe::capture::{
+    Anonymiser, Capture, CaptureConfig, CaptureCounts, Frame, Writer, unix_ns,
+};
 
 use crate::args::LiveArgs;
 use crate::exit::{CmdResult, Failure};
@@ -146,10 +148,4 @@ fn follow(
             .finish(unix_ns(), counts.frames, counts.drops)?;
     }
     failure.map_or(Ok(counts), Err)
-}
-
-/// Returns the wall clock, which frames are stamped with.
-fn unix_ns() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| now.as_nanos() as u64)
 }

@@ -9,9 +9,10 @@ use anyhow::{Context, anyhow};
 use linerate_agent::access::{Access, Register, Strangers};
 use linerate_agent::confine::{Becoming, Confined};
 use linerate_agent::log::LogEntry;
-use linerate_agent::serve::{Iperf3Auth, Plain, ServeError, Server};
+use linerate_agent::serve::{Plain, ServeError, Server};
 use linerate_agent::tls::{Fingerprint, Identity, TlsFileError};
 use linerate_agent::{AgentConfig, Core, Limits};
+use linerate_compat::iperf3::auth::{Gate, Padding, PrivateKey, Users};
 use serde::Serialize;
 
 use crate::args::{Iperf3AuthArgs, LogFormat, ServeArgs};
@@ -321,14 +322,16 @@ fn with_iperf3_auth(server: Server, args: &Iperf3AuthArgs) -> CmdResult<Server> 
         text.with_context(|| format!("cannot read {}", path.display()))
     };
     let (private_key, users_text) = (read(key)?, read(users)?);
-    let auth = Iperf3Auth {
-        private_key: &private_key,
-        users: &users_text,
-        pkcs1_padding: args.use_pkcs1_padding,
+    let named = || format!("{} and {}", key.display(), users.display());
+    Ok(server.with_iperf3_gate(Gate {
+        key: PrivateKey::from_pem(&private_key).with_context(named)?,
+        users: Users::parse(&users_text).with_context(named)?,
+        padding: match args.use_pkcs1_padding {
+            true => Padding::Pkcs1,
+            false => Padding::Oaep,
+        },
         skew_s: args.time_skew_threshold,
-    };
-    let server = server.with_iperf3_auth(&auth);
-    Ok(server.with_context(|| format!("{} and {}", key.display(), users.display()))?)
+    }))
 }
 
 /// Binds the address; where the kernel has no IPv6, the default falls back to IPv4.

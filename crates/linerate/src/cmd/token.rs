@@ -1,10 +1,8 @@
 //! `linerate token`: who may call this host's agent.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use anyhow::anyhow;
 use linerate_agent::access::register::Token;
-use linerate_agent::access::{Register, RegisterError, Scopes};
+use linerate_agent::access::{Register, RegisterError, Scopes, now_s};
 use linerate_model::Nanos;
 
 use crate::args::{TokenArgs, TokenCommand};
@@ -83,9 +81,4 @@ fn until(expires_s: Option<u64>) -> String {
         Some(Ok(end)) => format!("until {end}"),
         Some(Err(_)) => "for longer than there are dates".to_owned(),
     }
-}
-
-fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

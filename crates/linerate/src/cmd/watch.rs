@@ -69,7 +69,7 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         return stream(&host, args.count, first, &stop);
     }
     let page = args.page.unwrap_or(PageChoice::Overview);
-    term::watch::live(host, page.name(), args.count, first, &stop)?;
+    term::watch::live(host, &page.name(), args.count, first, &stop)?;
     Ok(Exit::Ok)
 }
 
@@ -104,7 +104,8 @@ fn once(
     let seconds = watched.seconds();
     term::line(&format!("Host {host_name} over {seconds:.2} s\n"));
     let pages = pages(&watched, &host.facts, Span::PerSecond).into_iter();
-    for page in pages.filter(|page| only.is_none_or(|only| only.name() == page.name)) {
+    let is_asked = |only: PageChoice, name| only.name().eq_ignore_ascii_case(name);
+    for page in pages.filter(|page| only.is_none_or(|only| is_asked(only, page.name))) {
         let verdict = page.verdict.as_deref();
         let text =
             linerate_report::terminal_page(&page.table, verdict, term::width(), term::color());

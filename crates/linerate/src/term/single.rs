@@ -323,14 +323,10 @@ fn recording_of(document: &RunDocument, evidence: &TrialEvidence) -> Recording {
         .trials
         .retain(|trial| trial.id == evidence.record.trial);
     Recording {
-        document,
         trials: vec![evidence.record.clone()],
         flows: evidence.flows.clone(),
         samples: evidence.samples.clone(),
-        profiles: Vec::new(),
-        captures: Vec::new(),
-        events: Vec::new(),
-        damage: Vec::new(),
+        ..linerate_controller::empty(document)
     }
 }
 
@@ -392,25 +388,6 @@ impl Reader for JsonDocument {
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
         json_document(&Document::of(conclusion));
-    }
-}
-
-impl Reader for Iperf3Lines {
-    fn take(&mut self, event: &RunEvent<'_>) {
-        match event {
-            RunEvent::RunBegan(document) => self.start(document),
-            RunEvent::TrialBegan { trial, .. } => self.begins(trial),
-            RunEvent::Samples { hosts, .. } => self.look(hosts),
-            RunEvent::TrialEnded { .. }
-            | RunEvent::HostLost { .. }
-            | RunEvent::HostQueued { .. }
-            | RunEvent::PlanChanged(_)
-            | RunEvent::RunEnded(_) => {}
-        }
-    }
-
-    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        self.end(conclusion.recording, conclusion.peer, conclusion.failure);
     }
 }
 

@@ -42,9 +42,10 @@ pub(super) struct Opened {
 /// The account of one test.
 #[derive(Debug)]
 pub(super) struct Count {
-    udp: bool,
+    /// Whether the streams are of datagrams.
+    pub(super) is_udp: bool,
     keep: bool,
-    streams: Vec<Opened>,
+    pub(super) streams: Vec<Opened>,
     /// When the test began.
     start_ns: u64,
     /// The readings from which is counted: the start, or the end of the omitted time.
@@ -63,7 +64,7 @@ impl Count {
             ..Reading::default()
         };
         Self {
-            udp: parameters.protocol == Protocol::Udp,
+            is_udp: parameters.protocol == Protocol::Udp,
             keep: parameters.server_output,
             start_ns,
             base: vec![nothing; streams.len()],
@@ -131,16 +132,6 @@ impl Count {
         })
     }
 
-    /// Returns whether the streams are of datagrams.
-    pub(super) fn is_udp(&self) -> bool {
-        self.udp
-    }
-
-    /// Returns the streams.
-    pub(super) fn opened(&self) -> &[Opened] {
-        &self.streams
-    }
-
     fn interval(&self, at: usize, now: &Reading) -> Interval {
         let (before, base) = (&self.last[at], &self.base[at]);
         let from_ns = if self.counting {
@@ -161,7 +152,9 @@ impl Count {
                     retransmits: retransmits.saturating_sub(before.retransmits.unwrap_or(0)),
                     ..now.tcp
                 }),
-            datagrams: self.udp.then(|| since(&now.datagrams, &before.datagrams)),
+            datagrams: self
+                .is_udp
+                .then(|| since(&now.datagrams, &before.datagrams)),
         }
     }
 
@@ -175,7 +168,7 @@ impl Count {
                 .retransmits
                 .filter(|_| self.streams[at].sender)
                 .map(|all| all.saturating_sub(base.retransmits.unwrap_or(0))),
-            datagrams: self.udp.then(|| since(&last.datagrams, &base.datagrams)),
+            datagrams: self.is_udp.then(|| since(&last.datagrams, &base.datagrams)),
         }
     }
 
@@ -210,8 +203,8 @@ impl Count {
             cpu_total_percent: cpu.total,
             cpu_user_percent: cpu.user,
             cpu_system_percent: cpu.system,
-            sender_has_retransmits: sends.then_some(!self.udp),
-            congestion_used: congestion.filter(|_| !self.udp),
+            sender_has_retransmits: sends.then_some(!self.is_udp),
+            congestion_used: congestion.filter(|_| !self.is_udp),
             server_output: None,
             streams: stream_ids(self.streams.len())
                 .enumerate()
@@ -232,7 +225,7 @@ impl Count {
             jitter_s: all.jitter_s,
             errors: all.lost,
             packets: all.packets,
-            omitted: self.udp.then_some(OmittedPackets {
+            omitted: self.is_udp.then_some(OmittedPackets {
                 errors: omitted.lost,
                 packets: omitted.packets,
             }),

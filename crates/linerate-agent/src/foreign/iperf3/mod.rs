@@ -46,7 +46,6 @@ const ARRIVALS_MAX: usize = 256;
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// Where iperf3's clients come in.
-#[derive(Debug)]
 pub(crate) struct Door {
     core: Arc<Core>,
     gate: Option<Gate>,
@@ -224,23 +223,12 @@ async fn say(mut stream: TcpStream, words: &[u8]) {
 }
 
 /// A test's place at the desk; given back when it is dropped.
-#[derive(Debug)]
 struct Lease {
     core: Arc<Core>,
     key: String,
 }
 
 impl Lease {
-    /// Keeps the place; returns whether it is still there.
-    fn renew(&self) -> bool {
-        self.core.renew(&self.key).is_ok()
-    }
-
-    /// Notes that the test failed.
-    fn note_failure(&self, why: &str) {
-        self.core.note_failure(&self.key, why);
-    }
-
     /// Notes that payload flows.
     fn note_traffic(&self, streams: usize, udp: bool) {
         let transport = if udp { "UDP" } else { "TCP" };
@@ -257,7 +245,6 @@ impl Drop for Lease {
 }
 
 /// A test's name in the list of those under way; taken off when it is dropped.
-#[derive(Debug)]
 struct Listed {
     door: Arc<Door>,
     cookie: Cookie,

@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Door, Lease, Listed};
+use crate::access::now_s;
 use crate::core::{buffers_of, workers_of_guest};
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source};
 
@@ -178,7 +179,8 @@ impl Test {
         let now = now_ns();
         if now >= self.renew_ns {
             self.renew_ns = now + RENEW_NS;
-            if self.lease.as_ref().is_some_and(|lease| !lease.renew()) {
+            let lease = self.lease.as_ref();
+            if lease.is_some_and(|lease| lease.core.renew(&lease.key).is_err()) {
                 return self.fail(Code::SERVER_TERMINATED, "the agent took the host back");
             }
         }
@@ -201,7 +203,7 @@ impl Test {
 
     fn fail(&mut self, code: Code, reason: &str) -> Vec<ServerAction> {
         match &self.lease {
-            Some(lease) => lease.note_failure(reason),
+            Some(lease) => lease.core.note_failure(&lease.key, reason),
             None => self.listed.note_refusal("iperf3"),
         }
         self.machine.handle_refused(code, 0, reason.to_owned())
@@ -386,7 +388,7 @@ impl Test {
 
     fn document(&self, door: &Door, counted: &Counted, parameters: &Parameters) -> Document {
         let congestion = |sender| {
-            let opened = counted.count.opened().first()?;
+            let opened = counted.count.streams.first()?;
             opened
                 .congestion
                 .clone()
@@ -396,7 +398,7 @@ impl Test {
             role: Role::Server,
             version: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
             system_info: door.core.config().host_name.clone(),
-            unix_ms: unix_s() * 1000,
+            unix_ms: now_s() * 1000,
             peer_host: self.peer.ip().to_canonical().to_string(),
             peer_port: self.peer.port(),
             cookie: self.machine.cookie().to_string(),
@@ -519,18 +521,12 @@ fn check(door: &Door, token: Option<&str>) -> Result<(), String> {
             failed = Some(error);
         }
     };
-    let checked = gate.check(token, unix_s(), &mut random);
+    let checked = gate.check(token, now_s(), &mut random);
     match (checked, failed) {
         (Ok(_), None) => Ok(()),
         (Ok(_), Some(error)) => Err(format!("no randomness: {error}")),
         (Err(denied), _) => Err(denied.to_string()),
     }
-}
-
-/// Returns the time of the clock on the wall, in seconds since 1970.
-fn unix_s() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

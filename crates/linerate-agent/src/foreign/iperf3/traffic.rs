@@ -14,7 +14,7 @@ use linerate_model::setting::name;
 use linerate_observe::{ObserveConfig, Observer};
 
 use super::count::{Count, Opened, Reading, readings};
-use crate::limits::UNPACED_BYTES;
+use crate::limits::above;
 
 const S: u64 = 1_000_000_000;
 /// The time between two intervals of a server's own output.
@@ -31,8 +31,6 @@ const DRAIN_QUIET_UNKNOWN_NS: u64 = S / 50;
 /// sends a second and a third time. The streams themselves end [`linerate_engine::GRACE_NS`] after
 /// the stop.
 const DRAIN_NS_MAX: u64 = 3 * S / 2;
-/// How far above its limit a test may be before it is ended, as for native trials.
-const RATE_TOLERANCE: f64 = 1.1;
 
 /// The load of one test.
 pub(super) struct Traffic {
@@ -165,14 +163,10 @@ impl Traffic {
 
     fn excess(&mut self, readings: &[Reading]) -> Option<String> {
         let most = self.rate_max?;
-        let bytes = Count::received_bytes(readings, self.count.opened()) as f64;
+        let bytes = Count::received_bytes(readings, &self.count.streams) as f64;
         self.received_bytes = bytes;
         let elapsed_s = now_ns().saturating_sub(self.start_ns) as f64 / 1e9;
-        let allowance = UNPACED_BYTES * readings.len() as f64;
-        if bytes <= most.0 / 8.0 * elapsed_s * RATE_TOLERANCE + allowance {
-            return None;
-        }
-        let rate = BitsPerSec(bytes * 8.0 / elapsed_s);
+        let rate = above(most, bytes, elapsed_s, readings.len())?;
         Some(format!("received at {rate}, but this agent allows {most}"))
     }
 
@@ -195,7 +189,7 @@ impl Traffic {
     pub(super) async fn settle(mut self, theirs: &Results) -> Counted {
         let theirs = (!self.omits).then_some(theirs);
         let quiet_ns = match theirs {
-            Some(_) if self.count.is_udp() => DRAIN_QUIET_NS,
+            Some(_) if self.count.is_udp => DRAIN_QUIET_NS,
             Some(_) => DRAIN_NS_MAX,
             None => DRAIN_QUIET_UNKNOWN_NS,
         };
@@ -235,7 +229,7 @@ impl Traffic {
     fn read(&mut self) -> Vec<Reading> {
         self.room.clear();
         self.running.sample(&mut self.room);
-        readings(&self.room, self.count.opened())
+        readings(&self.room, &self.count.streams)
     }
 
     /// Returns the CPU that this test's workers took since its start, in percent of one.

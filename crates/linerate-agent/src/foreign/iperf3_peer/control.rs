@@ -143,13 +143,8 @@ enum Event {
     Bytes(Vec<u8>),
     /// No more will.
     Closed,
-    /// The instant of the stop, the latest if a volume ends the test; with `delivered` if the client
-    /// sends or a volume does.
-    Scheduled {
-        stop_ns: u64,
-        by_volume: bool,
-        delivered: Option<Delivered>,
-    },
+    /// When the test is to end.
+    Scheduled(Stop),
     /// What the client counted; its flows have ended.
     Measured(Box<Results>),
     /// The user has seen enough.
@@ -227,11 +222,12 @@ impl Connection {
     /// Says when the test is over; `delivered` tells when everything sent has arrived, which ends it
     /// `by_volume` before that instant.
     pub(super) fn schedule(&self, stop_ns: u64, by_volume: bool, delivered: Option<Delivered>) {
-        self.tell(Event::Scheduled {
+        self.tell(Event::Scheduled(Stop {
             stop_ns,
             by_volume,
             delivered,
-        });
+            delivered_ns: None,
+        }));
     }
 
     /// Says what the client counted.
@@ -274,8 +270,10 @@ fn listen(mut stream: TcpStream, events: &Sender<Event>) {
 
 /// When the test is to end.
 struct Stop {
+    /// The instant, the latest if a volume ends it.
     stop_ns: u64,
     by_volume: bool,
+    /// Of a test whose client sends, or which a volume ends.
     delivered: Option<Delivered>,
     /// When everything was delivered.
     delivered_ns: Option<u64>,
@@ -314,17 +312,8 @@ impl Driver {
             Event::Bytes(bytes) => self.machine.handle_bytes(now_ns(), &bytes),
             Event::Closed => self.machine.handle_closed(),
             Event::Interrupt => self.machine.handle_terminate(),
-            Event::Scheduled {
-                stop_ns,
-                by_volume,
-                delivered,
-            } => {
-                self.stop = Some(Stop {
-                    stop_ns,
-                    by_volume,
-                    delivered,
-                    delivered_ns: None,
-                });
+            Event::Scheduled(stop) => {
+                self.stop = Some(stop);
                 Vec::new()
             }
             Event::Measured(results) => {

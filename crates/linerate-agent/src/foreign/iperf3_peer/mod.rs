@@ -5,7 +5,7 @@
 //! * `Iperf3Server` stands for the server. It is admitted by connecting a control connection,
 //!   prepared by saying what is wanted, started by the last stream's cookie, and asked for its
 //!   results after the stop. Nothing is read on its host.
-//! * `Iperf3Client` is this host's own agent. Its flows greet with iperf3's cookie, one after
+//! * [`LocalAgent`] is this host's own agent. Its flows greet with iperf3's cookie, one after
 //!   another in iperf3's order, and what they counted goes to the server.
 //!
 //! ```text
@@ -46,7 +46,6 @@ use crate::core::lock;
 use control::{Called, Connection};
 use counts::Counts;
 
-pub use client::Iperf3Client;
 pub use linerate_compat::iperf3::auth::{Padding, PublicKey};
 pub use linerate_compat::iperf3::{Results, ServerOutput};
 pub use parameters::{fitting, parameters_of};
@@ -68,16 +67,8 @@ pub struct Credentials {
     pub padding: Padding,
 }
 
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Where the server is, and what is asked of it beside the workload.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Iperf3Options {
     /// Its control port; data goes to the same.
     pub address: SocketAddr,
@@ -90,7 +81,7 @@ pub struct Iperf3Options {
 }
 
 /// A handle on both halves.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Iperf3Peer(Arc<Shared>);
 
 impl Iperf3Peer {
@@ -109,7 +100,7 @@ impl Iperf3Peer {
 
     /// Returns this host's half.
     pub fn client(&self, local: LocalAgent) -> Arc<dyn Agent> {
-        Arc::new(Iperf3Client::new(Arc::clone(&self.0), local))
+        Arc::new(local.with_peer(Arc::clone(&self.0)))
     }
 
     /// Returns what the server counted and printed in the last test that it ended as it should.
@@ -119,14 +110,13 @@ impl Iperf3Peer {
 }
 
 /// What both halves know.
-#[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     options: Iperf3Options,
     desk: Mutex<Desk>,
 }
 
 /// The server's present standing.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Desk {
     /// A control connection that was admitted and not used yet.
     called: Option<Called>,
@@ -153,14 +143,6 @@ struct Test {
     /// What became of the client's ends, once they have ended.
     outcomes: Option<Vec<FlowOutcome>>,
     notes: Vec<String>,
-}
-
-impl std::fmt::Debug for Test {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Test")
-            .field("trial", &self.trial)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Shared {

@@ -7,6 +7,7 @@ use linerate_model::workload::{self as model, Part, Workload};
 use linerate_model::{Bytes, Nanos};
 
 use super::Credentials;
+use crate::access::now_s;
 use crate::api::{Assignment, FlowAssignment};
 
 /// Streams each way that iperf3's server takes.
@@ -202,14 +203,12 @@ pub(super) fn in_order(flows: &[FlowAssignment]) -> Vec<FlowAssignment> {
 
 /// Returns the token by which the server lets the user in, made now.
 pub(super) fn token(credentials: &Credentials) -> Result<String, String> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let unix_s = now.map_or(0, |now| now.as_secs());
     let mut failed = None;
     let mut random = |room: &mut [u8]| failed = getrandom::fill(room).err();
     let token = auth::make_token(
         &credentials.user,
         &credentials.password,
-        unix_s,
+        now_s(),
         &credentials.key,
         credentials.padding,
         &mut random,

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use linerate_compat::iperf3::{ClientEnding, Parameters, Protocol};
 use linerate_engine::now_ns;
-use linerate_model::host::Snapshot;
+use linerate_model::TrialId;
 use linerate_model::run::Admission;
 use linerate_model::workload::Part;
-use linerate_model::{Nanos, TrialId};
 
 use super::control::{CallError, Called, Connection};
 use super::counts::{self, Counts};
@@ -33,7 +32,6 @@ const AGAIN_LOOK: Duration = Duration::from_millis(50);
 const REOPENED_NS: u64 = 500_000_000;
 
 /// An iperf3 server, as an agent.
-#[derive(Debug)]
 pub struct Iperf3Server(Arc<Shared>);
 
 impl Iperf3Server {
@@ -170,11 +168,7 @@ impl Agent for Iperf3Server {
     }
 
     fn inventory(&self, _request: &InventoryRequest) -> Result<Inventory, AgentError> {
-        Ok(Inventory {
-            snapshot: Snapshot::default(),
-            observers: Vec::new(),
-            link: None,
-        })
+        Ok(Inventory::default())
     }
 
     fn observe(&self, _request: &ObservationRequest) -> Result<Observation, AgentError> {
@@ -218,14 +212,7 @@ impl Agent for Iperf3Server {
         }
         self.call_again().map_err(|error| self.call_error(error))?;
         self.begin(assignment, wanted, notes)?;
-        Ok(Prepared {
-            settings: Vec::new(),
-            rate_limit: None,
-            ports: Vec::new(),
-            socket_name: None,
-            round_trip_ns: None,
-            warm_up_more: Nanos(0),
-        })
+        Ok(Prepared::default())
     }
 
     fn start(&self, _lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {

@@ -144,7 +144,7 @@ fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
     let (agent, gathered) = (&participant.agent, &participant.gathered);
     let host = agent.host();
     let admission = agent.member.record.admission;
-    let shared = validity::shared(host, admission, agent.member.shared_with);
+    let shared = validity::shared(host, admission, agent.member.admitted.shared_with);
     let stepped = agent
         .member
         .clock_stepped

@@ -102,16 +102,16 @@ impl<'a> TrialAgent<'a> {
 
     /// A capture that cannot be fetched spoils nothing, so its failure stays what it is.
     pub fn capture_part(&self, part: usize) -> Result<Vec<u8>, AgentError> {
-        let Member { spec, lease, .. } = self.member;
-        spec.agent.capture_part(lease, self.trial, part)
+        let Member { spec, admitted, .. } = self.member;
+        spec.agent.capture_part(&admitted.lease, self.trial, part)
     }
 
     fn ask<T>(
         &self,
         request: impl FnOnce(&dyn Agent, &str) -> Result<T, AgentError>,
     ) -> Result<T, Reason> {
-        let Member { spec, lease, .. } = self.member;
-        request(&*spec.agent, lease).map_err(|error| failure_of(self.host(), &error))
+        let Member { spec, admitted, .. } = self.member;
+        request(&*spec.agent, &admitted.lease).map_err(|error| failure_of(self.host(), &error))
     }
 }
 
@@ -221,7 +221,7 @@ impl<'a> Participant<'a> {
         let status = self.agent.poll(PollFrom {
             sample: self.gathered.next,
             flow: self.gathered.flows.len(),
-            wait,
+            wait_ns: wait.0,
         })?;
         if status.next != self.gathered.next.saturating_add(status.samples.len()) {
             let words = "it answered another request than the last".to_owned();

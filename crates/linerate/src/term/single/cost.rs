@@ -5,22 +5,20 @@ use linerate_model::profile::Work;
 use linerate_model::response::{name, share_name};
 use linerate_model::unit::Unit;
 
-use super::result::of;
+use super::result::{of, values};
 use crate::term::labelled;
 
 /// Kinds of work that are told of each end.
 const WORKS_TOLD_MAX: usize = 6;
 
 pub(super) fn print(trial: &SingleTrial<'_>) {
-    let workers: Vec<String> = [
-        (name::CLIENT_WORKERS, "clients"),
-        (name::SERVER_WORKERS, "server"),
-    ]
-    .into_iter()
-    .filter_map(|(name, label)| Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?))))
-    .collect();
+    let workers = [
+        ("clients", name::CLIENT_WORKERS),
+        ("server", name::SERVER_WORKERS),
+    ];
+    let workers = values(trial, Unit::Ratio, &workers);
     if !workers.is_empty() {
-        labelled("workers' CPUs", &workers.join(", "));
+        labelled("workers' CPUs", &workers);
     }
     let words = [time(trial), cycles(trial)];
     let words: Vec<String> = words.into_iter().flatten().collect();

@@ -15,7 +15,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
 
 use super::cost;
-use super::result::of;
+use super::result::{of, values};
 use crate::term::labelled;
 
 /// Messages from this size on are not counted aloud: the rate in bytes says enough.
@@ -109,32 +109,26 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
         labelled("generator", &words);
     }
     if let Some(busy) = of(trial, name::CPU_BUSY) {
-        let parts: Vec<String> = [
-            (name::CPU_USER, "user"),
-            (name::CPU_SYSTEM, "system"),
-            (name::CPU_SOFTIRQ, "softirq"),
-            (name::CPU_IRQ, "irq"),
-            (name::CPU_STEAL, "steal"),
-        ]
-        .into_iter()
-        .filter_map(|(name, label)| {
-            Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?)))
-        })
-        .collect();
-        let words = format!("{} ({})", Unit::Ratio.display(busy), parts.join(", "));
+        let parts = [
+            ("user", name::CPU_USER),
+            ("system", name::CPU_SYSTEM),
+            ("softirq", name::CPU_SOFTIRQ),
+            ("irq", name::CPU_IRQ),
+            ("steal", name::CPU_STEAL),
+        ];
+        let parts = values(trial, Unit::Ratio, &parts);
+        let words = format!("{} ({parts})", Unit::Ratio.display(busy));
         labelled("CPUs busy", &words);
     }
-    let measured: Vec<String> = [
-        (name::SOFTIRQ_MEASURED, "soft"),
-        (name::NET_RX, "of it receiving"),
-        (name::NET_TX, "sending"),
-        (name::HARDIRQ_MEASURED, "of devices"),
-    ]
-    .into_iter()
-    .filter_map(|(name, label)| Some(format!("{label} {}", Unit::Ratio.display(of(trial, name)?))))
-    .collect();
+    let measured = [
+        ("soft", name::SOFTIRQ_MEASURED),
+        ("of it receiving", name::NET_RX),
+        ("sending", name::NET_TX),
+        ("of devices", name::HARDIRQ_MEASURED),
+    ];
+    let measured = values(trial, Unit::Ratio, &measured);
     if !measured.is_empty() {
-        labelled("interrupts", &format!("{}, measured", measured.join(", ")));
+        labelled("interrupts", &format!("{measured}, measured"));
     }
     // Connections that carry nothing have no packets that anything could be the cost of.
     if workload.traffic != Traffic::Idle {
@@ -226,15 +220,8 @@ fn mechanisms(trial: &SingleTrial<'_>) {
 
 fn of_ends(said: &[(&Setting, End)], words: impl Fn(&Setting) -> String) -> String {
     let said = said.iter();
-    let said = said.map(|(setting, end)| format!("{} {}", end_word(*end), words(setting)));
+    let said = said.map(|(setting, end)| format!("{end} {}", words(setting)));
     said.collect::<Vec<_>>().join("; ")
-}
-
-fn end_word(end: End) -> &'static str {
-    match end {
-        End::Client => "client",
-        End::Server => "server",
-    }
 }
 
 /// What a mechanism turned out to be, with what kept it from being what was asked for.

@@ -217,6 +217,15 @@ pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
     trial.responses.get(name).copied()
 }
 
+/// Returns those of `all` responses that there are, each behind its label.
+pub(super) fn values(trial: &SingleTrial<'_>, unit: Unit, all: &[(&str, &str)]) -> String {
+    let value = |(label, name): &(&str, &str)| {
+        let value = unit.display(of(trial, name)?);
+        Some(format!("{label} {value}"))
+    };
+    all.iter().filter_map(value).collect::<Vec<_>>().join(", ")
+}
+
 fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
     let Some(rate) = of(trial, name::THROUGHPUT) else {
         return labelled(
@@ -273,13 +282,7 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         ("p99.9", name::RTT_P999),
         ("max", name::RTT_MAX),
     ];
-    let words: Vec<String> = quantiles
-        .into_iter()
-        .filter_map(|(label, name)| {
-            let value = Unit::Nanoseconds.display(of(trial, name)?);
-            Some(format!("{label} {value}"))
-        })
-        .collect();
+    let words = values(trial, Unit::Nanoseconds, &quantiles);
     if words.is_empty() {
         return;
     }
@@ -291,7 +294,7 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         Kind::Crr => "connection took",
         _ => "latency",
     };
-    labelled(label, &(words.join(", ") + since));
+    labelled(label, &(words + since));
     let late = of(trial, name::SENT_LATE_P50).zip(of(trial, name::SENT_LATE_P99));
     if let Some((p50, p99)) = late {
         let [p50, p99] = [p50, p99].map(|ns| Unit::Nanoseconds.display(ns));
@@ -339,22 +342,11 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
     };
     labelled_as("mean", &(words + ways), Look::Strong);
     if values.len() > 2 {
-        let deviation = deviation(&values);
+        let deviation = linerate_analyze::deviation(&values);
         let share = deviation / estimate.value;
         let words = [unit.display(deviation) + &symbol, number::percent(share)];
         labelled("s", &format!("{} ({} of the mean)", words[0], words[1]));
     }
-}
-
-/// The standard deviation of a sample.
-fn deviation(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares = values
-        .iter()
-        .map(|value| (value - mean).powi(2))
-        .sum::<f64>();
-    (squares / (n - 1.0)).sqrt()
 }
 
 #[cfg(test)]
@@ -378,10 +370,5 @@ mod tests {
         assert_eq!(retransmits(3.0, Some(1.0)), "3 (no other segment was sent)");
         assert_eq!(retransmits(3.0, Some(0.0125)), "3 (1.25 % of the segments)");
         assert_eq!(retransmits(0.0, None), "0");
-    }
-
-    #[test]
-    fn the_deviation_is_that_of_a_sample() {
-        assert_eq!(deviation(&[2.0, 4.0, 6.0]), 2.0);
     }
 }

@@ -80,14 +80,14 @@ fn that_fits<const N: usize>(texts: [String; N], width: usize) -> String {
 }
 
 fn heading(state: &State, width: usize) -> Line<'static> {
-    let span = match state.span() {
+    let span = match state.span {
         Span::PerSecond => "per second",
         Span::SinceStart => "since the start",
     };
-    let paused = if state.is_paused() { "PAUSED   " } else { "" };
+    let paused = if state.is_paused { "PAUSED   " } else { "" };
     let time = state.seconds as u64;
     let clock = format!("{:02}:{:02}:{:02} ", time / 3600, time / 60 % 60, time % 60);
-    let interval = state.interval();
+    let interval = state.interval;
     let host = &state.host;
     let joined = |left: String, right: String| {
         let taken = left.chars().count() + right.chars().count();
@@ -622,7 +622,7 @@ mod tests {
     #[test]
     fn trouble_is_told_in_place_of_the_verdict() {
         let mut state = state();
-        state.tell(Some("lost the agent".to_owned()));
+        state.trouble = Some("lost the agent".to_owned());
         assert_eq!(screen(&mut state, 80, 24)[2], " ! lost the agent");
     }
 }

@@ -77,7 +77,7 @@ struct Seen {
 impl Seen {
     /// Makes the pages anew.
     fn show(&mut self, state: &mut State) {
-        let pages = pages(&self.watched, &self.facts, state.span());
+        let pages = pages(&self.watched, &self.facts, state.span);
         state.renew(pages, self.watched.seconds());
     }
 }
@@ -126,7 +126,7 @@ fn follow(
                     Action::Renew => seen.show(state),
                     Action::Nothing => {}
                 }
-                let Nanos(wanted_ns) = state.interval();
+                let Nanos(wanted_ns) = state.interval;
                 interval_ns.store(wanted_ns, Ordering::Relaxed);
             }
         }
@@ -136,12 +136,12 @@ fn follow(
             match reading {
                 Ok(reading) => {
                     take(&mut seen.watched, reading);
-                    state.tell(None);
-                    if !state.is_paused() {
+                    state.trouble = None;
+                    if !state.is_paused {
                         seen.show(state);
                     }
                 }
-                Err(why) => state.tell(Some(why)),
+                Err(why) => state.trouble = Some(why),
             }
         }
     }

@@ -35,7 +35,7 @@ pub(super) struct Sort {
 }
 
 /// Everything that is shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) host: String,
     pub(super) seconds: f64,
@@ -47,9 +47,9 @@ pub(super) struct State {
     /// Whether keys go to the filter.
     pub(super) is_filtering: bool,
     pub(super) is_helping: bool,
-    paused: bool,
-    span: Span,
-    interval: Nanos,
+    pub(super) is_paused: bool,
+    pub(super) span: Span,
+    pub(super) interval: Nanos,
     /// First row shown.
     pub(super) offset: usize,
     /// The row that Enter opens.
@@ -88,44 +88,11 @@ impl State {
     pub(super) fn new(host: &str, interval: Nanos, page: &str) -> Self {
         Self {
             host: host.to_owned(),
-            seconds: 0.0,
-            pages: Vec::new(),
             page: page.to_owned(),
-            sorts: HashMap::new(),
-            filter: String::new(),
-            is_filtering: false,
-            is_helping: false,
-            paused: false,
-            span: Span::PerSecond,
             interval,
-            offset: 0,
-            selected: 0,
-            chosen: None,
-            open: None,
-            left: 0,
-            has_more_right: false,
             room: 1,
-            widths: HashMap::new(),
-            trends: HashMap::new(),
-            trouble: None,
+            ..Self::default()
         }
-    }
-
-    pub(super) fn span(&self) -> Span {
-        self.span
-    }
-
-    pub(super) fn interval(&self) -> Nanos {
-        self.interval
-    }
-
-    pub(super) fn is_paused(&self) -> bool {
-        self.paused
-    }
-
-    /// Says what is wrong at the moment, or that nothing is.
-    pub(super) fn tell(&mut self, trouble: Option<String>) {
-        self.trouble = trouble;
     }
 
     /// Takes up pages made of a new reading.
@@ -183,8 +150,8 @@ impl State {
 
     /// Returns the page shown.
     pub(super) fn page(&self) -> Option<&Page> {
-        let named = self.pages.iter().find(|page| page.name == self.page);
-        named.or(self.pages.first())
+        let is_named = |page: &&Page| page.name.eq_ignore_ascii_case(&self.page);
+        self.pages.iter().find(is_named).or(self.pages.first())
     }
 
     fn page_at(&self) -> usize {
@@ -267,7 +234,7 @@ impl State {
             KeyCode::Char('r') => self.reverse(),
             KeyCode::Char('/') => self.is_filtering = true,
             KeyCode::Char(' ' | 'p') => {
-                self.paused = !self.paused;
+                self.is_paused = !self.is_paused;
                 return Action::Renew;
             }
             KeyCode::Char('t') => {
@@ -553,18 +520,18 @@ pub(super) mod tests {
     fn the_interval_has_ends() {
         let mut state = state();
         press(&mut state, "-");
-        assert_eq!(state.interval(), Nanos::from_ms(500));
+        assert_eq!(state.interval, Nanos::from_ms(500));
         press(&mut state, "----------");
-        assert_eq!(state.interval(), Nanos::from_ms(50));
+        assert_eq!(state.interval, Nanos::from_ms(50));
         press(&mut state, "++++++++++++");
-        assert_eq!(state.interval(), Nanos::from_s(10));
+        assert_eq!(state.interval, Nanos::from_s(10));
     }
 
     #[test]
     fn another_span_asks_for_other_pages() {
         let mut state = state();
         assert_eq!(press(&mut state, "t"), Action::Renew);
-        assert_eq!(state.span(), Span::SinceStart);
+        assert_eq!(state.span, Span::SinceStart);
         assert_eq!(press(&mut state, "?"), Action::Nothing);
         assert_eq!(
             press(&mut state, "q"),
