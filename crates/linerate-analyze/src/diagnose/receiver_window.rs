@@ -39,7 +39,7 @@ pub(super) const RULE: Rule = Rule {
 pub(super) fn window_fits(trial: &Trial<'_>) -> bool {
     let Some(window) = trial
         .value(name::SEND_WINDOW)
-        .filter(|_| trial.window_is_full())
+        .filter(|_| trial.window_is_full() && !trial.collapses())
     else {
         return false;
     };

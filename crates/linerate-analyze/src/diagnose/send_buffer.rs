@@ -34,7 +34,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn buffer_fits(trial: &Trial<'_>) -> bool {
-    if trial.is_queued() || window_fits(trial) {
+    if trial.is_queued() || trial.collapses() || window_fits(trial) {
         return false;
     }
     let is_near = !trial.is_long() || trial.is_near();

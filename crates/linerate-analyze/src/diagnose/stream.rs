@@ -81,7 +81,7 @@ fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
     };
     let of_buffer = match cause {
         Some(Limiter::PathRate) => cause,
-        _ => Some(Limiter::SendBuffer).filter(|_| !trial.is_queued()),
+        _ => Some(Limiter::SendBuffer).filter(|_| !trial.is_queued() && !trial.collapses()),
     };
     let of_idle = cause.filter(|cause| *cause == Limiter::Application);
     let parts = [

@@ -128,6 +128,9 @@ pub(super) fn auto_buffer(
     hosts.filter_map(most).min_by(f64::total_cmp)
 }
 
+/// Second half of the window over the first up to which the rate collapsed.
+const COLLAPSED_MAX: f64 = 0.5;
+
 /// One trial as the rules read it.
 pub(super) struct Trial<'o> {
     pub(super) outcome: &'o Outcome,
@@ -202,6 +205,12 @@ impl Trial<'_> {
             && !self.is_within(NEAR_QUOTIENT_MAX)
             && !cpu::hides_path(self.outcome)
             && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
+    }
+
+    /// Half of the rate was lost on the way through the window, which no buffer explains.
+    pub(super) fn collapses(&self) -> bool {
+        self.value(name::HALVES)
+            .is_some_and(|halves| halves < COLLAPSED_MAX)
     }
 
     /// An end of a single flow pauses; of several, each has bursts of its own.

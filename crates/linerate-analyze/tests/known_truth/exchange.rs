@@ -5,7 +5,7 @@ use linerate_model::Bytes;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::{Setting, Traffic, Workload};
 
 use crate::builder::{Run, Truth, rr, stream};
 use crate::told;
@@ -360,6 +360,34 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         waits.clone(),
         Limiter::CpuQuota,
         "A CPU quota, or CPUs that it may not use",
+    );
+    // The caller had chosen the CPUs.
+    let mut chosen = Run::new(1, Some(1e9));
+    chosen.experiment("one", None, stream());
+    chosen.cell(&[], &[waits.clone(), waits.clone(), waits.clone()]);
+    for flow in &mut chosen.recording.flows {
+        let settings = flow.outcome.settings.into_iter().cloned();
+        let placed = Setting::granted("placement", Some("CPU 0".to_owned()), None);
+        flow.outcome.settings = settings.chain([placed]).collect();
+    }
+    let claims: Vec<(Limiter, String)> = told(&chosen.recording)
+        .into_iter()
+        .filter_map(|finding| match finding.kind {
+            FindingKind::Limiter(limiter) => Some((limiter, finding.claim)),
+            _ => None,
+        })
+        .collect();
+    says(&claims, Limiter::Cpu, "pinned to (-A) are full");
+    // Who waits that long waits for somebody, and the generator is not to be blamed for it.
+    let saturated = Truth {
+        worker_share: 0.08,
+        worker_wait_share: 0.91,
+        ..waits.clone()
+    };
+    let found = limiters(stream(), &saturated);
+    assert!(
+        found.iter().all(|it| it.0 != Limiter::Generator),
+        "{found:?}"
     );
     let throttled = Truth {
         throttled: Some(0.8),

@@ -1109,6 +1109,65 @@ fn a_slow_rate_that_was_asked_for_arrives() {
     );
 }
 
+/// What the receiver has, and the sender does not know of, went through the path: ACKs are lost.
+#[test]
+fn where_acks_are_lost_something_arrives() {
+    let limiter = |on_its_way_bytes| {
+        let lost = Truth {
+            in_vain: 8.0,
+            unacked: 100,
+            on_its_way_bytes,
+            invalid: Some("a flow moved nothing".to_owned()),
+            ..sending(0.0, 20 * MS)
+        };
+        limiter_of(&run(stream(), &lost)).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(Some(144_800)), Some(Limiter::NothingArrives));
+    assert_eq!(limiter(Some(0)), None);
+}
+
+/// A kernel that was told not to tune leaves the window as it begins.
+#[test]
+fn a_window_that_is_not_tuned_says_so() {
+    let small = Truth {
+        rwnd_share: 0.99,
+        window_bytes: 80_000,
+        ..sending(31e6, 20 * MS)
+    };
+    let told = |tunes: f64| {
+        let mut run = run(stream(), &small);
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: "sysctl.net.ipv4.tcp_moderate_rcvbuf".to_owned(),
+                value: FactValue::Number(tunes, Unit::Count),
+            });
+            host.snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let (limiter, finding) = limiter_of(&run).expect("the window limits");
+        assert_eq!(limiter, Limiter::ReceiverWindow);
+        let next = crate::as_single(&run.recording).next.unwrap_or_default();
+        [finding.explanation, next].map(|text| text.contains("tcp_moderate_rcvbuf"))
+    };
+    assert_eq!(told(0.0), [true, true]);
+    assert_eq!(told(1.0), [false, false]);
+}
+
+/// What is in flight twice is a buffer's doing only while the rate stays.
+#[test]
+fn a_rate_that_collapses_is_no_buffers() {
+    let buffer = Truth {
+        sndbuf_share: 0.8,
+        ..sending(50e6, 20 * MS)
+    };
+    named(stream(), &buffer, Limiter::SendBuffer, &[]);
+    let collapsed = Truth {
+        halves: 0.3,
+        ..buffer
+    };
+    let found = limiter_of(&run(stream(), &collapsed));
+    assert_ne!(found.map(|it| it.0), Some(Limiter::SendBuffer));
+}
+
 #[test]
 fn a_rate_is_not_the_limit_where_the_path_does_not_carry_it() {
     let mut asked = stream();
@@ -1337,6 +1396,8 @@ fn a_round_trip_that_does_not_go_with_the_flight_is_no_queues() {
         ..Truth::sending(18.9e6, 46 * MS, 25 * MS)
     };
     silent(stream(), &path(Some((0.18, 0.02))));
+    // Nor one that grows by more than what is in flight: the way became longer, and the rate fell.
+    silent(stream(), &path(Some((0.18, 1.4))));
     // Behind a queue of its own, others in it or not, round trips go with what is in flight. A flight that hardly varies
     // shows neither.
     for swings in [
@@ -1372,6 +1433,25 @@ fn a_window_of_something_between_is_not_the_receivers() {
         &[],
     );
     assert!(!own.explanation.contains("proxy"), "{}", own.explanation);
+    // A field of 16 bits that is full says nothing of who has it: a receiver that does not scale offers no more.
+    let full = Truth {
+        window_bytes: 65_535,
+        agreed: Some("timestamps, SACK, window scaling"),
+        ..window(Some(300_000))
+    };
+    let words = ["65 535 B", "ip route"];
+    let full = named(stream(), &full, Limiter::ReceiverWindow, &words);
+    assert!(!full.explanation.contains("proxy"), "{}", full.explanation);
+    let unscaled = Truth {
+        agreed: Some("timestamps, SACK"),
+        ..window(Some(300_000))
+    };
+    let unscaled = Truth {
+        window_bytes: 65_535,
+        ..unscaled
+    };
+    let words = ["did not negotiate window scaling"];
+    named(stream(), &unscaled, Limiter::ReceiverWindow, &words);
 }
 
 #[test]
