@@ -412,9 +412,8 @@ impl Comparison {
                 filter: finding.filter.clone(),
             }
         });
-        let cell = |number: &ComparedNumber, value: Option<f64>| match value {
-            Some(value) => TableCell::Number(value, number.unit),
-            None => TableCell::Absent("not seen".to_owned()),
+        let cell = |number: &ComparedNumber, value: Option<f64>| {
+            TableCell::of(value.map(|value| (value, number.unit)), "not seen")
         };
         let rows = self.told().map(|number| {
             vec![
@@ -434,11 +433,11 @@ impl Comparison {
             findings: findings.collect(),
             note: is_none
                 .then(|| "Nothing that costs time was found in either capture.".to_owned()),
-            tables: vec![Table {
-                title: "Before and after".to_owned(),
-                columns: ["What", "Before", "After"].map(str::to_owned).to_vec(),
-                rows: rows.collect(),
-            }],
+            tables: vec![Table::new(
+                "Before and after",
+                ["What", "Before", "After"],
+                rows,
+            )],
             sections: Vec::new(),
             terms: Vec::new(),
         }
