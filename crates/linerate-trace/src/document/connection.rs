@@ -369,10 +369,7 @@ impl ConnectionReport {
             End::Server => self.syn_to_answer_ns,
             End::Client => self.answer_to_ack_ns,
         };
-        match (measured, handshake) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        [measured, handshake].into_iter().flatten().min()
     }
 
     /// Returns where `end` is.
