@@ -206,7 +206,7 @@ pub struct RepeatReport {
 }
 
 /// What the life of a connection went into; the shares add up to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct LifeReport {
     /// From the SYN until both ends had acknowledged.
     pub handshake: f64,
@@ -503,20 +503,6 @@ impl LifeReport {
             return None;
         }
         let share = |ns: u64| ns as f64 / all_ns as f64;
-        let empty = Self {
-            handshake: 0.0,
-            client: 0.0,
-            server: 0.0,
-            round_trip: 0.0,
-            window: 0.0,
-            congestion: 0.0,
-            recovery: 0.0,
-            nagle: 0.0,
-            silence: 0.0,
-            idle: 0.0,
-            unseen: 0.0,
-            unseen_stream: 0.0,
-        };
         let Some(detail) = connection.detail.as_deref() else {
             // Without data and without anything out of the ordinary.
             let legs_ns = connection
@@ -533,7 +519,7 @@ impl LifeReport {
             return (!is_counted).then_some(Self {
                 handshake,
                 idle: 1.0 - handshake,
-                ..empty
+                ..Self::default()
             });
         };
         let time = |phase| share(detail.life.time_ns(phase));

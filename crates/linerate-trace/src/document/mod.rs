@@ -49,7 +49,7 @@ pub struct Trace {
 }
 
 /// One file.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct FileReport {
     /// Its name.
     pub name: String,
@@ -79,15 +79,7 @@ impl FileReport {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            format: "",
-            frames: 0,
-            bytes: 0,
-            first_ns: None,
-            last_ns: None,
-            backward: 0,
-            before_ns: 0,
-            lost: None,
-            damage: None,
+            ..Self::default()
         }
     }
 
