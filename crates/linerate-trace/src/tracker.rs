@@ -197,10 +197,6 @@ impl Tracker {
         if let Some(file) = self.files.last_mut() {
             file.note_frame(frame.time_ns);
         }
-        if !frame.link.is_decoded() {
-            self.handle_foreign(frame.link);
-            return None;
-        }
         let file = self.files.len().saturating_sub(1) as u32;
         let place = Place {
             time_ns: frame.time_ns,
@@ -217,7 +213,7 @@ impl Tracker {
                 None
             }
             Decoded::Other(other) => {
-                self.handle_other(other);
+                self.handle_other(other, frame.link);
                 None
             }
         }
@@ -626,8 +622,9 @@ impl Tracker {
     }
 
     #[cold]
-    fn handle_other(&mut self, other: NoSegment) {
+    fn handle_other(&mut self, other: NoSegment, link: LinkType) {
         let count = match other {
+            NoSegment::Foreign => return self.handle_foreign(link),
             NoSegment::NotIp => &mut self.totals.not_ip,
             NoSegment::NotTcp => &mut self.totals.not_tcp,
             NoSegment::Undecoded(what) => self.totals.undecoded.entry(what).or_default(),
@@ -640,7 +637,6 @@ impl Tracker {
         *count += 1;
     }
 
-    #[cold]
     fn handle_foreign(&mut self, link: LinkType) {
         self.totals.foreign_links += 1;
         if let Some((_, frames)) = self.foreign.iter_mut().find(|(known, _)| *known == link) {
