@@ -236,6 +236,29 @@ pub struct LifeReport {
     pub(crate) unseen_stream: f64,
 }
 
+/// A share of a life: its key in a comparison, its name, and where it stands.
+type Share = (&'static str, &'static str, fn(&LifeReport) -> f64);
+
+pub(crate) const SHARES: [Share; 11] = [
+    ("handshake_percent", "handshake", |time| time.handshake),
+    ("client_percent", "client's program", |time| time.client),
+    ("server_percent", "server's program", |time| time.server),
+    ("round_trip_percent", "round trips", |time| time.round_trip),
+    ("window_percent", "receive window", |time| time.window),
+    ("congestion_percent", "congestion window, pacing", |time| {
+        time.congestion
+    }),
+    ("recovery_percent", "loss recovery", |time| time.recovery),
+    ("nagle_percent", "Nagle's algorithm", |time| time.nagle),
+    ("silence_percent", "silence of the peer", |time| {
+        time.silence
+    }),
+    ("idle_percent", "idle", |time| time.idle),
+    ("unseen_percent", "far end, not visible here", |time| {
+        time.unseen
+    }),
+];
+
 /// What the time of a direction went into, as shares of the time of the connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ShareReport {
@@ -565,19 +588,7 @@ impl LifeReport {
 
     /// Returns each share with its name, the largest first, without those that are none.
     pub(crate) fn named(&self) -> Vec<(&'static str, f64)> {
-        let mut shares = vec![
-            ("handshake", self.handshake),
-            ("client's program", self.client),
-            ("server's program", self.server),
-            ("round trips", self.round_trip),
-            ("receive window", self.window),
-            ("congestion window, pacing", self.congestion),
-            ("loss recovery", self.recovery),
-            ("Nagle's algorithm", self.nagle),
-            ("silence of the peer", self.silence),
-            ("idle", self.idle),
-            ("far end, not visible here", self.unseen),
-        ];
+        let mut shares = SHARES.map(|(_, name, share)| (name, share(self))).to_vec();
         shares.retain(|(_, share)| *share > 0.0);
         shares.sort_by(|one, other| other.1.total_cmp(&one.1));
         shares

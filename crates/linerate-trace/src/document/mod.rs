@@ -14,7 +14,7 @@ mod totals;
 pub use connection::{ConnectionReport, Ending, LifeReport};
 pub use coverage::Coverage;
 
-pub(crate) use connection::{DurationReport, EndReport, TimelineReport};
+pub(crate) use connection::{DurationReport, EndReport, SHARES, TimelineReport};
 pub(crate) use totals::Totals;
 
 use crate::capture::Reader;
