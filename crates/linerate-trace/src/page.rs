@@ -21,7 +21,7 @@ use crate::datagrams::DatagramsReport;
 use crate::document::{ConnectionReport, TimelineReport, Trace};
 use crate::findings::{Proof, TcpFinding};
 use crate::number::{bytes, count, counted, ns};
-use crate::text::looked_for;
+use crate::text::{self, looked_for};
 
 /// Connections that get pictures.
 const CONNECTIONS_MAX: usize = 5;
@@ -272,24 +272,10 @@ fn conversations(trace: &Trace) -> Option<Table> {
 
 /// Returns which frames of which connection prove something.
 pub(crate) fn proof_words(proof: &Proof) -> String {
-    let frames: Vec<String> = proof
-        .frames
-        .iter()
-        .map(|frame| match frame.file() {
-            0 => frame.number().to_string(),
-            file => format!("{} of file {}", frame.number(), file + 1),
-        })
-        .collect();
-    // What is no connection has no number.
-    let of = match proof.connection {
-        0 => "UDP".to_owned(),
-        number => format!("connection #{number}"),
-    };
-    match &frames[..] {
-        [] => of,
-        [one] => format!("{of}, frame {one}"),
-        more => format!("{of}, frames {}", more.join(" → ")),
-    }
+    text::proof_words(proof, |frame| match frame.file() {
+        0 => frame.number().to_string(),
+        file => format!("{} of file {}", frame.number(), file + 1),
+    })
 }
 
 /// Draws a connection for the report of a run.
