@@ -4,10 +4,11 @@
 //! (`10.0.0.0/8`), a port (`:5201`), or both (`10.0.0.1:5201`, `[fe80::1]:22`). Each is looked for
 //! at either end; two words are two different ends where both have an address or both a port.
 
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use linerate_model::network::Network;
+
+use crate::connection::Endpoint;
 
 /// Words that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl FromStr for Filter {
 
 impl Filter {
     /// Returns whether what goes between these ends is wanted.
-    pub(crate) fn wants(&self, [source, target]: [(IpAddr, u16); 2]) -> bool {
+    pub(crate) fn wants(&self, [source, target]: [Endpoint; 2]) -> bool {
         let holds = |word: &Word| word.holds(source) || word.holds(target);
         match &self.words[..] {
             // Two words of one kind name both ends.
@@ -83,9 +84,9 @@ impl Word {
         (self.network.is_some(), self.port.is_some())
     }
 
-    fn holds(&self, (address, port): (IpAddr, u16)) -> bool {
-        self.port.is_none_or(|wanted| wanted == port)
-            && self.network.is_none_or(|network| network.has(address))
+    fn holds(&self, end: Endpoint) -> bool {
+        self.port.is_none_or(|wanted| wanted == end.port)
+            && self.network.is_none_or(|network| network.has(end.address))
     }
 }
 

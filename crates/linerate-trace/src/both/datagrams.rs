@@ -15,7 +15,7 @@ use super::join::{once, turn};
 use super::way::{Fate, Sending, Way};
 use super::{Joined, Sighting};
 use crate::connection::{Endpoint, FrameId};
-use crate::frame::{Datagram, Flags, Says};
+use crate::frame::{Datagram, Flags};
 use crate::tracker::Passed;
 
 /// Datagrams of each conversation by which it is looked for where its addresses are others.
@@ -56,20 +56,7 @@ struct Mark {
 impl SeenConversation {
     pub(crate) fn new(passed: &Passed) -> Self {
         let datagram = &passed.datagram;
-        // Questions of a host are one conversation, whatever port each comes from.
-        let (source_port, target_port) = match datagram.says {
-            Says::Question(..) => (0, datagram.target_port),
-            Says::Answer(..) => (datagram.source_port, 0),
-            _ => (datagram.source_port, datagram.target_port),
-        };
-        let source = Endpoint {
-            address: datagram.addresses.source(),
-            port: source_port,
-        };
-        let target = Endpoint {
-            address: datagram.addresses.target(),
-            port: target_port,
-        };
+        let [source, target] = Endpoint::pair(datagram.addresses, datagram.ports());
         Self {
             number: passed.number,
             ends: match passed.end {
