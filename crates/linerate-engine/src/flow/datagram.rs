@@ -118,20 +118,16 @@ fn frames(
 fn prepare(fd: RawFd, peer: SocketAddr, config: &FlowConfig) -> Result<(), ConnectError> {
     options::apply(fd, &config.options)?;
     datagram::report_errors(fd, peer).map_err(|source| ConnectError::Inspect { source })?;
-    let set = |option, value: i32| {
-        socket::set(fd, option, value).map_err(|source| ConnectError::Option {
-            name: option.name,
-            value: value.to_string(),
-            source,
-        })
-    };
     match (&config.traffic, config.part) {
         (Traffic::Stream { message_bytes, .. }, Part::Sender) if config.manner.segments > 1 => {
-            set(datagram::UDP_SEGMENT, message_bytes.0 as i32)
+            options::set(fd, datagram::UDP_SEGMENT, message_bytes.0 as i32)?;
         }
-        (Traffic::Stream { .. }, Part::Receiver) if config.manner.gro => set(datagram::UDP_GRO, 1),
-        _ => Ok(()),
+        (Traffic::Stream { .. }, Part::Receiver) if config.manner.gro => {
+            options::set(fd, datagram::UDP_GRO, 1)?;
+        }
+        _ => {}
     }
+    Ok(())
 }
 
 /// Brings a hello to an agent and shows that answers reach this end.
