@@ -13,11 +13,11 @@ use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Signal};
 use crate::flow::options;
-use crate::flow::{ConnectError, Flow, FlowConfig, Shared, settings};
+use crate::flow::{ConnectError, Flow, FlowConfig, Shared};
 use crate::sys::clock::now_ns;
 use crate::sys::datagram;
 use crate::sys::route;
-use crate::sys::socket::{self, SO_RCVBUF, SO_SNDBUF};
+use crate::sys::socket;
 use crate::sys::xdp::Frames;
 
 /// How long the first answer may take before the question is asked again; doubled each time.
@@ -348,23 +348,6 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
             (name::RECEIVE, call + put_together + discard)
         }
     }
-}
-
-/// Returns every setting of `flow` with what was in force at its end.
-pub(crate) fn effective_settings(flow: &Shared) -> Vec<Setting> {
-    let usable = |option| {
-        let value = socket::read(flow.fd(), option).ok()?;
-        Some(settings::usable_bytes(value).to_string())
-    };
-    let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
-    for setting in &mut all {
-        setting.effective = match setting.name.as_str() {
-            name::SO_SNDBUF => usable(SO_SNDBUF),
-            name::SO_RCVBUF => usable(SO_RCVBUF),
-            _ => setting.granted.clone(),
-        };
-    }
-    all
 }
 
 #[cfg(test)]

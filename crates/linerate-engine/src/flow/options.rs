@@ -9,7 +9,7 @@ use linerate_model::setting::name;
 use linerate_model::workload::{FlowOptions, Part, Setting};
 
 use crate::flow::sampler::WindowsSeen;
-use crate::flow::{FlowConfig, Shared, datagram, mechanism, mptcp, settings};
+use crate::flow::{FlowConfig, Shared, mechanism, mptcp, settings};
 use crate::measure::tcp_info;
 use crate::sys::socket::{
     self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_RCVLOWAT, SO_SNDBUF,
@@ -214,9 +214,6 @@ pub(crate) fn effective_settings(
     mut windows: WindowsSeen,
     completions: Option<Completions>,
 ) -> Vec<Setting> {
-    if datagram::is_datagram(&flow.config) {
-        return datagram::effective_settings(flow);
-    }
     let fd = flow.fd();
     let mut room = [0; TCP_INFO_BYTES_MAX];
     let written = socket::tcp_info(fd, &mut room).unwrap_or(0);
@@ -230,6 +227,7 @@ pub(crate) fn effective_settings(
         setting.effective = match setting.name.as_str() {
             name::SO_SNDBUF => usable(SO_SNDBUF),
             name::SO_RCVBUF => usable(SO_RCVBUF),
+            _ if manner.transport == Transport::Udp => setting.granted.clone(),
             name::TCP_CONGESTION => socket::congestion(fd).ok(),
             name::TCP_MAXSEG => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
@@ -248,7 +246,7 @@ pub(crate) fn effective_settings(
             }
         };
     }
-    if manner.transport == Transport::Unix {
+    if matches!(manner.transport, Transport::Unix | Transport::Udp) {
         return all;
     }
     let text = |bytes: Option<i64>| bytes.map(|bytes| bytes.to_string());
