@@ -12,8 +12,8 @@ use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Signal};
-use crate::flow::options;
 use crate::flow::{ConnectError, Flow, FlowConfig, Shared};
+use crate::flow::{options, pace};
 use crate::sys::clock::now_ns;
 use crate::sys::datagram;
 use crate::sys::route;
@@ -296,24 +296,9 @@ pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec
             _ => CHOSEN_BATCH.to_owned(),
         });
     all.push(Setting::granted(name, None, Some(mechanism)).because(why));
-    all.extend(pace(config));
+    all.extend(pace::set(fd, config).1);
     all.extend(options::type_of_service(fd, &config.options));
     Ok(all)
-}
-
-/// Returns who keeps the rate of a sender and how, as a setting.
-fn pace(config: &FlowConfig) -> Option<Setting> {
-    let manner = &config.manner;
-    let rate = manner.rate_bps.filter(|_| config.part == Part::Sender)?;
-    let how = match manner.burst {
-        0 | 1 => "the sender, call by call".to_owned(),
-        burst => format!("the sender, {burst} datagrams back to back, then a pause"),
-    };
-    Some(Setting::granted(
-        name::PACE,
-        Some(format!("{rate} bit/s")),
-        Some(how),
-    ))
 }
 
 /// Returns by which calls the end moves datagrams, as a setting's name and value.
