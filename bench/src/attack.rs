@@ -18,7 +18,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::environment::{Environment, server_address};
 use crate::hostile::Hostile;
+use crate::rounds::Spread;
 use crate::{interrupt, machine};
 
 /// Measure what real clients get of an agent that is attacked
@@ -203,7 +205,7 @@ fn print(conditions: &[Option<Condition>], got: &[Vec<Vec<Got>>], failed: &[u32]
                     measured.name,
                     own.median,
                     own.least,
-                    own.most,
+                    own.greatest,
                     own.median / quiet.median,
                     cpus.median
                 );
@@ -215,38 +217,12 @@ fn print(conditions: &[Option<Condition>], got: &[Vec<Vec<Got>>], failed: &[u32]
     }
 }
 
-/// Several numbers in three.
-struct Spread {
-    least: f64,
-    median: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        let median = match values.len() {
-            0 => return None,
-            count if count % 2 == 0 => (values[middle - 1] + values[middle]) / 2.0,
-            _ => values[middle],
-        };
-        Some(Self {
-            least: *values.first()?,
-            median,
-            most: *values.last()?,
-        })
-    }
-}
-
 /// A lab with an agent that lets strangers measure, and a client that has a token.
 struct Place {
     linerate: PathBuf,
     bench: PathBuf,
     name: String,
     folder: PathBuf,
-    address: String,
     /// The agent, and the service that answers nothing.
     agent: Option<Running>,
     bare: Option<Running>,
@@ -277,7 +253,6 @@ impl Place {
             bench,
             name,
             folder,
-            address: String::new(),
             agent: None,
             bare: None,
         };
@@ -288,13 +263,6 @@ impl Place {
         let lab = format!("name = \"{}\"\n{}", place.name, hosts.concat());
         fs::write(place.path("lab.toml"), lab)?;
         place.run(&["lab", "up", "--file", &place.path("lab.toml")])?;
-        let list = place.run(&["lab", "list"])?;
-        let mut lines = list
-            .lines()
-            .skip_while(|line| !line.starts_with(&place.name));
-        let server = lines.find(|line| line.trim_start().starts_with("server "));
-        let address = server.and_then(|line| line.split_whitespace().nth(1));
-        place.address = address.context("the lab has no server")?.to_owned();
         let token = place.run(&["token", "add", "bench", "--state", &state])?;
         fs::write(place.path("token"), token)?;
         let mut serve = place.host("server", &place.linerate);
@@ -302,7 +270,10 @@ impl Place {
         serve.stderr(fs::File::create(place.path("log"))?);
         place.agent = Some(Running(serve.spawn()?));
         let mut bare = place.host("server", &place.bench);
-        bare.args(["bare", &format!("{}:{BARE_PORT}", place.address)]);
+        bare.args([
+            "bare",
+            &format!("{}:{BARE_PORT}", server_address(Environment::Lab)),
+        ]);
         place.bare = Some(Running(bare.spawn()?));
         let end = Instant::now() + START;
         while !fs::read_to_string(place.path("log"))?.contains("serving on") {
@@ -347,23 +318,23 @@ impl Place {
         command.args([
             "hostile",
             how.get_name(),
-            &format!("{}:{}", self.address, condition.port),
+            &format!("{}:{}", server_address(Environment::Lab), condition.port),
             "600",
         ]);
         Ok(Running(command.spawn()?))
     }
 
     fn measure(&self, client: &Client, seconds: u32) -> anyhow::Result<Got> {
-        let seconds = seconds.to_string();
+        let (seconds, server) = (seconds.to_string(), server_address(Environment::Lab));
         let mut command = match client.iperf3 {
             true => self.host("client1", Path::new("iperf3")),
             false => self.host("client1", &self.linerate),
         };
         match client.iperf3 {
-            true => command.args(["-c", &self.address]),
+            true => command.args(["-c", server]),
             false => command.args([
                 "run",
-                &self.address,
+                server,
                 "--shared",
                 "--token-file",
                 &self.path("token"),

@@ -185,19 +185,7 @@ fn free_port() -> anyhow::Result<u16> {
 impl Row {
     /// Returns median, least and greatest of what `of` takes from the runs that have it.
     pub fn spread(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Spread> {
-        let mut values: Vec<f64> = self.runs.iter().filter_map(of).collect();
-        values.sort_by(f64::total_cmp);
-        let (least, greatest) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            0 => f64::midpoint(values[middle - 1], values[middle]),
-            _ => values[middle],
-        };
-        Some(Spread {
-            median,
-            least,
-            greatest,
-        })
+        Spread::of(self.runs.iter().filter_map(of))
     }
 
     /// Returns the spread of its number.
@@ -221,6 +209,25 @@ pub struct Spread {
     pub least: f64,
     /// The greatest.
     pub greatest: f64,
+}
+
+impl Spread {
+    /// Returns where `values` lie, if there are any.
+    pub fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let (least, greatest) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            0 => f64::midpoint(values[middle - 1], values[middle]),
+            _ => values[middle],
+        };
+        Some(Self {
+            median,
+            least,
+            greatest,
+        })
+    }
 }
 
 #[cfg(test)]

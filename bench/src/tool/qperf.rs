@@ -12,24 +12,18 @@ pub const TOOL: Tool = Tool {
 };
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
-    let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
+    let (host, port, seconds) = (site.host, site.port.to_string(), site.seconds);
     let plan = |bytes: &str, test: &str| {
-        let server = ["qperf", "--listen_port", &port];
-        let client = [
-            "qperf",
-            site.host,
-            "--listen_port",
-            &port,
-            "--time",
-            &seconds,
-            "--unify_units",
-            "--precision",
-            "9",
-            "--msg_size",
-            bytes,
-            test,
-        ];
-        vec![Plan::new(site, &server, &client, read)]
+        let client = format!(
+            "qperf {host} --listen_port {port} --time {seconds} --unify_units --precision 9 --msg_size {bytes} {test}"
+        );
+        let client: Vec<&str> = client.split(' ').collect();
+        vec![Plan::new(
+            site,
+            &["qperf", "--listen_port", &port],
+            &client,
+            read,
+        )]
     };
     match workload {
         Workload::Tcp1 | Workload::Startup | Workload::Memory1 => plan("64K", "tcp_bw"),

@@ -14,20 +14,12 @@ pub const TOOL: Tool = Tool {
 };
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
-    let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
+    let (host, port, seconds) = (site.host, site.port.to_string(), site.seconds);
     let plain = |words: &[&str]| {
         let server = ["xfr", "serve", "--no-mdns", "--port", &port];
-        let client = [
-            "xfr",
-            site.host,
-            "--port",
-            &port,
-            "--time",
-            &seconds,
-            "--json",
-            "--no-tui",
-            "--no-update-check",
-        ];
+        let client =
+            format!("xfr {host} --port {port} --time {seconds} --json --no-tui --no-update-check");
+        let client: Vec<&str> = client.split(' ').collect();
         vec![Plan::new(site, &server, &client, read).with(words)]
     };
     match workload {

@@ -99,11 +99,7 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
             },
             ..Answer::default()
         },
-        summary: Table {
-            title: "Agreement".to_owned(),
-            columns: ["What", "Value", "Note"].map(str::to_owned).to_vec(),
-            rows,
-        },
+        summary: Table::new("Agreement", ["What", "Value", "Note"], rows),
         trust: Some(trust(agreed, pairs)),
         findings: Vec::new(),
         cautions: Vec::new(),

@@ -63,9 +63,10 @@ impl Schedule {
 }
 
 /// How a part came to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// As scheduled.
+    #[default]
     Complete,
     /// By [`crate::Running::abort`].
     Aborted,

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{Bytes, Nanos};
-use crate::workload::{Case, FlowOptions, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within_case};
+use crate::workload::{
+    Case, FlowOptions, MESSAGE_BYTES_MAX, Part, Traffic, WorkloadError, within_case,
+};
 
 /// Messages that one send call may carry, and requests that one flow may have in flight.
 pub const BATCH_MAX: u32 = 1024;
@@ -373,6 +375,15 @@ impl Named for Transport {
         ("mptcp", Transport::Mptcp),
         ("unix", Transport::Unix),
         ("udp", Transport::Udp),
+    ];
+}
+
+impl Named for Part {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("sender", Part::Sender),
+        ("receiver", Part::Receiver),
+        ("requester", Part::Requester),
+        ("responder", Part::Responder),
     ];
 }
 

@@ -89,6 +89,9 @@ mod tests {
         check("x", None);
         check("0-8191,8192", None);
         check("3-1", None);
+        check("0-", None);
+        check("0,", None);
+        check("0-18446744073709551615", None);
     }
 
     #[test]

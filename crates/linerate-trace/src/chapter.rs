@@ -202,10 +202,7 @@ fn completeness(captures: &[TracedCapture<'_>]) -> Option<Table> {
                 count(taken.others),
                 TableCell::Text(taken.ended.clone().unwrap_or_else(|| "no".to_owned())),
                 TableCell::Number(taken.cpu_ns as f64, Unit::Nanoseconds),
-                match &captured.capture.file {
-                    Some(file) => TableCell::Text(file.clone()),
-                    None => TableCell::Absent("not kept".to_owned()),
-                },
+                TableCell::of(captured.capture.file.as_deref(), "not kept"),
             ]
         },
     )
@@ -225,11 +222,7 @@ fn missing(captures: &[TracedCapture<'_>]) -> Option<Table> {
         })
         .collect();
     let columns = ["Trial", "Host", "Why"];
-    (!rows.is_empty()).then(|| Table {
-        title: "Where nothing was captured".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("Where nothing was captured", columns, rows))
 }
 
 /// Returns a table with a row for each capture that there is.
@@ -247,11 +240,7 @@ fn table(
             Some(row)
         })
         .collect();
-    (!rows.is_empty()).then(|| Table {
-        title: title.to_owned(),
-        columns: columns.iter().map(|&column| column.to_owned()).collect(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new(title, columns.iter().copied(), rows))
 }
 
 fn place(capture: &TrialCapture) -> Vec<TableCell> {
@@ -275,23 +264,13 @@ fn findings(captures: &[TracedCapture<'_>]) -> Option<Table> {
             let mut row = place(capture);
             row.extend([
                 TableCell::Text(finding.claim.clone()),
-                match proof {
-                    Some(proof) => TableCell::Text(proof),
-                    None => TableCell::Absent("counts only".to_owned()),
-                },
-                match &finding.advice {
-                    Some(advice) => TableCell::Text(advice.clone()),
-                    None => TableCell::Absent("nothing".to_owned()),
-                },
+                TableCell::of(proof.as_deref(), "counts only"),
+                TableCell::of(finding.advice.as_deref(), "nothing"),
             ]);
             rows.push(row);
         }
     }
-    (!rows.is_empty()).then(|| Table {
-        title: "What they show".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("What they show", columns, rows))
 }
 
 /// Draws the largest connection, of the first capture at the end that sent most of it: only there is

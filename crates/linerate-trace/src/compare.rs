@@ -9,7 +9,7 @@ use linerate_model::trace_page::{TracePage, TracedFinding};
 use linerate_model::unit::Unit;
 use serde::Serialize;
 
-use crate::document::{ConnectionReport, DurationReport, EndReport, LifeReport, Trace};
+use crate::document::{ConnectionReport, DurationReport, EndReport, LifeReport, SHARES, Trace};
 use crate::findings::{TcpFinding, TcpFindingKind};
 use crate::number::{counted, ns};
 use crate::text::{Look, wrap_prose};
@@ -45,7 +45,7 @@ pub struct ComparedNumber {
     /// After.
     pub after: Option<f64>,
     #[serde(skip)]
-    title: &'static str,
+    title: String,
     #[serde(skip)]
     unit: Unit,
 }
@@ -78,17 +78,18 @@ pub fn compare(before: &Trace, after: &Trace) -> Comparison {
             name,
             before,
             after,
-            title,
+            title: title.to_owned(),
             unit,
         }
     });
-    let shares = SHARES.iter().map(|&(name, title, share)| {
+    let shares = SHARES.iter().map(|&(key, name, share)| {
         let [before, after] = both.map(|trace| mean_share(trace, share));
         ComparedNumber {
-            name,
+            name: key,
             before,
             after,
-            title,
+            // Of two captures there is no "here".
+            title: format!("time: {}", name.trim_end_matches(" here")),
             unit: Unit::Percent,
         }
     });
@@ -114,7 +115,6 @@ fn name_of(trace: &Trace) -> String {
 }
 
 type Number = (&'static str, &'static str, Unit, fn(&Trace) -> Option<f64>);
-type Share = (&'static str, &'static str, fn(&LifeReport) -> f64);
 
 const NUMBERS: [Number; 9] = [
     ("connections", "connections", Unit::Count, |trace| {
@@ -180,40 +180,6 @@ const NUMBERS: [Number; 9] = [
             middle(legs.collect())
         },
     ),
-];
-
-const SHARES: [Share; 11] = [
-    ("handshake_percent", "time: handshake", |time| {
-        time.handshake
-    }),
-    ("client_percent", "time: client's program", |time| {
-        time.client
-    }),
-    ("server_percent", "time: server's program", |time| {
-        time.server
-    }),
-    ("round_trip_percent", "time: round trips", |time| {
-        time.round_trip
-    }),
-    ("window_percent", "time: receive window", |time| time.window),
-    (
-        "congestion_percent",
-        "time: congestion window, pacing",
-        |time| time.congestion,
-    ),
-    ("recovery_percent", "time: loss recovery", |time| {
-        time.recovery
-    }),
-    ("nagle_percent", "time: Nagle's algorithm", |time| {
-        time.nagle
-    }),
-    ("silence_percent", "time: silence of the peer", |time| {
-        time.silence
-    }),
-    ("idle_percent", "time: idle", |time| time.idle),
-    ("unseen_percent", "time: far end, not visible", |time| {
-        time.unseen
-    }),
 ];
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
@@ -412,13 +378,12 @@ impl Comparison {
                 filter: finding.filter.clone(),
             }
         });
-        let cell = |number: &ComparedNumber, value: Option<f64>| match value {
-            Some(value) => TableCell::Number(value, number.unit),
-            None => TableCell::Absent("not seen".to_owned()),
+        let cell = |number: &ComparedNumber, value: Option<f64>| {
+            TableCell::of(value.map(|value| (value, number.unit)), "not seen")
         };
         let rows = self.told().map(|number| {
             vec![
-                TableCell::Text(number.title.to_owned()),
+                TableCell::Text(number.title.clone()),
                 cell(number, number.before),
                 cell(number, number.after),
             ]
@@ -434,11 +399,11 @@ impl Comparison {
             findings: findings.collect(),
             note: is_none
                 .then(|| "Nothing that costs time was found in either capture.".to_owned()),
-            tables: vec![Table {
-                title: "Before and after".to_owned(),
-                columns: ["What", "Before", "After"].map(str::to_owned).to_vec(),
-                rows: rows.collect(),
-            }],
+            tables: vec![Table::new(
+                "Before and after",
+                ["What", "Before", "After"],
+                rows,
+            )],
             sections: Vec::new(),
             terms: Vec::new(),
         }

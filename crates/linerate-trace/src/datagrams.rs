@@ -102,12 +102,7 @@ impl Conversations {
         place: Place,
     ) -> Option<(u32, End)> {
         let is_answer = matches!(datagram.says, Says::Answer(..));
-        let ports = match datagram.says {
-            Says::Question(..) => (0, datagram.target_port),
-            Says::Answer(..) => (datagram.source_port, 0),
-            _ => (datagram.source_port, datagram.target_port),
-        };
-        let Some((key, source_is_low)) = book.key(&datagram.addresses, ports) else {
+        let Some((key, source_is_low)) = book.key(&datagram.addresses, datagram.ports()) else {
             self.left_out += 1;
             return None;
         };

@@ -21,7 +21,7 @@ use crate::datagrams::DatagramsReport;
 use crate::document::{ConnectionReport, TimelineReport, Trace};
 use crate::findings::{Proof, TcpFinding};
 use crate::number::{bytes, count, counted, ns};
-use crate::text::looked_for;
+use crate::text::{self, looked_for};
 
 /// Connections that get pictures.
 const CONNECTIONS_MAX: usize = 5;
@@ -204,10 +204,11 @@ fn summary(trace: &Trace) -> Option<Table> {
                 None if !connection.detailed => absent("not kept"),
                 None => absent("no ACK"),
             },
-            match own.counts {
-                Some(counts) => number(f64::from(counts.retransmissions), Unit::Count),
-                None => absent("not kept"),
-            },
+            TableCell::of(
+                own.counts
+                    .map(|counts| (f64::from(counts.retransmissions), Unit::Count)),
+                "not kept",
+            ),
         ]
     };
     let rows: Vec<Vec<TableCell>> = trace
@@ -218,11 +219,7 @@ fn summary(trace: &Trace) -> Option<Table> {
         .take(ROWS_MAX)
         .map(|(connection, end)| row(connection, end))
         .collect();
-    (!rows.is_empty()).then(|| Table {
-        title: "Connections, most payload first".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("Connections, most payload first", columns, rows))
 }
 
 fn conversations(trace: &Trace) -> Option<Table> {
@@ -237,8 +234,10 @@ fn conversations(trace: &Trace) -> Option<Table> {
         "Answer",
         "Not answered",
     ];
-    let absent = |why: &str| TableCell::Absent(why.to_owned());
     let number = |value: u64, unit| TableCell::Number(value as f64, unit);
+    let shown = |value: Option<u64>, unit| {
+        TableCell::of(value.map(|value| (value as f64, unit)), "not seen")
+    };
     let rows = trace.conversations.iter().take(ROWS_MAX).map(|one| {
         let ends = [&one.from_client, &one.from_server];
         let sum = |of: fn(&DatagramsReport) -> u64| ends.iter().map(|sent| of(sent)).sum();
@@ -260,44 +259,23 @@ fn conversations(trace: &Trace) -> Option<Table> {
                 ends.iter().map(|sent| sent.gap_ns_max).max().unwrap_or(0),
                 Unit::Nanoseconds,
             ),
-            match one.answers.and_then(|answers| answers.median_ns) {
-                Some(ns) => number(ns, Unit::Nanoseconds),
-                None => absent("not seen"),
-            },
-            match one.unanswered {
-                Some(count) => number(count, Unit::Count),
-                None => absent("not seen"),
-            },
+            shown(
+                one.answers.and_then(|answers| answers.median_ns),
+                Unit::Nanoseconds,
+            ),
+            shown(one.unanswered, Unit::Count),
         ]
     });
     let rows: Vec<Vec<TableCell>> = rows.collect();
-    (!rows.is_empty()).then(|| Table {
-        title: "UDP conversations".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("UDP conversations", columns, rows))
 }
 
 /// Returns which frames of which connection prove something.
 pub(crate) fn proof_words(proof: &Proof) -> String {
-    let frames: Vec<String> = proof
-        .frames
-        .iter()
-        .map(|frame| match frame.file() {
-            0 => frame.number().to_string(),
-            file => format!("{} of file {}", frame.number(), file + 1),
-        })
-        .collect();
-    // What is no connection has no number.
-    let of = match proof.connection {
-        0 => "UDP".to_owned(),
-        number => format!("connection #{number}"),
-    };
-    match &frames[..] {
-        [] => of,
-        [one] => format!("{of}, frame {one}"),
-        more => format!("{of}, frames {}", more.join(" → ")),
-    }
+    text::proof_words(proof, |frame| match frame.file() {
+        0 => frame.number().to_string(),
+        file => format!("{} of file {}", frame.number(), file + 1),
+    })
 }
 
 /// Draws a connection for the report of a run.
@@ -375,28 +353,11 @@ fn gap_table(connection: &ConnectionReport) -> Option<Table> {
             ]
         })
         .collect();
-    (!rows.is_empty()).then(|| Table {
-        title: "Silences of 5 ms and more".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("Silences of 5 ms and more", columns, rows))
 }
 
-/// The axis of time since the connection's first packet.
-pub(crate) fn time_axis(label: &str) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        unit: Unit::Nanoseconds,
-        scale: Scale::Linear,
-    }
-}
-
-fn axis(label: &str, unit: Unit) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        unit,
-        scale: Scale::Linear,
-    }
+pub(crate) fn axis(label: &str, unit: Unit) -> Axis {
+    Axis::new(label, unit, Scale::Linear)
 }
 
 pub(crate) fn point(ns: u64, y: f64, note: String) -> Point {
@@ -490,7 +451,7 @@ fn sequence_figure(
                   acknowledged, the dotted one above up to where the receive window allowed to send; where \
                   there is none, the window was far above."
             .to_owned(),
-        x: time_axis(SINCE),
+        x: axis(SINCE, Unit::Nanoseconds),
         y: axis("Bytes from the first", Unit::Bytes),
         curves: filled(curves),
     }
@@ -569,7 +530,7 @@ fn trip_figure(connection: &ConnectionReport, columns: &[Column]) -> Option<Figu
         title: "Round trip".to_owned(),
         caption: "From a segment to its acknowledgement, as captured here; of many the shortest and the longest."
             .to_owned(),
-        x: time_axis(SINCE),
+        x: axis(SINCE, Unit::Nanoseconds),
         y: axis("Round trip", Unit::Nanoseconds),
         curves,
     })
@@ -618,7 +579,7 @@ fn flight_figure(connection: &ConnectionReport, columns: &[Column], end: End) ->
             }
         }
         .to_owned(),
-        x: time_axis(SINCE),
+        x: axis(SINCE, Unit::Nanoseconds),
         y: axis("Bytes", Unit::Bytes),
         curves,
     })
@@ -654,7 +615,7 @@ fn rate_figure(connection: &ConnectionReport, columns: &[Column], width_ns: u64)
             "Payload, retransmitted included, over {} each.",
             ns(width_ns)
         ),
-        x: time_axis(SINCE),
+        x: axis(SINCE, Unit::Nanoseconds),
         y: axis("Payload", Unit::BitsPerSecond),
         curves: curves.collect(),
     }
@@ -716,12 +677,8 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
         caption: "Segments with payload over the pure acknowledgements that the other end sent in \
                   the same time."
             .to_owned(),
-        x: time_axis(SINCE),
-        y: Axis {
-            label: "Data segments per ACK".to_owned(),
-            unit: Unit::Ratio,
-            scale: Scale::Linear,
-        },
+        x: axis(SINCE, Unit::Nanoseconds),
+        y: axis("Data segments per ACK", Unit::Ratio),
         curves,
     })
 }

@@ -232,25 +232,23 @@ fn proof_line(proof: &Proof, trace: &Trace) -> String {
         0 => String::new(),
         length => format!(", {}", ns(length)),
     };
-    let frames: Vec<String> = proof
-        .frames
-        .iter()
-        .map(|&frame| frame_name(frame, trace))
-        .collect();
-    let frames = match &frames[..] {
-        [] => String::new(),
-        [one] => format!(", frame {one}"),
-        more => format!(", frames {}", more.join(" → ")),
-    };
+    let words = proof_words(proof, |frame| frame_name(frame, trace));
+    format!("at {:.6} s: {words}{length}", after as f64 / 1e9)
+}
+
+/// Returns which frames of which connection prove something.
+pub(crate) fn proof_words(proof: &Proof, name: impl Fn(FrameId) -> String) -> String {
+    let frames: Vec<String> = proof.frames.iter().copied().map(name).collect();
     // What is no connection has no number.
-    let connection = match proof.connection {
+    let of = match proof.connection {
         0 => "UDP".to_owned(),
         number => format!("connection #{number}"),
     };
-    format!(
-        "at {:.6} s: {connection}{frames}{length}",
-        after as f64 / 1e9
-    )
+    match &frames[..] {
+        [] => of,
+        [one] => format!("{of}, frame {one}"),
+        more => format!("{of}, frames {}", more.join(" → ")),
+    }
 }
 
 /// Says how many there are beyond those that are shown, and which of them the filter shows.

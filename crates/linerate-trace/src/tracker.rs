@@ -11,7 +11,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::net::IpAddr;
 
 use hashbrown::HashTable;
 use linerate_model::sample::End;
@@ -24,7 +23,9 @@ use crate::datagrams::Conversations;
 use crate::document::{ConnectionReport, FileReport, Totals, Trace};
 use crate::filter::Filter;
 use crate::findings::{Accepting, FindingBook};
-use crate::frame::{self, Complaint, Datagram, Decoded, Flags, NoSegment, Parts, Reason, Segment};
+use crate::frame::{
+    self, Addresses, Complaint, Datagram, Decoded, Flags, NoSegment, Parts, Reason, Segment,
+};
 
 /// Connections that memory is taken for at once.
 const CHUNK: usize = 4096;
@@ -197,10 +198,6 @@ impl Tracker {
         if let Some(file) = self.files.last_mut() {
             file.note_frame(frame.time_ns);
         }
-        if !frame.link.is_decoded() {
-            self.handle_foreign(frame.link);
-            return None;
-        }
         let file = self.files.len().saturating_sub(1) as u32;
         let place = Place {
             time_ns: frame.time_ns,
@@ -217,7 +214,7 @@ impl Tracker {
                 None
             }
             Decoded::Other(other) => {
-                self.handle_other(other);
+                self.handle_other(other, frame.link);
                 None
             }
         }
@@ -306,18 +303,13 @@ impl Tracker {
     #[inline]
     fn handle_segment<'p>(&mut self, segment: &'p Segment, place: Place) -> Option<Handled<'p>> {
         self.totals.tcp_frames += 1;
-        if !self.filters.is_empty()
-            && !self
-                .filters
-                .iter()
-                .any(|filter| filter.wants(ends_of(segment)))
-        {
+        let ports = (segment.source_port, segment.target_port);
+        if !self.wants(segment.addresses, ports) {
             self.totals.filtered += 1;
             return None;
         }
         self.totals.fragments += u64::from(segment.fragmented);
         self.totals.shortened += u64::from(segment.shortened);
-        let ports = (segment.source_port, segment.target_port);
         let Some((key, source_is_low)) = self.book.key(&segment.addresses, ports) else {
             self.totals.untracked += 1;
             return None;
@@ -357,6 +349,12 @@ impl Tracker {
             segment,
             place,
         })
+    }
+
+    #[inline]
+    fn wants(&self, addresses: Addresses, ports: (u16, u16)) -> bool {
+        let ends = || Endpoint::pair(addresses, ports);
+        self.filters.is_empty() || self.filters.iter().any(|filter| filter.wants(ends()))
     }
 
     #[inline]
@@ -587,11 +585,8 @@ impl Tracker {
     fn handle_datagram(&mut self, datagram: &Datagram, place: Place) {
         self.totals.not_tcp += 1;
         self.totals.udp += 1;
-        let ends = [
-            (datagram.addresses.source(), datagram.source_port),
-            (datagram.addresses.target(), datagram.target_port),
-        ];
-        if self.filters.is_empty() || self.filters.iter().any(|filter| filter.wants(ends)) {
+        let ports = (datagram.source_port, datagram.target_port);
+        if self.wants(datagram.addresses, ports) {
             let seed = self.limits.seed;
             let conversations = &mut self.conversations;
             let found = conversations.handle(&mut self.book, seed, datagram, place);
@@ -626,8 +621,9 @@ impl Tracker {
     }
 
     #[cold]
-    fn handle_other(&mut self, other: NoSegment) {
+    fn handle_other(&mut self, other: NoSegment, link: LinkType) {
         let count = match other {
+            NoSegment::Foreign => return self.handle_foreign(link),
             NoSegment::NotIp => &mut self.totals.not_ip,
             NoSegment::NotTcp => &mut self.totals.not_tcp,
             NoSegment::Undecoded(what) => self.totals.undecoded.entry(what).or_default(),
@@ -640,7 +636,6 @@ impl Tracker {
         *count += 1;
     }
 
-    #[cold]
     fn handle_foreign(&mut self, link: LinkType) {
         self.totals.foreign_links += 1;
         if let Some((_, frames)) = self.foreign.iter_mut().find(|(known, _)| *known == link) {
@@ -649,13 +644,6 @@ impl Tracker {
             self.foreign.push((link, 1));
         }
     }
-}
-
-fn ends_of(segment: &Segment) -> [(IpAddr, u16); 2] {
-    [
-        (segment.addresses.source(), segment.source_port),
-        (segment.addresses.target(), segment.target_port),
-    ]
 }
 
 #[inline]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
+use linerate_model::network::Network;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -11,14 +12,11 @@ use crate::api::{Refusal, RefusalCode};
 use crate::core::{lock, refuse};
 use crate::tls::Fingerprint;
 
-/// Networks whose hosts may call.
-mod network;
 /// The file of tokens.
 pub mod register;
 /// What a token is good for.
 mod scope;
 
-pub use network::Network;
 pub use register::{Register, RegisterError};
 pub use scope::{Scope, Scopes};
 

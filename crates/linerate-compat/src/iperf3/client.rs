@@ -18,7 +18,7 @@
 use crate::iperf3::cookie::Cookie;
 use crate::iperf3::error::Code;
 use crate::iperf3::frame::{self, FrameDecoder, RESULTS_BYTES_MAX};
-use crate::iperf3::parameters::{Direction, Parameters};
+use crate::iperf3::parameters::Parameters;
 use crate::iperf3::results::Results;
 use crate::iperf3::state::State;
 
@@ -300,12 +300,7 @@ impl ClientMachine {
     }
 
     fn open(&self) -> ClientAction {
-        let each_way = self.parameters.parallel;
-        let (sending, receiving) = match self.parameters.direction {
-            Direction::ToServer => (each_way, 0),
-            Direction::ToClient => (0, each_way),
-            Direction::Both => (each_way, each_way),
-        };
+        let (sending, receiving) = self.parameters.each_way();
         ClientAction::Open { sending, receiving }
     }
 
@@ -378,6 +373,7 @@ fn send_state(state: State) -> ClientAction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::iperf3::parameters::Direction;
     use crate::iperf3::parameters::Protocol;
 
     fn parameters() -> Parameters {

@@ -70,7 +70,7 @@ pub enum Direction {
 }
 
 /// Segmentation and aggregation of datagrams by the kernel, which clients since 3.21 speak of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Gso {
     /// Whether the sender hands over many datagrams at once.
     pub gso: u64,
@@ -240,10 +240,16 @@ impl Parameters {
 
     /// Returns the streams of the whole test, over both directions.
     pub fn streams(&self) -> usize {
-        let each_way = self.parallel as usize;
+        let (to_server, to_client) = self.each_way();
+        to_server as usize + to_client as usize
+    }
+
+    /// Returns the streams to the server, and those to the client.
+    pub(crate) fn each_way(&self) -> (u32, u32) {
         match self.direction {
-            Direction::Both => 2 * each_way,
-            _ => each_way,
+            Direction::ToServer => (self.parallel, 0),
+            Direction::ToClient => (0, self.parallel),
+            Direction::Both => (self.parallel, self.parallel),
         }
     }
 
@@ -479,11 +485,8 @@ struct Wire<'a> {
     client_version: Option<&'a str>,
     mptcp: Option<bool>,
     skip_rx_copy: Option<u8>,
-    gso: Option<u64>,
-    gso_dg_size: Option<u64>,
-    gso_bf_size: Option<u64>,
-    gro: Option<u64>,
-    gro_bf_size: Option<u64>,
+    #[serde(flatten)]
+    gso: Option<Gso>,
 }
 
 impl<'a> Wire<'a> {
@@ -524,11 +527,7 @@ impl<'a> Wire<'a> {
             client_version: own.client_version.as_deref(),
             mptcp: set(own.mptcp),
             skip_rx_copy: one(own.skip_rx_copy),
-            gso: own.gso.map(|gso| gso.gso),
-            gso_dg_size: own.gso.map(|gso| gso.gso_dg_size),
-            gso_bf_size: own.gso.map(|gso| gso.gso_bf_size),
-            gro: own.gso.map(|gso| gso.gro),
-            gro_bf_size: own.gso.map(|gso| gso.gro_bf_size),
+            gso: own.gso,
         }
     }
 }

@@ -17,7 +17,7 @@
 use crate::iperf3::cookie::Cookie;
 use crate::iperf3::error::Code;
 use crate::iperf3::frame::{self, CLIENT_RESULTS_BYTES_MAX, FrameDecoder, PARAMETERS_BYTES_MAX};
-use crate::iperf3::parameters::{Direction, Parameters};
+use crate::iperf3::parameters::Parameters;
 use crate::iperf3::results::Results;
 use crate::iperf3::state::State;
 
@@ -370,12 +370,7 @@ impl ServerMachine {
 
     /// Keeps what the later stages need.
     fn note(&mut self, parameters: &Parameters) {
-        let each_way = parameters.parallel;
-        self.direction = Some(match parameters.direction {
-            Direction::ToServer => (each_way, 0),
-            Direction::ToClient => (0, each_way),
-            Direction::Both => (each_way, each_way),
-        });
+        self.direction = Some(parameters.each_way());
         let untimed = parameters.time_s == 0;
         if !untimed {
             let asked_s = u64::from(parameters.omit_s) + u64::from(parameters.time_s);

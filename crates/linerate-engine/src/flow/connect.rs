@@ -13,7 +13,7 @@ use crate::flow::error::ConnectError;
 use crate::flow::options;
 use crate::flow::{Address, Content, Flow, FlowConfig, Shared, mechanism, mptcp, pace, place};
 use crate::sys::clock::now_ns;
-use crate::sys::socket::{self, SO_ERROR, SO_REUSEADDR};
+use crate::sys::socket::{self, SO_ERROR, SO_REUSEADDR, SO_ZEROCOPY};
 use crate::sys::unix;
 
 /// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
@@ -101,7 +101,7 @@ fn flow(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     let inspect = |source| ConnectError::Inspect { source };
     let (send, chosen) = mechanism::choose(&config);
     if send == SendBy::MsgZerocopy {
-        options::enable_zerocopy(socket.as_raw_fd())?;
+        options::set(socket.as_raw_fd(), SO_ZEROCOPY, 1)?;
     }
     let mut settings = options::granted_settings(socket.as_raw_fd(), &config).map_err(inspect)?;
     settings.extend(chosen);

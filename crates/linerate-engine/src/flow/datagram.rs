@@ -12,12 +12,12 @@ use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
 use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Signal};
-use crate::flow::options;
-use crate::flow::{ConnectError, Flow, FlowConfig, Shared, settings};
+use crate::flow::{ConnectError, Flow, FlowConfig, Shared};
+use crate::flow::{options, pace};
 use crate::sys::clock::now_ns;
 use crate::sys::datagram;
 use crate::sys::route;
-use crate::sys::socket::{self, SO_RCVBUF, SO_SNDBUF};
+use crate::sys::socket;
 use crate::sys::xdp::Frames;
 
 /// How long the first answer may take before the question is asked again; doubled each time.
@@ -118,20 +118,16 @@ fn frames(
 fn prepare(fd: RawFd, peer: SocketAddr, config: &FlowConfig) -> Result<(), ConnectError> {
     options::apply(fd, &config.options)?;
     datagram::report_errors(fd, peer).map_err(|source| ConnectError::Inspect { source })?;
-    let set = |option, value: i32| {
-        socket::set(fd, option, value).map_err(|source| ConnectError::Option {
-            name: option.name,
-            value: value.to_string(),
-            source,
-        })
-    };
     match (&config.traffic, config.part) {
         (Traffic::Stream { message_bytes, .. }, Part::Sender) if config.manner.segments > 1 => {
-            set(datagram::UDP_SEGMENT, message_bytes.0 as i32)
+            options::set(fd, datagram::UDP_SEGMENT, message_bytes.0 as i32)?;
         }
-        (Traffic::Stream { .. }, Part::Receiver) if config.manner.gro => set(datagram::UDP_GRO, 1),
-        _ => Ok(()),
+        (Traffic::Stream { .. }, Part::Receiver) if config.manner.gro => {
+            options::set(fd, datagram::UDP_GRO, 1)?;
+        }
+        _ => {}
     }
+    Ok(())
 }
 
 /// Brings a hello to an agent and shows that answers reach this end.
@@ -300,24 +296,9 @@ pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec
             _ => CHOSEN_BATCH.to_owned(),
         });
     all.push(Setting::granted(name, None, Some(mechanism)).because(why));
-    all.extend(pace(config));
+    all.extend(pace::set(fd, config).1);
     all.extend(options::type_of_service(fd, &config.options));
     Ok(all)
-}
-
-/// Returns who keeps the rate of a sender and how, as a setting.
-fn pace(config: &FlowConfig) -> Option<Setting> {
-    let manner = &config.manner;
-    let rate = manner.rate_bps.filter(|_| config.part == Part::Sender)?;
-    let how = match manner.burst {
-        0 | 1 => "the sender, call by call".to_owned(),
-        burst => format!("the sender, {burst} datagrams back to back, then a pause"),
-    };
-    Some(Setting::granted(
-        name::PACE,
-        Some(format!("{rate} bit/s")),
-        Some(how),
-    ))
 }
 
 /// Returns by which calls the end moves datagrams, as a setting's name and value.
@@ -352,23 +333,6 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
             (name::RECEIVE, call + put_together + discard)
         }
     }
-}
-
-/// Returns every setting of `flow` with what was in force at its end.
-pub(crate) fn effective_settings(flow: &Shared) -> Vec<Setting> {
-    let usable = |option| {
-        let value = socket::read(flow.fd(), option).ok()?;
-        Some(settings::usable_bytes(value).to_string())
-    };
-    let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
-    for setting in &mut all {
-        setting.effective = match setting.name.as_str() {
-            name::SO_SNDBUF => usable(SO_SNDBUF),
-            name::SO_RCVBUF => usable(SO_RCVBUF),
-            _ => setting.granted.clone(),
-        };
-    }
-    all
 }
 
 #[cfg(test)]

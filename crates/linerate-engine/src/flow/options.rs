@@ -9,13 +9,13 @@ use linerate_model::setting::name;
 use linerate_model::workload::{FlowOptions, Part, Setting};
 
 use crate::flow::sampler::WindowsSeen;
-use crate::flow::{FlowConfig, Shared, datagram, mechanism, mptcp, settings};
+use crate::flow::{FlowConfig, Shared, mechanism, mptcp, settings};
 use crate::measure::tcp_info;
 use crate::sys::socket::{
     self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_RCVLOWAT, SO_SNDBUF,
     TCP_CORK, TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
 };
-use crate::sys::zerocopy::{self, Completions};
+use crate::sys::zerocopy::Completions;
 
 /// An option that the kernel refused.
 #[derive(Debug)]
@@ -32,13 +32,7 @@ pub(crate) struct Refused {
 /// an accepted socket the same calls work, except that the first window (64 KiB by default) has
 /// been offered already: a smaller buffer takes hold once that much has been received.
 pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
-    let int = |option: IntOption, value: i32| {
-        socket::set(fd, option, value).map_err(|source| Refused {
-            name: option.name,
-            value: value.to_string(),
-            source,
-        })
-    };
+    let int = |option, value| set(fd, option, value);
     if let Some(bytes) = options.socket_buffer {
         // Above the sysctl the kernel grants less and says nothing; `granted` shows it.
         let value = i32::try_from(bytes.0).unwrap_or(i32::MAX);
@@ -93,12 +87,7 @@ pub(crate) fn apply_connected(fd: RawFd, options: &FlowOptions) -> Result<(), Re
     let Some(delayed_ack) = options.delayed_ack else {
         return Ok(());
     };
-    let value = i32::from(!delayed_ack);
-    socket::set(fd, TCP_QUICKACK, value).map_err(|source| Refused {
-        name: TCP_QUICKACK.name,
-        value: value.to_string(),
-        source,
-    })
+    set(fd, TCP_QUICKACK, i32::from(!delayed_ack))
 }
 
 /// Lets the receiver of a stream sleep until so much has come, or the end; returns how that is
@@ -115,11 +104,7 @@ pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Set
         return Ok(None);
     };
     let value = i32::try_from(bytes.0).unwrap_or(i32::MAX);
-    socket::set(fd, SO_RCVLOWAT, value).map_err(|source| Refused {
-        name: SO_RCVLOWAT.name,
-        value: value.to_string(),
-        source,
-    })?;
+    set(fd, SO_RCVLOWAT, value)?;
     let granted = socket::read(fd, SO_RCVLOWAT).ok();
     let capped_by = granted
         .filter(|&granted| granted < value)
@@ -134,11 +119,11 @@ pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Set
     }))
 }
 
-/// Lets a sender use MSG_ZEROCOPY.
-pub(super) fn enable_zerocopy(fd: RawFd) -> Result<(), Refused> {
-    zerocopy::enable(fd).map_err(|source| Refused {
-        name: "SO_ZEROCOPY",
-        value: "1".to_owned(),
+/// Sets one option.
+pub(super) fn set(fd: RawFd, option: IntOption, value: i32) -> Result<(), Refused> {
+    socket::set(fd, option, value).map_err(|source| Refused {
+        name: option.name,
+        value: value.to_string(),
         source,
     })
 }
@@ -229,9 +214,6 @@ pub(crate) fn effective_settings(
     mut windows: WindowsSeen,
     completions: Option<Completions>,
 ) -> Vec<Setting> {
-    if datagram::is_datagram(&flow.config) {
-        return datagram::effective_settings(flow);
-    }
     let fd = flow.fd();
     let mut room = [0; TCP_INFO_BYTES_MAX];
     let written = socket::tcp_info(fd, &mut room).unwrap_or(0);
@@ -245,6 +227,7 @@ pub(crate) fn effective_settings(
         setting.effective = match setting.name.as_str() {
             name::SO_SNDBUF => usable(SO_SNDBUF),
             name::SO_RCVBUF => usable(SO_RCVBUF),
+            _ if manner.transport == Transport::Udp => setting.granted.clone(),
             name::TCP_CONGESTION => socket::congestion(fd).ok(),
             name::TCP_MAXSEG => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
@@ -263,7 +246,7 @@ pub(crate) fn effective_settings(
             }
         };
     }
-    if manner.transport == Transport::Unix {
+    if matches!(manner.transport, Transport::Unix | Transport::Udp) {
         return all;
     }
     let text = |bytes: Option<i64>| bytes.map(|bytes| bytes.to_string());

@@ -24,7 +24,7 @@ const QUEUE_BYTES: (u64, u64) = (4 << 10, 1 << 20);
 /// How much faster than the rate the kernel spaces segments, in percent.
 const SPACING_PERCENT: u64 = 125;
 
-/// Sets the pace of a sender of bulk payload; returns the bits a second that it must keep and the
+/// Sets the pace of a sender of bulk payload or datagrams; returns the bits a second that it must keep and the
 /// setting that tells it.
 ///
 /// TCP spaces segments by timers of its own where the queueing discipline does not (Linux 4.13 and
@@ -44,9 +44,12 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
         && config.manner.burst <= 1
         && socket::limit_pacing(fd, kernel_bytes_per_s(config).unwrap_or(u64::MAX)).is_ok();
     if !by_kernel {
-        let words = match config.manner.burst {
-            0 | 1 => "the sender, call by call".to_owned(),
-            burst => format!("the sender, {burst} messages back to back, then a pause"),
+        let words = match (config.manner.burst, config.manner.transport) {
+            (0 | 1, _) => "the sender, call by call".to_owned(),
+            (burst, Transport::Udp) => {
+                format!("the sender, {burst} datagrams back to back, then a pause")
+            }
+            (burst, _) => format!("the sender, {burst} messages back to back, then a pause"),
         };
         return (Some(rate), told(&words));
     }

@@ -20,7 +20,7 @@ use linerate_model::manner::{SendBy, Transport};
 use crate::flow::mechanism::send_name;
 use crate::sys::clock::{now_ns, thread_cpu_ns};
 use crate::sys::pages::Pages;
-use crate::sys::socket;
+use crate::sys::socket::{self, SO_ZEROCOPY};
 use crate::sys::splice::{MemoryFile, Pipe};
 use crate::sys::zerocopy::{self, Completions};
 
@@ -120,7 +120,7 @@ fn rates(transport: Transport) -> io::Result<Vec<(SendBy, f64)>> {
         SendBy::MsgZerocopy,
     ];
     let ways = match transport {
-        Transport::Tcp if zerocopy::enable(sockets.near).is_ok() => &ways[..],
+        Transport::Tcp if socket::set(sockets.near, SO_ZEROCOPY, 1).is_ok() => &ways[..],
         _ => &ways[..3],
     };
     let mut rates: Vec<(SendBy, f64)> = ways.iter().map(|&way| (way, 0.0)).collect();

@@ -2,7 +2,7 @@
 //!
 //! As in [`crate::measure::counters`], one thread writes and nothing is ordered by them.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
@@ -25,22 +25,13 @@ pub(crate) struct DatagramCounters {
     pub(crate) unanswered: Count,
     /// Datagrams in a row that the other end announced, and one more; 0 is nothing.
     announced: Count,
-    /// Nanoseconds; negative until there is a value.
-    jitter_ns: Jitter,
+    /// Nanoseconds, and one more; 0 until there is a value.
+    jitter_ns: Count,
 }
 
 /// A number that one thread writes.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
-
-#[derive(Debug)]
-struct Jitter(AtomicI64);
-
-impl Default for Jitter {
-    fn default() -> Self {
-        Self(AtomicI64::new(-1))
-    }
-}
 
 impl Count {
     /// Adds `more`: a load, an addition and a store, 1 ns.
@@ -67,7 +58,7 @@ impl DatagramCounters {
 
     /// Notes the jitter.
     pub(crate) fn jitter(&self, ns: u64) {
-        self.jitter_ns.0.store(ns as i64, Relaxed);
+        self.jitter_ns.set(ns.saturating_add(1));
     }
 
     /// Returns the counters, with the drops that the socket says.
@@ -87,7 +78,7 @@ impl DatagramCounters {
             socket_drops,
             strange: self.strange.read(),
             unanswered: self.unanswered.read(),
-            jitter_ns: u64::try_from(self.jitter_ns.0.load(Relaxed)).ok(),
+            jitter_ns: self.jitter_ns.read().checked_sub(1),
             departures: None,
         }
     }

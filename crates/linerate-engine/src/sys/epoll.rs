@@ -31,6 +31,16 @@ pub(crate) const WRITE: u32 = libc::EPOLLOUT as u32;
 /// The peer has ended its direction.
 pub(crate) const END: u32 = libc::EPOLLRDHUP as u32;
 
+impl From<Want> for u32 {
+    fn from(want: Want) -> Self {
+        match want {
+            Want::Readable => READ,
+            Want::Writable => WRITE,
+            Want::Either => READ | WRITE,
+        }
+    }
+}
+
 /// A set of sockets, each known by the index given when it was added.
 pub(crate) struct Epoll {
     set: OwnedFd,
@@ -57,19 +67,9 @@ impl Epoll {
         })
     }
 
-    /// Adds a socket.
-    pub(crate) fn add(&self, fd: RawFd, index: usize, want: Want) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, index, want)
-    }
-
-    /// Adds a socket that is waited for by [`READ`], [`WRITE`] and [`END`].
-    pub(crate) fn add_for(&self, fd: RawFd, index: usize, events: u32) -> io::Result<()> {
-        self.control_for(libc::EPOLL_CTL_ADD, fd, index, events)
-    }
-
-    /// Changes that.
-    pub(crate) fn change_for(&self, fd: RawFd, index: usize, events: u32) -> io::Result<()> {
-        self.control_for(libc::EPOLL_CTL_MOD, fd, index, events)
+    /// Adds a socket that is waited for by a [`Want`], or by [`READ`], [`WRITE`] and [`END`].
+    pub(crate) fn add(&self, fd: RawFd, index: usize, events: impl Into<u32>) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, index, events.into())
     }
 
     /// Returns the index and the events of the `at`-th ready socket of the last wait.
@@ -79,13 +79,13 @@ impl Epoll {
     }
 
     /// Changes what is waited for.
-    pub(crate) fn change(&self, fd: RawFd, index: usize, want: Want) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, index, want)
+    pub(crate) fn change(&self, fd: RawFd, index: usize, events: impl Into<u32>) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, index, events.into())
     }
 
     /// Takes a socket out of the set.
     pub(crate) fn remove(&self, fd: RawFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, Want::Readable)
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 
     /// Waits until a socket is ready or `timeout` has passed; returns how many are ready.
@@ -144,27 +144,7 @@ impl Epoll {
         ready.into()
     }
 
-    /// Returns the index of the `at`-th ready socket of the last wait.
-    pub(crate) fn ready(&self, at: usize) -> usize {
-        self.events[..self.ready][at].u64 as usize
-    }
-
-    fn control(&self, what: libc::c_int, fd: RawFd, index: usize, want: Want) -> io::Result<()> {
-        let interest = match want {
-            Want::Readable => libc::EPOLLIN,
-            Want::Writable => libc::EPOLLOUT,
-            Want::Either => libc::EPOLLIN | libc::EPOLLOUT,
-        };
-        self.control_for(what, fd, index, interest as u32)
-    }
-
-    fn control_for(
-        &self,
-        what: libc::c_int,
-        fd: RawFd,
-        index: usize,
-        events: u32,
-    ) -> io::Result<()> {
+    fn control(&self, what: libc::c_int, fd: RawFd, index: usize, events: u32) -> io::Result<()> {
         let mut event = libc::epoll_event {
             events,
             u64: index as u64,

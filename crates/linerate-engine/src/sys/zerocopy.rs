@@ -6,8 +6,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
 
-use crate::sys::socket;
-
 /// Room for the control messages of one notification: a header and a struct sock_extended_err with
 /// an address, 48 bytes, generously.
 const CONTROL_BYTES: usize = 128;
@@ -26,12 +24,7 @@ pub(crate) struct Completions {
     pub(crate) copied: u64,
 }
 
-/// Lets `send` use MSG_ZEROCOPY on this socket.
-pub(crate) fn enable(fd: RawFd) -> io::Result<()> {
-    socket::set(fd, socket::SO_ZEROCOPY, 1)
-}
-
-/// Hands `payload` to the socket, which may go on reading it until its completion is reaped:
+/// Hands `payload` to the socket, whose SO_ZEROCOPY is set, and which may go on reading it until its completion is reaped:
 /// `payload` must be constant, see [`crate::sys::pages::Pages`].
 pub(crate) fn send(fd: RawFd, payload: &[u8]) -> io::Result<usize> {
     // SAFETY: the kernel reads `payload.len()` bytes of `payload`, now or later: it holds the pages.
@@ -108,6 +101,7 @@ mod tests {
 
     use super::*;
     use crate::sys::pages::Pages;
+    use crate::sys::socket;
 
     #[test]
     fn every_call_is_reported_done_and_loopback_copies() {
@@ -115,7 +109,7 @@ mod tests {
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut far = listener.accept().unwrap().0;
         let pages = Pages::new(1).unwrap();
-        enable(near.as_raw_fd()).unwrap();
+        socket::set(near.as_raw_fd(), socket::SO_ZEROCOPY, 1).unwrap();
         let mut completions = Completions::default();
         assert!(!reap(near.as_raw_fd(), &mut completions));
         let mut room = vec![0; 10_000];

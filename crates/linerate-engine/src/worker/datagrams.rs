@@ -257,7 +257,7 @@ impl DatagramLoop {
                 .wait(self.rest(next_ns.min(sweep_ns)))
                 .unwrap_or(0);
             for nth in 0..ready {
-                let at = self.epoll.ready(nth);
+                let (at, _) = self.epoll.event(nth);
                 left -= self.serve(at, &mut seats[at], memory);
             }
             if ready == 0 && next_ns != u64::MAX && !self.spins && !self.timed {

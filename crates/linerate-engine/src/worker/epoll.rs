@@ -66,7 +66,7 @@ impl EpollLoop {
             // The set is ours and so are its events: the one error left, a signal, reads as none.
             let ready = self.epoll.wait(rest).unwrap_or(0);
             for nth in 0..ready {
-                let at = self.epoll.ready(nth);
+                let (at, _) = self.epoll.event(nth);
                 left -= self.serve(at, &mut seats[at], memory, TURNS_MAX);
             }
             now_ns = self.timers.clock_ns();

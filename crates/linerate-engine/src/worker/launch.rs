@@ -433,17 +433,8 @@ fn result(
 ) -> FlowResult {
     let counts = flow.counters.read();
     let ended = ended.unwrap_or_else(|| EndedFlow {
-        index: 0,
         ending: Ending::Early("its worker thread panicked".to_owned()),
-        at_ns: 0,
-        stall_max_ns: None,
-        cpu: None,
-        latency: None,
-        lateness: None,
-        completions: None,
-        requests: None,
-        connections: None,
-        settings: Vec::new(),
+        ..EndedFlow::default()
     });
     let mut settings = flow::effective_settings(flow, windows, ended.completions);
     let said = ended.settings.iter();

@@ -81,7 +81,7 @@ trait Wait: Sized {
 }
 
 /// What a worker alone knows of a flow that has ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct EndedFlow {
     index: usize,
     ending: Ending,

@@ -103,12 +103,8 @@ impl<P: Seated> Seat<P> {
             at_ns,
             stall_max_ns: self.player.stall_max_ns(at_ns),
             cpu: thread::cpu(),
-            latency: None,
-            lateness: None,
             completions: self.player.completions(),
-            requests: None,
-            connections: None,
-            settings: Vec::new(),
+            ..EndedFlow::default()
         });
     }
 }

@@ -38,8 +38,4 @@ impl Play for IdlePart {
         }
         (now_ns >= control.limit_ns()).then(|| control.overdue("the end of the connection"))
     }
-
-    fn stall_max_ns(&self, _now_ns: u64) -> Option<u64> {
-        None
-    }
 }

@@ -110,7 +110,9 @@ pub(crate) trait Play {
         false
     }
     /// Returns the longest stall, given that the part ends at `now_ns`.
-    fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
+    fn stall_max_ns(&self, _now_ns: u64) -> Option<u64> {
+        None
+    }
     /// Returns the requests of an open loop, given that it ends at `now_ns`.
     fn requests(&self, _control: &Control, _now_ns: u64) -> Option<RequestCount> {
         None

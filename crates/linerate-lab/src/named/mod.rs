@@ -30,36 +30,3 @@ pub use holder::{HoldError, HolderCommand, UpError, hold};
 pub use registry::{Registry, RegistryError};
 pub use state::{ProcessKey, State, StateHost};
 pub use visit::VisitError;
-
-use std::ffi::OsString;
-use std::process::ExitStatus;
-
-use crate::spec::LabSpec;
-
-/// Brings up the lab of `spec` and leaves it up; `holder` is how this program calls [`hold`].
-pub fn up(spec: &LabSpec, holder: &HolderCommand) -> Result<State, UpError> {
-    Registry::of_user()?.up(spec, holder)
-}
-
-/// Returns all labs of this user, the crashed ones included, and why others cannot be read.
-pub fn list() -> Result<(Vec<State>, Vec<RegistryError>), RegistryError> {
-    Registry::of_user()?.list()
-}
-
-/// Runs a program in a host of lab `name` and returns how it ended.
-///
-/// `words` are the program and its arguments, without any the user's shell. Input, output and working directory are the
-/// caller's; Ctrl-C goes to the program.
-pub fn exec(name: &str, host: &str, words: &[OsString]) -> Result<ExitStatus, VisitError> {
-    Registry::of_user()?.exec(name, host, words)
-}
-
-/// Takes down lab `name` and waits until nothing of it is left.
-pub fn down(name: &str) -> Result<(), DownError> {
-    Registry::of_user()?.down(name)
-}
-
-/// Takes down all labs of this user, and removes what crashed ones left; returns their names.
-pub fn down_all() -> Result<Vec<String>, DownError> {
-    Registry::of_user()?.down_all()
-}

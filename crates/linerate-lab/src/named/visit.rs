@@ -68,6 +68,7 @@ impl Registry {
     }
 
     /// Runs a program in a host of lab `name` and returns how it ended; without words the user's shell.
+    /// Input, output and working directory are the caller's; Ctrl-C goes to the program.
     pub fn exec(
         &self,
         name: &str,

@@ -19,7 +19,7 @@ use std::io;
 use self::message::Command;
 use crate::generic::open_family;
 pub(crate) use crate::sys::ethtool::Mode;
-use crate::sys::ethtool::{Ethtool, Offload};
+use crate::sys::ethtool::{Ethtool, Toggle};
 pub(crate) use crate::sys::ethtool_nic::{Channels, Moderation, Pause, Rings};
 use crate::sys::netlink::{NetlinkSocket, Question};
 
@@ -113,7 +113,7 @@ impl Cards {
     pub(crate) fn link(&mut self, device: &str) -> Result<Option<bool>, String> {
         let ask = (Command::LinkState, "link state");
         self.ask(device, ask, message::read_state, |ethtool, device| {
-            ethtool.link(device).map(Some)
+            ethtool.is_on(device, Toggle::Link).map(Some)
         })
     }
 
@@ -122,9 +122,9 @@ impl Cards {
         let ask = (Command::Features, "features");
         self.ask(device, ask, message::read_features, |ethtool, device| {
             Ok(Features {
-                tso: ethtool.offload(device, Offload::Tso)?,
-                gso: ethtool.offload(device, Offload::Gso)?,
-                gro: ethtool.offload(device, Offload::Gro)?,
+                tso: ethtool.is_on(device, Toggle::Tso)?,
+                gso: ethtool.is_on(device, Toggle::Gso)?,
+                gro: ethtool.is_on(device, Toggle::Gro)?,
                 on: None,
                 off: None,
             })

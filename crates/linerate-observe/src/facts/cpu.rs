@@ -9,12 +9,11 @@ use super::virtualisation::virtualisation;
 use super::{Facts, Reading, hidden, number};
 use crate::cgroup;
 use crate::observer::ObserveConfig;
+use crate::places::cpu_list;
 use crate::sys::file::{read_text, read_value};
 
 /// Most caches of one CPU looked at.
 const CACHES_MAX: usize = 16;
-/// Highest CPU or node number believed in a list such as `0-63,128`.
-const LIST_MAX: u64 = 1 << 20;
 
 /// The caches told of the first CPU: fact, level and the kinds that count, as sysfs spells them.
 const CACHES: [(&str, &str, &[&str]); 3] = [
@@ -101,16 +100,8 @@ fn max_frequency(sys_root: &Path) -> Reading {
 /// Counts the members of a kernel list such as `0-3,8`.
 fn count_of_list(path: &Path) -> Reading {
     let list = read_value(path)?;
-    let count = count_list(&list).ok_or_else(|| format!("`{list}` is not a list of numbers"))?;
-    Ok(FactValue::Number(count as f64, Unit::Count))
-}
-
-fn count_list(list: &str) -> Option<u64> {
-    list.split(',').try_fold(0u64, |count, range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-        (first <= last && last <= LIST_MAX).then(|| count + last - first + 1)
-    })
+    let all = cpu_list(&list).ok_or_else(|| format!("`{list}` is not a list of numbers"))?;
+    Ok(FactValue::Number(all.len() as f64, Unit::Count))
 }
 
 /// Returns the size of the first CPU's cache of a level and one of `kinds`.
@@ -144,16 +135,6 @@ fn size_with_suffix(size: &str) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn kernel_lists_are_counted() {
-        for (list, count) in [("0", 1), ("0-63", 64), ("0-3,8,10-11", 7)] {
-            assert_eq!(count_list(list), Some(count), "{list}");
-        }
-        for bad in ["", "0-", "3-0", "a", "0,", "0-18446744073709551615"] {
-            assert_eq!(count_list(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn cache_sizes_have_suffixes() {

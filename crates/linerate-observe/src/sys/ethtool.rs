@@ -21,25 +21,23 @@ pub(crate) struct Mode {
     pub(crate) peer: Option<Vec<String>>,
 }
 
-const ETHTOOL_GLINK: u32 = 0x0a;
-const ETHTOOL_GTSO: u32 = 0x1e;
-const ETHTOOL_GGSO: u32 = 0x23;
-const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 /// What the kernel answers for a speed it does not know (SPEED_UNKNOWN).
 const SPEED_UNKNOWN: u32 = u32::MAX;
 /// Most 32-bit words of a link-mode mask: the count travels as a signed byte.
 const LINK_MODE_WORDS_MAX: usize = 127;
 
-/// An offload of a device that is on or off.
+/// What of a device is on or off, by the command that asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offload {
-    /// TCP segmentation by the device.
-    Tso,
-    /// Segmentation late in the kernel.
-    Gso,
-    /// Aggregation of received packets.
-    Gro,
+pub(crate) enum Toggle {
+    /// The link (ETHTOOL_GLINK).
+    Link = 0x0a,
+    /// TCP segmentation by the device (ETHTOOL_GTSO).
+    Tso = 0x1e,
+    /// Segmentation late in the kernel (ETHTOOL_GGSO).
+    Gso = 0x23,
+    /// Aggregation of received packets (ETHTOOL_GGRO).
+    Gro = 0x2b,
 }
 
 /// Asks drivers of the network namespace in which it was opened.
@@ -89,22 +87,10 @@ impl Ethtool {
         Socket::new(NETLINK_ROUTE).map(|socket| Self { socket })
     }
 
-    /// Returns whether an offload is on.
-    pub(crate) fn offload(&self, device: &str, offload: Offload) -> io::Result<bool> {
-        let command = match offload {
-            Offload::Tso => ETHTOOL_GTSO,
-            Offload::Gso => ETHTOOL_GGSO,
-            Offload::Gro => ETHTOOL_GGRO,
-        };
-        let mut answer = Value { command, value: 0 };
-        self.ask(device, &mut answer)?;
-        Ok(answer.value != 0)
-    }
-
-    /// Returns whether the device has a link.
-    pub(crate) fn link(&self, device: &str) -> io::Result<bool> {
+    /// Returns whether it is on.
+    pub(crate) fn is_on(&self, device: &str, toggle: Toggle) -> io::Result<bool> {
         let mut answer = Value {
-            command: ETHTOOL_GLINK,
+            command: toggle as u32,
             value: 0,
         };
         self.ask(device, &mut answer)?;

@@ -13,10 +13,10 @@
 //! but `listen`, `time-wait` and `close`. The kernel leaves out sockets in states that cannot
 //! match; the rest is decided here.
 
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::{FromStr, SplitWhitespace};
 
+use linerate_model::network::Network;
 use linerate_model::socket::{SocketRow, SocketState};
 
 use super::process::Processes;
@@ -37,7 +37,7 @@ enum Wanted {
     All(Vec<Wanted>),
     Not(Box<Wanted>),
     Port(Side, RangeInclusive<u16>),
-    Address(Side, IpAddr, u8),
+    Address(Side, Network),
     /// One of the states of the mask.
     State(u32),
     Uid(u32),
@@ -169,9 +169,7 @@ impl Wanted {
             Wanted::Port(side, ports) => {
                 side.either(row, |address| ports.contains(&address.port()))
             }
-            Wanted::Address(side, network, length) => {
-                side.either(row, |address| is_within(address.ip(), *network, *length))
-            }
+            Wanted::Address(side, network) => side.either(row, |address| network.has(address.ip())),
             Wanted::State(mask) => mask & row.state.bit() != 0,
             Wanted::Uid(uid) => row.uid == *uid,
             Wanted::Process(name) => owner().is_some_and(|owner| owner.name == *name),
@@ -188,20 +186,6 @@ impl Side {
             Side::Either => holds(row.local) || holds(row.remote),
         }
     }
-}
-
-/// Tells whether the first `length` bits of two addresses of one family agree.
-fn is_within(address: IpAddr, network: IpAddr, length: u8) -> bool {
-    let differing_zeros = match (address, network) {
-        (IpAddr::V4(address), IpAddr::V4(network)) => {
-            (address.to_bits() ^ network.to_bits()).leading_zeros()
-        }
-        (IpAddr::V6(address), IpAddr::V6(network)) => {
-            (address.to_bits() ^ network.to_bits()).leading_zeros()
-        }
-        _ => return false,
-    };
-    differing_zeros >= u32::from(length)
 }
 
 fn unexpected(word: &str, expected: &'static str) -> FilterError {
@@ -288,8 +272,8 @@ impl<'a> Words<'a> {
                     "dst" => Side::Remote,
                     _ => Side::Either,
                 };
-                let (address, length) = self.value(ADDRESS, network)?;
-                Ok(Wanted::Address(side, address, length))
+                let network = |text: &str| text.replace(['[', ']'], "").parse().ok();
+                Ok(Wanted::Address(side, self.value(ADDRESS, network)?))
             }
             "state" => Ok(Wanted::State(self.value(
                 "a state such as `established`, `listen` or `connected`",
@@ -320,17 +304,6 @@ fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.parse().ok()?, last.parse().ok()?);
     (first <= last).then_some(first..=last)
-}
-
-fn network(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.trim_matches(['[', ']']).parse().ok()?;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    let length = length.map_or(Some(longest), |length| length.parse().ok())?;
-    (length <= longest).then_some((address, length))
 }
 
 fn state_mask(name: &str) -> Option<u32> {

@@ -26,7 +26,7 @@ pub(super) const SOCKETS_MAX: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     sockets: HashMap<u64, Last>,
-    counters: Counters,
+    counters: Counters<u64>,
     /// Sockets of the dump that goes on, and those of them that are established.
     present: u64,
     established: u64,
@@ -38,33 +38,18 @@ pub(super) struct Totals {
 /// What a socket had counted when it was last seen.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    counters: Snapshot,
+    counters: Counters<u32>,
     seen_ns: u64,
 }
 
-/// The counters of one socket; those of 32 bits wrap.
+/// Counters: of one socket, some of which have 32 bits and wrap, or the sums.
 #[derive(Debug, Clone, Copy, Default)]
-struct Snapshot {
-    segs_out: u32,
-    segs_in: u32,
-    data_segs_out: u32,
-    data_segs_in: u32,
-    retrans: u32,
-    bytes_sent: u64,
-    bytes_received: u64,
-    busy_us: u64,
-    rwnd_limited_us: u64,
-    sndbuf_limited_us: u64,
-}
-
-/// The sums.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counters {
-    segs_out: u64,
-    segs_in: u64,
-    data_segs_out: u64,
-    data_segs_in: u64,
-    retrans: u64,
+struct Counters<N> {
+    segs_out: N,
+    segs_in: N,
+    data_segs_out: N,
+    data_segs_in: N,
+    retrans: N,
     bytes_sent: u64,
     bytes_received: u64,
     busy_us: u64,
@@ -88,7 +73,7 @@ impl Totals {
             self.beyond += 1;
             return;
         }
-        let now = Snapshot::of(tcp);
+        let now = Counters::of(tcp);
         let last = Last {
             counters: now,
             seen_ns: at_ns,
@@ -106,7 +91,7 @@ impl Totals {
         let Some(tcp) = &row.tcp else { return };
         let before = self.sockets.remove(&row.cookie);
         let before = before.map(|last| last.counters).unwrap_or_default();
-        self.counters.add_growth(&before, &Snapshot::of(tcp));
+        self.counters.add_growth(&before, &Counters::of(tcp));
         self.closed += 1;
     }
 
@@ -155,7 +140,7 @@ impl Totals {
     }
 }
 
-impl Snapshot {
+impl Counters<u32> {
     fn of(tcp: &TcpInfo) -> Self {
         Self {
             segs_out: tcp.segs_out,
@@ -186,10 +171,10 @@ impl Snapshot {
     }
 }
 
-impl Counters {
+impl Counters<u64> {
     /// Adds what a socket's counters grew, and tells whether it sent payload.
-    fn add_growth(&mut self, before: &Snapshot, now: &Snapshot) -> bool {
-        let zero = Snapshot::default();
+    fn add_growth(&mut self, before: &Counters<u32>, now: &Counters<u32>) -> bool {
+        let zero = Counters::default();
         let before = if before.is_before(now) { before } else { &zero };
         let small = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
         let data_out = small(now.data_segs_out, before.data_segs_out);

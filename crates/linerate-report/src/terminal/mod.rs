@@ -379,11 +379,7 @@ mod tests {
                 .iter()
                 .map(|_| TableCell::Text("941 Mbit/s".to_owned())),
         );
-        let table = Table {
-            title: "TCP connections".to_owned(),
-            columns: heads.map(str::to_owned).to_vec(),
-            rows: vec![row],
-        };
+        let table = Table::new("TCP connections", heads, [row]);
         let text = terminal_page(&table, Some("1 connection"), 80, false);
         assert!(text.lines().all(|line| length(line) <= 80), "{text}");
         for word in connection.split(' ').chain(heads) {

@@ -1,6 +1,7 @@
 //! Flows as rows: one row for each end of a flow.
 
 use linerate_model::histogram::Histogram;
+use linerate_model::manner::Named as _;
 use linerate_model::run::{FlowOutcome, FlowRecord, Incoming};
 use linerate_model::sample::End;
 use linerate_model::setting::Settings;
@@ -82,7 +83,7 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         Column::ids(flows.iter().map(|flow| flow.flow.0)),
         text(&|flow| flow.host.to_string()),
         text(&|flow| flow.end.to_string()),
-        text(&|flow| part_word(flow.part).to_owned()),
+        text(&|flow| flow.part.word().to_owned()),
         text(&|flow| flow.local.clone()),
         text(&|flow| flow.remote.clone()),
         number(&|flow| flow.cpu.map(i64::from)),
@@ -175,7 +176,11 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         outcome: FlowOutcome {
             flow: FlowId(numbers[at].cast_unsigned()),
             end: end_of(ends[at].data()).ok_or("an unknown end")?,
-            part: part_of(parts[at].data()).ok_or("an unknown part")?,
+            part: parts[at]
+                .as_utf8()
+                .ok()
+                .and_then(Part::named)
+                .ok_or("an unknown part")?,
             local: text(&locals[at]),
             remote: text(&remotes[at]),
             cpu: number(cpus).map_err(|_| "a CPU number out of range")?,
@@ -275,26 +280,6 @@ fn end_of(word: &[u8]) -> Option<End> {
     End::BOTH
         .into_iter()
         .find(|end| end.to_string().as_bytes() == word)
-}
-
-fn part_word(part: Part) -> &'static str {
-    match part {
-        Part::Sender => "sender",
-        Part::Receiver => "receiver",
-        Part::Requester => "requester",
-        Part::Responder => "responder",
-    }
-}
-
-fn part_of(word: &[u8]) -> Option<Part> {
-    [
-        Part::Sender,
-        Part::Receiver,
-        Part::Requester,
-        Part::Responder,
-    ]
-    .into_iter()
-    .find(|part| part_word(*part).as_bytes() == word)
 }
 
 #[cfg(test)]

@@ -63,9 +63,9 @@ pub(crate) fn read(table: &Table, samples: &mut Vec<TrialSample>, odd: &mut Odd)
         return leave_out(odd, "a table of another shape".to_owned());
     };
     // Rows are sorted, so the words of a row are nearly always those of the row before.
-    let mut host = Last::default();
-    let mut subject = Last::default();
-    let mut metric = Last::default();
+    let mut host = Last(None);
+    let mut subject = Last(None);
+    let mut metric = Last(None);
     for at in 0..table.rows() {
         let words = (
             host.parse(&hosts[at], |text| Some(HostName::from(text))),
@@ -97,26 +97,13 @@ fn word(bytes: &ByteArray) -> String {
 }
 
 /// The word read last and what it means.
-struct Last<T> {
-    word: Option<ByteArray>,
-    meaning: Option<T>,
-}
-
-impl<T> Default for Last<T> {
-    fn default() -> Self {
-        Self {
-            word: None,
-            meaning: None,
-        }
-    }
-}
+struct Last<T>(Option<(ByteArray, Option<T>)>);
 
 impl<T: Clone> Last<T> {
     fn parse(&mut self, word: &ByteArray, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-        if self.word.as_ref() != Some(word) {
-            self.meaning = word.as_utf8().ok().and_then(parse);
-            self.word = Some(word.clone());
+        if self.0.as_ref().is_none_or(|(last, _)| last != word) {
+            self.0 = Some((word.clone(), word.as_utf8().ok().and_then(parse)));
         }
-        self.meaning.clone()
+        self.0.as_ref()?.1.clone()
     }
 }

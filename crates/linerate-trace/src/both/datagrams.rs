@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use linerate_model::sample::End;
 
 use super::clock::{Clock, Instants};
-use super::join::turn;
+use super::join::{once, turn};
 use super::way::{Fate, Sending, Way};
 use super::{Joined, Sighting};
 use crate::connection::{Endpoint, FrameId};
-use crate::frame::{Datagram, Flags, Says};
+use crate::frame::{Datagram, Flags};
 use crate::tracker::Passed;
 
 /// Datagrams of each conversation by which it is looked for where its addresses are others.
@@ -56,20 +56,7 @@ struct Mark {
 impl SeenConversation {
     pub(crate) fn new(passed: &Passed) -> Self {
         let datagram = &passed.datagram;
-        // Questions of a host are one conversation, whatever port each comes from.
-        let (source_port, target_port) = match datagram.says {
-            Says::Question(..) => (0, datagram.target_port),
-            Says::Answer(..) => (datagram.source_port, 0),
-            _ => (datagram.source_port, datagram.target_port),
-        };
-        let source = Endpoint {
-            address: datagram.addresses.source(),
-            port: source_port,
-        };
-        let target = Endpoint {
-            address: datagram.addresses.target(),
-            port: target_port,
-        };
+        let [source, target] = Endpoint::pair(datagram.addresses, datagram.ports());
         Self {
             number: passed.number,
             ends: match passed.end {
@@ -226,31 +213,17 @@ fn once_in_both(
     is_turned: bool,
 ) -> Vec<(Passing, Passing)> {
     let theirs = once(&other.passings, |passing| {
-        (turn(passing.end, is_turned), passing.mark)
+        ((turn(passing.end, is_turned), passing.mark), *passing)
     });
-    let ours = once(&one.passings, |passing| (passing.end, passing.mark));
+    let ours = once(&one.passings, |passing| {
+        ((passing.end, passing.mark), *passing)
+    });
     let mut pairs: Vec<(Passing, Passing)> = ours
         .into_iter()
         .filter_map(|(key, passing)| Some((passing, *theirs.get(&key)?)))
         .collect();
     pairs.sort_by_key(|(passing, _)| (passing.time_ns, passing.frame));
     pairs
-}
-
-fn once(
-    passings: &[Passing],
-    key: impl Fn(&Passing) -> (End, Mark),
-) -> HashMap<(End, Mark), Passing> {
-    let mut seen: HashMap<(End, Mark), Option<Passing>> = HashMap::new();
-    for passing in passings {
-        let entry = seen.entry(key(passing));
-        entry
-            .and_modify(|known| *known = None)
-            .or_insert(Some(*passing));
-    }
-    let once = seen.into_iter();
-    once.filter_map(|(key, passing)| Some((key, passing?)))
-        .collect()
 }
 
 /// Returns whether the first capture is the nearer to the client; nothing if no datagram is in both.

@@ -1,6 +1,7 @@
 //! Which connections of two captures are the same, and the instants at which both saw a segment.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 
 use linerate_model::sample::End;
 
@@ -169,8 +170,10 @@ impl Joined {
     pub(crate) fn instants(&self, first: &Seen, second: &Seen) -> Vec<Instants> {
         let one = &first.connections[self.first].sightings;
         let other = &second.connections[self.second].sightings;
-        let ours = once(one, |sighting| self.mark(sighting));
-        let theirs = once(other, |sighting| self.mark(&self.as_first(sighting)));
+        let ours = once(one, |sighting| (self.mark(sighting), sighting.time_ns));
+        let theirs = once(other, |sighting| {
+            (self.mark(&self.as_first(sighting)), sighting.time_ns)
+        });
         let mut found: Vec<Instants> = ours
             .iter()
             .filter_map(|(mark, first_ns)| {
@@ -214,15 +217,16 @@ impl Joined {
     }
 }
 
-/// Returns when each mark was seen that was seen once.
-fn once(sightings: &[Sighting], mark: impl Fn(&Sighting) -> Mark) -> HashMap<Mark, u64> {
-    let mut seen: HashMap<Mark, Option<u64>> = HashMap::with_capacity(sightings.len());
-    for sighting in sightings {
-        let time_ns = Some(sighting.time_ns);
-        let entry = seen.entry(mark(sighting));
-        entry.and_modify(|known| *known = None).or_insert(time_ns);
+/// Returns those whose mark is seen once, by it.
+pub(super) fn once<S, M: Eq + Hash, V>(seen: &[S], marked: impl Fn(&S) -> (M, V)) -> HashMap<M, V> {
+    let mut found: HashMap<M, Option<V>> = HashMap::with_capacity(seen.len());
+    for (mark, value) in seen.iter().map(marked) {
+        let entry = found.entry(mark);
+        entry
+            .and_modify(|known| *known = None)
+            .or_insert(Some(value));
     }
-    let once = seen.into_iter();
-    once.filter_map(|(mark, time_ns)| Some((mark, time_ns?)))
+    let once = found.into_iter();
+    once.filter_map(|(mark, value)| Some((mark, value?)))
         .collect()
 }

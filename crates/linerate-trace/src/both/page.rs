@@ -1,7 +1,6 @@
 //! Two captures of the same traffic as a page: what was lost between them, and the way over time.
 
-use linerate_model::analysis::Axis;
-use linerate_model::analysis::{Figure, Origin, Scale, Table, TableCell};
+use linerate_model::analysis::{Figure, Origin, Table, TableCell};
 use linerate_model::sample::End;
 use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use linerate_model::unit::Unit;
@@ -10,7 +9,7 @@ use super::text::{DATAGRAM, SEGMENT};
 use super::{Both, JoinedReport};
 use crate::findings::numbers_filter;
 use crate::number::{count, counted};
-use crate::page::{self, curve, point, time_axis};
+use crate::page::{self, axis, curve, point};
 
 /// Connections that get pictures.
 const CONNECTIONS_MAX: usize = 5;
@@ -134,10 +133,8 @@ fn table(title: &str, joined: &[JoinedReport]) -> Table {
     let rows = joined.iter().take(40).flat_map(|joined| {
         End::BOTH.map(|end| {
             let way = joined.from(end);
-            let time = |ns: Option<f64>| match ns {
-                Some(ns) => TableCell::Number(ns, Unit::Nanoseconds),
-                None => TableCell::Absent("not seen".to_owned()),
-            };
+            let time =
+                |ns: Option<f64>| TableCell::of(ns.map(|ns| (ns, Unit::Nanoseconds)), "not seen");
             let [one, other] = joined.numbers;
             vec![
                 TableCell::Text(format!("#{one}, #{other}")),
@@ -151,11 +148,7 @@ fn table(title: &str, joined: &[JoinedReport]) -> Table {
             ]
         })
     });
-    Table {
-        title: title.to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
+    Table::new(title, columns, rows)
 }
 
 fn section(both: &Both, joined: &JoinedReport, what: &str) -> TraceSection {
@@ -230,12 +223,8 @@ fn delay_figure(joined: &JoinedReport, what: &str) -> Option<Figure> {
         title: "The way between the captures".to_owned(),
         caption: "How much longer than the shortest it took; what was lost stands at the bottom."
             .to_owned(),
-        x: time_axis("Time since the first segment"),
-        y: Axis {
-            label: "Longer than the shortest".to_owned(),
-            unit: Unit::Nanoseconds,
-            scale: Scale::Linear,
-        },
+        x: axis("Time since the first segment", Unit::Nanoseconds),
+        y: axis("Longer than the shortest", Unit::Nanoseconds),
         curves,
     })
 }

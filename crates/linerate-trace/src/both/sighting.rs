@@ -134,14 +134,8 @@ impl Seen {
 impl SeenConnection {
     fn new(number: u32, handled: &Handled<'_>) -> Self {
         let segment = handled.segment;
-        let source = Endpoint {
-            address: segment.addresses.source(),
-            port: segment.source_port,
-        };
-        let target = Endpoint {
-            address: segment.addresses.target(),
-            port: segment.target_port,
-        };
+        let ports = (segment.source_port, segment.target_port);
+        let [source, target] = Endpoint::pair(segment.addresses, ports);
         Self {
             number,
             ends: match handled.end {

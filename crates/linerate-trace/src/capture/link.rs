@@ -44,33 +44,6 @@ impl LinkType {
     /// Linux cooked capture, version 2.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// Returns whether IP packets can be taken from such frames.
-    pub(crate) fn is_decoded(self) -> bool {
-        // 12 and 14 are what BSDs write for raw IP.
-        matches!(
-            self,
-            Self::NULL
-                | Self::ETHERNET
-                | Self::PPP
-                | Self::PPP_SERIAL
-                | Self::PPP_PPPD
-                | Self::PPP_DIRECTION
-                | Self::CISCO_HDLC
-                | Self::FRAME_RELAY
-                | Self::PPI
-                | Self::RAW
-                | Self::IEEE802_11
-                | Self::PRISM
-                | Self::RADIOTAP
-                | Self::LOOP
-                | Self::LINUX_SLL
-                | Self::IPV4
-                | Self::IPV6
-                | Self::LINUX_SLL2
-                | Self(12 | 14)
-        )
-    }
-
     /// Returns its name, for those that people meet.
     fn name(self) -> Option<&'static str> {
         Some(match self.0 {

@@ -231,8 +231,9 @@ fn open(window: &mut Window<'_>) -> Result<Format, CaptureError> {
 }
 
 /// The byte order of a file's writer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Endian {
+    #[default]
     Little,
     Big,
 }

@@ -84,6 +84,7 @@ impl Tick {
 }
 
 /// A file of this format.
+#[derive(Default)]
 pub(crate) struct Pcapng {
     endian: Endian,
     interfaces: Vec<Interface>,
@@ -91,17 +92,6 @@ pub(crate) struct Pcapng {
     lost_before: Option<u64>,
     /// Bytes of the block given out last, consumed when the next is asked for.
     held: usize,
-}
-
-impl Default for Pcapng {
-    fn default() -> Self {
-        Self {
-            endian: Endian::Little,
-            interfaces: Vec::new(),
-            lost_before: None,
-            held: 0,
-        }
-    }
 }
 
 impl Pcapng {

@@ -48,6 +48,15 @@ pub struct Endpoint {
     pub port: u16,
 }
 
+impl Endpoint {
+    /// Returns source and target of what went between these addresses and ports.
+    #[inline]
+    pub(crate) fn pair(addresses: Addresses, (source, target): (u16, u16)) -> [Self; 2] {
+        [(addresses.source(), source), (addresses.target(), target)]
+            .map(|(address, port)| Self { address, port })
+    }
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         SocketAddr::new(self.address, self.port).fmt(f)

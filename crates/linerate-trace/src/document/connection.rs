@@ -206,7 +206,7 @@ pub struct RepeatReport {
 }
 
 /// What the life of a connection went into; the shares add up to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct LifeReport {
     /// From the SYN until both ends had acknowledged.
     pub handshake: f64,
@@ -235,6 +235,29 @@ pub struct LifeReport {
     #[serde(skip)]
     pub(crate) unseen_stream: f64,
 }
+
+/// A share of a life: its key in a comparison, its name, and where it stands.
+type Share = (&'static str, &'static str, fn(&LifeReport) -> f64);
+
+pub(crate) const SHARES: [Share; 11] = [
+    ("handshake_percent", "handshake", |time| time.handshake),
+    ("client_percent", "client's program", |time| time.client),
+    ("server_percent", "server's program", |time| time.server),
+    ("round_trip_percent", "round trips", |time| time.round_trip),
+    ("window_percent", "receive window", |time| time.window),
+    ("congestion_percent", "congestion window, pacing", |time| {
+        time.congestion
+    }),
+    ("recovery_percent", "loss recovery", |time| time.recovery),
+    ("nagle_percent", "Nagle's algorithm", |time| time.nagle),
+    ("silence_percent", "silence of the peer", |time| {
+        time.silence
+    }),
+    ("idle_percent", "idle", |time| time.idle),
+    ("unseen_percent", "far end, not visible here", |time| {
+        time.unseen
+    }),
+];
 
 /// What the time of a direction went into, as shares of the time of the connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -369,10 +392,7 @@ impl ConnectionReport {
             End::Server => self.syn_to_answer_ns,
             End::Client => self.answer_to_ack_ns,
         };
-        match (measured, handshake) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        [measured, handshake].into_iter().flatten().min()
     }
 
     /// Returns where `end` is.
@@ -506,20 +526,6 @@ impl LifeReport {
             return None;
         }
         let share = |ns: u64| ns as f64 / all_ns as f64;
-        let empty = Self {
-            handshake: 0.0,
-            client: 0.0,
-            server: 0.0,
-            round_trip: 0.0,
-            window: 0.0,
-            congestion: 0.0,
-            recovery: 0.0,
-            nagle: 0.0,
-            silence: 0.0,
-            idle: 0.0,
-            unseen: 0.0,
-            unseen_stream: 0.0,
-        };
         let Some(detail) = connection.detail.as_deref() else {
             // Without data and without anything out of the ordinary.
             let legs_ns = connection
@@ -536,7 +542,7 @@ impl LifeReport {
             return (!is_counted).then_some(Self {
                 handshake,
                 idle: 1.0 - handshake,
-                ..empty
+                ..Self::default()
             });
         };
         let time = |phase| share(detail.life.time_ns(phase));
@@ -582,19 +588,7 @@ impl LifeReport {
 
     /// Returns each share with its name, the largest first, without those that are none.
     pub(crate) fn named(&self) -> Vec<(&'static str, f64)> {
-        let mut shares = vec![
-            ("handshake", self.handshake),
-            ("client's program", self.client),
-            ("server's program", self.server),
-            ("round trips", self.round_trip),
-            ("receive window", self.window),
-            ("congestion window, pacing", self.congestion),
-            ("loss recovery", self.recovery),
-            ("Nagle's algorithm", self.nagle),
-            ("silence of the peer", self.silence),
-            ("idle", self.idle),
-            ("far end, not visible here", self.unseen),
-        ];
+        let mut shares = SHARES.map(|(_, name, share)| (name, share(self))).to_vec();
         shares.retain(|(_, share)| *share > 0.0);
         shares.sort_by(|one, other| other.1.total_cmp(&one.1));
         shares

@@ -14,7 +14,7 @@ mod totals;
 pub use connection::{ConnectionReport, Ending, LifeReport};
 pub use coverage::Coverage;
 
-pub(crate) use connection::{DurationReport, EndReport, TimelineReport};
+pub(crate) use connection::{DurationReport, EndReport, SHARES, TimelineReport};
 pub(crate) use totals::Totals;
 
 use crate::capture::Reader;
@@ -49,7 +49,7 @@ pub struct Trace {
 }
 
 /// One file.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct FileReport {
     /// Its name.
     pub name: String,
@@ -79,15 +79,7 @@ impl FileReport {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            format: "",
-            frames: 0,
-            bytes: 0,
-            first_ns: None,
-            last_ns: None,
-            backward: 0,
-            before_ns: 0,
-            lost: None,
-            damage: None,
+            ..Self::default()
         }
     }
 
@@ -154,15 +146,24 @@ impl Trace {
 /// Says of how many conversations over UDP whose protocol answers only one direction was captured.
 fn one_sided(conversations: &[ConversationReport]) -> Option<String> {
     let one_sided = conversations.iter().filter(|one| one.is_one_sided());
-    let (count, has) = match one_sided.count() {
-        0 => return None,
-        1 => (1, "has"),
-        count => (count as u64, "have"),
+    let words = "over UDP of those shown [has|have] only one direction in the capture: what answers may go \
+                 another way";
+    told(one_sided.count() as u64, "conversation", words)
+}
+
+/// Says of how many something is true, if it is of any; `words` as [`agreed`] takes them.
+fn told(number: u64, noun: &str, words: &str) -> Option<String> {
+    (number > 0).then(|| format!("{} {}", counted(number, noun), agreed(words, number)))
+}
+
+/// Returns the words with the first of each `[one|many]` for one, and the second for more.
+fn agreed(words: &str, number: u64) -> String {
+    let agreed = |part| match str::split_once(part, '|') {
+        Some((one, _)) if number == 1 => one,
+        Some((_, many)) => many,
+        None => part,
     };
-    Some(format!(
-        "{} over UDP of those shown {has} only one direction in the capture: what answers may go another way",
-        counted(count, "conversation")
-    ))
+    words.split(['[', ']']).map(agreed).collect()
 }
 
 /// Says what to know of the numbers.
@@ -184,17 +185,10 @@ fn warnings(
                 counted(lost, "frame")
             ));
         }
-        if file.backward > 0 {
-            let lie = match file.backward {
-                1 => "is earlier than the frame before it; it is",
-                _ => "are earlier than the frame before them; they are",
-            };
-            warnings.push(format!(
-                "{}: {} {lie} taken in the order of the file (reordercap sorts them)",
-                file.name,
-                counted(file.backward, "frame")
-            ));
-        }
+        let words = "[is earlier than the frame before it; it is|are earlier than the frame before them; they \
+                     are] taken in the order of the file (reordercap sorts them)";
+        let backward = told(file.backward, "frame", words);
+        warnings.extend(backward.map(|text| format!("{}: {text}", file.name)));
     }
     if totals.connections == 0 && totals.filtered > 0 {
         let others = match totals.filtered {
@@ -216,176 +210,130 @@ fn warnings(
             ));
         }
     }
-    let mut tell = |number: u64, noun: &str, [one, many]: [&str; 2]| {
-        if number > 0 {
-            let rest = if number == 1 { one } else { many };
-            warnings.push(format!("{} {rest}", counted(number, noun)));
-        }
-    };
+    let mut tell =
+        |number: u64, noun: &str, words: &str| warnings.extend(told(number, noun, words));
     tell(
         totals.cut,
         "frame",
-        [
-            "was cut before the end of its TCP header: capture 128 bytes of each frame at least",
-            "were cut before the end of their TCP header: capture 128 bytes of each frame at least",
-        ],
+        "[was|were] cut before the end of [its|their] TCP header: capture 128 bytes of each frame at least",
     );
     tell(
         totals.options_cut,
         "SYN",
-        [
-            "was cut before the end of its options: what it offered (window scale, SACK, timestamps) is \
-             not known, and no window is reported; capture 128 bytes of each frame at least",
-            "were cut before the end of their options: what they offered (window scale, SACK, \
-             timestamps) is not known, and no window is reported; capture 128 bytes of each frame at least",
-        ],
+        "[was|were] cut before the end of [its|their] options: what [it|they] offered (window scale, SACK, \
+         timestamps) is not known, and no window is reported; capture 128 bytes of each frame at least",
     );
     tell(
         totals.malformed,
         "frame",
-        [
-            "contradicts itself and was left out",
-            "contradict themselves and were left out",
-        ],
+        "[contradicts itself and was|contradict themselves and were] left out",
     );
     tell(
         totals.shortened,
         "packet",
-        [
-            "says that it is longer than its frame: what was on the wire is counted",
-            "say that they are longer than their frames: what was on the wire is counted",
-        ],
+        "[says that it is longer than its frame|say that they are longer than their frames]: what was on the \
+         wire is counted",
     );
     tell(
         totals.fragments,
         "fragment",
-        ["of IP packets: payload of all but the first is not counted"; 2],
+        "of IP packets: payload of all but the first is not counted",
     );
     tell(
         totals.foreign_links,
         "frame",
-        [
-            "is of a link type without IP and was left out",
-            "are of link types without IP and were left out",
-        ],
+        "[is of a link type without IP and was|are of link types without IP and were] left out",
     );
     for (what, &number) in &totals.undecoded {
-        let words = [
-            format!("has its packet in what is not decoded: {what}"),
-            format!("have their packets in what is not decoded: {what}"),
-        ];
-        tell(number, "frame", [&words[0], &words[1]]);
+        let has = "[has its packet|have their packets] in what is not decoded";
+        tell(number, "frame", &format!("{has}: {what}"));
     }
     // Some of both are in every capture; much of it is something to know.
-    let (other_ip, half) = (totals.not_tcp - totals.udp, totals.frames / 2);
+    let much = |number: u64| match number > totals.frames / 2 {
+        true => number,
+        false => 0,
+    };
     tell(
-        if totals.not_ip > half {
-            totals.not_ip
-        } else {
-            0
-        },
+        much(totals.not_ip),
         "frame",
-        [
-            "carries no IP that is known here: another protocol (ARP, spanning tree), or something before IP \
-             that is not followed, as the tag of a switch",
-            "carry no IP that is known here: another protocol (ARP, spanning tree), or something before IP \
-             that is not followed, as the tag of a switch",
-        ],
+        "[carries|carry] no IP that is known here: another protocol (ARP, spanning tree), or something before \
+         IP that is not followed, as the tag of a switch",
     );
     tell(
-        if other_ip > half { other_ip } else { 0 },
+        much(totals.not_tcp - totals.udp),
         "packet",
-        [
-            "of IP carries neither TCP nor UDP",
-            "of IP carry neither TCP nor UDP",
-        ],
+        "of IP [carries|carry] neither TCP nor UDP",
     );
     tell(
         totals.encrypted,
         "frame",
-        [
-            "of 802.11 is encrypted, and what it carries is not seen: capture behind the access point, \
-             or decrypt it first (airdecap-ng)",
-            "of 802.11 are encrypted, and what they carry is not seen: capture behind the access point, \
-             or decrypt them first (airdecap-ng)",
-        ],
+        "of 802.11 [is|are] encrypted, and what [it carries|they carry] is not seen: capture behind the access \
+         point, or decrypt [it|them] first (airdecap-ng)",
     );
     tell(
         totals.wireless,
         "frame",
-        [
-            "of 802.11 carries no data (management, control)",
-            "of 802.11 carry no data (management, control)",
-        ],
+        "of 802.11 [carries|carry] no data (management, control)",
     );
     tell(
         totals.udp_left_out,
         "datagram",
-        [
-            "was left out: there were more conversations over UDP than are kept",
-            "were left out: there were more conversations over UDP than are kept",
-        ],
+        "[was|were] left out: there were more conversations over UDP than are kept",
     );
     tell(
         totals.untracked,
         "segment",
-        [
-            "was left out: too many addresses of IPv6",
-            "were left out: too many addresses of IPv6",
-        ],
+        "[was|were] left out: too many addresses of IPv6",
     );
     tell(
         totals.duplicate_frames,
         "frame",
-        [
-            "was captured twice (on a bridge, any interface, both ends) or doubled on its way; counted once",
-            "were captured twice (on a bridge, any interface, both ends) or doubled on their way; counted once",
-        ],
+        "[was|were] captured twice (on a bridge, any interface, both ends) or doubled on [its|their] way; \
+         counted once",
     );
     tell(
         totals.holes_of_capture,
         "range",
-        [
-            "was acknowledged but is not in the capture: it lost frames, and losses and \
-             waits reported around them may come from the capture",
-            "were acknowledged but are not in the capture: it lost frames, and losses and \
-             waits reported around them may come from the capture",
-        ],
+        "[was|were] acknowledged but [is|are] not in the capture: it lost frames, and losses and waits \
+         reported around them may come from the capture",
     );
     tell(
         totals.findings_left_out,
         "finding",
-        [
-            "was not kept: there were more than 4096",
-            "were not kept: there were more than 4096",
-        ],
+        "[was|were] not kept: there were more than 4096",
     );
     tell(
         totals.without_detail,
         "connection",
-        [
-            "was only counted: more were open at once than details are kept of",
-            "were only counted: more were open at once than details are kept of",
-        ],
+        "[was|were] only counted: more were open at once than details are kept of",
     );
     tell(
         totals.forgotten,
         "connection",
-        [
-            "is in the totals only: there were more than are kept",
-            "are in the totals only: there were more than are kept",
-        ],
+        "[is|are] in the totals only: there were more than are kept",
     );
     let half = connections.iter().filter(|one| one.one_sided).count();
     tell(
         half as u64,
         "connection",
-        [
-            "of those shown has only one direction in the capture: round trips and acknowledgements are \
-             missing",
-            "of those shown have only one direction in the capture: round trips and acknowledgements \
-             are missing",
-        ],
+        "of those shown [has|have] only one direction in the capture: round trips and acknowledgements are \
+         missing",
     );
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agreed;
+
+    #[test]
+    fn words_agree_with_their_number() {
+        let words = "[is of a link|are of links] without IP and [was|were] left out";
+        assert_eq!(agreed(words, 1), "is of a link without IP and was left out");
+        assert_eq!(
+            agreed(words, 2),
+            "are of links without IP and were left out"
+        );
+        assert_eq!(agreed("of IP", 1), "of IP");
+    }
 }

@@ -511,9 +511,37 @@ impl TcpFindingKind {
 }
 
 impl TcpFinding {
+    /// A finding about the `end` of a connection, whose first frame is the proof where a count is all there is.
     fn new(connection: &ConnectionReport, kind: TcpFindingKind, end: End) -> Self {
         let (who, toward) = (connection.endpoint(end), connection.endpoint(end.other()));
-        Self::between(kind, who, end, toward)
+        let first_frame = Proof {
+            connection: connection.number,
+            at_ns: connection.start_ns,
+            length_ns: connection.duration_ns,
+            frames: connection.first_frame.into_iter().collect(),
+            value: 0,
+            filter: conversation(connection),
+        };
+        Self {
+            proofs: vec![first_frame],
+            ..Self::between(kind, who, end, toward)
+        }
+    }
+
+    /// One that took `total_ns` of the connection's time.
+    fn lasting(
+        connection: &ConnectionReport,
+        kind: TcpFindingKind,
+        end: End,
+        total_ns: u64,
+    ) -> Self {
+        Self {
+            count: 1,
+            total_ns,
+            longest_ns: total_ns,
+            out_of: connection.duration_ns,
+            ..Self::new(connection, kind, end)
+        }
     }
 
     /// A finding about `who`, which is the `end` of what it has with `toward`.
@@ -627,10 +655,8 @@ impl TcpFinding {
             TcpFindingKind::ClampedMss => self.out_of.max(other.out_of),
             _ => self.out_of.saturating_add(other.out_of),
         };
-        self.round_trip_ns = match (self.round_trip_ns, other.round_trip_ns) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        let round_trips_ns = [self.round_trip_ns, other.round_trip_ns];
+        self.round_trip_ns = round_trips_ns.into_iter().flatten().min();
         self.hop_limit = self.hop_limit.filter(|_| self.hop_limit == other.hop_limit);
         self.waits.join(&other.waits);
         self.way_is_doubtful |= other.way_is_doubtful;
@@ -647,34 +673,18 @@ impl TcpFinding {
             self.proofs.truncate(EXAMPLES_MAX);
         }
     }
+}
 
-    fn proven(mut self, connection: &ConnectionReport, examples: &[Example]) -> Self {
-        self.proofs = examples
-            .iter()
-            .map(|example| Proof {
-                connection: connection.number,
-                at_ns: example.at_ns,
-                length_ns: example.length_ns,
-                frames: example.frames.iter().flatten().copied().collect(),
-                value: example.value,
-                filter: filter_of(example.frames.iter().flatten().copied()),
-            })
-            .collect();
-        self
-    }
-
-    /// Gives the connection's first frame as proof, where a count is all there is.
-    fn proven_by_first_frame(mut self, connection: &ConnectionReport) -> Self {
-        self.proofs = vec![Proof {
-            connection: connection.number,
-            at_ns: connection.start_ns,
-            length_ns: connection.duration_ns,
-            frames: connection.first_frame.into_iter().collect(),
-            value: 0,
-            filter: conversation(connection),
-        }];
-        self
-    }
+fn proofs(connection: &ConnectionReport, examples: &[Example]) -> Vec<Proof> {
+    let proof = |example: &Example| Proof {
+        connection: connection.number,
+        at_ns: example.at_ns,
+        length_ns: example.length_ns,
+        frames: example.frames.iter().flatten().copied().collect(),
+        value: example.value,
+        filter: filter_of(example.frames.iter().flatten().copied()),
+    };
+    examples.iter().map(proof).collect()
 }
 
 /// Joins each finding to the first before it that its frames show as well. What says no more than that
@@ -753,11 +763,10 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
             End::Client => TcpFindingKind::ResetUnused,
             End::Server => TcpFindingKind::Reset,
         };
-        let finding = TcpFinding {
+        return Some(TcpFinding {
             count: 1,
             ..TcpFinding::new(connection, kind, end)
-        };
-        return Some(finding.proven_by_first_frame(connection));
+        });
     }
     let kind = match connection.ending {
         Ending::Refused => TcpFindingKind::Refused,
@@ -769,14 +778,13 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
         TcpFindingKind::Refused => connection.answered_last_ns,
         _ => connection.duration_ns,
     };
-    let finding = TcpFinding {
+    Some(TcpFinding {
         count: u64::from(connection.from_client.packets),
         total_ns: length_ns,
         longest_ns: length_ns,
         hop_limit: Some(connection.from_server.hop_limit),
         ..TcpFinding::new(connection, kind, End::Server)
-    };
-    Some(finding.proven_by_first_frame(connection))
+    })
 }
 
 /// What became of the questions of a conversation over UDP.
@@ -916,7 +924,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         | IncidentKind::SmallSegments => return None,
     };
     let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
-    let finding = TcpFinding {
+    Some(TcpFinding {
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
         longest_ns: lengths_ns.max().unwrap_or(0),
@@ -925,9 +933,9 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         round_trip_ns: connection.trip_ns(incident.end),
         by: incident.by,
         way_is_doubtful: is_way_doubtful(connection, incident),
+        proofs: proofs(connection, &incident.examples),
         ..TcpFinding::new(connection, kind, incident.end)
-    };
-    Some(finding.proven(connection, &incident.examples))
+    })
 }
 
 /// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
@@ -960,10 +968,12 @@ fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
 
 /// Returns how often something happened at `end`.
 fn count_of(connection: &ConnectionReport, kind: IncidentKind, end: End) -> u32 {
+    incident_of(connection, kind, end).map_or(0, |incident| incident.count)
+}
+
+fn incident_of(connection: &ConnectionReport, kind: IncidentKind, end: End) -> Option<&Incident> {
     let mut incidents = connection.incidents.iter();
-    incidents
-        .find(|incident| incident.kind == kind && incident.end == end)
-        .map_or(0, |incident| incident.count)
+    incidents.find(|incident| incident.kind == kind && incident.end == end)
 }
 
 /// Waits for an end's answers, where they are much of the time.
@@ -983,15 +993,11 @@ fn slow_handshake(connection: &ConnectionReport) -> Option<TcpFinding> {
     let late_ns = connection
         .accepted_late_ns
         .filter(|&late_ns| late_ns >= connection.duration_ns / PART)?;
-    let finding = TcpFinding {
-        count: 1,
-        total_ns: late_ns,
-        longest_ns: late_ns,
-        out_of: connection.duration_ns,
+    let kind = TcpFindingKind::SlowHandshake;
+    Some(TcpFinding {
         round_trip_ns: connection.trip_ns(End::Server),
-        ..TcpFinding::new(connection, TcpFindingKind::SlowHandshake, End::Server)
-    };
-    Some(finding.proven_by_first_frame(connection))
+        ..TcpFinding::lasting(connection, kind, End::Server, late_ns)
+    })
 }
 
 /// Requests, one behind the other, over a way that takes most of the time.
@@ -1017,15 +1023,12 @@ fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
         && trip_ns >= TRIP_NS_MIN
         && requests >= REQUESTS_MIN
         && by_requests_ns >= total_ns / 2;
-    let finding = TcpFinding {
+    let kind = TcpFindingKind::RoundTrips;
+    is_much.then(|| TcpFinding {
         count: u64::from(requests),
-        total_ns,
-        longest_ns: total_ns,
-        out_of: connection.duration_ns,
         round_trip_ns: Some(trip_ns),
-        ..TcpFinding::new(connection, TcpFindingKind::RoundTrips, End::Server)
-    };
-    is_much.then(|| finding.proven_by_first_frame(connection))
+        ..TcpFinding::lasting(connection, kind, End::Server, total_ns)
+    })
 }
 
 /// A queue on the way: round trips under load are a multiple of the shortest.
@@ -1053,7 +1056,7 @@ fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         return None;
     }
     let rate = own.bits_per_second?;
-    let finding = TcpFinding {
+    Some(TcpFinding {
         count: u64::from(loaded.count),
         total_ns: queued_ns,
         longest_ns: loaded.max_ns.saturating_sub(least_ns),
@@ -1061,8 +1064,7 @@ fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         out_of: rate as u64,
         round_trip_ns: Some(least_ns),
         ..TcpFinding::new(connection, TcpFindingKind::Queue, end)
-    };
-    Some(finding.proven_by_first_frame(connection))
+    })
 }
 
 /// A stream in one direction whose sender had nothing to send for most of the time.
@@ -1084,14 +1086,8 @@ fn idle_sender(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         return None;
     }
     let total_ns = (share * connection.duration_ns as f64) as u64;
-    let finding = TcpFinding {
-        count: 1,
-        total_ns,
-        longest_ns: total_ns,
-        out_of: connection.duration_ns,
-        ..TcpFinding::new(connection, TcpFindingKind::IdleSender, end)
-    };
-    Some(finding.proven_by_first_frame(connection))
+    let kind = TcpFindingKind::IdleSender;
+    Some(TcpFinding::lasting(connection, kind, end, total_ns))
 }
 
 /// A sender that stops at the same amount again and again, though nothing was lost and the window has room.
@@ -1116,16 +1112,13 @@ fn send_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     if !(is_level && is_stream && had_room && is_clear) {
         return None;
     }
-    let finding = TcpFinding {
+    let kind = TcpFindingKind::SendLimit;
+    Some(TcpFinding {
         count: u64::from(standing.count),
-        total_ns: standing.level_ns,
-        longest_ns: standing.level_ns,
-        out_of: connection.duration_ns,
         value: u64::from(standing.bytes),
         round_trip_ns: Some(own.round_trip?.min_ns.max(1)),
-        ..TcpFinding::new(connection, TcpFindingKind::SendLimit, end)
-    };
-    Some(finding.proven_by_first_frame(connection))
+        ..TcpFinding::lasting(connection, kind, end, standing.level_ns)
+    })
 }
 
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
@@ -1157,16 +1150,13 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     }
     let total_ns = (share * connection.duration_ns as f64) as u64;
     // The receiver is the one to change something.
-    let finding = TcpFinding {
+    let kind = TcpFindingKind::WindowLimit;
+    Some(TcpFinding {
         count: zero_windows.map_or(0, u64::from),
-        total_ns,
-        longest_ns: total_ns,
-        out_of: connection.duration_ns,
         value: receiver.window_bytes_max.unwrap_or(0),
         round_trip_ns: Some(least_ns),
-        ..TcpFinding::new(connection, TcpFindingKind::WindowLimit, end.other())
-    };
-    Some(finding.proven_by_first_frame(connection))
+        ..TcpFinding::lasting(connection, kind, end.other(), total_ns)
+    })
 }
 
 /// A program that reads slowly: its window has shrunk to half or less of what it was, and held the sender back.
@@ -1188,15 +1178,11 @@ fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
         && time.unread_longest <= LONGEST_SHARE_MAX * time.unread
         && largest >= BUFFER_SEGMENTS_MIN * segment_bytes;
     let total_ns = (time.unread * connection.duration_ns as f64) as u64;
-    let finding = TcpFinding {
-        count: 1,
-        total_ns,
-        longest_ns: total_ns,
-        out_of: connection.duration_ns,
+    let kind = TcpFindingKind::SlowReader;
+    is_reader.then(|| TcpFinding {
         value: largest,
-        ..TcpFinding::new(connection, TcpFindingKind::SlowReader, end.other())
-    };
-    is_reader.then(|| finding.proven_by_first_frame(connection))
+        ..TcpFinding::lasting(connection, kind, end.other(), total_ns)
+    })
 }
 
 fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
@@ -1206,45 +1192,32 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
     };
     // What timers took is told with them, and the wait for what was taken back; the rest of a recovery is a loss's.
     let recovering = own.time.map_or(0.0, |time| time.recovering);
-    let mut incidents = connection.incidents.iter();
-    let taken_back = incidents.find(|one| one.kind == IncidentKind::TakenBack && one.end != end);
+    let taken_back = incident_of(connection, IncidentKind::TakenBack, end.other());
     let recovering_ns = ((recovering * connection.duration_ns as f64) as u64)
         .saturating_sub(taken_back.map_or(0, |taken| taken.total_ns));
     let mut found = Vec::new();
     let mut add = |kind, count: u32, value: u64| {
-        let finding = TcpFinding {
+        let mut finding = TcpFinding {
             count: u64::from(count),
-            total_ns: if kind == TcpFindingKind::Loss {
-                recovering_ns
-            } else {
-                0
-            },
             out_of: u64::from(own.data_packets),
             value,
             ..TcpFinding::new(connection, kind, end)
         };
-        let mut incidents = connection.incidents.iter();
-        let loss = incidents.find(|one| one.kind == IncidentKind::Loss && one.end == end);
-        found.push(match loss {
-            Some(loss) if kind == TcpFindingKind::Loss => {
-                finding.proven(connection, &loss.examples)
+        if kind == TcpFindingKind::Loss {
+            finding.total_ns = recovering_ns;
+            if let Some(loss) = incident_of(connection, IncidentKind::Loss, end) {
+                finding.proofs = proofs(connection, &loss.examples);
             }
-            _ => finding.proven_by_first_frame(connection),
-        });
+        }
+        found.push(finding);
     };
     let not_lost = counts.spurious + counts.resized + counts.sacked;
     let lost = counts.retransmissions.saturating_sub(not_lost);
     // What a black hole, a silent peer or timers explain is told with them.
-    let told = [
-        (IncidentKind::RepeatedSegment, end),
-        (IncidentKind::RetransmissionTimeout, end),
-    ]
-    .map(|(kind, end)| count_of(connection, kind, end));
-    let silent = connection
-        .incidents
-        .iter()
-        .find(|incident| incident.kind == IncidentKind::PeerSilent && incident.end == end.other());
-    let told = told.iter().sum::<u32>() + silent.map_or(0, |silent| silent.value_max);
+    let silent = incident_of(connection, IncidentKind::PeerSilent, end.other());
+    let told = count_of(connection, IncidentKind::RepeatedSegment, end)
+        + count_of(connection, IncidentKind::RetransmissionTimeout, end)
+        + silent.map_or(0, |silent| silent.value_max);
     if lost.saturating_sub(told) >= LOSS_MIN {
         add(TcpFindingKind::Loss, lost, counts.retransmitted_bytes);
     }
@@ -1283,9 +1256,7 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
 
 /// Returns whether an end sends segments one behind the other, rather than one for each answer.
 fn is_streaming(connection: &ConnectionReport, end: End) -> bool {
-    let mut trains = connection.incidents.iter();
-    let trains =
-        trains.find(|incident| incident.kind == IncidentKind::SmallSegments && incident.end == end);
+    let trains = incident_of(connection, IncidentKind::SmallSegments, end);
     trains.is_some_and(|trains| trains.value_max >= connection.end(end).data_packets / 4)
 }
 
@@ -1322,13 +1293,12 @@ fn clamped_mss(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     if full < SEGMENTS_MIN {
         return None;
     }
-    let finding = TcpFinding {
+    Some(TcpFinding {
         count: u64::from(full),
         value: u64::from(mss),
         out_of: u64::from(whole),
         ..TcpFinding::new(connection, TcpFindingKind::ClampedMss, end)
-    };
-    Some(finding.proven_by_first_frame(connection))
+    })
 }
 
 fn missing_scaling(connection: &ConnectionReport) -> Option<TcpFinding> {
@@ -1346,11 +1316,10 @@ fn missing_scaling(connection: &ConnectionReport) -> Option<TcpFinding> {
         let flight = own.flight_bytes_max.unwrap_or(0);
         own.payload_bytes >= 2 * WINDOW_BYTES_MIN && flight >= UNSCALED_BYTES_MAX / 2
     });
-    let finding = TcpFinding {
+    is_needed.then(|| TcpFinding {
         count: 1,
         value: u64::from(UNSCALED_BYTES_MAX),
         round_trip_ns: ends().filter_map(|own| Some(own.round_trip?.min_ns)).max(),
         ..TcpFinding::new(connection, TcpFindingKind::NoWindowScaling, end)
-    };
-    is_needed.then(|| finding.proven_by_first_frame(connection))
+    })
 }

@@ -35,8 +35,9 @@ pub(crate) fn header_bytes(link: LinkType, bytes: &[u8]) -> Result<usize, NoSegm
         LinkType::IEEE802_11 => wireless(bytes, 0),
         LinkType::RADIOTAP => wireless(bytes, radiotap(bytes)?),
         LinkType::PRISM => wireless(bytes, PRISM_BYTES),
-        // The link type was checked when the file was opened: the others are raw IP.
-        _ => Ok(0),
+        // 12 and 14 are what BSDs write for raw IP.
+        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => Ok(0),
+        _ => Err(NoSegment::Foreign),
     }
 }
 
@@ -188,11 +189,12 @@ fn ppi(bytes: &[u8]) -> Result<usize, NoSegment> {
     if length < HEADER_BYTES_MIN || link == LinkType::PPI {
         return Err(NoSegment::Malformed);
     }
-    if !link.is_decoded() {
-        return Err(NoSegment::NotIp);
-    }
     let frame = bytes.get(length..).ok_or(NoSegment::Cut)?;
-    Ok(length + header_bytes(link, frame)?)
+    match header_bytes(link, frame) {
+        // The frame is of a link type that is known; what lies in it is not.
+        Err(NoSegment::Foreign) => Err(NoSegment::NotIp),
+        inner => Ok(length + inner?),
+    }
 }
 
 /// What Prism chips' drivers put before a frame.

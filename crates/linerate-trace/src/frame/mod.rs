@@ -51,6 +51,8 @@ pub struct Parts {
 /// Why a frame is not a TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum NoSegment {
+    /// Of a link type from which no IP packet can be taken.
+    Foreign,
     /// Not IP: ARP, LLDP, spanning tree.
     NotIp,
     /// IP, but neither TCP nor UDP.

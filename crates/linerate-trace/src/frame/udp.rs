@@ -22,6 +22,17 @@ pub(crate) struct Datagram {
     pub begin: [u64; 4],
 }
 
+impl Datagram {
+    /// Returns its ports as those of a conversation: questions of a host are one, whatever port each comes from.
+    pub(crate) fn ports(&self) -> (u16, u16) {
+        match self.says {
+            Says::Question(..) => (0, self.target_port),
+            Says::Answer(..) => (self.source_port, 0),
+            _ => (self.source_port, self.target_port),
+        }
+    }
+}
+
 /// What a datagram says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Says {

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use linerate_agent::access::{Network, Scopes};
+use linerate_agent::access::Scopes;
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_model::margin::Margins;
+use linerate_model::network::Network;
 use linerate_model::probe::SampleRate;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 

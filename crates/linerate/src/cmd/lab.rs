@@ -2,7 +2,9 @@
 
 use anyhow::Context;
 use linerate_lab::LabSpec;
-use linerate_lab::named::{self, DownError, HolderCommand, RegistryError, UpError, VisitError};
+use linerate_lab::named::{
+    self, DownError, HolderCommand, Registry, RegistryError, UpError, VisitError,
+};
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
 use crate::exit::{CmdResult, Exit, Failure};
@@ -21,10 +23,12 @@ pub fn lab(args: &LabArgs) -> CmdResult {
         } => exec(name, host, command),
         LabCommand::Down { name, all } => match name {
             Some(name) if !all => {
-                named::down(name).map_err(|error| match error {
-                    DownError::Registry(error) => of_registry(error),
-                    error => Failure::failed(error),
-                })?;
+                Registry::of_user()?
+                    .down(name)
+                    .map_err(|error| match error {
+                        DownError::Registry(error) => of_registry(error),
+                        error => Failure::failed(error),
+                    })?;
                 Ok(Exit::Ok)
             }
             _ => down_all(),
@@ -43,14 +47,16 @@ fn up(args: &LabUpArgs) -> CmdResult {
         program,
         arguments: vec!["lab".into(), "hold".into()],
     };
-    let state = named::up(&spec, &holder).map_err(|error| match error {
-        UpError::Exists { ref name, .. } => {
-            let next = format!("linerate lab down {name}, or give this one another name");
-            Failure::failed(error).next(next)
-        }
-        UpError::Registry(error) => of_registry(error),
-        error => Failure::failed(error),
-    })?;
+    let state = Registry::of_user()?
+        .up(&spec, &holder)
+        .map_err(|error| match error {
+            UpError::Exists { ref name, .. } => {
+                let next = format!("linerate lab down {name}, or give this one another name");
+                Failure::failed(error).next(next)
+            }
+            UpError::Registry(error) => of_registry(error),
+            error => Failure::failed(error),
+        })?;
     for note in &state.degraded {
         term::note(note);
     }
@@ -101,7 +107,7 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
 }
 
 fn list(json: bool) -> CmdResult {
-    let (states, unreadable) = named::list()?;
+    let (states, unreadable) = Registry::of_user()?.list()?;
     for error in &unreadable {
         term::note(&format!("{error:#}; another version may have made it"));
     }
@@ -119,7 +125,9 @@ fn list(json: bool) -> CmdResult {
 }
 
 fn exec(name: &str, host: &str, command: &[std::ffi::OsString]) -> CmdResult {
-    let status = named::exec(name, host, command).map_err(|error| visit_failed(error, name))?;
+    let status = Registry::of_user()?
+        .exec(name, host, command)
+        .map_err(|error| visit_failed(error, name))?;
     // As a shell does: a program ended by a signal counts as 128 and its number.
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     let code = status
@@ -163,7 +171,7 @@ fn of_registry(error: RegistryError) -> Failure {
 }
 
 fn down_all() -> CmdResult {
-    let names = named::down_all().map_err(Failure::failed)?;
+    let names = Registry::of_user()?.down_all().map_err(Failure::failed)?;
     match names.len() {
         0 => term::note("no lab was up"),
         _ => term::note(&format!("removed {}", names.join(", "))),

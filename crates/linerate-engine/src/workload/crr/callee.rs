@@ -65,7 +65,7 @@ impl Callee {
     pub(super) fn begin(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {
         let listener = io.flow.fd();
         let asked = match io.events {
-            SocketEvents::Epoll(set) => set.epoll.add_for(listener, io.key, READ),
+            SocketEvents::Epoll(set) => set.epoll.add(listener, io.key, READ),
             SocketEvents::Ring(ring) => ring.accept(listener, io.key),
         };
         let error = asked.err()?;
@@ -208,9 +208,9 @@ impl Visit {
         let (fd, key) = (self.socket.as_raw_fd(), io.key + at + 1);
         match (&mut *io.events, self.watched) {
             (SocketEvents::Ring(ring), 0) => ring.watch(fd, key, events)?,
-            (SocketEvents::Epoll(set), 0) => set.epoll.add_for(fd, key, events)?,
+            (SocketEvents::Epoll(set), 0) => set.epoll.add(fd, key, events)?,
             (SocketEvents::Epoll(set), watched) if watched != events => {
-                set.epoll.change_for(fd, key, events)?;
+                set.epoll.change(fd, key, events)?;
             }
             _ => {}
         }

@@ -154,8 +154,8 @@ impl Caller {
         };
         let fd = call.socket.as_raw_fd();
         match new {
-            true => set.epoll.add_for(fd, io.key, events),
-            false => set.epoll.change_for(fd, io.key, events),
+            true => set.epoll.add(fd, io.key, events),
+            false => set.epoll.change(fd, io.key, events),
         }
     }
 

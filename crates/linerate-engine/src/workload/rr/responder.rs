@@ -140,8 +140,4 @@ impl Play for Responder {
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
         (now_ns >= control.limit_ns()).then(|| control.overdue("the end of the requests"))
     }
-
-    fn stall_max_ns(&self, _now_ns: u64) -> Option<u64> {
-        None
-    }
 }

@@ -315,10 +315,6 @@ impl Play for Sender {
     fn timer_ns(&self) -> Option<u64> {
         self.pace.as_ref()?.due_ns
     }
-
-    fn stall_max_ns(&self, _now_ns: u64) -> Option<u64> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Networks whose hosts may call.
+//! Networks: whose hosts may call, whose connections are wanted.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -34,6 +34,16 @@ impl Network {
     }
 }
 
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self {
+            address,
+            prefix: bits(address),
+        }
+    }
+}
+
 impl FromStr for Network {
     type Err = NetworkError;
 
@@ -44,9 +54,11 @@ impl FromStr for Network {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| bad())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix: u8 = prefix.map_or(Ok(most), |prefix| prefix.parse().map_err(|_| bad()))?;
-        if prefix > most {
+        let Some(prefix) = prefix else {
+            return Ok(address.into());
+        };
+        let prefix: u8 = prefix.parse().map_err(|_| bad())?;
+        if prefix > bits(address) {
             return Err(bad());
         }
         // Callers over IPv4 are known as such, also where they come to a socket of IPv6.
@@ -60,6 +72,10 @@ impl FromStr for Network {
             },
         )
     }
+}
+
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 #[cfg(test)]
@@ -81,6 +97,7 @@ mod tests {
         check("0.0.0.0/0", "2001:db8::1", false);
         check("2001:db8::/32", "2001:db8:ffff::1", true);
         check("2001:db8::/32", "2001:db9::1", false);
+        check("fe80::/10", "10.0.0.1", false);
         check("2001:db8::1/128", "2001:db8::1", true);
         check("::ffff:10.0.0.7", "10.0.0.7", true);
         check("::ffff:10.0.0.7", "10.0.0.6", false);
