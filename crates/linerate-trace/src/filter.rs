@@ -61,16 +61,17 @@ impl Filter {
 
 impl Word {
     fn parse(text: &str) -> Option<Self> {
-        if let Some(port) = text.strip_prefix(':') {
-            return Some(Self {
-                network: None,
-                port: Some(port.parse().ok()?),
-            });
-        }
+        // Before ports: an address may begin with a colon.
         if let Ok(network) = text.parse() {
             return Some(Self {
                 network: Some(network),
                 port: None,
+            });
+        }
+        if let Some(port) = text.strip_prefix(':') {
+            return Some(Self {
+                network: None,
+                port: Some(port.parse().ok()?),
             });
         }
         let socket = text.parse::<std::net::SocketAddr>().ok()?;
@@ -103,6 +104,8 @@ mod tests {
         check("10.0.0.0/8, :5201", true);
         check("[fe80::1]:22", true);
         check("fe80::1", true);
+        check("::1, ::ffff:0:0/96", true);
+        check(":99999", false);
         check("10.0.0.1:99999", false);
         check("10.0.0.0/33", false);
         check("localhost", false);

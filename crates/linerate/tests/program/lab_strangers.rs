@@ -111,8 +111,8 @@ fn placed(remote: &Remote<'_>, traffic: &[&str], expected: &str) {
     };
     assert!(!placed.is_empty(), "{said:?}");
     for setting in placed {
-        let granted = setting["granted"].as_str().unwrap_or_default();
-        assert!(granted.contains(expected), "{setting}");
+        let why = setting["why"].as_str().unwrap_or_default();
+        assert!(why.contains(expected), "{setting}");
     }
 }
 
