@@ -33,7 +33,7 @@ pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: b
 }
 
 /// Something that is told, and shorter ways to tell it.
-struct Passage {
+pub(super) struct Passage {
     lead: String,
     look: Look,
     /// From the whole to the shortest; never empty.
@@ -44,7 +44,7 @@ struct Passage {
 }
 
 impl Passage {
-    fn new(lead: &str, look: Look, forms: Vec<String>) -> Self {
+    pub(super) fn new(lead: &str, look: Look, forms: Vec<String>) -> Self {
         Self {
             lead: lead.to_owned(),
             look,
@@ -212,7 +212,7 @@ fn clauses(text: &str, end: &str) -> Vec<String> {
 }
 
 impl Page {
-    fn part(&mut self, part: &Passage) {
+    pub(super) fn part(&mut self, part: &Passage) {
         for (at, line) in part.lines(self.width).iter().enumerate() {
             match at {
                 0 => self.styled(part.look, &part.lead),
