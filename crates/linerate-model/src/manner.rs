@@ -134,28 +134,6 @@ pub enum WaitBy {
     Xdp,
 }
 
-/// A shared list on the wire and on disk: as a list.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::unit::Bytes;
-
-    pub(super) fn serialize<S: Serializer>(
-        bytes: &Arc<[Bytes]>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        bytes.as_ref().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<[Bytes]>, D::Error> {
-        Vec::deserialize(deserializer).map(Into::into)
-    }
-}
-
 /// Sizes that differ from message to message, or from request to request.
 ///
 /// Both ends draw the same sizes: from the list in its order, or from a generator that is seeded
@@ -167,8 +145,6 @@ pub enum Sizes {
     /// These, one after another, again and again.
     List {
         /// The sizes, shared by all flows: there may be 65 536.
-        #[serde(with = "shared")]
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<Bytes>"))]
         bytes: Arc<[Bytes]>,
     },
     /// Each size between two, both included, with the same probability.
