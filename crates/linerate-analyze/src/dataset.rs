@@ -228,13 +228,8 @@ impl<'a> Dataset<'a> {
     /// Small buffers, segments cut short, losses on purpose and floods of datagrams or of small segments,
     /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does.
     pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
-        let varies = |factor: Factor| {
-            let factors = &cell.experiment.factors;
-            factors
-                .iter()
-                .any(|(known, levels)| *known == factor && levels.len() > 1)
-        };
-        let is_burden = |factor| varies(factor) && cell.number(factor).is_some();
+        let is_burden =
+            |factor| cell.experiment.levels(factor).len() > 1 && cell.number(factor).is_some();
         let asks_for_packets = cell.workload.manner.transport == Transport::Udp
             || cell.experiment.response == name::DATA_SEGMENTS;
         let is_flood = self.recording.document.study

@@ -524,15 +524,11 @@ fn of_factor(compared: &Compared<'_, '_>, factor: Factor, weight: f64) -> Vec<Fa
     let Compared {
         experiment, cells, ..
     } = compared;
-    let declared = experiment
-        .factors
-        .iter()
-        .find(|(known, _)| *known == factor);
     let present: BTreeSet<&Level> = cells.iter().filter_map(|cell| cell.level(factor)).collect();
-    let levels = declared.map_or(Vec::new(), |(_, levels)| levels.clone());
-    let mut levels: Vec<Level> = levels
-        .into_iter()
+    let declared = experiment.levels(factor).iter();
+    let mut levels: Vec<Level> = declared
         .filter(|it| present.contains(it))
+        .cloned()
         .collect();
     if levels.is_empty() {
         levels = present.into_iter().cloned().collect();

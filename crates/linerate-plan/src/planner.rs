@@ -290,7 +290,7 @@ fn append_experiment(
         experiment: experiment.name.clone(),
         cause,
     })?;
-    let varies = |factor| experiment.factors.iter().any(|entry| entry.0 == factor);
+    let varies = |factor| !experiment.levels(factor).is_empty();
     if !varies(Factor::Transport) && !varies(Factor::Congestion) {
         request.hosts.settle_congestion(&mut experiment.workload);
     }
