@@ -26,11 +26,9 @@ use linerate_model::finding::{CONFIDENCE, Estimate};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::draw::Draw;
-use super::interval::{deviation, mean, proportional, student_t};
-use super::kin;
+use super::interval::{NORMAL, deviation, mean, proportional, student_t};
+use super::kin::{self, PRIOR_FREEDOM};
 
-/// Degrees of freedom that the other cells' spread counts as.
-const PRIOR_FREEDOM: f64 = 2.0;
 /// Correlation of successive residuals that chance makes, in units of 1/√N.
 const MEMORY_BY_CHANCE: f64 = 1.5;
 /// The most that is taken for it: beyond, few blocks tell nothing of how much.
@@ -45,8 +43,6 @@ const QUIETER_SHARE: f64 = 0.25;
 const FORM_FREEDOM_MIN: f64 = 10.0;
 /// Draws for the form.
 const DRAWS: usize = 600;
-/// The two-sided quantile of the normal distribution at [`CONFIDENCE`].
-const NORMAL: f64 = 1.959_964;
 
 /// The noise of a response in an experiment.
 #[derive(Debug, Clone, PartialEq)]
