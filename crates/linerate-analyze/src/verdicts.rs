@@ -479,7 +479,8 @@ fn by_group(found: &FactorEffect, alpha: f64) -> Vec<(usize, Verdict, Estimate)>
     levels.map(line).collect()
 }
 
-fn ratio(log: f64, (low, high): (f64, f64), alpha: f64, n: usize) -> Estimate {
+/// Returns the ratio of a logarithm and of those of its ends, which miss it with probability `alpha`.
+pub(crate) fn ratio(log: f64, (low, high): (f64, f64), alpha: f64, n: usize) -> Estimate {
     Estimate {
         value: log.exp(),
         low: Some(low.exp()),
