@@ -37,22 +37,18 @@ fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
         cost(dataset),
     ];
     Chapter {
-        number: None,
         id: "findings".to_owned(),
         title: "Limits and cost".to_owned(),
         question: "What limits each number, and what does throughput cost?".to_owned(),
         answer: answer(dataset),
-        consequence: None,
         method,
-        figures: Vec::new(),
-        over_time: Vec::new(),
         tables: tables
             .into_iter()
             .flatten()
             .filter(|table| !table.rows.is_empty())
             .collect(),
         findings: findings.iter().map(Found::id).collect(),
-        trials: Vec::new(),
+        ..Chapter::default()
     }
 }
 
