@@ -43,26 +43,13 @@ fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
 
 fn cost(dataset: &Dataset<'_>) -> Option<Row> {
     let experiment = dataset.experiments_of(study::SOCKET_BUFFER).next()?;
-    let cells = dataset.cells_of(&experiment.name);
-    let known = cells.iter().filter_map(|cell| {
-        Some((
-            cell.mean(name::THROUGHPUT)?,
-            cell.estimate(name::CPU_PER_GBIT)?,
-        ))
-    });
-    let (_, cost) = known.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let best = chapters::best_with_cpu(dataset, &experiment.name)?;
+    let cost = best.estimate(name::CPU_PER_GBIT)?;
     let note = match dataset.is_lab() {
         true => "all hosts of the lab together, at the best throughput",
         false => "of the server, at the best throughput",
     };
-    Some(row(
-        "CPU cost of 1 Gbit/s",
-        Estimate {
-            unit: Unit::Cpus,
-            ..cost
-        },
-        note,
-    ))
+    Some(row("CPU cost of 1 Gbit/s", cost, note))
 }
 
 /// The noisiest experiment's.

@@ -201,7 +201,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
 }
 
 /// Returns the cell of an experiment with the highest throughput whose CPU cost was read.
-pub(super) fn best_with_cpu<'d, 'a>(
+pub(crate) fn best_with_cpu<'d, 'a>(
     dataset: &'d Dataset<'a>,
     experiment: &str,
 ) -> Option<&'d CellOutcomes<'a>> {
