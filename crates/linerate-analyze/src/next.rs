@@ -32,14 +32,6 @@ pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what was received: loss
 pub(crate) const WHERE_LOST_HOST: &str =
     "find out why the agent stopped, start `linerate serve` there again, and repeat";
 
-/// What to do where windows are not scaled.
-const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
-                                         find what removes the option";
-
-/// What to do where the path that is full begins in the sending host.
-const WHERE_OWN_QDISC: &str =
-    "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower";
-
 /// What to do where flows do not share.
 pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t 30`), or with fewer flows (`-P`): those that lost \
                                          segments wait for timers and catch up later";
@@ -48,22 +40,6 @@ pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t 30`), or with fe
 pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
 
-/// What to do where a window is not the receiver's.
-const WHERE_BETWEEN: &str =
-    "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox";
-
-/// What to do where congestion marks keep windows small.
-const WHERE_MARKED: &str =
-    "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds";
-
-/// What to do where segments that come late keep windows small.
-const WHERE_LATE: &str =
-    "find what delays or reorders segments or their ACKs: parallel links, queues, radio";
-
-/// What to do where a congestion window is small although nothing was lost or marked.
-const WHERE_UNGROWN: &str =
-    "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)";
-
 /// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
 /// kind.
 pub(crate) fn evident(
@@ -71,18 +47,31 @@ pub(crate) fn evident(
     dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
 ) -> Option<&'static str> {
-    match limiter {
-        Limiter::PathRate => diagnose::waits_in_own_qdisc(dataset, cell).then_some(WHERE_OWN_QDISC),
-        Limiter::ReceiverWindow if diagnose::is_of_another(cell) => Some(WHERE_BETWEEN),
-        Limiter::ReceiverWindow => diagnose::is_unscaled(dataset, cell).then_some(WHERE_UNSCALED),
+    let words = match limiter {
+        Limiter::PathRate if diagnose::waits_in_own_qdisc(dataset, cell) => {
+            "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower"
+        }
+        Limiter::ReceiverWindow if diagnose::is_of_another(cell) => {
+            "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox"
+        }
+        Limiter::ReceiverWindow if diagnose::is_unscaled(dataset, cell) => {
+            "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, find what removes the option"
+        }
         Limiter::CongestionWindow => match diagnose::kept_small(cell) {
-            KeptSmall::Loss => None,
-            KeptSmall::Marks(_) => Some(WHERE_MARKED),
-            KeptSmall::Late(_) => Some(WHERE_LATE),
-            KeptSmall::Itself => Some(WHERE_UNGROWN),
+            KeptSmall::Loss => return None,
+            KeptSmall::Marks(_) => {
+                "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds"
+            }
+            KeptSmall::Late(_) => {
+                "find what delays or reorders segments or their ACKs: parallel links, queues, radio"
+            }
+            KeptSmall::Itself => {
+                "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)"
+            }
         },
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(words)
 }
 
 /// Returns what to do about `limiter`, if there is anything.
