@@ -311,7 +311,7 @@ pub fn datagram_batch(
 /// 2. Who asks for a rate asks when calls are made; who asks for a buffer or a way to wait has chosen
 ///    another way.
 pub fn stream_batch(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -> u32 {
-    let is_tcp = matches!(manner.transport, Transport::Tcp | Transport::Mptcp);
+    let is_tcp = manner.transport.is_tcp();
     let as_fast_as_it_goes = manner.rate_bps.is_none() && options.pacing_bps.is_none();
     let is_plain = manner.send == SendBy::Copy
         && manner.wait == WaitBy::Auto
@@ -331,6 +331,11 @@ impl Transport {
         Transport::Unix,
         Transport::Udp,
     ];
+
+    /// Whether TCP carries it, over one path or several.
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Transport::Tcp | Transport::Mptcp)
+    }
 
     /// Returns it as people write it.
     pub fn title(self) -> &'static str {
