@@ -160,34 +160,24 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
     };
     let rate = words::estimate(&throughput);
     let who = connections(cell);
-    let verb = |one: &'static str, more: &'static str| match cell.workload.connections {
-        1 => one,
-        _ => more,
+    let (fills, reaches) = match cell.workload.connections {
+        1 => ("fills", "reaches"),
+        _ => ("fill", "reach"),
     };
     let lost = cell.mean(name::LOSS_SHARE).filter(|lost| *lost > 0.0);
     let lost = lost.map_or(String::new(), |lost| {
         format!(", {} of the datagrams lost", words::percent(lost))
     });
     match limiter(dataset, cell) {
-        Some(Limiter::LinkRate) => {
-            let fills = verb("fills", "fill");
-            format!("{who} {fills} the link: {rate}{lost}")
-        }
+        Some(Limiter::LinkRate) => format!("{who} {fills} the link: {rate}{lost}"),
         Some(Limiter::Generator) => {
-            let reaches = verb("reaches", "reach");
             format!("{who} {reaches} at least {rate}{lost}: the load generator is the limit")
         }
         Some(limiter) => {
-            let reaches = verb("reaches", "reach");
-            format!(
-                "{who} {reaches} {rate}{lost}, limited by {}",
-                limiter.title()
-            )
+            let limiter = limiter.title();
+            format!("{who} {reaches} {rate}{lost}, limited by {limiter}")
         }
-        None => {
-            let reaches = verb("reaches", "reach");
-            format!("{who} {reaches} {rate}{lost}; the limiter is not known")
-        }
+        None => format!("{who} {reaches} {rate}{lost}; the limiter is not known"),
     }
 }
 

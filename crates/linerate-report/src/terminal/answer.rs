@@ -5,7 +5,7 @@ use linerate_model::analysis::Analysis;
 use linerate_model::finding::{Trust, TrustLevel};
 use linerate_model::text;
 
-use super::fit::{clean, length, pad};
+use super::fit::{clean, length};
 use super::{Look, Page, WIDTH_MAX, WIDTH_MIN};
 use crate::{number, wording};
 
@@ -169,7 +169,7 @@ fn tiles(parts: &mut Vec<Passage>, analysis: &Analysis) {
     let tiles = &analysis.answer.tiles;
     let heads = tiles.iter().map(|tile| length(&clean(&tile.what))).max();
     for tile in tiles {
-        let head = pad(&clean(&tile.what), heads.unwrap_or(0) + 2);
+        let head = format!("{:<1$}", clean(&tile.what), heads.unwrap_or(0) + 2);
         let value = number::estimate(&tile.value).line();
         let mut forms = Vec::new();
         if !tile.note.is_empty() {
