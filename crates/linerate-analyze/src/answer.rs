@@ -442,13 +442,9 @@ fn reached(cell: &CellOutcomes<'_>) -> Option<Estimate> {
 fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
     match cell.workload.traffic {
         Traffic::Stream { .. } => {
-            let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
-            let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
-            let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
-            Some(Ceiling {
-                value: limit,
-                what: Ceilings::Wire,
-            })
+            let value = dataset.limit_bps(cell)?;
+            let what = Ceilings::Wire;
+            Some(Ceiling { value, what })
         }
         Traffic::Rr { .. } => {
             // Of each client over its own path, all together.

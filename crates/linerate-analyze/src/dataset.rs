@@ -198,6 +198,13 @@ impl<'a> Dataset<'a> {
         self.floors.get_or_init(|| Floors::of(self.recording))
     }
 
+    /// Returns the payload that the links carry in segments and with ACKs as those of `cell` were.
+    pub(crate) fn limit_bps(&self, cell: &CellOutcomes<'_>) -> Option<f64> {
+        let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+        let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
+        self.path.limit_bps(&cell.workload, payload, per_ack)
+    }
+
     /// Returns the cells of the experiment called `name`.
     pub(crate) fn cells_of(&self, name: &str) -> Vec<&CellOutcomes<'a>> {
         self.cells

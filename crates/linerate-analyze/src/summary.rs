@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
-use linerate_model::finding::{CONFIDENCE, Estimate};
 use linerate_model::number;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
@@ -56,15 +55,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Row> {
 fn noise(dataset: &Dataset<'_>) -> Option<Row> {
     let noises = study::noises(dataset);
     let (experiment, noise) = noises.first()?;
-    let (low, high) = noise.interval()?;
-    let estimate = Estimate {
-        value: 100.0 * noise.share,
-        low: Some(100.0 * low),
-        high: Some(100.0 * high),
-        confidence: CONFIDENCE,
-        n: noise.freedom as u32 + 1,
-        unit: Unit::Percent,
-    };
+    let estimate = noise.estimate()?.map(Unit::Percent, |share| 100.0 * share);
     let note = format!(
         "standard deviation of identical trials, largest in {}",
         experiment.title

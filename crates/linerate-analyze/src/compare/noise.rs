@@ -23,6 +23,7 @@
 //! below zero.
 
 use linerate_model::finding::{CONFIDENCE, Estimate};
+use linerate_model::unit::Unit;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::draw::Draw;
@@ -116,6 +117,19 @@ impl Noise {
         let tail = (1.0 - CONFIDENCE) / 2.0;
         let end = |share| self.share * (self.freedom / chi.inverse_cdf(share)).sqrt();
         Some((end(1.0 - tail), end(tail)))
+    }
+
+    /// Returns it as a share with this interval.
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
+        let (low, high) = self.interval()?;
+        Some(Estimate {
+            value: self.share,
+            low: Some(low),
+            high: Some(high),
+            confidence: CONFIDENCE,
+            n: self.freedom as u32 + 1,
+            unit: Unit::Ratio,
+        })
     }
 
     /// Returns the relative difference of two cells' means that chance explains (the least
