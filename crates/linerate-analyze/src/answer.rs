@@ -160,34 +160,24 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
     };
     let rate = words::estimate(&throughput);
     let who = connections(cell);
-    let verb = |one: &'static str, more: &'static str| match cell.workload.connections {
-        1 => one,
-        _ => more,
+    let (fills, reaches) = match cell.workload.connections {
+        1 => ("fills", "reaches"),
+        _ => ("fill", "reach"),
     };
     let lost = cell.mean(name::LOSS_SHARE).filter(|lost| *lost > 0.0);
     let lost = lost.map_or(String::new(), |lost| {
         format!(", {} of the datagrams lost", words::percent(lost))
     });
     match limiter(dataset, cell) {
-        Some(Limiter::LinkRate) => {
-            let fills = verb("fills", "fill");
-            format!("{who} {fills} the link: {rate}{lost}")
-        }
+        Some(Limiter::LinkRate) => format!("{who} {fills} the link: {rate}{lost}"),
         Some(Limiter::Generator) => {
-            let reaches = verb("reaches", "reach");
             format!("{who} {reaches} at least {rate}{lost}: the load generator is the limit")
         }
         Some(limiter) => {
-            let reaches = verb("reaches", "reach");
-            format!(
-                "{who} {reaches} {rate}{lost}, limited by {}",
-                limiter.title()
-            )
+            let limiter = limiter.title();
+            format!("{who} {reaches} {rate}{lost}, limited by {limiter}")
         }
-        None => {
-            let reaches = verb("reaches", "reach");
-            format!("{who} {reaches} {rate}{lost}; the limiter is not known")
-        }
+        None => format!("{who} {reaches} {rate}{lost}; the limiter is not known"),
     }
 }
 
@@ -452,13 +442,9 @@ fn reached(cell: &CellOutcomes<'_>) -> Option<Estimate> {
 fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
     match cell.workload.traffic {
         Traffic::Stream { .. } => {
-            let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
-            let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
-            let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
-            Some(Ceiling {
-                value: limit,
-                what: Ceilings::Wire,
-            })
+            let value = dataset.limit_bps(cell)?;
+            let what = Ceilings::Wire;
+            Some(Ceiling { value, what })
         }
         Traffic::Rr { .. } => {
             // Of each client over its own path, all together.

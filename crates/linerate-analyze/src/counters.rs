@@ -38,11 +38,11 @@ pub(crate) fn counters<'a>(
 
 fn of_host(host: &HostName, sum: &Moved<&str>) -> HostCounters {
     let line = |(name, moved): (&&str, &f64)| {
-        let known = known::known(name);
+        let (trouble, meaning) = known::known(name);
         CounterLine {
             name: (*name).to_owned(),
-            trouble: known.trouble,
-            meaning: known.meaning.map(str::to_owned),
+            trouble,
+            meaning: meaning.map(str::to_owned),
             moved: *moved,
             per_s: moved / sum.seconds,
         }

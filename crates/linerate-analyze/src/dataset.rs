@@ -88,9 +88,9 @@ struct Siblings {
 }
 
 impl Siblings {
-    fn of(cells: &[(&Cell, Vec<Outcome>)]) -> Self {
+    fn of<'o>(cells: impl Iterator<Item = &'o Vec<Outcome>>) -> Self {
         let mut values: BTreeMap<String, Vec<Vec<(u32, f64)>>> = BTreeMap::new();
-        for (_, valid) in cells {
+        for valid in cells {
             let names: BTreeSet<&String> =
                 valid.iter().flat_map(|it| it.responses.keys()).collect();
             for name in names {
@@ -145,27 +145,17 @@ impl<'a> Dataset<'a> {
         }
         let mut cells = Vec::new();
         for experiment in &plan.experiments {
-            let mut of_experiment: BTreeMap<&Cell, Vec<&Outcome>> = BTreeMap::new();
-            for outcome in outcomes
+            let own = outcomes
                 .iter()
-                .filter(|outcome| outcome.experiment == experiment.name)
-            {
-                of_experiment
-                    .entry(&outcome.cell)
-                    .or_default()
-                    .push(outcome);
+                .filter(|it| it.experiment == experiment.name);
+            let mut sorted: BTreeMap<&Cell, (Vec<Outcome>, Vec<Outcome>)> = BTreeMap::new();
+            for outcome in own {
+                let (valid, invalid) = sorted.entry(&outcome.cell).or_default();
+                let side = if outcome.is_valid() { valid } else { invalid };
+                side.push(outcome.clone());
             }
-            let mut sorted: Vec<(&Cell, Vec<Outcome>, Vec<Outcome>)> = Vec::new();
-            for (cell, outcomes) in of_experiment {
-                let (valid, invalid) = outcomes.into_iter().cloned().partition(Outcome::is_valid);
-                sorted.push((cell, valid, invalid));
-            }
-            let valid: Vec<(&Cell, Vec<Outcome>)> = sorted
-                .iter()
-                .map(|(cell, valid, _)| (*cell, valid.clone()))
-                .collect();
-            let siblings = Rc::new(Siblings::of(&valid));
-            for (cell, valid, invalid) in sorted {
+            let siblings = Rc::new(Siblings::of(sorted.values().map(|(valid, _)| valid)));
+            for (cell, (valid, invalid)) in sorted {
                 let first = valid
                     .first()
                     .or(invalid.first())
@@ -208,6 +198,13 @@ impl<'a> Dataset<'a> {
         self.floors.get_or_init(|| Floors::of(self.recording))
     }
 
+    /// Returns the payload that the links carry in segments and with ACKs as those of `cell` were.
+    pub(crate) fn limit_bps(&self, cell: &CellOutcomes<'_>) -> Option<f64> {
+        let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+        let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
+        self.path.limit_bps(&cell.workload, payload, per_ack)
+    }
+
     /// Returns the cells of the experiment called `name`.
     pub(crate) fn cells_of(&self, name: &str) -> Vec<&CellOutcomes<'a>> {
         self.cells
@@ -228,13 +225,8 @@ impl<'a> Dataset<'a> {
     /// Small buffers, segments cut short, losses on purpose and floods of datagrams or of small segments,
     /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does.
     pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
-        let varies = |factor: Factor| {
-            let factors = &cell.experiment.factors;
-            factors
-                .iter()
-                .any(|(known, levels)| *known == factor && levels.len() > 1)
-        };
-        let is_burden = |factor| varies(factor) && cell.number(factor).is_some();
+        let is_burden =
+            |factor| cell.experiment.levels(factor).len() > 1 && cell.number(factor).is_some();
         let asks_for_packets = cell.workload.manner.transport == Transport::Udp
             || cell.experiment.response == name::DATA_SEGMENTS;
         let is_flood = self.recording.document.study

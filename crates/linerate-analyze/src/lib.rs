@@ -115,8 +115,7 @@ use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::run::Recording;
 
 pub use agreement::agreement;
-pub use compare::balance::{Chance, Imbalance, chance, imbalance};
-pub use compare::interval::{deviation, median_interval, quantile_ranks, student_t_interval};
+pub use compare::interval::{deviation, student_t_interval};
 pub use counters::{KnownCounter, known_counters};
 pub use diagnose::known::{Known, known_cautions, known_findings, known_limiters};
 pub use diagnose::limiters;

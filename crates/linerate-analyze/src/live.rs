@@ -101,28 +101,24 @@ pub struct Live {
 impl Live {
     /// Returns a cutter for `trial` with intervals of `interval`.
     pub fn new(trial: &Trial, interval: Nanos) -> Self {
+        let workload = &trial.workload;
+        let (is_stream, transport) = (workload.traffic.is_stream(), workload.manner.transport);
         Self {
             interval_ns: (interval.0 as i64).max(1),
             window_ns: trial.timing.measure.0 as i64,
-            transactions: trial.workload.traffic.is_transactional(),
-            datagrams: trial.workload.traffic.is_stream()
-                && trial.workload.manner.transport == Transport::Udp,
-            by_tcp: trial.workload.traffic.is_stream()
-                && matches!(
-                    trial.workload.manner.transport,
-                    Transport::Tcp | Transport::Mptcp
-                ),
+            transactions: workload.traffic.is_transactional(),
+            datagrams: is_stream && transport == Transport::Udp,
+            by_tcp: is_stream && transport.is_tcp(),
             instead: None,
-            flows: trial
-                .workload
+            flows: workload
                 .flows()
                 .iter()
                 .map(|flow| (flow.flow, flow.client_part))
                 .collect(),
             summed: false,
             is_over: false,
-            over_tcp: trial.workload.manner.transport == Transport::Tcp
-                && !matches!(trial.workload.traffic.kind(), Kind::Crr | Kind::Idle),
+            over_tcp: transport == Transport::Tcp
+                && !matches!(workload.traffic.kind(), Kind::Crr | Kind::Idle),
             readings: BTreeMap::new(),
             latencies: BTreeMap::new(),
             requesters: BTreeSet::new(),

@@ -35,14 +35,6 @@ pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what was received: loss
 pub(crate) const WHERE_LOST_HOST: &str =
     "find out why the agent stopped, start `linerate serve` there again, and repeat";
 
-/// What to do where windows are not scaled.
-const WHERE_UNSCALED: &str = "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, \
-                                         find what removes the option";
-
-/// What to do where the path that is full begins in the sending host.
-const WHERE_OWN_QDISC: &str =
-    "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower";
-
 /// What to do where flows do not share.
 pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t 30`), or with fewer flows (`-P`): those that lost \
                                          segments wait for timers and catch up later";
@@ -50,39 +42,6 @@ pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t 30`), or with fe
 /// What to do where datagrams do not fit the receive buffer.
 pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
-
-/// What to do where a window is not the receiver's.
-const WHERE_BETWEEN: &str =
-    "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox";
-
-/// What to do where congestion marks keep windows small.
-const WHERE_MARKED: &str =
-    "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds";
-
-/// What to do where segments that come late keep windows small.
-const WHERE_LATE: &str =
-    "find what delays or reorders segments or their ACKs: parallel links, queues, radio";
-
-/// What to do where a congestion window is small although nothing was lost or marked.
-const WHERE_UNGROWN: &str =
-    "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)";
-
-/// What to do where the receiver's kernel does not tune windows.
-const WHERE_UNTUNED: &str =
-    "turn on net.ipv4.tcp_moderate_rcvbuf at the receiver, or compare a larger `-w`";
-
-/// What to do where the window is as large as one without scaling can be.
-const WHERE_FIELD_FULL: &str = "look at `ip route get CLIENT` at the receiver (window), then for what changes the \
-                                handshake's window scaling on the way";
-
-/// What to do where workers were kept from CPUs that were idle, and nobody counts a quota.
-const WHERE_KEPT: &str = "find what keeps workers from idle CPUs: a quota (cpu.max), taskset or cpuset, a real-time task";
-
-/// What to do where the caller chose the CPUs.
-const WHERE_PINNED: &str = "repeat without `-A`, or with more CPUs in it";
-
-/// What to do about what an agent allows.
-const WHERE_ALLOWED: &str = "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`";
 
 /// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
 /// kind.
@@ -93,19 +52,31 @@ pub(crate) fn evident(
 ) -> Option<String> {
     let own = cell.workload.options.socket_buffer.is_none();
     let words = match limiter {
-        Limiter::PathRate => diagnose::waits_in_own_qdisc(dataset, cell).then_some(WHERE_OWN_QDISC),
-        Limiter::Pacing => diagnose::agents_limit(cell).map(|_| WHERE_ALLOWED),
-        Limiter::Generator | Limiter::Cpu => {
-            diagnose::is_pinned(dataset, cell).then_some(WHERE_PINNED)
+        Limiter::PathRate if diagnose::waits_in_own_qdisc(dataset, cell) => {
+            "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower"
         }
-        Limiter::CpuQuota => {
-            let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
-            (!is_counted).then_some(WHERE_KEPT)
+        Limiter::Pacing if diagnose::agents_limit(cell).is_some() => {
+            "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`"
         }
-        Limiter::ReceiverWindow if diagnose::is_unscaled(dataset, cell) => Some(WHERE_UNSCALED),
-        Limiter::ReceiverWindow if diagnose::is_of_another(dataset, cell) => Some(WHERE_BETWEEN),
-        Limiter::ReceiverWindow if diagnose::is_field_full(cell) => Some(WHERE_FIELD_FULL),
-        Limiter::ReceiverWindow if diagnose::is_untuned(dataset, cell) => Some(WHERE_UNTUNED),
+        Limiter::Generator | Limiter::Cpu if diagnose::is_pinned(dataset, cell) => {
+            "repeat without `-A`, or with more CPUs in it"
+        }
+        Limiter::CpuQuota if cell.mean(name::THROTTLED_PERIODS).is_none() => {
+            "find what keeps workers from idle CPUs: a quota (cpu.max), taskset or cpuset, a real-time task"
+        }
+        Limiter::ReceiverWindow if diagnose::is_unscaled(dataset, cell) => {
+            "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, find what removes the option"
+        }
+        Limiter::ReceiverWindow if diagnose::is_of_another(dataset, cell) => {
+            "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox"
+        }
+        Limiter::ReceiverWindow if diagnose::is_field_full(cell) => {
+            "look at `ip route get CLIENT` at the receiver (window), then for what changes the handshake's window \
+             scaling on the way"
+        }
+        Limiter::ReceiverWindow if diagnose::is_untuned(dataset, cell) => {
+            "turn on net.ipv4.tcp_moderate_rcvbuf at the receiver, or compare a larger `-w`"
+        }
         Limiter::ReceiverWindow if own => {
             let window = diagnose::window_bytes(cell);
             return window.and_then(|bytes| larger(bytes, "tcp_rmem", "receiver"));
@@ -115,22 +86,32 @@ pub(crate) fn evident(
             return held.and_then(|(flight, unsent)| larger(flight + unsent, "tcp_wmem", "sender"));
         }
         Limiter::CongestionWindow => match diagnose::kept_small(cell) {
-            KeptSmall::Loss => None,
-            KeptSmall::Marks(_) => Some(WHERE_MARKED),
-            KeptSmall::Late(_) => Some(WHERE_LATE),
-            KeptSmall::Itself => Some(WHERE_UNGROWN),
+            KeptSmall::Loss => return None,
+            KeptSmall::Marks(_) => {
+                "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds"
+            }
+            KeptSmall::Late(_) => {
+                "find what delays or reorders segments or their ACKs: parallel links, queues, radio"
+            }
+            KeptSmall::Itself => {
+                "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)"
+            }
         },
-        _ => None,
+        _ => return None,
     };
-    words.map(str::to_owned)
+    Some(words.to_owned())
 }
 
-/// Returns what to do about a buffer that the kernel tunes and that has grown beyond what is usually compared.
+/// What `-w` is compared with where the kernel tunes buffers.
+const COMPARED: Bytes = Bytes(4 << 20);
+
+/// Returns what to do about a buffer that the kernel tunes and that has grown to where [`COMPARED`] is no larger.
 fn larger(bytes: f64, setting: &str, end: &str) -> Option<String> {
-    let compared = Bytes(4 << 20);
-    (bytes > compared.0 as f64 / 2.0).then(|| {
-        format!("raise the third value of net.ipv4.{setting} at the {end}: a `-w` has to be larger than {} to help",
-            Unit::Bytes.display(bytes))
+    (bytes > COMPARED.0 as f64 / 2.0).then(|| {
+        format!(
+            "raise the third value of net.ipv4.{setting} at the {end}: a `-w` has to be larger than {} to help",
+            Unit::Bytes.display(bytes)
+        )
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use linerate_model::TrialId;
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::unit::{BitsPerSec, Nanos, Unit};
@@ -54,14 +53,6 @@ pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
     Some(request.max(response).0)
 }
 
-/// Returns the shortest round trip that TCP saw in any trial, with these trials' mean interval
-/// left out since a minimum has none; of clients at different distances that of the farthest, whose window
-/// is to be large enough as well.
-fn unloaded(dataset: &Dataset<'_>) -> Option<(Estimate, Vec<TrialId>)> {
-    let (ns, trial) = dataset.floors().farthest()?;
-    Some((Estimate::point(ns, Unit::Nanoseconds), vec![trial]))
-}
-
 /// Returns the noise of the response of each experiment that was repeated, the noisiest first.
 pub(crate) fn noises<'a>(dataset: &Dataset<'a>) -> Vec<(&'a Experiment, Rc<Noise>)> {
     let experiments = &dataset.recording.document.plan.experiments;
@@ -84,7 +75,7 @@ pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
     };
     round_trips(dataset)
         .into_iter()
-        .map(|(basis, rtt, _)| Window {
+        .map(|(basis, rtt)| Window {
             basis,
             rtt,
             bytes: bytes_in_flight(rate, &rtt),
@@ -97,17 +88,21 @@ pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
 ///
 /// A window must hold what is under way while the link is full. An application's round trip has the
 /// wake-ups of both programs in it and no queue, so that it says little of that.
-pub(crate) fn round_trips(dataset: &Dataset<'_>) -> Vec<(String, Estimate, Vec<TrialId>)> {
+pub(crate) fn round_trips(dataset: &Dataset<'_>) -> Vec<(String, Estimate)> {
     let cells = latency_cells(dataset);
     let median = |cell: &&CellOutcomes<'_>| {
         let bytes = Unit::Count.display(payload_bytes(cell)? as f64);
         let basis = format!("median round trip of {bytes} B");
-        Some((basis, cell.estimate(name::RTT_P50)?, cell.trials()))
+        Some((basis, cell.estimate(name::RTT_P50)?))
     };
     let largest = cells.last().and_then(median);
     let smallest = cells.first().filter(|_| cells.len() > 1).and_then(median);
-    let shortest = unloaded(dataset)
-        .map(|(rtt, trials)| ("shortest round trip that TCP saw".to_owned(), rtt, trials));
+    // Without an interval, since a minimum has none; of clients at different distances that of the farthest,
+    // whose window is to be large enough as well.
+    let shortest = dataset.floors().farthest().map(|ns| {
+        let rtt = Estimate::point(ns, Unit::Nanoseconds);
+        ("shortest round trip that TCP saw".to_owned(), rtt)
+    });
     loaded(dataset)
         .into_iter()
         .chain(shortest)
@@ -122,7 +117,7 @@ const FULL_SHARE: f64 = 0.95;
 
 /// Returns TCP's smoothed round trip in the stream of one connection that fills the link with the
 /// shortest one: whatever is longer is a queue, which no window needs.
-fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate, Vec<TrialId>)> {
+fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate)> {
     let full = |cell: &&CellOutcomes<'_>| {
         let limit = dataset.path.limit_bps(&cell.workload, None, None);
         let throughput = cell.mean(name::THROUGHPUT);
@@ -136,9 +131,9 @@ fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate, Vec<TrialId>)> {
         .filter(|cell| cell.workload.connections == 1 && cell.workload.traffic.is_stream());
     let known = streams
         .filter(full)
-        .filter_map(|cell| Some((cell.estimate(name::TCP_RTT)?, cell.trials())));
-    let (rtt, trials) = known.min_by(|a, b| a.0.value.total_cmp(&b.0.value))?;
-    Some(("round trip that TCP saw under load".to_owned(), rtt, trials))
+        .filter_map(|cell| cell.estimate(name::TCP_RTT));
+    let rtt = known.min_by(|a, b| a.value.total_cmp(&b.value))?;
+    Some(("round trip that TCP saw under load".to_owned(), rtt))
 }
 
 fn bytes_in_flight(rate: BitsPerSec, rtt: &Estimate) -> Estimate {

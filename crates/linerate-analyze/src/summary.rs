@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
-use linerate_model::finding::{CONFIDENCE, Estimate};
 use linerate_model::number;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
@@ -43,41 +42,20 @@ fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
 
 fn cost(dataset: &Dataset<'_>) -> Option<Row> {
     let experiment = dataset.experiments_of(study::SOCKET_BUFFER).next()?;
-    let cells = dataset.cells_of(&experiment.name);
-    let known = cells.iter().filter_map(|cell| {
-        Some((
-            cell.mean(name::THROUGHPUT)?,
-            cell.estimate(name::CPU_PER_GBIT)?,
-        ))
-    });
-    let (_, cost) = known.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let best = chapters::best_with_cpu(dataset, &experiment.name)?;
+    let cost = best.estimate(name::CPU_PER_GBIT)?;
     let note = match dataset.is_lab() {
         true => "all hosts of the lab together, at the best throughput",
         false => "of the server, at the best throughput",
     };
-    Some(row(
-        "CPU cost of 1 Gbit/s",
-        Estimate {
-            unit: Unit::Cpus,
-            ..cost
-        },
-        note,
-    ))
+    Some(row("CPU cost of 1 Gbit/s", cost, note))
 }
 
 /// The noisiest experiment's.
 fn noise(dataset: &Dataset<'_>) -> Option<Row> {
     let noises = study::noises(dataset);
     let (experiment, noise) = noises.first()?;
-    let (low, high) = noise.interval()?;
-    let estimate = Estimate {
-        value: 100.0 * noise.share,
-        low: Some(100.0 * low),
-        high: Some(100.0 * high),
-        confidence: CONFIDENCE,
-        n: noise.freedom as u32 + 1,
-        unit: Unit::Percent,
-    };
+    let estimate = noise.estimate()?.map(Unit::Percent, |share| 100.0 * share);
     let note = format!(
         "standard deviation of identical trials, largest in {}",
         experiment.title

@@ -479,7 +479,8 @@ fn by_group(found: &FactorEffect, alpha: f64) -> Vec<(usize, Verdict, Estimate)>
     levels.map(line).collect()
 }
 
-fn ratio(log: f64, (low, high): (f64, f64), alpha: f64, n: usize) -> Estimate {
+/// Returns the ratio of a logarithm and of those of its ends, which miss it with probability `alpha`.
+pub(crate) fn ratio(log: f64, (low, high): (f64, f64), alpha: f64, n: usize) -> Estimate {
     Estimate {
         value: log.exp(),
         low: Some(low.exp()),
@@ -524,15 +525,11 @@ fn of_factor(compared: &Compared<'_, '_>, factor: Factor, weight: f64) -> Vec<Fa
     let Compared {
         experiment, cells, ..
     } = compared;
-    let declared = experiment
-        .factors
-        .iter()
-        .find(|(known, _)| *known == factor);
     let present: BTreeSet<&Level> = cells.iter().filter_map(|cell| cell.level(factor)).collect();
-    let levels = declared.map_or(Vec::new(), |(_, levels)| levels.clone());
-    let mut levels: Vec<Level> = levels
-        .into_iter()
+    let declared = experiment.levels(factor).iter();
+    let mut levels: Vec<Level> = declared
         .filter(|it| present.contains(it))
+        .cloned()
         .collect();
     if levels.is_empty() {
         levels = present.into_iter().cloned().collect();

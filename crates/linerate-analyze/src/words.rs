@@ -16,11 +16,8 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::Clients => format!("from {}", plural("client")),
         Factor::Direction => {
             let level = level.to_string();
-            let mut known = Direction::NAMES.iter();
-            let direction = known.find(|(word, _)| *word == level);
-            direction.map_or(level.clone(), |(_, direction)| {
-                direction.in_words().to_owned()
-            })
+            let known = Direction::named(&level);
+            known.map_or(level, |known| known.in_words().to_owned())
         }
         Factor::SocketBuffer if level.as_number().is_none() => "autotuned buffers".to_owned(),
         Factor::SocketBuffer => format!("{} buffers", bytes(level)),

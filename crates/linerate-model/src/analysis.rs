@@ -141,7 +141,7 @@ pub struct InterruptCpu {
 }
 
 /// One chapter: an experiment or a derived result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Chapter {
     /// Number in the study; absent for a lone experiment.
     pub number: Option<u32>,

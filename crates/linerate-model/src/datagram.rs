@@ -149,49 +149,34 @@ impl Balance {
     /// What a socket counted comes first, since it is about this transfer alone; then the counters
     /// of whole hosts, those of the receiving host before those of the sending one, each up to what
     /// is still missing. The sum is exact by construction.
-    pub fn of(evidence: &Evidence) -> Self {
-        let mut left = evidence.sent.saturating_sub(evidence.received);
+    pub fn of(seen: &Evidence) -> Self {
+        let mut left = seen.sent.saturating_sub(seen.received);
         let mut lost = Vec::new();
-        let mut take = |place, count: u64| {
-            let count = count.min(left);
+        let mut take = |place, count: Option<u64>, known: u64| {
+            let count = count.unwrap_or(0).saturating_sub(known).min(left);
             left -= count;
             if count > 0 {
                 lost.push((place, count));
             }
         };
-        let drops = evidence.socket_drops.unwrap_or(0);
-        let checksum = evidence.checksum_errors.unwrap_or(0).min(drops);
-        take(Place::SenderQueue, evidence.refused);
-        take(Place::Checksum, checksum);
-        take(Place::ReceiveBuffer, drops - checksum);
-        let backlog_drops = evidence.backlog_drops.unwrap_or(0);
-        take(Place::ReceiverBacklog, backlog_drops);
-        let qdisc_drops = evidence.sender_qdisc_drops.unwrap_or(0);
-        take(
-            Place::SenderQdisc,
-            qdisc_drops.saturating_sub(evidence.refused),
-        );
-        take(
-            Place::SenderDevice,
-            evidence
-                .sender_device_drops
-                .unwrap_or(0)
-                .saturating_sub(evidence.refused),
-        );
-        take(
-            Place::ReceiverDevice,
-            evidence
-                .receiver_device_drops
-                .unwrap_or(0)
-                .saturating_sub(backlog_drops),
-        );
+        let drops = seen.socket_drops.unwrap_or(0);
+        let checksum = seen.checksum_errors.unwrap_or(0).min(drops);
+        let backlog = seen.backlog_drops.unwrap_or(0);
+        take(Place::SenderQueue, Some(seen.refused), 0);
+        take(Place::Checksum, Some(checksum), 0);
+        take(Place::ReceiveBuffer, Some(drops), checksum);
+        take(Place::ReceiverBacklog, Some(backlog), 0);
+        // What is counted twice is taken once.
+        take(Place::SenderQdisc, seen.sender_qdisc_drops, seen.refused);
+        take(Place::SenderDevice, seen.sender_device_drops, seen.refused);
+        take(Place::ReceiverDevice, seen.receiver_device_drops, backlog);
         if left > 0 {
             lost.push((Place::NotLocated, left));
         }
         lost.sort_by_key(|row| row.0);
         Self {
-            sent: evidence.sent,
-            received: evidence.received,
+            sent: seen.sent,
+            received: seen.received,
             lost,
         }
     }

@@ -222,6 +222,12 @@ impl Factor {
 }
 
 impl Experiment {
+    /// Returns the levels of `factor`; none where it does not vary.
+    pub fn levels(&self, factor: Factor) -> &[Level] {
+        let found = self.factors.iter().find(|(known, _)| *known == factor);
+        found.map_or(&[], |(_, levels)| levels)
+    }
+
     /// Returns the workload of `cell`: the experiment's own with every level applied, checked.
     pub fn workload_of(&self, cell: &Cell) -> Result<Workload, LevelError> {
         let mut workload = self.workload.clone();

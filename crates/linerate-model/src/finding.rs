@@ -106,74 +106,52 @@ pub enum Limiter {
 }
 
 impl Limiter {
+    /// Returns its name, its title, its short name and its heading.
+    #[rustfmt::skip]
+    fn words(self) -> [&'static str; 4] {
+        match self {
+            Self::LinkRate => ["link-rate", "the link's rate", "link", "Limited by the link"],
+            Self::PathRate => ["path-rate", "the path's rate", "path", "Limited by the path"],
+            Self::ReceiverWindow => [
+                "receiver-window", "the receive window", "rwnd", "Limited by the receive window",
+            ],
+            Self::SendBuffer => ["send-buffer", "the send buffer", "sndbuf", "Limited by the send buffer"],
+            Self::CongestionWindow => [
+                "congestion-window", "the congestion window", "cwnd", "Limited by the congestion window",
+            ],
+            Self::SlowReader => ["slow-reader", "the receiving program", "reader", "Limited by the reader"],
+            Self::HostDrops => ["host-drops", "drops inside a host", "drops", "Limited by drops in a host"],
+            Self::Pacing => ["pacing", "pacing", "pacing", "Limited by pacing"],
+            Self::Generator => ["generator", "the load generator", "generator", "Limited by the generator"],
+            Self::Cpu => ["cpu", "the CPUs", "CPU", "Limited by the CPUs"],
+            Self::OtherPrograms => [
+                "other-programs", "other programs on the CPUs", "others", "Limited by other programs",
+            ],
+            Self::CpuQuota => ["cpu-quota", "a CPU quota", "quota", "Limited by a CPU quota"],
+            Self::RoundTrip => ["round-trip", "the round trip", "RTT", "Limited by the round trip"],
+            Self::NagleDelayedAck => [
+                "nagle-delayed-ack", "Nagle waiting for a delayed ACK", "Nagle", "Limited by Nagle and delayed ACK",
+            ],
+            Self::Timeouts => ["timeouts", "retransmission timeouts", "RTO", "Limited by timeouts"],
+            Self::Application => ["application", "the application", "app", "Limited by the application"],
+            Self::NothingArrives => ["nothing-arrives", "a path that carries nothing", "nothing", "Nothing arrives"],
+        }
+    }
+
     /// Returns its name for identifiers.
     pub fn id(self) -> &'static str {
-        match self {
-            Limiter::LinkRate => "link-rate",
-            Limiter::PathRate => "path-rate",
-            Limiter::ReceiverWindow => "receiver-window",
-            Limiter::SendBuffer => "send-buffer",
-            Limiter::CongestionWindow => "congestion-window",
-            Limiter::SlowReader => "slow-reader",
-            Limiter::HostDrops => "host-drops",
-            Limiter::Pacing => "pacing",
-            Limiter::Generator => "generator",
-            Limiter::Cpu => "cpu",
-            Limiter::OtherPrograms => "other-programs",
-            Limiter::CpuQuota => "cpu-quota",
-            Limiter::RoundTrip => "round-trip",
-            Limiter::NagleDelayedAck => "nagle-delayed-ack",
-            Limiter::Timeouts => "timeouts",
-            Limiter::Application => "application",
-            Limiter::NothingArrives => "nothing-arrives",
-        }
+        self.words()[0]
     }
 
     /// Returns it in words, as in "limited by …".
     pub fn title(self) -> &'static str {
-        match self {
-            Limiter::LinkRate => "the link's rate",
-            Limiter::PathRate => "the path's rate",
-            Limiter::ReceiverWindow => "the receive window",
-            Limiter::SendBuffer => "the send buffer",
-            Limiter::CongestionWindow => "the congestion window",
-            Limiter::SlowReader => "the receiving program",
-            Limiter::HostDrops => "drops inside a host",
-            Limiter::Pacing => "pacing",
-            Limiter::Generator => "the load generator",
-            Limiter::Cpu => "the CPUs",
-            Limiter::OtherPrograms => "other programs on the CPUs",
-            Limiter::CpuQuota => "a CPU quota",
-            Limiter::RoundTrip => "the round trip",
-            Limiter::NagleDelayedAck => "Nagle waiting for a delayed ACK",
-            Limiter::Timeouts => "retransmission timeouts",
-            Limiter::Application => "the application",
-            Limiter::NothingArrives => "a path that carries nothing",
-        }
+        self.words()[1]
     }
 
     /// Returns it in as few letters as a strip below a chart has room for; the kernel's word where it
     /// has one.
     pub fn short(self) -> &'static str {
-        match self {
-            Limiter::LinkRate => "link",
-            Limiter::PathRate => "path",
-            Limiter::ReceiverWindow => "rwnd",
-            Limiter::SendBuffer => "sndbuf",
-            Limiter::CongestionWindow => "cwnd",
-            Limiter::SlowReader => "reader",
-            Limiter::HostDrops => "drops",
-            Limiter::Pacing => "pacing",
-            Limiter::Generator => "generator",
-            Limiter::Cpu => "CPU",
-            Limiter::OtherPrograms => "others",
-            Limiter::CpuQuota => "quota",
-            Limiter::RoundTrip => "RTT",
-            Limiter::NagleDelayedAck => "Nagle",
-            Limiter::Timeouts => "RTO",
-            Limiter::Application => "app",
-            Limiter::NothingArrives => "nothing",
-        }
+        self.words()[2]
     }
 
     /// Returns why a number that it limits is not to be used, where neither the path nor the hosts decided it.
@@ -192,25 +170,7 @@ impl Limiter {
 
     /// Returns the heading of a finding that names it.
     pub fn heading(self) -> &'static str {
-        match self {
-            Limiter::LinkRate => "Limited by the link",
-            Limiter::PathRate => "Limited by the path",
-            Limiter::ReceiverWindow => "Limited by the receive window",
-            Limiter::SendBuffer => "Limited by the send buffer",
-            Limiter::CongestionWindow => "Limited by the congestion window",
-            Limiter::SlowReader => "Limited by the reader",
-            Limiter::HostDrops => "Limited by drops in a host",
-            Limiter::Pacing => "Limited by pacing",
-            Limiter::Generator => "Limited by the generator",
-            Limiter::Cpu => "Limited by the CPUs",
-            Limiter::OtherPrograms => "Limited by other programs",
-            Limiter::CpuQuota => "Limited by a CPU quota",
-            Limiter::RoundTrip => "Limited by the round trip",
-            Limiter::NagleDelayedAck => "Limited by Nagle and delayed ACK",
-            Limiter::Timeouts => "Limited by timeouts",
-            Limiter::Application => "Limited by the application",
-            Limiter::NothingArrives => "Nothing arrives",
-        }
+        self.words()[3]
     }
 }
 

@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use crate::BitsPerSec;
 use crate::id::HostName;
-use crate::number::{agreeing, counted};
+use crate::number::{agreeing, counted, percent};
 use crate::reason::{Reason, Unshared};
 use crate::shortfall::{RequestCount, Shortfall};
 use crate::unit::{Nanos, Unit, significant};
@@ -511,22 +509,7 @@ impl fmt::Display for Because {
     }
 }
 
-fn percent(share: f64) -> String {
-    Unit::Percent.display(100.0 * share)
-}
-
-/// As a document has it: its words.
-impl Serialize for TrialFlag {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for TrialFlag {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::Told)
-    }
-}
+crate::reason::told_in_words!(TrialFlag);
 
 #[cfg(test)]
 mod tests {

@@ -51,39 +51,14 @@ impl Histogram {
 
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Histogram) {
-        let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
-        let (mut left, mut right) = (
-            self.buckets.iter().peekable(),
-            other.buckets.iter().peekable(),
-        );
-        loop {
-            let next = match (left.peek(), right.peek()) {
-                (Some(l), Some(r)) if l.0 == r.0 => {
-                    let sum = (l.0, l.1 + r.1);
-                    left.next();
-                    right.next();
-                    sum
-                }
-                (Some(l), Some(r)) if l.0 > r.0 => {
-                    let value = **r;
-                    right.next();
-                    value
-                }
-                (Some(l), _) => {
-                    let value = **l;
-                    left.next();
-                    value
-                }
-                (None, Some(r)) => {
-                    let value = **r;
-                    right.next();
-                    value
-                }
-                (None, None) => break,
-            };
-            merged.push(next);
-        }
-        self.buckets = merged;
+        self.buckets.extend_from_slice(&other.buckets);
+        // Stable, which takes two ascending runs as they are.
+        self.buckets.sort_by_key(|bucket| bucket.0);
+        self.buckets.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
     }
 }
 

@@ -136,28 +136,6 @@ pub enum WaitBy {
     Xdp,
 }
 
-/// A shared list on the wire and on disk: as a list.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::unit::Bytes;
-
-    pub(super) fn serialize<S: Serializer>(
-        bytes: &Arc<[Bytes]>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        bytes.as_ref().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<[Bytes]>, D::Error> {
-        Vec::deserialize(deserializer).map(Into::into)
-    }
-}
-
 /// Sizes that differ from message to message, or from request to request.
 ///
 /// Both ends draw the same sizes: from the list in its order, or from a generator that is seeded
@@ -169,8 +147,6 @@ pub enum Sizes {
     /// These, one after another, again and again.
     List {
         /// The sizes, shared by all flows: there may be 65 536.
-        #[serde(with = "shared")]
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<Bytes>"))]
         bytes: Arc<[Bytes]>,
     },
     /// Each size between two, both included, with the same probability.
@@ -337,7 +313,7 @@ pub fn datagram_batch(
 /// 2. Who asks for a rate asks when calls are made; who asks for a buffer or a way to wait has chosen
 ///    another way.
 pub fn stream_batch(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -> u32 {
-    let is_tcp = matches!(manner.transport, Transport::Tcp | Transport::Mptcp);
+    let is_tcp = manner.transport.is_tcp();
     let as_fast_as_it_goes = manner.rate_bps.is_none() && options.pacing_bps.is_none();
     let is_plain = manner.send == SendBy::Copy
         && manner.wait == WaitBy::Auto
@@ -357,6 +333,11 @@ impl Transport {
         Transport::Unix,
         Transport::Udp,
     ];
+
+    /// Whether TCP carries it, over one path or several.
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Transport::Tcp | Transport::Mptcp)
+    }
 
     /// Returns it as people write it.
     pub fn title(self) -> &'static str {

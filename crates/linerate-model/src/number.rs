@@ -372,15 +372,21 @@ fn rounded(value: f64, place: i32) -> String {
     if magnitude < GROUP_FROM {
         return format!("{sign}{text}");
     }
-    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    format!("{sign}{}", in_groups(&text))
+}
+
+/// Sets the whole digits of `text` in groups of three.
+pub fn in_groups(text: &str) -> String {
+    let whole = text.find('.').unwrap_or(text.len());
     let mut grouped = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+    for (at, digit) in text.chars().enumerate() {
+        let left = whole.saturating_sub(at);
+        if left > 0 && left.is_multiple_of(3) && grouped.ends_with(|c: char| c.is_ascii_digit()) {
             grouped.push(GROUP_SPACE);
         }
         grouped.push(digit);
     }
-    format!("{sign}{grouped}{rest}")
+    grouped
 }
 
 fn is_zero(text: &str) -> bool {

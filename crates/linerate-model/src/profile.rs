@@ -36,80 +36,63 @@ pub enum Work {
     Idle,
 }
 
+/// Every kind in its order, with its name in documents, its words and its counter.
+const TABLE: [(Work, &str, &str, Metric); 12] = [
+    (Work::User, "user", "user mode", Metric::ProfileUser),
+    (Work::Entry, "entry", "system calls", Metric::ProfileEntry),
+    (Work::Copy, "copy", "copying", Metric::ProfileCopy),
+    (
+        Work::Transport,
+        "transport",
+        "TCP and UDP",
+        Metric::ProfileTransport,
+    ),
+    (Work::Ip, "ip", "IP", Metric::ProfileIp),
+    (Work::Device, "device", "drivers", Metric::ProfileDevice),
+    (Work::SoftIrq, "softirq", "softirqs", Metric::ProfileSoftIrq),
+    (Work::Locks, "locks", "locks", Metric::ProfileLocks),
+    (
+        Work::Scheduler,
+        "scheduler",
+        "scheduler",
+        Metric::ProfileScheduler,
+    ),
+    (Work::Memory, "memory", "memory", Metric::ProfileMemory),
+    (Work::Other, "other", "other", Metric::ProfileOther),
+    (Work::Idle, "idle", "idle", Metric::ProfileIdle),
+];
+
 impl Work {
     /// Every kind, in the order in which they are told.
-    pub const ALL: &'static [Work] = &[
-        Work::User,
-        Work::Entry,
-        Work::Copy,
-        Work::Transport,
-        Work::Ip,
-        Work::Device,
-        Work::SoftIrq,
-        Work::Locks,
-        Work::Scheduler,
-        Work::Memory,
-        Work::Other,
-        Work::Idle,
-    ];
+    pub const ALL: &'static [Work] = &{
+        let mut all = [Work::User; TABLE.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = TABLE[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// Returns the name that documents carry.
     pub fn name(self) -> &'static str {
-        match self {
-            Work::User => "user",
-            Work::Entry => "entry",
-            Work::Copy => "copy",
-            Work::Transport => "transport",
-            Work::Ip => "ip",
-            Work::Device => "device",
-            Work::SoftIrq => "softirq",
-            Work::Locks => "locks",
-            Work::Scheduler => "scheduler",
-            Work::Memory => "memory",
-            Work::Other => "other",
-            Work::Idle => "idle",
-        }
+        TABLE[self as usize].1
     }
 
     /// Returns the kind that documents call `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|work| work.name() == name)
+        let mut rows = TABLE.iter();
+        rows.find(|row| row.1 == name).map(|row| row.0)
     }
 
     /// Returns the words for a column or a legend.
     pub fn title(self) -> &'static str {
-        match self {
-            Work::User => "user mode",
-            Work::Entry => "system calls",
-            Work::Copy => "copying",
-            Work::Transport => "TCP and UDP",
-            Work::Ip => "IP",
-            Work::Device => "drivers",
-            Work::SoftIrq => "softirqs",
-            Work::Locks => "locks",
-            Work::Scheduler => "scheduler",
-            Work::Memory => "memory",
-            Work::Other => "other",
-            Work::Idle => "idle",
-        }
+        TABLE[self as usize].2
     }
 
     /// Returns the counter of the looks that found this kind.
     pub fn metric(self) -> Metric {
-        match self {
-            Work::User => Metric::ProfileUser,
-            Work::Entry => Metric::ProfileEntry,
-            Work::Copy => Metric::ProfileCopy,
-            Work::Transport => Metric::ProfileTransport,
-            Work::Ip => Metric::ProfileIp,
-            Work::Device => Metric::ProfileDevice,
-            Work::SoftIrq => Metric::ProfileSoftIrq,
-            Work::Locks => Metric::ProfileLocks,
-            Work::Scheduler => Metric::ProfileScheduler,
-            Work::Memory => Metric::ProfileMemory,
-            Work::Other => Metric::ProfileOther,
-            Work::Idle => Metric::ProfileIdle,
-        }
+        TABLE[self as usize].3
     }
 }
 
@@ -144,6 +127,7 @@ mod tests {
     fn names_lead_back_and_counters_differ() {
         for (at, &work) in Work::ALL.iter().enumerate() {
             assert_eq!(Work::from_name(work.name()), Some(work));
+            assert_eq!(work as usize, at);
             let others = &Work::ALL[..at];
             assert!(others.iter().all(|other| other.metric() != work.metric()));
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{FlowId, HostName, TrialId};
-use crate::number::counted;
+use crate::number::{counted, percent};
 use crate::unit::{BitsPerSec, Nanos, Unit, significant};
 use crate::workload::{Direction, Setting};
 
@@ -302,7 +302,6 @@ impl fmt::Display for RepeatReason {
 
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| Unit::Percent.display(100.0 * share);
         match self {
             Self::Rising(halves) => write!(
                 f,
@@ -359,30 +358,25 @@ impl fmt::Display for Unshared {
     }
 }
 
-impl Serialize for RepeatReason {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+/// As a document has them: their words.
+macro_rules! told_in_words {
+    ($($type:ident)*) => {$(
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
 
-impl<'de> Deserialize<'de> for RepeatReason {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::Told)
-    }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer).map(Self::Told)
+            }
+        }
+    )*};
 }
+pub(crate) use told_in_words;
 
-/// As a document has it: its words.
-impl Serialize for Reason {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Reason {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::Told)
-    }
-}
+told_in_words!(Reason RepeatReason);
 
 impl From<&str> for Reason {
     fn from(words: &str) -> Self {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::workload::Setting;
 
@@ -95,7 +95,9 @@ impl Setting {
 }
 
 /// The settings of one end of a flow; cheap to clone, in documents a plain list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+#[serde(transparent)]
 pub struct Settings(Arc<[Arc<Setting>]>);
 
 impl Settings {
@@ -107,12 +109,6 @@ impl Settings {
     /// Returns the same settings and one more.
     pub fn with(&self, one: &Arc<Setting>) -> Self {
         Self(self.0.iter().chain([one]).map(Arc::clone).collect())
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self(Arc::new([]))
     }
 }
 
@@ -143,33 +139,6 @@ impl<'a> IntoIterator for &'a Settings {
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter().map(Arc::as_ref)
-    }
-}
-
-impl Serialize for Settings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Settings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::<Setting>::deserialize(deserializer).map(Self::from)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for Settings {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        Vec::<Setting>::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Vec::<Setting>::json_schema(generator)
     }
 }
 

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::number::largest_prefix;
+
 /// A volume or size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
@@ -74,6 +76,14 @@ fn split_number(text: &str) -> Result<(f64, &str), ParseUnitError> {
     Ok((number, text[end..].trim()))
 }
 
+fn unknown(text: &str, suffix: &str, expected: &'static str) -> ParseUnitError {
+    ParseUnitError::UnknownSuffix {
+        text: text.to_owned(),
+        suffix: suffix.to_owned(),
+        expected,
+    }
+}
+
 fn to_whole(value: f64, text: &str) -> Result<u64, ParseUnitError> {
     // 2^63 keeps every sum of two such values inside u64.
     if value >= 9.2e18 {
@@ -93,13 +103,7 @@ impl FromStr for Bytes {
             "m" | "mb" | "mib" => 20,
             "g" | "gb" | "gib" => 30,
             "t" | "tb" | "tib" => 40,
-            _ => {
-                return Err(ParseUnitError::UnknownSuffix {
-                    text: text.to_owned(),
-                    suffix: suffix.to_owned(),
-                    expected: "B, K, M, G, T (1024)",
-                });
-            }
+            _ => return Err(unknown(text, suffix, "B, K, M, G, T (1024)")),
         };
         Ok(Self(to_whole(number * (1u64 << shift) as f64, text)?))
     }
@@ -122,13 +126,7 @@ impl FromStr for BitsPerSec {
             "m" => 1e6,
             "g" => 1e9,
             "t" => 1e12,
-            _ => {
-                return Err(ParseUnitError::UnknownSuffix {
-                    text: text.to_owned(),
-                    suffix: suffix.to_owned(),
-                    expected: "bit/s with K, M, G, T (1000)",
-                });
-            }
+            _ => return Err(unknown(text, suffix, "bit/s with K, M, G, T (1000)")),
         };
         Ok(Self(number * factor))
     }
@@ -146,13 +144,7 @@ impl FromStr for Nanos {
             "" | "s" => 1e9,
             "m" | "min" => 60e9,
             "h" => 3600e9,
-            _ => {
-                return Err(ParseUnitError::UnknownSuffix {
-                    text: text.to_owned(),
-                    suffix: suffix.to_owned(),
-                    expected: "ns, us, ms, s, m, h",
-                });
-            }
+            _ => return Err(unknown(text, suffix, "ns, us, ms, s, m, h")),
         };
         Ok(Self(to_whole(number * factor, text)?))
     }
@@ -187,29 +179,22 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-fn scaled(value: f64, step: f64, prefixes: &[&str]) -> (f64, usize) {
-    let mut value = value;
-    let mut at = 0;
-    while value.abs() >= step * 0.99995 && at + 1 < prefixes.len() {
-        value /= step;
-        at += 1;
-    }
-    (value, at)
+/// Writes `value` with the largest prefix that four digits reach.
+fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, unit: Unit) -> fmt::Result {
+    let prefix = largest_prefix(unit, value, 0.99995);
+    let number = significant(value / prefix.divisor);
+    write!(f, "{number} {}", prefix.symbol)
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefixes = ["B", "KiB", "MiB", "GiB", "TiB"];
-        let (value, at) = scaled(self.0 as f64, 1024.0, &prefixes);
-        write!(f, "{} {}", significant(value), prefixes[at])
+        write_scaled(f, self.0 as f64, Unit::Bytes)
     }
 }
 
 impl fmt::Display for BitsPerSec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefixes = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
-        let (value, at) = scaled(self.0, 1000.0, &prefixes);
-        write!(f, "{} {}", significant(value), prefixes[at])
+        write_scaled(f, self.0, Unit::BitsPerSecond)
     }
 }
 
@@ -223,9 +208,7 @@ impl fmt::Display for Nanos {
                 (h, m, _) => write!(f, "{h} h {m} min"),
             };
         }
-        let prefixes = ["ns", "µs", "ms", "s"];
-        let (value, at) = scaled(self.0 as f64, 1000.0, &prefixes);
-        write!(f, "{} {}", significant(value), prefixes[at])
+        write_scaled(f, self.0 as f64, Unit::Nanoseconds)
     }
 }
 

@@ -22,6 +22,7 @@ use linerate_model::experiment::{DesignKind, Experiment};
 
 use crate::draft::BudgetHints;
 use crate::group::{Group, cell_count, groups};
+use crate::planner::PlanRequest;
 
 /// Replicates below which an interval of a mean says next to nothing: with two, Student's t for
 /// 95 % is 12.7, with three 4.3.
@@ -31,13 +32,6 @@ const REPLICATES_WANTED: u32 = 3;
 const KEPT_PART: u128 = 5;
 /// Windows are lengthened by whole multiples of this, so that plans read well.
 const MEASURE_STEP: Nanos = Nanos::from_ms(10);
-
-/// Time that is not in a trial's phases.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Overhead {
-    pub(crate) per_trial: Nanos,
-    pub(crate) once: Nanos,
-}
 
 /// How much of an experiment is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +64,7 @@ pub(crate) fn whole(experiment: &Experiment) -> Extent {
 /// Returns what the experiments take together.
 pub(crate) fn cost<'a>(
     extents: impl Iterator<Item = (&'a Experiment, &'a Extent)>,
-    overhead: Overhead,
+    request: &PlanRequest,
 ) -> u128 {
     let trials: u128 = extents
         .map(|(experiment, extent)| {
@@ -78,12 +72,12 @@ pub(crate) fn cost<'a>(
             let fixed = u128::from(timing.settle.0)
                 + u128::from(timing.warm_up.0)
                 + u128::from(timing.drain.0)
-                + u128::from(overhead.per_trial.0);
+                + u128::from(request.overhead_per_trial.0);
             let one = fixed + u128::from(extent.measure.0);
             trial_count(experiment.design, extent).saturating_mul(one)
         })
         .fold(0, u128::saturating_add);
-    trials.saturating_add(u128::from(overhead.once.0))
+    trials.saturating_add(u128::from(request.overhead_once.0))
 }
 
 /// Returns how many trials an experiment has.
@@ -99,16 +93,15 @@ pub(crate) fn trial_count(design: DesignKind, extent: &Extent) -> u128 {
 pub(crate) fn fit(
     drafts: &[(Experiment, BudgetHints)],
     budget: Nanos,
-    further_blocks: u32,
-    overhead: Overhead,
+    request: &PlanRequest,
 ) -> Result<Vec<Extent>, u128> {
     let budget = u128::from(budget.0);
-    let planned = match further_blocks {
+    let planned = match request.further_blocks {
         0 => budget,
         _ => budget - budget / KEPT_PART,
     };
     let mut extents: Vec<Extent> = drafts.iter().map(|(e, hints)| least(e, hints)).collect();
-    let cost_of = |extents: &[Extent]| cost(drafts.iter().map(|d| &d.0).zip(extents), overhead);
+    let cost_of = |extents: &[Extent]| cost(drafts.iter().map(|d| &d.0).zip(extents), request);
     let needed = cost_of(&extents);
     if needed > budget {
         return Err(needed);

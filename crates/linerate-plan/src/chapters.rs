@@ -3,41 +3,24 @@
 use crate::draft::Draft;
 use crate::file::read_experiment;
 
+/// Files of `experiments` with their text.
+macro_rules! built_in {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../experiments/", $name)))),*]
+    };
+}
+
 /// The chapters that need trials: file name and text, in the order of the study.
-const CHAPTERS: &[(&str, &str)] = &[
-    (
-        "01-latency.toml",
-        include_str!("../../../experiments/01-latency.toml"),
-    ),
-    (
-        "03-socket-buffer.toml",
-        include_str!("../../../experiments/03-socket-buffer.toml"),
-    ),
-    (
-        "06-acknowledgements.toml",
-        include_str!("../../../experiments/06-acknowledgements.toml"),
-    ),
-    (
-        "09-small-messages.toml",
-        include_str!("../../../experiments/09-small-messages.toml"),
-    ),
-    (
-        "09-split-request.toml",
-        include_str!("../../../experiments/09-split-request.toml"),
-    ),
-    (
-        "10-packet-rate.toml",
-        include_str!("../../../experiments/10-packet-rate.toml"),
-    ),
-    (
-        "11-udp-packet-rate.toml",
-        include_str!("../../../experiments/11-udp-packet-rate.toml"),
-    ),
-    (
-        "12-queues.toml",
-        include_str!("../../../experiments/12-queues.toml"),
-    ),
-];
+const CHAPTERS: &[(&str, &str)] = built_in! {
+    "01-latency.toml"
+    "03-socket-buffer.toml"
+    "06-acknowledgements.toml"
+    "09-small-messages.toml"
+    "09-split-request.toml"
+    "10-packet-rate.toml"
+    "11-udp-packet-rate.toml"
+    "12-queues.toml"
+};
 
 /// Returns the built-in chapters of the study, in order.
 ///

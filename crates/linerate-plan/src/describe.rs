@@ -175,7 +175,7 @@ const TOLD: [Factor; 12] = [
 
 /// Returns what does not vary: the traffic, the connections and the socket options that are set.
 fn workload_words(experiment: &Experiment) -> String {
-    let varies = |factor| experiment.factors.iter().any(|entry| entry.0 == factor);
+    let varies = |factor| !experiment.levels(factor).is_empty();
     let is_fixed = |factor: &Factor| match factor {
         Factor::RequestBytes | Factor::ResponseBytes if varies(Factor::PayloadBytes) => false,
         factor => !varies(*factor),

@@ -79,7 +79,7 @@ pub(crate) fn groups(experiment: &Experiment) -> Vec<Group> {
         let level = |at: usize| {
             factors
                 .iter()
-                .filter_map(|factor| levels_of(experiment, *factor)?.get(at).cloned())
+                .filter_map(|factor| experiment.levels(*factor).get(at).cloned())
                 .collect()
         };
         groups.push(Group {
@@ -88,11 +88,6 @@ pub(crate) fn groups(experiment: &Experiment) -> Vec<Group> {
         });
     }
     groups
-}
-
-fn levels_of(experiment: &Experiment, factor: Factor) -> Option<&[Level]> {
-    let entry = experiment.factors.iter().find(|entry| entry.0 == factor)?;
-    Some(&entry.1)
 }
 
 /// Makes `groups` the factors of `experiment`.

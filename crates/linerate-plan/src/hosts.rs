@@ -119,18 +119,15 @@ impl Hosts {
 pub fn link_losses(drafts: &[Draft]) -> BTreeMap<u32, u32> {
     let mut losses = BTreeMap::new();
     for Draft { experiment, .. } in drafts {
-        let levels = |factor| {
-            let mut factors = experiment.factors.iter();
-            let own = factors.find(|(own, _)| *own == factor);
-            own.map_or(&[][..], |(_, levels)| levels)
-        };
-        let wanted = levels(Factor::LinkLoss)
+        let wanted = experiment
+            .levels(Factor::LinkLoss)
             .iter()
             .filter_map(|level| match level {
                 Level::Ppm(ppm) => Some(*ppm),
                 _ => None,
             });
-        let clients = levels(Factor::Clients)
+        let clients = experiment
+            .levels(Factor::Clients)
             .iter()
             .filter_map(|level| match level {
                 Level::Count(count) => u32::try_from(*count).ok(),
@@ -160,8 +157,8 @@ pub(crate) fn runnable(
     };
     let mut here = experiment.clone();
     let mut all = groups(experiment);
-    let fixed = |factor| !experiment.factors.iter().any(|entry| entry.0 == factor);
-    if fixed(Factor::Clients) && here.workload.clients > hosts.clients {
+    let is_fixed = experiment.levels(Factor::Clients).is_empty();
+    if is_fixed && here.workload.clients > hosts.clients {
         leave_out(
             format!(
                 "{}: {}",

@@ -9,7 +9,7 @@ use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::probe::Probes;
 use linerate_model::workload::{Workload, WorkloadError};
 
-use crate::budget::{Extent, Overhead, cost, fit, least, trial_count, whole};
+use crate::budget::{Extent, cost, fit, least, trial_count, whole};
 use crate::draft::{BudgetHints, Draft};
 use crate::group::{cells, groups, set_groups};
 use crate::hosts::{Hosts, runnable};
@@ -106,14 +106,13 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
     if here.is_empty() {
         return Err(PlanError::Nothing { left_out });
     }
-    let overhead = overhead(request);
     let extents = match request.budget {
         None => here
             .iter()
             .map(|(experiment, _)| whole(experiment))
             .collect(),
         Some(budget) => {
-            let extents = fit(&here, budget, request.further_blocks, overhead);
+            let extents = fit(&here, budget, request);
             extents.map_err(|least| PlanError::Budget {
                 budget,
                 least: nanos(least),
@@ -121,7 +120,7 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
         }
     };
     let experiments = here.iter().map(|(experiment, _)| experiment);
-    let estimate = nanos(cost(experiments.clone().zip(&extents), overhead));
+    let estimate = nanos(cost(experiments.clone().zip(&extents), request));
     check_trials(experiments.clone().zip(&extents))?;
     let mut plan = Plan {
         experiments: Vec::new(),
@@ -159,7 +158,7 @@ pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<P
     }
     let cost_of = |draft: &Draft| {
         let own = (&draft.experiment, &least(&draft.experiment, &draft.budget));
-        cost(std::iter::once(own), overhead(request))
+        cost(std::iter::once(own), request)
     };
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by_key(|&at| (at > 0, cost_of(&drafts[at])));
@@ -228,13 +227,6 @@ pub fn single(
     plan(&[Draft { experiment, budget }], &request)
 }
 
-fn overhead(request: &PlanRequest) -> Overhead {
-    Overhead {
-        per_trial: request.overhead_per_trial,
-        once: request.overhead_once,
-    }
-}
-
 fn check_request(drafts: &[Draft], request: &PlanRequest) -> Result<(), PlanError> {
     if request.hosts.clients == 0 {
         return Err(PlanError::NoClients);
@@ -290,7 +282,7 @@ fn append_experiment(
         experiment: experiment.name.clone(),
         cause,
     })?;
-    let varies = |factor| experiment.factors.iter().any(|entry| entry.0 == factor);
+    let varies = |factor| !experiment.levels(factor).is_empty();
     if !varies(Factor::Transport) && !varies(Factor::Congestion) {
         request.hosts.settle_congestion(&mut experiment.workload);
     }

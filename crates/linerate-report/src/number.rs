@@ -1,10 +1,9 @@
 //! How numbers are written on axes; all others are written by [`linerate_model::number`].
 
-use linerate_model::number::largest_prefix;
 pub use linerate_model::number::{
-    EstimateText, GROUP_FROM, GROUP_SPACE, Prefixed, counted, display, estimate, percent,
-    value_with_bounds,
+    EstimateText, Prefixed, counted, display, estimate, percent, value_with_bounds,
 };
+use linerate_model::number::{GROUP_FROM, in_groups, largest_prefix};
 use linerate_model::unit::Unit;
 
 /// Returns the prefix for an axis that reaches up to `maximum`.
@@ -30,19 +29,10 @@ pub fn display_on_axis(value: f64, unit: Unit, maximum: f64) -> String {
 pub fn grouped(value: f64, decimals: usize) -> String {
     // No minus before a zero.
     let text = format!("{:.decimals$}", value + 0.0);
-    if value.abs() < GROUP_FROM {
-        return text;
+    match value.abs() < GROUP_FROM {
+        true => text,
+        false => in_groups(&text),
     }
-    let whole = text.find('.').unwrap_or(text.len());
-    let mut out = String::new();
-    for (at, digit) in text.chars().enumerate() {
-        let left = whole.saturating_sub(at);
-        if at > 0 && left > 0 && left.is_multiple_of(3) && !out.ends_with('-') {
-            out.push(GROUP_SPACE);
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -37,22 +37,18 @@ fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
         cost(dataset),
     ];
     Chapter {
-        number: None,
         id: "findings".to_owned(),
         title: "Limits and cost".to_owned(),
         question: "What limits each number, and what does throughput cost?".to_owned(),
         answer: answer(dataset),
-        consequence: None,
         method,
-        figures: Vec::new(),
-        over_time: Vec::new(),
         tables: tables
             .into_iter()
             .flatten()
             .filter(|table| !table.rows.is_empty())
             .collect(),
         findings: findings.iter().map(Found::id).collect(),
-        trials: Vec::new(),
+        ..Chapter::default()
     }
 }
 
@@ -205,7 +201,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
 }
 
 /// Returns the cell of an experiment with the highest throughput whose CPU cost was read.
-pub(super) fn best_with_cpu<'d, 'a>(
+pub(crate) fn best_with_cpu<'d, 'a>(
     dataset: &'d Dataset<'a>,
     experiment: &str,
 ) -> Option<&'d CellOutcomes<'a>> {

@@ -76,10 +76,8 @@ pub(super) fn chapter(
         title: experiment.title.clone(),
         question: experiment.question.clone(),
         answer: answer(&cells),
-        consequence: None,
         method: experiment.method.clone(),
         figures,
-        over_time: Vec::new(),
         tables: vec![draw::table("All cells", &cells, responses)],
         findings: findings
             .iter()
@@ -87,6 +85,7 @@ pub(super) fn chapter(
             .map(Found::id)
             .collect(),
         trials: draw::trial_lines(dataset, experiment),
+        ..Chapter::default()
     }
 }
 

@@ -55,20 +55,15 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     tables.push(hosts(&document.hosts));
     tables.extend(observers(&document.hosts));
     Chapter {
-        number: None,
         id: "inventory".to_owned(),
         title: "Inventory".to_owned(),
         question: "What are the hosts and the links between them?".to_owned(),
         answer: document.server().map(|server| answer(dataset, server)),
-        consequence: None,
         method: "Facts read from /proc, /sys, sysctls and netlink at the start of the run; memory \
                  bandwidth measured by copying a buffer larger than the caches."
             .to_owned(),
-        figures: Vec::new(),
-        over_time: Vec::new(),
         tables,
-        findings: Vec::new(),
-        trials: Vec::new(),
+        ..Chapter::default()
     }
 }
 

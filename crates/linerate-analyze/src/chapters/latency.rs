@@ -9,13 +9,10 @@ use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
 use crate::dataset::CellOutcomes;
 use crate::diagnose::Told;
-use crate::published::TCP_RR;
+use crate::published::{SUN_FIRE, TCP_RR};
 use crate::reduce::name;
 use crate::study::{self, latency_cells, payload_bytes};
 use crate::words;
-
-/// The system of the published curve.
-const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: study::LATENCY,
@@ -51,7 +48,7 @@ fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     )?;
     for ack in ["on", "off"] {
         let points = published(ack);
-        let name = format!("{PUBLISHED}, delayed ACK {ack}");
+        let name = format!("{SUN_FIRE}, delayed ACK {ack}");
         figure.curves.push(draw::published(name, points));
     }
     Some(figure)
@@ -76,7 +73,7 @@ fn round_trip(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     let inverse = published("on")
         .into_iter()
         .map(|(bytes, rate)| (bytes, 1e9 / rate));
-    curves.push(draw::published(format!("mean, {PUBLISHED}"), inverse));
+    curves.push(draw::published(format!("mean, {SUN_FIRE}"), inverse));
     Some(Figure {
         id: "latency-round-trip".to_owned(),
         title: "Round trip against payload".to_owned(),

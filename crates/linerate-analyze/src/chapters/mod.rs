@@ -49,6 +49,7 @@ use linerate_model::number;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{Told, What, limiter_of};
 use crate::words;
+pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
 pub(crate) use study_chapter::{Row, row};
 

@@ -11,12 +11,10 @@ use super::draw;
 use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::dataset::{CellOutcomes, Dataset, varied};
 use crate::diagnose::{Told, limiter_of};
-use crate::published::CPU_SHARE;
+use crate::published::{CPU_SHARE, SUN_FIRE};
 use crate::reduce::{name, share_name};
 use crate::words;
 
-/// The system of the published shares.
-const PUBLISHED: &str = "Sun Fire 6800, 2003";
 /// Places of the columns of what was published.
 const THEIRS: [usize; 2] = [5, 8];
 /// Sizes that differ by less than this part are compared: 1448 B is what 1460 B was before time
@@ -82,7 +80,7 @@ fn shares(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     for (column, work) in published {
         let points = CPU_SHARE.pairs("payload_bytes", column, &[]);
         let points = points.into_iter().map(|(x, percent)| (x, percent / 100.0));
-        let name = format!("{PUBLISHED}, {}", work.title());
+        let name = format!("{SUN_FIRE}, {}", work.title());
         curves.push(draw::published(name, points));
     }
     let mut y = draw::response_axis(&share_name("client", Work::User));
@@ -133,7 +131,7 @@ fn table(cells: &[&CellOutcomes<'_>], published: bool) -> Table {
         .filter(|(at, _)| is_shown(*at));
     Table::new(
         match published {
-            true => format!("Packets and shares; published: {PUBLISHED}"),
+            true => format!("Packets and shares; published: {SUN_FIRE}"),
             false => "Packets and shares".to_owned(),
         },
         columns.map(|(_, column)| column),

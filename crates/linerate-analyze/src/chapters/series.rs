@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Axis, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Experiment;
-use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::End;
 use linerate_model::unit::Unit;
@@ -57,7 +56,9 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
     let (metrics, scale): (&[Metric], f64) = match cell.is_rr() {
         true => (&[Metric::AppTransactions], 1.0),
         // As the throughput: what TCP took in, where it says so.
-        false if is_tcp(cell) => (&[Metric::TcpBytesReceived, Metric::AppBytesReceived], 8.0),
+        false if cell.workload.manner.transport.is_tcp() => {
+            (&[Metric::TcpBytesReceived, Metric::AppBytesReceived], 8.0)
+        }
         false => (&[Metric::AppBytesReceived], 8.0),
     };
     let invalid = if outcome.is_valid() { "" } else { " (invalid)" };
@@ -79,13 +80,6 @@ fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> C
         points
             .into_iter()
             .map(|(at_ns, rate)| (at_ns, scale * rate)),
-    )
-}
-
-fn is_tcp(cell: &CellOutcomes<'_>) -> bool {
-    matches!(
-        cell.workload.manner.transport,
-        Transport::Tcp | Transport::Mptcp
     )
 }
 

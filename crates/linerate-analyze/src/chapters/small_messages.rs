@@ -9,12 +9,9 @@ use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
 use crate::dataset::{CellOutcomes, Dataset, varied};
 use crate::diagnose::{Pattern, Told, mss_bytes, pattern_bytes, pattern_of};
-use crate::published::{NAGLE_OFF, NAGLE_ON};
+use crate::published::{NAGLE_OFF, NAGLE_ON, SUN_FIRE};
 use crate::reduce::name;
 use crate::words;
-
-/// The system of the published curves.
-const PUBLISHED: &str = "Sun Fire 6800, 2003";
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 9,
@@ -71,7 +68,7 @@ fn add_published(figure: &mut Figure, column: &str, unit: f64) {
     let on = NAGLE_ON.pairs("message_bytes", column, &[]);
     let off = NAGLE_OFF.pairs("payload_bytes", column, &[("delayed_ack", "on")]);
     for (nagle, points) in [("on", on), ("off", off)] {
-        let name = format!("{PUBLISHED}, Nagle {nagle}, delayed ACK on");
+        let name = format!("{SUN_FIRE}, Nagle {nagle}, delayed ACK on");
         let points = points.into_iter().map(|(x, y)| (x, unit * y));
         figure.curves.push(draw::published(name, points));
     }

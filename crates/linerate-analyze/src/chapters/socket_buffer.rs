@@ -126,7 +126,7 @@ fn wire_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve>
 }
 
 fn window_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve> {
-    let Some((_, rtt, _)) = study::round_trips(dataset).into_iter().next() else {
+    let Some((_, rtt)) = study::round_trips(dataset).into_iter().next() else {
         return Vec::new();
     };
     groups(cells, Factor::SocketBuffer)

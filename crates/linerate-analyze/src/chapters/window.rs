@@ -23,18 +23,14 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let windows = study::windows(dataset);
     Chapter {
-        number: None,
         id: "window".to_owned(),
         title: "Window".to_owned(),
         question: "How many bytes must be in flight to fill the link?".to_owned(),
         answer: answer(dataset, &windows),
-        consequence: None,
         method: method(dataset),
         figures: figure(dataset, &windows).into_iter().collect(),
-        over_time: Vec::new(),
         tables: vec![table(dataset, &windows)],
-        findings: Vec::new(),
-        trials: Vec::new(),
+        ..Chapter::default()
     }
 }
 

@@ -16,46 +16,28 @@ const DRAWS: u32 = 2000;
 const FLOWS_MAX: u32 = 20_000;
 const QUEUES_MAX: u32 = 1024;
 
-/// How unevenly loads lie on queues.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Imbalance {
-    /// The largest load over the mean of all; 1 is even, the number of queues the most there is.
-    pub most_over_mean: f64,
-    /// The standard deviation of the loads over their mean (coefficient of variation).
-    pub variation: f64,
-}
+/// The seed of the draws that chance is computed with, where it is not computed exactly.
+pub(crate) const SEED: u64 = 1;
 
 /// How unevenly equal flows lie on queues when each falls into one at random.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chance {
-    /// The median of [`Imbalance::most_over_mean`].
+    /// The median of [`imbalance`].
     pub median: f64,
     /// What it does not exceed in 95 of 100 cases.
     pub most: f64,
-    /// The root of the mean square of [`Imbalance::variation`].
-    pub variation: f64,
 }
 
-/// Returns how unevenly `loads` lie, idle queues included; absent where there is no load.
-pub fn imbalance(loads: &[f64]) -> Option<Imbalance> {
-    let queues = loads.len() as f64;
-    let mean = loads.iter().sum::<f64>() / queues;
-    if !mean.is_finite() || mean <= 0.0 {
-        return None;
-    }
+/// Returns the largest of `loads`, idle queues included, over the mean of all: 1 is even, the number of queues
+/// the most there is; absent where there is no load.
+pub fn imbalance(loads: &[f64]) -> Option<f64> {
+    let mean = loads.iter().sum::<f64>() / loads.len() as f64;
     let most = loads.iter().copied().fold(0.0, f64::max);
-    let square = loads.iter().map(|load| (load - mean).powi(2)).sum::<f64>() / queues;
-    Some(Imbalance {
-        most_over_mean: most / mean,
-        variation: square.sqrt() / mean,
-    })
+    (mean.is_finite() && mean > 0.0).then(|| most / mean)
 }
 
 /// Returns how unevenly `flows` equal flows lie on `queues` queues by chance; absent without flows
 /// or queues.
-///
-/// The variation is exact: a queue's count is binomial with mean n/q and variance n/q · (1 − 1/q),
-/// so its square over the mean's is (q − 1)/n.
 pub fn chance(flows: u32, queues: u32, seed: u64) -> Option<Chance> {
     let (flows, queues) = (flows.min(FLOWS_MAX), queues.min(QUEUES_MAX));
     if flows == 0 || queues == 0 {
@@ -72,7 +54,6 @@ pub fn chance(flows: u32, queues: u32, seed: u64) -> Option<Chance> {
     Some(Chance {
         median: f64::from(median) / mean,
         most: f64::from(most) / mean,
-        variation: (f64::from(queues - 1) / f64::from(flows)).sqrt(),
     })
 }
 
@@ -156,12 +137,9 @@ mod tests {
 
     #[test]
     fn even_and_uneven_loads() {
-        let found = imbalance(&[5.0, 5.0, 5.0, 5.0]).expect("loads");
-        assert_eq!((found.most_over_mean, found.variation), (1.0, 0.0));
-        // All on one of four: mean 1, squares 9 + 3 · 1, over four, 3.
-        let found = imbalance(&[4.0, 0.0, 0.0, 0.0]).expect("loads");
-        close(found.most_over_mean, 4.0);
-        close(found.variation, 3.0_f64.sqrt());
+        assert_eq!(imbalance(&[5.0, 5.0, 5.0, 5.0]), Some(1.0));
+        // All on one of four.
+        assert_eq!(imbalance(&[4.0, 0.0, 0.0, 0.0]), Some(4.0));
         assert_eq!(imbalance(&[0.0, 0.0]), None);
         assert_eq!(imbalance(&[]), None);
     }
@@ -191,9 +169,8 @@ mod tests {
         // Four on two: at most 2 with 6/16, 3 with 14/16, 4 with 1; the mean is 2.
         let found = chance(4, 2, 0).expect("flows");
         assert_eq!((found.median, found.most), (1.5, 2.0));
-        close(found.variation, 0.5);
         let one = chance(7, 1, 0).expect("flows");
-        assert_eq!((one.median, one.most, one.variation), (1.0, 1.0, 0.0));
+        assert_eq!((one.median, one.most), (1.0, 1.0));
         assert_eq!(chance(0, 4, 0), None);
         assert_eq!(chance(4, 0, 0), None);
     }

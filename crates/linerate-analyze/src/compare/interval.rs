@@ -9,6 +9,9 @@ use linerate_model::histogram::{Histogram, observations_needed};
 use linerate_model::unit::Unit;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
+/// The two-sided quantile of the normal distribution at [`CONFIDENCE`].
+pub(crate) const NORMAL: f64 = 1.959_964;
+
 /// Returns the two-sided Student quantile for `freedom` degrees of freedom at [`CONFIDENCE`].
 pub fn student_t(freedom: f64) -> Option<f64> {
     let distribution = StudentsT::new(0.0, 1.0, freedom).ok()?;
@@ -90,9 +93,24 @@ pub fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }
+    (squares(values) / (values.len() as f64 - 1.0)).sqrt()
+}
+
+/// Returns the sum of squares about the mean.
+pub(crate) fn squares(values: &[f64]) -> f64 {
     let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (values.len() as f64 - 1.0)).sqrt()
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
+/// Sorts `values` and returns the middle one, of an even number the mean of both.
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    Some(match values.len() % 2 {
+        0 => (values[middle - 1] + upper) / 2.0,
+        _ => upper,
+    })
 }
 
 /// Returns the ranks (from 1) of the order statistics that enclose quantile `q` of the population
@@ -119,13 +137,8 @@ pub fn quantile_ranks(n: u64, q: f64) -> Option<(u64, u64)> {
 /// fewer than six values.
 pub fn median_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let middle = median(&mut sorted)?;
     let n = sorted.len();
-    let middle = match n {
-        0 => return None,
-        _ if n % 2 == 1 => sorted[n / 2],
-        _ => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-    };
     let ranks = quantile_ranks(n as u64, 0.5);
     Some(Estimate {
         value: middle,

@@ -26,7 +26,7 @@ const ALIKE_DRAWS: u32 = 199;
 /// Share of the pooled variance below which a variance is none: clocks and counters have steps.
 const VARIANCE_SHARE_MIN: f64 = 1e-4;
 /// Degrees of freedom that the others' spread counts as where groups are not alike.
-const PRIOR_FREEDOM: f64 = 2.0;
+pub(super) const PRIOR_FREEDOM: f64 = 2.0;
 
 /// A ratio beyond which variances are not of one noise, whatever their degrees of freedom.
 const RATIO_MAX: f64 = 1e12;

@@ -6,6 +6,8 @@
 //! thousand samples that are spread evenly, which is the flattest form without modes. Normal, heavy-tailed
 //! and skewed samples stay behind it more often still.
 
+use super::interval::{mean, squares};
+
 /// Values from which on, and the largest share of the squares within the groups: quantiles at 0.001 of
 /// 100 000 samples (30 000 from 20 values on) of the uniform distribution, each group with two values or
 /// more.
@@ -61,14 +63,8 @@ pub(crate) fn modes(values: &[f64]) -> Option<[Mode; 2]> {
 fn mode(values: &[f64]) -> Mode {
     Mode {
         trials: values.len(),
-        value: super::interval::mean(values),
+        value: mean(values),
     }
-}
-
-/// The sum of squares about the mean.
-fn squares(values: &[f64]) -> f64 {
-    let mean = super::interval::mean(values);
-    values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
 #[cfg(test)]

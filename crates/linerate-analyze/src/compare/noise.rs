@@ -23,14 +23,13 @@
 //! below zero.
 
 use linerate_model::finding::{CONFIDENCE, Estimate};
+use linerate_model::unit::Unit;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::draw::Draw;
-use super::interval::{deviation, mean, proportional, student_t};
-use super::kin;
+use super::interval::{NORMAL, deviation, mean, proportional, student_t};
+use super::kin::{self, PRIOR_FREEDOM};
 
-/// Degrees of freedom that the other cells' spread counts as.
-const PRIOR_FREEDOM: f64 = 2.0;
 /// Correlation of successive residuals that chance makes, in units of 1/√N.
 const MEMORY_BY_CHANCE: f64 = 1.5;
 /// The most that is taken for it: beyond, few blocks tell nothing of how much.
@@ -45,8 +44,6 @@ const QUIETER_SHARE: f64 = 0.25;
 const FORM_FREEDOM_MIN: f64 = 10.0;
 /// Draws for the form.
 const DRAWS: usize = 600;
-/// The two-sided quantile of the normal distribution at [`CONFIDENCE`].
-const NORMAL: f64 = 1.959_964;
 
 /// The noise of a response in an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,6 +117,19 @@ impl Noise {
         let tail = (1.0 - CONFIDENCE) / 2.0;
         let end = |share| self.share * (self.freedom / chi.inverse_cdf(share)).sqrt();
         Some((end(1.0 - tail), end(tail)))
+    }
+
+    /// Returns it as a share with this interval.
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
+        let (low, high) = self.interval()?;
+        Some(Estimate {
+            value: self.share,
+            low: Some(low),
+            high: Some(high),
+            confidence: CONFIDENCE,
+            n: self.freedom as u32 + 1,
+            unit: Unit::Ratio,
+        })
     }
 
     /// Returns the relative difference of two cells' means that chance explains (the least

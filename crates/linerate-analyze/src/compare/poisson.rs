@@ -1,12 +1,12 @@
 //! Whether a counter rose as often as something happened.
 
+use super::interval::NORMAL;
+
 /// Least count from which on a counter proves anything: below it Poisson's interval spans a factor of 7.
 const COUNTED_MIN: f64 = 5.0;
 /// Events that one count stands for at the least and at the most. A timer that fires again for the same
 /// transaction counts twice, and a host's counters count other traffic.
 const SHARE: std::ops::RangeInclusive<f64> = 0.5..=1.5;
-/// Two-sided 95 % of the normal distribution.
-const Z: f64 = 1.959_964;
 
 /// Returns the 95 % interval of the mean of a Poisson count.
 ///
@@ -15,10 +15,10 @@ const Z: f64 = 1.959_964;
 pub(crate) fn interval(count: f64) -> (f64, f64) {
     let side = |n: f64, z: f64| n * (1.0 - 1.0 / (9.0 * n) + z / (3.0 * n.sqrt())).powi(3);
     let low = match count > 0.0 {
-        true => side(count, -Z).max(0.0),
+        true => side(count, -NORMAL).max(0.0),
         false => 0.0,
     };
-    (low, side(count + 1.0, Z))
+    (low, side(count + 1.0, NORMAL))
 }
 
 /// Returns whether a counter that rose by `counted` explains `events`: it is at least five, and the

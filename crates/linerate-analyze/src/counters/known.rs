@@ -4,13 +4,6 @@
 //! Documentation/networking/snmp_counter.rst). One that is not listed is shown without a meaning;
 //! whether it tells of trouble is then read from its name.
 
-/// What a counter is, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
-    pub(super) trouble: bool,
-    pub(super) meaning: Option<&'static str>,
-}
-
 /// Words in the name of a counter that tell of trouble.
 const TROUBLE: &[&str] = &[
     "Drop",
@@ -28,23 +21,16 @@ const TROUBLE: &[&str] = &[
     "Truncated",
 ];
 
-/// Returns what the counter called `name` is.
-pub(super) fn known(name: &str) -> Known {
+/// Returns whether the counter called `name` tells of trouble, and what it counts, where that is known.
+pub(super) fn known(name: &str) -> (bool, Option<&'static str>) {
     let listed = |list: &'static [(&str, &'static str)]| {
         let mut list = list.iter();
         list.find(|(known, _)| *known == name)
             .map(|(_, meaning)| *meaning)
     };
-    if let Some(meaning) = listed(TROUBLES) {
-        return Known {
-            trouble: true,
-            meaning: Some(meaning),
-        };
-    }
-    let meaning = listed(OTHERS);
-    Known {
-        trouble: meaning.is_none() && TROUBLE.iter().any(|word| name.contains(word)),
-        meaning,
+    match (listed(TROUBLES), listed(OTHERS)) {
+        (None, None) => (TROUBLE.iter().any(|word| name.contains(word)), None),
+        (trouble, other) => (trouble.is_some(), trouble.or(other)),
     }
 }
 
@@ -669,7 +655,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_is_not_listed_is_told_by_its_name() {
-        let check = |name, trouble, meaning| assert_eq!(known(name), Known { trouble, meaning });
+        let check = |name, trouble, meaning| assert_eq!(known(name), (trouble, meaning));
         check("Tcp.RetransSegs", true, Some("segments retransmitted"));
         check("Tcp.InSegs", false, Some("segments received"));
         check("TcpExt.TCPNewDrop", true, None);

@@ -6,6 +6,7 @@
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
+use super::evidence;
 use super::link_rate::share_of;
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, Trial};
@@ -55,10 +56,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("share of the time with data outstanding", name::BUSY),
             ("delivery rate while there was data", name::DELIVERY_RATE),
             ("payload that waits unsent", name::UNSENT),
-            (
-                "share of the time that the busiest worker ran",
-                name::WORKER_BUSY_SHARE_MAX,
-            ),
+            evidence::WORKER_RAN,
         ])?,
         weight: idle.value,
     })

@@ -20,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
-use linerate_model::finding::{CONFIDENCE, Caution, Estimate, Evidence};
+use linerate_model::finding::{Caution, Estimate, Evidence};
 use linerate_model::flag::TrialFlag;
 use linerate_model::number;
 use linerate_model::run::{Admission, TrialRecord};
@@ -74,14 +74,7 @@ fn noise<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     noisy.retain(|(_, noise)| noise.share > NOISE_SHARE_MAX);
     let (experiment, worst) = noisy.first()?;
     let (low, high) = worst.interval()?;
-    let estimate = Estimate {
-        value: worst.share,
-        low: Some(low),
-        high: Some(high),
-        confidence: CONFIDENCE,
-        n: worst.freedom as u32 + 1,
-        unit: Unit::Ratio,
-    };
+    let estimate = worst.estimate()?;
     let cells = dataset.cells_of(&experiment.name);
     let repeated = cells.iter().filter(|cell| cell.valid.len() >= 2);
     let replicates = repeated.clone().map(|cell| cell.valid.len()).min()? as u32;
@@ -216,12 +209,7 @@ fn shared_cpus<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     if !dataset.is_lab() || hosts < 2 || trials.is_empty() {
         return None;
     }
-    let cpus = dataset
-        .recording
-        .document
-        .server()
-        .and_then(|server| server.snapshot.number("cpu.online"));
-    let shared = cpus.map_or("the same CPUs".to_owned(), |cpus| {
+    let shared = dataset.cpus().map_or("the same CPUs".to_owned(), |cpus| {
         number::counted(cpus as u64, "CPU")
     });
     Some(Found::caution(

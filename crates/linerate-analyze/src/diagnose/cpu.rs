@@ -29,6 +29,7 @@ use linerate_model::host::CPU_QUOTA_VISIBLE;
 use linerate_model::manner::WaitBy;
 use linerate_model::setting;
 
+use super::evidence;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
 use super::trial::{MOST, shortest_ns};
@@ -411,10 +412,7 @@ fn made(
         effect,
         evidence: cell.proof(&[
             (describe(response).title, response),
-            (
-                "share of the time that the busiest worker ran",
-                name::WORKER_BUSY_SHARE_MAX,
-            ),
+            evidence::WORKER_RAN,
             (
                 "share of the time that a worker waited for a CPU, highest of all workers",
                 name::WORKER_WAITED,

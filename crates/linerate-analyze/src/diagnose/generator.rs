@@ -17,6 +17,7 @@ use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::workload::Traffic;
 
 use super::cpu::{is_of_path, others_have_time};
+use super::evidence;
 use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::pacing_algorithm;
@@ -86,10 +87,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         effect: share,
         evidence: cell.proof(&[
             (crate::reduce::describe(response).title, response),
-            (
-                "share of the time that the busiest worker ran",
-                name::WORKER_BUSY_SHARE_MAX,
-            ),
+            evidence::WORKER_RAN,
             (
                 "share of the time that a worker waited for a CPU",
                 name::RUNQUEUE_WAIT_MAX,

@@ -26,9 +26,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
-    let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
-    let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
+    let limit = dataset.limit_bps(cell)?;
     let share = share_of(&throughput, limit);
     if share.value < FULL_SHARE_MIN {
         return None;

@@ -15,6 +15,8 @@ mod cpu;
 mod datagram_loss;
 /// What a switch or a word changes.
 mod effect;
+/// Pieces of evidence that several limiters show.
+mod evidence;
 /// A finding as the rules make it.
 mod found;
 /// Our own worker had no time left.

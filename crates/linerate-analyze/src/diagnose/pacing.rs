@@ -27,6 +27,7 @@ use linerate_model::unit::{BitsPerSec, Unit};
 use linerate_model::workload::Traffic;
 
 use super::cpu;
+use super::evidence;
 use super::link_rate::{FULL_SHARE_MIN, share_of};
 use super::path_rate::{framing_bytes, is_of_ethernet, is_what_ethernet_carries};
 use super::rule::{Judge, Rule};
@@ -305,18 +306,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("smoothed round trip", name::TCP_RTT),
             ("shortest round trip", name::TCP_MIN_RTT),
             ("share of the time with data outstanding", name::BUSY),
-            (
-                "share of the time limited by the receive window",
-                name::RWND_LIMITED,
-            ),
-            (
-                "share of the time limited by the send buffer",
-                name::SNDBUF_LIMITED,
-            ),
-            (
-                "share of the time that the busiest worker ran",
-                name::WORKER_BUSY_SHARE_MAX,
-            ),
+            evidence::AT_WINDOW,
+            evidence::AT_BUFFER,
+            evidence::WORKER_RAN,
         ])?,
         weight: 1.0 - (share.value - 1.0).abs(),
     })

@@ -322,9 +322,7 @@ fn known_link(
     cell: &CellOutcomes<'_>,
     throughput: &Estimate,
 ) -> Option<(f64, f64)> {
-    let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
-    let limit = dataset.path.limit_bps(&cell.workload, payload, per_ack)?;
+    let limit = dataset.limit_bps(cell)?;
     let share = throughput.value / limit;
     let is_link = match throughput.high {
         Some(high) => high >= FULL_SHARE_MIN * limit && share >= LINK_SHARE_MIN,

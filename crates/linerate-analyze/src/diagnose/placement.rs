@@ -13,23 +13,27 @@
 
 use linerate_model::TrialId;
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{CONFIDENCE, Caution, Estimate, Evidence, EvidenceList};
+use linerate_model::finding::{CONFIDENCE, Caution, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
-use crate::compare::interval::{deviation, mean, student_t, student_t_interval};
+use crate::compare::interval::{deviation, mean, squares, student_t, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
+use crate::verdicts::ratio;
 use crate::words;
 
 /// Effect from which on placement deserves a reader's time; run-to-run noise stays below it.
 const FACTOR_MIN: f64 = 1.25;
 
+/// Trials and their transaction rates.
+type Side = Vec<(TrialId, f64)>;
+
 /// The transaction rates of one cell, by where its two ends ran.
 #[derive(Default)]
 struct Rates {
-    one_cpu: Vec<(TrialId, f64)>,
-    two_cpus: Vec<(TrialId, f64)>,
+    one_cpu: Side,
+    two_cpus: Side,
 }
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
@@ -37,22 +41,19 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         return Vec::new();
     }
     let experiments = &dataset.recording.document.plan.experiments;
-    let together = experiments.iter().filter_map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name);
-        let cells = cells.into_iter().filter(|cell| is_one_round_trip(cell));
+    let of_cells = experiments.iter().map(|experiment| {
+        let cells = dataset.cells_of(&experiment.name).into_iter();
+        let cells = cells.filter(|cell| is_one_round_trip(cell));
         let rates: Vec<Rates> = cells.map(|cell| rates(dataset, cell)).collect();
-        together(experiment, &rates)
+        (experiment, rates)
     });
-    let differing = experiments.iter().filter_map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name);
-        let rates: Vec<Rates> = cells
-            .into_iter()
-            .filter(|cell| is_one_round_trip(cell))
-            .map(|cell| rates(dataset, cell))
-            .filter(|rates| !rates.one_cpu.is_empty() && !rates.two_cpus.is_empty())
-            .collect();
-        finding(experiment, &rates)
-    });
+    let of_cells: Vec<(&Experiment, Vec<Rates>)> = of_cells.collect();
+    let differing = of_cells
+        .iter()
+        .filter_map(|(experiment, rates)| differing(experiment, rates));
+    let together = of_cells
+        .iter()
+        .filter_map(|(experiment, rates)| together(experiment, rates));
     differing.chain(together).collect()
 }
 
@@ -63,20 +64,10 @@ fn is_one_round_trip(cell: &CellOutcomes<'_>) -> bool {
 
 /// All trials ran with both ends on one CPU, which nobody may have asked for.
 fn together<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>> {
-    let apart = rates.iter().any(|rates| !rates.two_cpus.is_empty());
-    let all: Vec<(TrialId, f64)> = rates
-        .iter()
-        .flat_map(|rates| rates.one_cpu.clone())
-        .collect();
-    let values: Vec<f64> = all.iter().map(|(_, rate)| *rate).collect();
-    if apart {
+    if rates.iter().any(|rates| !rates.two_cpus.is_empty()) {
         return None;
     }
-    let evidence = Evidence {
-        what: "transactions per second, both ends on one CPU".to_owned(),
-        estimate: student_t_interval(&values, Unit::PerSecond)?,
-        trials: all.into_iter().map(|(trial, _)| trial).collect(),
-    };
+    let evidence = on_one_cpu(rates.iter())?;
     Some(Found::caution(
         About::Experiment(experiment),
         Caution::OneCpu,
@@ -88,6 +79,20 @@ fn together<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>
          can be several times slower. Pin them apart with -A LOCAL,REMOTE to see that.",
         evidence,
     ))
+}
+
+fn on_one_cpu<'r>(rates: impl Iterator<Item = &'r Rates>) -> Option<Evidence> {
+    let what = "transactions per second, both ends on one CPU";
+    side(what, rates.flat_map(|rates| &rates.one_cpu))
+}
+
+fn side<'r>(what: &str, rates: impl Iterator<Item = &'r (TrialId, f64)>) -> Option<Evidence> {
+    let (trials, values): (_, Vec<f64>) = rates.copied().unzip();
+    Some(Evidence {
+        what: what.to_owned(),
+        estimate: student_t_interval(&values, Unit::PerSecond)?,
+        trials,
+    })
 }
 
 fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
@@ -113,7 +118,9 @@ fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
     rates
 }
 
-fn finding<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>> {
+fn differing<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>> {
+    let is_both = |rates: &&Rates| !rates.one_cpu.is_empty() && !rates.two_cpus.is_empty();
+    let rates: Vec<&Rates> = rates.iter().filter(is_both).collect();
     let mean_of =
         |side: &[(TrialId, f64)]| mean(&side.iter().map(|(_, rate)| *rate).collect::<Vec<_>>());
     let logs: Vec<f64> = rates
@@ -129,36 +136,18 @@ fn finding<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>>
         return None;
     }
     // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
-    let half = match rates {
+    let half = match rates.as_slice() {
         [one] => half_of_trials(one)?,
         _ => student_t(logs.len() as f64 - 1.0)? * deviation(&logs) / (logs.len() as f64).sqrt(),
     };
     if log.abs() <= half {
         return None;
     }
-    let effect = Estimate {
-        value: log.exp(),
-        low: Some((log - half).exp()),
-        high: Some((log + half).exp()),
-        confidence: CONFIDENCE,
-        n: u32::try_from(logs.len()).unwrap_or(u32::MAX),
-        unit: Unit::Ratio,
-    };
-    let side = |what: &str, of: fn(&Rates) -> &Vec<(TrialId, f64)>| {
-        let all: Vec<(TrialId, f64)> = rates.iter().flat_map(|rates| of(rates).clone()).collect();
-        let values: Vec<f64> = all.iter().map(|(_, rate)| *rate).collect();
-        Some(Evidence {
-            what: what.to_owned(),
-            estimate: student_t_interval(&values, Unit::PerSecond)?,
-            trials: all.into_iter().map(|(trial, _)| trial).collect(),
-        })
-    };
-    let one = side("transactions per second, both ends on one CPU", |rates| {
-        &rates.one_cpu
-    })?;
-    let two = side("transactions per second, ends on two CPUs", |rates| {
-        &rates.two_cpus
-    })?;
+    let ends = (log - half, log + half);
+    let effect = ratio(log, ends, 1.0 - CONFIDENCE, logs.len());
+    let one = on_one_cpu(rates.iter().copied())?;
+    let two = rates.iter().flat_map(|rates| &rates.two_cpus);
+    let two = side("transactions per second, ends on two CPUs", two)?;
     Some(Found {
         about: About::Experiment(experiment),
         what: What::Placement,
@@ -180,12 +169,8 @@ fn finding<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>>
 fn half_of_trials(rates: &Rates) -> Option<f64> {
     let logs = [&rates.one_cpu, &rates.two_cpus]
         .map(|side| side.iter().map(|(_, rate)| rate.ln()).collect::<Vec<f64>>());
-    let squares = |side: &Vec<f64>| -> f64 {
-        let middle = mean(side);
-        side.iter().map(|log| (log - middle).powi(2)).sum()
-    };
     let [one, two] = [logs[0].len(), logs[1].len()].map(|count| count as f64);
     let freedom = one + two - 2.0;
-    let spread = (logs.iter().map(squares).sum::<f64>() / freedom).sqrt();
+    let spread = (logs.iter().map(|logs| squares(logs)).sum::<f64>() / freedom).sqrt();
     Some(student_t(freedom)? * spread * (1.0 / one + 1.0 / two).sqrt())
 }

@@ -23,7 +23,7 @@ use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
 use super::found::{About, Found, What};
-use crate::compare::balance::{chance, imbalance};
+use crate::compare::balance::{SEED, chance, imbalance};
 use crate::dataset::Dataset;
 use crate::reduce::Readings;
 use crate::words;
@@ -34,8 +34,6 @@ const SQUEEZES_PER_S_MIN: f64 = 10.0;
 pub(crate) const SATURATED_SHARE: f64 = 0.9;
 /// Share of a PCIe link that payload gets: headers take some 24 of 280 bytes at 256 bytes a packet.
 const PCIE_PAYLOAD_SHARE: f64 = 0.9;
-/// The seed of the draws that chance is computed with, where it is not computed exactly.
-const SEED: u64 = 1;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let document = &dataset.recording.document;
@@ -259,10 +257,10 @@ fn one_cpu<'d>(
                 _ => " In the trial with most",
             },
             worst.queues.len(),
-            found.most_over_mean,
+            found,
             worst.flows,
             expected.most,
-            match found.most_over_mean > expected.most {
+            match found > expected.most {
                 true =>
                     " If the flows were equal, check the RSS hash fields (rss_hash_… in the inventory).",
                 false => " More flows or queues would spread more evenly.",
@@ -270,7 +268,7 @@ fn one_cpu<'d>(
         );
         further.push(evidence(
             "fullest receive queue over the mean, in that trial",
-            Estimate::point(found.most_over_mean, Unit::Ratio),
+            Estimate::point(found, Unit::Ratio),
             worst.trial,
         ));
     }

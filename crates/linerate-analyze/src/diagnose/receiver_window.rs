@@ -9,6 +9,7 @@ use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
+use super::evidence;
 use super::link_rate::share_of;
 use super::rule::{Judge, Rule};
 use super::trial::{CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, turns_per_s};
@@ -70,14 +71,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("shortest round trip", name::TCP_MIN_RTT),
             ("smoothed round trip", name::TCP_RTT),
             ("share of the window in flight", name::WINDOW_FILLED),
-            (
-                "share of the time limited by the receive window",
-                name::RWND_LIMITED,
-            ),
-            (
-                "share of the receive buffer that is unread",
-                name::UNREAD_SHARE,
-            ),
+            evidence::AT_WINDOW,
+            evidence::UNREAD,
         ],
         [(
             "throughput that window and shortest round trip allow (computed)",

@@ -7,6 +7,7 @@ use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
+use super::evidence;
 use super::receiver_window::window_fits;
 use super::rule::{Judge, Rule};
 use super::trial::{FILLED_SHARE_MIN, MOST, Trial, auto_buffer};
@@ -113,10 +114,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         effect: waiting,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
-            (
-                "share of the time limited by the send buffer",
-                name::SNDBUF_LIMITED,
-            ),
+            evidence::AT_BUFFER,
             ("payload in flight of each flow", name::IN_FLIGHT),
             ("payload that waits unsent", name::UNSENT),
             ("window that the receiver advertises", name::SEND_WINDOW),

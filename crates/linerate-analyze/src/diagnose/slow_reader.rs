@@ -8,6 +8,7 @@
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
+use super::evidence;
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, RATIO_NS_MIN, Trial};
 use super::verdict::Verdict;
@@ -81,18 +82,9 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 name::WINDOW_CLOSED,
             ),
             ("unread payload of each flow", name::UNREAD),
-            (
-                "share of the receive buffer that is unread",
-                name::UNREAD_SHARE,
-            ),
-            (
-                "share of the time limited by the receive window",
-                name::RWND_LIMITED,
-            ),
-            (
-                "share of the time that the busiest worker ran",
-                name::WORKER_BUSY_SHARE_MAX,
-            ),
+            evidence::UNREAD,
+            evidence::AT_WINDOW,
+            evidence::WORKER_RAN,
         ])?,
         weight: share.value,
     })

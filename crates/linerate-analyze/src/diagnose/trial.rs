@@ -74,11 +74,7 @@ impl Setup {
             send_buffer: asked
                 .map(|bytes| bytes.0 as f64)
                 .or_else(|| auto_buffer(dataset, cell, Part::Sender).map(|bytes| bytes / 2.0)),
-            link_bps: dataset.path.limit_bps(
-                &cell.workload,
-                cell.mean(name::PAYLOAD_PER_SEGMENT),
-                cell.mean(name::SEGMENTS_PER_ACK),
-            ),
+            link_bps: dataset.limit_bps(cell),
         }
     }
 }

@@ -3,6 +3,9 @@
 //! The tables are copied as printed, units in the column heads. Some printed numbers do not agree
 //! with their own formula and stay as they are.
 
+/// The system of most tables, and their year.
+pub(crate) const SUN_FIRE: &str = "Sun Fire 6800, 2003";
+
 /// A published table with its column heads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Published {

@@ -95,19 +95,13 @@ pub(super) fn reduce(
     lanes: &Lanes<'_, '_>,
     responses: &mut Responses,
 ) -> Option<Arrivals> {
-    let by_tcp = match trial.workload.manner.transport {
-        Transport::Tcp | Transport::Mptcp => arrivals(lanes, Metric::TcpBytesReceived),
-        Transport::Udp | Transport::Unix => None,
-    };
+    let is_tcp = trial.workload.manner.transport.is_tcp();
+    let by_tcp = arrivals(lanes, Metric::TcpBytesReceived).filter(|_| is_tcp);
     let by_app = arrivals(lanes, Metric::AppBytesReceived);
     let bps = |flows: &[Arrival]| 8.0 * flows.iter().map(|flow| flow.change.rate()).sum::<f64>();
     responses.put(name::APP_RECEIVED, by_app.as_deref().map(bps));
     let read_beyond_bytes = by_app.as_deref().zip(by_tcp.as_deref());
     let read_beyond_bytes = read_beyond_bytes.map(|(app, tcp)| amount(app) - amount(tcp));
-    let is_tcp = matches!(
-        trial.workload.manner.transport,
-        Transport::Tcp | Transport::Mptcp
-    );
     let known = by_tcp.or(by_app).map(|flows| (flows, None));
     let (flows, unread) = known.or_else(|| acknowledged(lanes).filter(|_| is_tcp))?;
     // A volume that had arrived before the first reading has no rate that anybody saw.

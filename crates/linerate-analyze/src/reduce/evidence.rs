@@ -51,6 +51,7 @@ use super::floors;
 use super::flows::Lane;
 use super::losses;
 use super::window::{Readings, mean};
+use crate::compare::interval::median;
 
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and
 /// what a busy scheduler adds.
@@ -244,7 +245,7 @@ impl Ends<'_, '_> {
             let free = pairs.filter(|(_, limited)| *limited == 0.0);
             free.map(|(rate, _)| *rate).collect()
         });
-        median(if free.is_empty() { rates } else { free })
+        median(&mut if free.is_empty() { rates } else { free })
     }
 
     /// Mean of what waits unread, and of that together with the window that is still offered.
@@ -301,16 +302,6 @@ fn elasticity(trial: &Trial, ends: &[Ends<'_, '_>]) -> Option<f64> {
     let squares = mean(points.iter().map(|point| (point.0 - x).powi(2)))?;
     let products = mean(points.iter().map(|point| (point.0 - x) * (point.1 - y)))?;
     (squares.sqrt() >= ELASTICITY_DEVIATION_MIN).then(|| products / squares)
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    Some(match values.len() % 2 {
-        0 => (values[middle - 1] + upper) / 2.0,
-        _ => upper,
-    })
 }
 
 /// Share of the readings of all senders with a queue on the way.

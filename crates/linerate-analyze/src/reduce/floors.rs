@@ -20,8 +20,8 @@ use super::window::Readings;
 /// The shortest round trip between each client and the server, in nanoseconds, over all trials.
 #[derive(Debug, Default)]
 pub(crate) struct Floors {
-    /// By loss of the link and client: the round trip, and a trial that saw it.
-    by_link: BTreeMap<(Option<u32>, u32), (f64, TrialId)>,
+    /// By loss of the link and client.
+    by_link: BTreeMap<(Option<u32>, u32), f64>,
 }
 
 impl Floors {
@@ -41,22 +41,18 @@ impl Floors {
             let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
             for (client, ns) in of_trial(workload, &readings, |lane| vec![lane.sender]) {
                 let key = (workload.link_loss_ppm, client);
-                let least = floors.by_link.entry(key).or_insert((ns, record.trial));
-                if ns < least.0 {
-                    *least = (ns, record.trial);
-                }
+                let least = floors.by_link.entry(key).or_insert(ns);
+                *least = least.min(ns);
             }
         }
         floors
     }
 
-    /// Returns that of the farthest client, of the links that lose nothing on purpose where there are any,
-    /// with a trial that saw it.
-    pub(crate) fn farthest(&self) -> Option<(f64, TrialId)> {
+    /// Returns that of the farthest client, of the links that lose nothing on purpose where there are any.
+    pub(crate) fn farthest(&self) -> Option<f64> {
         let farthest = |of: fn(&Option<u32>) -> bool| {
             let links = self.by_link.iter().filter(|((loss, _), _)| of(loss));
-            let floors = links.map(|(_, floor)| *floor);
-            floors.max_by(|a, b| a.0.total_cmp(&b.0))
+            links.map(|(_, floor)| *floor).max_by(f64::total_cmp)
         };
         farthest(Option::is_none).or_else(|| farthest(Option::is_some))
     }
@@ -66,7 +62,7 @@ impl Floors {
         let flows = workload.flows().into_iter();
         let of_flow = flows.filter_map(|plan| {
             let key = (workload.link_loss_ppm, plan.client);
-            self.by_link.get(&key).map(|(ns, _)| *ns)
+            self.by_link.get(&key).copied()
         });
         of_flow.collect()
     }

@@ -17,12 +17,10 @@ use linerate_model::workload::{Traffic, receiving_end};
 
 use super::Responses;
 use super::window::Readings;
-use crate::compare::balance::{chance, imbalance};
+use crate::compare::balance::{SEED, chance, imbalance};
 use crate::compare::draw::Draw;
 use crate::queue_map::queue_of;
 
-/// The seed of the draws that chance is computed with, where it is not computed exactly.
-const SEED: u64 = 1;
 /// Draws of flows with their rates: the 95th percentile rests on fifty of them.
 const DRAWS: u32 = 1000;
 /// Flows up to which they are dealt with their rates; of more, nothing is said of packets.
@@ -215,7 +213,7 @@ fn most_by_chance(rates: &[f64], queues: u32, seed: u64) -> Option<f64> {
         for rate in rates {
             loads[draw.below(queues) as usize] += rate;
         }
-        Some(imbalance(&loads)?.most_over_mean)
+        imbalance(&loads)
     });
     let mut fullest = fullest.collect::<Option<Vec<f64>>>()?;
     fullest.sort_by(f64::total_cmp);
@@ -239,15 +237,14 @@ fn of_queues(intake: &Intake, responses: &mut Responses) {
     if packets.len() < 2 {
         return;
     }
-    let uneven = |loads: &[f64]| Some(imbalance(loads)?.most_over_mean);
-    responses.put(name::RX_QUEUE_IMBALANCE, uneven(&packets));
+    responses.put(name::RX_QUEUE_IMBALANCE, imbalance(&packets));
     if intake.flows_mapped == intake.flows {
         let flows: Vec<f64> = intake
             .queues
             .values()
             .map(|queue| f64::from(queue.flows))
             .collect();
-        responses.put(name::RX_QUEUE_FLOWS_IMBALANCE, uneven(&flows));
+        responses.put(name::RX_QUEUE_FLOWS_IMBALANCE, imbalance(&flows));
     }
     let by_chance = chance(intake.flows, packets.len() as u32, SEED);
     responses.put(
@@ -270,7 +267,7 @@ fn of_cpus(intake: &Intake, responses: &mut Responses) {
     let most = |loads: &Option<Vec<f64>>| loads.as_ref()?.iter().copied().max_by(f64::total_cmp);
     let uneven = |loads: &Option<Vec<f64>>| {
         let loads = loads.as_ref().filter(|loads| loads.len() > 1)?;
-        Some(imbalance(loads)?.most_over_mean)
+        imbalance(loads)
     };
     let packets = loads(|cpu| cpu.packets_per_s);
     let interrupts = loads(|cpu| cpu.interrupts_per_s);
@@ -304,7 +301,7 @@ mod tests {
             loads[draw.below(16) as usize] += rate;
         }
         let found = imbalance(&loads).expect("loads");
-        (rates, found.most_over_mean)
+        (rates, found)
     }
 
     #[test]

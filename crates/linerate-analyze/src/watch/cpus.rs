@@ -28,30 +28,6 @@ impl Modes {
     pub fn busy(&self) -> f64 {
         self.user + self.system + self.irq + self.softirq + self.steal
     }
-
-    fn parts(&self) -> [f64; 6] {
-        let Self {
-            user,
-            system,
-            irq,
-            softirq,
-            steal,
-            idle,
-        } = *self;
-        [user, system, irq, softirq, steal, idle]
-    }
-
-    fn of(parts: [f64; 6]) -> Self {
-        let [user, system, irq, softirq, steal, idle] = parts;
-        Self {
-            user,
-            system,
-            irq,
-            softirq,
-            steal,
-            idle,
-        }
-    }
 }
 
 /// One CPU.
@@ -87,13 +63,15 @@ pub fn cpus(watched: &Watched, span: Span) -> Vec<CpuRow> {
 
 /// Returns the sum of all CPUs, in CPUs.
 pub fn together(rows: &[CpuRow]) -> Modes {
-    let mut sum = [0.0; 6];
-    for row in rows {
-        for (sum, part) in sum.iter_mut().zip(row.modes.parts()) {
-            *sum += part;
-        }
+    let sum = |part: fn(&Modes) -> f64| rows.iter().fold(0.0, |sum, row| sum + part(&row.modes));
+    Modes {
+        user: sum(|modes| modes.user),
+        system: sum(|modes| modes.system),
+        irq: sum(|modes| modes.irq),
+        softirq: sum(|modes| modes.softirq),
+        steal: sum(|modes| modes.steal),
+        idle: sum(|modes| modes.idle),
     }
-    Modes::of(sum)
 }
 
 /// Returns the shares of a CPU's time; a mode that fell (as idle time may) counts as none.
@@ -101,7 +79,15 @@ fn modes(watched: &Watched, cpu: &Subject, span: Span) -> Option<Modes> {
     let change = |metric: &Metric| watched.change(cpu, *metric, span);
     let times = COUNTERS.map(|metrics| metrics.iter().filter_map(change).sum::<f64>());
     let all: f64 = times.iter().sum();
-    (all > 0.0).then(|| Modes::of(times.map(|time| time / all)))
+    let [user, system, irq, softirq, steal, idle] = times.map(|time| time / all);
+    (all > 0.0).then_some(Modes {
+        user,
+        system,
+        irq,
+        softirq,
+        steal,
+        idle,
+    })
 }
 
 #[cfg(test)]

@@ -135,9 +135,8 @@ fn counted_states() -> u32 {
         SocketState::TimeWait,
         SocketState::NewSynRecv,
     ];
-    let counted = SocketState::ALL
-        .iter()
-        .filter(|state| !others.contains(state));
+    let all = SocketState::ALL.iter().map(|(_, state)| state);
+    let counted = all.filter(|state| !others.contains(state));
     counted.map(|state| state.bit()).sum()
 }
 

@@ -21,7 +21,6 @@ pub struct Anchors {
     pub figure_numbers: Vec<usize>,
     /// The findings of each chapter that stand in no earlier one; at the end those of none.
     own_findings: Vec<Vec<usize>>,
-    actions: usize,
     finding_places: BTreeMap<String, usize>,
     trial_places: BTreeMap<TrialId, (usize, usize)>,
 }
@@ -62,7 +61,6 @@ impl Anchors {
             numbers: wording::chapter_numbers(analysis),
             figure_numbers: figure_numbers(analysis),
             own_findings: own_findings(analysis),
-            actions: analysis.recommendations.len(),
             finding_places: finding_places(analysis),
             trial_places: trial_places(analysis),
         }
@@ -78,11 +76,6 @@ impl Anchors {
     pub fn findings_of(&self, chapter: Option<usize>) -> &[usize] {
         let at = chapter.unwrap_or(self.own_findings.len() - 1);
         &self.own_findings[at]
-    }
-
-    /// Returns how many actions there are beyond the first `shown`.
-    pub fn actions_left(&self, shown: usize) -> usize {
-        self.actions.saturating_sub(shown)
     }
 
     /// Returns the identifier of `trial` if the page lists it.

@@ -231,14 +231,15 @@ pub fn action(item: &Recommendation, anchors: &Anchors) -> Markup {
 /// Sets where the rest is.
 fn contents(analysis: &Analysis, anchors: &Anchors) -> Markup {
     let chapters = analysis.chapters.iter().zip(&anchors.chapters);
+    let more = analysis.recommendations.len().saturating_sub(SHOWN_MAX);
     html! {
         nav #contents aria-label="Contents" {
             ol {
                 @for (at, (chapter, id)) in chapters.enumerate() {
                     li { a href={ "#" (id) } { (wording::chapter_title(chapter, anchors.numbers[at])) } }
                 }
-                @if anchors.actions_left(SHOWN_MAX) > 0 {
-                    li { a href="#actions" { (counted(anchors.actions_left(SHOWN_MAX), "more action")) } }
+                @if more > 0 {
+                    li { a href="#actions" { (counted(more, "more action")) } }
                 }
                 li { a href="#evidence" { "Evidence" } }
                 li { a href="#reading" { "How to read this" } }

@@ -12,7 +12,7 @@ use crate::wording;
 pub fn evidence(analysis: &Analysis, anchors: &Anchors) -> Markup {
     let has_answer = !analysis.answer.verdict.is_empty();
     let count = |title: &str, count: usize| format!("{title} ({count})");
-    let left = anchors.actions_left(0);
+    let left = analysis.recommendations.len();
     html! {
         section.chapter #evidence {
             h2 { "Evidence" }

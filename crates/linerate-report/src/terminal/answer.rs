@@ -5,7 +5,7 @@ use linerate_model::analysis::Analysis;
 use linerate_model::finding::{Trust, TrustLevel};
 use linerate_model::text;
 
-use super::fit::{clean, length, pad};
+use super::fit::{clean, length};
 use super::{Look, Page, WIDTH_MAX, WIDTH_MIN};
 use crate::{number, wording};
 
@@ -33,7 +33,7 @@ pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: b
 }
 
 /// Something that is told, and shorter ways to tell it.
-struct Passage {
+pub(super) struct Passage {
     lead: String,
     look: Look,
     /// From the whole to the shortest; never empty.
@@ -44,7 +44,7 @@ struct Passage {
 }
 
 impl Passage {
-    fn new(lead: &str, look: Look, forms: Vec<String>) -> Self {
+    pub(super) fn new(lead: &str, look: Look, forms: Vec<String>) -> Self {
         Self {
             lead: lead.to_owned(),
             look,
@@ -169,7 +169,7 @@ fn tiles(parts: &mut Vec<Passage>, analysis: &Analysis) {
     let tiles = &analysis.answer.tiles;
     let heads = tiles.iter().map(|tile| length(&clean(&tile.what))).max();
     for tile in tiles {
-        let head = pad(&clean(&tile.what), heads.unwrap_or(0) + 2);
+        let head = format!("{:<1$}", clean(&tile.what), heads.unwrap_or(0) + 2);
         let value = number::estimate(&tile.value).line();
         let mut forms = Vec::new();
         if !tile.note.is_empty() {
@@ -212,7 +212,7 @@ fn clauses(text: &str, end: &str) -> Vec<String> {
 }
 
 impl Page {
-    fn part(&mut self, part: &Passage) {
+    pub(super) fn part(&mut self, part: &Passage) {
         for (at, line) in part.lines(self.width).iter().enumerate() {
             match at {
                 0 => self.styled(part.look, &part.lead),

@@ -49,12 +49,6 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Returns `text` followed by spaces up to `width`.
-pub fn pad(text: &str, width: usize) -> String {
-    let space = " ".repeat(width.saturating_sub(length(text)));
-    format!("{text}{space}")
-}
-
 /// Returns the number of characters; all that linerate writes are one cell wide.
 pub fn length(text: &str) -> usize {
     text.chars().count()

@@ -1,7 +1,7 @@
-//! The summary for a terminal: headline numbers, findings, recommendations.
+//! What a terminal shows: what repeated studies agree on, a watched host, the end of a study.
 
 use linerate_model::analysis::{Analysis, Table, TableCell};
-use linerate_model::finding::{Finding, FindingKind, Trust, TrustLevel};
+use linerate_model::finding::TrustLevel;
 use linerate_model::text;
 
 /// The end of a study, on one screen.
@@ -11,8 +11,9 @@ mod fit;
 
 pub use answer::terminal_answer;
 
-use crate::{number, wording};
-use fit::{GAP, clean, column_widths, length, natural_widths, pad};
+use crate::wording;
+use answer::Passage;
+use fit::{GAP, clean, column_widths, length, natural_widths};
 
 /// Narrowest width that lines are wrapped to, in characters.
 const WIDTH_MIN: usize = 40;
@@ -23,16 +24,7 @@ const WIDTH_MAX: usize = 120;
 /// Characters from which on a cell of a page may be wrapped for the sake of other columns.
 const COLUMN_WRAPS: usize = 24;
 
-/// Most findings written out; the report has them all.
-const FINDINGS_MAX: usize = 6;
-
-/// Most recommendations written out.
-const RECOMMENDATIONS_MAX: usize = 6;
-
-/// Most things written out that were not measured.
-const LEFT_OUT_MAX: usize = 8;
-
-/// Returns the summary of `analysis` in lines of at most `width` characters.
+/// Returns the title of `analysis`, its summary and how far to trust it, in lines of at most `width` characters.
 ///
 /// Colours are written only when `color` is true. Control characters of the analysis never
 /// reach the terminal.
@@ -42,14 +34,18 @@ pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
         width: width.clamp(WIDTH_MIN, WIDTH_MAX),
         color,
     };
-    page.head(analysis);
-    page.table("Summary", &analysis.summary);
+    page.line(Look::Heading, &clean(&analysis.title));
+    page.line(Look::Quiet, &"─".repeat(page.width));
+    page.blank();
+    page.line(Look::Heading, "Summary");
+    page.columns(&analysis.summary, wording::cell);
     if let Some(trust) = &analysis.trust {
-        page.trust(trust);
+        let look = match trust.level {
+            TrustLevel::Good => Look::Plain,
+            TrustLevel::Limited | TrustLevel::DoNotUse => Look::Warning,
+        };
+        page.part(&Passage::new("Trust: ", look, vec![trust.line()]));
     }
-    page.findings(&analysis.findings);
-    page.recommendations(analysis);
-    page.left_out(analysis);
     page.text
 }
 
@@ -72,7 +68,7 @@ pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: 
     if let Some(verdict) = verdict {
         page.text.truncate(page.text.trim_end().len());
         page.blank();
-        page.hanging("  ", Look::Plain, 2, &clean(verdict));
+        page.part(&Passage::new("  ", Look::Plain, vec![verdict.to_owned()]));
         page.blank();
     }
     page.text.truncate(page.text.trim_end().len());
@@ -151,123 +147,6 @@ struct Page {
 }
 
 impl Page {
-    fn head(&mut self, analysis: &Analysis) {
-        self.line(Look::Heading, &clean(&analysis.title));
-        self.rule();
-        let labels = analysis
-            .about
-            .iter()
-            .map(|(label, _)| length(&clean(label)));
-        let indent = labels.max().unwrap_or(0).min(self.width / 3) + GAP;
-        for (label, text) in &analysis.about {
-            self.hanging(
-                &pad(&clean(label), indent),
-                Look::Quiet,
-                indent,
-                &clean(text),
-            );
-        }
-        if let Some(why) = &analysis.partial {
-            self.hanging("! ", Look::Warning, 2, &format!("Partial: {}", clean(why)));
-        }
-        for damage in &analysis.damage {
-            self.hanging(
-                "! ",
-                Look::Warning,
-                2,
-                &format!("Damaged: {}", clean(damage)),
-            );
-        }
-        self.blank();
-    }
-
-    fn trust(&mut self, trust: &Trust) {
-        let look = match trust.level {
-            TrustLevel::Good => Look::Plain,
-            TrustLevel::Limited | TrustLevel::DoNotUse => Look::Warning,
-        };
-        self.hanging("Trust: ", look, 7, &clean(&trust.line()));
-        self.blank();
-    }
-
-    fn findings(&mut self, findings: &[Finding]) {
-        if findings.is_empty() {
-            return;
-        }
-        self.line(Look::Heading, &format!("Findings ({})", findings.len()));
-        for (at, finding) in findings.iter().take(FINDINGS_MAX).enumerate() {
-            let look = match finding.kind {
-                FindingKind::Caution => Look::Warning,
-                _ => Look::Key,
-            };
-            self.hanging(&format!("{:>2}  ", at + 1), look, 4, &clean(&finding.claim));
-            let effect = number::estimate(&finding.effect).line();
-            let note = wording::interval_note(&finding.effect);
-            let kind = wording::kind(finding.kind);
-            self.quiet(4, &format!("{kind}: {effect} ({note})"));
-        }
-        self.more(findings.len(), FINDINGS_MAX);
-        self.blank();
-    }
-
-    fn recommendations(&mut self, analysis: &Analysis) {
-        if analysis.recommendations.is_empty() {
-            return;
-        }
-        self.line(Look::Heading, "Recommendations");
-        let items = &analysis.recommendations;
-        for (at, recommendation) in items.iter().take(RECOMMENDATIONS_MAX).enumerate() {
-            let number = format!("{:>2}  ", at + 1);
-            self.hanging(&number, Look::Key, 4, &clean(&recommendation.action));
-            self.hanging(
-                "    measured   ",
-                Look::Quiet,
-                15,
-                &clean(&recommendation.predicted),
-            );
-            let more = [
-                ("    cost       ", &recommendation.cost),
-                ("    undo       ", &recommendation.undo),
-            ];
-            for (label, text) in more.iter().filter(|(_, text)| !text.is_empty()) {
-                self.hanging(label, Look::Quiet, 15, &clean(text));
-            }
-            // Not wrapped: a command must survive copying.
-            let confirm = clean(&recommendation.confirm);
-            self.styled(Look::Quiet, "    confirm    ");
-            self.styled(Look::Plain, &confirm);
-            self.blank();
-        }
-        self.more(items.len(), RECOMMENDATIONS_MAX);
-        self.blank();
-    }
-
-    fn left_out(&mut self, analysis: &Analysis) {
-        if analysis.left_out.is_empty() {
-            return;
-        }
-        let count = analysis.left_out.len();
-        self.line(Look::Heading, &format!("Not measured ({count})"));
-        for item in analysis.left_out.iter().take(LEFT_OUT_MAX) {
-            let text = format!("{}: {}", clean(&item.what), clean(&item.why));
-            self.hanging("  - ", Look::Quiet, 4, &text);
-        }
-        self.more(count, LEFT_OUT_MAX);
-        self.blank();
-    }
-
-    fn table(&mut self, title: &str, table: &Table) {
-        self.table_of(title, table, wording::cell);
-    }
-
-    fn table_of(&mut self, title: &str, table: &Table, cell: fn(&TableCell) -> String) {
-        if table.rows.is_empty() || table.columns.is_empty() {
-            return;
-        }
-        self.line(Look::Heading, title);
-        self.columns(table, cell);
-    }
-
     fn columns(&mut self, table: &Table, cell: fn(&TableCell) -> String) {
         let (heads, rows) = texts(table, cell);
         let right = wording::number_columns(table);
@@ -303,38 +182,6 @@ impl Page {
                 line += &" ".repeat(GAP);
             }
             self.line(look, line.trim_end());
-        }
-    }
-
-    /// Says how many of `count` things were not written because only `written` are.
-    fn more(&mut self, count: usize, written: usize) {
-        if count > written {
-            self.quiet(4, &format!("and {} more in the report", count - written));
-        }
-    }
-
-    fn rule(&mut self) {
-        self.line(Look::Quiet, &"─".repeat(self.width));
-    }
-
-    fn quiet(&mut self, indent: usize, text: &str) {
-        for line in text::fit(text, self.width - indent) {
-            self.line(Look::Quiet, &format!("{}{line}", " ".repeat(indent)));
-        }
-    }
-
-    /// Writes `text` behind `lead`, following lines indented.
-    fn hanging(&mut self, lead: &str, look: Look, indent: usize, text: &str) {
-        for (at, line) in text::fit(text, self.width.saturating_sub(indent))
-            .iter()
-            .enumerate()
-        {
-            if at == 0 {
-                self.styled(look, lead);
-            } else {
-                self.text.push_str(&" ".repeat(indent));
-            }
-            self.line(Look::Plain, line);
         }
     }
 

@@ -107,10 +107,7 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
 fn beside_iperf3(mut draft: Draft) -> Draft {
     let experiment = &mut draft.experiment;
     let udp = Level::Word(Transport::Udp.word().to_owned());
-    let varies = |(factor, levels): &(Factor, Vec<Level>)| {
-        *factor == Factor::Transport && levels.contains(&udp)
-    };
-    let transport = match experiment.factors.iter().any(varies) {
+    let transport = match experiment.levels(Factor::Transport).contains(&udp) {
         true => Transport::Udp,
         false => experiment.workload.manner.transport,
     };

@@ -11,10 +11,7 @@ use linerate_model::unit::Unit;
 
 use super::super::{Span, Watched};
 use super::{Page, fact, number, tenths, text, unit_of_counts, volume};
-use crate::compare::balance::{chance, imbalance};
-
-/// Chance is computed the same each time.
-const SEED: u64 = 1;
+use crate::compare::balance::{SEED, chance, imbalance};
 
 /// One queue.
 struct Queue<'w> {
@@ -128,12 +125,7 @@ fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
                 .partial_cmp(&b.packets)
                 .unwrap_or(std::cmp::Ordering::Equal)
         })?;
-        Some((
-            side,
-            fullest.number,
-            loads.len() as u32,
-            uneven.most_over_mean,
-        ))
+        Some((side, fullest.number, loads.len() as u32, uneven))
     });
     let most = uneven.max_by(|a, b| a.3.total_cmp(&b.3));
     let Some(((link, side), number, count, most)) = most else {
