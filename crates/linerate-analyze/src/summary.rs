@@ -207,6 +207,7 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
         name::RTT_P999,
         name::TCP_RTT,
         name::RETRANSMITTED,
+        name::RETRANSMITTED_BOTH,
         name::PAYLOAD_PER_SEGMENT,
         name::SEGMENTS_PER_ACK,
         name::STALL_MAX,
@@ -225,10 +226,13 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
             note,
         )
     });
+    // Of transactions both ends send, and the clients' own count leaves out the large responses.
+    let is_part = |response: &str| {
+        response == name::RETRANSMITTED && cell.mean(name::RETRANSMITTED_BOTH).is_some()
+    };
+    let told = DETAILS.iter().filter(|response| !is_part(response));
     let read = |response: &&str| Some(row(describe(response).title, cell.estimate(response)?, ""));
-    wire.into_iter()
-        .chain(DETAILS.iter().filter_map(read))
-        .collect()
+    wire.into_iter().chain(told.filter_map(read)).collect()
 }
 
 #[cfg(test)]
