@@ -22,6 +22,7 @@ use linerate_model::{FlowId, HostName, Nanos};
 use serde::Serialize;
 
 use crate::latency::Latency;
+use crate::reduce::window::different;
 use latencies::Latencies;
 
 /// One interval of one flow, or of all that go one way.
@@ -195,9 +196,10 @@ impl Live {
             Metric::TcpBytesReceived => receives && self.by_tcp,
             Metric::AppTransactions => receives && self.transactions,
             Metric::TcpRetrans => self.transactions || !receives,
-            Metric::AppDatagramsReceived | Metric::AppDatagramsMissing | Metric::AppJitter => {
-                receives && self.datagrams
-            }
+            Metric::AppDatagramsReceived
+            | Metric::AppDatagramsDuplicate
+            | Metric::AppDatagramsMissing
+            | Metric::AppJitter => receives && self.datagrams,
             // A sum has none.
             Metric::TcpCwnd | Metric::TcpSndMss | Metric::TcpRtt => {
                 receives == self.transactions && !self.is_sum_alone()
@@ -344,6 +346,11 @@ impl Live {
         };
         let lost = grown(Metric::AppDatagramsMissing).map(|(count, _)| count);
         let came = grown(Metric::AppDatagramsReceived).map(|(count, _)| count);
+        // What a path makes two of was sent once.
+        let twice = grown(Metric::AppDatagramsDuplicate).map_or(0, |(count, _)| count);
+        let counts = [bytes, came.unwrap_or(0), twice].map(|count| count as i64);
+        let bytes = different(counts[0], counts[1], counts[2]) as u64;
+        let came = came.map(|came| came.saturating_sub(twice));
         Interval {
             flow: Some(flow.0),
             direction: match part {
@@ -794,6 +801,32 @@ mod tests {
         let lines = live.poll().swap_remove(0);
         assert_eq!(told(&lines[0]), (Some(100), Some(0), Some(3.0)));
         assert_eq!(told(&lines[2]), (None, None, None), "one was not read");
+    }
+
+    #[test]
+    fn datagrams_that_came_twice_count_once() {
+        let mut trial = trial(1);
+        trial.workload.manner.transport = Transport::Udp;
+        let mut live = Live::new(&trial, Nanos::from_ms(500));
+        let at = |at_ms, received: i64, twice| {
+            let counts = [
+                (Metric::AppBytesReceived, 100 * received),
+                (Metric::AppDatagramsReceived, received),
+                (Metric::AppDatagramsDuplicate, twice),
+                (Metric::AppDatagramsMissing, 0),
+            ];
+            counts.map(|(metric, value)| TrialSample {
+                metric,
+                ..reading(0, at_ms, value)
+            })
+        };
+        live.add(at(0, 10, 10));
+        live.add(at(500, 160, 60));
+        live.add(at(1000, 260, 60));
+        let told = |line: &Interval| (line.bytes, line.datagrams);
+        let lines = live.poll();
+        assert_eq!(told(&lines[0][0]), (10_000, Some(100)), "150 came");
+        assert_eq!(told(&lines[1][0]), (10_000, Some(100)));
     }
 
     #[test]

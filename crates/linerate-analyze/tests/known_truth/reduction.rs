@@ -822,3 +822,51 @@ fn segments_that_arrived_damaged_are_told_with_their_host() {
     assert_eq!(told(Transport::Tcp, [7, 7]), [""; 0]);
     assert_eq!(told(Transport::Udp, [7, 25]), [""; 0]);
 }
+
+/// What a path makes two of was sent once: a rate above the one that was sent is none.
+#[test]
+fn datagrams_that_came_twice_are_received_once() {
+    const BYTES: i64 = 1448;
+    let mut workload = stream();
+    workload.manner.transport = Transport::Udp;
+    if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+        *message_bytes = Bytes(BYTES as u64);
+    }
+    let mut run = Run::new(1, None);
+    run.experiment("one", None, workload);
+    run.cell(&[], &[Truth::stream(20e6)]);
+    let samples: Vec<TrialSample> = run.recording.samples.iter().collect();
+    run.recording.samples = Default::default();
+    for sample in samples {
+        if sample.metric != Metric::AppBytesReceived {
+            run.recording.samples.push(sample);
+            continue;
+        }
+        // Every second one came twice.
+        let different = sample.value / BYTES;
+        let again = different / 2;
+        let counts = [
+            (Metric::AppBytesReceived, BYTES * (different + again)),
+            (Metric::AppDatagramsReceived, different + again),
+            (Metric::AppDatagramsDuplicate, again),
+        ];
+        for (metric, value) in counts {
+            run.recording.samples.push(TrialSample {
+                metric,
+                value,
+                ..sample.clone()
+            });
+        }
+    }
+    let outcome = reduce::outcomes(&run.recording).remove(0);
+    check(&outcome, "throughput_bps", 20e6, Unit::BitsPerSecond);
+    check(
+        &outcome,
+        "throughput_to_server_bps",
+        20e6,
+        Unit::BitsPerSecond,
+    );
+    check(&outcome, "app_received_bps", 30e6, Unit::BitsPerSecond);
+    let rate = 20e6 / (8.0 * BYTES as f64);
+    check(&outcome, "datagrams_received_per_s", rate, Unit::PerSecond);
+}
