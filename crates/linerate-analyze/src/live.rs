@@ -22,6 +22,7 @@ use linerate_model::{FlowId, HostName, Nanos};
 use serde::Serialize;
 
 use crate::latency::Latency;
+use crate::reduce::window::different;
 use latencies::Latencies;
 
 /// One interval of one flow, or of all that go one way.
@@ -48,6 +49,8 @@ pub struct Interval {
     pub latency: Option<Latency>,
     /// Segments sent again by the sending end.
     pub retransmits: Option<u64>,
+    /// Of transactions: segments sent again by both ends, since both send.
+    pub retransmits_both: Option<u64>,
     /// Congestion window of the sending end at the end of the interval.
     pub snd_cwnd_bytes: Option<u64>,
     /// Smoothed round-trip time at the sending end.
@@ -188,10 +191,11 @@ impl Live {
             Metric::AppBytesReceived => receives,
             Metric::TcpBytesReceived => receives && self.by_tcp,
             Metric::AppTransactions => receives && self.transactions,
-            Metric::TcpRetrans => receives == self.transactions,
-            Metric::AppDatagramsReceived | Metric::AppDatagramsMissing | Metric::AppJitter => {
-                receives && self.datagrams
-            }
+            Metric::TcpRetrans => self.transactions || !receives,
+            Metric::AppDatagramsReceived
+            | Metric::AppDatagramsDuplicate
+            | Metric::AppDatagramsMissing
+            | Metric::AppJitter => receives && self.datagrams,
             // A sum has none.
             Metric::TcpCwnd | Metric::TcpSndMss | Metric::TcpRtt => {
                 receives == self.transactions && !self.is_sum_alone()
@@ -263,11 +267,19 @@ impl Live {
         self.flows.iter().all(|&(flow, part)| {
             let (place, metric) = self.counted(flow, part);
             let sending = self.sending(flow, part);
+            let other = (flow, sending.1.other());
             let is_read = self.instead.is_none() || sending.1 == End::Client;
             let is_awaited = self.over_tcp && is_read && !self.is_over;
             // What TCP says at one instant comes together, of each flow at least this.
-            reaches(place, metric) && (!is_awaited || reaches(sending, Metric::TcpRetrans))
+            let mut senders = [sending, other].into_iter().take(self.ends_that_send());
+            let tcp_reaches = |place| reaches(place, Metric::TcpRetrans);
+            reaches(place, metric) && (!is_awaited || senders.all(tcp_reaches))
         })
+    }
+
+    /// Returns how many ends of a flow send payload: of transactions both.
+    fn ends_that_send(&self) -> usize {
+        if self.transactions { 2 } else { 1 }
     }
 
     /// Returns the end whose TCP an interval tells of.
@@ -324,8 +336,17 @@ impl Live {
         let transactions = transactions.filter(|_| self.transactions);
         let at_end = |metric| self.at(sending, metric, end);
         let grown = |metric| self.difference(receiving, metric, begin, end);
+        let again = |place| {
+            let again = self.difference(place, Metric::TcpRetrans, begin, end)?;
+            Some(again.0)
+        };
         let lost = grown(Metric::AppDatagramsMissing).map(|(count, _)| count);
         let came = grown(Metric::AppDatagramsReceived).map(|(count, _)| count);
+        // What a path makes two of was sent once.
+        let twice = grown(Metric::AppDatagramsDuplicate).map_or(0, |(count, _)| count);
+        let counts = [bytes, came.unwrap_or(0), twice].map(|count| count as i64);
+        let bytes = different(counts[0], counts[1], counts[2]) as u64;
+        let came = came.map(|came| came.saturating_sub(twice));
         Interval {
             flow: Some(flow.0),
             direction: match part {
@@ -340,9 +361,11 @@ impl Live {
             transactions: transactions.map(|(count, _)| count),
             transactions_per_second: transactions.map(|(count, ns)| per_second(count, ns)),
             latency: None,
-            retransmits: self
-                .difference(sending, Metric::TcpRetrans, begin, end)
-                .map(|(count, _)| count),
+            retransmits: again(sending),
+            retransmits_both: again(sending)
+                .zip(again((flow, sending.1.other())))
+                .map(|(one, other)| one + other)
+                .filter(|_| self.transactions),
             snd_cwnd_bytes: at_end(Metric::TcpCwnd)
                 .zip(at_end(Metric::TcpSndMss))
                 .map(|(segments, mss)| (segments * mss) as u64),
@@ -431,6 +454,7 @@ fn sum(lines: &[&Interval]) -> Interval {
         transactions_per_second: rate(|line| line.transactions_per_second),
         latency: None,
         retransmits: total(|line| line.retransmits),
+        retransmits_both: of_all(|line| line.retransmits_both),
         snd_cwnd_bytes: None,
         rtt_us: None,
         datagrams: of_all(|line| line.datagrams),
@@ -715,6 +739,33 @@ mod tests {
     }
 
     #[test]
+    fn transactions_tell_what_both_ends_sent_again_when_both_were_read() {
+        let mut trial = trial(1);
+        trial.workload = Workload::of(Kind::Rr);
+        let at = |end, metric, at_ms, value| TrialSample {
+            subject: Subject::Flow(FlowId(0), end),
+            metric,
+            ..reading(0, at_ms, value)
+        };
+        let client = |at_ms, again| {
+            [
+                at(End::Client, Metric::AppTransactions, at_ms, at_ms),
+                at(End::Client, Metric::TcpRetrans, at_ms, again),
+            ]
+        };
+        let server = |at_ms, again| at(End::Server, Metric::TcpRetrans, at_ms, again);
+        let mut live = Live::new(&trial, Nanos::from_ms(500));
+        live.add(client(0, 1).into_iter().chain(client(500, 3)));
+        assert!(live.poll().is_empty(), "the server was not read");
+        live.add([server(0, 10), server(500, 43)]);
+        let told = |line: &Interval| (line.retransmits, line.retransmits_both);
+        assert_eq!(told(&live.poll()[0][0]), (Some(2), Some(35)));
+        live.add(client(1000, 4));
+        live.finish();
+        assert_eq!(told(&live.poll()[0][0]), (Some(1), None), "a lost server");
+    }
+
+    #[test]
     fn datagrams_tell_what_is_missing_and_their_jitter() {
         let mut trial = trial(2);
         trial.workload.manner.transport = Transport::Udp;
@@ -746,6 +797,32 @@ mod tests {
         let lines = live.poll().swap_remove(0);
         assert_eq!(told(&lines[0]), (Some(100), Some(0), Some(3.0)));
         assert_eq!(told(&lines[2]), (None, None, None), "one was not read");
+    }
+
+    #[test]
+    fn datagrams_that_came_twice_count_once() {
+        let mut trial = trial(1);
+        trial.workload.manner.transport = Transport::Udp;
+        let mut live = Live::new(&trial, Nanos::from_ms(500));
+        let at = |at_ms, received: i64, twice| {
+            let counts = [
+                (Metric::AppBytesReceived, 100 * received),
+                (Metric::AppDatagramsReceived, received),
+                (Metric::AppDatagramsDuplicate, twice),
+                (Metric::AppDatagramsMissing, 0),
+            ];
+            counts.map(|(metric, value)| TrialSample {
+                metric,
+                ..reading(0, at_ms, value)
+            })
+        };
+        live.add(at(0, 10, 10));
+        live.add(at(500, 160, 60));
+        live.add(at(1000, 260, 60));
+        let told = |line: &Interval| (line.bytes, line.datagrams);
+        let lines = live.poll();
+        assert_eq!(told(&lines[0][0]), (10_000, Some(100)), "150 came");
+        assert_eq!(told(&lines[1][0]), (10_000, Some(100)));
     }
 
     #[test]

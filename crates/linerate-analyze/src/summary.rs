@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::TrialId;
 use linerate_model::analysis::{Table, TableCell};
 use linerate_model::number;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Part;
+use linerate_model::workload::{Part, Setting};
+use linerate_model::{HostName, TrialId};
 
 use crate::chapters::{self, Row, row};
 use crate::dataset::{CellOutcomes, Dataset};
@@ -68,7 +68,12 @@ fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
     let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
     let valid: BTreeSet<TrialId> = valid.map(|outcome| outcome.trial).collect();
     let mut trials: BTreeMap<&str, BTreeSet<TrialId>> = BTreeMap::new();
-    let mut asked = true;
+    let hosts = &dataset.recording.document.hosts;
+    let default_of = |name: &HostName| {
+        let host = hosts.iter().find(|host| host.name == *name)?;
+        host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control")
+    };
+    let mut from = BTreeSet::new();
     for flow in &dataset.recording.flows {
         let sends = matches!(flow.part, Part::Sender | Part::Requester);
         if !sends || !valid.contains(&flow.trial) {
@@ -78,7 +83,7 @@ fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
             continue;
         };
         if let Some(in_force) = setting.in_force() {
-            asked &= setting.requested.is_some();
+            from.insert(Source::of(setting, in_force, default_of(&flow.host)));
             trials.entry(in_force).or_default().insert(flow.trial);
         }
     }
@@ -90,15 +95,51 @@ fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
             .map(|(name, trials)| format!("{name} ({})", number::counted(trials.len(), "trial")))
             .collect(),
     };
-    let note = match asked {
-        true => "asked for",
-        false => "the hosts' default where none was set",
-    };
+    let note: Vec<String> = from.into_iter().map(Source::words).collect();
     Some(row(
         "Congestion control",
         TableCell::Text(words::list(&words)),
-        note,
+        note.join("; "),
     ))
+}
+
+/// Why a connection had its congestion control.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Source<'a> {
+    /// It was asked for.
+    Asked,
+    /// This one was asked for, and is not in force.
+    Replaced(&'a str),
+    /// None was asked for, and it is what its host gives every connection.
+    Default,
+    /// None was asked for, and its host gives every connection another.
+    NotDefault,
+    /// None was asked for, and what its host gives is not known.
+    Unknown,
+}
+
+impl<'a> Source<'a> {
+    fn of(setting: &'a Setting, in_force: &str, default: Option<&str>) -> Self {
+        match (setting.requested.as_deref(), default) {
+            (Some(asked), _) if asked == in_force => Self::Asked,
+            (Some(asked), _) => Self::Replaced(asked),
+            (None, Some(default)) if default == in_force => Self::Default,
+            (None, Some(_)) => Self::NotDefault,
+            (None, None) => Self::Unknown,
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Asked => "asked for".to_owned(),
+            Self::Replaced(asked) => {
+                format!("not {asked}, which was asked for: a route or a program set it")
+            }
+            Self::Default => "the hosts' default where none was set".to_owned(),
+            Self::NotDefault => "not the hosts' default: a route or a program set it".to_owned(),
+            Self::Unknown => "none was asked for".to_owned(),
+        }
+    }
 }
 
 fn plain_rows(dataset: &Dataset<'_>) -> Vec<Row> {
@@ -144,6 +185,7 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
         name::RTT_P999,
         name::TCP_RTT,
         name::RETRANSMITTED,
+        name::RETRANSMITTED_BOTH,
         name::PAYLOAD_PER_SEGMENT,
         name::SEGMENTS_PER_ACK,
         name::STALL_MAX,
@@ -162,8 +204,37 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
             note,
         )
     });
+    // Of transactions both ends send, and the clients' own count leaves out the large responses.
+    let is_part = |response: &str| {
+        response == name::RETRANSMITTED && cell.mean(name::RETRANSMITTED_BOTH).is_some()
+    };
+    let told = DETAILS.iter().filter(|response| !is_part(response));
     let read = |response: &&str| Some(row(describe(response).title, cell.estimate(response)?, ""));
-    wire.into_iter()
-        .chain(DETAILS.iter().filter_map(read))
-        .collect()
+    wire.into_iter().chain(told.filter_map(read)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_chose_the_congestion_control_is_told_as_it_was() {
+        let check =
+            |requested: Option<&str>, in_force: &str, default: Option<&str>, words: &str| {
+                let setting = Setting::granted(
+                    setting::name::TCP_CONGESTION,
+                    requested.map(str::to_owned),
+                    Some(in_force.to_owned()),
+                );
+                assert_eq!(Source::of(&setting, in_force, default).words(), words);
+            };
+        let replaced = "not bbr, which was asked for: a route or a program set it";
+        let default = "the hosts' default where none was set";
+        let not_default = "not the hosts' default: a route or a program set it";
+        check(Some("bbr"), "bbr", Some("cubic"), "asked for");
+        check(Some("bbr"), "cubic", Some("cubic"), replaced);
+        check(None, "cubic", Some("cubic"), default);
+        check(None, "bbr", Some("cubic"), not_default);
+        check(None, "cubic", None, "none was asked for");
+    }
 }

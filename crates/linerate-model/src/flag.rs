@@ -112,6 +112,13 @@ pub enum TrialFlag {
         /// The share of the payload that was none of the flows'.
         share: f64,
     },
+    /// Segments arrived at a host with a wrong checksum: TCP drops them, and its sender takes them for lost.
+    Damaged {
+        /// The host.
+        host: HostName,
+        /// How many, of all its traffic.
+        segments: u64,
+    },
     /// The hypervisor gave this share of the CPUs' time to others.
     Stolen(f64),
     /// This share of the CPUs' time is in no mode of /proc/stat.
@@ -232,6 +239,10 @@ impl TrialFlag {
                 "bytes of the device against those of the flows",
                 "stop other traffic; on a slow line fewer flows, since their readings cross it too",
             ),
+            Self::Damaged { .. } => (
+                "`Tcp: InCsumErrors` of /proc/net/snmp, of all the host's traffic",
+                "look for what damages: cable, device, a middlebox, or a broken offload (`ethtool -K`)",
+            ),
             Self::Stolen(_) => (
                 "steal of /proc/stat",
                 "a quieter host below, or a machine of its own",
@@ -267,6 +278,10 @@ pub fn known() -> impl Iterator<Item = KnownFlag> {
             device: "eth0".to_owned(),
             is_sent: false,
             share: 0.12,
+        },
+        TrialFlag::Damaged {
+            host: host(),
+            segments: 18,
         },
         TrialFlag::Stolen(0.07),
         TrialFlag::Unaccounted(0.05),
@@ -448,6 +463,11 @@ impl fmt::Display for TrialFlag {
                      measurement included"
                 )
             }
+            Self::Damaged { host, segments } => write!(
+                f,
+                "host {host}: {} arrived damaged (wrong checksum), which their senders take for lost",
+                counted(*segments, "segment")
+            ),
             Self::Stolen(share) => write!(
                 f,
                 "the hypervisor gave {} of the CPUs' time to others",
@@ -557,6 +577,13 @@ mod tests {
         };
         check(shared(1), "host server was shared with 1 other run");
         check(shared(2), "host server was shared with 2 other runs");
+        check(
+            TrialFlag::Damaged {
+                host: host.clone(),
+                segments: 18,
+            },
+            "host server: 18 segments arrived damaged (wrong checksum), which their senders take for lost",
+        );
         check(
             TrialFlag::Stolen(0.07),
             "the hypervisor gave 7 % of the CPUs' time to others",

@@ -251,12 +251,17 @@ impl fmt::Display for Reason {
             ),
             Self::Capped { host, setting } => {
                 let or_unknown = |text: &Option<String>| text.clone().unwrap_or("?".to_owned());
+                // Granted as requested, it was lost on the way to the end.
+                let (got, how) = match setting.granted == setting.requested {
+                    true => (&setting.effective, "in force"),
+                    false => (&setting.granted, "granted"),
+                };
                 write!(
                     f,
-                    "{} of {} was requested, {} granted on {host}: clamped by {}",
+                    "{} of {} was requested, {} {how} on {host}: clamped by {}",
                     setting.name,
                     or_unknown(&setting.requested),
-                    or_unknown(&setting.granted),
+                    or_unknown(got),
                     or_unknown(&setting.capped_by),
                 )
             }
@@ -437,6 +442,26 @@ mod tests {
         check(
             superseded(Disturbance::Unaccounted(0.07)),
             "7 % more of the CPUs' time than usual is in none of their modes; trial 7 replaces it",
+        );
+        let capped = |granted: &str, effective: Option<&str>| Reason::Capped {
+            host: HostName::from("client1"),
+            setting: Box::new(Setting {
+                effective: effective.map(str::to_owned),
+                capped_by: Some("congctl of the route".to_owned()),
+                ..Setting::granted(
+                    "TCP_CONGESTION",
+                    Some("bbr".to_owned()),
+                    Some(granted.to_owned()),
+                )
+            }),
+        };
+        check(
+            capped("cubic", None),
+            "TCP_CONGESTION of bbr was requested, cubic granted on client1: clamped by congctl of the route",
+        );
+        check(
+            capped("bbr", Some("cubic")),
+            "TCP_CONGESTION of bbr was requested, cubic in force on client1: clamped by congctl of the route",
         );
         check(
             Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }),

@@ -70,7 +70,8 @@ responses! {
     RECEIVE_CALLS "receive_calls_per_s" PerSecond "receive calls per second";
     MESSAGES_PER_SEGMENT "messages_per_segment" Count "messages per data segment";
     DATAGRAMS_SENT_RATE "datagrams_sent_per_s" PerSecond "datagrams sent per second";
-    DATAGRAMS_RECEIVED_RATE "datagrams_received_per_s" PerSecond "datagrams received per second";
+    DATAGRAMS_RECEIVED_RATE "datagrams_received_per_s" PerSecond
+        "different datagrams received per second";
     DATAGRAMS_SENT "datagrams_sent" Count "datagrams sent, all phases";
     DATAGRAMS_RECEIVED "datagrams_received" Count "different datagrams received, all phases";
     LOSS_SHARE "loss_share" Ratio "share of datagrams lost";

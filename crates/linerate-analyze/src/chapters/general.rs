@@ -46,7 +46,7 @@ const RR: &[&str] = &[
     name::RTT_P999,
     name::ONE_WAY,
     name::ACKS_PER_TRANSACTION,
-    name::RETRANSMITTED,
+    name::RETRANSMITTED_BOTH,
     name::CPU_BUSY,
     name::WORKER_BUSY_SHARE_MAX,
 ];

@@ -104,7 +104,7 @@ impl Sampled<'_> {
         let stride = stride.max(1);
         let mut sums: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
         for flow in flows {
-            let Some(series) = readings.flow(flow.flow, end(flow), metric) else {
+            let Some(series) = readings.arrived(flow.flow, end(flow), metric) else {
                 return Vec::new();
             };
             let nominal = |at_ns: i64| {

@@ -324,7 +324,7 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
                 About::Run,
                 Caution::Capped,
                 format!(
-                    "{setting} was set below the requested value in {}: clamped by {cap}.",
+                    "{setting} was not as requested in {}: clamped by {cap}.",
                     number::counted(trials.len(), "trial")
                 ),
                 "The requested level was not in effect; the trial's settings show the values granted and \

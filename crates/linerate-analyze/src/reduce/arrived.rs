@@ -3,7 +3,8 @@
 //! 1. Throughput is what TCP took in, in order, at the receiving ends. What receive calls returned
 //!    is no measure of the wire in a short window: payload that arrived before it is read inside,
 //!    and what arrives at its end is read after it. The application's count stands beside it, and
-//!    is the throughput where TCP's cannot be had: datagrams, Unix sockets, old kernels.
+//!    is the throughput where TCP's cannot be had: datagrams, Unix sockets, old kernels. Of datagrams
+//!    the different ones count: what a path makes two of was sent once.
 //!    Where no reading of a receiving end came at all, it is what TCP acknowledged to the sender.
 //! 2. A level of so many flows was in force only where each of them carried something. What TCP
 //!    itself makes unequal within one window (losses, round trips, links of different rates) is a
@@ -98,11 +99,16 @@ pub(super) fn reduce(
     let is_tcp = trial.workload.manner.transport.is_tcp();
     let by_tcp = arrivals(lanes, Metric::TcpBytesReceived).filter(|_| is_tcp);
     let by_app = arrivals(lanes, Metric::AppBytesReceived);
+    let payload = Metric::AppBytesReceived;
+    let different = match trial.workload.manner.transport {
+        Transport::Udp => arrivals_of(lanes, payload, |lane| lanes.arrived(lane, payload)),
+        _ => None,
+    };
     let bps = |flows: &[Arrival]| 8.0 * flows.iter().map(|flow| flow.change.rate()).sum::<f64>();
     responses.put(name::APP_RECEIVED, by_app.as_deref().map(bps));
     let read_beyond_bytes = by_app.as_deref().zip(by_tcp.as_deref());
     let read_beyond_bytes = read_beyond_bytes.map(|(app, tcp)| amount(app) - amount(tcp));
-    let known = by_tcp.or(by_app).map(|flows| (flows, None));
+    let known = by_tcp.or(different).or(by_app).map(|flows| (flows, None));
     let (flows, unread) = known.or_else(|| acknowledged(lanes).filter(|_| is_tcp))?;
     // A volume that had arrived before the first reading has no rate that anybody saw.
     if trial.workload.manner.bytes_max.is_some() && amount(&flows) <= 0.0 {
@@ -161,10 +167,17 @@ fn acknowledged(lanes: &Lanes<'_, '_>) -> Option<(Vec<Arrival>, Option<Lane>)> {
 }
 
 fn arrivals(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Vec<Arrival>> {
-    let arrival = |lane: &Lane| {
-        let series = lanes.series(lane, lane.receiver, metric)?;
-        Arrival::of(lanes, lane, metric, &series)
-    };
+    arrivals_of(lanes, metric, |lane| {
+        lanes.series(lane, lane.receiver, metric)
+    })
+}
+
+fn arrivals_of(
+    lanes: &Lanes<'_, '_>,
+    metric: Metric,
+    series: impl Fn(&Lane) -> Option<Vec<Reading>>,
+) -> Option<Vec<Arrival>> {
+    let arrival = |lane: &Lane| Arrival::of(lanes, lane, metric, &series(lane)?);
     let all: Option<Vec<Arrival>> = lanes.lanes.iter().map(arrival).collect();
     all.filter(|all| !all.is_empty())
 }
@@ -196,7 +209,7 @@ fn is_unsteady(halves: f64) -> bool {
 
 /// Returns the time into the window from which on what arrived is steady.
 fn steady_after(lanes: &Lanes<'_, '_>, flows: &[Arrival]) -> Option<f64> {
-    let series = |flow: &Arrival| lanes.series(&flow.lane, flow.lane.receiver, flow.metric);
+    let series = |flow: &Arrival| lanes.arrived(&flow.lane, flow.metric);
     let window_ns = lanes.readings.window_ns();
     let readings = lanes.readings.count(&series(flows.first()?)?);
     let mut growth = vec![0.0; steady::pieces(readings)?];

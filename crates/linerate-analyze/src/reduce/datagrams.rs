@@ -96,10 +96,9 @@ fn stream(
         name::DATAGRAMS_SENT_RATE,
         rate(Part::Sender, Metric::AppDatagramsSent),
     );
-    responses.put(
-        name::DATAGRAMS_RECEIVED_RATE,
-        rate(Part::Receiver, Metric::AppDatagramsReceived),
-    );
+    let again = rate(Part::Receiver, Metric::AppDatagramsDuplicate).unwrap_or(0.0);
+    let all: Option<f64> = rate(Part::Receiver, Metric::AppDatagramsReceived);
+    responses.put(name::DATAGRAMS_RECEIVED_RATE, all.map(|all| all - again));
     let receivers = || {
         records
             .iter()

@@ -146,9 +146,11 @@ fn stream(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
             .map(|rate| 8.0 * rate),
     );
     let calls = lanes.sum(sender, Metric::AppCalls);
-    // Whole messages at the receiver; what sent before they were counted was one a call.
+    // Whole messages at the receiver, different datagrams; what sent before they were counted was one a call.
+    let again = lanes.sum(receiver, Metric::AppDatagramsDuplicate);
     let messages = lanes
         .sum(receiver, Metric::AppMessages)
+        .map(|all| all - again.unwrap_or(0.0))
         .or_else(|| lanes.sum(sender, Metric::AppMessages))
         .or(calls);
     responses.put(name::MESSAGES, messages);
@@ -269,6 +271,14 @@ impl Lanes<'_, '_> {
             _ => (end, metric),
         };
         self.readings.flow(lane.flow, end, metric)
+    }
+
+    /// Returns the readings of what counts the payload that arrived, of datagrams that of different ones.
+    pub(super) fn arrived(&self, lane: &Lane, metric: Metric) -> Option<Vec<Reading>> {
+        match self.instead {
+            Some(_) => self.series(lane, lane.receiver, metric),
+            None => self.readings.arrived(lane.flow, lane.receiver, metric),
+        }
     }
 
     /// Sum of a counter's rate over all flows; absent when one was not read.

@@ -15,6 +15,8 @@ mod arrived;
 mod beside;
 /// CPU time and cycles per byte, packet and transaction.
 mod cost;
+/// Segments that arrived with a wrong checksum.
+mod damaged;
 /// Datagrams, and where those that are missing were lost.
 mod datagrams;
 /// What tells the limiters of streams apart.
@@ -186,6 +188,7 @@ fn reduce(
     });
     flags.extend(saturated);
     flags.extend(disturbances);
+    flags.extend(damaged::damaged(trial, hosts, readings));
     flags.extend(beside::other_traffic(trial, flows, hosts, readings));
     let refusal = refusal.or(unshared.map(Reason::Unshared));
     let validity = match (&record.validity, refusal) {

@@ -85,6 +85,26 @@ impl<'a> Readings<'a> {
         hosts.find_map(|host| self.on(host, &subject, metric))
     }
 
+    /// Returns all readings of what counts the payload that arrived at one end of a flow: of datagrams that
+    /// of different ones. What a path makes two of was sent once, and a rate of both would be above what
+    /// was sent. A duplicate counts as long as the mean of all that came, which is exact where all have one size.
+    pub(crate) fn arrived(&self, flow: FlowId, end: End, metric: Metric) -> Option<Vec<Reading>> {
+        let mut series = self.flow(flow, end, metric)?;
+        if metric != Metric::AppBytesReceived {
+            return Some(series);
+        }
+        let count = |metric| self.flow(flow, end, metric).unwrap_or_default();
+        let all = count(Metric::AppDatagramsReceived);
+        let again = count(Metric::AppDatagramsDuplicate);
+        // One host reads all counters of a flow's end at one instant.
+        for (payload, (all, again)) in series.iter_mut().zip(all.iter().zip(&again)) {
+            if payload.0 == all.0 && all.0 == again.0 {
+                payload.1 = different(payload.1, all.1, again.1);
+            }
+        }
+        Some(series)
+    }
+
     /// Returns all readings of a metric of a subject on `host`.
     pub(crate) fn on(
         &self,
@@ -250,6 +270,15 @@ impl<'a> Readings<'a> {
     }
 }
 
+/// Returns the part of `bytes` in `all` datagrams that is of different ones, where `again` of them were duplicates.
+pub(crate) fn different(bytes: i64, all: i64, again: i64) -> i64 {
+    if all <= 0 || again <= 0 {
+        return bytes;
+    }
+    let left = i128::from(bytes) * i128::from((all - again).max(0)) / i128::from(all);
+    i64::try_from(left).unwrap_or(bytes)
+}
+
 /// Returns the mean of `values`.
 pub(crate) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
@@ -261,6 +290,15 @@ mod tests {
     use linerate_model::sample::TrialSample;
 
     use super::*;
+
+    #[test]
+    fn payload_of_duplicates_is_taken_off_as_datagrams_of_one_size() {
+        assert_eq!(different(1448 * 150, 150, 50), 1448 * 100);
+        assert_eq!(different(1448 * 150, 150, 0), 1448 * 150);
+        assert_eq!(different(0, 0, 0), 0);
+        assert_eq!(different(10, 3, 5), 0, "damaged counts");
+        assert_eq!(different(i64::MAX, 2, 1), i64::MAX / 2);
+    }
 
     fn change(window_ns: u64, readings: &[Reading]) -> Option<(f64, f64)> {
         let samples: Samples = readings

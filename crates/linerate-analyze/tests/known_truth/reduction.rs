@@ -790,3 +790,83 @@ fn traffic_of_others_on_the_device_is_told() {
         assert_eq!(told(beside_bps), None, "{beside_bps:?}");
     }
 }
+
+/// TCP drops what is damaged and its sender takes it for lost: only this counter tells it.
+#[test]
+fn segments_that_arrived_damaged_are_told_with_their_host() {
+    let told = |transport: Transport, values: [i64; 2]| {
+        let mut workload = stream();
+        workload.manner.transport = transport;
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, workload);
+        run.cell(&[], &[Truth::stream(20e6)]);
+        // What came before the window is not of it.
+        let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
+        let trial = run.recording.trials[0].trial;
+        let samples = readings.map(|(at_ns, value)| TrialSample {
+            trial,
+            host: "server".into(),
+            subject: Subject::Counter("Tcp.InCsumErrors".to_owned()),
+            metric: Metric::ProtocolCounter,
+            at_ns,
+            value,
+        });
+        run.recording.samples.extend(samples);
+        flags(&reduce::outcomes(&run.recording).remove(0))
+    };
+    let words = "host server: 18 segments arrived damaged (wrong checksum), which their senders take for lost";
+    assert_eq!(told(Transport::Tcp, [7, 25]), [words]);
+    assert_eq!(told(Transport::Tcp, [7, 7]), [""; 0]);
+    assert_eq!(told(Transport::Udp, [7, 25]), [""; 0]);
+}
+
+/// What a path makes two of was sent once: a rate above the one that was sent is none.
+#[test]
+fn datagrams_that_came_twice_are_received_once() {
+    const BYTES: i64 = 1448;
+    let mut workload = stream();
+    workload.manner.transport = Transport::Udp;
+    if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+        *message_bytes = Bytes(BYTES as u64);
+    }
+    let mut run = Run::new(1, None);
+    run.experiment("one", None, workload);
+    run.cell(&[], &[Truth::stream(20e6)]);
+    let samples: Vec<TrialSample> = run.recording.samples.iter().collect();
+    run.recording.samples = Default::default();
+    for sample in samples {
+        if sample.metric != Metric::AppBytesReceived {
+            run.recording.samples.push(sample);
+            continue;
+        }
+        // Every second one came twice.
+        let different = sample.value / BYTES;
+        let again = different / 2;
+        let counts = [
+            (Metric::AppBytesReceived, BYTES * (different + again)),
+            (Metric::AppDatagramsReceived, different + again),
+            (Metric::AppDatagramsDuplicate, again),
+        ];
+        for (metric, value) in counts {
+            run.recording.samples.push(TrialSample {
+                metric,
+                value,
+                ..sample.clone()
+            });
+        }
+    }
+    let outcome = reduce::outcomes(&run.recording).remove(0);
+    check(&outcome, "throughput_bps", 20e6, Unit::BitsPerSecond);
+    check(
+        &outcome,
+        "throughput_to_server_bps",
+        20e6,
+        Unit::BitsPerSecond,
+    );
+    check(&outcome, "app_received_bps", 30e6, Unit::BitsPerSecond);
+    let rate = 20e6 / (8.0 * BYTES as f64);
+    check(&outcome, "datagrams_received_per_s", rate, Unit::PerSecond);
+}

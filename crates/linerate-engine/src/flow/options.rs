@@ -151,10 +151,10 @@ pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec
             flag(options.delayed_ack),
             int(TCP_QUICKACK),
         ),
-        Setting::granted(
-            name::TCP_CONGESTION,
-            options.congestion.clone(),
+        settings::congestion(
+            options.congestion.as_deref(),
             socket::congestion(fd).ok(),
+            config.part,
         ),
         Setting::granted(
             name::TCP_MAXSEG,
@@ -224,11 +224,14 @@ pub(crate) fn effective_settings(
     let (manner, counts) = (&flow.config.manner, flow.counters.read());
     let mut all: Vec<Setting> = flow.settings.into_iter().cloned().collect();
     for setting in &mut all {
+        if setting.name == name::TCP_CONGESTION {
+            settings::see_congestion(setting, socket::congestion(fd).ok(), flow.config.part);
+            continue;
+        }
         setting.effective = match setting.name.as_str() {
             name::SO_SNDBUF => usable(SO_SNDBUF),
             name::SO_RCVBUF => usable(SO_RCVBUF),
             _ if manner.transport == Transport::Udp => setting.granted.clone(),
-            name::TCP_CONGESTION => socket::congestion(fd).ok(),
             name::TCP_MAXSEG => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
             }

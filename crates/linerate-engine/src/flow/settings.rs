@@ -3,7 +3,14 @@
 //! Sizes are bytes of payload, as text without a prefix; switches are `0` and `1` as the kernel
 //! spells them.
 
-use linerate_model::workload::Setting;
+use linerate_model::setting::name;
+use linerate_model::workload::{Part, Setting};
+
+/// What keeps an algorithm from a connection: that of its route, which connecting takes in place of the one
+/// that was set (tcp_ca_dst_init in net/ipv4/tcp_output.c), and says nothing.
+const BY_ROUTE: &str = "congctl of the route (`ip route get ADDRESS` shows it)";
+/// What DCTCP is where the other end did not agree on ECN (dctcp_init in net/ipv4/tcp_dctcp.c).
+const DCTCP_WITHOUT_ECN: &str = "dctcp-reno";
 
 /// Returns the usable bytes of what SO_SNDBUF or SO_RCVBUF says.
 ///
@@ -35,9 +42,74 @@ pub(crate) fn buffer(
     }
 }
 
+/// Returns the setting of the congestion control; `granted` is what a connection has.
+pub(crate) fn congestion(requested: Option<&str>, granted: Option<String>, part: Part) -> Setting {
+    let capped_by = instead(requested, granted.as_deref(), part);
+    Setting {
+        capped_by,
+        ..Setting::granted(name::TCP_CONGESTION, requested.map(str::to_owned), granted)
+    }
+}
+
+/// Notes the congestion control that a connection has at its end.
+pub(crate) fn see_congestion(setting: &mut Setting, effective: Option<String>, part: Part) {
+    let cap = instead(setting.requested.as_deref(), effective.as_deref(), part);
+    setting.capped_by = cap.or(setting.capped_by.take());
+    setting.effective = effective;
+}
+
+/// Returns what put another algorithm in the place of the requested one, if another is in force. An end that
+/// only receives has no window to keep, and what it has changes nothing.
+fn instead(requested: Option<&str>, in_force: Option<&str>, part: Part) -> Option<String> {
+    let (requested, in_force) = requested.zip(in_force)?;
+    if requested == in_force || part == Part::Receiver {
+        return None;
+    }
+    Some(match (requested, in_force) {
+        ("dctcp", DCTCP_WITHOUT_ECN) => {
+            "the other end, which did not agree on ECN (net.ipv4.tcp_ecn)".to_owned()
+        }
+        _ => BY_ROUTE.to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_algorithm_that_a_route_puts_in_the_place_of_the_requested_one_is_told() {
+        let check =
+            |requested, granted: &str, effective: &str, part, capped_by: [Option<&str>; 2]| {
+                let mut setting = congestion(requested, Some(granted.to_owned()), part);
+                assert_eq!(setting.granted.as_deref(), Some(granted));
+                assert_eq!(setting.capped_by.as_deref(), capped_by[0], "granted");
+                see_congestion(&mut setting, Some(effective.to_owned()), part);
+                assert_eq!(setting.effective.as_deref(), Some(effective));
+                assert_eq!(setting.capped_by.as_deref(), capped_by[1], "effective");
+            };
+        let route = Some(BY_ROUTE);
+        check(Some("bbr"), "bbr", "bbr", Part::Sender, [None, None]);
+        check(Some("bbr"), "cubic", "cubic", Part::Sender, [route, route]);
+        check(Some("bbr"), "bbr", "cubic", Part::Requester, [None, route]);
+        check(Some("bbr"), "cubic", "cubic", Part::Receiver, [None, None]);
+        check(None, "cubic", "bbr", Part::Sender, [None, None]);
+        let ecn = Some("the other end, which did not agree on ECN (net.ipv4.tcp_ecn)");
+        check(
+            Some("dctcp"),
+            "dctcp-reno",
+            "dctcp-reno",
+            Part::Responder,
+            [ecn, ecn],
+        );
+    }
+
+    #[test]
+    fn an_algorithm_that_cannot_be_read_is_not_another_one() {
+        let mut setting = congestion(Some("bbr"), None, Part::Sender);
+        see_congestion(&mut setting, None, Part::Sender);
+        assert_eq!((setting.effective, setting.capped_by), (None, None));
+    }
 
     #[test]
     fn a_cap_is_named_with_its_value() {

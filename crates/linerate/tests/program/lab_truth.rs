@@ -320,3 +320,31 @@ fn a_real_host_is_not_asked_to_lose() {
     let why = left_out[0]["why"].as_str().unwrap_or_default();
     assert!(why.contains("only the links of a lab"), "{why}");
 }
+
+/// Connecting takes the congestion control of the route in place of the one that was set: a number of that one
+/// would answer another question.
+#[test]
+fn a_route_that_puts_another_congestion_control_in_place_is_named() {
+    let _alone = alone();
+    let Some(pair) = Pair::up(&[]) else {
+        return;
+    };
+    let route = "ip route replace 10.77.0.0/24 dev eth0 congctl cubic";
+    let client = ["lab", "exec", &pair.lab.name, "client1", "sh", "-c", route];
+    linerate(&client).run().done();
+    let short = "-t 200ms -O 50ms";
+    let named = "TCP_CONGESTION of reno was requested, cubic granted on client1: clamped by congctl of the route";
+    let sends = pair.run(&format!("{short} -C reno")).run();
+    assert_ne!(sends.code, 0, "{sends:?}");
+    assert!(sends.err.contains(named), "{sends:?}");
+    // An end that only receives keeps no window, and the server's route says nothing. A busy machine may make
+    // the number invalid, not what it is of.
+    for flags in ["-C reno -R", "-C cubic"] {
+        let document = json(&pair.run(&format!("{short} {flags}")).run().out);
+        let trial = &document["trials"][0];
+        let bytes = trial["flows"][0]["bytes_received"].as_u64();
+        assert!(bytes.is_some(), "{flags} was measured: {document}");
+        let why = trial["invalid"].as_str().unwrap_or_default();
+        assert!(!why.contains("TCP_CONGESTION"), "{flags}: {why}");
+    }
+}

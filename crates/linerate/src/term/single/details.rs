@@ -260,7 +260,12 @@ fn settings(trial: &SingleTrial<'_>) {
 
 fn setting_words(setting: &Setting) -> String {
     if let (None, Some(value)) = (&setting.requested, setting.in_force()) {
-        return format!("{value} (host default)");
+        // A route may give another than the host does.
+        let note = match setting.name.as_str() {
+            setting::name::TCP_CONGESTION => "not requested",
+            _ => "host default",
+        };
+        return format!("{value} ({note})");
     }
     let value = |value: &String| with_unit(&setting.name, value);
     let words = [

@@ -64,7 +64,29 @@ fn headline(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<Rate
     datagrams::print(trial);
     if let Some(count) = of(trial, name::RETRANSMITTED) {
         let share = of(trial, name::RETRANSMITTED_SHARE).filter(|_| count > 0.0);
-        labelled("retransmits", &retransmits(count, share));
+        let both = of(trial, name::RETRANSMITTED_BOTH);
+        let words = match both.filter(|_| workload.traffic.is_transactional()) {
+            Some(both) => retransmits_of_both(both, count, share),
+            None => retransmits(count, share),
+        };
+        labelled("retransmits", &words);
+    }
+}
+
+/// Says how many segments both ends of transactions retransmitted, which both send, and how many of them
+/// the server: a large response is lost on its way to the client, and the client's own count knows nothing of it.
+fn retransmits_of_both(both: f64, by_clients: f64, share: Option<f64>) -> String {
+    let by_server = both - by_clients;
+    let count = Unit::Count.display(both);
+    match by_server > 0.0 {
+        false => retransmits(by_clients, share),
+        true if by_clients > 0.0 => {
+            format!(
+                "{count}, {} of them by the server",
+                Unit::Count.display(by_server)
+            )
+        }
+        true => format!("{count}, all by the server"),
     }
 }
 
@@ -370,5 +392,16 @@ mod tests {
         assert_eq!(retransmits(3.0, Some(1.0)), "3 (no other segment was sent)");
         assert_eq!(retransmits(3.0, Some(0.0125)), "3 (1.25 % of the segments)");
         assert_eq!(retransmits(0.0, None), "0");
+    }
+
+    #[test]
+    fn what_the_server_alone_retransmitted_is_counted_and_said_to_be_its() {
+        let check = |both, by_clients, share, words: &str| {
+            assert_eq!(retransmits_of_both(both, by_clients, share), words);
+        };
+        check(33.0, 0.0, None, "33, all by the server");
+        check(40.0, 7.0, Some(0.1), "40, 33 of them by the server");
+        check(7.0, 7.0, Some(0.0125), "7 (1.25 % of the segments)");
+        check(0.0, 0.0, None, "0");
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn interval(
                 micros(latency.and_then(|latency| latency.p50_us)),
                 micros(latency.and_then(|latency| latency.p99_us)),
                 micros(latency.and_then(|latency| latency.max_us)),
-                count(interval.retransmits),
+                count(interval.retransmits_both.or(interval.retransmits)),
             ]
         }
         Told::Rest => vec![count(interval.retransmits), micros(interval.rtt_us)],
@@ -277,6 +277,7 @@ mod tests {
             transactions_per_second: is_transactional.then_some(999_999.0),
             latency: Some(latency),
             retransmits: Some(if is_transactional { 999 } else { 99_900 }),
+            retransmits_both: is_transactional.then_some(999),
             snd_cwnd_bytes: Some(1_047_552),
             rtt_us: time_us,
             datagrams: Some(999_000),
