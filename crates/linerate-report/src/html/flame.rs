@@ -13,7 +13,7 @@ const ROW: f64 = 17.0;
 /// Bars narrower than this are not drawn: no pointer finds them.
 const NARROWEST: f64 = 4.0;
 /// Most bars of a drawing: of deep stacks the narrowest are left out, so that a page stays light.
-const BARS_MAX: usize = 180;
+const BARS_MAX: usize = 150;
 /// Mean width of a letter, and the room beside a name.
 const LETTER: f64 = 6.3;
 const MARGIN: f64 = 6.0;
