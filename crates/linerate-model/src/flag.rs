@@ -170,13 +170,16 @@ pub const LIMITED_BY_AGENT: &str = "limited by the agent to";
 impl TrialFlag {
     /// Returns whether an agent held the trial to a rate.
     pub fn is_agents_limit(&self) -> bool {
-        matches!(self, Self::Noted { words, .. } if words.starts_with(LIMITED_BY_AGENT))
+        self.agents_limit().is_some()
     }
 
-    /// Returns the rate that an agent held the trial to, all flows together.
+    /// Returns the rate that an agent held the trial to, all flows together; of a stored trial, by its words.
     pub fn agents_limit(&self) -> Option<BitsPerSec> {
         match self {
-            Self::Noted { words, .. } => words.strip_prefix(LIMITED_BY_AGENT)?.trim().parse().ok(),
+            Self::Noted { words, .. } | Self::Told(words) => {
+                let (_, rate) = words.split_once(LIMITED_BY_AGENT)?;
+                rate.trim().parse().ok()
+            }
             _ => None,
         }
     }

@@ -148,6 +148,14 @@ fn an_algorithm_that_paces_itself_is_named() {
         });
     }
     assert_eq!(limiters(&run.recording), [Limiter::Pacing]);
+    // A bundle has it in words.
+    let mut stored = run.recording.clone();
+    for trial in &mut stored.trials {
+        trial.flags = vec![TrialFlag::Told(format!(
+            "host server: {LIMITED_BY_AGENT} 400 Mbit/s"
+        ))];
+    }
+    assert_eq!(limiters(&stored), [Limiter::Pacing]);
     let claim = told(&run.recording).remove(0).claim;
     assert!(
         claim.starts_with("The agent's limit is what holds: 400"),
