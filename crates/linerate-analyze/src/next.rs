@@ -28,7 +28,7 @@ pub(crate) const WHERE_SHARED: &str = "stop the other traffic (`ss -ti` shows wh
                                        line it may be this measurement's readings (`--sample-rate 1`)";
 
 /// What to try where datagrams are lost and no rule holds.
-pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what was received: loss that ends was a full queue, loss \
+pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what each flow received: loss that ends was a full queue, loss \
                                      that stays is not of rate";
 
 /// What to do where an agent was lost.
@@ -36,8 +36,8 @@ pub(crate) const WHERE_LOST_HOST: &str =
     "find out why the agent stopped, start `linerate serve` there again, and repeat";
 
 /// What to do where flows do not share.
-pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t 30`), or with fewer flows (`-P`): those that lost \
-                                         segments wait for timers and catch up later";
+pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t`), or with fewer flows (`-P`): each needs its share \
+                                         of the window";
 
 /// What to do where datagrams do not fit the receive buffer.
 pub(crate) const WHERE_BUFFER_FULL: &str =
@@ -58,7 +58,7 @@ pub(crate) fn evident(
         Limiter::Pacing if diagnose::agents_limit(cell).is_some() => {
             "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`"
         }
-        Limiter::Generator | Limiter::Cpu if diagnose::is_pinned(dataset, cell) => {
+        Limiter::Generator | Limiter::Cpu if diagnose::waits_where_pinned(dataset, cell) => {
             "repeat without `-A`, or with more CPUs in it"
         }
         Limiter::CpuQuota if cell.mean(name::THROTTLED_PERIODS).is_none() => {
@@ -71,14 +71,15 @@ pub(crate) fn evident(
             "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox"
         }
         Limiter::ReceiverWindow if diagnose::is_field_full(cell) => {
-            "look at `ip route get CLIENT` at the receiver (window), then for what changes the handshake's window \
-             scaling on the way"
+            "look at `ip route get CLIENT` at the receiver (window), then for what changes window scaling on the \
+             way, or for a proxy"
         }
         Limiter::ReceiverWindow if diagnose::is_untuned(dataset, cell) => {
             "turn on net.ipv4.tcp_moderate_rcvbuf at the receiver, or compare a larger `-w`"
         }
         Limiter::ReceiverWindow if own => {
-            let window = diagnose::window_bytes(cell);
+            let window =
+                diagnose::window_bytes(cell).filter(|_| diagnose::is_at_limit(dataset, cell));
             return window.and_then(|bytes| larger(bytes, "tcp_rmem", "receiver"));
         }
         Limiter::SendBuffer if own => {
@@ -105,7 +106,8 @@ pub(crate) fn evident(
 /// What `-w` is compared with where the kernel tunes buffers.
 const COMPARED: Bytes = Bytes(4 << 20);
 
-/// Returns what to do about a buffer that the kernel tunes and that has grown to where [`COMPARED`] is no larger.
+/// Returns what to do about a buffer that the kernel tunes and that has grown to where [`COMPARED`], of which the kernel
+/// gives a window about half, is no larger.
 fn larger(bytes: f64, setting: &str, end: &str) -> Option<String> {
     (bytes > COMPARED.0 as f64 / 2.0).then(|| {
         format!(
@@ -128,7 +130,8 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
         Limiter::PathRate if workload.manner.transport == Transport::Udp => {
-            "repeat with a `-b` below the number above: where next to none is lost then, it is what the path carries"
+            "repeat with a `-b` whose sum over the flows is below the number above: where next to none is lost then, it \
+             is what the path carries"
         }
         Limiter::PathRate => {
             "find the slowest hop of the path: it carries the number above, and what others send through it"

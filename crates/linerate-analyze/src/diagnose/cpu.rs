@@ -290,19 +290,26 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
     )
 }
 
-/// Whether the caller said which CPUs workers run on.
-pub(crate) fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+/// Whether the caller said which CPUs the workers of both ends run on.
+fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let trials = cell.trials();
     let flows = dataset.recording.flows.iter();
-    let mut placed = flows
-        .filter(|flow| trials.contains(&flow.trial))
-        .filter_map(|flow| {
-            flow.settings
-                .named(setting::name::PLACEMENT)?
-                .requested
-                .as_deref()
-        });
-    placed.any(|asked| asked != setting::AUTO)
+    let mut own = flows.filter(|flow| trials.contains(&flow.trial)).peekable();
+    own.peek().is_some()
+        && own.all(|flow| {
+            let placed = flow.settings.named(setting::name::PLACEMENT);
+            let asked = placed.and_then(|setting| setting.requested.as_deref());
+            asked.is_some_and(|asked| asked != setting::AUTO)
+        })
+}
+
+/// Whether workers waited for the CPUs that the caller chose, while others were idle.
+pub(crate) fn waits_where_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let waited = cell.mean(name::WORKER_WAITED);
+    let busy = cell.mean(name::CPU_BUSY_SHARE);
+    is_pinned(dataset, cell)
+        && waited.is_some_and(|waited| waited >= WAIT_SHARE_MIN)
+        && busy.is_some_and(|busy| busy + stolen(cell) < FULL_SHARE_MIN)
 }
 
 /// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.

@@ -79,7 +79,7 @@ use linerate_model::finding::{FindingKind, Limiter};
 use crate::dataset::Dataset;
 
 pub(crate) use congestion_window::{KeptSmall, kept_small};
-pub(crate) use cpu::is_pinned;
+pub(crate) use cpu::waits_where_pinned;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;
@@ -88,7 +88,7 @@ pub(crate) use path_rate::waits_in_own_qdisc;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{
-    is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,
+    is_at_limit, is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,
 };
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};

@@ -1,7 +1,7 @@
 //! Nothing that was sent arrives.
 //!
 //! Rule: in most trials of the cell, those that may not be averaged included, no transaction ended and no
-//! more than half a full segment a second arrived, while segments were sent again, or timers fired for them where
+//! more than half a full segment a second arrived (none, where the receiver was read), while segments were sent again, or timers fired for them where
 //! the own host drops what is sent again, which is then not counted; and the receiver did not keep its window
 //! closed, which a stopped reader does; and what the sender holds has not arrived, which lost ACKs would leave so. The handshake passed, and the first bytes of each flow: so small packets get
 //! through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
@@ -137,7 +137,11 @@ fn has_arrived(outcome: &Outcome) -> bool {
     let known = || {
         let flight = outcome.value(name::IN_FLIGHT)?;
         let on_its_way = outcome.value(name::ON_ITS_WAY)?;
-        Some(flight - on_its_way >= outcome.value(name::SEND_MSS)?)
+        let segment = outcome.value(name::SEND_MSS)?;
+        // Small messages are segments, too, and count as whole ones in what is in flight.
+        let payload = outcome.value(name::PAYLOAD_PER_SEGMENT);
+        let is_full = payload.is_none_or(|bytes| bytes <= 0.0 || bytes >= segment / 2.0);
+        Some(is_full && flight - on_its_way >= segment)
     };
     known().unwrap_or(false)
 }

@@ -2,14 +2,14 @@
 //!
 //! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
-//!    than they are at any MTU), or of what the agent says that it allows; or transactions are at least 98 % of those that `--rate` begins. Not where a
+//!    than they are at any MTU), or of what an agent allows where that is less; or transactions are at least 98 % of those that `--rate` begins. Not where a
 //!    hundredth of the datagrams is lost, or where less than 98.5 % come (less what headers take of
 //!    `--fq-rate`) and data waits in a queue most of the time, nor where what comes is what Ethernet carries and less
 //!    than 99.8 %: then the path does not carry what was asked for.
 //! 2. *TCP's own.* No agent held the trial to a rate, which the kernel then paces at, the sending ends run an
 //!    algorithm that paces (bbr), no queue makes the round trip long
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
-//!    held less than half of the time, data was outstanding for at least half of it, and the throughput
+//!    held less than half of the time (the send buffer of a long path less than a tenth), data was outstanding for at least half of it, and the throughput
 //!    is within 25 % of the mean pacing rate (tcpi_pacing_rate). bbr takes its rate from the delivery that
 //!    it measures, so that the two agree wherever nothing else holds the sender. What may be a full path is
 //!    therefore not called its own: a link that is full with what was retransmitted, a steady rate that is
@@ -23,6 +23,7 @@
 
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::flag::TrialFlag;
+use linerate_model::manner::Transport;
 use linerate_model::unit::{BitsPerSec, Unit};
 use linerate_model::workload::Traffic;
 
@@ -112,11 +113,15 @@ struct Asked {
     counts_headers: bool,
 }
 
-/// Returns the rate that an agent held all flows together to, where it did.
+/// Returns the rate that an agent held all flows together to, where that is less than what was asked for.
 pub(crate) fn agents_limit(cell: &CellOutcomes<'_>) -> Option<BitsPerSec> {
     let flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
     let limits = flags.filter_map(TrialFlag::agents_limit);
-    limits.min_by(|a, b| a.0.total_cmp(&b.0))
+    let limit = limits.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let flows = f64::from(cell.workload.connections);
+    let asked = what_was_asked(cell).map(|asked| flows * asked.each);
+    let is_less = asked.is_none_or(|asked| limit.0 < BITRATE_SHARE_MIN * asked);
+    (cell.workload.traffic.is_stream() && is_less).then_some(limit)
 }
 
 /// The limit is what an agent allows its callers.
@@ -124,7 +129,15 @@ fn allowed(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let limit = agents_limit(cell)?;
     let reached = cell.estimate(name::THROUGHPUT)?;
     let share = share_of(&reached, limit.0);
-    if !(BITRATE_SHARE_MIN..=SHARE_MAX).contains(&share.value) {
+    // The agent has the kernel pace TCP, with headers where fq does, and its own worker datagrams.
+    let is_udp = cell.workload.manner.transport == Transport::Udp;
+    let (share_min, counts_headers) = match is_udp {
+        true => (BITRATE_SHARE_MIN, false),
+        false => (FQ_RATE_SHARE_MIN, true),
+    };
+    let is_held = (share_min..=SHARE_MAX).contains(&share.value);
+    let is_beyond = is_beyond_path(cell, share_min, counts_headers, share.value);
+    if !is_held || loses_unread(cell) || is_beyond {
         return None;
     }
     let allows = Estimate::point(limit.0, Unit::BitsPerSecond);
@@ -159,7 +172,10 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     let share = share_of(&reached, flows * asked.each);
     // Far above it nobody kept to it: an old agent, or a damaged recording.
     let is_held = (asked.share_min..=SHARE_MAX).contains(&share.value);
-    if !is_held || loses_unread(cell) || is_beyond_path(cell, &asked, share.value) {
+    if !is_held
+        || loses_unread(cell)
+        || is_beyond_path(cell, asked.share_min, asked.counts_headers, share.value)
+    {
         return None;
     }
     let total = match cell.workload.connections {
@@ -193,12 +209,17 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
 }
 
 /// Whether the path does not carry all of what was asked for: it loses, or a queue stands before it.
-fn is_beyond_path(cell: &CellOutcomes<'_>, asked: &Asked, share: f64) -> bool {
+fn is_beyond_path(
+    cell: &CellOutcomes<'_>,
+    share_min: f64,
+    counts_headers: bool,
+    share: f64,
+) -> bool {
     let lost = cell.mean(name::LOSS_SHARE);
     let queued = cell.mean(name::QUEUED);
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    let payload = match asked.counts_headers {
-        true => segment.map_or(asked.share_min, |bytes| bytes / (bytes + framing_bytes())),
+    let payload = match counts_headers {
+        true => segment.map_or(share_min, |bytes| bytes / (bytes + framing_bytes())),
         false => 1.0,
     };
     let is_queued = queued.is_some_and(|queued| queued >= MOST);

@@ -108,6 +108,8 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     let not_located = cell.mean(name::LOST_NOT_LOCATED)?;
     let is_of_path =
         not_located >= NOT_LOCATED_SHARE_MIN * lost.value * cell.mean(name::DATAGRAMS_SENT)?;
+    // Where the receiving host was not read, it may have lost them.
+    cell.mean(name::LOST_BACKLOG)?;
     let dispersion = cell.mean(name::LOSS_DISPERSION)?;
     if lost.value < LOST_SHARE_MIN || !is_of_path || dispersion > DISPERSION_MAX {
         return None;
@@ -121,8 +123,8 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
             words::percent(lost.value),
         ),
         explanation: "What arrives hardly varies from reading to reading, as where a slower link, a shaper or a policer \
-                      passes a rate: lost by chance, the number of datagrams would. No counter of either host has \
-                      them. At a `-b` below this rate next to none is lost."
+                      passes a rate: lost by chance, the number of datagrams would. No counter that was read \
+                      has them. Where it is so, next to none is lost while all flows together send less than this."
             .to_owned(),
         effect: throughput,
         evidence: cell.proof(&[
@@ -253,8 +255,9 @@ fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
 ///    window bounds, and that loses nothing, looks the same, unless it is many times the way or the rate is
 ///    that of a line;
 /// 4. ACKs that wait on their way back: little of what waits is on its way to the receiver;
-/// 5. a way that takes longer at times, as radio does: the round trip does not go with what is in flight. Where the own
-///    queueing discipline holds some of it, that is not asked. Nor does a way that became longer, for which the rate falls.
+/// 5. a way that takes longer at times, as radio does, or became longer: the round trip does not go with what is in
+///    flight, or grows by more, while the rate falls. Where the own queueing discipline holds some of it, that is not
+///    asked.
 fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let is_little = segment.is_some_and(|segment| waiting_bytes < WAITING_SEGMENTS_MIN * segment);
@@ -268,7 +271,7 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -
     let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * shortest_ns);
     is_little
         || waits_on_the_way_back(cell, shortest_ns, waiting_bytes)
-        || is_inelastic(cell)
+        || goes_its_own_way(cell)
         || (is_small && delayed > 0.0)
         || (is_held(cell) && !loses && !is_many_times && !is_what_ethernet_carries(cell))
 }
@@ -298,7 +301,7 @@ fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_byte
 }
 
 /// Whether the round trip stays as it is while what is in flight varies, or grows by more.
-fn is_inelastic(cell: &CellOutcomes<'_>) -> bool {
+fn goes_its_own_way(cell: &CellOutcomes<'_>) -> bool {
     let is_own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0) > 0.0;
     let elasticity = cell.mean(name::RTT_ELASTICITY).filter(|_| !is_own);
     elasticity.is_some_and(|slope| !(ELASTICITY_MIN..=ELASTICITY_MAX).contains(&slope))

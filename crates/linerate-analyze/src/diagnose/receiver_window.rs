@@ -128,8 +128,9 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
     }
     if is_field_full(cell) {
         return "It is as large as a window can be whose field is not scaled (65 535 B), and the receiver has room for \
-                more: a route of the receiver bounds it (ip route … window), or something on the way changes the \
-                handshake's option. Buffers of the hosts change nothing."
+                more: a route of the receiver bounds it (ip route … window), something on the way changes the \
+                handshake's option, or a proxy between them has a buffer of this size. Buffers of the hosts change \
+                nothing."
             .to_owned();
     }
     if is_untuned(dataset, cell) {
@@ -153,6 +154,12 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
     "The window is below what autotuning may reach: it is still growing, the program at the receiver set \
      SO_RCVBUF, or a route bounds it (ip route … window)."
         .to_owned()
+}
+
+/// Whether auto-tuning has brought the window to the host's limit.
+pub(crate) fn is_at_limit(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let known = window_bytes(cell).zip(auto_buffer(dataset, cell, Part::Receiver));
+    known.is_some_and(|(window, limit)| window >= AT_LIMIT_SHARE_MIN * limit)
 }
 
 /// Whether the window that the sender sees is not the one that the receiver offers.

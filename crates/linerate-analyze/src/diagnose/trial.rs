@@ -203,7 +203,7 @@ impl Trial<'_> {
             && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
     }
 
-    /// Half of the rate was lost on the way through the window, which no buffer explains.
+    /// The rate fell by half within the window: something else changed, too, whatever held it before.
     pub(super) fn collapses(&self) -> bool {
         self.value(name::HALVES)
             .is_some_and(|halves| halves < COLLAPSED_MAX)

@@ -367,7 +367,8 @@ fn on_the_way(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
     let lost_of_flow = lanes.lanes.iter().filter_map(|lane| {
         let grown = |metric| Some(lanes.change(lane, lane.sender, metric)?.amount);
         let again = grown(Metric::TcpRetrans).filter(|again| *again >= FLOW_LOSSES_MIN)?;
-        Some(again / grown(Metric::TcpDataSegsOut)?)
+        let sent = grown(Metric::TcpDataSegsOut).filter(|sent| *sent >= again)?;
+        Some(again / sent)
     });
     let most = lost_of_flow.max_by(f64::total_cmp);
     if let Some(lost) = most.filter(|lost| *lost >= FLOW_LOSS_SHARE_MIN) {

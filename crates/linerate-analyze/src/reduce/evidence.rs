@@ -9,8 +9,9 @@
 //! - *queued* = share of the readings at which the smoothed round trip lay above the shortest one of
 //!   its client in the trial by at least a fifth and 0.2 ms. Below that the scheduler's time is as long;
 //! - *closed* = share of the readings at which the receiver's window had no room for a segment and nothing had
-//!   been acknowledged since the reading before. Only a program that reads nothing closes it for as long:
-//!   TCP offers what its buffer has room for;
+//!   been acknowledged since the reading before, and something was unread at the receiver, where it was read. Only a
+//!   program that reads nothing closes it for as long: TCP offers what its buffer has room for. Without unread bytes it
+//!   is the window of a proxy;
 //! - *losses*: how they lie in time, in [`super::losses`];
 //! - *delivery rate* = median of tcpi_delivery_rate over the readings that the application did not
 //!   limit, or over all where it limited all. It sees pauses that are longer than a round trip;
@@ -24,7 +25,7 @@
 //!   the ACK is on its way back;
 //! - *elasticity* = slope of the logarithm of the smoothed round trip on that of the segments in flight, of all flows
 //!   together, where their flight varies by 12 % and more. Where they fill a path, round trip and flight are in proportion
-//!   (0.4 to 1.1 were seen of 50 full paths, with others on them or not); where the way itself takes longer, or as it
+//!   (0.4 to 1.2 were seen of 200 full paths, with others on them or not); where the way itself takes longer, or as it
 //!   likes, more in flight changes the rate and not the round trip (−0.02 to 0.13 of ways with jitter);
 //! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's on the device that the
 //!   flows use. A receiving device counts frames of protocols that nobody handles, too
@@ -62,6 +63,8 @@ const RESTS_SHARE_MAX: f64 = 0.5;
 
 /// How far apart readings of both ends of a flow may be.
 const APART_NS_MAX: i64 = 50_000_000;
+/// Unread bytes below which a receiver has next to nothing to read, whatever its segments are.
+const LITTLE_BYTES_MAX: f64 = 1024.0;
 /// Readings from which on a slope is more than chance, and the relative deviation that it needs: with the 0.03 that
 /// round trips vary by it is then known to 0.1.
 const ELASTICITY_READINGS_MIN: usize = 8;
@@ -205,12 +208,18 @@ impl Ends<'_, '_> {
         let acknowledged = self.gauge(self.lane.sender, Metric::TcpBytesAcked)?;
         let begin = offered.partition_point(|reading| reading.0 < 0);
         let inside = offered.get(begin..begin + acknowledged.len())?;
+        if offered.len() != self.series(self.lane.sender, Metric::TcpBytesAcked)?.len() {
+            return None;
+        }
         let unread = self.unread();
+        // Of large segments a small buffer holds less than one.
+        let little = segment.min(LITTLE_BYTES_MAX);
         let is_empty = |at: i64| {
-            let mut near = unread
-                .iter()
-                .filter(|one| (one.0 - at).abs() <= APART_NS_MAX);
-            near.next().is_some_and(|one| one.1 < segment)
+            let first = unread.partition_point(|one| one.0 < at - APART_NS_MAX);
+            let near = unread[first..].iter();
+            let near = near.take_while(|one| one.0 <= at + APART_NS_MAX);
+            let nearest = near.min_by_key(|one| (one.0 - at).abs());
+            nearest.is_some_and(|one| one.1 < little)
         };
         let steps = inside.iter().skip(1).zip(acknowledged.windows(2));
         mean(steps.map(|((at, bytes), acknowledged)| {

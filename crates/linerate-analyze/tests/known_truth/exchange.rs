@@ -4,7 +4,7 @@ use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::Bytes;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::metric::Metric;
-use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::workload::{Setting, Traffic, Workload};
 
 use crate::builder::{Run, Truth, rr, stream};
@@ -378,17 +378,29 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         })
         .collect();
     says(&claims, Limiter::Cpu, "pinned to (-A) are full");
+    let next = crate::as_single(&chosen.recording).next;
+    assert!(next.is_some_and(|words| words.contains("without `-A`")));
     // Who waits that long waits for somebody, and the generator is not to be blamed for it.
     let saturated = Truth {
         worker_share: 0.08,
         worker_wait_share: 0.91,
         ..waits.clone()
     };
-    let found = limiters(stream(), &saturated);
-    assert!(
-        found.iter().all(|it| it.0 != Limiter::Generator),
-        "{found:?}"
+    check(
+        stream(),
+        saturated,
+        Limiter::CpuQuota,
+        "waited for a CPU 91 % of the time",
     );
+    // Chosen at one end only, it may be the other's that waits for something else.
+    for flow in &mut chosen.recording.flows {
+        if flow.end == End::Server {
+            flow.outcome.settings = Default::default();
+        }
+    }
+    let quota = told(&chosen.recording).into_iter();
+    let quota = quota.filter(|finding| finding.kind == FindingKind::Limiter(Limiter::CpuQuota));
+    assert_eq!(quota.count(), 1);
     let throttled = Truth {
         throttled: Some(0.8),
         ..waits.clone()

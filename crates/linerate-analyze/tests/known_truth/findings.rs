@@ -163,6 +163,12 @@ fn an_algorithm_that_paces_itself_is_named() {
     );
     let next = crate::as_single(&run.recording).next;
     assert!(next.is_some_and(|words| words.contains("token")));
+    // What was asked for is less than that: a token changes nothing.
+    for trial in &mut run.recording.document.plan.trials {
+        trial.workload.manner.rate_bps = Some(400_000_000);
+    }
+    let next = crate::as_single(&run.recording).next;
+    assert!(next.is_some_and(|words| words.contains("omit the rate")));
     // It would allow twice as much, but sends in bursts, and nothing else holds it: 100 segments in
     // flight over 100 µs are 11.6 Gbit/s.
     let bursts = Truth {

@@ -1,7 +1,6 @@
 //! Responses of one trial against the closed form that its samples were made from.
 
 use linerate_analyze::reduce::{self, Outcome};
-use linerate_model::TrialId;
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::manner::Transport;
@@ -12,6 +11,7 @@ use linerate_model::run::{HostPart, Validity};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Part, Traffic, Workload};
+use linerate_model::{FlowId, TrialId};
 
 use crate::builder::{Run, Truth, rr, stream};
 
@@ -391,6 +391,51 @@ fn what_only_its_numbers_spoil_is_to_be_done_once_more() {
     };
     assert_eq!(spoilt.trial, run.recording.trials[1].trial);
     assert_eq!(spoilt.why.to_string(), "1 of 2 flows transferred nothing");
+}
+
+#[test]
+fn a_flow_that_loses_more_than_others_has_less() {
+    let told = |again: i64| {
+        let mut workload = stream();
+        workload.connections = 2;
+        let truth = Truth {
+            shares: vec![9.0, 1.0],
+            ..Truth::stream(800e6)
+        };
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, workload);
+        run.cell(&[], &[truth]);
+        // Of the second flow's thousand segments so many were sent again.
+        let counted = [(Metric::TcpRetrans, again), (Metric::TcpDataSegsOut, 1000)];
+        let subject = Subject::Flow(FlowId(1), End::Client);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let is_counted = |one: &TrialSample| {
+            one.subject == subject && counted.iter().any(|(metric, _)| *metric == one.metric)
+        };
+        run.recording.samples = samples.iter().filter(|one| !is_counted(one)).collect();
+        let trial = run.recording.trials[0].trial;
+        for (metric, grown) in counted {
+            for (at_ns, value) in [(0, 7), (1_000_050_000, 7 + grown)] {
+                run.recording.samples.push(TrialSample {
+                    trial,
+                    host: "client1".into(),
+                    subject: subject.clone(),
+                    metric,
+                    at_ns,
+                    value,
+                });
+            }
+        }
+        let outcome = reduce::outcomes(&run.recording).remove(0);
+        (outcome.is_valid(), flags(&outcome).concat())
+    };
+    let (is_valid, flags) = told(30);
+    assert!(
+        is_valid && flags.contains("retransmitted 3 % of its segments"),
+        "{flags}"
+    );
+    let (is_valid, flags) = told(2);
+    assert!(!is_valid, "{flags}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use linerate_model::workload::{Part, Setting};
 /// What keeps an algorithm from a connection: that of its route, which connecting takes in place of the one
 /// that was set (tcp_ca_dst_init in net/ipv4/tcp_output.c), and says nothing.
 const BY_ROUTE: &str = "congctl of the route (`ip route get ADDRESS` shows it)";
-/// What DCTCP is where the other end did not agree on ECN (dctcp_init in net/ipv4/tcp_dctcp.c).
+/// What DCTCP is where the handshake did not agree on ECN (dctcp_init in net/ipv4/tcp_dctcp.c).
 const DCTCP_WITHOUT_ECN: &str = "dctcp-reno";
 
 /// Returns the usable bytes of what SO_SNDBUF or SO_RCVBUF says.
@@ -67,7 +67,7 @@ fn instead(requested: Option<&str>, in_force: Option<&str>, part: Part) -> Optio
     }
     Some(match (requested, in_force) {
         ("dctcp", DCTCP_WITHOUT_ECN) => {
-            "the other end, which did not agree on ECN (net.ipv4.tcp_ecn)".to_owned()
+            "a handshake without ECN (net.ipv4.tcp_ecn, and an algorithm with ECN at the listening host)".to_owned()
         }
         _ => BY_ROUTE.to_owned(),
     })

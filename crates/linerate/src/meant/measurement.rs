@@ -8,7 +8,6 @@ use linerate_agent::foreign::iperf3_peer::parameters_of;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::experiment::Timing;
-use linerate_model::manner::Transport;
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 
@@ -85,15 +84,15 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
     let foreign = hosts.foreign.as_ref();
+    let timing = timing(args, foreign)?;
     if foreign.is_some() {
-        check_foreign(&workload)?;
+        check_foreign(&workload, &timing)?;
     }
     if hosts.clients.is_empty() {
         hosts::check_this_host(&workload, &client_cpus)?;
     }
     let output = output(args, interval);
     let runs = args.time.repetitions();
-    let timing = timing(args, foreign)?;
     if output.iperf3 {
         check_iperf3_document(&workload, &timing, *runs.end())?;
     }
@@ -254,14 +253,11 @@ fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
 }
 
 /// Refuses what can be asked of agents only.
-fn check_foreign(workload: &Workload) -> CmdResult<()> {
-    let unknown = match workload.manner.transport {
-        Transport::Unix => "no Unix-domain sockets",
-        _ if workload.traffic.is_stream() => return Ok(()),
-        _ => "only streams, no request/response",
-    };
-    let error = anyhow!("iperf3 knows {unknown}");
-    Err(Failure::usage(error).next("run `linerate serve` there, or leave out --peer"))
+fn check_foreign(workload: &Workload, timing: &Timing) -> CmdResult<()> {
+    parameters_of(workload, timing).map(drop).map_err(|why| {
+        let error = anyhow!("iperf3 {why}");
+        Failure::usage(error).next("run `linerate serve` there, or leave out --peer")
+    })
 }
 
 /// Refuses what iperf3's documents have no words for.

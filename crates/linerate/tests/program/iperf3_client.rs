@@ -311,6 +311,7 @@ fn what_iperf3_cannot_do_is_refused_before_anyone_is_asked() {
         assert!(said.err.contains(expected), "{said:?}");
     };
     check(&["--rr"], "knows only streams");
+    check(&["--size-mix", "list:1K,2K"], "one size only");
     check(&["--client", "127.0.0.2"], "cannot be used with");
     check(&["--username", "u"], "--rsa-public-key-path");
     // It would count what is not whole seconds.

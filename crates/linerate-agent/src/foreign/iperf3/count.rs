@@ -114,7 +114,7 @@ impl Count {
         self.last = readings.to_vec();
     }
 
-    /// Returns all bytes so far.
+    /// Returns the bytes that this end has received so far.
     pub(super) fn received_bytes(readings: &[Reading], streams: &[Opened]) -> u64 {
         let received = readings.iter().zip(streams);
         received
