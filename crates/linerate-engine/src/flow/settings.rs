@@ -11,6 +11,9 @@ use linerate_model::workload::{Part, Setting};
 const BY_ROUTE: &str = "congctl of the route (`ip route get ADDRESS` shows it)";
 /// What DCTCP is where the handshake did not agree on ECN (dctcp_init in net/ipv4/tcp_dctcp.c).
 const DCTCP_WITHOUT_ECN: &str = "dctcp-reno";
+/// What kept it from that.
+const WITHOUT_ECN: &str =
+    "a handshake without ECN (net.ipv4.tcp_ecn, and an algorithm with ECN at the listening host)";
 
 /// Returns the usable bytes of what SO_SNDBUF or SO_RCVBUF says.
 ///
@@ -66,9 +69,7 @@ fn instead(requested: Option<&str>, in_force: Option<&str>, part: Part) -> Optio
         return None;
     }
     Some(match (requested, in_force) {
-        ("dctcp", DCTCP_WITHOUT_ECN) => {
-            "a handshake without ECN (net.ipv4.tcp_ecn, and an algorithm with ECN at the listening host)".to_owned()
-        }
+        ("dctcp", DCTCP_WITHOUT_ECN) => WITHOUT_ECN.to_owned(),
         _ => BY_ROUTE.to_owned(),
     })
 }
@@ -94,7 +95,7 @@ mod tests {
         check(Some("bbr"), "bbr", "cubic", Part::Requester, [None, route]);
         check(Some("bbr"), "cubic", "cubic", Part::Receiver, [None, None]);
         check(None, "cubic", "bbr", Part::Sender, [None, None]);
-        let ecn = Some("the other end, which did not agree on ECN (net.ipv4.tcp_ecn)");
+        let ecn = Some(WITHOUT_ECN);
         check(
             Some("dctcp"),
             "dctcp-reno",
