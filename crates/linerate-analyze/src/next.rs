@@ -78,13 +78,16 @@ pub(crate) fn evident(
             "turn on net.ipv4.tcp_moderate_rcvbuf at the receiver, or compare a larger `-w`"
         }
         Limiter::ReceiverWindow if own => {
-            let window =
-                diagnose::window_bytes(cell).filter(|_| diagnose::is_at_limit(dataset, cell));
-            return window.and_then(|bytes| larger(bytes, "tcp_rmem", "receiver"));
+            let bytes = diagnose::window_bytes(cell).filter(|bytes| is_large(*bytes))?;
+            if diagnose::is_at_limit(dataset, cell) {
+                return Some(larger(bytes, "tcp_rmem", "receiver"));
+            }
+            "repeat for longer (`-t 30`): the window may still grow; where it stays, look at `ip route get CLIENT` at the \
+             receiver (window)"
         }
         Limiter::SendBuffer if own => {
-            let held = cell.mean(name::IN_FLIGHT).zip(cell.mean(name::UNSENT));
-            return held.and_then(|(flight, unsent)| larger(flight + unsent, "tcp_wmem", "sender"));
+            let held = cell.mean(name::IN_FLIGHT)? + cell.mean(name::UNSENT)?;
+            return is_large(held).then(|| larger(held, "tcp_wmem", "sender"));
         }
         Limiter::CongestionWindow => match diagnose::kept_small(cell) {
             KeptSmall::Loss => return None,
@@ -106,15 +109,16 @@ pub(crate) fn evident(
 /// What `-w` is compared with where the kernel tunes buffers.
 const COMPARED: Bytes = Bytes(4 << 20);
 
-/// Returns what to do about a buffer that the kernel tunes and that has grown to where [`COMPARED`], of which the kernel
-/// gives a window about half, is no larger.
-fn larger(bytes: f64, setting: &str, end: &str) -> Option<String> {
-    (bytes > COMPARED.0 as f64 / 2.0).then(|| {
-        format!(
-            "raise the third value of net.ipv4.{setting} at the {end}: a `-w` has to be larger than {} to help",
-            Unit::Bytes.display(bytes)
-        )
-    })
+/// Whether [`COMPARED`], of which the kernel gives a window about half, is no larger than what it has tuned a buffer to.
+fn is_large(bytes: f64) -> bool {
+    bytes > COMPARED.0 as f64 / 2.0
+}
+
+fn larger(bytes: f64, setting: &str, end: &str) -> String {
+    format!(
+        "raise the third value of net.ipv4.{setting} at the {end}: a `-w` has to be larger than {} to help",
+        Unit::Bytes.display(bytes)
+    )
 }
 
 /// Returns what to do about `limiter`, if there is anything.
@@ -202,7 +206,7 @@ fn more_at_a_time(workload: &Workload) -> String {
     match workload.traffic.kind() {
         Kind::Crr => format!("open more connections at the same time: {more}"),
         // Messages of one connection share its window.
-        _ if is_large(workload) => {
+        _ if has_large_messages(workload) => {
             format!("keep more requests in flight: {more}; where the rate stays, the path is full")
         }
         _ => format!("keep more requests in flight: `--in-flight 8`, or {more}"),
@@ -210,7 +214,7 @@ fn more_at_a_time(workload: &Workload) -> String {
 }
 
 /// Whether a message is longer than what a connection may send at once from its start.
-fn is_large(workload: &Workload) -> bool {
+fn has_large_messages(workload: &Workload) -> bool {
     let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_PAYLOAD_BYTES;
     let exchange = workload.traffic.exchange();
     exchange.is_some_and(|(request, response)| request.0.max(response.0) > most)

@@ -1152,6 +1152,33 @@ fn a_window_that_is_not_tuned_says_so() {
     assert_eq!(told(1.0), [false, false]);
 }
 
+/// A window that is larger than what `-w 4M` gives is not made larger by it.
+#[test]
+fn what_to_do_about_a_large_window_depends_on_the_limit() {
+    let large = Truth {
+        rwnd_share: 0.99,
+        window_bytes: 3_400_000,
+        ..sending(1.3e9, 20 * MS)
+    };
+    let next = |most: u32| {
+        let mut run = run(stream(), &large);
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: "sysctl.net.ipv4.tcp_rmem".to_owned(),
+                value: FactValue::Text(format!("4096 131072 {most}")),
+            });
+            host.snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let found = limiter_of(&run).map(|(limiter, _)| limiter);
+        assert_eq!(found, Some(Limiter::ReceiverWindow));
+        crate::as_single(&run.recording).next.unwrap_or_default()
+    };
+    let (at_limit, below) = (next(6 << 20), next(64 << 20));
+    assert!(at_limit.contains("third value"), "{at_limit}");
+    assert!(below.contains("for longer"), "{below}");
+    assert!(!at_limit.contains("4M") && !below.contains("4M"));
+}
+
 /// What is in flight twice is a buffer's doing only while the rate stays.
 #[test]
 fn a_rate_that_collapses_is_no_buffers() {
