@@ -5,7 +5,7 @@
 //! * `Iperf3Server` stands for the server. It is admitted by connecting a control connection,
 //!   prepared by saying what is wanted, started by the last stream's cookie, and asked for its
 //!   results after the stop. Nothing is read on its host.
-//! * [`LocalAgent`] is this host's own agent. Its flows greet with iperf3's cookie, one after
+//! * [`LocalAgent`](crate::LocalAgent) is this host's own agent. Its flows greet with iperf3's cookie, one after
 //!   another in iperf3's order, and what they counted goes to the server.
 //!
 //! ```text
