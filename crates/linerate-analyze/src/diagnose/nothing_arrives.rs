@@ -1,10 +1,11 @@
 //! Nothing that was sent arrives.
 //!
 //! Rule: in most trials of the cell, those that may not be averaged included, no transaction ended and no
-//! more than half a full segment a second arrived (none, where the receiver was read), while segments were sent again, or timers fired for them where
-//! the own host drops what is sent again, which is then not counted; and the receiver did not keep its window
-//! closed, which a stopped reader does; and what the sender holds has not arrived, which lost ACKs would leave so. The handshake passed, and the first bytes of each flow: so small packets get
-//! through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
+//! more than half a full segment a second arrived (none, where the receiver was read), while segments were sent
+//! again, or timers fired for them where the own host drops what is sent again, which is then not counted; and the
+//! receiver did not keep its window closed, which a stopped reader does; and what the sender holds has not
+//! arrived, which lost ACKs would leave so. The handshake passed, and the first bytes of each flow: so small
+//! packets get through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};

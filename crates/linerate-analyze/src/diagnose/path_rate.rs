@@ -28,6 +28,7 @@ use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::{Direction, Traffic};
 
+use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
@@ -156,10 +157,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 "deviation of the rate from reading to reading",
                 name::RATE_VARIATION,
             ),
-            (
-                "share of the receive buffer that is unread",
-                name::UNREAD_SHARE,
-            ),
+            evidence::UNREAD,
             ("segments retransmitted", name::RETRANSMITTED),
         ],
         [

@@ -12,7 +12,9 @@ use linerate_model::workload::Part;
 use super::evidence;
 use super::link_rate::share_of;
 use super::rule::{Judge, Rule};
-use super::trial::{CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, turns_per_s};
+use super::trial::{
+    CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, hosts_of, turns_per_s,
+};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -184,17 +186,10 @@ pub(crate) fn is_field_full(cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether the receiver's kernel was told not to tune the buffer.
 pub(crate) fn is_untuned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let trials = cell.trials();
-    let flows = dataset.recording.flows.iter();
-    let mut receivers =
-        flows.filter(|flow| flow.part == Part::Receiver && trials.contains(&flow.trial));
-    let hosts = &dataset.recording.document.hosts;
+    let tunes = "sysctl.net.ipv4.tcp_moderate_rcvbuf";
+    let mut receivers = hosts_of(dataset, cell, Part::Receiver);
     cell.workload.options.socket_buffer.is_none()
-        && receivers.any(|flow| {
-            let mut hosts = hosts.iter().filter(|host| host.name == flow.host);
-            let tunes = "sysctl.net.ipv4.tcp_moderate_rcvbuf";
-            hosts.any(|host| host.snapshot.number(tunes) == Some(0.0))
-        })
+        && receivers.any(|host| host.snapshot.number(tunes) == Some(0.0))
 }
 
 /// Whether no receive buffer can make the window larger, since the handshake agreed on no window scaling.

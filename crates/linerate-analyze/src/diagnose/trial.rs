@@ -110,18 +110,27 @@ pub(super) fn auto_buffer(
         Part::Sender => "sysctl.net.ipv4.tcp_wmem",
         _ => "sysctl.net.ipv4.tcp_rmem",
     };
-    let trials = cell.trials();
-    let has_part = |host: &&HostRecord| {
-        let mut flows = dataset.recording.flows.iter();
-        flows
-            .any(|flow| flow.part == part && flow.host == host.name && trials.contains(&flow.trial))
-    };
     let most = |host: &HostRecord| {
         let three = host.snapshot.text(fact)?;
         three.split_whitespace().nth(2)?.parse::<f64>().ok()
     };
-    let hosts = dataset.recording.document.hosts.iter().filter(has_part);
+    let hosts = hosts_of(dataset, cell, part);
     hosts.filter_map(most).min_by(f64::total_cmp)
+}
+
+/// Returns the hosts that have `part` of a flow in the cell.
+pub(super) fn hosts_of<'d>(
+    dataset: &'d Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+    part: Part,
+) -> impl Iterator<Item = &'d HostRecord> {
+    let trials = cell.trials();
+    let has_part = move |host: &&HostRecord| {
+        let mut flows = dataset.recording.flows.iter();
+        flows
+            .any(|flow| flow.part == part && flow.host == host.name && trials.contains(&flow.trial))
+    };
+    dataset.recording.document.hosts.iter().filter(has_part)
 }
 
 /// Second half of the window over the first up to which the rate collapsed.

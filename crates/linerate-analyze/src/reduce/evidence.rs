@@ -205,12 +205,14 @@ impl Ends<'_, '_> {
     fn closed(&self) -> Option<f64> {
         let segment = self.mean(self.lane.sender, Metric::TcpSndMss)?;
         let offered = self.series(self.lane.sender, Metric::TcpSndWnd)?;
-        let acknowledged = self.gauge(self.lane.sender, Metric::TcpBytesAcked)?;
-        let begin = offered.partition_point(|reading| reading.0 < 0);
-        let inside = offered.get(begin..begin + acknowledged.len())?;
-        if offered.len() != self.series(self.lane.sender, Metric::TcpBytesAcked)?.len() {
+        let acknowledged = self.series(self.lane.sender, Metric::TcpBytesAcked)?;
+        if offered.len() != acknowledged.len() {
             return None;
         }
+        let begin = offered.partition_point(|reading| reading.0 < 0);
+        let end = begin + self.readings.gauge(&offered).count();
+        let inside = offered.get(begin..end)?;
+        let acknowledged = acknowledged.get(begin..end)?;
         let unread = self.unread();
         // Of large segments a small buffer holds less than one.
         let little = segment.min(LITTLE_BYTES_MAX);
@@ -223,7 +225,7 @@ impl Ends<'_, '_> {
         };
         let steps = inside.iter().skip(1).zip(acknowledged.windows(2));
         mean(steps.map(|((at, bytes), acknowledged)| {
-            let stands = acknowledged[1] <= acknowledged[0];
+            let stands = acknowledged[1].1 <= acknowledged[0].1;
             let is_closed = (*bytes as f64) < segment && stands && !is_empty(*at);
             f64::from(u8::from(is_closed))
         }))
