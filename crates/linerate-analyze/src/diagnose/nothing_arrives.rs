@@ -142,7 +142,9 @@ fn has_arrived(outcome: &Outcome) -> bool {
         // Small messages are segments, too, and count as whole ones in what is in flight.
         let payload = outcome.value(name::PAYLOAD_PER_SEGMENT);
         let is_full = payload.is_none_or(|bytes| bytes <= 0.0 || bytes >= segment / 2.0);
-        Some(is_full && flight - on_its_way >= segment)
+        // Of nothing on its way all has arrived, however long the segments are.
+        let is_all = flight > 0.0 && on_its_way < 1.0;
+        Some(is_all || (is_full && flight - on_its_way >= segment))
     };
     known().unwrap_or(false)
 }
