@@ -246,8 +246,10 @@ fn an_abort_ends_transactions_of_every_manner() {
         // The peers see their connections end long before the stop.
         for result in far.finish() {
             let reason = result.outcome.ended_early.unwrap();
+            // Closed with a response unread, a connection is reset.
             assert!(
-                reason.contains("the peer closed the connection"),
+                reason.contains("the peer closed the connection")
+                    || reason.ends_with("Connection reset by peer (os error 104)"),
                 "{reason}"
             );
         }

@@ -317,6 +317,10 @@ fn failed(doing: &str, error: &io::Error, want: Want) -> Turn {
         // A signal is treated as a wait of no length: the clock is looked at and the call made
         // again.
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Turn::Blocked(want),
+        // A reset that follows the end of the peer's stream: it was sent to after it closed.
+        io::ErrorKind::BrokenPipe => Turn::Ended(Ending::Early(format!(
+            "the peer closed the connection: {doing} failed: {error}"
+        ))),
         _ => Turn::Ended(Ending::Early(format!("{doing} failed: {error}"))),
     }
 }
