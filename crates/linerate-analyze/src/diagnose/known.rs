@@ -234,7 +234,7 @@ fn needs(limiter: Limiter) -> &'static str {
             "transactions 150 ms above the fastest tenth, and the kernel's timers as often"
         }
         Limiter::Application => {
-            "a writer with nothing to send a third of the time; or half of a round trip that nothing of the \
+            "a writer with nothing to send 30 % of the time; or half of a round trip that nothing of the \
              network explains"
         }
     }

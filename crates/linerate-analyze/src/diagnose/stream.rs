@@ -17,8 +17,8 @@
 //! 4. *drops inside a host* that no queue on the way explains;
 //! 5. *path*: data waits in a queue, the reader is not behind, no end pauses. All windows and buffers
 //!    hold rate × smoothed round trip, and so allow at least smoothed ÷ shortest of the rate;
-//! 6. *application*: nothing is outstanding for a third of the time, and what is sent is delivered half as
-//!    fast again as the mean rate;
+//! 6. *application*: of one flow nothing is outstanding for 30 % of the time and nothing unsent, and what is sent is
+//!    delivered at more than 1.3 times the mean rate;
 //! 7. *congestion window after loss* without a queue: segments are lost (what D-SACK says had arrived is
 //!    not), the window allows less than twice the rate at the shortest round trip, and the rate is not far
 //!    below what such loss allows (Mathis, Semke, Mahdavi and Ott, CCR 27(3), 1997);

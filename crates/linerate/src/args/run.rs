@@ -182,7 +182,7 @@ pub struct CallArgs {
     /// The same as --rx discard
     #[arg(long)]
     pub skip_rx_copy: bool,
-    /// Messages or datagrams per send call [default: 1; 8 for a TCP stream without -l and without a
+    /// Messages or datagrams per send call [default: 1; 8 for a plain TCP stream without -l, -w or a
     /// rate; 64 for several flows of small datagrams with -b 0]
     #[arg(long, value_name = "N")]
     pub batch: Option<u32>,
