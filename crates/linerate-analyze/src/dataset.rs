@@ -504,20 +504,20 @@ impl<'a> CellOutcomes<'a> {
     }
 
     /// Returns the same with what was `computed` behind the first.
-    pub(crate) fn proof_with<const N: usize>(
+    pub(crate) fn proof_with<'w>(
         &self,
         pieces: &[(&str, &str)],
-        computed: [(&str, Estimate); N],
+        computed: impl IntoIterator<Item = (&'w str, Estimate)>,
     ) -> Option<EvidenceList> {
         let (first, more) = pieces.split_first()?;
         let evidence = |(what, response): &(&str, &str)| self.evidence(*what, response);
-        let computed = computed.map(|(what, estimate)| Evidence {
+        let computed = computed.into_iter().map(|(what, estimate)| Evidence {
             what: what.to_owned(),
             estimate,
             trials: self.trials(),
         });
         let more = more.iter().filter_map(evidence);
-        let more = computed.into_iter().chain(more).collect();
+        let more = computed.chain(more).collect();
         Some(EvidenceList::new(evidence(first)?, more))
     }
 

@@ -32,6 +32,10 @@ const SIGNALS_MIN: f64 = 3.0;
 /// shallow queues that overflow with 0.4.
 const QUEUED_SHARE_MAX: f64 = 0.2;
 
+/// Deviation of the sum of several flows up to which a path of one rate may be what loses: flows take what one that
+/// lost leaves, while those that lose by chance vary each for itself (0.2 of one, over the root of their number).
+const SHARED_VARIATION_MAX: f64 = 0.04;
+
 /// Dispersion of losses up to which they may be independent, and from which on they come in bursts.
 const INDEPENDENT_DISPERSION_MAX: f64 = 1.7;
 const BURSTS_DISPERSION_MIN: f64 = 3.0;
@@ -47,7 +51,9 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cause(
         |trial| {
             let is_queue_seen = trial.share(name::QUEUED) > QUEUED_SHARE_MAX;
-            !is_queue_seen && (signals_fit(trial) || is_full_of_its_own(trial))
+            !is_queue_seen
+                && !may_share_path(trial)
+                && (signals_fit(trial) || is_full_of_its_own(trial))
         },
         tell,
     ),
@@ -61,7 +67,7 @@ fn signals_fit(trial: &Trial<'_>) -> bool {
         shortest < RATIO_NS_MIN || rtt <= NEAR_QUOTIENT_MAX * shortest
     });
     let is_near = trial.is_near() && is_ratio_near;
-    if trial.setup.paces || !is_near || trial.losses() + trial.marks() < SIGNALS_MIN {
+    if trial.setup.paces || !is_near || !has_signals(trial) {
         return false;
     }
     let Some((cwnd, mss)) = trial.value(name::CWND).zip(trial.value(name::SEND_MSS)) else {
@@ -71,6 +77,19 @@ fn signals_fit(trial: &Trial<'_>) -> bool {
     let roomy = trial.ceiling(cwnd * mss);
     roomy.is_some_and(|ceiling| ceiling <= 2.0)
         && by_model.is_some_and(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
+}
+
+/// Whether segments were lost or marked, more than by chance.
+fn has_signals(trial: &Trial<'_>) -> bool {
+    trial.losses() + trial.marks() >= SIGNALS_MIN
+}
+
+/// Whether several flows may fill a path together whose queue is short (an AQM, a small buffer): it loses what is more,
+/// and the formula fits whatever it carries.
+fn may_share_path(trial: &Trial<'_>) -> bool {
+    let varies = trial.value(name::RATE_VARIATION);
+    let is_even = varies.is_some_and(|share| share <= SHARED_VARIATION_MAX);
+    trial.setup.flows > 1.0 && is_even && has_signals(trial)
 }
 
 fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
@@ -202,8 +221,8 @@ fn what_loses(cell: &CellOutcomes<'_>, share: f64) -> String {
         cell.mean(name::THROUGHPUT).unwrap_or(0.0) / f64::from(cell.workload.connections.max(1));
     let what = match (is_independent, in_bursts) {
         (true, _) => "Segments were lost independently of each other: frames are damaged or dropped at random, \
-                      which neither a policer nor a full queue does. Check error counters along the path \
-                      (cable, optics, Wi-Fi); bbr slows down less for such loss."
+                      which neither a policer nor a full queue does, but one that is managed (RED, PIE) may. Check error \
+                      counters along the path (cable, optics, Wi-Fi); bbr slows down less for such loss."
             .to_owned(),
         (false, Some(dispersion)) => format!(
             "Segments were lost in bursts ({} times the variance of independent losses): by a policer, by a \

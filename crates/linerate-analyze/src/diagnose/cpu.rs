@@ -4,32 +4,35 @@
 //! has no CPU. Three causes, told apart by what the CPUs did meanwhile:
 //!
 //! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
-//!    the window (cpu.stat). Without that counter: a worker waited beside CPUs that were idle, and no
+//!    the window (cpu.stat), unless the rate was steady behind a queue on the way and nobody missed the workers. Without that counter: a worker waited beside CPUs that were idle, and no
 //!    other program had them; then a quota and CPUs that it may not use are not told apart, unless the caller
 //!    pinned it.
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
 //!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does, and
-//!    that it was missed: nothing was left to send, or payload waited unread; and the reader did not stand
-//!    still for longer than any worker waited. Behind a queue of 50 ms nobody misses one that needs next to nothing
+//!    that it was missed: nothing was left to send, or payload waited unread and held the sender; and the reader did not
+//!    stand still for longer than any worker waited. Behind a queue of 50 ms nobody misses one that needs next to nothing
 //!    and rests most of the time. A
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
-//! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time.
-//!    What the hypervisor took is not free either, but no work of the host's: that is said.
+//! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time; but one that
+//!    hardly waited has a CPU to itself where other programs have the others. What the hypervisor took is not free
+//!    either, but no work of the host's: that is said, and where it took much, whatever the workers did.
 //!
 //! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said.
-//! Workers that spin are busy by design, and say nothing of what they need.
+//! Workers that spin are busy by design, and say nothing of what they need, nor do those that sent all that was asked for
+//! (they spin before each datagram). What carries a tunnel's packets on its host is no other program.
 
 use std::collections::BTreeSet;
 
 use linerate_model::HostName;
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::host::CPU_QUOTA_VISIBLE;
-use linerate_model::manner::WaitBy;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::setting;
 
 use super::evidence;
+use super::pacing::loses_unread;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
 use super::trial::{MOST, shortest_ns};
@@ -68,6 +71,16 @@ const OTHERS_CPUS_MIN: f64 = 0.2;
 const FULL_SHARE_MIN: f64 = 0.95;
 /// Share of it from which on what the hypervisor took is why.
 const STEAL_SHARE_MIN: f64 = 0.05;
+/// The same whatever our workers ran: their time has nothing of what was taken from them.
+const STEAL_SHARE_LARGE: f64 = 0.2;
+/// Share of the time that a worker waits for a CPU up to which it has one to itself.
+const WAIT_SHARE_SMALL: f64 = 0.1;
+/// Share of the receive buffer that is unread, and of the time that the window holds the sender, from which on a late
+/// reader may hold it.
+const UNREAD_SHARE_MIN: f64 = 0.25;
+const HELD_SHARE_MIN: f64 = 0.1;
+/// Share of what was asked for from which on it was sent whole.
+const SENT_SHARE_MIN: f64 = 0.998;
 
 pub(super) const QUOTA: Rule = Rule {
     limiter: Limiter::CpuQuota,
@@ -98,7 +111,8 @@ pub(super) const BESIDE_IDLE: Rule = Rule {
 fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let periods = cell.estimate(name::THROTTLED_PERIODS)?;
     let time = cell.estimate(name::THROTTLED)?;
-    if periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN {
+    let is_of_path = is_steady_behind_queue(cell) && !is_missed(cell);
+    if periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN || is_of_path {
         return None;
     }
     let allowed = cell.estimate(name::QUOTA);
@@ -152,7 +166,8 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             format!("while they used {}", words::estimate(others))
         }
         // Something runs while it waits, and it is neither we nor a quota.
-        None if is_starved(waited.value, ran)
+        None if cell.mean(name::CPU_BUSY_SHARE).is_none()
+            && is_starved(waited.value, ran)
             && ours(cell).is_some_and(|cpus| cpus < waited.value / 2.0)
             && cell
                 .mean(name::THROTTLED_PERIODS)
@@ -179,17 +194,22 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 }
 
 /// Whether the kernel had to wait for a worker: a sender had nothing left to send, or payload lay unread for
-/// a while. True where nobody knows.
+/// a while and left the sender little window. True where nobody knows.
 fn is_missed(cell: &CellOutcomes<'_>) -> bool {
-    let flows = f64::from(cell.workload.connections);
-    let known = || {
-        let segment = cell.mean(name::SEND_MSS)?;
+    let has_nothing_to_send = || Some(cell.mean(name::UNSENT)? <= cell.mean(name::SEND_MSS)?);
+    let is_unread = || {
+        let flows = f64::from(cell.workload.connections);
         let bytes_per_s = cell.mean(name::THROUGHPUT)? / 8.0 / flows;
-        let unsent = cell.mean(name::UNSENT)?;
-        let unread = cell.mean(name::UNREAD)?;
-        Some(unsent <= segment || unread >= UNREAD_S_MIN * bytes_per_s)
+        let lies = cell.mean(name::UNREAD)? >= UNREAD_S_MIN * bytes_per_s;
+        let reaches = |name, least| cell.mean(name).is_some_and(|share| share >= least);
+        let holds = reaches(name::RWND_LIMITED, HELD_SHARE_MIN)
+            || reaches(name::UNREAD_SHARE, UNREAD_SHARE_MIN);
+        Some(lies && holds)
     };
-    known().unwrap_or(true)
+    match (has_nothing_to_send(), is_unread()) {
+        (None, None) => true,
+        (sender, reader) => sender == Some(true) || reader == Some(true),
+    }
 }
 
 /// Whether a quota may hold a host's workers and nobody would see it.
@@ -213,7 +233,13 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);
-    if wanted < WANTED_SHARE_MIN || busy.value + stolen < FULL_SHARE_MIN {
+    let is_taken = stolen >= STEAL_SHARE_LARGE && !is_steady_behind_queue(cell);
+    let others = others_cpus(cell).map_or(0.0, |others| others.value);
+    let has_its_own = waited.value < WAIT_SHARE_SMALL && others >= MOST && !is_taken;
+    if (wanted < WANTED_SHARE_MIN && !is_taken)
+        || busy.value + stolen < FULL_SHARE_MIN
+        || has_its_own
+    {
         return None;
     }
     if stolen >= STEAL_SHARE_MIN {
@@ -337,7 +363,7 @@ pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> (Limiter, &'static str) {
 
 /// What the worker that wanted a CPU most ran or waited, and what of that it waited.
 fn wants(cell: &CellOutcomes<'_>) -> Option<(f64, Estimate)> {
-    if cell.workload.manner.wait == WaitBy::Spin {
+    if cell.workload.manner.wait == WaitBy::Spin || sends_as_asked(cell) {
         return None;
     }
     let wanted = cell.mean(name::WORKER_WANTED_SHARE_MAX)?;
@@ -348,10 +374,26 @@ fn wants(cell: &CellOutcomes<'_>) -> Option<(f64, Estimate)> {
 /// Returns whether a worker that waits does no harm: it needs little, and the rate is steady behind a
 /// queue on the way.
 pub(super) fn is_of_path(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
+    is_starved(waited, wanted - waited) && is_steady_behind_queue(cell)
+}
+
+/// The rate is steady, and a queue stands on the way.
+fn is_steady_behind_queue(cell: &CellOutcomes<'_>) -> bool {
     let varies = cell.mean(name::RATE_VARIATION);
-    is_starved(waited, wanted - waited)
-        && varies.is_some_and(|varies| varies < UNEVEN_VARIATION_MIN)
+    varies.is_some_and(|varies| varies < UNEVEN_VARIATION_MIN)
         && cell.mean(name::QUEUED).is_some_and(|share| share >= MOST)
+}
+
+/// Datagrams of a rate that was asked for were sent whole, and none was lost for want of a reader: a sender that spins until
+/// each is due is busy, and was not short of anything.
+fn sends_as_asked(cell: &CellOutcomes<'_>) -> bool {
+    let sent = cell.mean(name::THROUGHPUT_SENT);
+    let asked = cell.mean(name::THROUGHPUT_INTENDED);
+    cell.workload.manner.transport == Transport::Udp
+        && sent
+            .zip(asked)
+            .is_some_and(|(sent, asked)| sent >= SENT_SHARE_MIN * asked)
+        && !loses_unread(cell)
 }
 
 /// Share of all CPUs' time that the hypervisor took.
@@ -383,8 +425,9 @@ pub(super) fn hides_path(outcome: &Outcome) -> bool {
         .zip(outcome.value(name::WORKER_WAITED))
         .is_some_and(|(wanted, waited)| is_starved(waited, wanted - waited));
     let pressed = outcome.value(name::CPU_PRESSURE);
-    let is_short = starved || pressed.is_some_and(|share| share >= MOST);
     let stolen = outcome.value(name::CPU_STEAL_SHARE).unwrap_or(0.0);
+    let is_short =
+        starved || pressed.is_some_and(|share| share >= MOST) || stolen >= STEAL_SHARE_LARGE;
     let busy = outcome.value(name::CPU_BUSY_SHARE);
     let most = match busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
         true => EVEN_VARIATION_MAX,
@@ -441,7 +484,7 @@ fn made(
                 name::THROTTLED_PERIODS,
             ),
             (
-                "time that it was throttled, as a share of the window",
+                "time that its threads were throttled, of all CPUs together, as a share of the window",
                 name::THROTTLED,
             ),
         ])?,

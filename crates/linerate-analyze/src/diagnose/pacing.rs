@@ -59,6 +59,10 @@ const PACING_DIFFERENCE_MAX: f64 = 0.25;
 const BURST_SHARE_MIN: f64 = 0.3;
 /// Share of the time below which the busiest worker wanted no CPU, and could have done more.
 const WORKER_WANTED_SHARE_REST: f64 = 0.75;
+/// Share of the time from which on it wanted one all the time.
+const WORKER_WANTED_SHARE_FULL: f64 = 0.95;
+/// Segments lost in a trial that are more than chance.
+const LOSSES_MIN: f64 = 3.0;
 /// Share of the time from which on waiting for a window or a buffer is more than anything else.
 const WAITING_SHARE_MIN: f64 = 0.5;
 /// Share of the time up to which waiting for the send buffer is none to speak of.
@@ -175,6 +179,7 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     if !is_held
         || loses_unread(cell)
         || is_beyond_path(cell, asked.share_min, asked.counts_headers, share.value)
+        || may_fall_short(cell, share.value / payload_share(cell, &asked))
     {
         return None;
     }
@@ -230,8 +235,28 @@ fn is_beyond_path(
         || (is_a_line && (is_queued || loses(LOST_SHARE_LINE_MIN)))
 }
 
+/// Whether a TCP flow that has less of what was asked for may be held by something else: who paces makes up for what came
+/// late.
+fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
+    let value = |name| cell.mean(name).unwrap_or(0.0);
+    let losses = value(name::RETRANSMITTED) - value(name::SPURIOUS);
+    let held = value(name::RWND_LIMITED).max(value(name::SNDBUF_LIMITED));
+    share < FULL_SHARE_MIN
+        && cell.workload.manner.transport.is_tcp()
+        && (losses >= LOSSES_MIN
+            || held >= WAITING_SHARE_MIN
+            || value(name::WORKER_WANTED_SHARE_MAX) >= WORKER_WANTED_SHARE_FULL)
+}
+
+/// The part of a rate that was asked for that is payload.
+fn payload_share(cell: &CellOutcomes<'_>, asked: &Asked) -> f64 {
+    let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
+    let segment = segment.filter(|_| asked.counts_headers);
+    segment.map_or(1.0, |bytes| bytes / (bytes + framing_bytes()))
+}
+
 /// Whether datagrams were lost since our own reader had no time: then it is a limit, too.
-fn loses_unread(cell: &CellOutcomes<'_>) -> bool {
+pub(super) fn loses_unread(cell: &CellOutcomes<'_>) -> bool {
     let mut valid = cell.valid.iter();
     valid.any(|outcome| lost_unread(&cell.workload, |name| outcome.value(name)).is_some())
 }

@@ -148,6 +148,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(outcome.value(name::THROUGHPUT)? * waiting(outcome)? / 8e9)
     })?;
     let path = Estimate::point(shortest, Unit::Nanoseconds);
+    let of_bytes = ("bytes that wait before the path (computed)", bytes);
+    let of_bytes = (!goes_both_ways(cell)).then_some(of_bytes);
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -162,19 +164,24 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ],
         [
             ("extra waiting under load (computed)", delay),
-            ("bytes that wait before the path (computed)", bytes),
             ("shortest round trip of the path", path),
-        ],
+        ]
+        .into_iter()
+        .chain(of_bytes),
     )?;
     let several = match cell.workload.connections {
         1 => "",
         _ => "at least ",
     };
-    let wait = format!(
-        "{several}{} ({}) wait before it",
-        words::number(Unit::Bytes, bytes.value),
-        words::number(Unit::Nanoseconds, delay.value),
-    );
+    let delay = words::number(Unit::Nanoseconds, delay.value);
+    let wait = match goes_both_ways(cell) {
+        // Each direction has a queue of its own, and its ACKs wait in the other's.
+        true => format!("packets wait {delay} before it, in one direction or in both"),
+        false => format!(
+            "{several}{} ({delay}) wait before it",
+            words::number(Unit::Bytes, bytes.value),
+        ),
+    };
     let (limiter, weight, claim) = match known_link(dataset, cell, &throughput) {
         // As [`super::link_rate`] weighs it.
         Some((rate, share)) => (
@@ -207,6 +214,11 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         evidence,
         weight,
     })
+}
+
+/// Whether payload goes in both directions at once.
+fn goes_both_ways(cell: &CellOutcomes<'_>) -> bool {
+    matches!(cell.workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
 /// Returns the words for a path that was not full all the time.
@@ -250,11 +262,11 @@ fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
 ///    second segment;
 /// 2. ACKs that were delayed: windows of up to three segments leave one alone again and again;
 /// 3. a way that became longer after its shortest round trip was seen. A queue that nothing but the receiver's
-///    window bounds, and that loses nothing, looks the same, unless it is many times the way or the rate is
+///    window or the send buffer bounds, and that loses nothing, looks the same, unless it is many times the way or the rate is
 ///    that of a line;
 /// 4. ACKs that wait on their way back: little of what waits is on its way to the receiver;
 /// 5. a way that takes longer at times, as radio does, or became longer: the round trip does not go with what is in
-///    flight, or grows by more, while the rate falls. Where the own queueing discipline holds some of it, that is not
+///    flight, or grows by more, while the rate falls. Where the own queueing discipline holds most of it, that is not
 ///    asked.
 fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
@@ -269,9 +281,12 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -
     let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * shortest_ns);
     is_little
         || waits_on_the_way_back(cell, shortest_ns, waiting_bytes)
-        || goes_its_own_way(cell)
+        || (goes_its_own_way(cell) && !is_in_own_qdisc(cell, waiting_bytes))
         || (is_small && delayed > 0.0)
-        || (is_held(cell) && !loses && !is_many_times && !is_what_ethernet_carries(cell))
+        || ((is_held(cell) || is_held_by_buffer(cell))
+            && !loses
+            && !is_many_times
+            && !is_what_ethernet_carries(cell))
 }
 
 /// Whether most of what waits before a full path does so in the sending host's own queueing discipline.
@@ -300,8 +315,7 @@ fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_byte
 
 /// Whether the round trip stays as it is while what is in flight varies, or grows by more.
 fn goes_its_own_way(cell: &CellOutcomes<'_>) -> bool {
-    let is_own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0) > 0.0;
-    let elasticity = cell.mean(name::RTT_ELASTICITY).filter(|_| !is_own);
+    let elasticity = cell.mean(name::RTT_ELASTICITY);
     elasticity.is_some_and(|slope| !(ELASTICITY_MIN..=ELASTICITY_MAX).contains(&slope))
 }
 
@@ -309,6 +323,12 @@ fn goes_its_own_way(cell: &CellOutcomes<'_>) -> bool {
 fn is_held(cell: &CellOutcomes<'_>) -> bool {
     let held = cell.mean(name::RWND_LIMITED);
     held.is_some_and(|share| share >= HELD_SHARE_MIN)
+}
+
+/// Whether the send buffer holds the sender most of the time.
+fn is_held_by_buffer(cell: &CellOutcomes<'_>) -> bool {
+    let held = cell.mean(name::SNDBUF_LIMITED);
+    held.is_some_and(|share| share >= MOST)
 }
 
 /// Whether only the sending end was read.
@@ -335,7 +355,7 @@ fn known_link(
 
 /// What the payload is in terms of a line.
 fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
-    if matches!(cell.workload.traffic.stream(), Some((Direction::Both, _))) {
+    if goes_both_ways(cell) {
         return " in both directions together".to_owned();
     }
     let Some((payload, headers)) = packet(cell) else {

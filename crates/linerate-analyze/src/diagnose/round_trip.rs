@@ -30,10 +30,14 @@
 //! longer than that is the path, where no delayed ACK was counted. Split requests whose delayed ACKs were
 //! not counted may wait for one, and so may what TCP_CORK holds (200 ms, man 7 tcp) for more.
 //!
+//! Where an exchange over the control connection takes longer than TCP's shortest round trip by half of a rest or a queue,
+//! something between the hosts may end connections, and neither is told.
+//!
 //! Not for traffic that has several requests under way, pauses, or goes by the clock.
 
 use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
+use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
 use super::cpu;
@@ -175,6 +179,9 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::RoundTrip,
             "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
         ),
+        Some(part @ (Part::Rest | Part::Queue)) if may_be_relayed(dataset, cell, of(part)) => {
+            (Limiter::RoundTrip, "The round trip")
+        }
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }
@@ -359,6 +366,21 @@ fn is_one_sided(cell: &CellOutcomes<'_>) -> bool {
         .zip(timed)
         .is_some_and(|(delayed, timed)| poisson::rests(delayed, timed));
     !(is_longer && rests)
+}
+
+/// Whether something between the hosts may end the connections (a proxy, a tunnel of ssh, a load balancer), so that TCP's
+/// round trip is not that of the way: an exchange of the control connection, which the uncertainty of a clock is half of,
+/// takes longer than TCP's shortest by half of `ns` or more.
+fn may_be_relayed(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, ns: f64) -> bool {
+    let path_ns = cell.mean(name::PATH_RTT).unwrap_or(0.0);
+    // Exchanges are the controller's: they go the way of the flows where it is their client.
+    let is_here = |host: &HostRecord| {
+        host.part == HostPart::Server || host.control == Some(Control::InProcess)
+    };
+    let hosts = &dataset.recording.document.hosts;
+    let server = hosts.iter().find(|host| host.part == HostPart::Server);
+    let exchange_ns = server.map_or(0.0, |host| 2.0 * host.clock.uncertainty_ns as f64);
+    hosts.iter().all(is_here) && exchange_ns - path_ns >= APPLICATION_SHARE_MIN * ns
 }
 
 /// TCP's round trip has nothing of the rest, and no delayed ACK that nobody counted can have it.

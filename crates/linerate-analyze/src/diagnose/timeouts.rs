@@ -8,7 +8,8 @@
 //! tenth make up at least a quarter of the mean round trip, there are at least five, and the timers
 //! (TCPTimeouts and TCPLossProbes of the hosts with flows) fired about as often: the 95 % interval of
 //! their ratio meets 0.5 to 1.5. Where these were not read, the flows' own retransmissions stand for
-//! them. A counter that rests means another cause.
+//! them. A counter that rests means another cause, and so do flows of request/response that sent nothing again: the
+//! timers are those of other connections.
 
 use linerate_model::finding::{EvidenceList, Limiter};
 use linerate_model::unit::Unit;
@@ -32,7 +33,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    if !cell.is_rr() {
+    if !cell.is_rr() || !cell.workload.manner.transport.is_tcp() {
         return None;
     }
     let share = cell.derived(Unit::Ratio, |outcome| {
@@ -51,7 +52,11 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         (None, Some(again)) => (again, "segments were retransmitted"),
         (None, None) => return None,
     };
-    if !poisson::explains(fired, slow) {
+    // The timers are those of all connections of the hosts. Segments that were sent again are not, but handshakes have none.
+    let again = cell.sum(name::RETRANSMITTED_BOTH);
+    let is_of_others = matches!(cell.workload.traffic, Traffic::Rr { .. })
+        && again.is_some_and(|again| poisson::rests(again, slow));
+    if !poisson::explains(fired, slow) || is_of_others {
         return None;
     }
     let timed = cell.sum(name::TRANSACTIONS_TIMED)?;

@@ -342,13 +342,22 @@ impl<'a> Route<'_, 'a> {
                 }
             }
         }
+        self.keep_used(hosts, &mut devices);
+        devices
+    }
+
+    /// Keeps of the devices of each host the one that the flows use, where it is among them.
+    pub(super) fn keep_used<T>(
+        &self,
+        hosts: &[&HostName],
+        devices: &mut BTreeMap<(&'a HostName, &'a str), T>,
+    ) {
         for host in hosts {
             let link = self.link(host).unwrap_or_default();
             if devices.contains_key(&(*host, link)) {
                 devices.retain(|(on, device), _| on != host || *device == link);
             }
         }
-        devices
     }
 }
 

@@ -30,9 +30,10 @@
 //! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's on the device that the
 //!   flows use. A receiving device counts frames of protocols that nobody handles, too
 //!   (__netif_receive_skb_core in net/core/dev.c): what it dropped counts only if a segment was sent again
-//!   within two round trips.
+//!   within two round trips, and nothing does where more than a fifth was dropped at other times, or where the device is
+//!   not known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::HostName;
 use linerate_model::manner::Transport;
@@ -60,6 +61,9 @@ const QUEUE_RTT_SHARE_MIN: f64 = 0.2;
 const QUEUE_NS_MIN: f64 = 200_000.0;
 /// Share of the readings with a queue up to which a flow is at rest.
 const RESTS_SHARE_MAX: f64 = 0.5;
+
+/// Part of what a device drops, one in so many, from which on drops that no loss follows are most likely to be all.
+const UNRELATED_PART_MAX: u64 = 5;
 
 /// How far apart readings of both ends of a flow may be.
 const APART_NS_MAX: i64 = 50_000_000;
@@ -410,26 +414,43 @@ fn drops(
     responses.put(name::DROPPED_QDISC, count(of_qdiscs));
     let backlog = total(readings, &receivers, Metric::SoftnetDropped);
     responses.put(name::DROPPED_BACKLOG, count(backlog));
-    let out = count(route.device_drops(&senders, Metric::LinkTxDropped));
-    // What a backlog drops is counted at the device, too.
-    let taken_in = route.device_drops(&receivers, Metric::LinkRxDropped);
-    let taken_in = taken_in.map(|drops| drops.saturating_sub(backlog.unwrap_or(0)));
-    let unrelated = unrelated_drops(ends, &receivers, route, responses);
-    let taken_in = count(taken_in.map(|drops| drops.saturating_sub(unrelated)));
-    let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
-    responses.put(name::DROPPED_DEVICE, device);
-    let waiting = readings.subjects().filter_map(|(subject, host)| {
-        let Subject::Qdisc(_, id) = subject else {
-            return None;
+    // Of a host whose device is not known nobody knows which drops were of these flows.
+    let mut own = senders.iter().chain(&receivers);
+    if own.all(|host| route.device(host).is_some()) {
+        let out = count(route.device_drops(&senders, Metric::LinkTxDropped));
+        // What a backlog drops is counted at the device, too.
+        let taken_in = route.device_drops(&receivers, Metric::LinkRxDropped);
+        let taken_in = taken_in.map(|drops| drops.saturating_sub(backlog.unwrap_or(0)));
+        let unrelated = unrelated_drops(ends, &receivers, route, responses);
+        let related = |drops: u64| match unrelated > drops / UNRELATED_PART_MAX {
+            // What comes at any time (frames that nobody handles) comes by chance when a segment was lost.
+            true => 0,
+            false => drops - unrelated,
+        };
+        let taken_in = count(taken_in.map(related));
+        let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
+        responses.put(name::DROPPED_DEVICE, device);
+    }
+    // A discipline's backlog holds its children's, so that the root has the most.
+    let mut waiting: BTreeMap<(&HostName, &str), f64> = BTreeMap::new();
+    for (subject, host) in readings.subjects() {
+        let Subject::Qdisc(device, id) = subject else {
+            continue;
         };
         if !senders.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
-            return None;
+            continue;
         }
-        let series = readings.on(host, subject, Metric::QdiscBacklogBytes)?;
-        mean(readings.gauge(&series))
-    });
-    // A discipline's backlog holds its children's, so that the root has the most.
-    responses.put(name::QDISC_BACKLOG, waiting.max_by(f64::total_cmp));
+        let series = readings.on(host, subject, Metric::QdiscBacklogBytes);
+        if let Some(bytes) = series.and_then(|series| mean(readings.gauge(&series))) {
+            let most = waiting.entry((host, device)).or_insert(bytes);
+            *most = most.max(bytes);
+        }
+    }
+    route.keep_used(&senders, &mut waiting);
+    responses.put(
+        name::QDISC_BACKLOG,
+        waiting.into_values().max_by(f64::total_cmp),
+    );
 }
 
 /// What the receivers' devices dropped although no segment was sent again within two round trips.

@@ -93,12 +93,10 @@ pub(crate) fn intake(
                 }
             }
             Subject::Cpu(number) => {
-                let soft = change(subject, Metric::CpuSoftIrq);
-                let hard = change(subject, Metric::CpuIrq).unwrap_or(0.0);
                 let cpu = CpuIntake {
                     packets_per_s: change(subject, Metric::SoftnetProcessed),
                     interrupts_per_s: change(subject, Metric::IrqNetworkCount),
-                    interrupt_share: soft.map(|soft| ((soft + hard) / 1e9).min(1.0)),
+                    interrupt_share: interrupt_share(readings, &host.name, subject),
                     flows: 0,
                 };
                 intake.cpus.insert(*number, cpu);
@@ -108,6 +106,13 @@ pub(crate) fn intake(
     }
     map_flows(&ends, host, &mut intake);
     Some(intake)
+}
+
+/// Returns the share of the window that a CPU of `host` spent in hard and softirqs.
+fn interrupt_share(readings: &Readings<'_>, host: &HostName, cpu: &Subject) -> Option<f64> {
+    let change = |metric| Some(readings.change_on(host, cpu, metric)?.rate());
+    let hard = change(Metric::CpuIrq).unwrap_or(0.0);
+    Some(((change(Metric::CpuSoftIrq)? + hard) / 1e9).min(1.0))
 }
 
 /// Returns the ends that take in the payload; of requests those of the server.
@@ -175,6 +180,15 @@ pub(super) fn reduce(
         return;
     }
     let Some(intake) = intake(trial, records, hosts, readings) else {
+        // Of several hosts, which CPU has no time but for packets can be told all the same.
+        let ends = receiving(trial, records);
+        let cpus = readings.subjects().filter(|(subject, host)| {
+            let is_end = || ends.iter().any(|end| end.host == **host);
+            matches!(subject, Subject::Cpu(_)) && is_end()
+        });
+        let shares = cpus.filter_map(|(cpu, host)| interrupt_share(readings, host, cpu));
+        let most = shares.max_by(f64::total_cmp);
+        responses.put(name::CPU_INTERRUPT_SHARE_MOST, most);
         return;
     };
     of_queues(&intake, responses);

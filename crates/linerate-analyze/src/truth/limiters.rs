@@ -197,8 +197,10 @@ impl Cause {
                         unsent_bytes: Some(0),
                         ..truth
                     },
+                    // The kernel takes in what comes meanwhile: a late reader holds nobody but by its window.
                     false => Truth {
                         unread_bytes: late_bytes as i64,
+                        rwnd_share: between(draw, 0.12, 0.6),
                         ..truth
                     },
                 };

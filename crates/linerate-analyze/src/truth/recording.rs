@@ -690,7 +690,9 @@ fn counters(
                 let bytes = transactions * request_bytes.0 as f64;
                 rate(Metric::TcpBytesSent, bytes);
                 let segments = (bytes / truth.payload_bytes).max(transactions);
-                rate(Metric::TcpRetrans, segments * truth.lost_share);
+                // A timer that fires sends a segment again.
+                let by_timers = truth.timeouts.unwrap_or(0.0) / flows / (WINDOW_NS as f64 / 1e9);
+                rate(Metric::TcpRetrans, segments * truth.lost_share + by_timers);
             }
         }
         Part::Responder => {}

@@ -4,6 +4,7 @@ use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::Bytes;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::metric::Metric;
+use linerate_model::run::{Control, HostPart};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::workload::{Setting, Traffic, Workload};
 
@@ -335,11 +336,19 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
     }
     let full = Truth {
         cpus: 1.99,
-        worker_share: 0.9,
-        worker_wait_share: 0.09,
+        worker_share: 0.85,
+        worker_wait_share: 0.14,
         ..Truth::default()
     };
-    check(stream(), full, Limiter::Cpu, "All CPUs are full");
+    check(stream(), full.clone(), Limiter::Cpu, "All CPUs are full");
+    // Other programs have the other CPUs, and the worker one to itself.
+    let beside = Truth {
+        others_cpus: 0.9,
+        worker_share: 0.95,
+        worker_wait_share: 0.04,
+        ..full
+    };
+    check(stream(), beside, Limiter::Generator, "ran 95 % of the time");
     // The hypervisor took most of the time: that is not the host's own work.
     let stolen = Truth {
         cpus: 0.5,
@@ -550,4 +559,58 @@ fn large_messages_over_a_path_that_loses_wait_for_what_is_sent_again() {
         Limiter::RoundTrip,
         "Carrying messages of this size limits",
     );
+}
+
+#[test]
+fn timers_of_other_connections_are_not_these_flows() {
+    // Sixteen of 330 transactions take 180 ms longer (radio), and another connection's timers fired twenty times.
+    let workload = rr(200);
+    let mut spikes = Run::new(1, Some(1e9));
+    spikes.experiment("one", None, workload);
+    let truth = Truth::timeouts(1_000_000, 0.05);
+    spikes.cell(&[], &[truth.clone(), truth.clone(), truth]);
+    let names_timeouts = |run: &Run| {
+        let mut found = told(&run.recording).into_iter();
+        found.any(|finding| finding.kind == FindingKind::Limiter(Limiter::Timeouts))
+    };
+    assert!(names_timeouts(&spikes));
+    let samples = std::mem::take(&mut spikes.recording.samples);
+    let rested = samples.iter().map(|sample| match sample.metric {
+        Metric::TcpRetrans => TrialSample { value: 0, ..sample },
+        _ => sample,
+    });
+    spikes.recording.samples = rested.collect();
+    assert!(!names_timeouts(&spikes));
+}
+
+#[test]
+fn behind_something_that_ends_connections_nobody_blames_the_server() {
+    // TCP ends 50 µs away, at a proxy, and answers come after 60 ms: so does the control connection's.
+    let relayed = |uncertainty_ns: u64, control: Control| {
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, rr(200));
+        let truth = Truth {
+            rtt_ns: 60_000,
+            delayed_acks: Some(0.0),
+            ..Truth::transactions(60_000_000)
+        };
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        for host in &mut run.recording.document.hosts {
+            match host.part {
+                HostPart::Server => host.clock.uncertainty_ns = uncertainty_ns,
+                HostPart::Client => host.control = Some(control),
+            }
+        }
+        let found = told(&run.recording).into_iter();
+        let limiters = found.filter_map(|finding| match finding.kind {
+            FindingKind::Limiter(limiter) => Some(limiter),
+            _ => None,
+        });
+        limiters.collect::<Vec<_>>()
+    };
+    let here = Control::InProcess;
+    assert_eq!(relayed(100_000, here), [Limiter::Application]);
+    assert_eq!(relayed(30_000_000, here), [Limiter::RoundTrip]);
+    // The controller is somewhere else, and so is what it sees.
+    assert_eq!(relayed(30_000_000, Control::Tls), [Limiter::Application]);
 }

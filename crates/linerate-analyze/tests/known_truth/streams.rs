@@ -294,6 +294,7 @@ fn what_loses_is_told_by_how_losses_lie() {
     };
     let of_four = |truth: Truth| Truth {
         throughput_bps: 4.0 * truth.throughput_bps,
+        variation: 0.1,
         ..truth
     };
     told(&of_four(independent()), four(), open, [random, bursts]);
@@ -836,9 +837,12 @@ fn frames_that_nobody_handles_are_not_lost_segments() {
         (outcome.value(name::DROPPED_DEVICE), limiter)
     };
     assert_eq!(dropped(100_000_000), (Some(15.0), Some(Limiter::HostDrops)));
-    let (told, limiter) = dropped(620_000_000);
-    assert_eq!(told, Some(0.0));
-    assert_ne!(limiter, Some(Limiter::HostDrops));
+    // Half of them come when nothing is lost: so may the others.
+    for begin_ns in [620_000_000, 350_000_000] {
+        let (told, limiter) = dropped(begin_ns);
+        assert_eq!(told, Some(0.0));
+        assert_ne!(limiter, Some(Limiter::HostDrops));
+    }
 }
 
 #[test]
@@ -1568,5 +1572,209 @@ fn needless_retransmissions_are_no_loss() {
         !finding.explanation.contains("still growing"),
         "{}",
         finding.explanation
+    );
+}
+
+#[test]
+fn flows_that_share_a_short_queue_are_not_held_by_losses_of_the_way() {
+    // 0.3 % are lost of eight flows at the shortest round trip. Lost by chance, each flow varies for itself; where they
+    // share a path that drops what is more, the sum does not.
+    let flows = |connections: u32, variation: f64| {
+        let mut workload = stream();
+        workload.connections = connections;
+        let truth = Truth {
+            lost_share: 0.003,
+            variation,
+            cwnd: 22,
+            ..sending(12.9e6 * f64::from(connections), 20 * MS)
+        };
+        limiter_of(&run(workload, &truth)).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(flows(8, 0.08), Some(Limiter::CongestionWindow));
+    assert_eq!(flows(8, 0.015), None);
+    // A flow alone that loses less than it needs to vary: the formula holds.
+    assert_eq!(flows(1, 0.015), Some(Limiter::CongestionWindow));
+}
+
+#[test]
+fn a_quota_that_nobody_misses_is_none() {
+    let queued = Truth {
+        throttled: Some(0.15),
+        unsent_bytes: Some(400_000),
+        ..sending(95e6, 100 * MS)
+    };
+    named(stream(), &queued, Limiter::PathRate, &["100 Mbit/s"]);
+    // The sender had nothing left while it was stopped.
+    let missed = Truth {
+        unsent_bytes: Some(0),
+        ..queued.clone()
+    };
+    named(stream(), &missed, Limiter::CpuQuota, &["throttled in 10 %"]);
+    let uneven = Truth {
+        variation: 0.4,
+        ..queued
+    };
+    named(stream(), &uneven, Limiter::CpuQuota, &["throttled in 10 %"]);
+}
+
+#[test]
+fn a_late_reader_holds_nobody_while_the_window_is_open() {
+    // A radio's rate, and a reader that waits for CPUs that others have: 20 kB lie unread of 60 Mbit/s.
+    let late = Truth {
+        variation: 0.28,
+        cpus: 1.9,
+        others_cpus: 0.9,
+        others_kernel_cpus: 0.4,
+        worker_share: 0.04,
+        worker_wait_share: 0.4,
+        unread_bytes: 20_000,
+        ..Truth::sending(60e6, 12 * MS, 3 * MS)
+    };
+    let limiter = |truth: &Truth| limiter_of(&run(stream(), truth)).map(|(limiter, _)| limiter);
+    assert_ne!(limiter(&late), Some(Limiter::OtherPrograms));
+    let held = Truth {
+        rwnd_share: 0.3,
+        ..late.clone()
+    };
+    assert_eq!(limiter(&held), Some(Limiter::OtherPrograms));
+    // Where another program sends, the reader alone is known.
+    let mut foreign = run(stream(), &late);
+    let is_senders = |sample: &TrialSample| {
+        matches!(
+            sample.metric,
+            Metric::TcpNotSent | Metric::TcpSndMss | Metric::TcpRwndLimited
+        )
+    };
+    let samples = std::mem::take(&mut foreign.recording.samples);
+    foreign.recording.samples = samples
+        .iter()
+        .filter(|sample| !is_senders(sample))
+        .collect();
+    let limiter = limiter_of(&foreign).map(|(limiter, _)| limiter);
+    assert_ne!(limiter, Some(Limiter::OtherPrograms));
+}
+
+#[test]
+fn what_the_hypervisor_took_is_told_whatever_workers_ran() {
+    // Their time has nothing of what was taken from them.
+    let taken = Truth {
+        cpus: 0.7,
+        stolen_share: 0.62,
+        worker_share: 0.28,
+        worker_wait_share: 0.05,
+        unread_bytes: 2 << 20,
+        rwnd_share: 0.9,
+        variation: 0.3,
+        ..sending(300e6, 60 * MS)
+    };
+    named(
+        stream(),
+        &taken,
+        Limiter::Cpu,
+        &["the hypervisor took 62 %"],
+    );
+    // A full path beside it holds the rate steady.
+    let path = Truth {
+        unread_bytes: 0,
+        rwnd_share: 0.0,
+        variation: 0.02,
+        ..taken
+    };
+    named(stream(), &path, Limiter::PathRate, &["wait before it"]);
+}
+
+#[test]
+fn a_rate_that_falls_short_for_another_reason_is_not_what_was_asked_for() {
+    let mut asked = stream();
+    asked.manner.rate_bps = Some(100_000_000);
+    let paced = Truth {
+        busy_share: 0.5,
+        ..sending(97e6, 20 * MS)
+    };
+    named(asked.clone(), &paced, Limiter::Pacing, &["requested rate"]);
+    let limiter = |truth: Truth| limiter_of(&run(asked.clone(), &truth)).map(|found| found.0);
+    let lossy = Truth {
+        lost_share: 0.001,
+        ..paced.clone()
+    };
+    assert_ne!(limiter(lossy.clone()), Some(Limiter::Pacing));
+    let saturated = Truth {
+        worker_share: 0.99,
+        ..paced.clone()
+    };
+    assert_ne!(limiter(saturated), Some(Limiter::Pacing));
+    // Whole, nothing of that matters.
+    let whole = Truth {
+        throughput_bps: 100e6,
+        ..lossy
+    };
+    assert_eq!(limiter(whole), Some(Limiter::Pacing));
+}
+
+#[test]
+fn a_path_is_not_full_while_the_send_buffer_holds_the_sender() {
+    // A way of 110 ms that radio makes 30 ms longer: nothing is lost, and the flight does not vary.
+    let held = Truth {
+        sndbuf_share: 0.6,
+        variation: 0.1,
+        ..Truth::sending(166e6, 140 * MS, 110 * MS)
+    };
+    let limiter = |truth: &Truth| limiter_of(&run(stream(), truth)).map(|found| found.0);
+    assert_ne!(limiter(&held), Some(Limiter::PathRate));
+    let free = Truth {
+        sndbuf_share: 0.1,
+        ..held
+    };
+    assert_eq!(limiter(&free), Some(Limiter::PathRate));
+}
+
+#[test]
+fn a_queue_before_another_device_is_none_of_these_flows() {
+    // A way that takes longer as it likes, beside a gateway's other device whose queue is full.
+    let jitter = Truth {
+        swings: Some((0.18, 0.02)),
+        ..Truth::sending(18.9e6, 46 * MS, 25 * MS)
+    };
+    let limiter = |device: &str, bytes: i64| {
+        let mut run = run(stream(), &jitter);
+        let own = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8002_0000));
+        let queue = Subject::Qdisc(device.to_owned(), QdiscId(0x8001_0000));
+        let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+        for trial in trials {
+            let at = [50_000, 500_050_000, 1_000_050_000];
+            let both = [(&own, 0), (&queue, bytes)];
+            let samples = both.into_iter().flat_map(|(subject, value)| {
+                at.map(|at_ns| TrialSample {
+                    trial,
+                    host: HostName::from("client1"),
+                    subject: subject.clone(),
+                    metric: Metric::QdiscBacklogBytes,
+                    at_ns,
+                    value,
+                })
+            });
+            run.recording.samples.extend(samples);
+        }
+        limiter_of(&run).map(|found| found.0)
+    };
+    assert_eq!(limiter("wlan0", 200_000), None);
+    // A few bytes before the own device are not what makes the round trip longer either.
+    assert_eq!(limiter("eth0", 400), None);
+    assert_eq!(limiter("eth0", 45_000), Some(Limiter::PathRate));
+}
+
+#[test]
+fn of_both_directions_no_bytes_are_told() {
+    let mut both = stream();
+    both.connections = 2;
+    if let Traffic::Stream { direction, .. } = &mut both.traffic {
+        *direction = Direction::Both;
+    }
+    let words = ["in one direction or in both", "directions together"];
+    let found = named(both, &sending(95e6, 100 * MS), Limiter::PathRate, &words);
+    assert!(
+        !found.claim.contains("MiB") && !found.claim.contains("KiB"),
+        "{}",
+        found.claim
     );
 }
