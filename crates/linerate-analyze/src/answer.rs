@@ -325,12 +325,14 @@ fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     ))
 }
 
-/// The smallest buffer that does as well as the host's own tuning, else the window that the path needs.
+/// The smallest buffer that does as well as the best, which is one that gains or else the host's own tuning; else the
+/// window that the path needs.
 fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     let window = study::windows(dataset).into_iter().next();
     let plateaus = &dataset.verdicts().plateaus;
     let begin = plateaus.iter().find_map(|found| {
-        let level = found.plateau.begin.map(|at| &found.levels[at])?;
+        let at = found.gains().or(found.plateau.begin)?;
+        let level = &found.levels[at];
         Some((level.as_number()?, found.with("with ")))
     });
     if let Some((bytes, with)) = begin {

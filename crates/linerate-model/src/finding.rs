@@ -245,6 +245,8 @@ pub enum Caution {
     Disturbed,
     /// Other traffic passed a device that the flows use.
     OtherTraffic,
+    /// Some of what is counted had come before the window.
+    HeldBack,
     /// All hosts share this machine's CPUs.
     SharedCpus,
     /// Other runs may have been active at the same time.
@@ -277,6 +279,7 @@ impl Caution {
             Self::Starved => "starved",
             Self::Disturbed => "disturbed",
             Self::OtherTraffic => "other-traffic",
+            Self::HeldBack => "held-back",
             Self::SharedCpus => "shared-cpus",
             Self::SharedHosts => "shared-hosts",
             Self::Counter(rule) => rule,

@@ -200,6 +200,9 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
     draw::unless_empty(Table::new(title, columns, rows))
 }
 
+/// Share of the datagrams lost from which on CPU time is not what the throughput costs, but what is lost.
+const LOSS_SHARE_MAX: f64 = 0.01;
+
 /// Returns the cell of an experiment with the highest throughput whose CPU cost was read.
 pub(crate) fn best_with_cpu<'d, 'a>(
     dataset: &'d Dataset<'a>,
@@ -209,6 +212,10 @@ pub(crate) fn best_with_cpu<'d, 'a>(
         .cells_of(experiment)
         .into_iter()
         .filter(|cell| cell.estimate(name::CPU_PER_GBIT).is_some())
+        .filter(|cell| {
+            let lost = cell.mean(name::LOSS_SHARE);
+            lost.is_none_or(|share| share < LOSS_SHARE_MAX)
+        })
         .filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, cell)| cell)

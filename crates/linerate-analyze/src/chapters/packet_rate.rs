@@ -166,11 +166,16 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
     if small == large {
         return None;
     }
-    let rate = |value| words::number(Unit::Count, value);
+    // Of trials that differ by much the mean alone says little.
+    let rate = |cell: &CellOutcomes<'_>| {
+        let rate = cell.estimate(name::DATA_SEGMENTS);
+        let count = rate.map(|rate| rate.map(Unit::Count, |rate| rate));
+        count.map_or(String::new(), |count| words::estimate(&count))
+    };
     let size = |bytes: u64| words::number(Unit::Bytes, bytes as f64);
     let segment = |cell: &CellOutcomes<'_>| {
-        let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
-        words::number(Unit::Bytes, payload.unwrap_or_default())
+        let payload = cell.estimate(name::PAYLOAD_PER_SEGMENT);
+        payload.map_or(String::new(), |payload| words::estimate(&payload))
     };
     let limiter = |cell: &CellOutcomes<'_>| limiter_of(dataset, cell).map(|it| it.limiter);
     let limiters = (limiter(at_small), limiter(at_large));
@@ -181,10 +186,10 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
     };
     let mut text = format!(
         "One connection sends {} segments per second of {} payload{}, and {} of {}{}{}.",
-        rate(small_rate),
+        rate(at_small),
         segment(at_small),
         by(limiters.0),
-        rate(large_rate),
+        rate(at_large),
         segment(at_large),
         by(limiters.1),
         match is_same {

@@ -41,6 +41,8 @@ const NOISE_SHARE_MAX: f64 = 0.05;
 const SKEW_SHARE_MAX: f64 = 0.05;
 /// Half width of an interval that replicates are computed for.
 const WIDTH_SHARE_WANTED: f64 = 0.05;
+/// Share of what is counted that had come before the window, from which on it is told.
+const HELD_BACK_SHARE_MIN: f64 = 0.025;
 /// Reasons listed for invalid trials.
 const REASONS_LISTED_MAX: usize = 3;
 
@@ -48,6 +50,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let mut findings: Vec<Found<'_>> = invalid(dataset).into_iter().collect();
     findings.extend(disturbances(dataset));
     findings.extend(other_traffic(dataset));
+    findings.extend(held_back(dataset));
     findings.extend(starved(dataset));
     findings.extend(capped(dataset));
     findings.extend(unsent(dataset));
@@ -429,39 +432,97 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     ))
 }
 
+/// Trials with a flag that has a share, each with it, and the flag with the largest.
+struct Shares<'d> {
+    trials: Vec<TrialId>,
+    values: Vec<f64>,
+    most: &'d TrialFlag,
+}
+
+/// Returns the shares that `of` takes from the flags of valid trials, where there are any.
+fn shares<'d>(
+    dataset: &'d Dataset<'_>,
+    of: impl Fn(&TrialFlag) -> Option<f64>,
+) -> Option<Shares<'d>> {
+    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
+    let flags = valid.flat_map(|outcome| outcome.flags.iter().map(|flag| (outcome.trial, flag)));
+    let found = flags.filter_map(|(trial, flag)| Some((trial, of(flag)?, flag)));
+    let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
+    let most = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.2;
+    Some(Shares {
+        trials: found.iter().map(|one| one.0).collect(),
+        values: found.iter().map(|one| one.1).collect(),
+        most,
+    })
+}
+
+impl Shares<'_> {
+    /// Returns the caution that `begins` so: where it was, and the largest share.
+    fn told<'d>(
+        self,
+        dataset: &'d Dataset<'_>,
+        caution: Caution,
+        begins: &str,
+        explanation: &str,
+        what: &str,
+    ) -> Option<Found<'d>> {
+        let of_them = match self.values.len() {
+            1 => "",
+            _ => ", the largest share",
+        };
+        let claim = format!(
+            "{begins}{}: {}{of_them}.",
+            among(self.values.len(), dataset),
+            self.most
+        );
+        let evidence = Evidence {
+            what: what.to_owned(),
+            estimate: share_interval(&self.values)?,
+            trials: self.trials,
+        };
+        Some(Found::caution(
+            About::Run,
+            caution,
+            claim,
+            explanation,
+            evidence,
+        ))
+    }
+}
+
 /// What shared a device with the flows, at its most.
 fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let found = valid.flat_map(|outcome| {
-        let of_others = outcome.flags.iter().filter_map(|flag| match flag {
-            TrialFlag::OtherTraffic { share, .. } => Some((outcome.trial, *share, flag)),
-            _ => None,
-        });
-        of_others.collect::<Vec<_>>()
-    });
-    let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
-    let values: Vec<f64> = found.iter().map(|(_, share, _)| *share).collect();
-    let estimate = share_interval(&values)?;
-    let (_, _, most) = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let of_them = match found.len() {
-        1 => "",
-        _ => ", the largest share",
+    let of_others = |flag: &TrialFlag| match flag {
+        TrialFlag::OtherTraffic { share, .. } => Some(*share),
+        _ => None,
     };
-    Some(Found::caution(
-        About::Run,
+    shares(dataset, of_others)?.told(
+        dataset,
         Caution::OtherTraffic,
-        format!(
-            "Other traffic passed the device{}: {most}{of_them}.",
-            among(found.len(), dataset)
-        ),
+        "Other traffic passed the device",
         "The flows could not have what others had. Stop other traffic; on a slow line use fewer flows, since their \
          readings cross it too.",
-        Evidence {
-            what: "share of the payload that was none of the flows', in those trials".to_owned(),
-            estimate,
-            trials: found.into_iter().map(|(trial, _, _)| trial).collect(),
-        },
-    ))
+        "share of the payload that was none of the flows', in those trials",
+    )
+}
+
+/// What had come before the window and is counted in it: the path did not carry so much in that time.
+fn held_back<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    let much = |flag: &TrialFlag| match flag {
+        // More than all is a damaged recording's.
+        TrialFlag::HeldBack(share) => (HELD_BACK_SHARE_MIN..=1.0)
+            .contains(share)
+            .then_some(*share),
+        _ => None,
+    };
+    shares(dataset, much)?.told(
+        dataset,
+        Caution::HeldBack,
+        "Throughput holds what came before the window",
+        "TCP counts what is in order: what waits for a lost segment counts when that comes. Longer windows, and more traffic \
+         before them (`-O`), make it little.",
+        "share of what is counted that had come before, in those trials",
+    )
 }
 
 /// What took CPU time beside the measurement: one caution for all of it.

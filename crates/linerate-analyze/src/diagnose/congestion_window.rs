@@ -20,6 +20,7 @@ use linerate_model::unit::Unit;
 use super::rule::{Judge, Rule};
 use super::trial::{
     CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial,
+    VARIATION_STEADY_MAX,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -35,6 +36,9 @@ const QUEUED_SHARE_MAX: f64 = 0.2;
 /// Deviation of the sum of several flows up to which a path of one rate may be what loses: flows take what one that
 /// lost leaves, while those that lose by chance vary each for itself (0.2 of one, over the root of their number).
 const SHARED_VARIATION_MAX: f64 = 0.04;
+
+/// Smoothed over shortest round trip up to which a steady rate is that of a clamped window: 1.01 was seen at 50 ms.
+const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
 
 /// Dispersion of losses up to which they may be independent, and from which on they come in bursts.
 const INDEPENDENT_DISPERSION_MAX: f64 = 1.7;
@@ -92,6 +96,10 @@ fn may_share_path(trial: &Trial<'_>) -> bool {
     trial.setup.flows > 1.0 && is_even && has_signals(trial)
 }
 
+/// Whether the window is full while nothing stands before the path.
+///
+/// A window that grows, or that loss made small, has a rate that varies (0.06 and more were seen); one that is clamped is
+/// steady at the shortest round trip. A steady rate at a longer one may be that of a path that has just become full.
 fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
     let full = || {
         let congestion = trial.value(name::CWND)? * trial.value(name::SEND_MSS)?;
@@ -99,8 +107,11 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
         let ceiling = trial.ceiling(congestion)?;
         Some(flight >= FILLED_SHARE_MIN * congestion && ceiling <= CEILING_MAX)
     };
+    let varies = trial.value(name::RATE_VARIATION);
+    let is_steady = varies.is_some_and(|share| share <= VARIATION_STEADY_MAX);
     trial.is_long()
         && trial.is_near()
+        && !(is_steady && !trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
         && !trial.setup.paces
         && trial.busy() >= 0.9
         && full() == Some(true)

@@ -283,7 +283,10 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
     let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
-    if !is_starved || busy.value + stolen(cell) >= FULL_SHARE_MIN || is_counted {
+    // Others may have had them for a part of the time.
+    let has_others = others_cpus(cell).is_some_and(|cpus| cpus.value >= others_min(waited.value));
+    let is_full = busy.value + stolen(cell) >= FULL_SHARE_MIN;
+    if !is_starved || is_full || is_counted || has_others {
         return None;
     }
     if is_pinned(dataset, cell) {

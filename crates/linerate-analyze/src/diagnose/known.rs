@@ -183,6 +183,12 @@ const CAUTIONS: &[Known] = &[
         action: "stop other traffic; on a slow line fewer flows, since their readings cross it too",
     },
     Known {
+        id: Caution::HeldBack.id(),
+        title: "Throughput holds what came before the window",
+        needs: "2.5 % of what is counted that had come before, and waited for a lost segment",
+        action: "longer windows, and more traffic before them (`-O`)",
+    },
+    Known {
         id: Caution::SharedCpus.id(),
         title: "All hosts share this machine's CPUs",
         needs: "hosts that are namespaces of one machine",

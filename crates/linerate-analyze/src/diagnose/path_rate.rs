@@ -112,7 +112,10 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     // Where the receiving host was not read, it may have lost them.
     cell.mean(name::LOST_BACKLOG)?;
     let dispersion = cell.mean(name::LOSS_DISPERSION)?;
-    if lost.value < LOST_SHARE_MIN || !is_of_path || dispersion > DISPERSION_MAX {
+    // Bursts with pauses between them may overflow a short queue before a path that would carry their rate.
+    let manner = &cell.workload.manner;
+    let in_bursts = manner.rate_bps.is_some() && manner.batch * manner.segments > 1;
+    if lost.value < LOST_SHARE_MIN || !is_of_path || dispersion > DISPERSION_MAX || in_bursts {
         return None;
     }
     Some(Verdict {

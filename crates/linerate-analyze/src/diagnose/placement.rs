@@ -9,7 +9,8 @@
 //! below its inverse, and its interval excludes 1: Student's on the logarithms, of the cells where there are
 //! several, of the trials of one.
 //!
-//! Where all of them ran with both ends on one CPU, a caution says so: no network is like that.
+//! Where all of them ran with both ends on one CPU, a caution says so: no network is like that. Over a long path it makes
+//! no difference.
 
 use linerate_model::TrialId;
 use linerate_model::experiment::Experiment;
@@ -25,6 +26,9 @@ use crate::words;
 
 /// Effect from which on placement deserves a reader's time; run-to-run noise stays below it.
 const FACTOR_MIN: f64 = 1.25;
+
+/// Transactions a second from which on a wake-up is a tenth of a round trip: one of another CPU takes up to 50 µs.
+const RATE_MIN: f64 = 2000.0;
 
 /// Trials and their transaction rates.
 type Side = Vec<(TrialId, f64)>;
@@ -68,6 +72,9 @@ fn together<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>
         return None;
     }
     let evidence = on_one_cpu(rates.iter())?;
+    if evidence.estimate.value < RATE_MIN {
+        return None;
+    }
     Some(Found::caution(
         About::Experiment(experiment),
         Caution::OneCpu,

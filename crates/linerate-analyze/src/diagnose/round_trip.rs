@@ -4,7 +4,8 @@
 //! trip consists of: rate × round trip = connections holds always and explains nothing. What does is
 //! the split of the mean round trip, each part taken from what the others leave:
 //!
-//! 1. the *path*: TCP's shortest round trip at either end, twice where each transaction makes a connection;
+//! 1. the *path*: TCP's shortest round trip at either end, twice where each transaction makes a connection, or where
+//!    Nagle's algorithm holds the second piece of a request until the first is acknowledged;
 //! 2. *slow* transactions, as long as a retransmission timeout: what they add to the mean;
 //! 3. *waiting for a CPU*: workers that could run and did not (schedstat);
 //! 4. a *queue on the way*: what TCP's smoothed round trip, at the end where it is shorter, has above
@@ -39,14 +40,15 @@ use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
+use linerate_model::workload::Traffic;
 
 use super::cpu;
-use super::nagle_delayed_ack::may_stall;
+use super::nagle_delayed_ack::{holds_pieces, may_stall};
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, name, round_trips};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, name};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -83,10 +85,38 @@ enum Part {
     Rest,
 }
 
+/// How often a transaction goes over the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// There and back.
+    Once,
+    /// Once more to connect.
+    Connects,
+    /// Once more for the second piece of a request, which waits for the first's acknowledgement.
+    HoldsPieces,
+}
+
+impl Way {
+    fn of(cell: &CellOutcomes<'_>) -> Self {
+        match cell.workload.traffic {
+            Traffic::Crr { .. } => Self::Connects,
+            _ if holds_pieces(cell) => Self::HoldsPieces,
+            _ => Self::Once,
+        }
+    }
+
+    fn trips(self) -> f64 {
+        match self {
+            Self::Once => 1.0,
+            Self::Connects | Self::HoldsPieces => 2.0,
+        }
+    }
+}
+
 /// The parts in order, in nanoseconds; they add up to the mean.
 type Split = [(Part, f64); 7];
 
-fn split(outcome: &Outcome, trips: f64, carried_ns: f64) -> Option<Split> {
+fn split(outcome: &Outcome, way: Way, carried_ns: f64) -> Option<Split> {
     let known = |response| outcome.value(response).unwrap_or(0.0).max(0.0);
     let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
     let mut take = |part, ns: f64| {
@@ -95,7 +125,7 @@ fn split(outcome: &Outcome, trips: f64, carried_ns: f64) -> Option<Split> {
         (part, taken)
     };
     let slow = take(Part::Slow, known(name::RTT_SLOW));
-    let path = take(Part::Path, trips * known(name::PATH_RTT));
+    let path = take(Part::Path, way.trips() * known(name::PATH_RTT));
     let waited = take(Part::CpuWait, known(name::RTT_CPU_WAIT));
     let above = known(name::PATH_RTT_LOADED) - path.1 - waited.1;
     let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
@@ -137,12 +167,12 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let rate = cell.estimate(name::TRANSACTIONS)?;
     let mean = cell.estimate(name::RTT_MEAN)?;
     let carried_ns = carried_ns(dataset, cell);
-    let trips = round_trips(&cell.workload.traffic);
-    if trips > 1.0 && cell.mean(name::PATH_RTT).is_none() {
+    let way = Way::of(cell);
+    if way == Way::Connects && cell.mean(name::PATH_RTT).is_none() {
         // Older agents did not read it of connections that are gone.
         return None;
     }
-    let split = |outcome: &Outcome| split(outcome, trips, carried_ns.unwrap_or(0.0));
+    let split = |outcome: &Outcome| split(outcome, way, carried_ns.unwrap_or(0.0));
     let splits: Vec<Split> = cell.valid.iter().filter_map(split).collect();
     let largest = largest_of_most(&splits);
     if largest == Some(Part::Slow) {
@@ -218,7 +248,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .iter()
         .filter(|(_, ns)| *ns >= PART_SHARE_MIN * mean.value)
         .map(|(part, ns)| {
-            let words = words_of(*part, trips);
+            let words = words_of(*part, way);
             format!("{} {words}", Unit::Nanoseconds.display(*ns))
         })
         .collect();
@@ -234,15 +264,14 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         claim: format!(
             "{cause} limits the rate to {}: a mean {} of {} is {}.",
             words::estimate(&rate),
-            if trips > 1.0 {
-                "connection"
-            } else {
-                "round trip"
+            match way {
+                Way::Connects => "connection",
+                Way::Once | Way::HoldsPieces => "round trip",
             },
             Unit::Nanoseconds.display(mean.value),
             words::list(&listed),
         ),
-        explanation: explanation(limiter, largest, trips).to_owned(),
+        explanation: explanation(limiter, largest, way).to_owned(),
         effect: share,
         evidence: cell.proof(&[
             ("mean round trip", name::RTT_MEAN),
@@ -277,10 +306,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 /// Whether the path or the work of both ends is most of the round trip: every host has these.
 pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let carried_ns = carried_ns(dataset, cell).unwrap_or(0.0);
-    let trips = round_trips(&cell.workload.traffic);
+    let way = Way::of(cell);
     let valid = cell.valid.iter();
     let splits: Vec<Split> = valid
-        .filter_map(|outcome| split(outcome, trips, carried_ns))
+        .filter_map(|outcome| split(outcome, way, carried_ns))
         .collect();
     matches!(
         largest_of_most(&splits),
@@ -392,9 +421,12 @@ fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
     is_one_path && is_long && is_counted && cell.mean(name::PATH_RTT_LOADED).is_some()
 }
 
-fn words_of(part: Part, trips: f64) -> &'static str {
+fn words_of(part: Part, way: Way) -> &'static str {
     match part {
-        Part::Path if trips > 1.0 => "of path (twice TCP's shortest)",
+        Part::Path if way == Way::Connects => "of path (twice TCP's shortest)",
+        Part::Path if way == Way::HoldsPieces => {
+            "of path (twice TCP's shortest, once for what Nagle's algorithm holds)"
+        }
         Part::Path => "of path (TCP's shortest)",
         Part::Slow => "of slow transactions",
         Part::CpuWait => "of waiting for a CPU",
@@ -405,7 +437,7 @@ fn words_of(part: Part, trips: f64) -> &'static str {
     }
 }
 
-fn explanation(limiter: Limiter, largest: Option<Part>, trips: f64) -> &'static str {
+fn explanation(limiter: Limiter, largest: Option<Part>, way: Way) -> &'static str {
     match (limiter, largest) {
         (Limiter::Application, _) => {
             "TCP's own round trip does not include it: requests reach the other host in time, and the \
@@ -419,7 +451,11 @@ fn explanation(limiter: Limiter, largest: Option<Part>, trips: f64) -> &'static 
             "A faster link, or messages of fewer bytes, shorten the round trip; a congestion window smaller \
              than a message takes round trips of its own."
         }
-        (_, Some(Part::Path)) if trips > 1.0 => {
+        (_, Some(Part::Path)) if way == Way::HoldsPieces => {
+            "Nagle's algorithm holds what follows the first piece of a request until that is acknowledged, a round trip \
+             later. A request in one write, or TCP_NODELAY, takes one round trip."
+        }
+        (_, Some(Part::Path)) if way == Way::Connects => {
             "Connecting takes one round trip, request and response another. More connections at a time use such a \
              path better; only a shorter one, or connections that are kept, make a single request faster."
         }

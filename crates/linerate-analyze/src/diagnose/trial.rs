@@ -23,7 +23,7 @@ const FAR_NS_MIN: f64 = 10_000_000.0;
 /// Extra waiting that is a queue by itself; of less, only what is steady and not made by CPUs.
 const QUEUE_NS_MIN: f64 = 500_000.0;
 const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
-const VARIATION_STEADY_MAX: f64 = 0.05;
+pub(super) const VARIATION_STEADY_MAX: f64 = 0.05;
 const WANTED_REST_MAX: f64 = 0.9;
 /// Share of the time, or of what waits, from which on it is most of it.
 pub(super) const MOST: f64 = 0.5;
@@ -184,7 +184,7 @@ impl Trial<'_> {
     }
 
     /// The round trip is at most so many times its shortest, or longer by next to nothing.
-    fn is_within(&self, quotient: f64) -> bool {
+    pub(super) fn is_within(&self, quotient: f64) -> bool {
         let Some((rtt, shortest)) = self.value(name::TCP_RTT).zip(self.setup.shortest_ns) else {
             return false;
         };

@@ -89,7 +89,7 @@ pub(super) fn reduce(
 }
 
 /// Returns how many round trips of the path a transaction of small messages takes: a connection is one of its own.
-pub(crate) fn round_trips(traffic: &Traffic) -> f64 {
+pub(super) fn round_trips(traffic: &Traffic) -> f64 {
     match traffic {
         Traffic::Crr { .. } => 2.0,
         _ => 1.0,

@@ -562,6 +562,33 @@ fn large_messages_over_a_path_that_loses_wait_for_what_is_sent_again() {
 }
 
 #[test]
+fn what_nagle_holds_for_a_round_trip_is_no_application() {
+    // The server acknowledges at once: the second piece goes out a round trip after the first.
+    let held = Truth {
+        rtt_ns: 10_100_000,
+        delayed_acks: Some(0.0),
+        worker_share: 0.01,
+        ..Truth::transactions(24_000_000)
+    };
+    let mut quick = split();
+    quick.options.delayed_ack = Some(false);
+    check_unknown(
+        quick.clone(),
+        held.clone(),
+        Limiter::RoundTrip,
+        "once for what Nagle's algorithm holds",
+    );
+    // With Nagle off nothing holds it.
+    quick.options.nagle = Some(false);
+    check_unknown(
+        quick,
+        held,
+        Limiter::Application,
+        "The application that answers",
+    );
+}
+
+#[test]
 fn timers_of_other_connections_are_not_these_flows() {
     // Sixteen of 330 transactions take 180 ms longer (radio), and another connection's timers fired twenty times.
     let workload = rr(200);

@@ -1225,6 +1225,8 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
         // A sender spins through gaps of up to 50 µs.
         let truth = Truth {
             worker_share: 0.99,
+            // All CPUs are busy where it spins for a rate.
+            cpus: asked_bps.map_or(0.5, |_| 1.99),
             ..Truth::stream(300e6 * arrived as f64 / 100_000.0)
         };
         let mut run = run(workload, &truth);
@@ -1281,10 +1283,11 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
 #[test]
 fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
     // Of 1000 datagrams sent in a tenth of a second 640 arrive, and so many more or less in turn.
-    let told_of = |differ: i64, unread: u64, reads_server: bool| {
+    let told_of = |differ: i64, unread: u64, reads_server: bool, segments: u32| {
         let mut workload = stream();
         workload.manner.transport = Transport::Udp;
         workload.manner.rate_bps = Some(115_840_000);
+        workload.manner.segments = segments;
         if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
             *message_bytes = Bytes(1448);
         }
@@ -1329,7 +1332,7 @@ fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
         }
         limiter_of(&run).map(|(limiter, finding)| (limiter, finding.claim))
     };
-    let told = |differ, unread| told_of(differ, unread, true);
+    let told = |differ, unread| told_of(differ, unread, true, 1);
     let (limiter, claim) = told(1, 0).expect("a path that passes a rate");
     assert_eq!(limiter, Limiter::PathRate);
     // 1448 B of payload in 1490 B of a frame.
@@ -1342,7 +1345,9 @@ fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
     assert_eq!(told(15, 0), None);
     assert_eq!(told(100, 0), None);
     // A host that nobody read may have lost them.
-    assert_eq!(told_of(1, 0, false), None);
+    assert_eq!(told_of(1, 0, false, 1), None);
+    // Bursts of 32 overflow a short queue at a rate that the path carries.
+    assert_eq!(told_of(1, 0, true, 32), None);
     // Half of them reached the receiver.
     assert_ne!(told(1, 1_800).map(|it| it.0), Some(Limiter::PathRate));
 }
@@ -1777,4 +1782,48 @@ fn of_both_directions_no_bytes_are_told() {
         "{}",
         found.claim
     );
+}
+
+#[test]
+fn a_steady_rate_behind_a_little_more_delay_is_no_clamped_window() {
+    // 94 Mbit/s over 59 ms, and 4.5 ms wait: others fill the way of the ACKs, and the path has just become full.
+    let full = |rtt_ns: i64, variation: f64| Truth {
+        variation,
+        ..Truth::sending(94.25e6, rtt_ns, 59 * MS)
+    };
+    silent(stream(), &full(63 * MS + MS / 2, 0.027));
+    // A window that a route clamps is steady at the shortest round trip, and one that grows is not steady.
+    for (rtt_ns, variation) in [(59 * MS + MS / 2, 0.01), (63 * MS, 0.12)] {
+        let words = ["still growing, from its start or after an earlier loss, or is clamped"];
+        named(
+            stream(),
+            &full(rtt_ns, variation),
+            Limiter::CongestionWindow,
+            &words,
+        );
+    }
+}
+
+#[test]
+fn workers_that_others_made_wait_at_times_are_under_no_quota() {
+    // 80 % of a CPU went to another program, half of the time; nobody can see whether there is a quota.
+    let truth = |others_cpus: f64| Truth {
+        cpus: 0.6 + others_cpus,
+        worker_share: 0.6,
+        worker_wait_share: 0.38,
+        variation: 0.6,
+        ..Truth::stream(3e9)
+    };
+    let limiter = |truth: &Truth| {
+        let mut run = run(stream(), truth);
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: CPU_QUOTA_VISIBLE.to_owned(),
+                value: FactValue::Number(0.0, Unit::Count),
+            });
+        }
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(&truth(0.0)), Some(Limiter::CpuQuota));
+    assert_ne!(limiter(&truth(0.6)), Some(Limiter::CpuQuota));
 }

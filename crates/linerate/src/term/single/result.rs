@@ -216,6 +216,7 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
     match flag {
         TrialFlag::OtherPrograms { .. } | TrialFlag::Stolen(_) => cautions(Caution::Disturbed),
         TrialFlag::OtherTraffic { .. } => cautions(Caution::OtherTraffic),
+        TrialFlag::HeldBack(_) => cautions(Caution::HeldBack),
         TrialFlag::ShortOfCpu { .. } if cautions(Caution::Starved) => true,
         TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => {
             matches!(
