@@ -174,8 +174,8 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
     };
     let size = |bytes: u64| words::number(Unit::Bytes, bytes as f64);
     let segment = |cell: &CellOutcomes<'_>| {
-        let payload = cell.estimate(name::PAYLOAD_PER_SEGMENT);
-        payload.map_or(String::new(), |payload| words::estimate(&payload))
+        let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+        words::number(Unit::Bytes, payload.unwrap_or_default())
     };
     let limiter = |cell: &CellOutcomes<'_>| limiter_of(dataset, cell).map(|it| it.limiter);
     let limiters = (limiter(at_small), limiter(at_large));
