@@ -38,7 +38,7 @@ impl LocalAgent {
 
 fn refused(refusal: Refusal) -> AgentError {
     AgentError::Refused {
-        address: ADDRESS.to_owned(),
+        address: None,
         refusal,
     }
 }

@@ -9,7 +9,7 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 use linerate_model::workload::{Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{self, KeptSmall};
+use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall};
 use crate::reduce::name;
 
 /// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
@@ -196,7 +196,12 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
         Limiter::Timeouts => "find the loss: repeat with `--capture -o DIR`, then read its report",
         Limiter::Application if !is_stream => "check what the answering program waits for",
         Limiter::Application => "check why the sending program pauses",
-        Limiter::NothingArrives => "check firewalls and the path's MTU: `ping -M do -s 1472 HOST`",
+        Limiter::NothingArrives if is_cut(workload) => {
+            "send datagrams that are one packet: `-l 1400`; firewalls, and paths of a smaller MTU, drop parts of larger ones"
+        }
+        Limiter::NothingArrives => {
+            "check firewalls and the path's MTU: `ping -M do -s 1472 HOST` (IPv6: `-s 1452`)"
+        }
     };
     Some(words.to_owned())
 }
@@ -218,6 +223,13 @@ fn has_large_messages(workload: &Workload) -> bool {
     let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_PAYLOAD_BYTES;
     let exchange = workload.traffic.exchange();
     exchange.is_some_and(|(request, response)| request.0.max(response.0) > most)
+}
+
+/// Whether datagrams are cut on an Ethernet's way.
+fn is_cut(workload: &Workload) -> bool {
+    let message = workload.traffic.stream().map(|(_, bytes)| bytes.0);
+    workload.manner.transport == Transport::Udp
+        && message.is_some_and(|bytes| bytes > DATAGRAM_BYTES_MAX)
 }
 
 fn is_paced_on_request(workload: &Workload) -> bool {

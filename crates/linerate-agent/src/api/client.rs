@@ -200,7 +200,7 @@ impl HttpAgent {
                 what: format!("HTTP status {status}"),
             })?;
         Err(AgentError::Refused {
-            address: self.authority.clone(),
+            address: Some(self.authority.clone()),
             refusal: Refusal {
                 error: one_line(&refusal.error),
                 ..refusal

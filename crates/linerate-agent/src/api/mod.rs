@@ -559,10 +559,10 @@ pub enum AgentError {
         gone: bool,
     },
     /// The agent refused.
-    #[error("{address} refused: {}", refusal.error)]
+    #[error("{}{}", address.as_ref().map_or(String::new(), |address| format!("{address} refused: ")), refusal.error)]
     Refused {
-        /// Address and port, or `in-process`.
-        address: String,
+        /// Address and port; absent of the controller's own host.
+        address: Option<String>,
         /// Its words.
         refusal: Refusal,
     },

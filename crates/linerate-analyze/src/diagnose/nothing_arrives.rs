@@ -5,13 +5,15 @@
 //! again, or timers fired for them where the own host drops what is sent again, which is then not counted; and the
 //! receiver did not keep its window closed, which a stopped reader does; and what the sender holds has not
 //! arrived, which lost ACKs would leave so. The handshake passed, and the first bytes of each flow: so small
-//! packets get through, or did. What remains is a path that swallows full-size ones, or a peer that has gone.
+//! packets get through, or did. (Of datagrams: all are lost, and no host counts a drop.) What remains is a path that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
+use super::path_rate::DATAGRAM_BYTES_MAX;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
 use super::verdict::Verdict;
@@ -20,6 +22,8 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, describe, name};
 use crate::words;
 
+/// Datagrams that are more than a hiccup's.
+const DATAGRAMS_MIN: f64 = 10.0;
 /// Segments sent again from which on a sender has waited twice in vain.
 const AGAIN_MIN: f64 = 2.0;
 /// Payload that any path carries: IPv6 asks for packets of 1280 B (RFC 8200), less IPv6 and TCP with
@@ -33,7 +37,50 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cell(verdict),
 };
 
+/// Of datagrams that were sent, none arrived at a host that was read.
+fn of_datagrams(cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let sent = cell.estimate(name::DATAGRAMS_SENT)?;
+    let lost = cell.mean(name::LOSS_SHARE)?;
+    let not_located = cell.mean(name::LOST_NOT_LOCATED)?;
+    cell.mean(name::LOST_BACKLOG)?;
+    if sent.value < DATAGRAMS_MIN || lost < 1.0 || not_located < sent.value {
+        return None;
+    }
+    let bytes = cell.workload.traffic.stream().map(|(_, bytes)| bytes.0);
+    let explanation = match bytes.filter(|bytes| *bytes > DATAGRAM_BYTES_MAX) {
+        Some(_) => {
+            "The greeting of each flow passed, which is small. What is longer than a packet is cut in parts (fragments) or does \
+             not go: firewalls drop parts, and so do paths of a smaller MTU of which no ICMP message says so."
+        }
+        None => {
+            "The greeting of each flow passed, which is small. Something drops the traffic since: a firewall, or a path that \
+             carries only smaller packets."
+        }
+    };
+    Some(Verdict {
+        limiter: Limiter::NothingArrives,
+        claim: format!(
+            "Nothing that was sent arrived: {} per trial, and no host counts a drop.",
+            words::things(sent.value, "datagram")
+        ),
+        explanation: explanation.to_owned(),
+        weight: sent.value,
+        effect: sent,
+        evidence: cell.proof(&[
+            ("datagrams sent", name::DATAGRAMS_SENT),
+            ("share of the datagrams lost", name::LOSS_SHARE),
+            (
+                "datagrams lost where no host counts them",
+                name::LOST_NOT_LOCATED,
+            ),
+        ])?,
+    })
+}
+
 fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    if cell.workload.manner.transport == Transport::Udp && !cell.is_rr() {
+        return of_datagrams(cell);
+    }
     let all: Vec<&Outcome> = cell.valid.iter().chain(&cell.invalid).collect();
     let in_vain: Vec<&Outcome> = all
         .iter()

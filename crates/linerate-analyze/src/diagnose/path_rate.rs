@@ -46,7 +46,7 @@ const ETHERNET_BPS: &[f64] = &[
 const HEADER_BYTES: f64 = 52.0;
 const UDP_HEADER_BYTES: f64 = 28.0;
 /// Payload up to which a datagram is one packet of the usual path.
-const DATAGRAM_BYTES_MAX: f64 = 1472.0;
+pub(crate) const DATAGRAM_BYTES_MAX: u64 = 1472;
 /// What Ethernet puts around a packet.
 const FRAME_BYTES: f64 = (ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES) as f64;
 /// How far from the arithmetic a rate may lie: ACKs and what was sent again take some.
@@ -145,7 +145,13 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let shortest = shortest_ns(dataset, cell)?;
-    let waiting = |outcome: &Outcome| Some((outcome.value(name::TCP_RTT)? - shortest).max(0.0));
+    // What several flows are told beyond their own shortest round trips is a queue's for certain: ways may differ.
+    let several = cell.workload.connections > 1;
+    let waiting = |outcome: &Outcome| {
+        let own = outcome.value(name::TCP_MIN_RTT).filter(|_| several);
+        let least = own.unwrap_or(shortest).max(shortest);
+        Some((outcome.value(name::TCP_RTT)? - least).max(0.0))
+    };
     let delay = cell.derived(Unit::Nanoseconds, waiting)?;
     let bytes = cell.derived(Unit::Bytes, |outcome| {
         Some(outcome.value(name::THROUGHPUT)? * waiting(outcome)? / 8e9)
@@ -172,9 +178,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .into_iter()
         .chain(of_bytes),
     )?;
-    let several = match cell.workload.connections {
-        1 => "",
-        _ => "at least ",
+    let several = match several {
+        true => "at least ",
+        false => "",
     };
     let delay = words::number(Unit::Nanoseconds, delay.value);
     let wait = match goes_both_ways(cell) {
@@ -197,7 +203,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ),
         ),
         None if varies(cell) || may_be_reader(cell) => return None,
-        None if may_be_other(cell, shortest, bytes.value) => return None,
+        None if may_be_other(cell, shortest) => return None,
         None => (
             Limiter::PathRate,
             throughput.value,
@@ -212,7 +218,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter,
         claim,
-        explanation: explanation(cell, bytes.value, limiter),
+        explanation: explanation(cell, waits_in_own_qdisc(dataset, cell), limiter),
         effect: throughput,
         evidence,
         weight,
@@ -224,9 +230,9 @@ fn goes_both_ways(cell: &CellOutcomes<'_>) -> bool {
     matches!(cell.workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
-/// Returns the words for a path that was not full all the time.
+/// Returns the words for a path that was not full all the time, or whose rate holds something else.
 fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
-    let disturbed = |flag: &TrialFlag| {
+    let disturbed: fn(&TrialFlag) -> bool = |flag| {
         matches!(
             flag,
             TrialFlag::OtherPrograms { .. }
@@ -236,10 +242,18 @@ fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
                 | TrialFlag::Unsteady { .. }
         )
     };
-    let mut flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
-    match flags.any(disturbed) {
-        true => "at least ",
-        false => "",
+    let has = |what: fn(&TrialFlag) -> bool| {
+        let mut flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
+        flags.any(what)
+    };
+    match (
+        has(|flag| matches!(flag, TrialFlag::HeldBack(_))),
+        has(disturbed),
+    ) {
+        // Some of it had come before.
+        (true, _) => "about ",
+        (false, true) => "at least ",
+        (false, false) => "",
     }
 }
 
@@ -271,7 +285,8 @@ fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
 /// 5. a way that takes longer at times, as radio does, or became longer: the round trip does not go with what is in
 ///    flight, or grows by more, while the rate falls. Where the own queueing discipline holds most of it, that is not
 ///    asked.
-fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
+fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64) -> bool {
+    let waiting_bytes = waiting_bytes(cell, shortest_ns).unwrap_or(0.0);
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let is_little = segment.is_some_and(|segment| waiting_bytes < WAITING_SEGMENTS_MIN * segment);
     let delayed = cell.mean(name::DELAYED_ACKS).unwrap_or(0.0);
@@ -294,11 +309,14 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -
 
 /// Whether most of what waits before a full path does so in the sending host's own queueing discipline.
 pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let waiting = || {
-        let above = cell.mean(name::TCP_RTT)? - shortest_ns(dataset, cell)?;
-        Some(cell.mean(name::THROUGHPUT)? * above.max(0.0) / 8e9)
-    };
-    waiting().is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
+    let bytes = shortest_ns(dataset, cell).and_then(|ns| waiting_bytes(cell, ns));
+    bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
+}
+
+/// What waits, of all flows, beyond what the path holds at its shortest round trip.
+fn waiting_bytes(cell: &CellOutcomes<'_>, shortest_ns: f64) -> Option<f64> {
+    let above = cell.mean(name::TCP_RTT)? - shortest_ns;
+    Some(cell.mean(name::THROUGHPUT)? * above.max(0.0) / 8e9)
 }
 
 /// Whether most of `bytes` that wait do so in the sending host's own queueing discipline.
@@ -389,7 +407,7 @@ fn packet(cell: &CellOutcomes<'_>) -> Option<(f64, f64)> {
         Traffic::Stream { message_bytes, .. }
             if cell.workload.manner.transport == Transport::Udp =>
         {
-            let payload = (1.0..=DATAGRAM_BYTES_MAX).contains(&(message_bytes.0 as f64));
+            let payload = (1..=DATAGRAM_BYTES_MAX).contains(&message_bytes.0);
             payload.then_some((message_bytes.0 as f64, UDP_HEADER_BYTES))
         }
         _ => {
@@ -411,9 +429,16 @@ pub(super) fn is_of_ethernet(payload_bps: f64, segment: f64) -> bool {
 
 /// Returns the rate of Ethernet that carries `payload_bps` in packets of `payload` and `headers` bytes.
 fn ethernet_bps(payload_bps: f64, payload: f64, headers: f64) -> Option<f64> {
-    let least = BELOW_MAX * payload / (payload + headers + FRAME_BYTES);
-    let most = ABOVE_MAX * payload / (payload + headers + ETHERNET_HEADER_BYTES as f64);
-    let is_it = |rate: &&f64| (least * **rate..=most * **rate).contains(&payload_bps);
+    // As the wire counts a frame, or as shapers do: of small packets the two are far apart.
+    let shares = [FRAME_BYTES, ETHERNET_HEADER_BYTES as f64]
+        .map(|around| payload / (payload + headers + around));
+    let is_it = |rate: &&f64| {
+        let near = |share: &f64| {
+            let carried = share * **rate;
+            (BELOW_MAX * carried..=ABOVE_MAX * carried).contains(&payload_bps)
+        };
+        shares.iter().any(near)
+    };
     ETHERNET_BPS.iter().find(is_it).copied()
 }
 
@@ -423,8 +448,8 @@ pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
     known.is_some_and(|(bps, (payload, headers))| ethernet_bps(bps, payload, headers).is_some())
 }
 
-fn explanation(cell: &CellOutcomes<'_>, bytes: f64, limiter: Limiter) -> String {
-    let place = match is_in_own_qdisc(cell, bytes) {
+fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
+    let place = match is_in_own_qdisc {
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
         false => "The sending host's own queues are short, so it waits further along the path",
     };
@@ -487,6 +512,10 @@ mod tests {
         check(9.4, 1448.0, Some(10e6));
         check(9_890.0, 8948.0, Some(10e9));
         check(98.0, 1448.0, None);
+        // 6.8 on the line and 7.4 as a shaper counts: not what lies between.
+        check(6.8, 190.0, Some(10e6));
+        check(7.4, 190.0, Some(10e6));
+        check(7.1, 190.0, None);
         check(90.0, 1448.0, None);
         check(300.0, 1448.0, None);
     }

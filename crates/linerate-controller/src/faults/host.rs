@@ -272,7 +272,7 @@ impl SimulatedAgent {
             return Err(self.lost(doing, Loss::Silent, cause));
         }
         let said = answer.map_err(|refusal| AgentError::Refused {
-            address: self.name.to_owned(),
+            address: Some(self.name.to_owned()),
             refusal,
         })?;
         self.heard(doing, said)

@@ -63,7 +63,10 @@ pub(super) fn connect(
             greet_stranger(socket.as_fd(), hello, end_ns)
         }
     };
-    greeted.map_err(|error| ConnectError::establish(error, peer, deadline))?;
+    greeted.map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => ConnectError::Unanswered { peer, deadline },
+        _ => ConnectError::establish(error, peer, deadline),
+    })?;
     let mut flow = flow(config, socket)?;
     flow.shared.stranger = stranger;
     Ok(flow)

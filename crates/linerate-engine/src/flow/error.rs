@@ -84,6 +84,17 @@ pub enum ConnectError {
         /// How long was waited.
         deadline: Duration,
     },
+    /// No datagram came back within the deadline.
+    #[error(
+        "no datagram came back from {peer} within {} ms: UDP may be blocked on the way",
+        deadline.as_millis()
+    )]
+    Unanswered {
+        /// The other end.
+        peer: SocketAddr,
+        /// How long was waited.
+        deadline: Duration,
+    },
     /// There is no way to that host or network.
     #[error("cannot connect to {peer}: unreachable")]
     Unreachable {
