@@ -229,6 +229,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::RoundTrip,
             "The application that answers or a delayed ACK, which was not counted,",
         ),
+        Some(Part::Path) if loses(cell) => (Limiter::RoundTrip, "The path, which loses segments,"),
         Some(Part::Path) => (Limiter::RoundTrip, "The path"),
         Some(Part::Queue) => (
             Limiter::RoundTrip,

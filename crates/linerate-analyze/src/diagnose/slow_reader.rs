@@ -32,7 +32,9 @@ fn reader_is_behind(trial: &Trial<'_>) -> bool {
         .value(name::UNREAD)
         .is_some_and(|bytes| bytes >= READER_BUFFER_MIN);
     let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
-    has_stopped(trial.share(name::WINDOW_CLOSED))
+    let closed = trial.share(name::WINDOW_CLOSED);
+    // Who waits for a CPU for longer was not stopped, and waits for nothing else.
+    (has_stopped(closed) && closed > trial.share(name::WORKER_WAITED))
         || (unread && (enough || is_long) && trial.window_is_full())
 }
 

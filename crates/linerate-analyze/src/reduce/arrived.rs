@@ -29,7 +29,7 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 use super::Responses;
 use super::flows::{Lane, Lanes, receiver};
 use super::steady;
-use super::window::Change;
+use super::window::{Change, mean};
 
 /// Share of a window's payload that may lie in receive buffers before it is told.
 const BUFFERED_SHARE_MAX: f64 = 0.01;
@@ -360,6 +360,14 @@ fn least_fair(flows: &[(Lane, Change)], hosts: &[HostRecord]) -> Option<f64> {
 
 /// Returns what on the way makes TCP share unequally, if anything does.
 fn on_the_way(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
+    round_trips(lanes, Metric::TcpMinRtt)
+        .or_else(|| losses(lanes, responses))
+        // Of a few segments the smoothed one holds delayed ACKs, so that losses come first.
+        .or_else(|| round_trips(lanes, Metric::TcpRtt))
+}
+
+/// Whether segments were lost so that flows slow down for that.
+fn losses(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
     let lost = responses.value(name::RETRANSMITTED_SHARE);
     if let Some(lost) = lost.filter(|lost| *lost >= LOSS_SHARE_MIN) {
         return Some(Because::Losses(lost));
@@ -371,15 +379,21 @@ fn on_the_way(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
         Some(again / sent)
     });
     let most = lost_of_flow.max_by(f64::total_cmp);
-    if let Some(lost) = most.filter(|lost| *lost >= FLOW_LOSS_SHARE_MIN) {
-        return Some(Because::FlowLosses(lost));
-    }
-    let shortest = |lane: &Lane| {
-        let series = lanes.series(lane, lane.sender, Metric::TcpMinRtt)?;
+    let most = most.filter(|lost| *lost >= FLOW_LOSS_SHARE_MIN);
+    most.map(Because::FlowLosses)
+}
+
+/// Whether the round trips of flows differ, each the least of a flow's shortest ones or the mean of its smoothed ones.
+fn round_trips(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Because> {
+    let of_flow = |lane: &Lane| {
+        let series = lanes.series(lane, lane.sender, metric)?;
         let values = lanes.readings.gauge(&series).filter(|ns| *ns > 0.0);
-        values.min_by(f64::total_cmp)
+        match metric {
+            Metric::TcpMinRtt => values.min_by(f64::total_cmp),
+            _ => mean(values),
+        }
     };
-    let trips: Vec<f64> = lanes.lanes.iter().filter_map(shortest).collect();
+    let trips: Vec<f64> = lanes.lanes.iter().filter_map(of_flow).collect();
     let least = trips.iter().copied().min_by(f64::total_cmp)?;
     let most = trips.iter().copied().max_by(f64::total_cmp)?;
     // Below a tenth of a millisecond a minimum is a matter of wake-ups.

@@ -26,6 +26,8 @@ use crate::wire_use::is_ipv6;
 /// others' share comes out a little too small.
 const HEADER_BYTES: f64 = ETHERNET_HEADER_BYTES as f64 + 52.0;
 const IPV6_MORE_BYTES: f64 = 20.0;
+/// Payload of others up to which nobody shared anything: requests of this measurement's own, beside a stream that is small.
+const BYTES_MIN: f64 = 65_536.0;
 /// Where both ends of everything are.
 const LOOPBACK: &str = "lo";
 
@@ -56,8 +58,10 @@ pub(super) fn other_traffic(
             return None;
         };
         let payload = streams.payload_bytes_per_s(host, part)?;
-        let share = 1.0 - payload / streams.passed_bytes_per_s(host, &device, part)?;
-        (share > DISTURBED_SHARE_MAX).then_some((share, host, device, part))
+        let passed = streams.passed_bytes_per_s(host, &device, part)?;
+        let share = 1.0 - payload / passed;
+        let is_much = (passed - payload) * readings.window_ns() as f64 / 1e9 >= BYTES_MIN;
+        (share > DISTURBED_SHARE_MAX && is_much).then_some((share, host, device, part))
     });
     let (share, host, device, part) = of_others.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(TrialFlag::OtherTraffic {

@@ -578,6 +578,21 @@ fn what_nagle_holds_for_a_round_trip_is_no_application() {
         Limiter::RoundTrip,
         "once for what Nagle's algorithm holds",
     );
+    // One in five waits for what was sent again.
+    let lossy = Truth {
+        lost_share: 0.2,
+        ..Truth::transactions(20_400_000)
+    };
+    let lossy = Truth {
+        rtt_ns: 20_000_000,
+        ..lossy
+    };
+    check_unknown(
+        rr(200),
+        lossy,
+        Limiter::RoundTrip,
+        "The path, which loses segments,",
+    );
     // With Nagle off nothing holds it.
     quick.options.nagle = Some(false);
     check_unknown(

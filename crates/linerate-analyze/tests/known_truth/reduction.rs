@@ -439,6 +439,43 @@ fn a_flow_that_loses_more_than_others_has_less() {
 }
 
 #[test]
+fn flows_whose_round_trips_differ_under_load_need_not_share_alike() {
+    // The same shortest round trip; the second waits behind a queue of its own.
+    let told = |second_ns: i64| {
+        let mut workload = stream();
+        workload.connections = 2;
+        let truth = Truth {
+            shares: vec![9.0, 1.0],
+            min_rtt_ns: Some(20_000_000),
+            rtt_ns: 36_000_000,
+            ..Truth::stream(80e6)
+        };
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, workload);
+        run.cell(&[], &[truth]);
+        let subject = Subject::Flow(FlowId(1), End::Client);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let waits = samples.iter().map(|sample| match sample.metric {
+            Metric::TcpRtt if sample.subject == subject => TrialSample {
+                value: second_ns,
+                ..sample
+            },
+            _ => sample,
+        });
+        run.recording.samples = waits.collect();
+        let outcome = reduce::outcomes(&run.recording).remove(0);
+        (outcome.is_valid(), flags(&outcome).concat())
+    };
+    let (is_valid, flags) = told(99_000_000);
+    assert!(
+        is_valid && flags.contains("round trips differ, from 36 ms to 99 ms"),
+        "{flags}"
+    );
+    let (is_valid, flags) = told(40_000_000);
+    assert!(!is_valid, "{flags}");
+}
+
+#[test]
 fn a_level_is_in_force_where_each_flow_carries_something() {
     let judged = |shares: &[f64], change: &dyn Fn(&mut Workload, &mut Truth)| {
         let mut workload = stream();

@@ -480,6 +480,15 @@ fn a_reader_that_was_stopped_is_named_by_its_closed_window() {
         ..busy
     };
     named(stream(), &starved, Limiter::OtherPrograms, &[]);
+    // Whoever else ran: it waited for a CPU, and for nothing else.
+    let alone = Truth {
+        others_cpus: 0.0,
+        others_kernel_cpus: 0.0,
+        throttled: Some(0.0),
+        ..starved
+    };
+    let found = limiter_of(&run(stream(), &alone));
+    assert_ne!(found.map(|it| it.0), Some(Limiter::SlowReader));
     // For a quarter of the time: the path has the rest.
     let partly = Truth {
         closed_share: 0.3,
