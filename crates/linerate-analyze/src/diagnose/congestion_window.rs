@@ -108,10 +108,10 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
         Some(flight >= FILLED_SHARE_MIN * congestion && ceiling <= CEILING_MAX)
     };
     let varies = trial.value(name::RATE_VARIATION);
-    let is_steady = varies.is_some_and(|share| share <= VARIATION_STEADY_MAX);
+    let varies = varies.is_none_or(|share| share > VARIATION_STEADY_MAX);
     trial.is_long()
         && trial.is_near()
-        && !(is_steady && !trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
+        && (varies || trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
         && !trial.setup.paces
         && trial.busy() >= 0.9
         && full() == Some(true)
