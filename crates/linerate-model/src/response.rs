@@ -45,6 +45,7 @@ responses! {
     ONE_WAY "one_way_ns" Nanoseconds "half of the median round trip";
     TCP_RTT "tcp_rtt_ns" Nanoseconds "TCP's smoothed round trip under load";
     TCP_MIN_RTT "tcp_min_rtt_ns" Nanoseconds "TCP's shortest round trip";
+    RTT_ABOVE_OWN "tcp_rtt_above_own_ns" Nanoseconds "TCP's smoothed round trip less each flow's shortest";
     DATA_SEGMENTS "data_segments_per_s" PerSecond "data segments per second";
     ACKS "acks_per_s" PerSecond "pure ACKs per second";
     SEGMENTS_PER_ACK "data_segments_per_ack" Count "data segments per ACK";

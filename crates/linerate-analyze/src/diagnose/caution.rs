@@ -42,7 +42,7 @@ const SKEW_SHARE_MAX: f64 = 0.05;
 /// Half width of an interval that replicates are computed for.
 const WIDTH_SHARE_WANTED: f64 = 0.05;
 /// Share of what is counted that had come before the window, from which on it is told.
-const HELD_BACK_SHARE_MIN: f64 = 0.025;
+pub(super) const HELD_BACK_SHARE_TOLD: f64 = 0.025;
 /// Reasons listed for invalid trials.
 const REASONS_LISTED_MAX: usize = 3;
 
@@ -509,10 +509,7 @@ fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 /// What had come before the window and is counted in it: the path did not carry so much in that time.
 fn held_back<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let much = |flag: &TrialFlag| match flag {
-        // More than all is a damaged recording's.
-        TrialFlag::HeldBack(share) => (HELD_BACK_SHARE_MIN..=1.0)
-            .contains(share)
-            .then_some(*share),
+        TrialFlag::HeldBack(share) if *share >= HELD_BACK_SHARE_TOLD => Some(*share),
         _ => None,
     };
     shares(dataset, much)?.told(

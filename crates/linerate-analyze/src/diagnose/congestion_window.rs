@@ -28,7 +28,7 @@ use crate::reduce::name;
 use crate::words;
 
 /// Losses and marks of a trial that are more than chance; ten over all trials.
-const SIGNALS_MIN: f64 = 3.0;
+pub(super) const SIGNALS_MIN: f64 = 3.0;
 /// Share of the time with a queue up to which what was lost may not be of it: random loss was seen with 0.15,
 /// shallow queues that overflow with 0.4.
 const QUEUED_SHARE_MAX: f64 = 0.2;

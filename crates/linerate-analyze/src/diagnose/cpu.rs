@@ -4,7 +4,8 @@
 //! has no CPU. Three causes, told apart by what the CPUs did meanwhile:
 //!
 //! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
-//!    the window (cpu.stat), unless the rate was steady behind a queue on the way and nobody missed the workers. Without that counter: a worker waited beside CPUs that were idle, and no
+//!    the window (cpu.stat), unless the rate was steady behind a queue on the way and what lay unsent outlasted each stop
+//!    (readings and periods are as long as each other, so that a steady rate alone says nothing). Without that counter: a worker waited beside CPUs that were idle, and no
 //!    other program had them; then a quota and CPUs that it may not use are not told apart, unless the caller
 //!    pinned it.
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
@@ -16,8 +17,9 @@
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time; but one that
-//!    hardly waited has a CPU to itself where other programs have the others. What the hypervisor took is not free
-//!    either, but no work of the host's: that is said, and where it took much, whatever the workers did.
+//!    hardly waited has a CPU to itself where other programs have more than ours. What the hypervisor took is not free
+//!    either, but no work of the host's: that is said, and where it took much, also of workers that ran little, if they were
+//!    missed and the rate varied.
 //!
 //! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said.
 //! Workers that spin are busy by design, and say nothing of what they need, nor do those that sent all that was asked for
@@ -44,6 +46,8 @@ use crate::words;
 /// Share of the periods, and of the window, from which on a quota is what holds.
 const THROTTLED_PERIODS_MIN: f64 = 0.1;
 const THROTTLED_SHARE_MIN: f64 = 0.05;
+/// Seconds of a quota's period, unless it was set.
+const PERIOD_S: f64 = 0.1;
 /// Share of the time that a worker ran or waited for a CPU from which on it would do more with one.
 const WANTED_SHARE_MIN: f64 = 0.85;
 /// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
@@ -111,7 +115,9 @@ pub(super) const BESIDE_IDLE: Rule = Rule {
 fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let periods = cell.estimate(name::THROTTLED_PERIODS)?;
     let time = cell.estimate(name::THROTTLED)?;
-    let is_of_path = is_steady_behind_queue(cell) && !is_missed(cell);
+    let is_of_path = is_steady_behind_queue(cell)
+        && !is_missed(cell)
+        && outlasts(cell, PERIOD_S * time.value / periods.value);
     if periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN || is_of_path {
         return None;
     }
@@ -132,6 +138,13 @@ fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         "Its threads are stopped for the rest of each period, even if CPUs are idle. A larger quota \
          (cpu.max, cpu.cfs_quota_us; a container's CPU limit) or less work raises the number.",
     )
+}
+
+/// Whether what lies unsent lasts for longer than `seconds`, at the rate that there is.
+fn outlasts(cell: &CellOutcomes<'_>, seconds: f64) -> bool {
+    let flows = f64::from(cell.workload.connections);
+    let unsent = cell.mean(name::UNSENT).zip(cell.mean(name::THROUGHPUT));
+    unsent.is_some_and(|(bytes, bps)| flows * bytes * 8.0 >= seconds * bps)
 }
 
 /// How much longer than the shortest the smoothed round trip is.
@@ -233,9 +246,13 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);
-    let is_taken = stolen >= STEAL_SHARE_LARGE && !is_steady_behind_queue(cell);
-    let others = others_cpus(cell).map_or(0.0, |others| others.value);
-    let has_its_own = waited.value < WAIT_SHARE_SMALL && others >= MOST && !is_taken;
+    let varies = cell.mean(name::RATE_VARIATION);
+    let is_uneven = varies.is_some_and(|share| share >= UNEVEN_VARIATION_MIN);
+    let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven && is_missed(cell);
+    let ours = [name::CLIENT_WORKERS, name::SERVER_WORKERS].map(|part| cell.mean(part));
+    let ours = ours.into_iter().flatten().fold(0.0, f64::max);
+    let others_have_more = others_cpus(cell).is_some_and(|others| others.value >= ours);
+    let has_its_own = waited.value < WAIT_SHARE_SMALL && others_have_more && !is_taken;
     if (wanted < WANTED_SHARE_MIN && !is_taken)
         || busy.value + stolen < FULL_SHARE_MIN
         || has_its_own

@@ -10,7 +10,7 @@ use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
-use super::trial::{MODEL_QUOTIENT_MAX, Trial};
+use super::trial::{MODEL_QUOTIENT_MAX, MOST, Trial};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -95,6 +95,11 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .filter_map(|place| Some((place, cell.estimate(place.0)?)));
     let ((response, place, advice), drops) =
         counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let queued = cell.mean(name::QUEUED);
+    let place_of_queue = match queued.is_some_and(|share| share < MOST) {
+        true => "No queue stood on the path for most of the time. ",
+        false => "",
+    };
     Some(Verdict {
         limiter: Limiter::HostDrops,
         claim: format!(
@@ -106,7 +111,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 "packets per trial were dropped",
             ),
         ),
-        explanation: format!("No queue stood on the path for most of the time. {advice}"),
+        explanation: format!("{place_of_queue}{advice}"),
         effect: drops,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),

@@ -68,12 +68,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 /// Both algorithms are on, and requests go down in several writes.
 pub(super) fn may_stall(cell: &CellOutcomes<'_>) -> bool {
-    holds_pieces(cell) && cell.workload.options.delayed_ack != Some(false)
-}
-
-/// Requests go down in several writes, and Nagle's algorithm holds what follows the first until that is acknowledged.
-pub(super) fn holds_pieces(cell: &CellOutcomes<'_>) -> bool {
-    is_split(cell) && cell.workload.options.nagle != Some(false)
+    let options = &cell.workload.options;
+    is_split(cell) && options.nagle != Some(false) && options.delayed_ack != Some(false)
 }
 
 /// The delayed-ACK timer fired as often as transactions stalled, or nothing speaks against it where

@@ -5,7 +5,8 @@
 //!    than they are at any MTU), or of what an agent allows where that is less; or transactions are at least 98 % of those that `--rate` begins. Not where a
 //!    hundredth of the datagrams is lost, or where less than 98.5 % come (less what headers take of
 //!    `--fq-rate`) and data waits in a queue most of the time, nor where what comes is what Ethernet carries and less
-//!    than 99.8 %: then the path does not carry what was asked for.
+//!    than 99.8 %: then the path does not carry what was asked for. Nor of TCP where less than 98.5 % come while most
+//!    trials lost segments, were held by a window or a buffer, or had a saturated worker.
 //! 2. *TCP's own.* No agent held the trial to a rate, which the kernel then paces at, the sending ends run an
 //!    algorithm that paces (bbr), no queue makes the round trip long
 //!    (with one it tracks a bottleneck, see [`super::stream`]), the receiver's window and the send buffer
@@ -27,15 +28,18 @@ use linerate_model::manner::Transport;
 use linerate_model::unit::{BitsPerSec, Unit};
 use linerate_model::workload::Traffic;
 
+use super::congestion_window::SIGNALS_MIN;
 use super::cpu;
 use super::evidence;
 use super::link_rate::{FULL_SHARE_MIN, share_of};
-use super::path_rate::{framing_bytes, is_of_ethernet, is_what_ethernet_carries};
+use super::path_rate::{
+    OVERFLOW_SHARE_MIN, framing_bytes, is_of_ethernet, is_what_ethernet_carries,
+};
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, Trial, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, name};
+use crate::reduce::{Outcome, WORKER_SATURATED_SHARE, name};
 use crate::trust::lost_unread;
 use crate::words;
 
@@ -59,10 +63,6 @@ const PACING_DIFFERENCE_MAX: f64 = 0.25;
 const BURST_SHARE_MIN: f64 = 0.3;
 /// Share of the time below which the busiest worker wanted no CPU, and could have done more.
 const WORKER_WANTED_SHARE_REST: f64 = 0.75;
-/// Share of the time from which on it wanted one all the time.
-const WORKER_WANTED_SHARE_FULL: f64 = 0.95;
-/// Segments lost in a trial that are more than chance.
-const LOSSES_MIN: f64 = 3.0;
 /// Share of the time from which on waiting for a window or a buffer is more than anything else.
 const WAITING_SHARE_MIN: f64 = 0.5;
 /// Share of the time up to which waiting for the send buffer is none to speak of.
@@ -140,8 +140,10 @@ fn allowed(cell: &CellOutcomes<'_>) -> Option<Verdict> {
         false => (FQ_RATE_SHARE_MIN, true),
     };
     let is_held = (share_min..=SHARE_MAX).contains(&share.value);
-    let is_beyond = is_beyond_path(cell, share_min, counts_headers, share.value);
-    if !is_held || loses_unread(cell) || is_beyond {
+    let payload = payload_share(cell, share_min, counts_headers);
+    let is_beyond = is_beyond_path(cell, payload, share.value);
+    let falls_short = may_fall_short(cell, share.value / payload);
+    if !is_held || loses_unread(cell) || is_beyond || falls_short {
         return None;
     }
     let allows = Estimate::point(limit.0, Unit::BitsPerSecond);
@@ -176,11 +178,10 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     let share = share_of(&reached, flows * asked.each);
     // Far above it nobody kept to it: an old agent, or a damaged recording.
     let is_held = (asked.share_min..=SHARE_MAX).contains(&share.value);
-    if !is_held
-        || loses_unread(cell)
-        || is_beyond_path(cell, asked.share_min, asked.counts_headers, share.value)
-        || may_fall_short(cell, share.value / payload_share(cell, &asked))
-    {
+    let payload = payload_share(cell, asked.share_min, asked.counts_headers);
+    let is_beyond = is_beyond_path(cell, payload, share.value);
+    let falls_short = may_fall_short(cell, share.value / payload);
+    if !is_held || loses_unread(cell) || is_beyond || falls_short {
         return None;
     }
     let total = match cell.workload.connections {
@@ -214,19 +215,9 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
 }
 
 /// Whether the path does not carry all of what was asked for: it loses, or a queue stands before it.
-fn is_beyond_path(
-    cell: &CellOutcomes<'_>,
-    share_min: f64,
-    counts_headers: bool,
-    share: f64,
-) -> bool {
+fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
     let lost = cell.mean(name::LOSS_SHARE);
     let queued = cell.mean(name::QUEUED);
-    let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    let payload = match counts_headers {
-        true => segment.map_or(share_min, |bytes| bytes / (bytes + framing_bytes())),
-        false => 1.0,
-    };
     let is_queued = queued.is_some_and(|queued| queued >= MOST);
     let is_a_line = share < WHOLE_SHARE_MIN * payload && is_what_ethernet_carries(cell);
     let loses = |from| lost.is_some_and(|lost| lost >= from);
@@ -235,24 +226,32 @@ fn is_beyond_path(
         || (is_a_line && (is_queued || loses(LOST_SHARE_LINE_MIN)))
 }
 
-/// Whether a TCP flow that has less of what was asked for may be held by something else: who paces makes up for what came
-/// late.
+/// Whether a TCP flow that has less of what was asked for may be held by something else, in most trials: who paces makes up
+/// for what came late.
 fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
-    let value = |name| cell.mean(name).unwrap_or(0.0);
-    let losses = value(name::RETRANSMITTED) - value(name::SPURIOUS);
-    let held = value(name::RWND_LIMITED).max(value(name::SNDBUF_LIMITED));
+    let is_held_back = |outcome: &&Outcome| {
+        let value = |name| outcome.value(name).unwrap_or(0.0);
+        let losses = value(name::RETRANSMITTED) - value(name::SPURIOUS);
+        let is_lossy =
+            losses >= SIGNALS_MIN && losses >= OVERFLOW_SHARE_MIN * value(name::SEGMENTS_SENT);
+        let held = value(name::RWND_LIMITED).max(value(name::SNDBUF_LIMITED));
+        is_lossy
+            || held >= WAITING_SHARE_MIN
+            || value(name::WORKER_WANTED_SHARE_MAX) >= WORKER_SATURATED_SHARE
+    };
+    let held_back = cell.valid.iter().filter(is_held_back).count();
     share < FULL_SHARE_MIN
         && cell.workload.manner.transport.is_tcp()
-        && (losses >= LOSSES_MIN
-            || held >= WAITING_SHARE_MIN
-            || value(name::WORKER_WANTED_SHARE_MAX) >= WORKER_WANTED_SHARE_FULL)
+        && 2 * held_back > cell.valid.len()
 }
 
-/// The part of a rate that was asked for that is payload.
-fn payload_share(cell: &CellOutcomes<'_>, asked: &Asked) -> f64 {
+/// The part of a rate that was asked for that is payload; the least that passes for it where the segments are not known.
+fn payload_share(cell: &CellOutcomes<'_>, share_min: f64, counts_headers: bool) -> f64 {
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    let segment = segment.filter(|_| asked.counts_headers);
-    segment.map_or(1.0, |bytes| bytes / (bytes + framing_bytes()))
+    match counts_headers {
+        true => segment.map_or(share_min, |bytes| bytes / (bytes + framing_bytes())),
+        false => 1.0,
+    }
 }
 
 /// Whether datagrams were lost since our own reader had no time: then it is a limit, too.

@@ -14,7 +14,7 @@
 //!
 //! Datagrams have no round trip. Their path is full where what arrives of a stream hardly varies while some is lost
 //! that no host counts: were each lost by chance, the number that arrives would vary by what the dispersion is held
-//! against ([`crate::reduce`]). 0.001 to 0.08 was seen of slower links, shapers and policers (0.3 and 0.4 beside other
+//! against ([`crate::reduce`]). Bursts at a rate may overflow a short queue as evenly, and say nothing. 0.001 to 0.08 was seen of slower links, shapers and policers (0.3 and 0.4 beside other
 //! programs), 0.6 to 5 of independent losses, more of outages.
 //!
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
@@ -28,6 +28,7 @@ use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::{Direction, Traffic};
 
+use super::caution::HELD_BACK_SHARE_TOLD;
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::pacing::LOST_SHARE_MIN;
@@ -53,7 +54,7 @@ const FRAME_BYTES: f64 = (ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES) as f64;
 const BELOW_MAX: f64 = 0.985;
 const ABOVE_MAX: f64 = 1.005;
 /// Share of the segments from which on what is lost is the queue's doing: damaged frames are fewer.
-const OVERFLOW_SHARE_MIN: f64 = 1e-4;
+pub(super) const OVERFLOW_SHARE_MIN: f64 = 1e-4;
 /// Share of what a known link carries from which on a full path is that link.
 const LINK_SHARE_MIN: f64 = 0.85;
 /// The same of one trial, which has no interval: a shaper may give 90 % of a link.
@@ -71,7 +72,7 @@ const VARIATION_ONE_SIDED_MAX: f64 = 0.1;
 /// one set in 3000 has as little.
 const DISPERSION_MAX: f64 = 0.1;
 /// Share of what is lost that no host counts, from which on the path lost it.
-const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
+pub(super) const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
 
 /// Segments from which on what waits is a queue.
 const WAITING_SEGMENTS_MIN: f64 = 3.0;
@@ -114,7 +115,8 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     let dispersion = cell.mean(name::LOSS_DISPERSION)?;
     // Bursts with pauses between them may overflow a short queue before a path that would carry their rate.
     let manner = &cell.workload.manner;
-    let in_bursts = manner.rate_bps.is_some() && manner.batch * manner.segments > 1;
+    let in_bursts =
+        manner.rate_bps.is_some() && manner.batch.max(manner.burst).max(manner.segments) > 1;
     if lost.value < LOST_SHARE_MIN || !is_of_path || dispersion > DISPERSION_MAX || in_bursts {
         return None;
     }
@@ -145,12 +147,12 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let shortest = shortest_ns(dataset, cell)?;
-    // What several flows are told beyond their own shortest round trips is a queue's for certain: ways may differ.
+    // What each of several flows has beyond its own shortest round trip is a queue's for certain: ways may differ.
     let several = cell.workload.connections > 1;
     let waiting = |outcome: &Outcome| {
-        let own = outcome.value(name::TCP_MIN_RTT).filter(|_| several);
-        let least = own.unwrap_or(shortest).max(shortest);
-        Some((outcome.value(name::TCP_RTT)? - least).max(0.0))
+        let above_own = outcome.value(name::RTT_ABOVE_OWN).filter(|_| several);
+        let above = || Some(outcome.value(name::TCP_RTT)? - shortest);
+        Some(above_own.or_else(above)?.max(0.0))
     };
     let delay = cell.derived(Unit::Nanoseconds, waiting)?;
     let bytes = cell.derived(Unit::Bytes, |outcome| {
@@ -246,12 +248,12 @@ fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
         let mut flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
         flags.any(what)
     };
-    match (
-        has(|flag| matches!(flag, TrialFlag::HeldBack(_))),
-        has(disturbed),
-    ) {
+    let holds_more =
+        has(|flag| matches!(flag, TrialFlag::HeldBack(share) if *share >= HELD_BACK_SHARE_TOLD));
+    match (holds_more, has(disturbed)) {
         // Some of it had come before.
-        (true, _) => "about ",
+        (true, false) => "about ",
+        (true, true) => "at least about ",
         (false, true) => "at least ",
         (false, false) => "",
     }
@@ -450,6 +452,9 @@ pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
 
 fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
     let place = match is_in_own_qdisc {
+        _ if goes_both_ways(cell) => {
+            "In which queue it waits is not told of both directions together"
+        }
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
         false => "The sending host's own queues are short, so it waits further along the path",
     };

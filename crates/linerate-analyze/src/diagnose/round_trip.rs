@@ -40,15 +40,14 @@ use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use super::cpu;
-use super::nagle_delayed_ack::{holds_pieces, may_stall};
+use super::nagle_delayed_ack::may_stall;
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, Way, name};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -85,34 +84,6 @@ enum Part {
     Rest,
 }
 
-/// How often a transaction goes over the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// There and back.
-    Once,
-    /// Once more to connect.
-    Connects,
-    /// Once more for the second piece of a request, which waits for the first's acknowledgement.
-    HoldsPieces,
-}
-
-impl Way {
-    fn of(cell: &CellOutcomes<'_>) -> Self {
-        match cell.workload.traffic {
-            Traffic::Crr { .. } => Self::Connects,
-            _ if holds_pieces(cell) => Self::HoldsPieces,
-            _ => Self::Once,
-        }
-    }
-
-    fn trips(self) -> f64 {
-        match self {
-            Self::Once => 1.0,
-            Self::Connects | Self::HoldsPieces => 2.0,
-        }
-    }
-}
-
 /// The parts in order, in nanoseconds; they add up to the mean.
 type Split = [(Part, f64); 7];
 
@@ -127,7 +98,8 @@ fn split(outcome: &Outcome, way: Way, carried_ns: f64) -> Option<Split> {
     let slow = take(Part::Slow, known(name::RTT_SLOW));
     let path = take(Part::Path, way.trips() * known(name::PATH_RTT));
     let waited = take(Part::CpuWait, known(name::RTT_CPU_WAIT));
-    let above = known(name::PATH_RTT_LOADED) - path.1 - waited.1;
+    // What waits on the path does so each time.
+    let above = way.trips() * (known(name::PATH_RTT_LOADED) - known(name::PATH_RTT)) - waited.1;
     let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
     let queue = take(Part::Queue, if is_queue { above } else { 0.0 });
     let carrying = take(Part::Carrying, carried_ns);
@@ -167,7 +139,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let rate = cell.estimate(name::TRANSACTIONS)?;
     let mean = cell.estimate(name::RTT_MEAN)?;
     let carried_ns = carried_ns(dataset, cell);
-    let way = Way::of(cell);
+    let way = Way::of(&cell.workload);
     if way == Way::Connects && cell.mean(name::PATH_RTT).is_none() {
         // Older agents did not read it of connections that are gone.
         return None;
@@ -191,6 +163,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             .find(|(other, _)| *other == part)
             .map_or(0.0, |one| one.1)
     };
+    let unlike_path = largest.filter(|part| matches!(part, Part::Rest | Part::Queue));
+    let is_relayed = unlike_path.is_some_and(|part| may_be_relayed(dataset, cell, of(part)));
     let (limiter, cause) = match largest {
         Some(Part::CpuWait) => cpu::of_waiting(cell),
         Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => (
@@ -209,9 +183,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::RoundTrip,
             "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
         ),
-        Some(part @ (Part::Rest | Part::Queue)) if may_be_relayed(dataset, cell, of(part)) => {
-            (Limiter::RoundTrip, "The round trip")
-        }
+        _ if is_relayed => (Limiter::RoundTrip, "The round trip"),
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }
@@ -249,7 +221,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .iter()
         .filter(|(_, ns)| *ns >= PART_SHARE_MIN * mean.value)
         .map(|(part, ns)| {
-            let words = words_of(*part, way);
+            let words = match part {
+                Part::Queue if is_relayed => "that TCP's round trip has above its shortest",
+                _ => words_of(*part, way),
+            };
             format!("{} {words}", Unit::Nanoseconds.display(*ns))
         })
         .collect();
@@ -272,7 +247,11 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Unit::Nanoseconds.display(mean.value),
             words::list(&listed),
         ),
-        explanation: explanation(limiter, largest, way).to_owned(),
+        explanation: match is_relayed {
+            true => RELAYED,
+            false => explanation(limiter, largest, way),
+        }
+        .to_owned(),
         effect: share,
         evidence: cell.proof(&[
             ("mean round trip", name::RTT_MEAN),
@@ -307,7 +286,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 /// Whether the path or the work of both ends is most of the round trip: every host has these.
 pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let carried_ns = carried_ns(dataset, cell).unwrap_or(0.0);
-    let way = Way::of(cell);
+    let way = Way::of(&cell.workload);
     let valid = cell.valid.iter();
     let splits: Vec<Split> = valid
         .filter_map(|outcome| split(outcome, way, carried_ns))
@@ -421,6 +400,11 @@ fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
     let is_one_path = cell.workload.manner.transport != Transport::Mptcp;
     is_one_path && is_long && is_counted && cell.mean(name::PATH_RTT_LOADED).is_some()
 }
+
+/// What is said where TCP's round trip is not that of the way.
+const RELAYED: &str = "An exchange with the agent takes longer than TCP's shortest round trip: something between the hosts \
+                       may end connections (a proxy, a tunnel of ssh, a load balancer), and the way behind it, or the server, \
+                       has the rest.";
 
 fn words_of(part: Part, way: Way) -> &'static str {
     match part {

@@ -33,9 +33,13 @@ fn reader_is_behind(trial: &Trial<'_>) -> bool {
         .is_some_and(|bytes| bytes >= READER_BUFFER_MIN);
     let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
     let closed = trial.share(name::WINDOW_CLOSED);
-    // Who waits for a CPU for longer was not stopped, and waits for nothing else.
-    (has_stopped(closed) && closed > trial.share(name::WORKER_WAITED))
+    (has_stopped(closed) && !waits_for_cpu(trial, closed))
         || (unread && (enough || is_long) && trial.window_is_full())
+}
+
+/// Whether a worker waited for a CPU for longer than the window was closed: it was not stopped, and waited for nothing else.
+pub(super) fn waits_for_cpu(trial: &Trial<'_>, closed_share: f64) -> bool {
+    closed_share <= trial.share(name::WORKER_WAITED)
 }
 
 /// Whether the reader stood still for most of the time.

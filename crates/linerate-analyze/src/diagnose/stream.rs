@@ -40,6 +40,7 @@ use linerate_model::workload::Traffic;
 
 use super::rule::Judge;
 use super::rules::RULES;
+use super::slow_reader::waits_for_cpu;
 use super::trial::{Setup, Trial};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -63,11 +64,10 @@ fn cause(trial: &Trial<'_>) -> Option<Limiter> {
 /// The time by limiter; what is missing to 1 is unknown.
 fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
     let closed = trial.share(name::WINDOW_CLOSED);
+    let of_closed = Some(Limiter::SlowReader).filter(|_| !waits_for_cpu(trial, closed));
     if trial.rate().is_none() {
-        return match closed > 0.0 {
-            true => vec![(Limiter::SlowReader, closed)],
-            false => Vec::new(),
-        };
+        let whole = of_closed.filter(|_| closed > 0.0);
+        return whole.map(|limiter| (limiter, closed)).into_iter().collect();
     }
     let cause = cause(trial);
     let at_window = (trial.share(name::RWND_LIMITED) - closed).max(0.0);
@@ -85,7 +85,7 @@ fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
     };
     let of_idle = cause.filter(|cause| *cause == Limiter::Application);
     let parts = [
-        (Some(Limiter::SlowReader), closed),
+        (of_closed, closed),
         (of_window, at_window),
         (of_buffer, at_buffer),
         (cause, rest),

@@ -12,6 +12,7 @@
 //! timers are those of other connections.
 
 use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -54,7 +55,10 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     };
     // The timers are those of all connections of the hosts. Segments that were sent again are not, but handshakes have none.
     let again = cell.sum(name::RETRANSMITTED_BOTH);
+    // TCP_INFO of MPTCP is that of its first path.
+    let is_one_path = cell.workload.manner.transport == Transport::Tcp;
     let is_of_others = matches!(cell.workload.traffic, Traffic::Rr { .. })
+        && is_one_path
         && again.is_some_and(|again| poisson::rests(again, slow));
     if !poisson::explains(fired, slow) || is_of_others {
         return None;

@@ -313,7 +313,7 @@ fn unshared(
         fairness,
         fairness_min: FAIRNESS_MIN,
     };
-    (fairness < FAIRNESS_MIN).then(|| (how, on_the_way(lanes, responses)))
+    (fairness < FAIRNESS_MIN).then(|| (how, on_the_way(lanes, &flows, responses)))
 }
 
 /// Returns how many messages or segments of full size the window holds for each flow; absent where
@@ -359,11 +359,15 @@ fn least_fair(flows: &[(Lane, Change)], hosts: &[HostRecord]) -> Option<f64> {
 }
 
 /// Returns what on the way makes TCP share unequally, if anything does.
-fn on_the_way(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
-    round_trips(lanes, Metric::TcpMinRtt)
+fn on_the_way(
+    lanes: &Lanes<'_, '_>,
+    flows: &[(Lane, Change)],
+    responses: &Responses,
+) -> Option<Because> {
+    round_trips(lanes, flows, Metric::TcpMinRtt)
         .or_else(|| losses(lanes, responses))
         // Of a few segments the smoothed one holds delayed ACKs, so that losses come first.
-        .or_else(|| round_trips(lanes, Metric::TcpRtt))
+        .or_else(|| round_trips(lanes, flows, Metric::TcpRtt))
 }
 
 /// Whether segments were lost so that flows slow down for that.
@@ -383,8 +387,9 @@ fn losses(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
     most.map(Because::FlowLosses)
 }
 
-/// Whether the round trips of flows differ, each the least of a flow's shortest ones or the mean of its smoothed ones.
-fn round_trips(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Because> {
+/// Whether the round trips of flows differ, each the least of a flow's shortest ones or the mean of its smoothed ones, and
+/// the flow with the longest has less than the one with the shortest.
+fn round_trips(lanes: &Lanes<'_, '_>, flows: &[(Lane, Change)], metric: Metric) -> Option<Because> {
     let of_flow = |lane: &Lane| {
         let series = lanes.series(lane, lane.sender, metric)?;
         let values = lanes.readings.gauge(&series).filter(|ns| *ns > 0.0);
@@ -393,12 +398,15 @@ fn round_trips(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Because> {
             _ => mean(values),
         }
     };
-    let trips: Vec<f64> = lanes.lanes.iter().filter_map(of_flow).collect();
-    let least = trips.iter().copied().min_by(f64::total_cmp)?;
-    let most = trips.iter().copied().max_by(f64::total_cmp)?;
+    let trips = flows.iter();
+    let trips = trips.filter_map(|(lane, change)| Some((of_flow(lane)?, change.amount)));
+    let trips: Vec<(f64, f64)> = trips.collect();
+    let (least, of_least) = trips.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (most, of_most) = trips.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0))?;
     // Below a tenth of a millisecond a minimum is a matter of wake-ups.
     const NEAR_NS: f64 = 1e5;
-    (most > ROUND_TRIPS_RATIO_MAX * least.max(NEAR_NS)).then_some(Because::RoundTrips {
+    let differ = most > ROUND_TRIPS_RATIO_MAX * least.max(NEAR_NS);
+    (differ && of_most < of_least).then_some(Because::RoundTrips {
         least_ns: least,
         most_ns: most,
     })
@@ -415,8 +423,10 @@ fn held_back(trial: &Trial, lanes: &Lanes<'_, '_>, responses: &Responses) -> Opt
         * lanes
             .sum(receiver, Metric::TcpDataSegsIn)
             .filter(|segments| *segments > 0.0)?;
-    let beyond = lanes.sum(receiver, Metric::TcpBytesReceived)? / came - 1.0;
-    (beyond > HELD_BACK_SHARE_MIN).then_some(TrialFlag::HeldBack(beyond))
+    let before = 1.0 - came / lanes.sum(receiver, Metric::TcpBytesReceived)?;
+    (HELD_BACK_SHARE_MIN..1.0)
+        .contains(&before)
+        .then_some(TrialFlag::HeldBack(before))
 }
 
 fn buffered(arrivals: &Arrivals) -> Option<TrialFlag> {

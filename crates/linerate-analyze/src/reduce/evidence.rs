@@ -447,10 +447,13 @@ fn drops(
         }
     }
     route.keep_used(&senders, &mut waiting);
-    responses.put(
-        name::QDISC_BACKLOG,
-        waiting.into_values().max_by(f64::total_cmp),
-    );
+    let of_host = |host: &&HostName| {
+        let devices = waiting.iter().filter(|((on, _), _)| on == host);
+        let bytes = devices.map(|(_, bytes)| *bytes);
+        bytes.max_by(f64::total_cmp)
+    };
+    let of_hosts = senders.iter().filter_map(of_host);
+    responses.put(name::QDISC_BACKLOG, of_hosts.reduce(|sum, one| sum + one));
 }
 
 /// What the receivers' devices dropped although no segment was sent again within two round trips.

@@ -26,7 +26,7 @@ use linerate_model::plan::Trial;
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
-use linerate_model::workload::{FlowPlan, Traffic};
+use linerate_model::workload::{FlowPlan, Traffic, Workload};
 use linerate_model::{FlowId, HostName};
 
 use super::floors;
@@ -67,7 +67,7 @@ pub(super) fn reduce(
     let stalled = latencies.iter().filter_map(|(client, latency)| {
         let path_ns = *floors.get(client)?;
         let longest = DELAYED_ACK_NS_MAX + 2.0 * path_ns;
-        let least_ns = path_ns * round_trips(&trial.workload.traffic);
+        let least_ns = path_ns * Way::of(&trial.workload).trips();
         let is_stalled = |ns: f64| (STALL_EXCESS_NS..=longest).contains(&(ns - least_ns));
         Some(counted(latency, is_stalled))
     });
@@ -88,11 +88,38 @@ pub(super) fn reduce(
     }
 }
 
-/// Returns how many round trips of the path a transaction of small messages takes: a connection is one of its own.
-pub(super) fn round_trips(traffic: &Traffic) -> f64 {
-    match traffic {
-        Traffic::Crr { .. } => 2.0,
-        _ => 1.0,
+/// How often a transaction of small messages goes over the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// There and back.
+    Once,
+    /// Once more to connect.
+    Connects,
+    /// Once more for the second piece of a request, which Nagle's algorithm holds until the first is acknowledged.
+    HoldsPieces,
+}
+
+impl Way {
+    pub(crate) fn of(workload: &Workload) -> Self {
+        match workload.traffic {
+            Traffic::Crr { .. } => Self::Connects,
+            // A cork holds the pieces together.
+            Traffic::Rr { request_writes, .. }
+                if request_writes > 1
+                    && workload.options.nagle != Some(false)
+                    && workload.options.cork != Some(true) =>
+            {
+                Self::HoldsPieces
+            }
+            _ => Self::Once,
+        }
+    }
+
+    pub(crate) fn trips(self) -> f64 {
+        match self {
+            Self::Once => 1.0,
+            Self::Connects | Self::HoldsPieces => 2.0,
+        }
     }
 }
 

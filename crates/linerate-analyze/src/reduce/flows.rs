@@ -235,6 +235,7 @@ fn known_quantile(histogram: &Histogram, q: f64) -> Option<f64> {
 fn path(lanes: &Lanes<'_, '_>, responses: &mut Responses) {
     responses.put(name::TCP_RTT, lanes.mean(Metric::TcpRtt));
     responses.put(name::TCP_MIN_RTT, lanes.least(Metric::TcpMinRtt));
+    responses.put(name::RTT_ABOVE_OWN, lanes.rtt_above_own());
     responses.put(name::PACING, lanes.total(Metric::TcpPacingRate));
     responses.put(name::CWND, lanes.mean(Metric::TcpCwnd));
     responses.put(name::SEND_WINDOW, lanes.mean(Metric::TcpSndWnd));
@@ -318,6 +319,17 @@ impl Lanes<'_, '_> {
             let of = |metric| self.gauge(lane, metric);
             let bytes = of(Metric::TcpUnacked)? * of(Metric::TcpSndMss)?;
             quotient(Some(bytes), of(Metric::TcpSndWnd))
+        }))
+    }
+
+    /// Mean over the flows of the smoothed round trip less the flow's own shortest.
+    fn rtt_above_own(&self) -> Option<f64> {
+        mean(self.lanes.iter().filter_map(|lane| {
+            let own = self
+                .readings
+                .flow(lane.flow, lane.sender, Metric::TcpMinRtt)?;
+            let own = self.readings.gauge(&own).filter(|ns| *ns > 0.0);
+            Some(self.gauge(lane, Metric::TcpRtt)? - own.min_by(f64::total_cmp)?)
         }))
     }
 

@@ -61,7 +61,7 @@ use crate::live::counted_instead;
 pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
-pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, namespaces};
+pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, Way, namespaces};
 pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};

@@ -343,7 +343,7 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
     check(stream(), full.clone(), Limiter::Cpu, "All CPUs are full");
     // Other programs have the other CPUs, and the worker one to itself.
     let beside = Truth {
-        others_cpus: 0.9,
+        others_cpus: 0.97,
         worker_share: 0.95,
         worker_wait_share: 0.04,
         ..full
@@ -577,6 +577,20 @@ fn what_nagle_holds_for_a_round_trip_is_no_application() {
         held.clone(),
         Limiter::RoundTrip,
         "once for what Nagle's algorithm holds",
+    );
+    // Others fill the path: both of its round trips wait.
+    let queued = Truth {
+        rtt_ns: 22_000_000,
+        min_rtt_ns: Some(10_000_000),
+        delayed_acks: Some(0.0),
+        worker_share: 0.001,
+        ..Truth::transactions(44_000_000)
+    };
+    check_unknown(
+        quick.clone(),
+        queued,
+        Limiter::RoundTrip,
+        "A queue on the path",
     );
     // One in five waits for what was sent again.
     let lossy = Truth {

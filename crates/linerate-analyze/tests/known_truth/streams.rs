@@ -480,8 +480,11 @@ fn a_reader_that_was_stopped_is_named_by_its_closed_window() {
         ..busy
     };
     named(stream(), &starved, Limiter::OtherPrograms, &[]);
-    // Whoever else ran: it waited for a CPU, and for nothing else.
+    // Whoever else ran: it waited for a CPU, and for nothing else, however long the window was closed.
     let alone = Truth {
+        closed_share: 0.7,
+        rwnd_share: 0.7,
+        worker_wait_share: 0.85,
         others_cpus: 0.0,
         others_kernel_cpus: 0.0,
         throttled: Some(0.0),
@@ -1234,8 +1237,11 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
         // A sender spins through gaps of up to 50 µs.
         let truth = Truth {
             worker_share: 0.99,
-            // All CPUs are busy where it spins for a rate.
-            cpus: asked_bps.map_or(0.5, |_| 1.99),
+            // All CPUs are busy where what is asked for is sent whole.
+            cpus: match asked_bps {
+                Some(192_000_000) => 1.99,
+                _ => 0.5,
+            },
             ..Truth::stream(300e6 * arrived as f64 / 100_000.0)
         };
         let mut run = run(workload, &truth);
@@ -1280,6 +1286,7 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
     );
     // A third is lost on the way: the path carries no more.
     assert_eq!(limiter(64_000, 0, Some(300_000_000)), None);
+    assert_eq!(limiter(64_000, 0, Some(192_000_000)), None);
     // All arrive, or our own reader leaves what does not.
     assert_eq!(limiter(100_000, 0, None), Some(Limiter::Generator));
     assert_eq!(limiter(64_000, 36_000, None), Some(Limiter::Generator));
@@ -1612,9 +1619,10 @@ fn flows_that_share_a_short_queue_are_not_held_by_losses_of_the_way() {
 
 #[test]
 fn a_quota_that_nobody_misses_is_none() {
+    // A tenth of the periods is throttled, each for half of it: 2 MB last for 170 ms.
     let queued = Truth {
         throttled: Some(0.15),
-        unsent_bytes: Some(400_000),
+        unsent_bytes: Some(2_000_000),
         ..sending(95e6, 100 * MS)
     };
     named(stream(), &queued, Limiter::PathRate, &["100 Mbit/s"]);
@@ -1626,9 +1634,15 @@ fn a_quota_that_nobody_misses_is_none() {
     named(stream(), &missed, Limiter::CpuQuota, &["throttled in 10 %"]);
     let uneven = Truth {
         variation: 0.4,
-        ..queued
+        ..queued.clone()
     };
     named(stream(), &uneven, Limiter::CpuQuota, &["throttled in 10 %"]);
+    // It ran dry in each stop, between readings that are as long as a period.
+    let short = Truth {
+        unsent_bytes: Some(400_000),
+        ..queued
+    };
+    named(stream(), &short, Limiter::CpuQuota, &["throttled in 10 %"]);
 }
 
 #[test]
@@ -1687,6 +1701,22 @@ fn what_the_hypervisor_took_is_told_whatever_workers_ran() {
         Limiter::Cpu,
         &["the hypervisor took 62 %"],
     );
+    // One that the window holds is not short of CPU time.
+    let window = Truth {
+        unread_bytes: 0,
+        window_bytes: 256 << 10,
+        variation: 0.01,
+        ..Truth::sending(35e6, 60 * MS, 60 * MS)
+    };
+    let window = Truth {
+        cpus: 0.7,
+        stolen_share: 0.62,
+        worker_share: 0.05,
+        worker_wait_share: 0.05,
+        rwnd_share: 0.98,
+        ..window
+    };
+    named(stream(), &window, Limiter::ReceiverWindow, &[]);
     // A full path beside it holds the rate steady.
     let path = Truth {
         unread_bytes: 0,
@@ -1717,6 +1747,16 @@ fn a_rate_that_falls_short_for_another_reason_is_not_what_was_asked_for() {
         ..paced.clone()
     };
     assert_ne!(limiter(saturated), Some(Limiter::Pacing));
+    // A few of many are not why.
+    let cable = Truth {
+        throughput_bps: 0.97 * 5e9,
+        lost_share: 4e-5,
+        window_bytes: 1 << 30,
+        ..paced.clone()
+    };
+    let mut faster = asked.clone();
+    faster.manner.rate_bps = Some(5_000_000_000);
+    named(faster, &cable, Limiter::Pacing, &["requested rate"]);
     // Whole, nothing of that matters.
     let whole = Truth {
         throughput_bps: 100e6,
@@ -1835,4 +1875,95 @@ fn workers_that_others_made_wait_at_times_are_under_no_quota() {
     };
     assert_eq!(limiter(&truth(0.0)), Some(Limiter::CpuQuota));
     assert_ne!(limiter(&truth(0.6)), Some(Limiter::CpuQuota));
+}
+
+#[test]
+fn of_several_flows_what_waits_is_beyond_their_own_shortest_round_trips() {
+    // One of 20 ms that waits for 2, and one of 80 that waits for 30.
+    let mut two = stream();
+    two.connections = 2;
+    let truth = Truth {
+        min_rtt_ns: Some(20 * MS),
+        ..Truth::sending(95e6, 22 * MS, 20 * MS)
+    };
+    let mut run = run(two, &truth);
+    let samples = std::mem::take(&mut run.recording.samples);
+    let far = samples.iter().map(|sample| {
+        let is_far = matches!(sample.subject, Subject::Flow(FlowId(1), _));
+        match sample.metric {
+            Metric::TcpRtt if is_far => TrialSample {
+                value: 110 * MS,
+                ..sample
+            },
+            Metric::TcpMinRtt if is_far => TrialSample {
+                value: 80 * MS,
+                ..sample
+            },
+            _ => sample,
+        }
+    });
+    run.recording.samples = far.collect();
+    let (limiter, finding) = limiter_of(&run).expect("a full path");
+    assert_eq!(limiter, Limiter::PathRate);
+    // 16 ms on average, not 46.
+    assert!(
+        finding.claim.contains("at least 190\u{202f}000 B (16 ms)"),
+        "{}",
+        finding.claim
+    );
+}
+
+#[test]
+fn datagrams_of_which_none_arrives_are_told() {
+    let told = |arrived: u64, bytes: u64, stray: i64| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = Some(10_000_000);
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(bytes);
+        }
+        let mut run = run(
+            workload,
+            &Truth::stream(arrived as f64 * 8.0 * bytes as f64),
+        );
+        grow(
+            &mut run,
+            "server",
+            &Subject::Cpu(0),
+            Metric::SoftnetDropped,
+            stray,
+        );
+        for flow in &mut run.recording.flows {
+            let counts = match flow.part {
+                Part::Sender => Datagrams {
+                    sent: 1000,
+                    ..Datagrams::default()
+                },
+                _ => Datagrams {
+                    received: arrived,
+                    highest: arrived,
+                    announced: Some(1000),
+                    socket_drops: Some(0),
+                    ..Datagrams::default()
+                },
+            };
+            flow.outcome.datagrams = Some(Box::new(counts));
+        }
+        limiter_of(&run).map(|(limiter, finding)| (limiter, finding.explanation))
+    };
+    let (limiter, text) = told(0, 4000, 0).expect("nothing arrives");
+    assert_eq!(limiter, Limiter::NothingArrives);
+    assert!(text.contains("fragments"), "{text}");
+    let (limiter, text) = told(0, 1400, 1).expect("nothing arrives, beside one stray drop");
+    assert_eq!(limiter, Limiter::NothingArrives);
+    assert!(!text.contains("fragments"), "{text}");
+    // Dropped at the host, or one that arrives: something else.
+    assert_ne!(
+        told(0, 1400, 900).map(|it| it.0),
+        Some(Limiter::NothingArrives)
+    );
+    assert_ne!(
+        told(500, 1400, 0).map(|it| it.0),
+        Some(Limiter::NothingArrives)
+    );
 }

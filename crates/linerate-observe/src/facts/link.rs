@@ -20,7 +20,9 @@ const KINDS_WITHOUT_RATE: [&str; 9] = [
     "veth", "bridge", "tun", "dummy", "ifb", "macvtap", "macvlan", "ipvlan", "ipvtap",
 ];
 /// Drivers of virtual cards, which name one for old programs' sake: 28 Gbit/s pass a vmxnet3 of 10.
-const DRIVERS_WITHOUT_RATE: [&str; 4] = ["vmxnet3", "hv_netvsc", "virtio_net", "e1000"];
+const DRIVERS_WITHOUT_RATE: [&str; 3] = ["vmxnet3", "hv_netvsc", "virtio_net"];
+/// PCI vendors of cards that hypervisors imitate (VMware, Red Hat), whose drivers serve real ones, too.
+const VENDORS_WITHOUT_RATE: [&str; 2] = ["0x15ad", "0x1af4"];
 
 /// A device as netlink describes it, with text in place of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +50,16 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
         add_device(facts, device);
         cards.begin();
         let (mode, channels) = (cards.mode(&device.name), cards.channels(&device.name));
-        add_driver(facts, device, &mut cards, &mode, &channels);
+        let vendor = sysfs_of(device, &config.sys_root).ok();
+        let vendor = vendor.and_then(|at| read_value(&at.join("device/subsystem_vendor")).ok());
+        add_driver(
+            facts,
+            device,
+            &mut cards,
+            vendor.as_deref(),
+            &mode,
+            &channels,
+        );
         add_pcie(facts, device, &config.sys_root);
         if device.is_card() {
             let prefix = format!("link.{}", device.name);
@@ -134,6 +145,7 @@ fn add_driver(
     facts: &mut Facts,
     device: &Device,
     cards: &mut Cards,
+    vendor: Option<&str>,
     mode: &Result<Mode, String>,
     channels: &Result<Channels, String>,
 ) {
@@ -141,7 +153,7 @@ fn add_driver(
     let mut add = |fact: &str, reading| facts.add(fact_name(device, fact), reading);
     let driver = cards.ioctl();
     let driver = driver.and_then(|ethtool| said(ethtool.driver(name)));
-    let has_rate = has_rate(driver.as_deref().ok());
+    let has_rate = has_rate(driver.as_deref().ok(), vendor);
     add("driver", driver.map(FactValue::Text));
     let features = cards.features(name);
     let is_on = |of: fn(&Features) -> Option<bool>| known(&features, of).and_then(switch);
@@ -156,9 +168,10 @@ fn add_driver(
     add("tx_queues", queue_count(tx, device.tx_queues_max));
 }
 
-/// Says why nothing keeps the rate that `driver` names, where it is so.
-fn has_rate(driver: Option<&str>) -> Result<(), String> {
-    match driver.filter(|driver| DRIVERS_WITHOUT_RATE.contains(driver)) {
+/// Says why nothing keeps the rate that `driver` names of a card whose PCI subsystem has that vendor, where it is so.
+fn has_rate(driver: Option<&str>, vendor: Option<&str>) -> Result<(), String> {
+    let is_imitated = vendor.is_some_and(|vendor| VENDORS_WITHOUT_RATE.contains(&vendor.trim()));
+    match driver.filter(|driver| is_imitated || DRIVERS_WITHOUT_RATE.contains(driver)) {
         Some(driver) => Err(format!("nothing keeps the rate that {driver} names")),
         None => Ok(()),
     }
@@ -279,8 +292,10 @@ mod tests {
         ] {
             assert_eq!(lab_rate(alias), None);
         }
-        assert!(has_rate(Some("vmxnet3")).is_err() && has_rate(Some("ixgbe")).is_ok());
-        assert!(has_rate(None).is_ok());
+        assert!(has_rate(Some("vmxnet3"), None).is_err());
+        assert!(has_rate(Some("e1000"), Some("0x15ad\n")).is_err());
+        assert!(has_rate(Some("e1000"), Some("0x8086\n")).is_ok());
+        assert!(has_rate(None, None).is_ok());
         assert!(speed(None, Ok(None)).is_err());
         assert!(speed(None, Err("ethtool: no".to_owned())).is_err());
     }
