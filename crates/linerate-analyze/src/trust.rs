@@ -3,7 +3,7 @@
 //! Cautions hang on the numbers that they weaken; this folds them into one judgement:
 //!
 //! * *do not use*: no valid trial; more than [`INVALID_SHARE_MAX`] of the trials are invalid and were
-//!   not measured again; identical trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells
+//!   not measured again (but for cells of which no trial gave each flow a share: they have no number); identical trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells
 //!   have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or our
 //!   own reader without CPU time left decided the number;
 //! * *limited*: any other caution, and a run that is partial;
@@ -11,6 +11,8 @@
 
 use linerate_model::finding::{Limiter, Trust, TrustLevel};
 use linerate_model::number;
+use linerate_model::reason::Reason;
+use linerate_model::run::Validity;
 use linerate_model::workload::{Direction, Workload};
 
 use crate::dataset::Dataset;
@@ -121,7 +123,10 @@ pub(crate) fn lost_unread(workload: &Workload, value: impl Fn(&str) -> Option<f6
 
 fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
     let all = dataset.outcomes.len();
-    let invalid = reduce::lacking(dataset.recording, &dataset.outcomes).count();
+    let lacking = reduce::lacking(dataset.recording, &dataset.outcomes);
+    let invalid = lacking
+        .filter(|outcome| !has_no_level(dataset, outcome))
+        .count();
     let mut reasons = Vec::new();
     if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
         reasons.push("no trial is valid".to_owned());
@@ -142,6 +147,18 @@ fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
         reasons.push(format!("identical trials differ by {noise}"));
     }
     reasons
+}
+
+/// Whether `outcome` is of a cell whose flows are too many for the line: none of its trials gave each flow a share. That cell
+/// has no number, and says nothing of the others.
+fn has_no_level(dataset: &Dataset<'_>, outcome: &Outcome) -> bool {
+    let is_unshared =
+        |one: &Outcome| matches!(one.validity, Validity::Invalid(Reason::Unshared(_)));
+    let mut cells = dataset.cells.iter();
+    let own = cells.find(|cell| cell.invalid.iter().any(|one| one.trial == outcome.trial));
+    let is_lone = dataset.cells.len() == 1;
+    !is_lone
+        && own.is_some_and(|cell| cell.valid.is_empty() && cell.invalid.iter().all(is_unshared))
 }
 
 /// Returns a caution in a few words: its claim without the full stop.

@@ -1,8 +1,10 @@
 //! Responses of one trial against the closed form that its samples were made from.
 
+use linerate_analyze::analyze;
 use linerate_analyze::reduce::{self, Outcome};
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::TrustLevel;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Repeat;
@@ -954,4 +956,32 @@ fn datagrams_that_came_twice_are_received_once() {
     check(&outcome, "app_received_bps", 30e6, Unit::BitsPerSecond);
     let rate = 20e6 / (8.0 * BYTES as f64);
     check(&outcome, "datagrams_received_per_s", rate, Unit::PerSecond);
+}
+
+#[test]
+fn flows_that_are_too_many_for_the_line_do_not_spoil_the_study() {
+    // One connection and 64, three trials each: of the 64 some carry nothing.
+    let level = |shares: [f64; 64], invalid: Option<&str>| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("queues", Some(11), stream());
+        for connections in [1, 64_u64] {
+            let truth = Truth {
+                shares: match connections {
+                    1 => Vec::new(),
+                    _ => shares.to_vec(),
+                },
+                invalid: invalid.filter(|_| connections == 64).map(str::to_owned),
+                ..Truth::stream(400e6)
+            };
+            let levels = [(Factor::Connections, Level::Count(connections))];
+            run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+        }
+        analyze(&run.recording).trust.map(|trust| trust.level)
+    };
+    let mut shares = [1.0; 64];
+    shares[..32].fill(0.0);
+    assert_ne!(level(shares, None), Some(TrustLevel::DoNotUse));
+    // Trials that failed for another reason say that something is wrong.
+    let lost = level([1.0; 64], Some("client1 vanished"));
+    assert_eq!(lost, Some(TrustLevel::DoNotUse));
 }
