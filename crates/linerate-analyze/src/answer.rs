@@ -12,15 +12,19 @@
 use linerate_model::answer::{Answer, BARS_MAX, Ceiling, Ceilings, LimitBar, TILES_MAX, Tile};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust, TrustLevel};
+use linerate_model::flag::TrialFlag;
 use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Traffic};
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{Found, limiter_of, shortest_ns, turns_per_s};
-use crate::reduce::name;
+use crate::diagnose::{
+    Found, HELD_BACK_SHARE_TOLD, limiter_of, plateau_cell, shortest_ns, turns_per_s,
+};
+use crate::reduce::{DELAYED_ACK_NS_MAX, name};
 use crate::study;
+use crate::verdicts::BufferPlateau;
 use crate::words;
 
 /// Share above its ceiling from which on a number shows that the ceiling is not one.
@@ -90,7 +94,8 @@ fn limiter(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Limiter> {
     limiter_of(dataset, cell).map(|verdict| verdict.limiter)
 }
 
-/// Returns the stream with the fewest connections that fills its link, else the fastest.
+/// Returns the stream with the fewest connections that fills its link, else the fastest: to the server, where any
+/// goes there.
 fn bulk<'d, 'a>(
     dataset: &Dataset<'_>,
     cells: &[&'d CellOutcomes<'a>],
@@ -102,7 +107,10 @@ fn bulk<'d, 'a>(
             && (cells.len() == 1 || cell.level(Factor::MessageBytes).is_none())
     };
     let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
-    let streams: Vec<_> = cells.iter().filter(is_bulk).copied().collect();
+    let mut streams: Vec<_> = cells.iter().filter(is_bulk).copied().collect();
+    if streams.iter().any(|cell| is_to_server(cell)) {
+        streams.retain(|cell| is_to_server(cell));
+    }
     let full = streams
         .iter()
         .filter(|cell| limiter(dataset, cell) == Some(Limiter::LinkRate))
@@ -113,6 +121,11 @@ fn bulk<'d, 'a>(
         });
     full.or(streams.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))))
         .copied()
+}
+
+fn is_to_server(cell: &CellOutcomes<'_>) -> bool {
+    let stream = cell.workload.traffic.stream();
+    stream.is_some_and(|(direction, _)| direction == Direction::ToServer)
 }
 
 fn verdict(
@@ -158,7 +171,8 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
     let Some(throughput) = cell.estimate(name::THROUGHPUT) else {
         return plain(dataset);
     };
-    let rate = words::estimate(&throughput);
+    let about = if is_held_back(cell) { "about " } else { "" };
+    let rate = format!("{about}{}", words::estimate(&throughput));
     let who = connections(cell);
     let (fills, reaches) = match cell.workload.connections {
         1 => ("fills", "reaches"),
@@ -181,6 +195,14 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
     }
 }
 
+/// Returns whether most trials count much that had come before their window.
+fn is_held_back(cell: &CellOutcomes<'_>) -> bool {
+    let much = |flag: &TrialFlag| matches!(flag, TrialFlag::HeldBack(share) if *share >= HELD_BACK_SHARE_TOLD);
+    let valid = cell.valid.iter();
+    let held = valid.filter(|outcome| outcome.flags.iter().any(much));
+    2 * held.count() > cell.valid.len()
+}
+
 fn connections(cell: &CellOutcomes<'_>) -> String {
     let workload = &cell.workload;
     let (one, many) = match workload.manner.transport {
@@ -188,8 +210,13 @@ fn connections(cell: &CellOutcomes<'_>) -> String {
         _ => ("one connection", "connections"),
     };
     let ways = match workload.traffic.stream() {
-        Some((Direction::Both, _)) => " both ways",
-        _ => "",
+        Some((direction, _))
+            if direction == Direction::Both
+                || cell.experiment.levels(Factor::Direction).len() > 1 =>
+        {
+            format!(" {}", direction.in_words())
+        }
+        _ => String::new(),
     };
     match (workload.connections, workload.clients) {
         (1, _) => format!("{one}{ways}"),
@@ -285,6 +312,9 @@ fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
     if limiter(dataset, cell) == Some(Limiter::Generator) {
         notes.push("lower bound".to_owned());
     }
+    if is_held_back(cell) {
+        notes.push("holds what came before the window".to_owned());
+    }
     notes.push(connections(cell));
     Some(tile("Throughput", value, notes))
 }
@@ -325,18 +355,28 @@ fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     ))
 }
 
-/// The smallest buffer that does as well as the best, which is one that gains or else the host's own tuning; else the
-/// window that the path needs.
+/// The smallest buffer that does as well as the best, which is one that gains or else the host's own tuning, with
+/// the fewest connections; else the window that fills the link. A buffer that limits its own cell suffices for nothing.
 fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     let window = study::windows(dataset).into_iter().next();
     let plateaus = &dataset.verdicts().plateaus;
-    let begin = plateaus.iter().find_map(|found| {
+    let fewest = |found: &&BufferPlateau| {
+        let control = plateau_cell(dataset, found, None);
+        control.map(|cell| (cell.workload.connections, !is_to_server(cell)))
+    };
+    let first = plateaus.iter().min_by_key(fewest);
+    let begin = first.and_then(|found| {
         let at = found.gains().or(found.plateau.begin)?;
-        let level = &found.levels[at];
-        Some((level.as_number()?, found.with("with ")))
+        let limiter = limiter(dataset, plateau_cell(dataset, found, Some(at))?);
+        let is_limit = matches!(limiter, Some(Limiter::ReceiverWindow | Limiter::SendBuffer));
+        let bytes = found.levels[at].as_number().filter(|_| !is_limit)?;
+        Some((bytes, found.with("with ")))
     });
     if let Some((bytes, with)) = begin {
-        let needed = window.map(|window| format!("path needs {}", words::estimate(&window.bytes)));
+        let needed = window.map(|window| {
+            let bytes = words::estimate(&window.bytes);
+            format!("{} needs {bytes}", window.rate.of)
+        });
         let with = Some(with).filter(|with| !with.is_empty());
         let notes = with.into_iter().chain(needed).collect();
         let value = Estimate::point(bytes, Unit::Bytes);
@@ -344,7 +384,7 @@ fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     }
     shown.bulk?;
     let window = window?;
-    let note = format!("link rate × {}", window.basis);
+    let note = format!("{} rate × {}", window.rate.of, window.basis);
     Some(tile("Window needed", window.bytes, vec![note]))
 }
 
@@ -366,11 +406,20 @@ fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
     let known = cells.iter().filter_map(|cell| Some((stall(cell)?, *cell)));
     let ((value, what), cell) = known.max_by(|a, b| a.0.0.value.total_cmp(&b.0.0.value))?;
     let cause = match limiter(dataset, cell) {
-        Some(Limiter::NagleDelayedAck) => "Nagle and delayed ACK".to_owned(),
+        Some(Limiter::NagleDelayedAck) if is_delayed_ack(dataset, cell, value.value) => {
+            "Nagle and delayed ACK".to_owned()
+        }
         _ if dataset.cells.len() == 1 => what.to_owned(),
         _ => format!("{what}: {}", cell.experiment.title),
     };
     Some(tile("Longest stall", value, vec![cause]))
+}
+
+/// Returns whether a delayed ACK may be as long, and nothing was sent again that may be what took it.
+fn is_delayed_ack(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, longest_ns: f64) -> bool {
+    let path_ns = shortest_ns(dataset, cell).unwrap_or_default();
+    let again = cell.sum(name::RETRANSMITTED_BOTH).unwrap_or_default();
+    longest_ns <= path_ns + DELAYED_ACK_NS_MAX && again == 0.0
 }
 
 /// One bar for each limiter of each experiment; of few cells of a lone experiment, one each.

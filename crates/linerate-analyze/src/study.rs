@@ -3,12 +3,14 @@
 use std::rc::Rc;
 
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::Estimate;
+use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::unit::{BitsPerSec, Nanos, Unit};
 use linerate_model::wire::bandwidth_delay_bytes;
+use linerate_model::workload::Direction;
 
 use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::diagnose::limiter_of;
 use crate::reduce::name;
 
 /// The chapter on latency.
@@ -23,13 +25,24 @@ pub(crate) const PUBLISHED_LINK: BitsPerSec = BitsPerSec(1e9);
 /// Round trip of 1460 B on a Sun Fire 6800 as published.
 pub(crate) const PUBLISHED_RTT: Nanos = Nanos(150_000);
 
+/// The rate that a window is to fill.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate {
+    /// Whose it is: "link" or "path".
+    pub(crate) of: &'static str,
+    /// Bits per second.
+    pub(crate) bps: f64,
+}
+
 /// The window that a round trip asks for.
 pub(crate) struct Window {
+    /// What it fills.
+    pub(crate) rate: Rate,
     /// Which round trip, in words.
     pub(crate) basis: String,
     /// The round trip.
     pub(crate) rtt: Estimate,
-    /// Bytes that must be in flight to fill the link over it.
+    /// Bytes that must be in flight to fill link or path over it.
     pub(crate) bytes: Estimate,
 }
 
@@ -70,17 +83,37 @@ pub(crate) fn noises<'a>(dataset: &Dataset<'a>) -> Vec<(&'a Experiment, Rc<Noise
 
 /// Returns the windows that the measured round trips ask for, the one to rely on first.
 pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
-    let Some(rate) = dataset.path.rate_bps(1).map(BitsPerSec) else {
+    let Some(rate) = rate(dataset) else {
         return Vec::new();
     };
     round_trips(dataset)
         .into_iter()
         .map(|(basis, rtt)| Window {
+            rate,
             basis,
             rtt,
-            bytes: bytes_in_flight(rate, &rtt),
+            bytes: bytes_in_flight(BitsPerSec(rate.bps), &rtt),
         })
         .collect()
+}
+
+/// Returns what the path carried one client of the host as it is, where it was the limiter; else the signalling rate
+/// of the link.
+pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
+    let is_one_way = |cell: &&CellOutcomes<'_>| {
+        let stream = cell.workload.traffic.stream();
+        stream.is_some_and(|(direction, _)| direction != Direction::Both)
+            && cell.workload.clients <= 1
+            && dataset.is_as_it_is(cell)
+    };
+    let is_path = |cell: &&CellOutcomes<'_>| {
+        limiter_of(dataset, cell).is_some_and(|verdict| verdict.limiter == Limiter::PathRate)
+    };
+    let cells = dataset.cells.iter().filter(is_one_way).filter(is_path);
+    let carried = cells.filter_map(|cell| cell.mean(name::THROUGHPUT));
+    let of = |of| move |bps| Rate { of, bps };
+    let path = carried.max_by(f64::total_cmp).map(of("path"));
+    path.or_else(|| dataset.path.rate_bps(1).map(of("link")))
 }
 
 /// Returns the measured round trips: TCP's under load, its shortest, then the applications' of the

@@ -42,7 +42,7 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::InFlight => format!("{} in flight", plural("request")),
         Factor::RequestsPerS => format!("{level} requests/s each"),
         Factor::Rate => format!("{level} each"),
-        Factor::LinkLoss if *level == Level::Ppm(0) => "link without loss".to_owned(),
+        Factor::LinkLoss if *level == Level::Ppm(0) => "no loss injected".to_owned(),
         Factor::LinkLoss => format!("{level} of frames lost"),
     }
 }
@@ -165,6 +165,11 @@ mod tests {
         );
         check(&[(Factor::MessageBytes, size(1460))], "1460 B messages");
         check(&[(Factor::Nagle, Level::Switch(false))], "Nagle off");
+        check(&[(Factor::LinkLoss, Level::Ppm(0))], "no loss injected");
+        check(
+            &[(Factor::LinkLoss, Level::Ppm(1000))],
+            "0.1 % of frames lost",
+        );
         check(&[], "the only cell");
     }
 }

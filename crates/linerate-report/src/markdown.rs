@@ -214,7 +214,7 @@ impl Page {
         });
         let items: Vec<[String; 5]> = measured.chain(remedies).collect();
         if items.is_empty() {
-            self.paragraph("The measurements suggest no action.");
+            self.paragraph("No action is recommended.");
             return;
         }
         for (at, [action, gain, cost, undo, last]) in items.iter().enumerate() {

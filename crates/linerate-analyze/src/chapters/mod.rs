@@ -48,6 +48,7 @@ use linerate_model::number;
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{Told, What, limiter_of};
+use crate::reduce::name;
 use crate::words;
 pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
@@ -151,11 +152,20 @@ fn consequence(
         1 => String::new(),
         all => format!(" in {count} of {}", number::counted(all, "cell")),
     };
-    Some(format!(
-        "Limited by {}{of}: {}.",
-        limiter.title(),
-        limiter.remedy().raises
-    ))
+    let raises = raises(limiter, &experiment.response);
+    Some(format!("Limited by {}{of}: {raises}.", limiter.title()))
+}
+
+/// Returns what raises what `limiter` limits: not a response of another kind, as packets per second, which larger
+/// frames lower.
+fn raises(limiter: Limiter, response: &str) -> String {
+    let raises = limiter.remedy().raises;
+    match [name::THROUGHPUT, name::TRANSACTIONS, name::CONNECTIONS].contains(&response) {
+        true => raises.to_owned(),
+        false => raises
+            .replace("raise it", "raise throughput")
+            .replace("raises it", "raises throughput"),
+    }
 }
 
 /// Returns the course of the trials that findings about an experiment rest on.

@@ -1,4 +1,4 @@
-//! Chapter 2: the window that link and round trip ask for. Derived, without trials of its own.
+//! Chapter 2: the window that link, or path, and round trip ask for. Derived, without trials of its own.
 
 use linerate_model::analysis::{Axis, Chapter, Figure, Origin, Scale, Table, TableCell};
 use linerate_model::unit::{Bytes, Nanos, Unit};
@@ -35,20 +35,20 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
 }
 
 fn method(dataset: &Dataset<'_>) -> String {
-    let mut text =
-        "Derived from the round trips that were measured and the signalling rate of the link: \
-                    bytes in flight = rate × round trip / 8. The interval is that of the round trip."
-            .to_owned();
-    if dataset.path.rate_bps(1).is_none() {
-        text += " The rate of the link is not known, so no window can be computed.";
-    } else if study::round_trips(dataset).is_empty() {
-        text += " No round trip was measured, so no window can be computed.";
-    }
-    text
+    let rate = match study::rate(dataset) {
+        Some(rate) if rate.of == "path" => "the throughput that the path's rate limits",
+        _ => "the signalling rate of the link",
+    };
+    format!(
+        "Derived from the round trips that were measured and {rate}: bytes in flight = rate × round trip / 8. \
+         The interval is that of the round trip."
+    )
 }
 
 fn answer(dataset: &Dataset<'_>, windows: &[Window]) -> Option<String> {
-    let first = windows.first()?;
+    let Some(first) = windows.first() else {
+        return Some(why_none(dataset).to_owned());
+    };
     let published = match dataset.published {
         true => format!(
             " The published example needs {} for 1 Gbit/s over {PUBLISHED_RTT}.",
@@ -59,10 +59,17 @@ fn answer(dataset: &Dataset<'_>, windows: &[Window]) -> Option<String> {
     Some(format!(
         "{} for {} over the {} of {}.{published}",
         words::estimate(&first.bytes),
-        Unit::BitsPerSecond.display(dataset.path.rate_bps(1)?),
+        Unit::BitsPerSecond.display(first.rate.bps),
         first.basis,
         words::estimate(&first.rtt),
     ))
+}
+
+fn why_none(dataset: &Dataset<'_>) -> &'static str {
+    match study::rate(dataset) {
+        None => "The rate of the link is not known, so no window can be computed.",
+        Some(_) => "No round trip was measured, so no window can be computed.",
+    }
 }
 
 fn published_bytes() -> String {
@@ -71,15 +78,12 @@ fn published_bytes() -> String {
 }
 
 fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
-    let rate = dataset.path.rate_bps(1);
     let mut rows: Vec<Vec<TableCell>> = windows
         .iter()
         .map(|window| {
             vec![
                 TableCell::Text(draw::sentence(&window.basis)),
-                rate.map_or(TableCell::Absent("not known".to_owned()), |rate| {
-                    TableCell::Number(rate, Unit::BitsPerSecond)
-                }),
+                TableCell::Number(window.rate.bps, Unit::BitsPerSecond),
                 TableCell::Estimate(window.rtt),
                 TableCell::Estimate(window.bytes),
             ]
@@ -95,14 +99,14 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
     }));
     Table::new(
         "Bandwidth-delay product (BDP)",
-        ["Round trip of", "Link rate", "Round trip", "Window"],
+        ["Round trip of", "Rate", "Round trip", "Window"],
         rows,
     )
 }
 
 /// Throughput that a window allows: window / round trip, up to what the wire carries.
 fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
-    let rate = dataset.path.rate_bps(1)?;
+    let rate = windows.first()?.rate.bps;
     let curve = |name: String, origin, rtt_ns: f64, cap: f64| {
         let points = WINDOW_POWERS.map(|power| {
             let window = Bytes(1 << power);
@@ -122,9 +126,6 @@ fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
             curve(name, Origin::Computed, window.rtt.value, rate)
         })
         .collect();
-    if curves.is_empty() {
-        return None;
-    }
     if dataset.published {
         let name = format!("published: {PUBLISHED_RTT} at {PUBLISHED_LINK}");
         let (rtt_ns, rate) = (PUBLISHED_RTT.0 as f64, PUBLISHED_LINK.0);
@@ -133,10 +134,9 @@ fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
     Some(Figure {
         id: "window-limit".to_owned(),
         title: "Throughput that a window allows".to_owned(),
-        caption:
-            "Computed: one window per round trip, up to the rate of the link. The bend is the \
+        caption: "Computed: one window per round trip, up to that rate. The bend is the \
                   window needed."
-                .to_owned(),
+            .to_owned(),
         x: Axis::new("window", Unit::Bytes, Scale::Log),
         y: Axis::new("throughput", Unit::BitsPerSecond, Scale::Linear),
         curves,
@@ -150,7 +150,7 @@ fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
 fn needed(dataset: &Dataset<'_>) -> Option<Row> {
     let windows = study::windows(dataset);
     let first = windows.first()?;
-    let rate = Unit::BitsPerSecond.display(dataset.path.rate_bps(1)?);
+    let rate = Unit::BitsPerSecond.display(first.rate.bps);
     Some(row(
         "Window needed",
         first.bytes,

@@ -42,7 +42,7 @@ const SKEW_SHARE_MAX: f64 = 0.05;
 /// Half width of an interval that replicates are computed for.
 const WIDTH_SHARE_WANTED: f64 = 0.05;
 /// Share of what is counted that had come before the window, from which on it is told.
-pub(super) const HELD_BACK_SHARE_TOLD: f64 = 0.025;
+pub(crate) const HELD_BACK_SHARE_TOLD: f64 = 0.025;
 /// Reasons listed for invalid trials.
 const REASONS_LISTED_MAX: usize = 3;
 
@@ -188,10 +188,13 @@ fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         About::Run,
         Caution::Invalid,
         format!(
-            "{} of {} {} invalid and not averaged.",
+            "{} of {} {} not measured again.",
             trials.len(),
             number::counted(dataset.outcomes.len(), "trial"),
-            if trials.len() == 1 { "is" } else { "are" },
+            match trials.len() {
+                1 => "is invalid and was",
+                _ => "are invalid and were",
+            },
         ),
         format!("{}.", listed.join("; ")),
         Evidence {
@@ -271,8 +274,11 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let few: Vec<&CellOutcomes<'_>> = dataset
         .cells
         .iter()
-        .filter(|cell| !cell.valid.is_empty() && cell.valid.len() < REPLICATES_MIN)
+        .filter(|cell| cell.valid.len() < REPLICATES_MIN)
         .collect();
+    if dataset.cells.iter().all(|cell| cell.valid.is_empty()) {
+        return None;
+    }
     let least = few.iter().map(|cell| cell.valid.len()).min()?;
     let (claim, more) = match dataset.is_one_measurement() {
         true => (
@@ -301,7 +307,11 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         Evidence {
             what: "valid replicates of the least repeated cell".to_owned(),
             estimate: counted(least, few.len()),
-            trials: few.iter().flat_map(|cell| cell.trials()).collect(),
+            trials: few
+                .iter()
+                .flat_map(|cell| cell.valid.iter().chain(&cell.invalid))
+                .map(|outcome| outcome.trial)
+                .collect(),
         },
     ))
 }

@@ -78,6 +78,7 @@ use linerate_model::finding::{FindingKind, Limiter};
 
 use crate::dataset::Dataset;
 
+pub(crate) use caution::HELD_BACK_SHARE_TOLD;
 pub(crate) use congestion_window::{KeptSmall, kept_small};
 pub(crate) use cpu::waits_where_pinned;
 pub(crate) use effect::claim as effect_claim;
