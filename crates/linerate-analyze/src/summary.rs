@@ -41,9 +41,7 @@ fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
 }
 
 fn cost(dataset: &Dataset<'_>) -> Option<Row> {
-    let experiment = dataset.experiments_of(study::SOCKET_BUFFER).next()?;
-    let best = chapters::best_with_cpu(dataset, &experiment.name)?;
-    let cost = best.estimate(name::CPU_PER_GBIT)?;
+    let cost = chapters::best_with_cpu(dataset)?.estimate(name::CPU_PER_GBIT)?;
     let note = match dataset.is_lab() {
         true => "all hosts of the lab together, at the best throughput",
         false => "of the server, at the best throughput",

@@ -91,9 +91,13 @@ impl Path {
     ///
     /// There is none for a Unix socket, and Multipath TCP may take links that nobody told of.
     pub(crate) fn wire(&self, workload: &Workload) -> Option<Wire> {
+        self.wire_at(self.rate_of(workload)?, workload)
+    }
+
+    fn wire_at(&self, bps: f64, workload: &Workload) -> Option<Wire> {
         let udp = is_udp(workload)?;
         Some(Wire {
-            rate: BitsPerSec(self.rate_of(workload)?),
+            rate: BitsPerSec(bps),
             mtu_bytes: self.mtu_bytes?,
             tcp_option_bytes: self.tcp_option_bytes?,
             ipv6: self.ipv6,
@@ -133,7 +137,9 @@ impl Path {
 
     /// Returns the payload of a full-size segment of `workload`.
     pub(crate) fn segment_bytes(&self, workload: &Workload) -> Option<f64> {
-        Some(full_payload_bytes(&self.wire(workload)?, workload) as f64)
+        // A segment is as large on a link whose rate nobody told.
+        let wire = self.wire_at(f64::INFINITY, workload)?;
+        Some(full_payload_bytes(&wire, workload) as f64)
     }
 
     /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.

@@ -305,9 +305,9 @@ impl Better {
     }
 }
 
-/// Returns whether the response called `name` is a share of a whole.
+/// Returns whether the response called `name` is a share of a whole, or the largest of several such.
 pub fn is_share(name: &str) -> bool {
-    name.ends_with(SHARE)
+    name.trim_end_matches("_max").ends_with(SHARE)
 }
 
 /// What the names of shares end in.

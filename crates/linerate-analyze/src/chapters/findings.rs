@@ -11,7 +11,7 @@ use super::draw;
 use super::study_chapter::{Content, StudyChapter};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::Told;
-use crate::diagnose::{Found, limiter_of};
+use crate::diagnose::{Found, LOST_SHARE_MIN, limiter_of};
 use crate::reduce::name;
 use crate::verdicts::comparisons;
 use crate::words;
@@ -25,8 +25,9 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
     let findings = &told.findings;
     let mut method =
-        "Each valid cell is checked against the limiters in order of precedence; cost is busy CPU time \
-                      over throughput in the best cell of each stream experiment."
+        "Each valid cell is checked against the limiters in order of precedence; cost is the CPU \
+                      time of linerate's own threads and of the kernel's work for them, over throughput, in the \
+                      best cell of each stream experiment."
             .to_owned();
     if dataset.is_lab() {
         method += " All hosts share this machine's CPUs, so the cost includes senders, receivers and switch.";
@@ -69,24 +70,12 @@ fn answer(dataset: &Dataset<'_>) -> Option<String> {
             of(Verdict::NotDecided)
         )
     });
-    let experiments = &dataset.recording.document.plan.experiments;
-    let best = experiments
-        .iter()
-        .filter_map(|it| best_with_cpu(dataset, &it.name));
-    let best = best.max_by(|a, b| {
-        let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
-        rate(a).total_cmp(&rate(b))
-    });
-    let cost = best.and_then(|cell| {
-        let cost = cell.estimate(name::CPU_PER_GBIT)?;
-        let cost = Estimate {
-            unit: Unit::Cpus,
-            ..cost
-        };
-        Some(format!(
+    let cost = best_with_cpu(dataset).and_then(|cell| cell.estimate(name::CPU_PER_GBIT));
+    let cost = cost.map(|cost| {
+        format!(
             "1 Gbit/s costs {} at the best throughput.",
             words::estimate(&cost)
-        ))
+        )
     });
     let sentences: Vec<String> = compared.into_iter().chain(cost).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
@@ -177,7 +166,7 @@ fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {
 fn cost(dataset: &Dataset<'_>) -> Option<Table> {
     let experiments = &dataset.recording.document.plan.experiments;
     let rows = experiments.iter().filter_map(|experiment| {
-        let best = best_with_cpu(dataset, &experiment.name)?;
+        let best = best_of(dataset, &experiment.name)?;
         Some(vec![
             TableCell::Text(experiment.title.clone()),
             TableCell::Text(words::whole_cell(&best.cell)),
@@ -200,21 +189,34 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
     draw::unless_empty(Table::new(title, columns, rows))
 }
 
-/// Share of the datagrams lost from which on CPU time is not what the throughput costs, but what is lost.
-const LOSS_SHARE_MAX: f64 = 0.01;
+/// A host's CPU time is of ticks (USER_HZ, Documentation/filesystems/proc.rst).
+const TICK_S: f64 = 0.01;
+/// Share of a cost from which on one tick more or less is too much.
+const TICK_SHARE_MAX: f64 = 0.1;
 
-/// Returns the cell of an experiment with the highest throughput whose CPU cost was read.
-pub(crate) fn best_with_cpu<'d, 'a>(
-    dataset: &'d Dataset<'a>,
-    experiment: &str,
-) -> Option<&'d CellOutcomes<'a>> {
+/// Returns the cell that tells what throughput costs: the one with the highest of all experiments; absent
+/// where a tick in the window is too much of its cost.
+pub(crate) fn best_with_cpu<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d CellOutcomes<'a>> {
+    let experiments = dataset.recording.document.plan.experiments.iter();
+    let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
+    let best = experiments
+        .filter_map(|experiment| best_of(dataset, &experiment.name))
+        .max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    let tick_cpus = TICK_S * 1e9 / best.experiment.timing.measure.0 as f64;
+    let cost_cpus = best.mean(name::CPU_COST)?;
+    (tick_cpus <= TICK_SHARE_MAX * cost_cpus).then_some(best)
+}
+
+/// Returns the cell of an experiment with the highest throughput whose CPU cost was read, of those that
+/// lose no datagrams to speak of: with those lost, CPU time is not what the throughput costs.
+fn best_of<'d, 'a>(dataset: &'d Dataset<'a>, experiment: &str) -> Option<&'d CellOutcomes<'a>> {
     dataset
         .cells_of(experiment)
         .into_iter()
         .filter(|cell| cell.estimate(name::CPU_PER_GBIT).is_some())
         .filter(|cell| {
             let lost = cell.mean(name::LOSS_SHARE);
-            lost.is_none_or(|share| share < LOSS_SHARE_MAX)
+            lost.is_none_or(|share| share < LOST_SHARE_MIN)
         })
         .filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)))
         .max_by(|a, b| a.0.total_cmp(&b.0))

@@ -12,7 +12,7 @@ use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::dataset::{CellOutcomes, Dataset, varied};
 use crate::diagnose::{Told, limiter_of};
 use crate::published::{CPU_SHARE, SUN_FIRE};
-use crate::reduce::{name, share_name};
+use crate::reduce::{Outcome, name, share_name};
 use crate::words;
 
 /// Places of the columns of what was published.
@@ -20,6 +20,10 @@ const THEIRS: [usize; 2] = [5, 8];
 /// Sizes that differ by less than this part are compared: 1448 B is what 1460 B was before time
 /// stamps were usual.
 const ALIKE: f64 = 0.02;
+/// Segments of two cells that differ by less than this part are alike.
+const ALIKE_SEGMENTS: f64 = 0.1;
+/// Largest payload of a segment over the smallest from which on the trials of a cell have no one size.
+const SIZES_RATIO_MAX: f64 = 2.0;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 10,
@@ -152,11 +156,12 @@ fn published(column: &str, bytes: u64) -> TableCell {
 }
 
 /// Rates that unlike things limit say nothing of what size costs: those stand beside each other, with their
-/// limiters, and are not compared.
+/// limiters, and are not compared. Nor are those of segments that are alike, and cells whose trials sent
+/// unlike segments are left out: they have no one size.
 fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let known = || {
         let known = cells.iter().filter(|cell| !cell.valid.is_empty());
-        known.filter_map(|cell| {
+        known.filter(|cell| has_one_size(cell)).filter_map(|cell| {
             let rate = cell.mean(name::DATA_SEGMENTS)?;
             Some((cell.message_bytes()?, rate, cell))
         })
@@ -173,10 +178,9 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         count.map_or(String::new(), |count| words::estimate(&count))
     };
     let size = |bytes: u64| words::number(Unit::Bytes, bytes as f64);
-    let segment = |cell: &CellOutcomes<'_>| {
-        let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
-        words::number(Unit::Bytes, payload.unwrap_or_default())
-    };
+    let payloads = [payload_bytes(at_small)?, payload_bytes(at_large)?];
+    let [small_segment, large_segment] = payloads.map(|bytes| words::number(Unit::Bytes, bytes));
+    let are_alike = payloads[0] >= (1.0 - ALIKE_SEGMENTS) * payloads[1];
     let limiter = |cell: &CellOutcomes<'_>| limiter_of(dataset, cell).map(|it| it.limiter);
     let limiters = (limiter(at_small), limiter(at_large));
     let is_same = limiters.0.is_some() && limiters.0 == limiters.1;
@@ -184,15 +188,23 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         Some(limiter) => format!(", limited by {}", limiter.title()),
         None => String::new(),
     };
+    let sends = match are_alike {
+        true => format!(
+            "Messages of {} and of {} leave in like segments:",
+            size(small),
+            size(large)
+        ),
+        false => "One connection sends".to_owned(),
+    };
     let mut text = format!(
-        "One connection sends {} segments per second of {} payload{}, and {} of {}{}{}.",
+        "{sends} {} segments per second of {} payload{}, and {} of {}{}{}.",
         rate(at_small),
-        segment(at_small),
+        small_segment,
         by(limiters.0),
         rate(at_large),
-        segment(at_large),
+        large_segment,
         by(limiters.1),
-        match is_same {
+        match is_same && !are_alike {
             true => format!(
                 ": {:.0} times the bytes in a message at {} of the rate",
                 large as f64 / small.max(1) as f64,
@@ -210,4 +222,26 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         );
     }
     Some(text)
+}
+
+/// Returns whether the trials of `cell` sent segments of about one size.
+fn has_one_size(cell: &CellOutcomes<'_>) -> bool {
+    let payloads = cell.values(name::PAYLOAD_PER_SEGMENT);
+    let most = payloads.iter().copied().fold(0.0, f64::max);
+    payloads.iter().all(|bytes| most <= SIZES_RATIO_MAX * bytes)
+}
+
+/// Returns the payload of a segment of all trials of `cell` together: their mean would count a trial of few
+/// large segments for as much as one of many small ones.
+fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<f64> {
+    let of_trial = |outcome: &Outcome| {
+        let segments = outcome.value(name::DATA_SEGMENTS)?;
+        Some((
+            segments * outcome.value(name::PAYLOAD_PER_SEGMENT)?,
+            segments,
+        ))
+    };
+    let trials = cell.valid.iter().filter_map(of_trial);
+    let (bytes, segments) = trials.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (segments > 0.0).then_some(bytes / segments)
 }

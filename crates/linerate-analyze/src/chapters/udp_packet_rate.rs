@@ -7,6 +7,7 @@ use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, StudyChapter};
+use crate::compare::interval::share_interval;
 use crate::dataset::{CellOutcomes, varied};
 use crate::diagnose::Told;
 use crate::reduce::{LOSS_PLACES, describe, name};
@@ -70,11 +71,12 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
             estimate(name::LOSS_SHARE),
         ];
         row.extend(places.iter().map(|place| {
-            let share = cell.derived(Unit::Percent, |outcome| {
+            let shares = cell.valid.iter().filter_map(|outcome| {
                 let sent = outcome.value(name::DATAGRAMS_SENT)?;
-                (sent > 0.0).then_some(100.0 * outcome.value(place)? / sent)
+                (sent > 0.0).then_some(outcome.value(place)? / sent)
             });
-            draw::read(share)
+            let share = share_interval(&shares.collect::<Vec<_>>());
+            draw::read(share.map(|share| share.map(Unit::Percent, |share| 100.0 * share)))
         }));
         row
     };

@@ -13,15 +13,17 @@
 //!    farthest client, and
 //!    no more than the timer's longest. When the median does not stall, or was not read because there
 //!    were too few transactions, the mean and then the 99th percentile are looked at, and the claim
-//!    says so;
+//!    says so. A retransmission timeout is as long as a stall, and one is enough to move a mean: trials
+//!    that retransmitted anything are not in it, and it tells nothing where those are half of them;
 //! 2. the delayed-ACK timer fired about as often as transactions stalled: five times at least, and the
 //!    95 % interval of the ratio meets 0.5 to 1.5. Where both were toggled in the same experiment,
 //!    other traffic may count in it too; but a counter that rests means another cause, always.
 //!
 //! Absence: requests are split, both are on, the counterpart was measured, and there is no stall.
 
+use linerate_model::TrialId;
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Estimate, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -30,7 +32,7 @@ use super::trial::farthest_ns;
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, STALL_EXCESS_NS, name};
 use crate::words;
 
 /// Quantiles that may show the stall, the more frequent first.
@@ -113,19 +115,26 @@ fn stall(
     quantile: &str,
     title: &str,
 ) -> Option<Verdict> {
-    let waiting = cell.estimate(quantile)?;
+    let waiting = without_loss(cell, quantile, title)?;
     let cured: Vec<_> = cures
         .iter()
-        .filter_map(|(factor, cure)| Some((*factor, *cure, cure.estimate(quantile)?)))
+        .filter_map(|(factor, cure)| {
+            let cured = without_loss(cure, quantile, with_off(title, *factor))?;
+            Some((*factor, cured))
+        })
         .collect();
+    // What was measured and says nothing does not make it a single run.
+    if quantile == name::RTT_MEAN && cured.is_empty() && !cures.is_empty() {
+        return None;
+    }
     // One toggle that ends the stall proves it; the better one shows how much there is to gain.
-    let best = cured.iter().min_by(|a, b| a.2.value.total_cmp(&b.2.value));
-    let base = match best {
-        Some((_, _, estimate)) => estimate.value,
+    let values = cured.iter().map(|(_, cured)| cured.estimate.value);
+    let base = match values.min_by(f64::total_cmp) {
+        Some(best_ns) => best_ns,
         // Transactions of several clients are counted together: those of the farthest stall least.
         None => farthest_ns(dataset, cell)?,
     };
-    let stalled_ns = waiting.value - base;
+    let stalled_ns = waiting.estimate.value - base;
     // Beyond the timer's longest, and the path once more, something else waits too.
     let longest_ns = DELAYED_ACK_NS_MAX + 2.0 * base;
     if !(STALL_EXCESS_NS..=longest_ns).contains(&stalled_ns) {
@@ -134,7 +143,7 @@ fn stall(
     let display = |estimate: &Estimate| words::estimate(estimate);
     let toggles: Vec<String> = cured
         .iter()
-        .map(|(factor, _, estimate)| format!("{} with {} off", display(estimate), factor.title()))
+        .map(|(factor, cured)| format!("{} with {} off", display(&cured.estimate), factor.title()))
         .collect();
     let instead = match toggles.is_empty() {
         true => format!(
@@ -155,8 +164,8 @@ fn stall(
         false => "",
     };
     let more = cured
-        .iter()
-        .filter_map(|(factor, cure, _)| cure.evidence(with_off(title, *factor), quantile))
+        .into_iter()
+        .map(|(_, cured)| cured)
         .chain(cell.evidence("transactions per second", name::TRANSACTIONS))
         .chain(cell.evidence(
             "ACKs sent by the delayed-ACK timer per second",
@@ -168,15 +177,43 @@ fn stall(
         claim: format!(
             "Nagle's algorithm and delayed ACKs stall {}: the {title} is {}{instead}.",
             requests(cell),
-            display(&waiting),
+            display(&waiting.estimate),
         ),
         explanation: format!(
             "The sender holds its last small segment until the one before is acknowledged, and the \
              receiver delays that acknowledgement by its timer of about 40 ms.{proof}"
         ),
-        effect: waiting.map(waiting.unit, |ns| ns - base),
-        evidence: EvidenceList::new(cell.evidence(title, quantile)?, more.collect()),
+        effect: waiting.estimate.map(waiting.estimate.unit, |ns| ns - base),
+        evidence: EvidenceList::new(waiting, more.collect()),
         weight: stalled_ns,
+    })
+}
+
+/// Returns a quantile of `cell`, or its mean of the trials that retransmitted nothing, where those are
+/// most of them.
+fn without_loss(
+    cell: &CellOutcomes<'_>,
+    quantile: &str,
+    what: impl Into<String>,
+) -> Option<Evidence> {
+    let lost = |outcome: &Outcome| {
+        let again = outcome.value(name::RETRANSMITTED_BOTH);
+        again.is_some_and(|segments| segments > 0.0)
+    };
+    let whole = cell.evidence(what, quantile)?;
+    if quantile != name::RTT_MEAN || !cell.valid.iter().any(lost) {
+        return Some(whole);
+    }
+    let kept = cell.valid.iter().filter(|outcome| !lost(outcome));
+    let trials: Vec<TrialId> = kept.map(|outcome| outcome.trial).collect();
+    if 2 * trials.len() <= cell.valid.len() {
+        return None;
+    }
+    let value = |outcome: &Outcome| outcome.value(quantile).filter(|_| !lost(outcome));
+    Some(Evidence {
+        estimate: cell.derived(whole.estimate.unit, value)?,
+        trials,
+        ..whole
     })
 }
 

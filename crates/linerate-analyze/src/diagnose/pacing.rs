@@ -50,7 +50,7 @@ const FQ_RATE_SHARE_MIN: f64 = 0.90;
 /// The same for requests that begin by the clock.
 const REQUESTS_SHARE_MIN: f64 = 0.98;
 /// Share of the datagrams lost from which on the path does not carry what is sent.
-pub(super) const LOST_SHARE_MIN: f64 = 0.01;
+pub(crate) const LOST_SHARE_MIN: f64 = 0.01;
 /// The same where the rest is what Ethernet of a common rate carries: the first second filled its queue and lost nothing.
 const LOST_SHARE_LINE_MIN: f64 = 0.001;
 /// Share of what was asked for from which on it came whole.

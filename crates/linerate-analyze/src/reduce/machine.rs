@@ -8,7 +8,9 @@
 //!
 //! 1. A thread's own times have the softirqs that ran in its context, and the host's line
 //!    `system` has not. So our kernel time is taken to be what our threads say, but no more than the
-//!    host has of it, and all interrupts are taken to be the traffic's.
+//!    host has of it, and all interrupts are taken to be the traffic's. The host's lines are of ticks,
+//!    which short work falls between; the scheduler's clock of our threads has no steps, and both parts
+//!    together are never less than that.
 //! 2. The rest of user and system time is other programs': never more than they had, and less by
 //!    the interrupts that ran in our threads. Both parts add up to what was busy.
 //! 3. What no mode accounts for (1 − Σ modes / CPUs × time) was taken by the machine below, or its
@@ -74,11 +76,13 @@ pub(super) fn reduce(
         let others = |(all, ours): (f64, f64)| (all - ours).max(0.0);
         let least = |(all, ours): (f64, f64)| all.min(ours);
         let interrupts = [name::CPU_IRQ, name::CPU_SOFTIRQ].map(of_host);
+        let interrupts = interrupts.into_iter().flatten().sum();
+        let ran = ours(Metric::ThreadRun).unwrap_or_default();
         spent = Spent {
             threads: user
                 .zip(system)
-                .map(|(user, system)| least(user) + least(system)),
-            interrupts: interrupts.into_iter().flatten().sum(),
+                .map(|(user, system)| (least(user) + least(system)).max(ran - interrupts)),
+            interrupts,
         };
         responses.put(name::CPU_OTHERS, user.map(others));
         let all = user.zip(system);
