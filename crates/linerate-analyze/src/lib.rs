@@ -164,7 +164,11 @@ fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
         verdicts: verdicts::comparisons(&dataset),
         recommendations: recommend::recommendations(&dataset, &told.findings),
         chapters: chapters::chapters(&dataset, &told),
-        findings: told.findings.into_iter().map(Found::finding).collect(),
+        findings: told
+            .findings
+            .into_iter()
+            .map(|found| next::advised(found.finding(), &dataset))
+            .collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
         flames: flame::flames(&dataset),
         hosts: front::hosts(&recording.document),

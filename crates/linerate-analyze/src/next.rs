@@ -2,7 +2,7 @@
 //! look. Nothing of it was measured to help; a study's recommendations are.
 
 use linerate_model::Bytes;
-use linerate_model::finding::Limiter;
+use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::manner::{SendBy, Transport};
 use linerate_model::unit::Unit;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
@@ -104,6 +104,22 @@ pub(crate) fn evident(
         _ => return None,
     };
     Some(words.to_owned())
+}
+
+/// Returns the finding with what the evidence of the cell that it shows says to do.
+pub(crate) fn advised(finding: Finding, dataset: &Dataset<'_>) -> Finding {
+    let action = match finding.kind {
+        FindingKind::Limiter(limiter) => {
+            let shown = finding.evidence.as_slice().first().map(|one| &one.trials);
+            let cell = shown.and_then(|trials| {
+                let is_shown = |cell: &&CellOutcomes<'_>| cell.trials().iter().eq(trials);
+                dataset.cells.iter().find(is_shown)
+            });
+            cell.and_then(|cell| evident(limiter, dataset, cell))
+        }
+        _ => None,
+    };
+    Finding { action, ..finding }
 }
 
 /// What `-w` is compared with where the kernel tunes buffers.

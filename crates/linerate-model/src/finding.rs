@@ -346,6 +346,9 @@ pub struct Finding {
     pub effect: Estimate,
     /// What it rests on.
     pub evidence: EvidenceList,
+    /// What to do about this one, where that is not what is done about others of its kind; without a full stop.
+    #[serde(skip)]
+    pub action: Option<String>,
 }
 
 /// What a comparison decides.

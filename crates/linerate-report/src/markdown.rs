@@ -9,6 +9,7 @@ use linerate_model::analysis::{
     Analysis, Chapter, Figure, HostCounters, HostInterrupts, HostSummary, Table, TrialLine,
 };
 use linerate_model::finding::Finding;
+use linerate_model::remedy::Remedy;
 
 use crate::html::{Extent, is_open, is_usable};
 use crate::{number, points, wording};
@@ -197,22 +198,29 @@ impl Page {
                 format!("\n   - Confirm: {confirm}"),
             ]
         });
-        let remedies = wording::remedies(analysis, usize::MAX).into_iter();
-        let remedies = remedies.map(|(place, remedy)| {
+        let advice = wording::advice(analysis, usize::MAX).into_iter();
+        let advice = advice.map(|one| {
+            let of = |part: fn(&Remedy) -> &'static str| match &one.remedy {
+                Some(remedy) => escape(part(remedy)) + ".",
+                None => wording::or_none("").to_owned(),
+            };
+            let confirm = one
+                .remedy
+                .as_ref()
+                .map(|remedy| format!("\n   - Confirm: {}{}", code(remedy.measure), remedy.when()));
             [
-                escape(&wording::stop(remedy.action)),
+                escape(&one.action),
                 "not measured".to_owned(),
-                escape(remedy.cost) + ".",
-                escape(remedy.undo) + ".",
+                of(|remedy| remedy.cost),
+                of(|remedy| remedy.undo),
                 format!(
-                    "\n   - Confirm: {}{}\n   - Why: finding {}",
-                    code(remedy.measure),
-                    remedy.when(),
-                    place + 1
+                    "{}\n   - Why: finding {}",
+                    confirm.unwrap_or_default(),
+                    one.place + 1
                 ),
             ]
         });
-        let items: Vec<[String; 5]> = measured.chain(remedies).collect();
+        let items: Vec<[String; 5]> = measured.chain(advice).collect();
         if items.is_empty() {
             self.paragraph("No action is recommended.");
             return;

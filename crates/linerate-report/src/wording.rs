@@ -200,25 +200,45 @@ pub fn kind(kind: FindingKind) -> &'static str {
     }
 }
 
+/// What to do about a finding, of which no gain was measured.
+pub struct Advice {
+    /// The place of the finding.
+    pub place: usize,
+    /// What to do, a sentence.
+    pub action: String,
+    /// What that costs and how it is measured, where it is what is done about others of its kind.
+    pub remedy: Option<Remedy>,
+}
+
+fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
 /// Returns what would raise the numbers of the first `shown` findings that name a limiter, where no gain of
 /// it was measured, with the place of the finding: as many as there is room for beside what was measured.
 /// Of a full link, which nothing is wrong with, and of what a chapter of the study brings about itself (requests
 /// in pieces, or one at a time) nothing has to be done; what raises them stands in the finding and in the chapter.
-pub fn remedies(analysis: &Analysis, shown: usize) -> Vec<(usize, Remedy)> {
+pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice> {
     let measured = &analysis.recommendations;
     let findings = analysis.findings.iter().take(shown).enumerate();
-    let remedies = findings.filter_map(|(place, finding)| match finding.kind {
+    let advice = findings.filter_map(|(place, finding)| match finding.kind {
         FindingKind::Limiter(Limiter::LinkRate) => None,
         kind if kind.is_of_traffic() && finding.chapter.is_some() => None,
         FindingKind::Limiter(limiter) => {
             let is_measured = measured.iter().any(|item| item.finding == finding.id);
-            (!is_measured).then(|| (place, limiter.remedy()))
+            let remedy = limiter.remedy();
+            let own = finding.action.as_deref().map(capitalised);
+            (!is_measured).then(|| Advice {
+                place,
+                action: stop(own.as_deref().unwrap_or(remedy.action)),
+                remedy: Some(remedy).filter(|_| own.is_none()),
+            })
         }
         _ => None,
     });
-    remedies
-        .take(shown.saturating_sub(measured.len()))
-        .collect()
+    advice.take(shown.saturating_sub(measured.len())).collect()
 }
 
 /// Returns what to do before a run is measured again whose numbers are not to be used: what took the hosts

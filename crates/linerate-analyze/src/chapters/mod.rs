@@ -48,6 +48,7 @@ use linerate_model::number;
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{Told, What, limiter_of};
+use crate::next;
 use crate::reduce::name;
 use crate::words;
 pub(crate) use findings::best_with_cpu;
@@ -109,7 +110,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         fill(&mut chapter, &measured, told);
     }
     chapter.tables.extend(cost::tables(cells));
-    chapter.consequence = consequence(experiment, cells, told);
+    chapter.consequence = consequence(dataset, experiment, cells, told);
     chapter.over_time = over_time(dataset, experiment, cells, told);
     if !dataset.published {
         for figure in &mut chapter.figures {
@@ -132,6 +133,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
 /// Says what limits cells that were measured, and what would raise them: the limiter that a finding names,
 /// else that of most cells.
 fn consequence(
+    dataset: &Dataset<'_>,
     experiment: &Experiment,
     cells: &[&CellOutcomes<'_>],
     told: &Told<'_>,
@@ -152,8 +154,16 @@ fn consequence(
         1 => String::new(),
         all => format!(" in {count} of {}", number::counted(all, "cell")),
     };
-    let raises = raises(limiter, &experiment.response);
-    Some(format!("Limited by {}{of}: {raises}.", limiter.title()))
+    // What is done about others of its kind does not help where the evidence says something else.
+    let mut own = valid
+        .iter()
+        .filter(|cell| cell.known_limiter() == Some(limiter));
+    let is_another = own.any(|cell| next::evident(limiter, dataset, cell).is_some());
+    let raises = match is_another {
+        true => String::new(),
+        false => format!(": {}", raises(limiter, &experiment.response)),
+    };
+    Some(format!("Limited by {}{of}{raises}.", limiter.title()))
 }
 
 /// Returns what raises what `limiter` limits: not a response of another kind, as packets per second, which larger

@@ -152,6 +152,7 @@ impl<'d> Found<'d> {
             explanation: self.explanation,
             effect: self.effect,
             evidence: self.evidence,
+            action: None,
         }
     }
 }

@@ -452,9 +452,7 @@ pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
 
 fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
     let place = match is_in_own_qdisc {
-        _ if goes_both_ways(cell) => {
-            "Where it waits is not known of both directions together"
-        }
+        _ if goes_both_ways(cell) => "Where it waits is not known of both directions together",
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
         false => "The sending host's own queues are short, so it waits further along the path",
     };

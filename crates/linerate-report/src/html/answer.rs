@@ -4,11 +4,11 @@ use linerate_model::analysis::Analysis;
 use linerate_model::answer::Tile;
 use linerate_model::finding::Recommendation;
 use linerate_model::number::counted;
-use linerate_model::remedy::Remedy;
 use maud::{Markup, html};
 
 use super::anchors::Anchors;
 use super::{is_usable, limits, table};
+use crate::wording::Advice;
 use crate::{number, wording};
 
 /// Findings and actions on page one; the chapters have the others.
@@ -182,29 +182,32 @@ fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
 /// Sets what was measured to help first, then what would raise what the findings next to it name.
 fn actions(analysis: &Analysis, anchors: &Anchors) -> Option<Markup> {
     let measured = analysis.recommendations.iter().take(SHOWN_MAX);
-    let remedies = wording::remedies(analysis, SHOWN_MAX);
-    if analysis.recommendations.is_empty() && remedies.is_empty() {
+    let advice = wording::advice(analysis, SHOWN_MAX);
+    if analysis.recommendations.is_empty() && advice.is_empty() {
         return None;
     }
     Some(html! {
         ol {
             @for item in measured { (action(item, anchors)) }
-            @for (place, remedy) in remedies { (unmeasured(place, &remedy, anchors)) }
+            @for one in &advice { (unmeasured(one, anchors)) }
         }
     })
 }
 
 /// Sets what would raise a number, of which no gain was measured here.
-fn unmeasured(place: usize, remedy: &Remedy, anchors: &Anchors) -> Markup {
+fn unmeasured(advice: &Advice, anchors: &Anchors) -> Markup {
     html! {
         li.action {
-            strong { (wording::stop(remedy.action)) }
+            strong { (advice.action) }
             dl {
                 dt { "Gain" } dd { "not measured" }
-                dt { "Cost" } dd { (remedy.cost) "." }
-                dt { "Undo" } dd { (remedy.undo) "." }
-                dt { "Confirm" } dd { code { (remedy.measure) } (remedy.when()) }
-                dt { "Why" } dd { a href={ "#" (anchors.findings[place]) } { "finding " (place + 1) } }
+                @if let Some(remedy) = &advice.remedy {
+                    dt { "Cost" } dd { (remedy.cost) "." }
+                    dt { "Undo" } dd { (remedy.undo) "." }
+                    dt { "Confirm" } dd { code { (remedy.measure) } (remedy.when()) }
+                }
+                dt { "Why" }
+                dd { a href={ "#" (anchors.findings[advice.place]) } { "finding " (advice.place + 1) } }
             }
         }
     }

@@ -152,15 +152,12 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
     // What was measured to help first, then what would raise what the findings above name.
     let measured = analysis.recommendations.iter();
     let measured = measured.map(|one| one.action.clone());
-    let remedies = wording::remedies(analysis, TOLD_MAX).into_iter();
-    let remedies = remedies.map(|(_, remedy)| {
-        let action = wording::stop(remedy.action);
-        format!("{action} (Gain not measured.)")
-    });
+    let advice = wording::advice(analysis, TOLD_MAX).into_iter();
+    let advice = advice.map(|one| format!("{} (Gain not measured.)", one.action));
     told(
         &mut parts,
         "What to do",
-        &measured.chain(remedies).collect::<Vec<_>>(),
+        &measured.chain(advice).collect::<Vec<_>>(),
     );
     parts
 }
