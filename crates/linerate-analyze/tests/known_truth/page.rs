@@ -1,0 +1,258 @@
+//! Tiles, headline and chapters of a page: what they say where it is so, and not where it is not.
+
+use linerate_analyze::analyze;
+use linerate_model::analysis::{Analysis, Chapter};
+use linerate_model::answer::Tile;
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::{Finding, Limiter};
+use linerate_model::flag::TrialFlag;
+use linerate_model::response::name;
+
+use crate::builder::{Run, Truth, rr, size, stream, switches};
+
+fn tile<'a>(analysis: &'a Analysis, what: &str) -> Option<&'a Tile> {
+    let mut tiles = analysis.answer.tiles.iter();
+    tiles.find(|tile| tile.what == what)
+}
+
+fn chapter(analysis: &Analysis, number: u32) -> &Chapter {
+    let mut chapters = analysis.chapters.iter();
+    let found = chapters.find(|chapter| chapter.number == Some(number));
+    found.expect("the study has the chapter")
+}
+
+fn caution<'a>(analysis: &'a Analysis, id: &str) -> Option<&'a Finding> {
+    let mut cautions = analysis.cautions.iter();
+    cautions.find(|caution| caution.id.ends_with(id))
+}
+
+/// Fixed buffers against the kernel's tuning with one connection and with ten: the rates of each fixed buffer.
+fn buffers(one: [f64; 3], ten: [f64; 3], truth: &Truth) -> Analysis {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("socket-buffer", Some(3), stream());
+    for (connections, fixed) in [(1, one), (10, ten)] {
+        let of = |buffer: Level| {
+            [
+                (Factor::Connections, Level::Count(connections)),
+                (Factor::SocketBuffer, buffer),
+            ]
+        };
+        let at = |bps: f64| Truth {
+            throughput_bps: bps,
+            ..truth.clone()
+        };
+        run.cell(&of(size(65_536)), &fixed.map(at));
+        let auto = Level::Word("auto".to_owned());
+        run.cell(&of(auto), &[500e6, 501e6, 502e6].map(at));
+    }
+    analyze(&run.recording)
+}
+
+#[test]
+fn the_smallest_buffer_is_that_of_the_fewest_connections() {
+    let what = "Smallest sufficient buffer";
+    let (same, unknown) = ([500e6, 501e6, 502e6], [100e6, 500e6, 900e6]);
+    let truth = Truth::default();
+    let decided = buffers(same, unknown, &truth);
+    let found = tile(&decided, what).expect("one connection decides");
+    assert!(found.note.starts_with("with 1 connection"), "{found:?}");
+    let undecided = buffers(unknown, same, &truth);
+    assert_eq!(tile(&undecided, what), None, "ten say nothing of one");
+}
+
+#[test]
+fn a_buffer_that_is_the_limit_suffices_for_nothing() {
+    let same = [500e6, 501e6, 502e6];
+    let limited = Truth {
+        window_bytes: 65_536,
+        rwnd_share: 0.95,
+        rtt_ns: 1_050_000,
+        ..Truth::default()
+    };
+    let analysis = buffers(same, same, &limited);
+    assert_eq!(tile(&analysis, "Smallest sufficient buffer"), None);
+    assert!(tile(&analysis, "Window needed").is_some());
+}
+
+#[test]
+fn a_window_is_that_of_the_path_where_the_path_is_the_limit() {
+    let needed = |truth: Truth, rate| {
+        let mut run = Run::new(1, rate);
+        run.experiment("one", None, stream());
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let analysis = analyze(&run.recording);
+        let tile = tile(&analysis, "Window needed");
+        tile.map(|tile| (tile.note.clone(), tile.value.value))
+    };
+    let queued = || Truth::sending(100e6, 60_000_000, 20_000_000);
+    // 100 Mbit/s × 20 ms, whatever the link could do.
+    for rate in [Some(1e9), None] {
+        let (note, bytes) = needed(queued(), rate).expect("the path's rate is known");
+        assert!(note.starts_with("path rate × shortest"), "{note}");
+        assert!((245e3..255e3).contains(&bytes), "{bytes}");
+    }
+    let (note, bytes) = needed(Truth::stream(100e6), Some(1e9)).expect("the link's rate is known");
+    assert!(note.starts_with("link rate × "), "{note}");
+    assert_eq!(bytes, 12_500.0, "1 Gbit/s × 0.1 ms");
+    assert_eq!(needed(Truth::stream(100e6), None), None);
+}
+
+#[test]
+fn the_chapter_on_the_window_says_why_there_is_none() {
+    let of_rate = |rate| {
+        let mut run = Run::new(1, rate);
+        run.recording.document.study = true;
+        run.experiment("latency", Some(1), rr(4));
+        run.cell(&[], &[Truth::transactions(50_000)]);
+        let analysis = analyze(&run.recording);
+        chapter(&analysis, 2).answer.clone().expect("an answer")
+    };
+    let none = of_rate(None);
+    assert_eq!(
+        none,
+        "The rate of the link is not known, so no window can be computed."
+    );
+    assert!(of_rate(Some(1e9)).contains("for 1 Gbit/s over"));
+}
+
+#[test]
+fn what_raises_throughput_need_not_raise_packets() {
+    let consequence = |response: &str| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("rates", Some(10), stream());
+        let experiments = &mut run.recording.document.plan.experiments;
+        experiments[0].response = response.to_owned();
+        run.cell(&[], &[Truth::stream(941e6)]);
+        let analysis = analyze(&run.recording);
+        let told = chapter(&analysis, 10).consequence.clone();
+        told.expect("the link is full")
+    };
+    let packets = consequence(name::DATA_SEGMENTS);
+    assert!(
+        packets.contains("a faster link raise throughput,"),
+        "{packets}"
+    );
+    let payload = consequence(name::THROUGHPUT);
+    assert!(payload.contains("a faster link raise it,"), "{payload}");
+}
+
+#[test]
+fn the_headline_names_a_direction_that_was_varied() {
+    let verdict = |directions: &[&str]| {
+        let mut run = Run::new(1, Some(1e9));
+        run.recording.document.study = true;
+        run.experiment("streams", None, stream());
+        for (at, direction) in directions.iter().enumerate() {
+            let level = Level::Word((*direction).to_owned());
+            let truth = Truth::stream(500e6 + 100e6 * at as f64);
+            run.cell(
+                &[(Factor::Direction, level)],
+                &[truth.clone(), truth.clone(), truth],
+            );
+        }
+        analyze(&run.recording).answer.verdict
+    };
+    let both = verdict(&["to-server", "from-server"]);
+    let begins = "One connection to the server reaches 500";
+    assert!(both.starts_with(begins), "{both}");
+    let one = verdict(&["to-server"]);
+    assert!(one.starts_with("One connection reaches 500"), "{one}");
+}
+
+#[test]
+fn a_rate_that_holds_what_came_before_is_about_right() {
+    let answer = |flagged: &[(usize, f64)]| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let truth = Truth::stream(500e6);
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        for (at, share) in flagged {
+            let flags = &mut run.recording.trials[*at].flags;
+            flags.push(TrialFlag::HeldBack(*share));
+        }
+        let analysis = analyze(&run.recording);
+        let note = tile(&analysis, "Throughput")
+            .expect("it was measured")
+            .note
+            .clone();
+        (analysis.answer.verdict, note)
+    };
+    let (verdict, note) = answer(&[(0, 0.08), (2, 0.03)]);
+    assert!(verdict.contains("reaches about 500"), "{verdict}");
+    assert!(note.contains("holds what came before the window"), "{note}");
+    // One trial of three, and little in most.
+    for few in [vec![(0, 0.08)], vec![(0, 0.02), (1, 0.02), (2, 0.02)]] {
+        let (verdict, note) = answer(&few);
+        assert!(verdict.contains("reaches 500"), "{verdict}");
+        assert!(!note.contains("before the window"), "{note}");
+    }
+}
+
+/// Requests in two writes that a delayed ACK stalls; the longest of them is of `longest_ns`.
+fn stalled(longest_ns: u64, timeouts: Option<f64>) -> Analysis {
+    let mut run = Run::new(1, Some(1e9));
+    run.recording.document.study = true;
+    run.experiment("split-request", Some(9), rr(200));
+    for writes in [1, 2] {
+        for (nagle, ack) in [(true, true), (true, false), (false, true), (false, false)] {
+            let stalls = writes == 2 && nagle && ack;
+            let mut levels = switches(nagle, ack).to_vec();
+            levels.push((Factor::RequestWrites, Level::Count(writes)));
+            let truth = |wobble: u64| match stalls {
+                true => Truth {
+                    rtt_ns: 60_000,
+                    latency: vec![(44_000_000 + wobble, 20), (longest_ns, 1)],
+                    timeouts,
+                    ..Truth::default()
+                },
+                false => Truth::transactions(60_000 + wobble),
+            };
+            run.cell(&levels, &[truth(0), truth(100), truth(200)]);
+        }
+    }
+    analyze(&run.recording)
+}
+
+#[test]
+fn a_longest_stall_that_a_timer_may_have_made_has_no_cause() {
+    let check = |analysis: &Analysis, cause: &str| {
+        let mut bars = analysis.answer.bars.iter();
+        let stalls = bars.any(|bar| bar.limiter == Some(Limiter::NagleDelayedAck));
+        assert!(stalls, "{:#?}", analysis.answer);
+        let stall = tile(analysis, "Longest stall").expect("it stalls");
+        assert!(stall.note.starts_with(cause), "{stall:?}");
+    };
+    check(&stalled(48_000_000, None), "Nagle and delayed ACK");
+    check(&stalled(260_000_000, None), "longest round trip");
+    check(&stalled(48_000_000, Some(1.0)), "longest round trip");
+}
+
+#[test]
+fn cells_without_a_valid_trial_have_too_few() {
+    let analysis = |invalid: &[usize]| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("sizes", None, stream());
+        for (at, bytes) in [1000, 2000, 4000].into_iter().enumerate() {
+            let truth = Truth {
+                invalid: invalid.contains(&at).then(|| "a host was lost".to_owned()),
+                ..Truth::stream(500e6)
+            };
+            run.cell(
+                &[(Factor::MessageBytes, size(bytes))],
+                &[truth.clone(), truth.clone(), truth],
+            );
+        }
+        analyze(&run.recording)
+    };
+    let one = analysis(&[1]);
+    let few = caution(&one, "replicates").expect("a cell has none");
+    assert_eq!(few.claim, "1 of 3 cells has fewer than 3 valid replicates.");
+    let invalid = caution(&one, "invalid").expect("three are");
+    assert_eq!(
+        invalid.claim,
+        "3 of 9 trials are invalid and were not measured again."
+    );
+    assert_eq!(caution(&analysis(&[]), "replicates"), None);
+    // Nothing was measured: that is told.
+    assert_eq!(caution(&analysis(&[0, 1, 2]), "replicates"), None);
+}
