@@ -8,6 +8,7 @@ mod answer;
 mod exchange;
 mod findings;
 mod host_counters;
+mod numbers;
 mod page;
 mod queues;
 mod receive_path;

@@ -1,0 +1,275 @@
+//! Numbers that cannot be: of tables, sentences and the summary.
+
+use linerate_analyze::analyze;
+use linerate_analyze::reduce::{name, outcomes};
+use linerate_model::TrialId;
+use linerate_model::analysis::{Analysis, TableCell};
+use linerate_model::datagram::Datagrams;
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::finding::{Estimate, FindingKind, Limiter};
+use linerate_model::manner::Transport;
+use linerate_model::metric::Metric;
+use linerate_model::response::is_share;
+use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::workload::{Part, Traffic, Workload};
+
+use crate::builder::{MSS, Run, Truth, WINDOW_NS, rr, size, stream, switches};
+use crate::{grow, told};
+
+/// The claim of a stall where requests in two writes take 67 ms, but for one trial in which two
+/// retransmission timeouts make them 286 ms; without Nagle 10 ms, without delayed ACK 20 ms.
+fn stall(lost: [bool; 3], lost_without_nagle: bool) -> Option<String> {
+    const MS: u64 = 1_000_000;
+    let truth = |ms: u64, is_lost: bool| Truth {
+        rtt_ns: 10 * MS as i64,
+        latency: vec![(ms * MS, 2 - u64::from(is_lost))],
+        lost_share: if is_lost { 2.0 } else { 0.0 },
+        ..Truth::default()
+    };
+    let mut split = rr(100);
+    if let Traffic::Rr { request_writes, .. } = &mut split.traffic {
+        *request_writes = 2;
+    }
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("split-request", Some(9), split);
+    let stalled = lost.map(|lost| truth(if lost { 286 } else { 67 }, lost));
+    run.cell(&switches(true, true), &stalled);
+    let without_nagle = [(); 3].map(|()| truth(10, lost_without_nagle));
+    run.cell(&switches(false, true), &without_nagle);
+    run.cell(&switches(true, false), &[(); 3].map(|()| truth(20, false)));
+    let mut found = told(&run.recording).into_iter();
+    let stall = found.find(|it| it.kind == FindingKind::Limiter(Limiter::NagleDelayedAck));
+    stall.map(|finding| finding.claim)
+}
+
+#[test]
+fn a_retransmission_timeout_is_no_part_of_a_stall() {
+    let check = |lost, lost_without_nagle, words: &[&str]| {
+        let claim = stall(lost, lost_without_nagle).expect("a stall");
+        for words in words {
+            assert!(claim.contains(words), "{claim}");
+        }
+    };
+    let both = ["is 67 ms instead of 10 ", "ms with delayed ACK off"];
+    check([false; 3], false, &both);
+    check([false, true, false], false, &both);
+    check([false, true, false], true, &["is 67 ms instead of 20 "]);
+    assert_eq!(stall([true, true, false], false), None);
+}
+
+/// The cost of a trial whose host counted `cpus` and whose thread ran for `run_ns`.
+fn cost(cpus: f64, run_ns: i64) -> Option<f64> {
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let truth = Truth {
+        cpus,
+        ..Truth::stream(38e6)
+    };
+    run.cell(&[], &[truth]);
+    let thread = Subject::Thread("worker-0".to_owned());
+    let growth = [(thread, Metric::ThreadRun, run_ns)];
+    grow(&mut run.recording, TrialId(1), &growth);
+    outcomes(&run.recording).remove(0).value(name::CPU_COST)
+}
+
+#[test]
+fn a_cost_is_never_less_than_what_our_threads_ran() {
+    let check = |cpus, run_ns, expected: f64| {
+        let found = cost(cpus, run_ns).expect("a cost");
+        assert!((found - expected).abs() < 1e-3, "{found}, not {expected}");
+    };
+    check(0.0, 15_000_000, 0.015);
+    check(0.5, 15_000_000, 0.5);
+    check(0.5, 600_000_000, 0.6);
+}
+
+/// A study whose best stream outside the socket-buffer chapter takes `cpus`.
+fn study_of(cpus: f64) -> Analysis {
+    let mut run = Run::new(1, Some(1e9));
+    run.recording.document.study = true;
+    for (chapter, factor, bps, cpus) in [
+        (3, Factor::SocketBuffer, 900e6, 0.5),
+        (9, Factor::MessageBytes, 940e6, cpus),
+    ] {
+        run.experiment(&format!("of-{chapter}"), Some(chapter), stream());
+        let truth = Truth {
+            cpus,
+            ..Truth::stream(bps)
+        };
+        run.cell(&[(factor, size(65_536))], &[truth.clone(), truth]);
+    }
+    analyze(&run.recording)
+}
+
+/// The cost in the summary, and the answer of the chapter of findings.
+fn costs(analysis: &Analysis) -> (Option<f64>, String) {
+    let mut rows = analysis.summary.rows.iter();
+    let row = rows.find(|row| row[0] == TableCell::Text("CPU cost of 1 Gbit/s".to_owned()));
+    let in_summary = row.map(|row| match &row[1] {
+        TableCell::Estimate(estimate) => estimate.value,
+        other => panic!("{other:?}"),
+    });
+    let mut chapters = analysis.chapters.iter();
+    let chapter = chapters.find(|chapter| chapter.id == "findings");
+    let answer = chapter.and_then(|chapter| chapter.answer.clone());
+    (in_summary, answer.unwrap_or_default())
+}
+
+#[test]
+fn one_cell_tells_what_throughput_costs_and_only_beyond_ticks() {
+    let (in_summary, answer) = costs(&study_of(0.94));
+    let in_summary = in_summary.expect("a cost");
+    assert!((in_summary - 1.0).abs() < 1e-3, "{in_summary}");
+    assert!(answer.contains("1 Gbit/s costs 1 CPU"), "{answer}");
+    // A tick in a second is 0.01 CPUs: an eighth of the cost.
+    let (in_summary, answer) = costs(&study_of(0.08));
+    assert_eq!(in_summary, None);
+    assert!(!answer.contains("costs"), "{answer}");
+}
+
+/// Estimates of the columns with `word` in their names.
+fn estimates(analysis: &Analysis, word: &str) -> Vec<Estimate> {
+    let mut found = Vec::new();
+    for table in analysis.chapters.iter().flat_map(|it| &it.tables) {
+        let columns = table.columns.iter().enumerate();
+        for (at, _) in columns.filter(|(_, name)| name.to_lowercase().contains(word)) {
+            found.extend(table.rows.iter().filter_map(|row| match &row[at] {
+                TableCell::Estimate(estimate) => Some(*estimate),
+                _ => None,
+            }));
+        }
+    }
+    found
+}
+
+/// Intervals of `word` end at `most`, and there are such.
+#[track_caller]
+fn ends_at(run: &Run, word: &str, most: f64) {
+    let found = estimates(&analyze(&run.recording), word);
+    assert!(!found.is_empty(), "no column has {word}");
+    for estimate in found {
+        let high = estimate.high.expect("an interval");
+        assert!(high <= most && estimate.value < most, "{estimate:?}");
+        assert!(high > estimate.value, "{estimate:?}");
+    }
+}
+
+fn run_of(rate: Option<f64>, workload: Workload, truths: &[Truth]) -> Run {
+    let mut run = Run::new(1, rate);
+    run.experiment("one", None, workload);
+    let levels = |count| [(Factor::Connections, Level::Count(count))];
+    run.cell(&levels(1), truths);
+    run.cell(&levels(2), truths);
+    run
+}
+
+#[test]
+fn intervals_end_where_what_is_measured_does() {
+    let of_worker = |worker_share| Truth {
+        worker_share,
+        ..Truth::stream(500e6)
+    };
+    let run = run_of(Some(1e9), stream(), &[0.2, 0.9, 0.99].map(of_worker));
+    ends_at(&run, "busiest worker", 100.0);
+    assert!(is_share("runqueue_wait_share_max") && !is_share("flow_throughput_max_bps"));
+    // MTU and options tell the largest segment, whatever the rate of the link.
+    let of_payload = |payload_bytes| Truth {
+        payload_bytes,
+        ..Truth::stream(500e6)
+    };
+    for rate in [None, Some(1e9)] {
+        let run = run_of(rate, stream(), &[1448.0, 400.0, 1448.0].map(of_payload));
+        ends_at(&run, "payload per data segment", MSS + 0.1);
+    }
+}
+
+#[test]
+fn the_part_of_datagrams_that_a_place_lost_is_no_more_than_all() {
+    let mut workload = stream();
+    workload.manner.transport = Transport::Udp;
+    let mut run = Run::new(1, Some(1e9));
+    run.experiment("udp-packet-rate", Some(11), workload);
+    for bytes in [64, 1448] {
+        let levels = [(Factor::MessageBytes, size(bytes))];
+        run.cell(&levels, &[(); 3].map(|()| Truth::stream(100e6)));
+    }
+    for flow in &mut run.recording.flows {
+        let received = [2_000, 90_000, 9_000][flow.trial.0 as usize % 3];
+        let (metric, count) = match flow.part {
+            Part::Sender => (Metric::AppDatagramsSent, 100_000),
+            _ => (Metric::AppDatagramsReceived, received as i64),
+        };
+        for (at_ns, value) in [(0, 0), (WINDOW_NS as i64, count)] {
+            run.recording.samples.push(TrialSample {
+                trial: flow.trial,
+                host: flow.host.clone(),
+                subject: Subject::Flow(flow.flow, flow.end),
+                metric,
+                at_ns,
+                value,
+            });
+        }
+        flow.outcome.datagrams = Some(Box::new(match flow.part {
+            Part::Sender => Datagrams {
+                sent: 100_000,
+                ..Datagrams::default()
+            },
+            _ => Datagrams {
+                received,
+                highest: 100_000,
+                announced: Some(100_000),
+                socket_drops: Some(100_000 - received),
+                ..Datagrams::default()
+            },
+        }));
+    }
+    ends_at(&run, "receive buffer was full", 100.0);
+}
+
+/// The answer of packet rates, of messages of 1 B and of 1448 B, each with the payloads of its trials.
+fn answer(small: [f64; 3], rates: [f64; 3], large_bytes: f64) -> String {
+    let truth = |payload_bytes: f64, rate: f64| Truth {
+        throughput_bps: 8.0 * payload_bytes * rate,
+        payload_bytes,
+        ..Truth::default()
+    };
+    let mut run = Run::new(1, None);
+    run.experiment("packet-rate", Some(10), stream());
+    let at = |bytes| [(Factor::MessageBytes, size(bytes))];
+    run.cell(&at(1), &[0, 1, 2].map(|at| truth(small[at], rates[at])));
+    run.cell(&at(64), &[(); 3].map(|()| truth(64.0, 10_000.0)));
+    run.cell(&at(1448), &[(); 3].map(|()| truth(large_bytes, 1_000.0)));
+    let analysis = analyze(&run.recording);
+    let mut chapters = analysis.chapters.into_iter();
+    let chapter = chapters.find(|chapter| chapter.id == "packet-rate");
+    let chapter = chapter.expect("the chapter exists");
+    chapter.answer.expect("an answer")
+}
+
+#[test]
+fn the_payload_of_a_segment_is_what_its_rate_carries() {
+    // (90 000 · 10 + 30 000 · 14) / 120 000 B, and not 12 B.
+    let found = answer([10.0, 10.0, 14.0], [45_000.0, 45_000.0, 30_000.0], MSS);
+    assert!(
+        found.contains("segments per second of 11 B payload"),
+        "{found}"
+    );
+    // Two trials of many small segments and one of few large ones have no one size: the next cell tells.
+    let found = answer([2.0, 5.0, MSS], [100_000.0, 70_000.0, 1_400.0], MSS);
+    assert!(
+        found.starts_with("One connection sends 10") && found.contains("of 64 B payload"),
+        "{found}"
+    );
+}
+
+#[test]
+fn what_leaves_in_like_segments_is_not_compared() {
+    let found = answer([MSS; 3], [1_000.0; 3], MSS);
+    assert!(
+        found.starts_with("Messages of 1 B and of 1448 B leave in like segments: 1000 ")
+            && !found.contains("times the bytes"),
+        "{found}"
+    );
+    let found = answer([1.0; 3], [1_000.0; 3], MSS);
+    assert!(found.starts_with("One connection sends"), "{found}");
+}
