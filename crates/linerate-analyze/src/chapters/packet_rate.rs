@@ -3,6 +3,7 @@
 use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::Factor;
 use linerate_model::finding::Limiter;
+use linerate_model::number::agreeing;
 use linerate_model::profile::Work;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Kind;
@@ -197,8 +198,8 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         false => "One connection sends".to_owned(),
     };
     let mut text = format!(
-        "{sends} {} segments per second of {} payload{}, and {} of {}{}{}.",
-        rate(at_small),
+        "{sends} {} of {} payload{}, and {} of {}{}{}.",
+        agreeing(&rate(at_small), "segment per second", "segments per second"),
         small_segment,
         by(limiters.0),
         rate(at_large),

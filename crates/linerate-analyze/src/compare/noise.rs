@@ -10,8 +10,7 @@
 //!    pooled s₀ and d₀ = [`PRIOR_FREEDOM`], and Student's t has d₀ + d degrees of freedom (Smyth,
 //!    "Linear models and empirical Bayes methods", 2004, with a small fixed d₀ since cells differ).
 //!    Where they are alike it is at least s₀, with all degrees of freedom. A cell that is far quieter
-//!    than the quietest other is of another kind and speaks for itself, and so does one of few that are
-//!    not alike where s₀ is that of others (loss, say, that only the slow ones meet).
+//!    than the quietest other is of another kind and speaks for itself.
 //! 3. Memory: where trials resemble those before them (drift, a visitor that stays), residuals say
 //!    less than their number: of ν degrees of freedom ν (1 − ρ) / (1 + ρ) are left, with the
 //!    correlation ρ of successive residuals (Bartlett, "On the theoretical specification and sampling
@@ -41,9 +40,6 @@ const FREEDOM_MIN: f64 = 2.0;
 const KIN_MIN: usize = 5;
 /// A cell with less than this share of the least deviation of all others speaks for itself.
 const QUIETER_SHARE: f64 = 0.25;
-/// Of fewer cells that are not alike, one with less than this share of what is pooled does so: of three
-/// trials with that noise one cell in a hundred has so little by chance.
-const QUIETER_OF_FEW_SHARE: f64 = 0.1;
 /// Degrees of freedom from which on the noise has a form.
 const FORM_FREEDOM_MIN: f64 = 10.0;
 /// Draws for the form.
@@ -192,10 +188,7 @@ impl Noise {
         let apart = self.deviations.len() > KIN_MIN
             && own <= self.deviations[0] * (1.0 + 1e-9)
             && own < QUIETER_SHARE * self.deviations[1];
-        let apart_of_few = self.deviations.len() <= KIN_MIN
-            && !self.alike
-            && own < QUIETER_OF_FEW_SHARE * self.share;
-        if others < 1.0 || apart || apart_of_few {
+        if others < 1.0 || apart {
             return (own, freedom);
         }
         let prior = PRIOR_FREEDOM.min(others);
@@ -313,22 +306,5 @@ mod tests {
         let own = student_t_interval(&quiet, Unit::Count).unwrap();
         let found = noise.widen(&quiet, noise.form(3), own);
         assert!(found.high.unwrap() < 44.3, "{found:?}");
-    }
-
-    #[test]
-    fn of_few_cells_a_quiet_one_speaks_for_itself_where_they_are_not_alike() {
-        let high = |others: [[f64; 3]; 3]| {
-            let quiet = [289.0, 286.2, 286.0];
-            let cells = others.iter().map(|cell| &cell[..]).chain([&quiet[..]]);
-            let noise = pooled(cells).unwrap();
-            let own = student_t_interval(&quiet, Unit::Count).unwrap();
-            noise.widen(&quiet, noise.form(3), own).high.unwrap()
-        };
-        // Loss rules one connection, and a full link all of them together.
-        let lossy = [8.9, 30.9, 11.1];
-        assert!(high([lossy, [59.7, 53.2, 48.9], [230.6, 232.8, 239.9]]) < 292.0);
-        // All meet the slow state now and then; this one did not.
-        let slow = [100.0, 70.0, 101.0];
-        assert!(high([slow, [70.0, 99.0, 102.0], [98.0, 100.0, 71.0]]) > 300.0);
     }
 }

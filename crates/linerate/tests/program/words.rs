@@ -536,7 +536,6 @@ const SEVERAL: &[(&str, &[&str])] = &[
     (
         "a rate, a size or a name",
         &[
-            "sends {} segments per second",
             "({:.2} CPUs)",
             "of {} CPUs take",
             "% of {done} calls",
