@@ -97,8 +97,8 @@ pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
         .collect()
 }
 
-/// Returns what the path carried one client of the host as it is, where it was the limiter; else the signalling rate
-/// of the link.
+/// Returns what the path carried one client of the host as it is, where that was the limiter of the fastest stream; else
+/// the signalling rate of the link.
 pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
     let is_one_way = |cell: &&CellOutcomes<'_>| {
         let stream = cell.workload.traffic.stream();
@@ -106,13 +106,17 @@ pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
             && cell.workload.clients <= 1
             && dataset.is_as_it_is(cell)
     };
-    let is_path = |cell: &&CellOutcomes<'_>| {
+    let is_path = |cell: &CellOutcomes<'_>| {
         limiter_of(dataset, cell).is_some_and(|verdict| verdict.limiter == Limiter::PathRate)
     };
-    let cells = dataset.cells.iter().filter(is_one_way).filter(is_path);
-    let carried = cells.filter_map(|cell| cell.mean(name::THROUGHPUT));
+    let cells = dataset.cells.iter().filter(is_one_way);
+    let carried = cells.filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)));
+    let fastest = carried.max_by(|a, b| a.0.total_cmp(&b.0));
     let of = |of| move |bps| Rate { of, bps };
-    let path = carried.max_by(f64::total_cmp).map(of("path"));
+    let path = fastest
+        .filter(|(_, cell)| is_path(cell))
+        .map(|(bps, _)| bps);
+    let path = path.map(of("path"));
     path.or_else(|| dataset.path.rate_bps(1).map(of("link")))
 }
 

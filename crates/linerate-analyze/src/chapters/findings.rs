@@ -171,7 +171,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
             TableCell::Text(experiment.title.clone()),
             TableCell::Text(words::whole_cell(&best.cell)),
             TableCell::Estimate(best.estimate(name::THROUGHPUT)?),
-            TableCell::Estimate(best.estimate(name::CPU_BUSY)?),
+            TableCell::Estimate(best.estimate(name::CPU_COST)?),
             TableCell::Estimate(best.estimate(name::CPU_PER_GBIT)?),
         ])
     });
@@ -179,7 +179,7 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
         "Experiment",
         "Best cell",
         "Throughput",
-        "Busy CPUs",
+        "CPUs of this run",
         "CPUs per Gbit/s",
     ];
     let title = match dataset.is_lab() {

@@ -4,8 +4,8 @@
 //! has no CPU. Three causes, told apart by what the CPUs did meanwhile:
 //!
 //! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
-//!    the window (cpu.stat), unless the rate was steady behind a queue on the way and what lay unsent outlasted each stop
-//!    (readings and periods are as long as each other, so that a steady rate alone says nothing). Without that counter: a worker waited beside CPUs that were idle, and no
+//!    the window (cpu.stat), unless the rate was steady behind a queue on the way and nobody missed the workers; where all
+//!    periods were throttled, what lay unsent must have outlasted each stop, too. Without that counter: a worker waited beside CPUs that were idle, and no
 //!    other program had them; then a quota and CPUs that it may not use are not told apart, unless the caller
 //!    pinned it.
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
@@ -17,7 +17,7 @@
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time; but one that
-//!    hardly waited has a CPU to itself where other programs have more than ours. What the hypervisor took is not free
+//!    hardly waited has a CPU to itself where other programs use more than it. What the hypervisor took is not free
 //!    either, but no work of the host's: that is said, and where it took much, also of workers that ran little, if they were
 //!    missed and the rate varied.
 //!
@@ -46,6 +46,8 @@ use crate::words;
 /// Share of the periods, and of the window, from which on a quota is what holds.
 const THROTTLED_PERIODS_MIN: f64 = 0.1;
 const THROTTLED_SHARE_MIN: f64 = 0.05;
+/// Share of the periods from which on all are: readings are as far apart as periods are long, so that the rate seems steady.
+const THROTTLED_PERIODS_ALL: f64 = 0.9;
 /// Seconds of a quota's period, unless it was set.
 const PERIOD_S: f64 = 0.1;
 /// Share of the time that a worker ran or waited for a CPU from which on it would do more with one.
@@ -117,7 +119,8 @@ fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let time = cell.estimate(name::THROTTLED)?;
     let is_of_path = is_steady_behind_queue(cell)
         && !is_missed(cell)
-        && outlasts(cell, PERIOD_S * time.value / periods.value);
+        && (periods.value < THROTTLED_PERIODS_ALL
+            || outlasts(cell, PERIOD_S * time.value / periods.value));
     if periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN || is_of_path {
         return None;
     }
@@ -249,9 +252,8 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let varies = cell.mean(name::RATE_VARIATION);
     let is_uneven = varies.is_some_and(|share| share >= UNEVEN_VARIATION_MIN);
     let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven && is_missed(cell);
-    let ours = [name::CLIENT_WORKERS, name::SERVER_WORKERS].map(|part| cell.mean(part));
-    let ours = ours.into_iter().flatten().fold(0.0, f64::max);
-    let others_have_more = others_cpus(cell).is_some_and(|others| others.value >= ours);
+    let others_have_more =
+        others_cpus(cell).is_some_and(|others| others.value >= wanted - waited.value);
     let has_its_own = waited.value < WAIT_SHARE_SMALL && others_have_more && !is_taken;
     if (wanted < WANTED_SHARE_MIN && !is_taken)
         || busy.value + stolen < FULL_SHARE_MIN

@@ -312,7 +312,7 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64) -> bool {
 /// Whether most of what waits before a full path does so in the sending host's own queueing discipline.
 pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let bytes = shortest_ns(dataset, cell).and_then(|ns| waiting_bytes(cell, ns));
-    bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
+    !goes_both_ways(cell) && bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
 }
 
 /// What waits, of all flows, beyond what the path holds at its shortest round trip.

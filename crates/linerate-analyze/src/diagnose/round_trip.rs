@@ -167,6 +167,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let is_relayed = unlike_path.is_some_and(|part| may_be_relayed(dataset, cell, of(part)));
     let (limiter, cause) = match largest {
         Some(Part::CpuWait) => cpu::of_waiting(cell),
+        _ if is_relayed => (Limiter::RoundTrip, "The round trip"),
         Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => (
             Limiter::RoundTrip,
             "Carrying messages of this size over a path that loses segments",
@@ -183,7 +184,6 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::RoundTrip,
             "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
         ),
-        _ if is_relayed => (Limiter::RoundTrip, "The round trip"),
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }

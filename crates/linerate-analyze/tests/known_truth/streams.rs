@@ -1637,12 +1637,18 @@ fn a_quota_that_nobody_misses_is_none() {
         ..queued.clone()
     };
     named(stream(), &uneven, Limiter::CpuQuota, &["throttled in 10 %"]);
-    // It ran dry in each stop, between readings that are as long as a period.
+    // Where all periods were, it ran dry in each, between readings that are as far apart.
     let short = Truth {
+        throttled: Some(1.0),
         unsent_bytes: Some(400_000),
+        ..queued.clone()
+    };
+    named(stream(), &short, Limiter::CpuQuota, &["throttled in"]);
+    let bridged = Truth {
+        throttled: Some(1.0),
         ..queued
     };
-    named(stream(), &short, Limiter::CpuQuota, &["throttled in 10 %"]);
+    named(stream(), &bridged, Limiter::PathRate, &["100 Mbit/s"]);
 }
 
 #[test]

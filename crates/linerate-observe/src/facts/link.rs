@@ -20,8 +20,9 @@ const KINDS_WITHOUT_RATE: [&str; 9] = [
     "veth", "bridge", "tun", "dummy", "ifb", "macvtap", "macvlan", "ipvlan", "ipvtap",
 ];
 /// Drivers of virtual cards, which name one for old programs' sake: 28 Gbit/s pass a vmxnet3 of 10.
-const DRIVERS_WITHOUT_RATE: [&str; 3] = ["vmxnet3", "hv_netvsc", "virtio_net"];
-/// PCI vendors of cards that hypervisors imitate (VMware, Red Hat), whose drivers serve real ones, too.
+/// e1000 is of cards of 2001 to 2005 and of those that hypervisors imitate to the number (VirtualBox).
+const DRIVERS_WITHOUT_RATE: [&str; 4] = ["vmxnet3", "hv_netvsc", "virtio_net", "e1000"];
+/// PCI vendors of other cards that hypervisors imitate (VMware, Red Hat), whose drivers serve real ones, too.
 const VENDORS_WITHOUT_RATE: [&str; 2] = ["0x15ad", "0x1af4"];
 
 /// A device as netlink describes it, with text in place of bytes.
@@ -293,8 +294,8 @@ mod tests {
             assert_eq!(lab_rate(alias), None);
         }
         assert!(has_rate(Some("vmxnet3"), None).is_err());
-        assert!(has_rate(Some("e1000"), Some("0x15ad\n")).is_err());
-        assert!(has_rate(Some("e1000"), Some("0x8086\n")).is_ok());
+        assert!(has_rate(Some("e1000e"), Some("0x15ad\n")).is_err());
+        assert!(has_rate(Some("e1000e"), Some("0x8086\n")).is_ok());
         assert!(has_rate(None, None).is_ok());
         assert!(speed(None, Ok(None)).is_err());
         assert!(speed(None, Err("ethtool: no".to_owned())).is_err());
