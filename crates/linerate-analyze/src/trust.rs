@@ -3,8 +3,8 @@
 //! Cautions hang on the numbers that they weaken; this folds them into one judgement:
 //!
 //! * *do not use*: no valid trial; more than [`INVALID_SHARE_MAX`] of the trials are invalid and were
-//!   not measured again (but for cells of which no trial gave each flow a share: they have no number); identical trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells
-//!   have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or our
+//!   not measured again (but for cells of which no trial gave each flow a share: they have no number); identical
+//!   trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or our
 //!   own reader without CPU time left decided the number;
 //! * *limited*: any other caution, and a run that is partial;
 //! * *good*: none.

@@ -5,8 +5,8 @@
 //!
 //! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
 //!    the window (cpu.stat), unless the rate was steady behind a queue on the way and nobody missed the workers; where all
-//!    periods were throttled, what lay unsent must have outlasted each stop, too. Without that counter: a worker waited beside CPUs that were idle, and no
-//!    other program had them; then a quota and CPUs that it may not use are not told apart, unless the caller
+//!    periods were throttled, what lay unsent must have outlasted each stop, too. Without that counter: a worker waited
+//!    beside CPUs that were idle, and no other program had them; then a quota and CPUs that it may not use are not told apart, unless the caller
 //!    pinned it.
 //! 2. *Other programs.* A worker that ran or waited for most of the time waited for at least a quarter of
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
@@ -162,9 +162,7 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let (wanted, waited) = wants(cell)?;
     let ran = wanted - waited.value;
-    let varies = cell.mean(name::RATE_VARIATION);
-    let is_uneven = varies.is_some_and(|varies| varies >= UNEVEN_VARIATION_MIN);
-    let would_do_more = wanted >= WANTED_SHARE_MIN || (is_uneven && is_missed(cell));
+    let would_do_more = wanted >= WANTED_SHARE_MIN || (is_uneven(cell) && is_missed(cell));
     // Who waits for a CPU reads late; who was stopped waits for none.
     let closed = cell.mean(name::WINDOW_CLOSED).unwrap_or(0.0);
     let has_stopped = has_stopped(closed) && closed > waited.value;
@@ -249,9 +247,7 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);
-    let varies = cell.mean(name::RATE_VARIATION);
-    let is_uneven = varies.is_some_and(|share| share >= UNEVEN_VARIATION_MIN);
-    let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven && is_missed(cell);
+    let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven(cell) && is_missed(cell);
     let others_have_more =
         others_cpus(cell).is_some_and(|others| others.value >= wanted - waited.value);
     let has_its_own = waited.value < WAIT_SHARE_SMALL && others_have_more && !is_taken;
@@ -397,6 +393,12 @@ fn wants(cell: &CellOutcomes<'_>) -> Option<(f64, Estimate)> {
 /// queue on the way.
 pub(super) fn is_of_path(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
     is_starved(waited, wanted - waited) && is_steady_behind_queue(cell)
+}
+
+/// The rate varies as that of a worker that is held up.
+fn is_uneven(cell: &CellOutcomes<'_>) -> bool {
+    let varies = cell.mean(name::RATE_VARIATION);
+    varies.is_some_and(|varies| varies >= UNEVEN_VARIATION_MIN)
 }
 
 /// The rate is steady, and a queue stands on the way.

@@ -5,7 +5,8 @@
 //! again, or timers fired for them where the own host drops what is sent again, which is then not counted; and the
 //! receiver did not keep its window closed, which a stopped reader does; and what the sender holds has not
 //! arrived, which lost ACKs would leave so. The handshake passed, and the first bytes of each flow: so small
-//! packets get through, or did. (Of datagrams: all are lost, and next to no host counts it.) What remains is a path that swallows full-size ones, or a peer that has gone.
+//! packets get through, or did. (Of datagrams: all are lost, and next to no host counts it.) What remains is a path
+//! that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
@@ -13,7 +14,7 @@ use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
-use super::path_rate::{DATAGRAM_BYTES_MAX, NOT_LOCATED_SHARE_MIN};
+use super::path_rate::{DATAGRAM_BYTES_MAX, loses_unlocated};
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
 use super::verdict::Verdict;
@@ -41,11 +42,8 @@ pub(super) const RULE: Rule = Rule {
 fn of_datagrams(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let sent = cell.estimate(name::DATAGRAMS_SENT)?;
     let lost = cell.mean(name::LOSS_SHARE)?;
-    let not_located = cell.mean(name::LOST_NOT_LOCATED)?;
-    cell.mean(name::LOST_BACKLOG)?;
     // A stray drop at a host may be anybody's.
-    let is_of_path = not_located >= NOT_LOCATED_SHARE_MIN * sent.value;
-    if sent.value < DATAGRAMS_MIN || lost < 1.0 || !is_of_path {
+    if sent.value < DATAGRAMS_MIN || lost < 1.0 || !loses_unlocated(cell)? {
         return None;
     }
     let bytes = cell.workload.traffic.stream().map(|(_, bytes)| bytes.0);

@@ -36,7 +36,7 @@ use super::path_rate::{
     OVERFLOW_SHARE_MIN, framing_bytes, is_of_ethernet, is_what_ethernet_carries,
 };
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, Trial, pacing_algorithm};
+use super::trial::{MOST, Trial, losses, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, WORKER_SATURATED_SHARE, name};
@@ -139,11 +139,7 @@ fn allowed(cell: &CellOutcomes<'_>) -> Option<Verdict> {
         true => (BITRATE_SHARE_MIN, false),
         false => (FQ_RATE_SHARE_MIN, true),
     };
-    let is_held = (share_min..=SHARE_MAX).contains(&share.value);
-    let payload = payload_share(cell, share_min, counts_headers);
-    let is_beyond = is_beyond_path(cell, payload, share.value);
-    let falls_short = may_fall_short(cell, share.value / payload);
-    if !is_held || loses_unread(cell) || is_beyond || falls_short {
+    if !is_held(cell, share_min, counts_headers, share.value) {
         return None;
     }
     let allows = Estimate::point(limit.0, Unit::BitsPerSecond);
@@ -176,12 +172,7 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     let asked = what_was_asked(cell)?;
     let reached = cell.estimate(asked.response)?;
     let share = share_of(&reached, flows * asked.each);
-    // Far above it nobody kept to it: an old agent, or a damaged recording.
-    let is_held = (asked.share_min..=SHARE_MAX).contains(&share.value);
-    let payload = payload_share(cell, asked.share_min, asked.counts_headers);
-    let is_beyond = is_beyond_path(cell, payload, share.value);
-    let falls_short = may_fall_short(cell, share.value / payload);
-    if !is_held || loses_unread(cell) || is_beyond || falls_short {
+    if !is_held(cell, asked.share_min, asked.counts_headers, share.value) {
         return None;
     }
     let total = match cell.workload.connections {
@@ -214,6 +205,16 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     })
 }
 
+/// Whether `share` of a rate is what holds: enough of it came, and nothing else kept the rest away.
+fn is_held(cell: &CellOutcomes<'_>, share_min: f64, counts_headers: bool, share: f64) -> bool {
+    let payload = payload_share(cell, share_min, counts_headers);
+    // Far above it nobody kept to it: an old agent, or a damaged recording.
+    (share_min..=SHARE_MAX).contains(&share)
+        && !loses_unread(cell)
+        && !is_beyond_path(cell, payload, share)
+        && !may_fall_short(cell, share / payload)
+}
+
 /// Whether the path does not carry all of what was asked for: it loses, or a queue stands before it.
 fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
     let lost = cell.mean(name::LOSS_SHARE);
@@ -231,7 +232,7 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
 fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
     let is_held_back = |outcome: &&Outcome| {
         let value = |name| outcome.value(name).unwrap_or(0.0);
-        let losses = value(name::RETRANSMITTED) - value(name::SPURIOUS);
+        let losses = losses(outcome);
         let is_lossy =
             losses >= SIGNALS_MIN && losses >= OVERFLOW_SHARE_MIN * value(name::SEGMENTS_SENT);
         let held = value(name::RWND_LIMITED).max(value(name::SNDBUF_LIMITED));

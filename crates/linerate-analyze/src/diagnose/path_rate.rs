@@ -14,8 +14,9 @@
 //!
 //! Datagrams have no round trip. Their path is full where what arrives of a stream hardly varies while some is lost
 //! that no host counts: were each lost by chance, the number that arrives would vary by what the dispersion is held
-//! against ([`crate::reduce`]). Bursts at a rate may overflow a short queue as evenly, and say nothing. 0.001 to 0.08 was seen of slower links, shapers and policers (0.3 and 0.4 beside other
-//! programs), 0.6 to 5 of independent losses, more of outages.
+//! against ([`crate::reduce`]). Bursts at a rate may overflow a short queue as evenly, and say nothing. 0.001 to 0.08 was
+//! seen of slower links, shapers and policers (0.3 and 0.4 beside other programs), 0.6 to 5 of independent losses, more of
+//! outages.
 //!
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
@@ -72,7 +73,7 @@ const VARIATION_ONE_SIDED_MAX: f64 = 0.1;
 /// one set in 3000 has as little.
 const DISPERSION_MAX: f64 = 0.1;
 /// Share of what is lost that no host counts, from which on the path lost it.
-pub(super) const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
+const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
 
 /// Segments from which on what waits is a queue.
 const WAITING_SEGMENTS_MIN: f64 = 3.0;
@@ -103,15 +104,19 @@ pub(super) const DATAGRAMS: Rule = Rule {
     ..RULE
 };
 
+/// Whether nearly all datagrams that are lost are counted at no host; absent where the receiving one was not read, which may
+/// have lost them.
+pub(super) fn loses_unlocated(cell: &CellOutcomes<'_>) -> Option<bool> {
+    cell.mean(name::LOST_BACKLOG)?;
+    let lost = cell.mean(name::LOSS_SHARE)? * cell.mean(name::DATAGRAMS_SENT)?;
+    Some(cell.mean(name::LOST_NOT_LOCATED)? >= NOT_LOCATED_SHARE_MIN * lost)
+}
+
 /// The path passes a rate of datagrams and loses what is more.
 fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let lost = cell.estimate(name::LOSS_SHARE)?;
-    let not_located = cell.mean(name::LOST_NOT_LOCATED)?;
-    let is_of_path =
-        not_located >= NOT_LOCATED_SHARE_MIN * lost.value * cell.mean(name::DATAGRAMS_SENT)?;
-    // Where the receiving host was not read, it may have lost them.
-    cell.mean(name::LOST_BACKLOG)?;
+    let is_of_path = loses_unlocated(cell)?;
     let dispersion = cell.mean(name::LOSS_DISPERSION)?;
     // Bursts with pauses between them may overflow a short queue before a path that would carry their rate.
     let manner = &cell.workload.manner;

@@ -254,8 +254,7 @@ impl Trial<'_> {
 
     /// Segments that were lost: sent again, less those that had arrived.
     pub(super) fn losses(&self) -> f64 {
-        let again = self.value(name::RETRANSMITTED).unwrap_or(0.0);
-        (again - self.value(name::SPURIOUS).unwrap_or(0.0)).max(0.0)
+        losses(self.outcome)
     }
 
     /// Segments that arrived with a congestion mark (ECN).
@@ -275,6 +274,12 @@ impl Trial<'_> {
         let share = self.share(name::RETRANSMITTED_SHARE);
         again.map_or(0.0, |again| share * self.losses() / again)
     }
+}
+
+/// Segments of a trial that were lost: sent again, less those that had arrived.
+pub(super) fn losses(outcome: &Outcome) -> f64 {
+    let again = outcome.value(name::RETRANSMITTED).unwrap_or(0.0);
+    (again - outcome.value(name::SPURIOUS).unwrap_or(0.0)).max(0.0)
 }
 
 /// The congestion control in force at the sending ends, if it is one that paces.
