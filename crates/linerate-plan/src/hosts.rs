@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::Bytes;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
 use linerate_model::manner::Transport;
 use linerate_model::number::counted;
 use linerate_model::plan::LeftOut;
 use linerate_model::workload::{Traffic, Workload};
+use linerate_model::{Bytes, Nanos};
 
 use crate::draft::Draft;
 use crate::group::{Group, groups, set_groups};
@@ -32,6 +32,8 @@ pub struct Hosts {
     /// The one that streams and requests over TCP use where nothing else is asked for; the hosts'
     /// own when absent.
     pub congestion_unless_asked: Option<String>,
+    /// The longest round trip between the controller and one of them; 0 where it is not known.
+    pub round_trip: Nanos,
 }
 
 impl Hosts {

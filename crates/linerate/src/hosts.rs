@@ -516,8 +516,13 @@ pub fn placing() -> Placing {
 pub fn plan_hosts(fleet: &Fleet) -> Hosts {
     let records = fleet.members().iter().map(|member| &member.record);
     let snapshots: Vec<&Snapshot> = records.clone().map(|record| &record.snapshot).collect();
-    let losses = records.filter_map(|record| record.link_loss_ppm);
-    plan_hosts_of(&snapshots, fleet.clients(), losses.collect())
+    let losses = records.clone().filter_map(|record| record.link_loss_ppm);
+    // An exchange leaves open where within its round trip the host's clock was read.
+    let round_trips = records.map(|record| Nanos(2 * record.clock.uncertainty_ns));
+    Hosts {
+        round_trip: round_trips.max().unwrap_or_default(),
+        ..plan_hosts_of(&snapshots, fleet.clients(), losses.collect())
+    }
 }
 
 /// Returns the same of hosts that are like `snapshots`: what all of them can.
@@ -540,6 +545,7 @@ pub fn plan_hosts_of(snapshots: &[&Snapshot], clients: u32, losses_ppm: Vec<u32>
         wmem_max: least("sysctl.net.core.wmem_max"),
         congestion: congestion.unwrap_or_default(),
         congestion_unless_asked: None,
+        round_trip: Nanos(0),
     }
 }
 

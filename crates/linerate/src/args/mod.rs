@@ -166,9 +166,10 @@ pub struct StudyArgs {
     pub lab: bool,
     #[command(flatten)]
     pub lab_link: LabLinkArgs,
-    /// Time limit of the whole study: 3m, 30m, 4h
-    #[arg(long, default_value = "3m", value_name = "TIME")]
-    pub budget: Nanos,
+    /// Time limit of the whole study: 30m, 4h [default: 3m; longer where the round trip makes the least
+    /// of it longer]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Nanos>,
     /// A study of 30 s: only the chapters that fit
     #[arg(long, conflicts_with = "budget")]
     pub quick: bool,

@@ -15,6 +15,8 @@ use crate::args::{RunArgs, StudyArgs};
 use crate::hosts::HostsAsked;
 use crate::term;
 
+/// The time of a study of which no other is asked for.
+const USUAL: Nanos = Nanos::from_s(180);
 /// The time of a quick look.
 const QUICK: Nanos = Nanos::from_s(30);
 
@@ -31,6 +33,9 @@ pub struct Experiments {
     pub label: String,
     /// Time that they may take.
     pub budget: Option<Nanos>,
+    /// Whether they may take longer where even their least does: nobody asked for that time, and a
+    /// path of 100 ms takes a study six minutes.
+    pub may_take_longer: bool,
     /// Seed of the order of trials; random where none is asked for.
     pub seed: Option<u64>,
     /// What is looked at beside the traffic.
@@ -50,7 +55,7 @@ pub struct Experiments {
 /// Returns the study that the flags mean.
 pub fn study(args: &StudyArgs) -> Experiments {
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, None);
-    let budget = if args.quick { QUICK } else { args.budget };
+    let usual = if args.quick { QUICK } else { USUAL };
     let drafts = linerate_plan::study();
     Experiments {
         study: true,
@@ -59,7 +64,8 @@ pub fn study(args: &StudyArgs) -> Experiments {
             true => format!("linerate study --lab{}", args.lab_link.words()),
             false => format!("linerate study {}", hosts.server),
         },
-        budget: Some(budget),
+        budget: args.budget.or(Some(usual)),
+        may_take_longer: args.budget.is_none(),
         seed: args.seed,
         probes: Probes {
             sample_rate: args.sample_rate,
@@ -92,6 +98,7 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
         quick: false,
         label: format!("linerate run --experiment {}{lab_words}", file.display()),
         budget: args.plan.budget,
+        may_take_longer: false,
         seed: args.plan.seed,
         probes: args.observe.probes(),
         margins: args.margins.margins(),
