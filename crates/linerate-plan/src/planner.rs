@@ -172,7 +172,8 @@ pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<P
         match plan(&some, request) {
             Ok(plan) => (found, kept) = (Ok(plan), wanted),
             Err(PlanError::Budget { .. }) if !kept.is_empty() => {}
-            Err(error @ PlanError::Budget { .. }) => found = Err(error),
+            Err(error) if needs_less(&error, &found) => found = Err(error),
+            Err(PlanError::Budget { .. }) => {}
             Err(error) => return Err(error),
         }
     }
@@ -184,6 +185,14 @@ pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<P
         why: format!("no time for {} of it", counted(blocks, "block")),
     }));
     Ok(plan)
+}
+
+/// Whether `error` is of a budget, and names less than `found` does.
+fn needs_less(error: &PlanError, found: &Result<Plan, PlanError>) -> bool {
+    let PlanError::Budget { least, .. } = error else {
+        return false;
+    };
+    !matches!(found, Err(PlanError::Budget { least: before, .. }) if before <= least)
 }
 
 /// Returns the plan of one workload measured as many times as `replicates` begins with, and further

@@ -17,6 +17,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
             wmem_max: Some(4 << 20),
             congestion: vec!["cubic".to_owned(), "bbr".to_owned(), "reno".to_owned()],
             congestion_unless_asked: None,
+            round_trip: Nanos(0),
         },
         further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),

@@ -630,4 +630,13 @@ fn a_quick_look_has_as_many_chapters_as_fit_and_says_which_do_not() {
         let is_told = quick.left_out.iter().any(|left| left.what == *name);
         assert!(is_told != quick.experiment(name).is_some(), "{name}");
     }
+
+    // What nothing fits into is told the least that is enough for one of them.
+    request.budget = Some(Nanos::from_s(5));
+    let Err(PlanError::Budget { least, .. }) = fitting(&study(), 3, &request) else {
+        panic!("5 s are enough");
+    };
+    request.budget = Some(least);
+    let one = fitting(&study(), 3, &request).expect("the least fits");
+    assert_eq!(one.experiments.len(), 1, "{:?}", one.experiments);
 }
