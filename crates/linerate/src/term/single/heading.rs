@@ -172,7 +172,7 @@ fn rate(workload: &Workload) -> Option<String> {
             BitsPerSec(bps as f64)
         )
     };
-    let ours = manner.rate_bps.map(|bps| of(bps, "linerate"));
+    let ours = manner.rate_bps.map(|bps| of(bps, "the sending program"));
     ours.or(workload.options.pacing_bps.map(|bps| of(bps, "the kernel")))
 }
 
@@ -259,7 +259,7 @@ mod tests {
         assert!(lines[1].ends_with("UDP stream to the server, datagrams of 1448 B, 4 flows, 10 s after at least 200 ms of warm-up"));
         assert_eq!(
             lines[2],
-            "10 Mbit/s for each flow, 40 Mbit/s in total, paced by linerate"
+            "10 Mbit/s for each flow, 40 Mbit/s in total, paced by the sending program"
         );
     }
 }
