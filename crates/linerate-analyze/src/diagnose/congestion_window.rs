@@ -19,8 +19,8 @@ use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
 use super::trial::{
-    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial,
-    VARIATION_STEADY_MAX,
+    CEILING_MAX, ELASTICITY_MIN, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX,
+    RATIO_NS_MIN, Trial, VARIATION_STEADY_MAX,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -109,8 +109,12 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
     };
     let varies = trial.value(name::RATE_VARIATION);
     let varies = varies.is_none_or(|share| share > VARIATION_STEADY_MAX);
+    // What more in flight makes longer by as much is full, however near its shortest seen it is.
+    let queues = trial.value(name::RTT_ELASTICITY);
+    let queues = queues.is_some_and(|slope| slope >= ELASTICITY_MIN);
     trial.is_long()
         && trial.is_near()
+        && !queues
         && (varies || trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
         && !trial.setup.paces
         && trial.busy() >= 0.9

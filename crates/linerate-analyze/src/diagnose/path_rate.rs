@@ -34,7 +34,7 @@ use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, shortest_ns};
+use super::trial::{ELASTICITY_MIN, MOST, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
@@ -84,10 +84,8 @@ const HELD_SHARE_MIN: f64 = 0.9;
 /// Share of what waits that is on its way to the receiver where the queue is on that way; 0.08 was seen of ACKs that
 /// wait, 0.6 and more of the others.
 const FORWARD_SHARE_MIN: f64 = 0.3;
-/// Elasticity of the round trip below which no queue of the flow's own makes it longer, and beyond which the rate falls
-/// while it grows: a path of one rate has 1, and no more than 1.19 was seen of any; 1.27 and 1.34 of one that became
-/// longer.
-const ELASTICITY_MIN: f64 = 0.2;
+/// Elasticity of the round trip beyond which the rate falls while it grows: a path of one rate has 1, and no more than
+/// 1.19 was seen of any; 1.27 and 1.34 of one that became longer.
 const ELASTICITY_MAX: f64 = 1.2;
 /// Smoothed over shortest round trip from which on another way hardly explains it.
 const BLOATED_QUOTIENT_MIN: f64 = 2.0;

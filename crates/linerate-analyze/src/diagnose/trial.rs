@@ -38,6 +38,8 @@ pub(super) const FILLED_SHARE_MIN: f64 = 0.8;
 /// Share of the time at the window that is asked for beside a full window, by one that does not pace:
 /// pacing is tested before the window and hides it.
 const WAITING_SHARE_MIN_FILLED: f64 = 0.1;
+/// Elasticity of the round trip (`reduce/evidence.rs`) below which no queue of the flow's own makes it longer.
+pub(super) const ELASTICITY_MIN: f64 = 0.2;
 /// Of the formula of Mathis and others (1997).
 const MATHIS_CONSTANT: f64 = 1.22;
 /// What loss allows over the rate up to which it is the loss: the formula is within a factor of two.

@@ -24,7 +24,7 @@
 //!   same time, the rate between the two instants allowed for. What is in flight beyond it is acknowledged already, and
 //!   the ACK is on its way back;
 //! - *elasticity* = slope of the logarithm of the smoothed round trip on that of the segments in flight, of all flows
-//!   together, where their flight varies by 12 % and more. Where they fill a path, round trip and flight are in proportion
+//!   together, where their flight varies by 7 % and more. Where they fill a path, round trip and flight are in proportion
 //!   (0.4 to 1.2 were seen of 200 full paths, with others on them or not); where the way itself takes longer, or as it
 //!   likes, more in flight changes the rate and not the round trip (−0.02 to 0.13 of ways with jitter);
 //! - *drops* of the own hosts' queueing disciplines, devices and backlogs, everybody's on the device that the
@@ -70,9 +70,9 @@ const APART_NS_MAX: i64 = 50_000_000;
 /// Unread bytes below which a receiver has next to nothing to read, whatever its segments are.
 const LITTLE_BYTES_MAX: f64 = 1024.0;
 /// Readings from which on a slope is more than chance, and the relative deviation that it needs: with the 0.03 that
-/// round trips vary by it is then known to 0.1.
+/// round trips vary by it is then known to 0.15.
 const ELASTICITY_READINGS_MIN: usize = 8;
-const ELASTICITY_DEVIATION_MIN: f64 = 0.12;
+const ELASTICITY_DEVIATION_MIN: f64 = 0.07;
 
 /// One flow with its readings.
 struct Ends<'r, 'a> {

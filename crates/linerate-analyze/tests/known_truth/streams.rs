@@ -1857,6 +1857,18 @@ fn a_steady_rate_behind_a_little_more_delay_is_no_clamped_window() {
             &words,
         );
     }
+    // One that grows by 16 % is not held by it where the round trip grows by as much.
+    let grows = |elasticity: f64| Truth {
+        swings: Some((0.08, elasticity)),
+        ..full(63 * MS, 0.12)
+    };
+    silent(stream(), &grows(0.5));
+    named(
+        stream(),
+        &grows(0.05),
+        Limiter::CongestionWindow,
+        &["still growing"],
+    );
 }
 
 #[test]
