@@ -19,8 +19,8 @@ use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
 use super::trial::{
-    CEILING_MAX, ELASTICITY_MIN, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX,
-    RATIO_NS_MIN, Trial, VARIATION_STEADY_MAX,
+    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial,
+    VARIATION_STEADY_MAX,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -70,7 +70,9 @@ fn signals_fit(trial: &Trial<'_>) -> bool {
     let is_ratio_near = quotient.is_none_or(|(rtt, shortest)| {
         shortest < RATIO_NS_MIN || rtt <= NEAR_QUOTIENT_MAX * shortest
     });
-    let is_near = trial.is_near() && is_ratio_near;
+    // A few segments of a slow line make a round trip longer that no queue of the flow's own does.
+    let is_alone = trial.is_within(NEAR_QUOTIENT_MAX) && trial.grows_queue() == Some(false);
+    let is_near = (trial.is_near() || is_alone) && is_ratio_near;
     if trial.setup.paces || !is_near || !has_signals(trial) {
         return false;
     }
@@ -110,11 +112,9 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
     let varies = trial.value(name::RATE_VARIATION);
     let varies = varies.is_none_or(|share| share > VARIATION_STEADY_MAX);
     // What more in flight makes longer by as much is full, however near its shortest seen it is.
-    let queues = trial.value(name::RTT_ELASTICITY);
-    let queues = queues.is_some_and(|slope| slope >= ELASTICITY_MIN);
     trial.is_long()
         && trial.is_near()
-        && !queues
+        && trial.grows_queue() != Some(true)
         && (varies || trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
         && !trial.setup.paces
         && trial.busy() >= 0.9

@@ -3,9 +3,9 @@
 //! 1. *Asked for.* The rate of payload is at least 95 % of flows × `--bitrate`, or 90 % of flows ×
 //!    `--fq-rate` (SO_MAX_PACING_RATE counts headers where the fq queueing discipline paces, and 10 % is more
 //!    than they are at any MTU), or of what an agent allows where that is less; or transactions are at least 98 % of those that `--rate` begins. Not where a
-//!    hundredth of the datagrams is lost, or where less than 98.5 % come (less what headers take of
-//!    `--fq-rate`) and data waits in a queue most of the time, nor where what comes is what Ethernet carries and less
-//!    than 99.8 %: then the path does not carry what was asked for. Nor of TCP where less than 98.5 % come while most
+//!    hundredth of the datagrams is lost, or where less than 99.8 % come (less what headers take of
+//!    `--fq-rate`, and two segments) while data waits in a queue most of the time, or is what Ethernet carries and some
+//!    of it is lost: then the path does not carry what was asked for. Nor of TCP where less than 98.5 % come while most
 //!    trials lost segments, were held by a window or a buffer, or had a saturated worker.
 //! 2. *TCP's own.* No agent held the trial to a rate, which the kernel then paces at, the sending ends run an
 //!    algorithm that paces (bbr), no queue makes the round trip long
@@ -36,7 +36,7 @@ use super::path_rate::{
     OVERFLOW_SHARE_MIN, framing_bytes, is_of_ethernet, is_what_ethernet_carries,
 };
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, Trial, losses, pacing_algorithm};
+use super::trial::{MOST, Trial, VARIATION_LINE_MAX, losses, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, WORKER_SATURATED_SHARE, name};
@@ -55,6 +55,8 @@ pub(crate) const LOST_SHARE_MIN: f64 = 0.01;
 const LOST_SHARE_LINE_MIN: f64 = 0.001;
 /// Share of what was asked for from which on it came whole.
 const WHOLE_SHARE_MIN: f64 = 0.998;
+/// Segments that the edges of a window may keep out of it.
+const EDGE_SEGMENTS: f64 = 2.0;
 /// Share of what was asked for up to which it is what holds.
 const SHARE_MAX: f64 = 1.05;
 /// Largest relative difference of throughput and TCP's own pacing rate.
@@ -76,8 +78,6 @@ const PROBED_QUOTIENT_MIN: f64 = 1.05;
 /// Share of the segments lost from which on probing may have met one that drops: a path that does not drop
 /// what is sent beyond its rate, but damages frames, loses less.
 const PROBED_LOSS_SHARE_MIN: f64 = 1e-3;
-/// Deviation of the rate from reading to reading up to which a line makes it.
-const VARIATION_LINE_MAX: f64 = 0.03;
 /// Share of the time with data outstanding, so that the sender had something to pace.
 const BUSY_SHARE_MIN: f64 = 0.5;
 
@@ -220,11 +220,14 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
     let lost = cell.mean(name::LOSS_SHARE);
     let queued = cell.mean(name::QUEUED);
     let is_queued = queued.is_some_and(|queued| queued >= MOST);
-    let is_a_line = share < WHOLE_SHARE_MIN * payload && is_what_ethernet_carries(cell);
+    // The edges of a window may divide what is sent at once.
+    let segments = cell.mean(name::SEGMENTS_SENT).unwrap_or(f64::INFINITY);
+    let least = payload * (WHOLE_SHARE_MIN - EDGE_SEGMENTS / segments);
+    let is_less = share < least;
     let loses = |from| lost.is_some_and(|lost| lost >= from);
     loses(LOST_SHARE_MIN)
-        || (share < FULL_SHARE_MIN * payload && is_queued)
-        || (is_a_line && (is_queued || loses(LOST_SHARE_LINE_MIN)))
+        || (is_less && is_queued)
+        || (is_less && is_what_ethernet_carries(cell) && loses(LOST_SHARE_LINE_MIN))
 }
 
 /// Whether a TCP flow that has less of what was asked for may be held by something else, in most trials: who paces makes up

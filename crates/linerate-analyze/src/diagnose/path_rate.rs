@@ -34,7 +34,7 @@ use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
-use super::trial::{ELASTICITY_MIN, MOST, shortest_ns};
+use super::trial::{ELASTICITY_MIN, MOST, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
@@ -339,10 +339,14 @@ fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_byte
     forward.is_some_and(|bytes| bytes - empty < FORWARD_SHARE_MIN * waiting_bytes)
 }
 
-/// Whether the round trip stays as it is while what is in flight varies, or grows by more.
+/// Whether the round trip stays as it is while what is in flight varies, or grows by more. Not where the rate is as steady
+/// as a line's, which no way is that takes as long as it likes: a queue of a few packets, or that of many flows, follows
+/// none of them.
 fn goes_its_own_way(cell: &CellOutcomes<'_>) -> bool {
     let elasticity = cell.mean(name::RTT_ELASTICITY);
+    let varies = cell.mean(name::RATE_VARIATION);
     elasticity.is_some_and(|slope| !(ELASTICITY_MIN..=ELASTICITY_MAX).contains(&slope))
+        && varies.is_none_or(|share| share > VARIATION_LINE_MAX)
 }
 
 /// Whether the receiver's window holds the sender, whatever else does.

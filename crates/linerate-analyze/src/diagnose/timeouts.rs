@@ -8,7 +8,7 @@
 //! tenth make up at least a quarter of the mean round trip, there are at least five, and the timers
 //! (TCPTimeouts and TCPLossProbes of the hosts with flows) fired about as often: the 95 % interval of
 //! their ratio meets 0.5 to 1.5. Where these were not read, the flows' own retransmissions stand for
-//! them. A counter that rests means another cause, and so do flows of request/response that sent nothing again: the
+//! them. Not of several flows with a queue on their way: they fill it while one of them waits. A counter that rests means another cause, and so do flows of request/response that sent nothing again: the
 //! timers are those of other connections.
 
 use linerate_model::finding::{EvidenceList, Limiter};
@@ -25,6 +25,9 @@ use crate::words;
 
 /// Part of the mean round trip from which on timeouts are what holds the rate.
 const SHARE_MIN: f64 = 0.25;
+/// Smoothed over shortest round trip, and what it has above it, from which on a queue stands on the way.
+const QUEUE_QUOTIENT_MIN: f64 = 2.0;
+const QUEUE_NS_MIN: f64 = 1e6;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::Timeouts,
@@ -32,6 +35,18 @@ pub(super) const RULE: Rule = Rule {
     explains_failure: true,
     judge: Judge::Cell(verdict),
 };
+
+/// Whether a queue stands on the way of several flows: while one waits for a timer, others fill the path, which drops
+/// what is more.
+fn others_fill_path(cell: &CellOutcomes<'_>) -> bool {
+    let trips = cell
+        .mean(name::PATH_RTT_LOADED)
+        .zip(cell.mean(name::PATH_RTT));
+    let is_queue = |(loaded, shortest): (f64, f64)| {
+        loaded >= QUEUE_QUOTIENT_MIN * shortest && loaded - shortest >= QUEUE_NS_MIN
+    };
+    cell.workload.connections > 1 && trips.is_some_and(is_queue)
+}
 
 fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if !cell.is_rr() || !cell.workload.manner.transport.is_tcp() {
@@ -41,7 +56,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         let mean = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
         Some(outcome.value(name::RTT_SLOW)? / mean)
     })?;
-    if share.value < SHARE_MIN {
+    if share.value < SHARE_MIN || others_fill_path(cell) {
         return None;
     }
     let slow = cell.sum(name::SLOW)?;

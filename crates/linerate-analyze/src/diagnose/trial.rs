@@ -24,6 +24,8 @@ const FAR_NS_MIN: f64 = 10_000_000.0;
 const QUEUE_NS_MIN: f64 = 500_000.0;
 const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
 pub(super) const VARIATION_STEADY_MAX: f64 = 0.05;
+/// Deviation of the rate from reading to reading up to which a line makes it.
+pub(super) const VARIATION_LINE_MAX: f64 = 0.03;
 const WANTED_REST_MAX: f64 = 0.9;
 /// Share of the time, or of what waits, from which on it is most of it.
 pub(super) const MOST: f64 = 0.5;
@@ -194,6 +196,12 @@ impl Trial<'_> {
             true => rtt - shortest < QUEUE_NS_STEADY_MIN,
             false => rtt <= quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0,
         }
+    }
+
+    /// More in flight makes the round trip longer: a queue of its own stands on the way.
+    pub(super) fn grows_queue(&self) -> Option<bool> {
+        let elasticity = self.value(name::RTT_ELASTICITY)?;
+        Some(elasticity >= ELASTICITY_MIN)
     }
 
     fn is_steady(&self) -> bool {

@@ -202,6 +202,28 @@ fn retransmission_timeouts_are_told_by_the_timers() {
 }
 
 #[test]
+fn timeouts_behind_a_queue_that_others_fill_hold_nothing_up() {
+    // One exchange in five waits for a timer, on a way whose shortest round trip is 50 µs.
+    let held = |connections: u32, rtt_ns: i64| {
+        let workload = Workload {
+            connections,
+            ..rr(200)
+        };
+        let truth = Truth {
+            rtt_ns,
+            min_rtt_ns: Some(50_000),
+            ..Truth::timeouts(5_000_000, 0.2)
+        };
+        let found = limiters(workload, &truth);
+        found.into_iter().map(|one| one.0).collect::<Vec<_>>()
+    };
+    assert_eq!(held(2, 4_200_000), []);
+    // Nobody fills it meanwhile where the flow is the only one, or no queue stands.
+    assert_eq!(held(1, 4_200_000), [Limiter::Timeouts]);
+    assert_eq!(held(2, 60_000), [Limiter::Timeouts]);
+}
+
+#[test]
 fn a_server_that_thinks_is_an_application() {
     for delayed_acks in [Some(0.0), None] {
         let thinks = Truth {

@@ -1425,6 +1425,13 @@ fn a_rate_just_below_what_was_asked_for_is_the_lines() {
     );
     assert_eq!(limiter(95_000_000, 94.14e6, 20 * MS), Some(Limiter::Pacing));
     assert_eq!(limiter(94_000_000, 93.98e6, 60 * MS), Some(Limiter::Pacing));
+    // 0.6 % less at no Ethernet's rate, behind a queue; of 100 segments it is one at an edge of the window.
+    assert_eq!(
+        limiter(50_000_000, 49.7e6, 60 * MS),
+        Some(Limiter::PathRate)
+    );
+    assert_eq!(limiter(50_000_000, 49.7e6, 20 * MS), Some(Limiter::Pacing));
+    assert_eq!(limiter(1_160_000, 1.153e6, 60 * MS), Some(Limiter::Pacing));
 }
 
 #[test]
@@ -1457,6 +1464,7 @@ fn a_round_trip_that_does_not_go_with_the_flight_is_no_queues() {
     // A way of 25 ms that takes up to 30 ms longer as it likes, and one segment in a thousand is lost.
     let path = |swings| Truth {
         swings,
+        variation: 0.15,
         ..Truth::sending(18.9e6, 46 * MS, 25 * MS)
     };
     silent(stream(), &path(Some((0.18, 0.02))));
@@ -1477,6 +1485,37 @@ fn a_round_trip_that_does_not_go_with_the_flight_is_no_queues() {
             &["wait before it"],
         );
     }
+    // Nor is a rate as steady as a line's that of a way that takes as long as it likes: a queue of ten packets.
+    let short = Truth {
+        swings: Some((0.3, 0.05)),
+        variation: 0.01,
+        lost_share: 0.03,
+        ..Truth::sending(147.5e6, 750_000, 9_000)
+    };
+    named(stream(), &short, Limiter::PathRate, &["wait before it"]);
+    let varies = Truth {
+        variation: 0.15,
+        ..short
+    };
+    silent(stream(), &varies);
+}
+
+#[test]
+fn a_few_segments_on_a_slow_line_are_no_queue_of_their_own() {
+    // 5.2 of 20 Mbit/s: one segment in a hundred is lost, and each of ten in flight takes 0.6 ms on the line.
+    let lossy = |elasticity: f64| Truth {
+        lost_share: 0.01,
+        variation: 0.25,
+        swings: Some((0.3, elasticity)),
+        ..Truth::sending(5.2e6, 22 * MS + MS / 2, 20 * MS)
+    };
+    named(
+        stream(),
+        &lossy(0.0),
+        Limiter::CongestionWindow,
+        &["which loss keeps small"],
+    );
+    silent(stream(), &lossy(0.6));
 }
 
 #[test]
@@ -1792,6 +1831,7 @@ fn a_path_is_not_full_while_the_send_buffer_holds_the_sender() {
 fn a_queue_before_another_device_is_none_of_these_flows() {
     // A way that takes longer as it likes, beside a gateway's other device whose queue is full.
     let jitter = Truth {
+        variation: 0.15,
         swings: Some((0.18, 0.02)),
         ..Truth::sending(18.9e6, 46 * MS, 25 * MS)
     };
