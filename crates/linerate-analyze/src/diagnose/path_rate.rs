@@ -16,7 +16,7 @@
 //! that no host counts: were each lost by chance, the number that arrives would vary by what the dispersion is held
 //! against ([`crate::reduce`]). Bursts at a rate may overflow a short queue as evenly, and say nothing. 0.001 to 0.08 was
 //! seen of slower links, shapers and policers (0.3 and 0.4 beside other programs), 0.6 to 5 of independent losses, more of
-//! outages.
+//! outages. What the sender's own queueing discipline holds back is not lost: less is sent than was asked for.
 //!
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
@@ -37,7 +37,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{ELASTICITY_MIN, MOST, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, name};
+use crate::reduce::{Outcome, WORKER_SATURATED_SHARE, name};
 use crate::words;
 
 /// Rates of Ethernet (IEEE 802.3), bit/s.
@@ -102,6 +102,11 @@ pub(super) const DATAGRAMS: Rule = Rule {
     ..RULE
 };
 
+pub(super) const OWN_QDISC: Rule = Rule {
+    judge: Judge::Cell(of_own_qdisc),
+    ..RULE
+};
+
 /// Whether nearly all datagrams that are lost are counted at no host; absent where the receiving one was not read, which may
 /// have lost them.
 pub(super) fn loses_unlocated(cell: &CellOutcomes<'_>) -> Option<bool> {
@@ -145,6 +150,53 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
         ])?,
         weight: throughput.value,
     })
+}
+
+/// The sending host's own queueing discipline has a backlog, which holds the sender by its socket buffer: nothing is lost,
+/// and less is sent than was asked for.
+fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let backlog = cell.estimate(name::QDISC_BACKLOG)?;
+    if !datagrams_wait_in_own_qdisc(cell) {
+        return None;
+    }
+    Some(Verdict {
+        limiter: Limiter::PathRate,
+        claim: format!(
+            "The path is full: {}{} passes it, and {} wait before it in the sending host's own qdisc.",
+            words::estimate(&throughput),
+            carried(cell, throughput.value),
+            words::number(Unit::Bytes, backlog.value),
+        ),
+        explanation: "A sender whose datagrams wait in its own host's qdisc waits for space in its socket buffer: less \
+                      is sent, and nothing is lost. The qdisc shapes, or its device is slower (`tc -s qdisc`)."
+            .to_owned(),
+        effect: throughput,
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("payload that was sent", name::THROUGHPUT_SENT),
+            ("bytes that wait in the own qdisc", name::QDISC_BACKLOG),
+            ("share of the datagrams lost", name::LOSS_SHARE),
+            evidence::WORKER_RAN,
+        ])?,
+        weight: throughput.value,
+    })
+}
+
+fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
+    let known = |name| {
+        cell.mean(name)
+            .filter(|_| cell.workload.manner.transport == Transport::Udp)
+    };
+    let flows = f64::from(cell.workload.connections);
+    let asked = cell.workload.manner.rate_bps.map(|bps| flows * bps as f64);
+    let falls_short = known(name::THROUGHPUT_SENT)
+        .is_some_and(|sent| asked.is_none_or(|bps| sent < FULL_SHARE_MIN * bps));
+    let datagram = cell.workload.traffic.stream().map_or(0, |(_, size)| size.0) as f64;
+    falls_short
+        && known(name::QDISC_BACKLOG).is_some_and(|bytes| bytes >= WAITING_SEGMENTS_MIN * datagram)
+        && known(name::LOSS_SHARE).is_some_and(|share| share < LOST_SHARE_MIN)
+        && known(name::WORKER_WANTED_SHARE_MAX).is_some_and(|share| share < WORKER_SATURATED_SHARE)
 }
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -315,7 +367,8 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64) -> bool {
 /// Whether most of what waits before a full path does so in the sending host's own queueing discipline.
 pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let bytes = shortest_ns(dataset, cell).and_then(|ns| waiting_bytes(cell, ns));
-    !goes_both_ways(cell) && bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
+    datagrams_wait_in_own_qdisc(cell)
+        || (!goes_both_ways(cell) && bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes)))
 }
 
 /// What waits, of all flows, beyond what the path holds at its shortest round trip.

@@ -27,6 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     nothing_arrives::RULE,
     link_rate::RULE,
     path_rate::DATAGRAMS,
+    path_rate::OWN_QDISC,
     pacing::ASKED,
     timeouts::RULE,
     nagle_delayed_ack::RULE,

@@ -5,7 +5,7 @@
 //! window, that of queueing disciplines from the whole trial, and from the hosts at which the flows
 //! end, see [`Balance::of`]; of several devices, from the one that the flows use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
@@ -20,12 +20,13 @@ use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
 use serde::Serialize;
 
+use super::exchange::namespaces;
 use super::window::{Readings, mean};
 use super::{Responses, losses};
 
 /// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of
 /// include/uapi/linux/pkt_sched.h).
-pub(super) const INGRESS_MAJOR: u32 = 0xffff;
+const INGRESS_MAJOR: u32 = 0xffff;
 /// The kernel counts drops of disciplines in 32 bits.
 const DROPS_WRAP: i64 = 1 << 32;
 
@@ -114,6 +115,9 @@ fn stream(
     responses.put(name::JITTER, mean(jitters));
     let dispersion = dispersion(receivers(), readings, responses);
     responses.put(name::LOSS_DISPERSION, dispersion);
+    let route = Route { hosts, readings };
+    let senders = hosts_of(Part::Sender, records, hosts);
+    responses.put(name::QDISC_BACKLOG, route.qdisc_backlog(&senders));
     let Some((evidence, pairs)) = evidence(trial, records, hosts, readings) else {
         return;
     };
@@ -309,6 +313,34 @@ impl<'a> Route<'_, 'a> {
         (!devices.is_empty()).then(|| all.sum())
     }
 
+    /// Bytes that wait in the queueing disciplines of `senders`, on the devices that the flows use.
+    pub(super) fn qdisc_backlog(&self, senders: &[&HostName]) -> Option<f64> {
+        let readings = self.readings;
+        // A discipline's backlog holds its children's, so that the root has the most.
+        let mut waiting: BTreeMap<(&HostName, &str), f64> = BTreeMap::new();
+        for (subject, host) in readings.subjects() {
+            let Subject::Qdisc(device, id) = subject else {
+                continue;
+            };
+            if !senders.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
+                continue;
+            }
+            let series = readings.on(host, subject, Metric::QdiscBacklogBytes);
+            if let Some(bytes) = series.and_then(|series| mean(readings.gauge(&series))) {
+                let most = waiting.entry((host, device)).or_insert(bytes);
+                *most = most.max(bytes);
+            }
+        }
+        self.keep_used(senders, &mut waiting);
+        let of_host = |host: &&HostName| {
+            let devices = waiting.iter().filter(|((on, _), _)| on == host);
+            let bytes = devices.map(|(_, bytes)| *bytes);
+            bytes.max_by(f64::total_cmp)
+        };
+        let of_hosts = senders.iter().filter_map(of_host);
+        of_hosts.reduce(|sum, one| sum + one)
+    }
+
     /// Returns what the queueing disciplines of each device of `hosts` dropped on the way out, and which one
     /// counted it.
     ///
@@ -359,6 +391,17 @@ impl<'a> Route<'_, 'a> {
             }
         }
     }
+}
+
+/// The hosts that are `part` of a flow, one of each network namespace.
+pub(super) fn hosts_of<'f>(
+    part: Part,
+    records: &[&'f FlowRecord],
+    hosts: &[HostRecord],
+) -> Vec<&'f HostName> {
+    let of_part = records.iter().filter(|record| record.part == part);
+    let names: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
+    namespaces(hosts, names)
 }
 
 /// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if

@@ -33,22 +33,19 @@
 //!   within two round trips, and nothing does where more than a fifth was dropped at other times, or where the device is
 //!   not known.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use linerate_model::HostName;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostRecord};
-use linerate_model::sample::{End, Subject};
+use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::setting;
 use linerate_model::workload::{Direction, Part};
 
 use super::Responses;
-use super::datagrams::{INGRESS_MAJOR, Route, in_window, total};
-use super::exchange::namespaces;
+use super::datagrams::{Route, hosts_of, in_window, total};
 use super::floors;
 use super::flows::Lane;
 use super::losses;
@@ -392,13 +389,6 @@ fn has_sack(records: &[&FlowRecord]) -> bool {
     agreed.all(|options| options.contains(setting::SACK))
 }
 
-/// The hosts that are `part` of a flow, one of each network namespace.
-fn hosts_of<'f>(part: Part, records: &[&'f FlowRecord], hosts: &[HostRecord]) -> Vec<&'f HostName> {
-    let of_part = records.iter().filter(|record| record.part == part);
-    let names: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
-    namespaces(hosts, names)
-}
-
 /// What the hosts at the ends dropped themselves, and what waits in the senders' queues.
 fn drops(
     records: &[&FlowRecord],
@@ -431,29 +421,7 @@ fn drops(
         let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
         responses.put(name::DROPPED_DEVICE, device);
     }
-    // A discipline's backlog holds its children's, so that the root has the most.
-    let mut waiting: BTreeMap<(&HostName, &str), f64> = BTreeMap::new();
-    for (subject, host) in readings.subjects() {
-        let Subject::Qdisc(device, id) = subject else {
-            continue;
-        };
-        if !senders.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
-            continue;
-        }
-        let series = readings.on(host, subject, Metric::QdiscBacklogBytes);
-        if let Some(bytes) = series.and_then(|series| mean(readings.gauge(&series))) {
-            let most = waiting.entry((host, device)).or_insert(bytes);
-            *most = most.max(bytes);
-        }
-    }
-    route.keep_used(&senders, &mut waiting);
-    let of_host = |host: &&HostName| {
-        let devices = waiting.iter().filter(|((on, _), _)| on == host);
-        let bytes = devices.map(|(_, bytes)| *bytes);
-        bytes.max_by(f64::total_cmp)
-    };
-    let of_hosts = senders.iter().filter_map(of_host);
-    responses.put(name::QDISC_BACKLOG, of_hosts.reduce(|sum, one| sum + one));
+    responses.put(name::QDISC_BACKLOG, route.qdisc_backlog(&senders));
 }
 
 /// What the receivers' devices dropped although no segment was sent again within two round trips.

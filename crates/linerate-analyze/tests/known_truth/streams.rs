@@ -1295,6 +1295,65 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
     assert_eq!(limiter(99_900, 0, Some(300_000_000)), Some(Limiter::Pacing));
 }
 
+#[test]
+fn datagrams_that_wait_in_the_own_qdisc_are_not_sent() {
+    // 150 of 200 Mbit/s are sent, and all arrive: the sender waits for its socket buffer, which the qdisc empties.
+    let limiter = |backlog: i64, asked_bps: u64, worker_share: f64| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = Some(asked_bps);
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        let truth = Truth {
+            worker_share,
+            ..Truth::stream(150e6)
+        };
+        let mut run = run(workload, &truth);
+        let mut samples = Vec::new();
+        for flow in &mut run.recording.flows {
+            flow.outcome.datagrams = Some(Box::new(match flow.part {
+                Part::Sender => Datagrams {
+                    sent: 13_000,
+                    ..Datagrams::default()
+                },
+                _ => Datagrams {
+                    received: 13_000,
+                    highest: 13_000,
+                    announced: Some(13_000),
+                    socket_drops: Some(0),
+                    ..Datagrams::default()
+                },
+            }));
+            let sent = (Subject::Flow(flow.flow, flow.end), Metric::AppBytesSent);
+            let waits = (
+                Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000)),
+                Metric::QdiscBacklogBytes,
+            );
+            let reading = |at_ns: i64, (subject, metric): &(Subject, Metric), value| TrialSample {
+                trial: flow.trial,
+                host: flow.host.clone(),
+                subject: subject.clone(),
+                metric: *metric,
+                at_ns,
+                value,
+            };
+            if flow.part == Part::Sender {
+                samples
+                    .extend((0..=10).map(|step| reading(step * 100 * MS, &sent, step * 1_875_000)));
+                samples.extend((0..=10).map(|step| reading(step * 100 * MS, &waits, backlog)));
+            }
+        }
+        run.recording.samples.extend(samples);
+        limiter_of(&run).map(|found| found.0)
+    };
+    assert_eq!(limiter(96_000, 200_000_000, 0.06), Some(Limiter::PathRate));
+    // A datagram on its way out is no queue; what was asked for was sent; the sender has no time.
+    assert_eq!(limiter(1_500, 200_000_000, 0.06), None);
+    assert_eq!(limiter(96_000, 150_000_000, 0.06), Some(Limiter::Pacing));
+    assert_ne!(limiter(96_000, 200_000_000, 0.98), Some(Limiter::PathRate));
+}
+
 /// A path that passes a rate lets the same number through each time; losses by chance, and outages, do not.
 #[test]
 fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
