@@ -223,12 +223,20 @@ impl<'a> Dataset<'a> {
     /// experiment itself puts on it.
     ///
     /// Small buffers, segments cut short, losses on purpose and floods of datagrams or of small segments,
-    /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does.
+    /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does. Full segments are
+    /// no flood.
     pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
         let is_burden =
             |factor| cell.experiment.levels(factor).len() > 1 && cell.number(factor).is_some();
+        let has_full_segments = || {
+            let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
+            let most = cell.mean(name::SEND_MSS);
+            payload
+                .zip(most)
+                .is_some_and(|(payload, most)| payload >= FULL_SEGMENT_SHARE_MIN * most)
+        };
         let asks_for_packets = cell.workload.manner.transport == Transport::Udp
-            || cell.experiment.response == name::DATA_SEGMENTS;
+            || (cell.experiment.response == name::DATA_SEGMENTS && !has_full_segments());
         let is_flood = self.recording.document.study
             && asks_for_packets
             && cell.workload.manner.rate_bps.is_none();
@@ -273,6 +281,9 @@ impl<'a> Dataset<'a> {
         self.recording.document.hosts.iter().any(|host| host.lab)
     }
 }
+
+/// Part of a whole segment's payload from which on segments are whole: the last of a message may be short.
+const FULL_SEGMENT_SHARE_MIN: f64 = 0.9;
 
 /// Responses that are quantiles of the latency.
 const QUANTILES: &[(&str, f64)] = &[

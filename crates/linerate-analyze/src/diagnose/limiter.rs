@@ -82,7 +82,11 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
             .count();
         verdicts[0].0.limiter == Limiter::RoundTrip && 2 * plain > verdicts.len()
     };
-    if by_limiter.iter().any(|(_, verdicts)| !is_plain(verdicts)) {
+    // The generator's is a caution, and leaves the page to others.
+    let is_told = |(limiter, verdicts): &(Limiter, Vec<_>)| {
+        *limiter != Limiter::Generator && !is_plain(verdicts)
+    };
+    if by_limiter.iter().any(is_told) {
         by_limiter.retain(|(_, verdicts)| !is_plain(verdicts));
     }
     by_limiter
@@ -111,7 +115,8 @@ fn finding<'d>(
     if cells > 1 {
         let levels = words::whole_cell(&shown_cell.cell);
         explanation += &format!(
-            " It limits {same} of {cells} cells ({}); the one shown is: {levels}.",
+            " Limited by {}: {same} of {cells} cells ({}); the one shown is: {levels}.",
+            limiter.title(),
             words::list(&titles)
         );
     }
