@@ -177,6 +177,9 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
             true if is_stream && workload.manner.transport == Transport::Udp => {
                 "repeat with a higher `-b` to find what the path carries"
             }
+            true if workload.manner.think.is_some() => {
+                "omit `--think` to find what path and hosts carry"
+            }
             true => "omit the rate to find what the path carries",
             false => "compare `-C cubic`: a window limits it, not a pacing rate",
         },

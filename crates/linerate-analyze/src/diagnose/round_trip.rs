@@ -34,7 +34,9 @@
 //! Where an exchange over the control connection takes longer than TCP's shortest round trip by half of a rest or a queue,
 //! something between the hosts may end connections, and neither is told.
 //!
-//! Not for traffic that has several requests under way, pauses, or goes by the clock.
+//! Where an end that sends a large message waits for the receiver's window most of the time, and no round trip has a
+//! queue, that window is the limiter. A pause that was asked for (`--think`) is a part of its own. Of several requests
+//! under way on a connection only the path is told: one of them waits for others. Not for traffic that goes by the clock.
 
 use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
@@ -44,6 +46,7 @@ use linerate_model::unit::Unit;
 use super::cpu;
 use super::nagle_delayed_ack::may_stall;
 use super::rule::{Judge, Rule};
+use super::trial::{MOST, NEAR_QUOTIENT_MAX};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -60,6 +63,9 @@ const QUEUE_SHARE_MIN: f64 = 0.25;
 /// wake-ups of idle CPUs and interrupts are in it too, and stay well below.
 const APPLICATION_NS_MIN: f64 = 1e6;
 const APPLICATION_SHARE_MIN: f64 = 0.5;
+
+/// What a round trip has above its shortest up to which nothing waits on a short way.
+const QUEUE_NS_NEAR_MAX: f64 = 0.2e6;
 
 /// What passes at once: an initial window of ten segments (RFC 6928).
 const CARRIED_AT_ONCE_BYTES: f64 = 14_600.0;
@@ -82,12 +88,13 @@ enum Part {
     Carrying,
     Workers,
     Rest,
+    Pause,
 }
 
-/// The parts in order, in nanoseconds; they add up to the mean.
-type Split = [(Part, f64); 7];
+/// The parts in order, in nanoseconds; they add up to the mean, with the pause that was asked for before each request.
+type Split = [(Part, f64); 8];
 
-fn split(outcome: &Outcome, way: Way, carried_ns: f64) -> Option<Split> {
+fn split(outcome: &Outcome, way: Way, carried_ns: f64, pause_ns: f64) -> Option<Split> {
     let known = |response| outcome.value(response).unwrap_or(0.0).max(0.0);
     let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
     let mut take = |part, ns: f64| {
@@ -105,7 +112,8 @@ fn split(outcome: &Outcome, way: Way, carried_ns: f64) -> Option<Split> {
     let carrying = take(Part::Carrying, carried_ns);
     let workers = take(Part::Workers, known(name::RTT_WORKERS));
     let rest = (Part::Rest, left);
-    Some([path, slow, waited, queue, carrying, workers, rest])
+    let pause = (Part::Pause, pause_ns);
+    Some([path, slow, waited, queue, carrying, workers, rest, pause])
 }
 
 fn largest(split: &Split) -> Part {
@@ -132,8 +140,10 @@ pub(super) const RULE: Rule = Rule {
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;
-    let at_once = manner.in_flight > 1 || manner.think.is_some() || manner.requests_per_s.is_some();
-    if at_once || !cell.workload.traffic.is_transactional() || !always_waits(cell) {
+    if manner.requests_per_s.is_some()
+        || !cell.workload.traffic.is_transactional()
+        || !always_waits(cell)
+    {
         return None;
     }
     let rate = cell.estimate(name::TRANSACTIONS)?;
@@ -144,14 +154,25 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         // Older agents did not read it of connections that are gone.
         return None;
     }
-    let split = |outcome: &Outcome| split(outcome, way, carried_ns.unwrap_or(0.0));
+    let pause_ns = pause_ns(cell);
+    let split = |outcome: &Outcome| split(outcome, way, carried_ns.unwrap_or(0.0), pause_ns);
     let splits: Vec<Split> = cell.valid.iter().filter_map(split).collect();
     let largest = largest_of_most(&splits);
     if largest == Some(Part::Slow) {
         // Timeouts that counters prove have a rule of their own; these are slow for another reason.
         return None;
     }
-    let parts: Vec<(Part, f64)> = (0..7)
+    // Of several under way on a connection, one waits for those before it, and for an ACK with Nagle's algorithm; after a
+    // pause, for what sleeps meanwhile: a radio, a CPU, a server.
+    let may_wait_for_other = match largest {
+        Some(Part::Path) => false,
+        Some(Part::Rest | Part::Queue) => manner.in_flight > 1 || pause_ns > 0.0,
+        _ => manner.in_flight > 1,
+    };
+    if may_wait_for_other {
+        return None;
+    }
+    let parts: Vec<(Part, f64)> = (0..splits.first()?.len())
         .map(|at| {
             let sum: f64 = splits.iter().map(|split| split[at].1).sum();
             (splits[0][at].0, sum / splits.len() as f64)
@@ -168,6 +189,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (limiter, cause) = match largest {
         Some(Part::CpuWait) => cpu::of_waiting(cell),
         _ if is_relayed => (Limiter::RoundTrip, "The round trip"),
+        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && is_held_by_window(cell) => (
+            Limiter::ReceiverWindow,
+            "The receive window, which holds a part of such a message,",
+        ),
         Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => (
             Limiter::RoundTrip,
             "Carrying messages of this size over a path that loses segments",
@@ -215,11 +240,13 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
              the path's rate,",
         ),
         Some(Part::Workers) => (Limiter::RoundTrip, "The work of both ends"),
+        Some(Part::Pause) => (Limiter::Pacing, "The requested pause"),
         Some(Part::Rest | Part::Slow) | None => (Limiter::RoundTrip, "The round trip"),
     };
+    let whole_ns = mean.value + pause_ns;
     let listed: Vec<String> = parts
         .iter()
-        .filter(|(_, ns)| *ns >= PART_SHARE_MIN * mean.value)
+        .filter(|(_, ns)| *ns >= PART_SHARE_MIN * whole_ns)
         .map(|(part, ns)| {
             let words = match part {
                 Part::Queue if is_relayed => "that TCP's round trip has above its shortest",
@@ -242,9 +269,10 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::estimate(&rate),
             match way {
                 Way::Connects => "connection",
+                Way::Once | Way::HoldsPieces if pause_ns > 0.0 => "time from request to request",
                 Way::Once | Way::HoldsPieces => "round trip",
             },
-            Unit::Nanoseconds.display(mean.value),
+            Unit::Nanoseconds.display(whole_ns),
             words::list(&listed),
         ),
         explanation: match is_relayed {
@@ -289,12 +317,32 @@ pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let way = Way::of(&cell.workload);
     let valid = cell.valid.iter();
     let splits: Vec<Split> = valid
-        .filter_map(|outcome| split(outcome, way, carried_ns))
+        .filter_map(|outcome| split(outcome, way, carried_ns, pause_ns(cell)))
         .collect();
     matches!(
         largest_of_most(&splits),
         Some(Part::Path | Part::Carrying | Part::Workers)
     )
+}
+
+/// The pause that was asked for between a response and the next request.
+fn pause_ns(cell: &CellOutcomes<'_>) -> f64 {
+    cell.workload
+        .manner
+        .think
+        .map_or(0.0, |pause| pause.0 as f64)
+}
+
+/// Whether an end that has a message to send waits for the receiver's window most of the time, and no queue makes its
+/// round trip long, which would hold as much of the window.
+fn is_held_by_window(cell: &CellOutcomes<'_>) -> bool {
+    let held = cell.mean(name::RWND_LIMITED);
+    let ends = [name::TCP_RTT, name::TCP_RTT_SERVER].map(|end| cell.mean(end));
+    let path = cell.mean(name::PATH_RTT);
+    let is_near = |rtt: f64| {
+        path.is_some_and(|path| rtt <= NEAR_QUOTIENT_MAX * path || rtt - path < QUEUE_NS_NEAR_MAX)
+    };
+    held.is_some_and(|share| share >= MOST) && ends.iter().flatten().all(|rtt| is_near(*rtt))
 }
 
 /// Bytes of request and response together, the largest where they differ.
@@ -349,13 +397,14 @@ fn loses(cell: &CellOutcomes<'_>) -> bool {
     known.is_some_and(|(again, timed)| again >= LOSSES_PER_TRANSACTION_MIN * timed)
 }
 
-/// Whether each connection always waits for a response: the recording agrees with itself, and nothing
-/// passes between a response and the next request.
+/// Whether each connection always waits for a response, or pauses as asked: the recording agrees with itself, and nothing
+/// else passes between a response and the next request.
 fn always_waits(cell: &CellOutcomes<'_>) -> bool {
-    let flows = f64::from(cell.workload.connections);
+    let manner = &cell.workload.manner;
+    let at_once = f64::from(cell.workload.connections) * f64::from(manner.in_flight);
     let share = cell.derived(Unit::Ratio, |outcome| {
-        let under_way = outcome.value(name::TRANSACTIONS)? * outcome.value(name::RTT_MEAN)? / 1e9;
-        Some(under_way / flows)
+        let each_ns = outcome.value(name::RTT_MEAN)? + pause_ns(cell);
+        Some(outcome.value(name::TRANSACTIONS)? * each_ns / 1e9 / at_once)
     });
     share.is_some_and(|share| (share.value - 1.0).abs() <= LITTLE_SHARE_MAX)
 }
@@ -419,6 +468,7 @@ fn words_of(part: Part, way: Way) -> &'static str {
         Part::Carrying => "of carrying the bytes over the link",
         Part::Workers => "of work at both ends",
         Part::Rest => "that none of this explains",
+        Part::Pause => "of the pause before each request",
     }
 }
 
@@ -427,6 +477,13 @@ fn explanation(limiter: Limiter, largest: Option<Part>, way: Way) -> &'static st
         (Limiter::Application, _) => {
             "TCP's own round trip does not include it: requests reach the other host in time, and the \
              response is written late. Check what the server does in between, and whether its host stalls."
+        }
+        (Limiter::ReceiverWindow, _) => {
+            "A message larger than the window takes a round trip for each part of it, and the end that sends waited for \
+             the window most of the time. A larger receive buffer at the other end, or smaller messages, take fewer."
+        }
+        (_, Some(Part::Pause)) => {
+            "Path and hosts carry at least this much. Leave out the pause to find their limit."
         }
         (_, Some(Part::CpuWait)) => {
             "Threads that move the messages were runnable but had no CPU. Free CPUs, or a CPU of their \

@@ -104,6 +104,13 @@ pub(super) fn reduce(
     };
     intended(trial, responses);
     path(&lanes, responses);
+    if trial.workload.traffic.is_transactional() {
+        // Either end sends, and the one that is held longer has the larger messages.
+        let other = lanes.share_at(receiver, Metric::TcpRwndLimited);
+        let shares = [responses.value(name::RWND_LIMITED), other];
+        let longer = shares.into_iter().flatten().max_by(f64::total_cmp);
+        responses.put(name::RWND_LIMITED, longer);
+    }
     let waits = plans.iter().filter_map(|plan| {
         let end = receiving_end(plan.client_part);
         let series = readings.flow(plan.flow, end, Metric::AppStallMax)?;
@@ -347,7 +354,11 @@ impl Lanes<'_, '_> {
 
     /// Mean over the flows of the share of time that a clock of the sender ran.
     fn share(&self, metric: Metric) -> Option<f64> {
-        let share = |lane: &Lane| Some(self.change(lane, lane.sender, metric)?.rate() / 1e9);
+        self.share_at(sender, metric)
+    }
+
+    fn share_at(&self, end: fn(&Lane) -> End, metric: Metric) -> Option<f64> {
+        let share = |lane: &Lane| Some(self.change(lane, end(lane), metric)?.rate() / 1e9);
         // The kernel rounds these clocks to ticks, which can put a share a little above 1.
         mean(self.lanes.iter().filter_map(share)).map(|share| share.min(1.0))
     }

@@ -694,8 +694,10 @@ fn counters(
                 let by_timers = truth.timeouts.unwrap_or(0.0) / flows / (WINDOW_NS as f64 / 1e9);
                 rate(Metric::TcpRetrans, segments * truth.lost_share + by_timers);
             }
+            rate(Metric::TcpRwndLimited, 0.0);
         }
-        Part::Responder => {}
+        // The response is what a window holds, where one does.
+        Part::Responder => rate(Metric::TcpRwndLimited, truth.rwnd_share * 1e9),
     }
 }
 

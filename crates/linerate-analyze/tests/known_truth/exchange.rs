@@ -1,14 +1,14 @@
 //! Request/response: what holds it, told by what only that cause leaves behind.
 
 use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::Bytes;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::metric::Metric;
 use linerate_model::run::{Control, HostPart};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::workload::{Setting, Traffic, Workload};
+use linerate_model::{Bytes, Nanos};
 
-use crate::builder::{Run, Truth, rr, stream};
+use crate::builder::{Run, Truth, WINDOW_NS, rr, stream};
 use crate::told;
 
 /// The limiters of three trials of `workload` over 1 Gbit/s with their claims.
@@ -581,6 +581,89 @@ fn large_messages_over_a_path_that_loses_wait_for_what_is_sent_again() {
         Limiter::RoundTrip,
         "Carrying messages of this size limits",
     );
+}
+
+#[test]
+fn a_window_that_holds_a_part_of_a_message_is_the_receivers() {
+    // 300 kB in windows of 39 kB over 10 ms: the end that sends waits for the window nearly all the time.
+    let held = |rwnd_share, rtt_ns| Truth {
+        rtt_ns,
+        min_rtt_ns: Some(10_000_000),
+        server_rtt_ns: Some(rtt_ns),
+        delayed_acks: Some(0.0),
+        worker_share: 0.02,
+        worker_wait_share: 0.0,
+        rwnd_share,
+        ..Truth::transactions(160_000_000)
+    };
+    let window = "The receive window, which holds a part of such a message,";
+    let near = 10_500_000;
+    check_unknown(
+        rr(150_000),
+        held(0.95, near),
+        Limiter::ReceiverWindow,
+        window,
+    );
+    // The path has no room for more, or the window holds nothing.
+    let carrying = "Carrying messages of this size";
+    check_unknown(rr(150_000), held(0.1, near), Limiter::RoundTrip, carrying);
+    let found = limiters(rr(150_000), &held(0.95, 40_000_000));
+    assert!(
+        found.iter().all(|one| one.0 != Limiter::ReceiverWindow),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_pause_that_was_asked_for_is_a_part_of_its_own() {
+    let after = |pause_ms: u64, trip_ns: u64| {
+        let mut workload = rr(200);
+        workload.manner.think = Some(Nanos::from_ms(pause_ms));
+        // As many as fit into a window with a pause before each.
+        let count = WINDOW_NS / (trip_ns + pause_ms * 1_000_000);
+        let truth = Truth {
+            rtt_ns: 10_100_000,
+            min_rtt_ns: Some(10_000_000),
+            server_rtt_ns: Some(10_100_000),
+            delayed_acks: Some(0.0),
+            worker_share: 0.02,
+            worker_wait_share: 0.0,
+            latency: vec![(trip_ns, count)],
+            ..Truth::transactions(trip_ns)
+        };
+        limiters(workload, &truth)
+    };
+    let [(limiter, claim)] = &after(30, 10_300_000)[..] else {
+        panic!("one limits");
+    };
+    assert_eq!(*limiter, Limiter::Pacing);
+    assert!(claim.contains("30 ms of the pause"), "{claim}");
+    assert_eq!(after(4, 10_300_000)[0].0, Limiter::RoundTrip);
+    // What sleeps during the pause is not told from the program that answers.
+    assert_eq!(after(30, 90_000_000), []);
+}
+
+#[test]
+fn of_several_requests_under_way_only_the_path_is_told() {
+    let under_way = |trip_ns: u64| {
+        let mut workload = rr(200);
+        workload.manner.in_flight = 16;
+        let truth = Truth {
+            rtt_ns: 5_050_000,
+            min_rtt_ns: Some(5_000_000),
+            server_rtt_ns: Some(5_050_000),
+            delayed_acks: Some(0.0),
+            worker_share: 0.1,
+            worker_wait_share: 0.0,
+            latency: vec![(trip_ns, 16 * WINDOW_NS / trip_ns)],
+            ..Truth::transactions(trip_ns)
+        };
+        let found = limiters(workload, &truth);
+        found.into_iter().map(|one| one.0).collect::<Vec<_>>()
+    };
+    assert_eq!(under_way(5_200_000), [Limiter::RoundTrip]);
+    // Nagle's algorithm holds what comes after the first until that is acknowledged.
+    assert_eq!(under_way(15_400_000), []);
 }
 
 #[test]
