@@ -29,6 +29,14 @@ const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
 /// Time that is booked on the thread that used it; softirqs are not, they run in whichever
 /// thread they interrupt.
 const PROGRAMS: &[Metric] = &[Metric::CpuUser, Metric::CpuNice, Metric::CpuSystem];
+/// The same by mode, and what a thread of ours has of it.
+const BY_MODE: [(&[Metric], &[Metric]); 2] = [
+    (
+        &[Metric::CpuUser, Metric::CpuNice],
+        &[Metric::ThreadUser],
+    ),
+    (&[Metric::CpuSystem], &[Metric::ThreadSystem]),
+];
 /// What our own threads ran: to the nanosecond, or else in ticks.
 const OURS: [&[Metric]; 2] = [
     &[Metric::ThreadRun],
@@ -55,11 +63,22 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
     // Another program that serves us is no stranger, and nothing is read of its threads.
     let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);
     if !hosts.iter().any(is_foreign) {
-        let programs = cpu_time(host, readings, PROGRAMS);
-        let others = programs.zip(our_time(&beside, readings));
-        let others = others.map(|(programs, ours)| (programs - ours).max(0.0));
-        responses.put(name::OTHERS_THERE, others);
+        responses.put(name::OTHERS_THERE, others(host, &beside, readings));
     }
+}
+
+/// CPUs' worth of time of the programs on `host` that are none of ours, of which `beside` has the threads.
+///
+/// A machine that loses ticks counts less kernel time than our threads had, to the nanosecond, by themselves. What
+/// is missing there is not the user time of others, so that both modes are looked at apart as well.
+fn others(host: &HostName, beside: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
+    let beyond = |programs: &[Metric], ours: &[&[Metric]]| {
+        let programs = cpu_time(host, readings, programs)?;
+        Some((programs - our_time(beside, readings, ours)?).max(0.0))
+    };
+    let whole = beyond(PROGRAMS, &OURS);
+    let by_mode: Option<f64> = BY_MODE.iter().map(|(all, own)| beyond(all, &[own])).sum();
+    whole.into_iter().chain(by_mode).max_by(f64::total_cmp)
 }
 
 /// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
@@ -78,15 +97,15 @@ fn neediest<'a>(readings: &Readings<'a>) -> Option<(&'a HostName, f64)> {
     Some((most.0, most.1))
 }
 
-/// CPUs' worth of time of our own threads on `hosts`.
-fn our_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
+/// CPUs' worth of time of our own threads on `hosts`, by the first of `metrics` that a thread has.
+fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metrics: &[&[Metric]]) -> Option<f64> {
     let threads = readings
         .subjects()
         .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
     let of = |(subject, on): (&Subject, &HostName)| -> Option<f64> {
         let rate = |metric: &Metric| Some(readings.change_on(on, subject, *metric)?.share());
-        OURS.iter()
-            .find_map(|metrics| metrics.iter().map(rate).sum())
+        let mut metrics = metrics.iter();
+        metrics.find_map(|metrics| metrics.iter().map(rate).sum())
     };
     threads.filter_map(of).reduce(|sum, rate| sum + rate)
 }

@@ -1579,6 +1579,36 @@ fn where_a_quota_would_not_be_seen_nobody_is_said_to_have_the_cpus() {
 }
 
 #[test]
+fn kernel_time_that_ticks_lost_is_no_user_time_of_others() {
+    // Of two CPUs' 1.1 counted ones half is user time and half the kernel's; our threads ran 0.95 by the scheduler's clock.
+    let limiter = |user_cpus: f64| {
+        let truth = Truth {
+            cpus: 1.1,
+            worker_share: 0.55,
+            worker_wait_share: 0.44,
+            unsent_bytes: Some(1 << 20),
+            ..sending(40e9, 60_000)
+        };
+        let mut run = run(stream(), &truth);
+        let thread = |name: &str| Subject::Thread(name.to_owned());
+        let ns = |cpus: f64| (cpus * 1e9) as i64;
+        for (name, ran) in [("worker-0", 0.55), ("worker-1", 0.4)] {
+            let user = user_cpus * ran / 0.95;
+            let mut add = |metric, cpus| grow(&mut run, "client1", &thread(name), metric, ns(cpus));
+            add(Metric::ThreadUser, user);
+            add(Metric::ThreadSystem, ran - user);
+            if name == "worker-1" {
+                add(Metric::ThreadRun, ran);
+            }
+        }
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(0.02), Some(Limiter::OtherPrograms));
+    // User time that is our own is no other program's.
+    assert_ne!(limiter(0.5), Some(Limiter::OtherPrograms));
+}
+
+#[test]
 fn needless_retransmissions_are_no_loss() {
     // All of a small window is in flight, and what was sent again had arrived.
     let overtaken = Truth {
