@@ -21,7 +21,9 @@
 //!    either, but no work of the host's: that is said, and where it took much, also of workers that ran little, if they were
 //!    missed and the rate varied.
 //!
-//! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said.
+//! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said; but 3 is where
+//! the CPUs are full of our own work: who is throttled leaves them idle. Of both ends on one machine one might be while
+//! the other fills them; it would get much less than it waits.
 //! Workers that spin are busy by design, and say nothing of what they need, nor do those that sent all that was asked for
 //! (they spin before each datagram). What carries a tunnel's packets on its host is no other program.
 
@@ -240,11 +242,17 @@ fn hides_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
         && hosts.any(|host| host.snapshot.number(CPU_QUOTA_VISIBLE) == Some(0.0))
 }
 
+/// Whether nothing but our own work has the CPUs, and no worker gets much less of them than others of ours.
+fn is_own_work(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
+    others_cpus(cell).is_some_and(|others| others.value < OTHERS_CPUS_MIN)
+        && !is_starved(waited, wanted - waited)
+}
+
 fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    if hides_quota(dataset, cell) {
+    let (wanted, waited) = wants(cell)?;
+    if hides_quota(dataset, cell) && !is_own_work(cell, wanted, waited.value) {
         return None;
     }
-    let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);
     let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven(cell) && is_missed(cell);

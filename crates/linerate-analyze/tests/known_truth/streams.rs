@@ -1565,17 +1565,45 @@ fn where_a_quota_would_not_be_seen_nobody_is_said_to_have_the_cpus() {
         ..sending(1e9, 21 * MS)
     };
     named(stream(), &held, Limiter::OtherPrograms, &[]);
-    let mut run = run(stream(), &held);
+    let found = limiter_of(&hiding_quota(run(stream(), &held)));
+    let of_cpus = [Limiter::OtherPrograms, Limiter::Cpu, Limiter::CpuQuota];
+    let is_of_cpus = |(limiter, _): &(Limiter, Finding)| of_cpus.contains(limiter);
+    assert!(!found.as_ref().is_some_and(is_of_cpus), "{found:?}");
+}
+
+/// A run on hosts where a CPU quota would not be seen.
+fn hiding_quota(mut run: Run) -> Run {
     for host in &mut run.recording.document.hosts {
         host.snapshot.facts.push(Fact {
             name: CPU_QUOTA_VISIBLE.to_owned(),
             value: FactValue::Number(0.0, Unit::Count),
         });
     }
-    let found = limiter_of(&run);
-    let of_cpus = [Limiter::OtherPrograms, Limiter::Cpu, Limiter::CpuQuota];
-    let is_of_cpus = |(limiter, _): &(Limiter, Finding)| of_cpus.contains(limiter);
-    assert!(!found.as_ref().is_some_and(is_of_cpus), "{found:?}");
+    run
+}
+
+#[test]
+fn cpus_full_of_our_own_work_need_no_sight_of_a_quota() {
+    // Two workers of ours for each of two CPUs.
+    let limiter = |cpus: f64, others_cpus: f64, ran: f64| {
+        let truth = Truth {
+            cpus,
+            worker_share: ran,
+            worker_wait_share: 0.99 - ran,
+            ..sending(130e9, 100_000)
+        };
+        let mut run = run(stream(), &truth);
+        let rest = Subject::Thread("worker-1".to_owned());
+        let ran_ns = (cpus - others_cpus - ran) * 1e9;
+        grow(&mut run, "client1", &rest, Metric::ThreadRun, ran_ns as i64);
+        limiter_of(&hiding_quota(run)).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(1.99, 0.02, 0.49), Some(Limiter::Cpu));
+    // A program of others among it, a CPU that has time left, or a worker that gets a fifth of what it waits: there may be
+    // a quota.
+    for (cpus, others_cpus, ran) in [(1.99, 0.5, 0.49), (1.7, 0.0, 0.49), (1.99, 0.02, 0.16)] {
+        assert_ne!(limiter(cpus, others_cpus, ran), Some(Limiter::Cpu));
+    }
 }
 
 #[test]
@@ -1912,14 +1940,7 @@ fn workers_that_others_made_wait_at_times_are_under_no_quota() {
         ..Truth::stream(3e9)
     };
     let limiter = |truth: &Truth| {
-        let mut run = run(stream(), truth);
-        for host in &mut run.recording.document.hosts {
-            host.snapshot.facts.push(Fact {
-                name: CPU_QUOTA_VISIBLE.to_owned(),
-                value: FactValue::Number(0.0, Unit::Count),
-            });
-        }
-        limiter_of(&run).map(|(limiter, _)| limiter)
+        limiter_of(&hiding_quota(run(stream(), truth))).map(|(limiter, _)| limiter)
     };
     assert_eq!(limiter(&truth(0.0)), Some(Limiter::CpuQuota));
     assert_ne!(limiter(&truth(0.6)), Some(Limiter::CpuQuota));
