@@ -218,6 +218,8 @@ responses! {
     CPU_BUSY_SHARE "cpu_busy_share" Ratio "share of all CPUs' time that was busy on its host";
     CPU_STEAL_SHARE "cpu_steal_share" Ratio
         "share of all CPUs' time that the hypervisor took on its host";
+    WORKER_CPUS_BUSY "worker_cpus_busy_share" Ratio
+        "share of the time that the CPUs that workers ran on were busy, on its host";
     OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
     THROTTLED_PERIODS "cgroup_throttled_periods_share" Ratio
         "share of its periods in which the control group was throttled";

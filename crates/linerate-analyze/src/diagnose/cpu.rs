@@ -1,7 +1,7 @@
-//! CPUs that our workers did not get: a quota, other programs, or all of them full.
+//! CPUs that our workers did not get: a quota, other programs, or all of them full, or all that they may use.
 //!
 //! What a worker *ran* and what it *waited* for a CPU are two things: a worker that waits is not slow, it
-//! has no CPU. Three causes, told apart by what the CPUs did meanwhile:
+//! has no CPU. Four causes, told apart by what the CPUs did meanwhile:
 //!
 //! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
 //!    the window (cpu.stat), unless the rate was steady behind a queue on the way and nobody missed the workers; where all
@@ -20,6 +20,8 @@
 //!    hardly waited has a CPU to itself where other programs use more than it. What the hypervisor took is not free
 //!    either, but no work of the host's: that is said, and where it took much, also of workers that ran little, if they were
 //!    missed and the rate varied.
+//! 4. *Few of them full.* The CPUs on which workers were at any reading were busy while others were idle: taskset, a
+//!    cpuset or `-A` keeps them there. A quota would have left these CPUs idle, too.
 //!
 //! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said; but 3 is where
 //! the CPUs are full of our own work: who is throttled leaves them idle. Of both ends on one machine one might be while
@@ -300,7 +302,7 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     )
 }
 
-/// A worker waits beside idle CPUs, and nobody counts throttling.
+/// A worker waits beside idle CPUs: those that it may use are full, or nobody counts throttling.
 fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
@@ -309,24 +311,41 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
     // Others may have had them for a part of the time.
     let has_others = others_cpus(cell).is_some_and(|cpus| cpus.value >= others_min(waited.value));
     let is_full = busy.value + stolen(cell) >= FULL_SHARE_MIN;
-    if !is_starved || is_full || is_counted || has_others {
+    let is_on_few = are_full_where_workers_ran(cell);
+    if !is_starved || is_full || has_others || (is_counted && !is_on_few) {
         return None;
     }
-    if is_pinned(dataset, cell) {
-        return made(
-            cell,
-            Limiter::Cpu,
-            waited,
-            format!(
-                "The CPUs that workers were pinned to (-A) are full: at {} a worker waited for one {} of the time and \
-                 ran {} of it, while others were idle.",
-                words::estimate(&cell.main()?),
-                words::percent(waited.value),
-                words::percent(wanted - waited.value),
-            ),
+    let (whose, explanation) = if is_pinned(dataset, cell) {
+        (
+            "that workers were pinned to (-A)",
             "The number is what these CPUs can do. More of them, or none asked for, raise it.",
-        );
-    }
+        )
+    } else if is_on_few {
+        (
+            "that workers ran on",
+            "Something keeps them there: taskset or a cpuset. More flows add work and no CPUs; more CPUs, so that \
+             each end has its own, raise the number.",
+        )
+    } else {
+        return unseen_quota(cell, wanted, waited);
+    };
+    made(
+        cell,
+        Limiter::Cpu,
+        waited,
+        format!(
+            "The CPUs {whose} are full: at {} a worker waited for one {} of the time and ran {} of it, while \
+             others were idle.",
+            words::estimate(&cell.main()?),
+            words::percent(waited.value),
+            words::percent(wanted - waited.value),
+        ),
+        explanation,
+    )
+}
+
+/// Something keeps a worker from idle CPUs, and it is not known what.
+fn unseen_quota(cell: &CellOutcomes<'_>, wanted: f64, waited: Estimate) -> Option<Verdict> {
     made(
         cell,
         Limiter::CpuQuota,
@@ -357,11 +376,25 @@ fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether workers waited for the CPUs that the caller chose, while others were idle.
 pub(crate) fn waits_where_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    is_pinned(dataset, cell) && waits_beside_idle(cell)
+}
+
+/// Whether workers waited for the CPUs that they ran on, while others were idle.
+pub(crate) fn waits_on_few(cell: &CellOutcomes<'_>) -> bool {
+    are_full_where_workers_ran(cell) && waits_beside_idle(cell)
+}
+
+fn waits_beside_idle(cell: &CellOutcomes<'_>) -> bool {
     let waited = cell.mean(name::WORKER_WAITED);
     let busy = cell.mean(name::CPU_BUSY_SHARE);
-    is_pinned(dataset, cell)
-        && waited.is_some_and(|waited| waited >= WAIT_SHARE_MIN)
+    waited.is_some_and(|waited| waited >= WAIT_SHARE_MIN)
         && busy.is_some_and(|busy| busy + stolen(cell) < FULL_SHARE_MIN)
+}
+
+/// Whether the CPUs that workers ran on were busy.
+fn are_full_where_workers_ran(cell: &CellOutcomes<'_>) -> bool {
+    let busy = cell.mean(name::WORKER_CPUS_BUSY);
+    busy.is_some_and(|busy| busy >= FULL_SHARE_MIN)
 }
 
 /// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.
@@ -502,6 +535,10 @@ fn made(
             (
                 "share of all CPUs' time that was busy on its host",
                 name::CPU_BUSY_SHARE,
+            ),
+            (
+                "share of the time that the CPUs that workers ran on were busy",
+                name::WORKER_CPUS_BUSY,
             ),
             (
                 "share of all CPUs' time that the hypervisor took on its host",

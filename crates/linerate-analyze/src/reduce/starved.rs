@@ -3,6 +3,8 @@
 //! All of it is of one host: that of the worker that ran or waited for a CPU most. Throttling is of the
 //! control group of any host with flows, the most throttled.
 
+use std::collections::BTreeSet;
+
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
 use linerate_model::response::name;
@@ -31,10 +33,7 @@ const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
 const PROGRAMS: &[Metric] = &[Metric::CpuUser, Metric::CpuNice, Metric::CpuSystem];
 /// The same by mode, and what a thread of ours has of it.
 const BY_MODE: [(&[Metric], &[Metric]); 2] = [
-    (
-        &[Metric::CpuUser, Metric::CpuNice],
-        &[Metric::ThreadUser],
-    ),
+    (&[Metric::CpuUser, Metric::CpuNice], &[Metric::ThreadUser]),
     (&[Metric::CpuSystem], &[Metric::ThreadSystem]),
 ];
 /// What our own threads ran: to the nanosecond, or else in ticks.
@@ -60,11 +59,43 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
     responses.put(name::CPU_BUSY_SHARE, share(busy));
     responses.put(name::CPU_STEAL_SHARE, share(stolen));
     let beside = sharing(hosts, host);
+    let of_workers = busy_where_workers_ran(host, &beside, readings);
+    responses.put(name::WORKER_CPUS_BUSY, of_workers);
     // Another program that serves us is no stranger, and nothing is read of its threads.
     let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);
     if !hosts.iter().any(is_foreign) {
         responses.put(name::OTHERS_THERE, others(host, &beside, readings));
     }
+}
+
+/// Share of the time that those CPUs of `host` were busy on which any reading found a worker of the hosts that share them.
+fn busy_where_workers_ran(
+    host: &HostName,
+    beside: &[&HostName],
+    readings: &Readings<'_>,
+) -> Option<f64> {
+    let workers = readings
+        .subjects()
+        .filter(|(subject, on)| is_worker(subject) && beside.contains(on));
+    let found = workers.filter_map(|(subject, on)| {
+        let series = readings.on(on, subject, Metric::ThreadCpu)?;
+        Some(readings.gauge(&series).collect::<Vec<f64>>())
+    });
+    let cpus: BTreeSet<u32> = found.flatten().map(|cpu| cpu as u32).collect();
+    let time = |metrics: &[Metric]| {
+        let of_cpu = |cpu: &u32| {
+            let subject = Subject::Cpu(*cpu);
+            let rate = |metric: &Metric| Some(readings.change_on(host, &subject, *metric)?.share());
+            metrics
+                .iter()
+                .filter_map(rate)
+                .reduce(|sum, rate| sum + rate)
+        };
+        cpus.iter().map(of_cpu).sum::<Option<f64>>()
+    };
+    let (busy, free) = time(BUSY).zip(time(FREE))?;
+    let all = busy + free + time(STOLEN).unwrap_or(0.0);
+    (all > 0.0).then(|| busy / all)
 }
 
 /// CPUs' worth of time of the programs on `host` that are none of ours, of which `beside` has the threads.

@@ -1637,6 +1637,63 @@ fn kernel_time_that_ticks_lost_is_no_user_time_of_others() {
 }
 
 #[test]
+fn workers_that_share_one_cpu_beside_an_idle_one_are_on_too_few() {
+    // Both ends had half of a CPU each, of two.
+    let told = |on: &[i64], cpus: [f64; 2], throttled: Option<f64>| {
+        let truth = Truth {
+            worker_share: 0.49,
+            worker_wait_share: 0.5,
+            throttled,
+            ..sending(74e9, 100_000)
+        };
+        let mut run = run(stream(), &truth);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let is_cpu = |sample: &TrialSample| matches!(sample.subject, Subject::Cpu(_));
+        run.recording.samples = samples.iter().filter(|one| !is_cpu(one)).collect();
+        for (number, busy) in cpus.into_iter().enumerate() {
+            let cpu = Subject::Cpu(number as u32);
+            let ns = |share: f64| (share * 1e9) as i64;
+            let mut add = |metric, share| grow(&mut run, "client1", &cpu, metric, ns(share));
+            add(Metric::CpuUser, 0.0);
+            add(Metric::CpuSystem, busy);
+            add(Metric::CpuIdle, 1.0 - busy);
+        }
+        let rest = Subject::Thread("worker-1".to_owned());
+        grow(&mut run, "client1", &rest, Metric::ThreadRun, 490_000_000);
+        let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+        for trial in trials {
+            let samples = on.iter().enumerate().map(|(at, cpu)| TrialSample {
+                trial,
+                host: HostName::from("client1"),
+                subject: Subject::Thread("worker-0".to_owned()),
+                metric: Metric::ThreadCpu,
+                at_ns: 50_000 + at as i64 * 500 * MS,
+                value: *cpu,
+            });
+            run.recording.samples.extend(samples);
+        }
+        let next = crate::as_single(&run.recording).next;
+        let limiter = limiter_of(&run).map(|(limiter, _)| limiter);
+        (limiter, next.unwrap_or_default())
+    };
+    let full = [0.99, 0.02];
+    for throttled in [Some(0.0), None] {
+        let (limiter, next) = told(&[0, 0, 0], full, throttled);
+        assert_eq!(limiter, Some(Limiter::Cpu), "{throttled:?}");
+        assert!(next.contains("CPUs of its own"), "{next}");
+    }
+    // They were on both: the scheduler was free, and so it is where the CPU that they are on has time left.
+    for (on, cpus) in [([0, 1, 0], full), ([0, 0, 0], [0.6, 0.5])] {
+        let (limiter, next) = told(&on, cpus, Some(0.0));
+        assert_ne!(limiter, Some(Limiter::Cpu));
+        assert!(!next.contains("CPUs of its own"), "{next}");
+    }
+    // A quota leaves the CPU idle that its workers are on.
+    let (limiter, _) = told(&[0, 0, 0], [0.5, 0.02], None);
+    assert_eq!(limiter, Some(Limiter::CpuQuota));
+}
+
+#[test]
 fn needless_retransmissions_are_no_loss() {
     // All of a small window is in flight, and what was sent again had arrived.
     let overtaken = Truth {
@@ -1939,9 +1996,8 @@ fn workers_that_others_made_wait_at_times_are_under_no_quota() {
         variation: 0.6,
         ..Truth::stream(3e9)
     };
-    let limiter = |truth: &Truth| {
-        limiter_of(&hiding_quota(run(stream(), truth))).map(|(limiter, _)| limiter)
-    };
+    let limiter =
+        |truth: &Truth| limiter_of(&hiding_quota(run(stream(), truth))).map(|(limiter, _)| limiter);
     assert_eq!(limiter(&truth(0.0)), Some(Limiter::CpuQuota));
     assert_ne!(limiter(&truth(0.6)), Some(Limiter::CpuQuota));
 }
