@@ -104,7 +104,7 @@ responses! {
     CPU_PER_GBIT "cpu_per_gbit_cpus" Cpus "CPUs per Gbit/s";
     WORKER_BUSY_SHARE_MAX "worker_busy_share_max" Ratio "time that the busiest worker ran";
     WORKER_WANTED_SHARE_MAX "worker_wanted_share_max" Ratio
-        "time that the busiest worker ran or waited for a CPU";
+        "time that the busiest worker ran or waited for a CPU, spinning senders aside";
     RUNQUEUE_WAIT_MAX "runqueue_wait_share_max" Ratio "time that a worker waited for a CPU";
     CLIENT_WORKERS "client_workers_cpus" Cpus "CPUs that the clients' workers ran on";
     SERVER_WORKERS "server_workers_cpus" Cpus "CPUs that the server's workers ran on";

@@ -12,7 +12,8 @@
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
 //!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does, and
 //!    that it was missed: nothing was left to send, or payload waited unread and held the sender; and the reader did not
-//!    stand still for longer than any worker waited. Behind a queue of 50 ms nobody misses one that needs next to nothing
+//!    stand still for longer than any worker waited. Of datagrams the receive buffer tells that: they are lost in it while their
+//!    reader waits. Behind a queue of 50 ms nobody misses one that needs next to nothing
 //!    and rests most of the time. A
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
@@ -34,7 +35,7 @@ use std::collections::BTreeSet;
 use linerate_model::HostName;
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::host::CPU_QUOTA_VISIBLE;
-use linerate_model::manner::{Transport, WaitBy};
+use linerate_model::manner::WaitBy;
 use linerate_model::setting;
 
 use super::evidence;
@@ -44,7 +45,7 @@ use super::slow_reader::has_stopped;
 use super::trial::{MOST, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
+use crate::reduce::{self, Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
 use crate::words;
 
 /// Share of the periods, and of the window, from which on a quota is what holds.
@@ -89,8 +90,6 @@ const WAIT_SHARE_SMALL: f64 = 0.1;
 /// reader may hold it.
 const UNREAD_SHARE_MIN: f64 = 0.25;
 const HELD_SHARE_MIN: f64 = 0.1;
-/// Share of what was asked for from which on it was sent whole.
-const SENT_SHARE_MIN: f64 = 0.998;
 
 pub(super) const QUOTA: Rule = Rule {
     limiter: Limiter::CpuQuota,
@@ -166,7 +165,9 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let (wanted, waited) = wants(cell)?;
     let ran = wanted - waited.value;
-    let would_do_more = wanted >= WANTED_SHARE_MIN || (is_uneven(cell) && is_missed(cell));
+    let would_do_more = wanted >= WANTED_SHARE_MIN
+        || (is_uneven(cell) && is_missed(cell))
+        || (loses_unread(cell) && shows_quota(dataset, cell));
     // Who waits for a CPU reads late; who was stopped waits for none.
     let closed = cell.mean(name::WINDOW_CLOSED).unwrap_or(0.0);
     let has_stopped = has_stopped(closed) && closed > waited.value;
@@ -232,6 +233,21 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether a quota may hold a host's workers and nobody would see it.
 fn hides_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let is_hidden = |visible: Option<f64>| visible == Some(0.0);
+    cell.mean(name::THROTTLED_PERIODS).is_none() && is_quota_seen(dataset, cell).any(is_hidden)
+}
+
+/// Whether a quota that holds a host's workers would have been seen.
+fn shows_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let is_visible = |visible: Option<f64>| visible == Some(1.0);
+    cell.mean(name::THROTTLED_PERIODS).is_some() || is_quota_seen(dataset, cell).all(is_visible)
+}
+
+/// Of each host of the cell, whether a quota can be seen there; absent where the host does not say.
+fn is_quota_seen<'d>(
+    dataset: &'d Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+) -> impl Iterator<Item = Option<f64>> + use<'d> {
     let trials = cell.trials();
     let flows = dataset.recording.flows.iter();
     let own: BTreeSet<&HostName> = flows
@@ -239,9 +255,8 @@ fn hides_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
         .map(|flow| &flow.host)
         .collect();
     let hosts = dataset.recording.document.hosts.iter();
-    let mut hosts = hosts.filter(|host| own.contains(&host.name));
-    cell.mean(name::THROTTLED_PERIODS).is_none()
-        && hosts.any(|host| host.snapshot.number(CPU_QUOTA_VISIBLE) == Some(0.0))
+    let hosts = hosts.filter(move |host| own.contains(&host.name));
+    hosts.map(|host| host.snapshot.number(CPU_QUOTA_VISIBLE))
 }
 
 /// Whether nothing but our own work has the CPUs, and no worker gets much less of them than others of ours.
@@ -449,16 +464,9 @@ fn is_steady_behind_queue(cell: &CellOutcomes<'_>) -> bool {
         && cell.mean(name::QUEUED).is_some_and(|share| share >= MOST)
 }
 
-/// Datagrams of a rate that was asked for were sent whole, and none was lost for want of a reader: a sender that spins until
-/// each is due is busy, and was not short of anything.
+/// Datagrams of a rate that was asked for were sent whole, and none was lost for want of a reader.
 fn sends_as_asked(cell: &CellOutcomes<'_>) -> bool {
-    let sent = cell.mean(name::THROUGHPUT_SENT);
-    let asked = cell.mean(name::THROUGHPUT_INTENDED);
-    cell.workload.manner.transport == Transport::Udp
-        && sent
-            .zip(asked)
-            .is_some_and(|(sent, asked)| sent >= SENT_SHARE_MIN * asked)
-        && !loses_unread(cell)
+    reduce::sends_as_asked(&cell.workload, |name| cell.mean(name)) && !loses_unread(cell)
 }
 
 /// Share of all CPUs' time that the hypervisor took.

@@ -1,6 +1,6 @@
 //! Whether workers got the CPUs that they wanted, and what the CPUs did meanwhile.
 //!
-//! All of it is of one host: that of the worker that ran or waited for a CPU most. Throttling is of the
+//! All of it is of one host: that of the worker that ran or waited for a CPU most, those aside that spin. Throttling is of the
 //! control group of any host with flows, the most throttled.
 
 use std::collections::BTreeSet;
@@ -42,9 +42,14 @@ const OURS: [&[Metric]; 2] = [
     &[Metric::ThreadUser, Metric::ThreadSystem],
 ];
 
-pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+pub(super) fn reduce(
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+    spinning: &[&HostName],
+    responses: &mut Responses,
+) {
     throttling(hosts, readings, responses);
-    let Some((host, waited)) = neediest(readings) else {
+    let Some((host, waited)) = neediest(readings, spinning) else {
         return;
     };
     responses.put(name::WORKER_WAITED, Some(waited));
@@ -113,10 +118,10 @@ fn others(host: &HostName, beside: &[&HostName], readings: &Readings<'_>) -> Opt
 }
 
 /// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
-fn neediest<'a>(readings: &Readings<'a>) -> Option<(&'a HostName, f64)> {
+fn neediest<'a>(readings: &Readings<'a>, spinning: &[&HostName]) -> Option<(&'a HostName, f64)> {
     let workers = readings
         .subjects()
-        .filter(|(subject, _)| is_worker(subject));
+        .filter(|(subject, host)| is_worker(subject) && !spinning.contains(host));
     let needs = workers.filter_map(|(subject, host)| {
         let share = |metric| Some(readings.change_on(host, subject, metric)?.share());
         // The kernel adds a wait when it ends, so that one from before the window may count in it.

@@ -287,6 +287,39 @@ fn a_saturated_worker_is_flagged() {
 }
 
 #[test]
+fn a_sender_that_spins_for_the_rate_that_it_reaches_is_not_saturated() {
+    let told = |asked_bps: Option<u64>, reader_ran: f64| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = asked_bps;
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, workload);
+        let truth = Truth {
+            worker_share: 0.97,
+            ..Truth::stream(200e6)
+        };
+        run.cell(&[], &[truth]);
+        let reader = Subject::Thread("worker-0".to_owned());
+        let ns = |share: f64| (share * 1e9) as i64;
+        let growth = [
+            (reader.clone(), Metric::ThreadRun, ns(reader_ran)),
+            (reader, Metric::ThreadWait, ns(0.01)),
+        ];
+        crate::grow(&mut run.recording, TrialId(1), &growth);
+        let told = flags(&reduce::outcomes(&run.recording).remove(0));
+        told.iter().any(|flag| flag.contains("saturated"))
+    };
+    assert!(!told(Some(200_000_000), 0.3));
+    // It falls short, as fast as it can is what was asked for, or the reader has no time left.
+    assert!(told(Some(210_000_000), 0.3));
+    assert!(told(None, 0.3));
+    assert!(told(Some(200_000_000), 0.97));
+}
+
+#[test]
 fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
     let read = |beyond_bytes: f64| {
         let truth = Truth {

@@ -1607,6 +1607,63 @@ fn cpus_full_of_our_own_work_need_no_sight_of_a_quota() {
 }
 
 #[test]
+fn datagrams_lost_while_their_reader_waits_for_a_cpu_are_others_doing() {
+    // A sender that spins sends all of 60 Mbit/s, and a fifth of it is read.
+    let told = |unread: u64, waited: f64, cpus: f64| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = Some(60_000_000);
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        let truth = Truth {
+            worker_share: 0.49,
+            worker_wait_share: 0.5,
+            throttled: Some(0.0),
+            cpus,
+            others_cpus: cpus / 2.0,
+            others_kernel_cpus: cpus / 2.0,
+            ..Truth::stream(60e6)
+        };
+        let mut run = run(workload, &truth);
+        let worker = Subject::Thread("worker-0".to_owned());
+        for (metric, share) in [(Metric::ThreadRun, 0.008), (Metric::ThreadWait, waited)] {
+            grow(&mut run, "server", &worker, metric, (share * 1e9) as i64);
+        }
+        for flow in &mut run.recording.flows {
+            flow.outcome.datagrams = Some(Box::new(match flow.part {
+                Part::Sender => Datagrams {
+                    sent: 100_000,
+                    ..Datagrams::default()
+                },
+                _ => Datagrams {
+                    received: 100_000 - unread,
+                    highest: 100_000,
+                    announced: Some(100_000),
+                    socket_drops: Some(unread),
+                    ..Datagrams::default()
+                },
+            }));
+        }
+        let next = crate::as_single(&run.recording).next.unwrap_or_default();
+        (limiter_of(&run), next)
+    };
+    let (found, next) = told(80_000, 0.5, 1.5);
+    let (limiter, finding) = found.expect("others have the CPUs");
+    assert_eq!(limiter, Limiter::OtherPrograms);
+    let words = "ran 0.8 % of the time and waited for a CPU 50 %";
+    assert!(finding.claim.contains(words), "{}", finding.claim);
+    assert!(next.contains("stop the other programs"), "{next}");
+    // A small buffer whose reader has a CPU, a reader that waits for no other program, or one whose buffer holds all.
+    for (unread, waited, cpus) in [(80_000, 0.05, 1.5), (80_000, 0.5, 0.1), (0, 0.5, 1.5)] {
+        let (found, next) = told(unread, waited, cpus);
+        let limiter = found.map(|(limiter, _)| limiter);
+        assert_ne!(limiter, Some(Limiter::OtherPrograms));
+        assert!(!next.contains("other programs"), "{next}");
+    }
+}
+
+#[test]
 fn kernel_time_that_ticks_lost_is_no_user_time_of_others() {
     // Of two CPUs' 1.1 counted ones half is user time and half the kernel's; our threads ran 0.95 by the scheduler's clock.
     let limiter = |user_cpus: f64| {
