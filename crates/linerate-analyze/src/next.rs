@@ -61,6 +61,9 @@ pub(crate) fn evident(
         Limiter::Generator | Limiter::Cpu if diagnose::waits_where_pinned(dataset, cell) => {
             "repeat without `-A`, or with more CPUs in it"
         }
+        Limiter::Cpu if diagnose::waits_on_few(cell) => {
+            "give each end CPUs of its own: a wider taskset or cpuset"
+        }
         Limiter::CpuQuota if cell.mean(name::THROTTLED_PERIODS).is_none() => {
             "find what keeps workers from idle CPUs: a quota (cpu.max), taskset or cpuset, a real-time task"
         }

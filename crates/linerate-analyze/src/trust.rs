@@ -106,19 +106,31 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
 pub(crate) fn lost_unread(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     // The busiest worker may be one that sends. All that read run at least as long as the busiest of them.
     let ran = |name| value(name).unwrap_or(1.0);
-    let readers = match workload.traffic.stream() {
-        Some((Direction::ToServer, _)) => ran(name::SERVER_WORKERS),
-        Some((Direction::FromServer, _)) => ran(name::CLIENT_WORKERS),
-        Some((Direction::Both, _)) | None => 1.0,
+    let readers = match reading_workers(workload) {
+        Some(workers) => ran(workers),
+        None => 1.0,
     };
-    if readers + value(name::RUNQUEUE_WAIT_MAX).unwrap_or(0.0) < WORKER_SATURATED_SHARE {
-        return None;
-    }
+    let readers = readers + value(name::RUNQUEUE_WAIT_MAX).unwrap_or(0.0);
+    // Beside senders that spin the neediest worker is one that reads.
+    let is_of_reader =
+        reduce::sends_as_asked(workload, &value) && reading_workers(workload).is_some();
+    let ran = value(name::WORKER_BUSY_SHARE_MAX).filter(|_| !is_of_reader);
+    let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
+    let waited = value(name::WORKER_WAITED).unwrap_or(0.0);
+    let is_saturated = readers.min(wanted) >= WORKER_SATURATED_SHARE;
+    let is_starved = is_of_reader && reduce::is_starved(waited, wanted - waited);
     let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;
     let share = value(name::LOST_RECEIVE_BUFFER)? / sent;
-    let ran = value(name::WORKER_BUSY_SHARE_MAX);
-    let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
-    (share > UNREAD_SHARE_MAX && wanted >= WORKER_SATURATED_SHARE).then_some(share)
+    (share > UNREAD_SHARE_MAX && (is_saturated || is_starved)).then_some(share)
+}
+
+/// The workers that only read.
+fn reading_workers(workload: &Workload) -> Option<&'static str> {
+    match workload.traffic.stream()?.0 {
+        Direction::ToServer => Some(name::SERVER_WORKERS),
+        Direction::FromServer => Some(name::CLIENT_WORKERS),
+        Direction::Both => None,
+    }
 }
 
 fn unusable(dataset: &Dataset<'_>) -> Vec<String> {

@@ -76,6 +76,13 @@ pub enum TrialFlag {
         /// That over what arrived, without its sign; absent where nothing did.
         share: Option<f64>,
     },
+    /// The same by more than receive buffers hold: both were not read at one time.
+    ReadApart {
+        /// By how much more; negative where it was less.
+        beyond_bytes: f64,
+        /// That over what arrived, without its sign; absent where nothing did.
+        share: Option<f64>,
+    },
     /// This share of what arrived in order had come before the window, and was held back by a lost segment.
     HeldBack(f64),
     /// Throughput to a server of another program is what TCP acknowledged.
@@ -214,6 +221,10 @@ impl TrialFlag {
                 "what TCP received in the window against what receive calls returned",
                 "none: the number is TCP's; a longer window makes the difference small",
             ),
+            Self::ReadApart { .. } => (
+                "the same, against what receive buffers hold (tcp_rmem, `-w`)",
+                "none: the number is TCP's; a machine that is less busy reads both at one time",
+            ),
             Self::HeldBack(_) => (
                 "what TCP received in order against the segments that came",
                 "a longer warm-up (`-O`), or a longer window",
@@ -306,6 +317,10 @@ pub fn known() -> impl Iterator<Item = KnownFlag> {
         TrialFlag::Buffered {
             beyond_bytes: -1_048_576.0,
             share: Some(0.02),
+        },
+        TrialFlag::ReadApart {
+            beyond_bytes: 104_857_600.0,
+            share: Some(0.03),
         },
         TrialFlag::HeldBack(0.024),
         TrialFlag::UnreadAtReceiver { host: host() },
@@ -412,15 +427,22 @@ impl fmt::Display for TrialFlag {
                 beyond_bytes,
                 share,
             } => {
-                let (word, meaning) = match *beyond_bytes > 0.0 {
-                    true => ("more", "it was in receive buffers before the window"),
-                    false => ("less", "it is still in receive buffers"),
+                let meaning = match *beyond_bytes > 0.0 {
+                    true => "it was in receive buffers before the window",
+                    false => "it is still in receive buffers",
                 };
-                let bytes = Unit::Bytes.display(beyond_bytes.abs());
-                let share = share.map_or(String::new(), |share| format!(" ({})", percent(share)));
+                let difference = difference(*beyond_bytes, *share);
+                write!(f, "receive calls returned {difference}: {meaning}")
+            }
+            Self::ReadApart {
+                beyond_bytes,
+                share,
+            } => {
+                let difference = difference(*beyond_bytes, *share);
                 write!(
                     f,
-                    "receive calls returned {bytes} {word} than arrived in the window{share}: {meaning}"
+                    "receive calls returned {difference}: more than receive buffers hold, so that TCP was read at \
+                     another time"
                 )
             }
             Self::Acknowledged { program } => write!(
@@ -490,6 +512,17 @@ impl fmt::Display for TrialFlag {
             Self::Told(words) => f.write_str(words),
         }
     }
+}
+
+/// What receive calls returned and TCP did not take in, or the other way round.
+fn difference(beyond_bytes: f64, share: Option<f64>) -> String {
+    let word = match beyond_bytes > 0.0 {
+        true => "more",
+        false => "less",
+    };
+    let bytes = Unit::Bytes.display(beyond_bytes.abs());
+    let share = share.map_or(String::new(), |share| format!(" ({})", percent(share)));
+    format!("{bytes} {word} than arrived in the window{share}")
 }
 
 impl fmt::Display for Because {

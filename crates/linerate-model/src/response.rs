@@ -104,7 +104,7 @@ responses! {
     CPU_PER_GBIT "cpu_per_gbit_cpus" Cpus "CPUs per Gbit/s";
     WORKER_BUSY_SHARE_MAX "worker_busy_share_max" Ratio "time that the busiest worker ran";
     WORKER_WANTED_SHARE_MAX "worker_wanted_share_max" Ratio
-        "time that the busiest worker ran or waited for a CPU";
+        "time that the busiest worker ran or waited for a CPU, spinning senders aside";
     RUNQUEUE_WAIT_MAX "runqueue_wait_share_max" Ratio "time that a worker waited for a CPU";
     CLIENT_WORKERS "client_workers_cpus" Cpus "CPUs that the clients' workers ran on";
     SERVER_WORKERS "server_workers_cpus" Cpus "CPUs that the server's workers ran on";
@@ -218,6 +218,8 @@ responses! {
     CPU_BUSY_SHARE "cpu_busy_share" Ratio "share of all CPUs' time that was busy on its host";
     CPU_STEAL_SHARE "cpu_steal_share" Ratio
         "share of all CPUs' time that the hypervisor took on its host";
+    WORKER_CPUS_BUSY "worker_cpus_busy_share" Ratio
+        "share of the time that the CPUs that workers ran on were busy, on its host";
     OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
     THROTTLED_PERIODS "cgroup_throttled_periods_share" Ratio
         "share of its periods in which the control group was throttled";

@@ -1,7 +1,7 @@
-//! CPUs that our workers did not get: a quota, other programs, or all of them full.
+//! CPUs that our workers did not get: a quota, other programs, or all of them full, or all that they may use.
 //!
 //! What a worker *ran* and what it *waited* for a CPU are two things: a worker that waits is not slow, it
-//! has no CPU. Three causes, told apart by what the CPUs did meanwhile:
+//! has no CPU. Four causes, told apart by what the CPUs did meanwhile:
 //!
 //! 1. *Quota.* The control group was throttled in at least a tenth of its periods, for at least 5 % of
 //!    the window (cpu.stat), unless the rate was steady behind a queue on the way and nobody missed the workers; where all
@@ -12,7 +12,8 @@
 //!    it, and other programs had at least a fifth of a CPU there, and half of what it waited. A worker that
 //!    needs little may wait without harm, so that it also takes a rate that varies as the waiting does, and
 //!    that it was missed: nothing was left to send, or payload waited unread and held the sender; and the reader did not
-//!    stand still for longer than any worker waited. Behind a queue of 50 ms nobody misses one that needs next to nothing
+//!    stand still for longer than any worker waited. Of datagrams the receive buffer tells that: they are lost in it while their
+//!    reader waits. Behind a queue of 50 ms nobody misses one that needs next to nothing
 //!    and rests most of the time. A
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
@@ -20,8 +21,12 @@
 //!    hardly waited has a CPU to itself where other programs use more than it. What the hypervisor took is not free
 //!    either, but no work of the host's: that is said, and where it took much, also of workers that ran little, if they were
 //!    missed and the rate varied.
+//! 4. *Few of them full.* The CPUs on which workers were at any reading were busy while others were idle: taskset, a
+//!    cpuset or `-A` keeps them there. A quota would have left these CPUs idle, too.
 //!
-//! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said.
+//! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said; but 3 is where
+//! the CPUs are full of our own work: who is throttled leaves them idle. Of both ends on one machine one might be while
+//! the other fills them; it would get much less than it waits.
 //! Workers that spin are busy by design, and say nothing of what they need, nor do those that sent all that was asked for
 //! (they spin before each datagram). What carries a tunnel's packets on its host is no other program.
 
@@ -30,7 +35,7 @@ use std::collections::BTreeSet;
 use linerate_model::HostName;
 use linerate_model::finding::{Estimate, Limiter};
 use linerate_model::host::CPU_QUOTA_VISIBLE;
-use linerate_model::manner::{Transport, WaitBy};
+use linerate_model::manner::WaitBy;
 use linerate_model::setting;
 
 use super::evidence;
@@ -40,7 +45,7 @@ use super::slow_reader::has_stopped;
 use super::trial::{MOST, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
+use crate::reduce::{self, Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
 use crate::words;
 
 /// Share of the periods, and of the window, from which on a quota is what holds.
@@ -85,8 +90,6 @@ const WAIT_SHARE_SMALL: f64 = 0.1;
 /// reader may hold it.
 const UNREAD_SHARE_MIN: f64 = 0.25;
 const HELD_SHARE_MIN: f64 = 0.1;
-/// Share of what was asked for from which on it was sent whole.
-const SENT_SHARE_MIN: f64 = 0.998;
 
 pub(super) const QUOTA: Rule = Rule {
     limiter: Limiter::CpuQuota,
@@ -162,7 +165,9 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let (wanted, waited) = wants(cell)?;
     let ran = wanted - waited.value;
-    let would_do_more = wanted >= WANTED_SHARE_MIN || (is_uneven(cell) && is_missed(cell));
+    let would_do_more = wanted >= WANTED_SHARE_MIN
+        || (is_uneven(cell) && is_missed(cell))
+        || (loses_unread(cell) && shows_quota(dataset, cell));
     // Who waits for a CPU reads late; who was stopped waits for none.
     let closed = cell.mean(name::WINDOW_CLOSED).unwrap_or(0.0);
     let has_stopped = has_stopped(closed) && closed > waited.value;
@@ -228,6 +233,21 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether a quota may hold a host's workers and nobody would see it.
 fn hides_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let is_hidden = |visible: Option<f64>| visible == Some(0.0);
+    cell.mean(name::THROTTLED_PERIODS).is_none() && is_quota_seen(dataset, cell).any(is_hidden)
+}
+
+/// Whether a quota that holds a host's workers would have been seen.
+fn shows_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let is_visible = |visible: Option<f64>| visible == Some(1.0);
+    cell.mean(name::THROTTLED_PERIODS).is_some() || is_quota_seen(dataset, cell).all(is_visible)
+}
+
+/// Of each host of the cell, whether a quota can be seen there; absent where the host does not say.
+fn is_quota_seen<'d>(
+    dataset: &'d Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+) -> impl Iterator<Item = Option<f64>> + use<'d> {
     let trials = cell.trials();
     let flows = dataset.recording.flows.iter();
     let own: BTreeSet<&HostName> = flows
@@ -235,16 +255,21 @@ fn hides_quota(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
         .map(|flow| &flow.host)
         .collect();
     let hosts = dataset.recording.document.hosts.iter();
-    let mut hosts = hosts.filter(|host| own.contains(&host.name));
-    cell.mean(name::THROTTLED_PERIODS).is_none()
-        && hosts.any(|host| host.snapshot.number(CPU_QUOTA_VISIBLE) == Some(0.0))
+    let hosts = hosts.filter(move |host| own.contains(&host.name));
+    hosts.map(|host| host.snapshot.number(CPU_QUOTA_VISIBLE))
+}
+
+/// Whether nothing but our own work has the CPUs, and no worker gets much less of them than others of ours.
+fn is_own_work(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
+    others_cpus(cell).is_some_and(|others| others.value < OTHERS_CPUS_MIN)
+        && !is_starved(waited, wanted - waited)
 }
 
 fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    if hides_quota(dataset, cell) {
+    let (wanted, waited) = wants(cell)?;
+    if hides_quota(dataset, cell) && !is_own_work(cell, wanted, waited.value) {
         return None;
     }
-    let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);
     let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven(cell) && is_missed(cell);
@@ -292,7 +317,7 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     )
 }
 
-/// A worker waits beside idle CPUs, and nobody counts throttling.
+/// A worker waits beside idle CPUs: those that it may use are full, or nobody counts throttling.
 fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
@@ -301,24 +326,41 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
     // Others may have had them for a part of the time.
     let has_others = others_cpus(cell).is_some_and(|cpus| cpus.value >= others_min(waited.value));
     let is_full = busy.value + stolen(cell) >= FULL_SHARE_MIN;
-    if !is_starved || is_full || is_counted || has_others {
+    let is_on_few = are_full_where_workers_ran(cell);
+    if !is_starved || is_full || has_others || (is_counted && !is_on_few) {
         return None;
     }
-    if is_pinned(dataset, cell) {
-        return made(
-            cell,
-            Limiter::Cpu,
-            waited,
-            format!(
-                "The CPUs that workers were pinned to (-A) are full: at {} a worker waited for one {} of the time and \
-                 ran {} of it, while others were idle.",
-                words::estimate(&cell.main()?),
-                words::percent(waited.value),
-                words::percent(wanted - waited.value),
-            ),
+    let (whose, explanation) = if is_pinned(dataset, cell) {
+        (
+            "that workers were pinned to (-A)",
             "The number is what these CPUs can do. More of them, or none asked for, raise it.",
-        );
-    }
+        )
+    } else if is_on_few {
+        (
+            "that workers ran on",
+            "Something keeps them there: taskset or a cpuset. More flows add work and no CPUs; more CPUs, so that \
+             each end has its own, raise the number.",
+        )
+    } else {
+        return unseen_quota(cell, wanted, waited);
+    };
+    made(
+        cell,
+        Limiter::Cpu,
+        waited,
+        format!(
+            "The CPUs {whose} are full: at {} a worker waited for one {} of the time and ran {} of it, while \
+             others were idle.",
+            words::estimate(&cell.main()?),
+            words::percent(waited.value),
+            words::percent(wanted - waited.value),
+        ),
+        explanation,
+    )
+}
+
+/// Something keeps a worker from idle CPUs, and it is not known what.
+fn unseen_quota(cell: &CellOutcomes<'_>, wanted: f64, waited: Estimate) -> Option<Verdict> {
     made(
         cell,
         Limiter::CpuQuota,
@@ -349,11 +391,25 @@ fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether workers waited for the CPUs that the caller chose, while others were idle.
 pub(crate) fn waits_where_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    is_pinned(dataset, cell) && waits_beside_idle(cell)
+}
+
+/// Whether workers waited for the CPUs that they ran on, while others were idle.
+pub(crate) fn waits_on_few(cell: &CellOutcomes<'_>) -> bool {
+    are_full_where_workers_ran(cell) && waits_beside_idle(cell)
+}
+
+fn waits_beside_idle(cell: &CellOutcomes<'_>) -> bool {
     let waited = cell.mean(name::WORKER_WAITED);
     let busy = cell.mean(name::CPU_BUSY_SHARE);
-    is_pinned(dataset, cell)
-        && waited.is_some_and(|waited| waited >= WAIT_SHARE_MIN)
+    waited.is_some_and(|waited| waited >= WAIT_SHARE_MIN)
         && busy.is_some_and(|busy| busy + stolen(cell) < FULL_SHARE_MIN)
+}
+
+/// Whether the CPUs that workers ran on were busy.
+fn are_full_where_workers_ran(cell: &CellOutcomes<'_>) -> bool {
+    let busy = cell.mean(name::WORKER_CPUS_BUSY);
+    busy.is_some_and(|busy| busy >= FULL_SHARE_MIN)
 }
 
 /// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.
@@ -408,16 +464,9 @@ fn is_steady_behind_queue(cell: &CellOutcomes<'_>) -> bool {
         && cell.mean(name::QUEUED).is_some_and(|share| share >= MOST)
 }
 
-/// Datagrams of a rate that was asked for were sent whole, and none was lost for want of a reader: a sender that spins until
-/// each is due is busy, and was not short of anything.
+/// Datagrams of a rate that was asked for were sent whole, and none was lost for want of a reader.
 fn sends_as_asked(cell: &CellOutcomes<'_>) -> bool {
-    let sent = cell.mean(name::THROUGHPUT_SENT);
-    let asked = cell.mean(name::THROUGHPUT_INTENDED);
-    cell.workload.manner.transport == Transport::Udp
-        && sent
-            .zip(asked)
-            .is_some_and(|(sent, asked)| sent >= SENT_SHARE_MIN * asked)
-        && !loses_unread(cell)
+    reduce::sends_as_asked(&cell.workload, |name| cell.mean(name)) && !loses_unread(cell)
 }
 
 /// Share of all CPUs' time that the hypervisor took.
@@ -494,6 +543,10 @@ fn made(
             (
                 "share of all CPUs' time that was busy on its host",
                 name::CPU_BUSY_SHARE,
+            ),
+            (
+                "share of the time that the CPUs that workers ran on were busy",
+                name::WORKER_CPUS_BUSY,
             ),
             (
                 "share of all CPUs' time that the hypervisor took on its host",

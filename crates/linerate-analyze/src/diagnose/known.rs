@@ -227,9 +227,11 @@ fn needs(limiter: Limiter) -> &'static str {
         }
         Limiter::Pacing => "the requested rate; or TCP's own pacing rate (bbr) and nothing else",
         Limiter::Generator => "linerate's busiest worker ran 95 % of the window, with CPUs free",
-        Limiter::Cpu => "all CPUs of a worker's host busy, and it ran or waited nearly always",
+        Limiter::Cpu => {
+            "all CPUs of a worker's host busy, or those that workers ran on, and it ran or waited nearly always"
+        }
         Limiter::OtherPrograms => {
-            "a worker waited a quarter of the time, and others had half as much"
+            "a worker waited a quarter of the time, and others had half as much of a CPU"
         }
         Limiter::CpuQuota => "throttled in a tenth of the control group's periods",
         Limiter::RoundTrip => "one transaction at a time; parts of the mean round trip",

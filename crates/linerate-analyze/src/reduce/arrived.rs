@@ -106,8 +106,7 @@ pub(super) fn reduce(
     };
     let bps = |flows: &[Arrival]| 8.0 * flows.iter().map(|flow| flow.change.rate()).sum::<f64>();
     responses.put(name::APP_RECEIVED, by_app.as_deref().map(bps));
-    let read_beyond_bytes = by_app.as_deref().zip(by_tcp.as_deref());
-    let read_beyond_bytes = read_beyond_bytes.map(|(app, tcp)| amount(app) - amount(tcp));
+    let read_beyond_bytes = by_tcp.as_ref().and_then(|_| read_beyond_bytes(lanes));
     let known = by_tcp.or(different).or(by_app).map(|flows| (flows, None));
     let (flows, unread) = known.or_else(|| acknowledged(lanes).filter(|_| is_tcp))?;
     // A volume that had arrived before the first reading has no rate that anybody saw.
@@ -146,6 +145,23 @@ pub(super) fn reduce(
         read_beyond_bytes,
         unread,
     })
+}
+
+/// Returns what receive calls returned of all flows beyond what TCP took in, between instants at which both were read: where
+/// the last reading is late, the socket may be gone, and what came since TCP's last lies in no buffer.
+fn read_beyond_bytes(lanes: &Lanes<'_, '_>) -> Option<f64> {
+    let beyond = |lane: &Lane| {
+        let series = |metric| lanes.series(lane, lane.receiver, metric);
+        let mut app = series(Metric::AppBytesReceived)?;
+        let mut tcp = series(Metric::TcpBytesReceived)?;
+        let is_in =
+            |series: &[Reading], at_ns| series.binary_search_by_key(&at_ns, |it| it.0).is_ok();
+        app.retain(|reading| is_in(&tcp, reading.0));
+        tcp.retain(|reading| is_in(&app, reading.0));
+        let amount = |series: &[Reading]| Some(lanes.readings.change(series)?.amount);
+        Some(amount(&app)? - amount(&tcp)?)
+    };
+    lanes.lanes.iter().map(beyond).sum()
 }
 
 /// Returns what is known of each flow at either end, and the first of which nothing is at the receiving.
@@ -253,7 +269,7 @@ pub(super) fn judge(
                 steady_after_ns: responses.value(name::STEADY_AFTER).filter(|ns| *ns > 0.0),
             }));
     }
-    judged.flags.extend(buffered(arrivals));
+    judged.flags.extend(buffered(trial, arrivals, hosts));
     judged.flags.extend(held_back(trial, lanes, responses));
     let unread = arrivals.unread.as_ref();
     judged
@@ -429,11 +445,36 @@ fn held_back(trial: &Trial, lanes: &Lanes<'_, '_>, responses: &Responses) -> Opt
         .then_some(TrialFlag::HeldBack(before))
 }
 
-fn buffered(arrivals: &Arrivals) -> Option<TrialFlag> {
+fn buffered(trial: &Trial, arrivals: &Arrivals, hosts: &[HostRecord]) -> Option<TrialFlag> {
     let beyond_bytes = arrivals.read_beyond_bytes?;
     let moved = amount(&arrivals.flows);
-    (beyond_bytes.abs() > BUFFERED_SHARE_MAX * moved).then(|| TrialFlag::Buffered {
-        beyond_bytes,
-        share: (moved > 0.0).then(|| beyond_bytes.abs() / moved),
+    if beyond_bytes.abs() <= BUFFERED_SHARE_MAX * moved {
+        return None;
+    }
+    let share = (moved > 0.0).then(|| beyond_bytes.abs() / moved);
+    let each = receive_buffer_bytes(trial, hosts);
+    let held = each.map(|bytes| bytes * arrivals.flows.len() as f64);
+    Some(match held.is_some_and(|held| beyond_bytes.abs() > held) {
+        true => TrialFlag::ReadApart {
+            beyond_bytes,
+            share,
+        },
+        false => TrialFlag::Buffered {
+            beyond_bytes,
+            share,
+        },
     })
+}
+
+/// What a receive buffer may hold at the most: the largest limit of any host, or what was asked for, of which the kernel
+/// makes twice as much (socket(7)).
+fn receive_buffer_bytes(trial: &Trial, hosts: &[HostRecord]) -> Option<f64> {
+    let limit = |host: &HostRecord| {
+        let three = host.snapshot.text("sysctl.net.ipv4.tcp_rmem")?;
+        three.split_whitespace().nth(2)?.parse::<f64>().ok()
+    };
+    let tuned = hosts.iter().filter_map(limit).max_by(f64::total_cmp)?;
+    let asked = trial.workload.options.socket_buffer;
+    let asked = asked.map_or(0.0, |bytes| 2.0 * bytes.0 as f64);
+    Some(tuned.max(asked))
 }

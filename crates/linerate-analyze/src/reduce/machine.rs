@@ -63,6 +63,7 @@ pub(super) struct Spent {
 pub(super) fn reduce(
     hosts: &[HostRecord],
     readings: &Readings<'_>,
+    spinning: &[&HostName],
     responses: &mut Responses,
 ) -> Vec<TrialFlag> {
     let mut spent = Spent::default();
@@ -101,7 +102,7 @@ pub(super) fn reduce(
         pressure.map(Change::share)
     });
     responses.put(name::CPU_PRESSURE, pressure);
-    workers(readings, responses);
+    workers(readings, spinning, responses);
     for (part, name) in [
         (HostPart::Client, name::CLIENT_WORKERS),
         (HostPart::Server, name::SERVER_WORKERS),
@@ -295,7 +296,8 @@ pub(super) fn have_several_workers(readings: &Readings<'_>) -> bool {
     workers.values().any(|count| *count > 1)
 }
 
-fn workers(readings: &Readings<'_>, responses: &mut Responses) {
+/// What workers ran and waited at the most, and what those wanted that do not spin.
+fn workers(readings: &Readings<'_>, spinning: &[&HostName], responses: &mut Responses) {
     let share = |subject: &Subject, host: &HostName, metric| {
         let change = readings.change_on(host, subject, metric);
         change.map(Change::share)
@@ -310,6 +312,7 @@ fn workers(readings: &Readings<'_>, responses: &mut Responses) {
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
         let wait = wait.map(|wait| wait.min(1.0));
         let wanted = run.zip(wait).map(|(run, wait)| (run + wait).min(1.0));
+        let wanted = wanted.filter(|_| !spinning.contains(&host));
         for (greatest, value) in greatest.iter_mut().zip([run, wait, wanted]) {
             *greatest = (*greatest).into_iter().chain(value).max_by(f64::total_cmp);
         }

@@ -45,16 +45,17 @@ pub(crate) mod window;
 
 use std::collections::BTreeMap;
 
-use linerate_model::TrialId;
 use linerate_model::flag::{Because, TrialFlag};
 use linerate_model::histogram::Histogram;
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::reason::{Reason, Unshared};
 use linerate_model::run::{
-    FlowRecord, HostProgram, HostRecord, Recording, TrialRecord, Validity, server_program,
+    FlowRecord, HostPart, HostProgram, HostRecord, Recording, TrialRecord, Validity, server_program,
 };
-use linerate_model::workload::{Direction, Traffic};
+use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::{HostName, TrialId};
 
 use crate::live::counted_instead;
 
@@ -166,8 +167,9 @@ fn reduce(
     evidence::reduce(trial, flows, hosts, readings, &mut responses);
     datagrams::reduce(trial, flows, hosts, readings, &mut responses);
     let refusal = plausible::refusal(&trial.workload, record.window(), &responses, hosts);
-    let disturbances = machine::reduce(hosts, readings, &mut responses);
-    starved::reduce(hosts, readings, &mut responses);
+    let spinning = spinning(trial, hosts, &responses);
+    let disturbances = machine::reduce(hosts, readings, &spinning, &mut responses);
+    starved::reduce(hosts, readings, &spinning, &mut responses);
     exchange::reduce(trial, flows, hosts, readings, &mut responses);
     profile::reduce(hosts, readings, &mut responses);
     queues::reduce(trial, flows, hosts, readings, &mut responses);
@@ -178,7 +180,7 @@ fn reduce(
     let covered = readings.covered_share();
     let uncovered = covered.filter(|share| *share < WINDOW_COVERED_SHARE_MIN);
     flags.extend(uncovered.map(TrialFlag::Uncovered));
-    let saturated = saturation_flag(&responses);
+    let saturated = saturation_flag(&spinning, &responses);
     let unshared = level.unshared.filter(|how| {
         let is_unfair = matches!(how, Unshared::Unfair { .. });
         let may_explain = is_unfair && machine::have_several_workers(readings);
@@ -249,20 +251,54 @@ fn workers_share(is_saturated: bool, responses: &Responses) -> Option<Because> {
     (waited >= WAIT_SHARE_MIN).then_some(Because::WaitedForCpu(waited))
 }
 
-fn saturation_flag(responses: &Responses) -> Option<TrialFlag> {
+fn saturation_flag(spinning: &[&HostName], responses: &Responses) -> Option<TrialFlag> {
     let run = responses.value(name::WORKER_BUSY_SHARE_MAX)?;
-    let wanted = responses
-        .value(name::WORKER_WANTED_SHARE_MAX)
-        .unwrap_or(run);
+    let wanted = responses.value(name::WORKER_WANTED_SHARE_MAX);
+    let waited = responses.value(name::WORKER_WAITED);
+    // The busiest one may be one that spins, of which there is nothing to say.
+    let run = match spinning {
+        [] => run,
+        _ => wanted? - waited?,
+    };
+    let wanted = wanted.unwrap_or(run);
     if run >= WORKER_SATURATED_SHARE {
         Some(TrialFlag::Saturated(run))
     } else {
-        let waited = responses.value(name::WORKER_WAITED);
         let waited = waited.unwrap_or(wanted - run);
         let ran = wanted - waited;
         (wanted >= WORKER_SATURATED_SHARE || is_starved(waited, ran))
             .then_some(TrialFlag::ShortOfCpu { ran, waited })
     }
+}
+
+/// Share of what was asked for from which on it was sent whole.
+const SENT_SHARE_MIN: f64 = 0.998;
+
+/// Returns whether datagrams of a rate that was asked for were sent whole: a sender that spins until each is due is busy,
+/// and was not short of anything.
+pub(crate) fn sends_as_asked(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> bool {
+    let sent = value(name::THROUGHPUT_SENT).zip(value(name::THROUGHPUT_INTENDED));
+    workload.manner.transport == Transport::Udp
+        && sent.is_some_and(|(sent, asked)| sent >= SENT_SHARE_MIN * asked)
+}
+
+/// Returns the hosts whose workers only send, and spin before each datagram of a rate that they reach: what they ran says
+/// nothing of what they need.
+fn spinning<'h>(
+    trial: &Trial,
+    hosts: &'h [HostRecord],
+    responses: &Responses,
+) -> Vec<&'h HostName> {
+    let senders = match trial.workload.traffic.stream() {
+        Some((Direction::ToServer, _)) => HostPart::Client,
+        Some((Direction::FromServer, _)) => HostPart::Server,
+        Some((Direction::Both, _)) | None => return Vec::new(),
+    };
+    if !sends_as_asked(&trial.workload, |name| responses.value(name)) {
+        return Vec::new();
+    }
+    let senders = hosts.iter().filter(|host| host.part == senders);
+    senders.map(|host| &host.name).collect()
 }
 
 /// Share of the time that a worker waited for a CPU from which on that costs a visible part of what it

@@ -1,7 +1,9 @@
 //! Whether workers got the CPUs that they wanted, and what the CPUs did meanwhile.
 //!
-//! All of it is of one host: that of the worker that ran or waited for a CPU most. Throttling is of the
+//! All of it is of one host: that of the worker that ran or waited for a CPU most, those aside that spin. Throttling is of the
 //! control group of any host with flows, the most throttled.
+
+use std::collections::BTreeSet;
 
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
@@ -29,15 +31,25 @@ const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
 /// Time that is booked on the thread that used it; softirqs are not, they run in whichever
 /// thread they interrupt.
 const PROGRAMS: &[Metric] = &[Metric::CpuUser, Metric::CpuNice, Metric::CpuSystem];
+/// The same by mode, and what a thread of ours has of it.
+const BY_MODE: [(&[Metric], &[Metric]); 2] = [
+    (&[Metric::CpuUser, Metric::CpuNice], &[Metric::ThreadUser]),
+    (&[Metric::CpuSystem], &[Metric::ThreadSystem]),
+];
 /// What our own threads ran: to the nanosecond, or else in ticks.
 const OURS: [&[Metric]; 2] = [
     &[Metric::ThreadRun],
     &[Metric::ThreadUser, Metric::ThreadSystem],
 ];
 
-pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+pub(super) fn reduce(
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+    spinning: &[&HostName],
+    responses: &mut Responses,
+) {
     throttling(hosts, readings, responses);
-    let Some((host, waited)) = neediest(readings) else {
+    let Some((host, waited)) = neediest(readings, spinning) else {
         return;
     };
     responses.put(name::WORKER_WAITED, Some(waited));
@@ -52,21 +64,64 @@ pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &
     responses.put(name::CPU_BUSY_SHARE, share(busy));
     responses.put(name::CPU_STEAL_SHARE, share(stolen));
     let beside = sharing(hosts, host);
+    let of_workers = busy_where_workers_ran(host, &beside, readings);
+    responses.put(name::WORKER_CPUS_BUSY, of_workers);
     // Another program that serves us is no stranger, and nothing is read of its threads.
     let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);
     if !hosts.iter().any(is_foreign) {
-        let programs = cpu_time(host, readings, PROGRAMS);
-        let others = programs.zip(our_time(&beside, readings));
-        let others = others.map(|(programs, ours)| (programs - ours).max(0.0));
-        responses.put(name::OTHERS_THERE, others);
+        responses.put(name::OTHERS_THERE, others(host, &beside, readings));
     }
 }
 
-/// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
-fn neediest<'a>(readings: &Readings<'a>) -> Option<(&'a HostName, f64)> {
+/// Share of the time that those CPUs of `host` were busy on which any reading found a worker of the hosts that share them.
+fn busy_where_workers_ran(
+    host: &HostName,
+    beside: &[&HostName],
+    readings: &Readings<'_>,
+) -> Option<f64> {
     let workers = readings
         .subjects()
-        .filter(|(subject, _)| is_worker(subject));
+        .filter(|(subject, on)| is_worker(subject) && beside.contains(on));
+    let found = workers.filter_map(|(subject, on)| {
+        let series = readings.on(on, subject, Metric::ThreadCpu)?;
+        Some(readings.gauge(&series).collect::<Vec<f64>>())
+    });
+    let cpus: BTreeSet<u32> = found.flatten().map(|cpu| cpu as u32).collect();
+    let time = |metrics: &[Metric]| {
+        let of_cpu = |cpu: &u32| {
+            let subject = Subject::Cpu(*cpu);
+            let rate = |metric: &Metric| Some(readings.change_on(host, &subject, *metric)?.share());
+            metrics
+                .iter()
+                .filter_map(rate)
+                .reduce(|sum, rate| sum + rate)
+        };
+        cpus.iter().map(of_cpu).sum::<Option<f64>>()
+    };
+    let (busy, free) = time(BUSY).zip(time(FREE))?;
+    let all = busy + free + time(STOLEN).unwrap_or(0.0);
+    (all > 0.0).then(|| busy / all)
+}
+
+/// CPUs' worth of time of the programs on `host` that are none of ours, of which `beside` has the threads.
+///
+/// A machine that loses ticks counts less kernel time than our threads had, to the nanosecond, by themselves. What
+/// is missing there is not the user time of others, so that both modes are looked at apart as well.
+fn others(host: &HostName, beside: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
+    let beyond = |programs: &[Metric], ours: &[&[Metric]]| {
+        let programs = cpu_time(host, readings, programs)?;
+        Some((programs - our_time(beside, readings, ours)?).max(0.0))
+    };
+    let whole = beyond(PROGRAMS, &OURS);
+    let by_mode: Option<f64> = BY_MODE.iter().map(|(all, own)| beyond(all, &[own])).sum();
+    whole.into_iter().chain(by_mode).max_by(f64::total_cmp)
+}
+
+/// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
+fn neediest<'a>(readings: &Readings<'a>, spinning: &[&HostName]) -> Option<(&'a HostName, f64)> {
+    let workers = readings
+        .subjects()
+        .filter(|(subject, host)| is_worker(subject) && !spinning.contains(host));
     let needs = workers.filter_map(|(subject, host)| {
         let share = |metric| Some(readings.change_on(host, subject, metric)?.share());
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
@@ -78,15 +133,15 @@ fn neediest<'a>(readings: &Readings<'a>) -> Option<(&'a HostName, f64)> {
     Some((most.0, most.1))
 }
 
-/// CPUs' worth of time of our own threads on `hosts`.
-fn our_time(hosts: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
+/// CPUs' worth of time of our own threads on `hosts`, by the first of `metrics` that a thread has.
+fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metrics: &[&[Metric]]) -> Option<f64> {
     let threads = readings
         .subjects()
         .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
     let of = |(subject, on): (&Subject, &HostName)| -> Option<f64> {
         let rate = |metric: &Metric| Some(readings.change_on(on, subject, *metric)?.share());
-        OURS.iter()
-            .find_map(|metrics| metrics.iter().map(rate).sum())
+        let mut metrics = metrics.iter();
+        metrics.find_map(|metrics| metrics.iter().map(rate).sum())
     };
     threads.filter_map(of).reduce(|sum, rate| sum + rate)
 }

@@ -5,6 +5,7 @@ use linerate_analyze::reduce::{self, Outcome};
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::TrustLevel;
+use linerate_model::host::{Fact, FactValue};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Repeat;
@@ -287,6 +288,39 @@ fn a_saturated_worker_is_flagged() {
 }
 
 #[test]
+fn a_sender_that_spins_for_the_rate_that_it_reaches_is_not_saturated() {
+    let told = |asked_bps: Option<u64>, reader_ran: f64| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = asked_bps;
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, workload);
+        let truth = Truth {
+            worker_share: 0.97,
+            ..Truth::stream(200e6)
+        };
+        run.cell(&[], &[truth]);
+        let reader = Subject::Thread("worker-0".to_owned());
+        let ns = |share: f64| (share * 1e9) as i64;
+        let growth = [
+            (reader.clone(), Metric::ThreadRun, ns(reader_ran)),
+            (reader, Metric::ThreadWait, ns(0.01)),
+        ];
+        crate::grow(&mut run.recording, TrialId(1), &growth);
+        let told = flags(&reduce::outcomes(&run.recording).remove(0));
+        told.iter().any(|flag| flag.contains("saturated"))
+    };
+    assert!(!told(Some(200_000_000), 0.3));
+    // It falls short, as fast as it can is what was asked for, or the reader has no time left.
+    assert!(told(Some(210_000_000), 0.3));
+    assert!(told(None, 0.3));
+    assert!(told(Some(200_000_000), 0.97));
+}
+
+#[test]
 fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
     let read = |beyond_bytes: f64| {
         let truth = Truth {
@@ -322,6 +356,60 @@ fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
     );
     let less = "receive calls returned 5 MiB less than arrived in the window (4.46";
     told(read(-BEYOND), less, "it is still in receive buffers");
+}
+
+#[test]
+fn what_tcp_was_not_read_for_lies_in_no_buffer() {
+    // The last reading, after the end, found the socket gone: only what receive calls had returned is known.
+    let told = |beyond_bytes: f64| {
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, stream());
+        let truth = Truth {
+            read_beyond_bytes: beyond_bytes,
+            ..Truth::stream(940e6)
+        };
+        run.cell(&[], &[truth]);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let is_read = |sample: &TrialSample| {
+            sample.metric != Metric::TcpBytesReceived
+                || sample.at_ns < crate::builder::WINDOW_NS as i64
+        };
+        run.recording.samples = samples.iter().filter(is_read).collect();
+        flags(&reduce::outcomes(&run.recording).remove(0))
+    };
+    assert_eq!(told(0.0), [""; 0]);
+    let told = told(10e6);
+    assert!(told[0].contains("in receive buffers"), "{told:?}");
+}
+
+#[test]
+fn more_than_receive_buffers_hold_was_in_none() {
+    // Between both readings of a host whose CPUs others have.
+    let told = |beyond_bytes: f64, rmem: Option<&str>| {
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, stream());
+        let truth = Truth {
+            read_beyond_bytes: beyond_bytes,
+            ..Truth::stream(4e9)
+        };
+        run.cell(&[], &[truth]);
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.extend(rmem.map(|three| Fact {
+                name: "sysctl.net.ipv4.tcp_rmem".to_owned(),
+                value: FactValue::Text(three.to_owned()),
+            }));
+        }
+        flags(&reduce::outcomes(&run.recording).remove(0)).concat()
+    };
+    const RMEM: Option<&str> = Some("4096 131072 6291456");
+    for beyond_bytes in [20e6, -20e6] {
+        let told = told(beyond_bytes, RMEM);
+        assert!(told.contains("read at another time"), "{told}");
+    }
+    for (beyond_bytes, rmem) in [(20e6, Some("4096 131072 33554432")), (20e6, None)] {
+        let told = told(beyond_bytes, rmem);
+        assert!(told.contains("in receive buffers before"), "{told}");
+    }
 }
 
 /// Without timestamps a gigabit carries 949.3 Mbit/s (1460 of 1538 B), with them 941.5.

@@ -1663,17 +1663,189 @@ fn where_a_quota_would_not_be_seen_nobody_is_said_to_have_the_cpus() {
         ..sending(1e9, 21 * MS)
     };
     named(stream(), &held, Limiter::OtherPrograms, &[]);
-    let mut run = run(stream(), &held);
+    let found = limiter_of(&hiding_quota(run(stream(), &held)));
+    let of_cpus = [Limiter::OtherPrograms, Limiter::Cpu, Limiter::CpuQuota];
+    let is_of_cpus = |(limiter, _): &(Limiter, Finding)| of_cpus.contains(limiter);
+    assert!(!found.as_ref().is_some_and(is_of_cpus), "{found:?}");
+}
+
+/// A run on hosts where a CPU quota would not be seen.
+fn hiding_quota(mut run: Run) -> Run {
     for host in &mut run.recording.document.hosts {
         host.snapshot.facts.push(Fact {
             name: CPU_QUOTA_VISIBLE.to_owned(),
             value: FactValue::Number(0.0, Unit::Count),
         });
     }
-    let found = limiter_of(&run);
-    let of_cpus = [Limiter::OtherPrograms, Limiter::Cpu, Limiter::CpuQuota];
-    let is_of_cpus = |(limiter, _): &(Limiter, Finding)| of_cpus.contains(limiter);
-    assert!(!found.as_ref().is_some_and(is_of_cpus), "{found:?}");
+    run
+}
+
+#[test]
+fn cpus_full_of_our_own_work_need_no_sight_of_a_quota() {
+    // Two workers of ours for each of two CPUs.
+    let limiter = |cpus: f64, others_cpus: f64, ran: f64| {
+        let truth = Truth {
+            cpus,
+            worker_share: ran,
+            worker_wait_share: 0.99 - ran,
+            ..sending(130e9, 100_000)
+        };
+        let mut run = run(stream(), &truth);
+        let rest = Subject::Thread("worker-1".to_owned());
+        let ran_ns = (cpus - others_cpus - ran) * 1e9;
+        grow(&mut run, "client1", &rest, Metric::ThreadRun, ran_ns as i64);
+        limiter_of(&hiding_quota(run)).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(1.99, 0.02, 0.49), Some(Limiter::Cpu));
+    // A program of others among it, a CPU that has time left, or a worker that gets a fifth of what it waits: there may be
+    // a quota.
+    for (cpus, others_cpus, ran) in [(1.99, 0.5, 0.49), (1.7, 0.0, 0.49), (1.99, 0.02, 0.16)] {
+        assert_ne!(limiter(cpus, others_cpus, ran), Some(Limiter::Cpu));
+    }
+}
+
+#[test]
+fn datagrams_lost_while_their_reader_waits_for_a_cpu_are_others_doing() {
+    // A sender that spins sends all of 60 Mbit/s, and a fifth of it is read.
+    let told = |unread: u64, waited: f64, cpus: f64| {
+        let mut workload = stream();
+        workload.manner.transport = Transport::Udp;
+        workload.manner.rate_bps = Some(60_000_000);
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(1448);
+        }
+        let truth = Truth {
+            worker_share: 0.49,
+            worker_wait_share: 0.5,
+            throttled: Some(0.0),
+            cpus,
+            others_cpus: cpus / 2.0,
+            others_kernel_cpus: cpus / 2.0,
+            ..Truth::stream(60e6)
+        };
+        let mut run = run(workload, &truth);
+        let worker = Subject::Thread("worker-0".to_owned());
+        for (metric, share) in [(Metric::ThreadRun, 0.008), (Metric::ThreadWait, waited)] {
+            grow(&mut run, "server", &worker, metric, (share * 1e9) as i64);
+        }
+        for flow in &mut run.recording.flows {
+            flow.outcome.datagrams = Some(Box::new(match flow.part {
+                Part::Sender => Datagrams {
+                    sent: 100_000,
+                    ..Datagrams::default()
+                },
+                _ => Datagrams {
+                    received: 100_000 - unread,
+                    highest: 100_000,
+                    announced: Some(100_000),
+                    socket_drops: Some(unread),
+                    ..Datagrams::default()
+                },
+            }));
+        }
+        let next = crate::as_single(&run.recording).next.unwrap_or_default();
+        (limiter_of(&run), next)
+    };
+    let (found, next) = told(80_000, 0.5, 1.5);
+    let (limiter, finding) = found.expect("others have the CPUs");
+    assert_eq!(limiter, Limiter::OtherPrograms);
+    let words = "ran 0.8 % of the time and waited for a CPU 50 %";
+    assert!(finding.claim.contains(words), "{}", finding.claim);
+    assert!(next.contains("stop the other programs"), "{next}");
+    // A small buffer whose reader has a CPU, a reader that waits for no other program, or one whose buffer holds all.
+    for (unread, waited, cpus) in [(80_000, 0.05, 1.5), (80_000, 0.5, 0.1), (0, 0.5, 1.5)] {
+        let (found, next) = told(unread, waited, cpus);
+        let limiter = found.map(|(limiter, _)| limiter);
+        assert_ne!(limiter, Some(Limiter::OtherPrograms));
+        assert!(!next.contains("other programs"), "{next}");
+    }
+}
+
+#[test]
+fn kernel_time_that_ticks_lost_is_no_user_time_of_others() {
+    // Of two CPUs' 1.1 counted ones half is user time and half the kernel's; our threads ran 0.95 by the scheduler's clock.
+    let limiter = |user_cpus: f64| {
+        let truth = Truth {
+            cpus: 1.1,
+            worker_share: 0.55,
+            worker_wait_share: 0.44,
+            unsent_bytes: Some(1 << 20),
+            ..sending(40e9, 60_000)
+        };
+        let mut run = run(stream(), &truth);
+        let thread = |name: &str| Subject::Thread(name.to_owned());
+        let ns = |cpus: f64| (cpus * 1e9) as i64;
+        for (name, ran) in [("worker-0", 0.55), ("worker-1", 0.4)] {
+            let user = user_cpus * ran / 0.95;
+            let mut add = |metric, cpus| grow(&mut run, "client1", &thread(name), metric, ns(cpus));
+            add(Metric::ThreadUser, user);
+            add(Metric::ThreadSystem, ran - user);
+            if name == "worker-1" {
+                add(Metric::ThreadRun, ran);
+            }
+        }
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(0.02), Some(Limiter::OtherPrograms));
+    // User time that is our own is no other program's.
+    assert_ne!(limiter(0.5), Some(Limiter::OtherPrograms));
+}
+
+#[test]
+fn workers_that_share_one_cpu_beside_an_idle_one_are_on_too_few() {
+    // Both ends had half of a CPU each, of two.
+    let told = |on: &[i64], cpus: [f64; 2], throttled: Option<f64>| {
+        let truth = Truth {
+            worker_share: 0.49,
+            worker_wait_share: 0.5,
+            throttled,
+            ..sending(74e9, 100_000)
+        };
+        let mut run = run(stream(), &truth);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let is_cpu = |sample: &TrialSample| matches!(sample.subject, Subject::Cpu(_));
+        run.recording.samples = samples.iter().filter(|one| !is_cpu(one)).collect();
+        for (number, busy) in cpus.into_iter().enumerate() {
+            let cpu = Subject::Cpu(number as u32);
+            let ns = |share: f64| (share * 1e9) as i64;
+            let mut add = |metric, share| grow(&mut run, "client1", &cpu, metric, ns(share));
+            add(Metric::CpuUser, 0.0);
+            add(Metric::CpuSystem, busy);
+            add(Metric::CpuIdle, 1.0 - busy);
+        }
+        let rest = Subject::Thread("worker-1".to_owned());
+        grow(&mut run, "client1", &rest, Metric::ThreadRun, 490_000_000);
+        let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+        for trial in trials {
+            let samples = on.iter().enumerate().map(|(at, cpu)| TrialSample {
+                trial,
+                host: HostName::from("client1"),
+                subject: Subject::Thread("worker-0".to_owned()),
+                metric: Metric::ThreadCpu,
+                at_ns: 50_000 + at as i64 * 500 * MS,
+                value: *cpu,
+            });
+            run.recording.samples.extend(samples);
+        }
+        let next = crate::as_single(&run.recording).next;
+        let limiter = limiter_of(&run).map(|(limiter, _)| limiter);
+        (limiter, next.unwrap_or_default())
+    };
+    let full = [0.99, 0.02];
+    for throttled in [Some(0.0), None] {
+        let (limiter, next) = told(&[0, 0, 0], full, throttled);
+        assert_eq!(limiter, Some(Limiter::Cpu), "{throttled:?}");
+        assert!(next.contains("CPUs of its own"), "{next}");
+    }
+    // They were on both: the scheduler was free, and so it is where the CPU that they are on has time left.
+    for (on, cpus) in [([0, 1, 0], full), ([0, 0, 0], [0.6, 0.5])] {
+        let (limiter, next) = told(&on, cpus, Some(0.0));
+        assert_ne!(limiter, Some(Limiter::Cpu));
+        assert!(!next.contains("CPUs of its own"), "{next}");
+    }
+    // A quota leaves the CPU idle that its workers are on.
+    let (limiter, _) = told(&[0, 0, 0], [0.5, 0.02], None);
+    assert_eq!(limiter, Some(Limiter::CpuQuota));
 }
 
 #[test]
@@ -1980,16 +2152,8 @@ fn workers_that_others_made_wait_at_times_are_under_no_quota() {
         variation: 0.6,
         ..Truth::stream(3e9)
     };
-    let limiter = |truth: &Truth| {
-        let mut run = run(stream(), truth);
-        for host in &mut run.recording.document.hosts {
-            host.snapshot.facts.push(Fact {
-                name: CPU_QUOTA_VISIBLE.to_owned(),
-                value: FactValue::Number(0.0, Unit::Count),
-            });
-        }
-        limiter_of(&run).map(|(limiter, _)| limiter)
-    };
+    let limiter =
+        |truth: &Truth| limiter_of(&hiding_quota(run(stream(), truth))).map(|(limiter, _)| limiter);
     assert_eq!(limiter(&truth(0.0)), Some(Limiter::CpuQuota));
     assert_ne!(limiter(&truth(0.6)), Some(Limiter::CpuQuota));
 }
