@@ -17,7 +17,8 @@
 //!    and rests most of the time. A
 //!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
-//! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time; but one that
+//! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time. Where others used
+//!    a tenth of them or more, these are why. But a worker that
 //!    hardly waited has a CPU to itself where other programs use more than it. What the hypervisor took is not free
 //!    either, but no work of the host's: that is said, and where it took much, also of workers that ran little, if they were
 //!    missed and the rate varied.
@@ -51,6 +52,8 @@ use crate::words;
 /// Share of the periods, and of the window, from which on a quota is what holds.
 const THROTTLED_PERIODS_MIN: f64 = 0.1;
 const THROTTLED_SHARE_MIN: f64 = 0.05;
+/// Quotient of what both halves of a window carried from which on the quota, or what it held, was another meanwhile.
+const CHANGED_MIN: f64 = 2.0;
 /// Share of the periods from which on all are: readings are as far apart as periods are long, so that the rate seems steady.
 const THROTTLED_PERIODS_ALL: f64 = 0.9;
 /// Seconds of a quota's period, unless it was set.
@@ -78,6 +81,8 @@ const RAN_SHARE_SMALL: f64 = 0.05;
 const QUEUE_NS_LONG: f64 = 50e6;
 /// CPUs of other programs from which on they can be what a worker waited for.
 const OTHERS_CPUS_MIN: f64 = 0.2;
+/// Share of a host's CPUs from which on others' part of full ones is why.
+const OTHERS_SHARE_MIN: f64 = 0.1;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
 const FULL_SHARE_MIN: f64 = 0.95;
 /// Share of it from which on what the hypervisor took is why.
@@ -124,7 +129,12 @@ fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         && !is_missed(cell)
         && (periods.value < THROTTLED_PERIODS_ALL
             || outlasts(cell, PERIOD_S * time.value / periods.value));
-    if periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN || is_of_path {
+    // Half of the window was another: periods are counted only while there is a quota.
+    let halves = cell.mean(name::HALVES);
+    let has_changed =
+        halves.is_some_and(|second| !(1.0 / CHANGED_MIN..=CHANGED_MIN).contains(&second));
+    let is_little = periods.value < THROTTLED_PERIODS_MIN || time.value < THROTTLED_SHARE_MIN;
+    if is_little || is_of_path || has_changed {
         return None;
     }
     let allowed = cell.estimate(name::QUOTA);
@@ -207,9 +217,20 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::percent(ran),
             words::percent(waited.value),
         ),
-        "The number is a lower bound of what these hosts can do. Stop the other programs, or give both \
-         CPUs of their own.",
+        OTHERS_EXPLAINED,
     )
+}
+
+const OTHERS_EXPLAINED: &str = "The number is a lower bound of what these hosts can do. Stop the other programs, or give both \
+                                CPUs of their own.";
+
+/// Whether `cpus` that others use are a part of a host's that would be missed.
+fn are_much(cell: &CellOutcomes<'_>, cpus: f64) -> bool {
+    let all = cell
+        .mean(name::CPU_BUSY)
+        .zip(cell.mean(name::CPU_BUSY_SHARE));
+    let share = all.map(|(busy, share)| cpus * share / busy);
+    cpus >= OTHERS_CPUS_MIN && share.is_some_and(|share| share >= OTHERS_SHARE_MIN)
 }
 
 /// Whether the kernel had to wait for a worker: a sender had nothing left to send, or payload lay unread for
@@ -298,6 +319,26 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ),
             "The number is a lower bound of what this host can do with its CPUs to itself: give the virtual \
              machine CPUs of its own, or measure when its neighbours rest.",
+        );
+    }
+    // User time is no kernel's work for the flows, as that of kernel threads may be.
+    let others = cell
+        .estimate(name::CPU_OTHERS)
+        .filter(|_| others_have_time(cell));
+    if let Some(others) = others.filter(|others| are_much(cell, others.value)) {
+        return made(
+            cell,
+            Limiter::OtherPrograms,
+            busy,
+            format!(
+                "All CPUs are full, and other programs used {} of them: at {} a worker ran {} of the time and waited \
+                 for a CPU {} of it.",
+                words::estimate(&others),
+                words::estimate(&cell.main()?),
+                words::percent(wanted - waited.value),
+                words::percent(waited.value),
+            ),
+            OTHERS_EXPLAINED,
         );
     }
     made(

@@ -363,6 +363,16 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         ..Truth::default()
     };
     check(stream(), full.clone(), Limiter::Cpu, "All CPUs are full");
+    // A third of them is others', or next to nothing.
+    let shared = |others_cpus: f64| Truth {
+        others_cpus,
+        worker_share: 0.77,
+        worker_wait_share: 0.23,
+        ..full.clone()
+    };
+    let used = "All CPUs are full, and other programs used 0.67";
+    check(stream(), shared(0.67), Limiter::OtherPrograms, used);
+    check(stream(), shared(0.1), Limiter::Cpu, "All CPUs are full");
     // Other programs have the other CPUs, and the worker one to itself.
     let beside = Truth {
         others_cpus: 0.97,

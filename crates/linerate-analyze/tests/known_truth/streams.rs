@@ -1914,6 +1914,13 @@ fn a_quota_that_nobody_misses_is_none() {
         ..queued.clone()
     };
     named(stream(), &short, Limiter::CpuQuota, &["throttled in"]);
+    // The second half carried seven times as much: there was none any more, and no periods were counted.
+    let ended = Truth {
+        halves: 7.0,
+        ..short.clone()
+    };
+    let found = limiter_of(&run(stream(), &ended)).map(|it| it.0);
+    assert_ne!(found, Some(Limiter::CpuQuota));
     let bridged = Truth {
         throttled: Some(1.0),
         ..queued
