@@ -6,7 +6,7 @@ use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::manner::{SendBy, Transport};
 use linerate_model::unit::Unit;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::{Kind, Workload};
+use linerate_model::workload::{Direction, Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall};
@@ -149,6 +149,10 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let words = match limiter {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
+        Limiter::PathRate if goes_both_ways(workload) => {
+            "measure each direction alone, without `--bidir` and with `-R` in its place: which of the two is full is not known, \
+             and each may have a limiter of its own"
+        }
         Limiter::PathRate if workload.manner.transport == Transport::Udp => {
             "repeat with a `-b` whose sum over the flows is below the number above: where next to none is lost then, it \
              is what the path carries"
@@ -232,6 +236,10 @@ fn more_at_a_time(workload: &Workload) -> String {
         }
         _ => format!("keep more requests in flight: `--in-flight 8`, or {more}"),
     }
+}
+
+fn goes_both_ways(workload: &Workload) -> bool {
+    matches!(workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
 /// Whether a message is longer than what a connection may send at once from its start.
