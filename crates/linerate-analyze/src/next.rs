@@ -24,8 +24,8 @@ pub(crate) const WHERE_DISTURBED: &str =
     "repeat when both hosts are quiet: `linerate watch` shows what runs there";
 
 /// What to try where no rule holds and other traffic passed a device of the flows.
-pub(crate) const WHERE_SHARED: &str = "stop the other traffic (`ss -ti` shows whose it is), then repeat; on a slow \
-                                       line it may be this measurement's readings (`--sample-rate 1`)";
+pub(crate) const WHERE_SHARED: &str =
+    "stop the other traffic (`ss -ti` shows whose it is), then repeat";
 
 /// What to try where datagrams are lost and no rule holds.
 pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what each flow received: loss that ends was a full queue, loss \
