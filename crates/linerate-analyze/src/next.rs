@@ -17,6 +17,10 @@ const SEGMENT_PAYLOAD_BYTES: u64 = 1448;
 
 /// What to try where no rule holds.
 pub(crate) const WHERE_UNKNOWN: &str =
+    "repeat with `--capture -o DIR`: its report shows where time goes";
+
+/// What to try where no rule holds and the rate had not settled, or the window has few round trips.
+pub(crate) const WHERE_UNSETTLED: &str =
     "repeat for longer (`-t 10`), and with `--capture -o DIR`: its report shows where time goes";
 
 /// What to try where no rule holds and others had much of the CPUs.
@@ -39,9 +43,37 @@ pub(crate) const WHERE_LOST_HOST: &str =
 pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t`), or with fewer flows (`-P`): each needs its share \
                                          of the window";
 
+/// What to do where flows do not share, and lose many segments: a longer window starves others of them.
+pub(crate) const WHERE_STARVED: &str = "repeat with fewer flows (`-P`): the queue before the slowest hop drops so much that \
+                                        some flows hardly get through; a longer queue there, or fq_codel, lets them share";
+
 /// What to do where datagrams do not fit the receive buffer.
 pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
+
+/// Returns what to do where requests or responses that were under way at the stop did not arrive in time, if there are
+/// fewer or smaller ones to ask for.
+pub(crate) fn where_overdue(workload: &Workload) -> Option<String> {
+    let large = has_large_messages(workload);
+    let several = workload.manner.in_flight > 1;
+    let due = workload.manner.requests_per_s.is_some();
+    let ways = [
+        (several, "a smaller `--in-flight`"),
+        (due, "a lower `--rate`"),
+        (large, "smaller messages (`-r`)"),
+        (large && workload.connections > 1, "fewer flows (`-P`)"),
+    ];
+    let ways = ways.into_iter().filter(|(is_one, _)| *is_one);
+    let ways: Vec<&str> = ways.map(|(_, way)| way).collect();
+    let ways = match ways.as_slice() {
+        [] => return None,
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    };
+    Some(format!(
+        "repeat with {ways}: what was under way at the stop took too long to arrive"
+    ))
+}
 
 /// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
 /// kind.
