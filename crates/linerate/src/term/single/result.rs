@@ -156,7 +156,11 @@ fn notes(single: &Single<'_>) {
     let mut told: Vec<(std::mem::Discriminant<TrialFlag>, Vec<String>, usize)> = Vec::new();
     for trial in &single.trials {
         let mut kinds = BTreeSet::new();
-        for flag in trial.flags.iter().filter(|flag| !is_said(flag, single)) {
+        for flag in trial
+            .flags
+            .iter()
+            .filter(|flag| !is_said(flag, trial, single))
+        {
             let kind = std::mem::discriminant(flag);
             let at = told.iter().position(|(known, ..)| *known == kind);
             let at = at.unwrap_or_else(|| {
@@ -207,8 +211,8 @@ fn of_all_hosts(words: Vec<String>) -> Vec<String> {
     joined.into_iter().map(whole).collect()
 }
 
-/// Whether a finding or a caution says what `flag` says.
-fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
+/// Whether a finding or a caution says what `flag` says of `trial`, or nothing depends on it.
+fn is_said(flag: &TrialFlag, trial: &SingleTrial<'_>, single: &Single<'_>) -> bool {
     let cautions = |what: Caution| {
         let mut cautions = single.cautions.iter();
         cautions.any(|caution| caution.caution == Some(what))
@@ -218,15 +222,8 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         TrialFlag::OtherTraffic { .. } => cautions(Caution::OtherTraffic),
         TrialFlag::HeldBack(_) => cautions(Caution::HeldBack),
         TrialFlag::ShortOfCpu { .. } if cautions(Caution::Starved) => true,
-        TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => {
-            matches!(
-                single.limiter(),
-                Some((
-                    Limiter::Generator | Limiter::OtherPrograms | Limiter::Cpu | Limiter::CpuQuota,
-                    _
-                ))
-            )
-        }
+        TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => is_of_cpus(single),
+        TrialFlag::Unaccounted(_) => !trial.may_need_cpus() && !is_of_cpus(single),
         TrialFlag::FellShort { .. } => {
             cautions(Caution::ShortRequests) || cautions(Caution::ShortConnections)
         }
@@ -234,6 +231,17 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         TrialFlag::Partial { .. } | TrialFlag::Interrupted(_) => single.partial.is_some(),
         _ => false,
     }
+}
+
+/// Whether what limits the number is about CPUs.
+fn is_of_cpus(single: &Single<'_>) -> bool {
+    matches!(
+        single.limiter(),
+        Some((
+            Limiter::Generator | Limiter::OtherPrograms | Limiter::Cpu | Limiter::CpuQuota,
+            _
+        ))
+    )
 }
 
 pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
