@@ -71,7 +71,7 @@ pub(crate) fn where_overdue(workload: &Workload) -> Option<String> {
         [first @ .., last] => format!("{} or {last}", first.join(", ")),
     };
     Some(format!(
-        "repeat with {ways}: what was under way at the stop took too long to arrive"
+        "repeat with {ways}: what was in flight at the stop took too long to arrive"
     ))
 }
 
