@@ -84,6 +84,10 @@ pub(crate) fn evident(
 ) -> Option<String> {
     let own = cell.workload.options.socket_buffer.is_none();
     let words = match limiter {
+        Limiter::PathRate if goes_both_ways(&cell.workload) => {
+            "measure each direction alone, without `--bidir` and with `-R` in its place: which of the two is full is not known, \
+             and each may have a limiter of its own"
+        }
         Limiter::PathRate if diagnose::waits_in_own_qdisc(dataset, cell) => {
             "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower"
         }
@@ -181,10 +185,6 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
     let words = match limiter {
         // Nothing behind a full link can raise the number.
         Limiter::LinkRate => return None,
-        Limiter::PathRate if goes_both_ways(workload) => {
-            "measure each direction alone, without `--bidir` and with `-R` in its place: which of the two is full is not known, \
-             and each may have a limiter of its own"
-        }
         Limiter::PathRate if workload.manner.transport == Transport::Udp => {
             "repeat with a `-b` whose sum over the flows is below the number above: where next to none is lost then, it \
              is what the path carries"

@@ -217,6 +217,12 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let path = Estimate::point(shortest, Unit::Nanoseconds);
     let of_bytes = ("bytes that wait before the path (computed)", bytes);
     let of_bytes = (!goes_both_ways(cell)).then_some(of_bytes);
+    let of_each = rates_of_both(cell).into_iter().flat_map(|[to, from]| {
+        [
+            ("throughput to the server", to),
+            ("throughput from the server", from),
+        ]
+    });
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -234,7 +240,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("shortest round trip of the path", path),
         ]
         .into_iter()
-        .chain(of_bytes),
+        .chain(of_bytes)
+        .chain(of_each),
     )?;
     let several = match several {
         true => "at least ",
@@ -459,7 +466,7 @@ fn passes(cell: &CellOutcomes<'_>, throughput: &Estimate, how_much: &str) -> Str
 }
 
 /// The rates to the server and from it, where payload goes in both directions at once.
-fn rates_of_both(cell: &CellOutcomes<'_>) -> Option<[Estimate; 2]> {
+pub(crate) fn rates_of_both(cell: &CellOutcomes<'_>) -> Option<[Estimate; 2]> {
     let to = cell.estimate(name::THROUGHPUT_TO_SERVER)?;
     let from = cell.estimate(name::THROUGHPUT_FROM_SERVER)?;
     goes_both_ways(cell).then_some([to, from])

@@ -1939,6 +1939,11 @@ fn of_both_directions_each_rate_is_told_and_no_bytes_and_no_sum() {
         assert!(!claim.contains("MiB") && !claim.contains("KiB"), "{claim}");
         let run = run(both, &truth);
         let next = crate::as_single(&run.recording).next;
+        let analysis = linerate_analyze::analyze(&run.recording);
+        let action = analysis.findings[0].action.clone();
+        assert_eq!(action, next, "the page says the same");
+        let verdict = analysis.answer.verdict;
+        assert!(verdict.contains("to the server and"), "{verdict}");
         (claim, next.expect("a next step"))
     };
     // One is what a shaper of 100 Mbit/s lets through, the other is of no line.
