@@ -382,6 +382,10 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
 
 #[cfg(test)]
 mod tests {
+    use linerate_analyze::single::{Shown, single};
+    use linerate_analyze::truth::recording::{self, Run, Truth};
+    use linerate_model::Nanos;
+
     use super::*;
 
     #[test]
@@ -394,6 +398,32 @@ mod tests {
         ];
         let said = of_all_hosts(words.map(str::to_owned).to_vec());
         assert_eq!(said, ["hosts a, b: it is", "not steady", "host a: other"]);
+    }
+
+    #[test]
+    fn time_in_no_mode_is_a_note_where_cpus_may_matter() {
+        let is_noted = |worker_share| {
+            let mut run = Run::new(1, Some(1e9));
+            run.experiment("one", None, recording::stream());
+            let truth = Truth {
+                worker_share,
+                missing_share: 0.14,
+                ..Truth::stream(300e6)
+            };
+            run.cell(&[], &[truth]);
+            let shown = Shown {
+                interval: Nanos(0),
+                all_flows: false,
+                sum_only: false,
+            };
+            let single = single(&run.recording, shown);
+            let trial = &single.trials[0];
+            let mut flags = trial.flags.iter();
+            let flag = flags.find(|flag| matches!(flag, TrialFlag::Unaccounted(_)));
+            !is_said(flag.expect("a flag"), trial, &single)
+        };
+        assert!(!is_noted(0.1));
+        assert!(is_noted(0.6));
     }
 
     #[test]
