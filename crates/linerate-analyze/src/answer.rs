@@ -20,7 +20,7 @@ use linerate_model::workload::{Direction, Traffic};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
-    Found, HELD_BACK_SHARE_TOLD, limiter_of, plateau_cell, shortest_ns, turns_per_s,
+    Found, HELD_BACK_SHARE_TOLD, limiter_of, plateau_cell, rates_of_both, shortest_ns, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, name};
 use crate::study;
@@ -172,7 +172,13 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
         return plain(dataset);
     };
     let about = if is_held_back(cell) { "about " } else { "" };
-    let rate = format!("{about}{}", words::estimate(&throughput));
+    let rate = match rates_of_both(cell) {
+        Some(both) => {
+            let [to, from] = both.map(|rate| words::estimate(&rate));
+            format!("{about}{to} to the server and {from} from it")
+        }
+        None => format!("{about}{}", words::estimate(&throughput)),
+    };
     let who = connections(cell);
     let (fills, reaches) = match cell.workload.connections {
         1 => ("fills", "reaches"),

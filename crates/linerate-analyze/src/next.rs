@@ -6,7 +6,7 @@ use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::manner::{SendBy, Transport};
 use linerate_model::unit::Unit;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::{Kind, Workload};
+use linerate_model::workload::{Direction, Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall};
@@ -17,6 +17,10 @@ const SEGMENT_PAYLOAD_BYTES: u64 = 1448;
 
 /// What to try where no rule holds.
 pub(crate) const WHERE_UNKNOWN: &str =
+    "repeat with `--capture -o DIR`: its report shows where time goes";
+
+/// What to try where no rule holds and the rate had not settled, or the window has few round trips.
+pub(crate) const WHERE_UNSETTLED: &str =
     "repeat for longer (`-t 10`), and with `--capture -o DIR`: its report shows where time goes";
 
 /// What to try where no rule holds and others had much of the CPUs.
@@ -24,8 +28,8 @@ pub(crate) const WHERE_DISTURBED: &str =
     "repeat when both hosts are quiet: `linerate watch` shows what runs there";
 
 /// What to try where no rule holds and other traffic passed a device of the flows.
-pub(crate) const WHERE_SHARED: &str = "stop the other traffic (`ss -ti` shows whose it is), then repeat; on a slow \
-                                       line it may be this measurement's readings (`--sample-rate 1`)";
+pub(crate) const WHERE_SHARED: &str =
+    "stop the other traffic (`ss -ti` shows whose it is), then repeat";
 
 /// What to try where datagrams are lost and no rule holds.
 pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what each flow received: loss that ends was a full queue, loss \
@@ -39,9 +43,37 @@ pub(crate) const WHERE_LOST_HOST: &str =
 pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t`), or with fewer flows (`-P`): each needs its share \
                                          of the window";
 
+/// What to do where flows do not share, and lose many segments: a longer window starves others of them.
+pub(crate) const WHERE_STARVED: &str = "repeat with fewer flows (`-P`): the queue before the slowest hop drops so much that \
+                                        some flows hardly get through; a longer queue there, or fq_codel, lets them share";
+
 /// What to do where datagrams do not fit the receive buffer.
 pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
+
+/// Returns what to do where requests or responses that were under way at the stop did not arrive in time, if there are
+/// fewer or smaller ones to ask for.
+pub(crate) fn where_overdue(workload: &Workload) -> Option<String> {
+    let large = has_large_messages(workload);
+    let several = workload.manner.in_flight > 1;
+    let due = workload.manner.requests_per_s.is_some();
+    let ways = [
+        (several, "a smaller `--in-flight`"),
+        (due, "a lower `--rate`"),
+        (large, "smaller messages (`-r`)"),
+        (large && workload.connections > 1, "fewer flows (`-P`)"),
+    ];
+    let ways = ways.into_iter().filter(|(is_one, _)| *is_one);
+    let ways: Vec<&str> = ways.map(|(_, way)| way).collect();
+    let ways = match ways.as_slice() {
+        [] => return None,
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    };
+    Some(format!(
+        "repeat with {ways}: what was in flight at the stop took too long to arrive"
+    ))
+}
 
 /// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
 /// kind.
@@ -52,6 +84,10 @@ pub(crate) fn evident(
 ) -> Option<String> {
     let own = cell.workload.options.socket_buffer.is_none();
     let words = match limiter {
+        Limiter::PathRate if goes_both_ways(&cell.workload) => {
+            "measure each direction alone, without `--bidir` and with `-R` in its place: which of the two is full is not known, \
+             and each may have a limiter of its own"
+        }
         Limiter::PathRate if diagnose::waits_in_own_qdisc(dataset, cell) => {
             "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower"
         }
@@ -238,6 +274,10 @@ fn more_at_a_time(workload: &Workload) -> String {
         }
         _ => format!("keep more requests in flight: `--in-flight 8`, or {more}"),
     }
+}
+
+fn goes_both_ways(workload: &Workload) -> bool {
+    matches!(workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
 /// Whether a message is longer than what a connection may send at once from its start.

@@ -14,7 +14,7 @@ use linerate_model::capture::TrialCapture;
 use linerate_model::finding::{Caution, Finding, FindingKind, Limiter, Trust};
 use linerate_model::flag::TrialFlag;
 use linerate_model::plan::Trial;
-use linerate_model::reason::{HostFailure, Reason};
+use linerate_model::reason::{HostFailure, OVERDUE, Reason};
 use linerate_model::run::{Control, FlowRecord, HostPart, Recording, server_program};
 use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
@@ -38,6 +38,14 @@ pub const SINGLE_SCHEMA: (&str, u32) = ("linerate.run", 2);
 
 /// Share of the CPUs' time with others from which on quiet hosts come before a longer run.
 const DISTURBED_SHARE_MUCH: f64 = 0.25;
+/// Share of the time that a worker wants its CPU, or that CPUs are busy, from which on the number may depend on them.
+const WANTED_SHARE_MIN: f64 = 0.5;
+/// Share of the time that a worker waits for a CPU from which on a number may be lower for it.
+const WAITED_SHARE_MIN: f64 = 0.25;
+/// Round trips of a window below which a longer one tells more: a congestion window grows for ten to twenty.
+const ROUND_TRIPS_SETTLED: f64 = 30.0;
+/// Share of the segments sent again from which on flows that get nothing through are a queue's doing.
+const LOST_SHARE_MANY: f64 = 0.01;
 
 /// One measurement.
 #[derive(Debug, Serialize)]
@@ -151,15 +159,31 @@ impl Single<'_> {
         })
     }
 
-    /// Returns whether others had so much of the CPUs that this may be what limits the number.
+    /// Returns whether others had so much of the CPUs that this may be what limits the number: not where workers
+    /// rested.
     fn lacks_cpus(&self) -> bool {
+        let mut valid = self.trials.iter().filter(|trial| trial.valid);
+        let wanted = valid.any(SingleTrial::wants_cpus);
         self.cautions.iter().any(|caution| {
             let is_much = caution.effect.value >= DISTURBED_SHARE_MUCH;
             match caution.caution {
                 Some(Caution::Starved) => true,
-                Some(Caution::Disturbed) => is_much,
+                Some(Caution::Disturbed) => is_much && wanted,
                 _ => false,
             }
+        })
+    }
+
+    /// Whether a longer window may tell more: the rate had not settled in one that was valid, or it has few round trips.
+    fn is_unsettled(&self) -> bool {
+        let mut valid = self.trials.iter().filter(|trial| trial.valid);
+        valid.any(|trial| {
+            let of = |name| trial.responses.get(name);
+            let trip_ns = of(name::TCP_RTT).or_else(|| of(name::RTT_MEAN));
+            let is_short =
+                trip_ns.is_some_and(|ns| 1e9 * trial.window_s < ROUND_TRIPS_SETTLED * ns);
+            let unsteady = |flag: &TrialFlag| matches!(flag, TrialFlag::Unsteady { .. });
+            is_short || trial.flags.iter().any(unsteady)
         })
     }
 
@@ -182,6 +206,26 @@ impl Single<'_> {
     fn loses_datagrams(&self) -> bool {
         let mut all = self.findings.iter();
         all.any(|finding| finding.kind == FindingKind::Loss)
+    }
+}
+
+impl SingleTrial<'_> {
+    /// Whether a worker wanted its CPU for a good part of the time, or waited for it; where that was not read, it may have.
+    fn wants_cpus(&self) -> bool {
+        let of = |name| self.responses.get(name).copied();
+        let waited = of(name::RUNQUEUE_WAIT_MAX).is_some_and(|share| share >= WAITED_SHARE_MIN);
+        let wanted = of(name::WORKER_WANTED_SHARE_MAX);
+        waited || wanted.is_none_or(|share| share >= WANTED_SHARE_MIN)
+    }
+
+    /// Whether the number may depend on CPUs at all: a worker wanted its CPU at least half of the time, or that much of
+    /// the CPUs was busy where one wanted it most.
+    pub fn may_need_cpus(&self) -> bool {
+        let of = |name| self.responses.get(name).copied();
+        [name::WORKER_WANTED_SHARE_MAX, name::CPU_BUSY_SHARE]
+            .into_iter()
+            .filter_map(of)
+            .any(|share| share >= WANTED_SHARE_MIN)
     }
 }
 
@@ -332,6 +376,14 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         let reason = outcome.validity.reason();
         reason.is_some_and(|why| matches!(why, Reason::Unshared(_))) && workload.connections > 1
     });
+    let loses_many = dataset.outcomes.iter().any(|outcome| {
+        let share = outcome.value(name::RETRANSMITTED_SHARE);
+        share.is_some_and(|share| share >= LOST_SHARE_MANY)
+    });
+    let is_overdue = recording.flows.iter().any(|flow| {
+        let why = flow.ended_early.as_deref();
+        why.is_some_and(|why| why.contains(OVERDUE))
+    });
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
@@ -361,7 +413,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None if is_measured && single.shares_device() => Some(next::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
+        None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
         None if is_measured => Some(next::WHERE_UNKNOWN.to_owned()),
+        None if is_overdue => next::where_overdue(&single.workload),
+        None if is_unshared && loses_many => Some(next::WHERE_STARVED.to_owned()),
         None => is_unshared.then(|| next::WHERE_UNSHARED.to_owned()),
     };
     single

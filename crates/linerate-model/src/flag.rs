@@ -116,7 +116,7 @@ pub enum TrialFlag {
         device: String,
         /// Whether of what it sent; else of what it received.
         is_sent: bool,
-        /// The share of the payload that was none of the flows'.
+        /// The share of the payload that was neither the flows' nor readings of this measurement.
         share: f64,
     },
     /// Segments arrived at a host with a wrong checksum: TCP drops them, and its sender takes them for lost.
@@ -251,7 +251,7 @@ impl TrialFlag {
             ),
             Self::OtherTraffic { .. } => (
                 "bytes of the device against those of the flows",
-                "stop other traffic; on a slow line fewer flows, since their readings cross it too",
+                "stop other traffic",
             ),
             Self::Damaged { .. } => (
                 "`Tcp: InCsumErrors` of /proc/net/snmp, of all the host's traffic",
@@ -484,8 +484,8 @@ impl fmt::Display for TrialFlag {
                 let share = percent(*share);
                 write!(
                     f,
-                    "{share} of what {device} of {host} {word} was none of the flows', readings of this \
-                     measurement included"
+                    "{share} of what {device} of {host} {word} was neither the flows' nor readings of this \
+                     measurement"
                 )
             }
             Self::Damaged { host, segments } => write!(

@@ -510,9 +510,9 @@ fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         dataset,
         Caution::OtherTraffic,
         "Other traffic passed the device",
-        "The flows could not have what others had. Stop other traffic; on a slow line use fewer flows, since their \
-         readings cross it too.",
-        "share of the payload that was none of the flows', in those trials",
+        "The flows could not have what others had. What readings of this measurement may take is left out. Stop other \
+         traffic.",
+        "share of the payload that was neither the flows' nor of readings, in those trials",
     )
 }
 

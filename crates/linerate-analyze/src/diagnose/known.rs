@@ -179,8 +179,8 @@ const CAUTIONS: &[Known] = &[
     Known {
         id: Caution::OtherTraffic.id(),
         title: "Other traffic passed the device",
-        needs: "3 % of the payload that a device of the flows passed and that is none of theirs",
-        action: "stop other traffic; on a slow line fewer flows, since their readings cross it too",
+        needs: "3 % of the payload that a device of the flows passed and that is neither theirs nor of readings",
+        action: "stop other traffic",
     },
     Known {
         id: Caution::HeldBack.id(),

@@ -396,7 +396,10 @@ fn is_a_line(trial: &Trial<'_>) -> bool {
         .value(name::RATE_VARIATION)
         .is_some_and(|share| share <= VARIATION_LINE_MAX);
     let rate = trial.sent_bps().zip(trial.value(name::PAYLOAD_PER_SEGMENT));
-    is_steady && rate.is_some_and(|(rate, segment)| is_of_ethernet(rate, segment))
+    // The sum of both directions is no line's.
+    let ways = [name::THROUGHPUT_TO_SERVER, name::THROUGHPUT_FROM_SERVER];
+    let is_one_way = ways.iter().any(|way| trial.value(way).is_none());
+    is_steady && is_one_way && rate.is_some_and(|(rate, segment)| is_of_ethernet(rate, segment))
 }
 
 /// Throughput as a share of the pacing rate.

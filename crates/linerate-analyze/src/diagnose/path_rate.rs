@@ -18,6 +18,9 @@
 //! seen of slower links, shapers and policers (0.3 and 0.4 beside other programs), 0.6 to 5 of independent losses, more of
 //! outages. What the sender's own queueing discipline holds back is not lost: less is sent than was asked for.
 //!
+//! Payload in both directions at once has one round trip and two rates: which direction is full, or whether both share
+//! one rate, is not known, and the sum of the two passes nothing.
+//!
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
 
@@ -131,9 +134,8 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     Some(Verdict {
         limiter: Limiter::PathRate,
         claim: format!(
-            "The path is full: {}{} passes it, and what is more is lost on the way: {} of the datagrams.",
-            words::estimate(&throughput),
-            carried(cell, throughput.value),
+            "The path is full{}, and what is more is lost on the way: {} of the datagrams.",
+            passes(cell, &throughput, ""),
             words::percent(lost.value),
         ),
         explanation: "What arrives hardly varies from reading to reading, as where a slower link, a shaper or a policer \
@@ -163,9 +165,8 @@ fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     Some(Verdict {
         limiter: Limiter::PathRate,
         claim: format!(
-            "The path is full: {}{} passes it, and {} wait before it in the sending host's own qdisc.",
-            words::estimate(&throughput),
-            carried(cell, throughput.value),
+            "The path is full{}, and {} wait before it in the sending host's own qdisc.",
+            passes(cell, &throughput, ""),
             words::number(Unit::Bytes, backlog.value),
         ),
         explanation: "A sender whose datagrams wait in its own host's qdisc waits for space in its socket buffer: less \
@@ -216,6 +217,12 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let path = Estimate::point(shortest, Unit::Nanoseconds);
     let of_bytes = ("bytes that wait before the path (computed)", bytes);
     let of_bytes = (!goes_both_ways(cell)).then_some(of_bytes);
+    let of_each = rates_of_both(cell).into_iter().flat_map(|[to, from]| {
+        [
+            ("throughput to the server", to),
+            ("throughput from the server", from),
+        ]
+    });
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -233,7 +240,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("shortest round trip of the path", path),
         ]
         .into_iter()
-        .chain(of_bytes),
+        .chain(of_bytes)
+        .chain(of_each),
     )?;
     let several = match several {
         true => "at least ",
@@ -242,7 +250,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let delay = words::number(Unit::Nanoseconds, delay.value);
     let wait = match goes_both_ways(cell) {
         // Each direction has a queue of its own, and its ACKs wait in the other's.
-        true => format!("packets wait {delay} before it, in one direction or in both"),
+        true => format!("packets wait {delay} before it"),
         false => format!(
             "{several}{} ({delay}) wait before it",
             words::number(Unit::Bytes, bytes.value),
@@ -265,10 +273,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::PathRate,
             throughput.value,
             format!(
-                "The path is full: {}{}{} passes it, and {wait}.",
-                at_least(cell),
-                words::estimate(&throughput),
-                carried(cell, throughput.value),
+                "The path is full{}, and {wait}.",
+                passes(cell, &throughput, at_least(cell)),
             ),
         ),
     };
@@ -436,6 +442,36 @@ fn known_link(
     is_link.then_some((rate, share))
 }
 
+/// Says what passes the path, each direction by its own rate; `how_much` stands before it.
+fn passes(cell: &CellOutcomes<'_>, throughput: &Estimate, how_much: &str) -> String {
+    match rates_of_both(cell) {
+        Some(both) => {
+            let [to, from] = both.map(|rate| {
+                let ethernet = ethernet_of(cell, rate.value).map_or(String::new(), |ethernet| {
+                    let ethernet = Unit::BitsPerSecond.display(ethernet);
+                    format!(" (what {ethernet} Ethernet carries)")
+                });
+                words::estimate(&rate) + &ethernet
+            });
+            format!(
+                ", in one direction or in both: {how_much}{to} to the server and {from} from it pass it"
+            )
+        }
+        None => format!(
+            ": {how_much}{}{} passes it",
+            words::estimate(throughput),
+            carried(cell, throughput.value)
+        ),
+    }
+}
+
+/// The rates to the server and from it, where payload goes in both directions at once.
+pub(crate) fn rates_of_both(cell: &CellOutcomes<'_>) -> Option<[Estimate; 2]> {
+    let to = cell.estimate(name::THROUGHPUT_TO_SERVER)?;
+    let from = cell.estimate(name::THROUGHPUT_FROM_SERVER)?;
+    goes_both_ways(cell).then_some([to, from])
+}
+
 /// What the payload is in terms of a line.
 fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
     if goes_both_ways(cell) {
@@ -504,13 +540,32 @@ fn ethernet_bps(payload_bps: f64, payload: f64, headers: f64) -> Option<f64> {
     ETHERNET_BPS.iter().find(is_it).copied()
 }
 
-/// Whether the throughput is what Ethernet of a common rate carries in segments, or datagrams, of this size.
+/// Whether the throughput, or that of a direction, is what Ethernet of a common rate carries in segments, or datagrams, of
+/// this size.
 pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
-    let known = cell.mean(name::THROUGHPUT).zip(packet(cell));
-    known.is_some_and(|(bps, (payload, headers))| ethernet_bps(bps, payload, headers).is_some())
+    let rates = match goes_both_ways(cell) {
+        true => rates_of_both(cell).into_iter().flatten().collect(),
+        false => Vec::from_iter(cell.estimate(name::THROUGHPUT)),
+    };
+    let mut rates = rates.iter();
+    rates.any(|rate| ethernet_of(cell, rate.value).is_some())
 }
 
+/// Returns the rate of Ethernet that carries `payload_bps` in segments, or datagrams, of the size that the cell has.
+fn ethernet_of(cell: &CellOutcomes<'_>, payload_bps: f64) -> Option<f64> {
+    let (payload, headers) = packet(cell)?;
+    ethernet_bps(payload_bps, payload, headers)
+}
+
+/// What is said of a path of unknown rate where payload goes in both directions at once.
+const OF_BOTH: &str = "Packets of one direction and ACKs of the other wait together, so that the round trip does not tell \
+                       which direction is full, or whether both share one rate (half duplex, radio). What is not full is \
+                       held by something else: each direction measured alone shows what.";
+
 fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
+    if goes_both_ways(cell) && limiter == Limiter::PathRate {
+        return OF_BOTH.to_owned();
+    }
     let place = match is_in_own_qdisc {
         _ if goes_both_ways(cell) => "Where it waits is not known of both directions together",
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",

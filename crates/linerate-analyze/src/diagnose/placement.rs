@@ -10,7 +10,7 @@
 //! several, of the trials of one.
 //!
 //! Where all of them ran with both ends on one CPU, a caution says so: no network is like that. Over a long path it makes
-//! no difference.
+//! no difference, however many requests are under way: TCP's shortest round trip tells, of datagrams the latency.
 
 use linerate_model::TrialId;
 use linerate_model::experiment::Experiment;
@@ -30,6 +30,9 @@ const FACTOR_MIN: f64 = 1.25;
 /// Transactions a second from which on a wake-up is a tenth of a round trip: one of another CPU takes up to 50 µs.
 const RATE_MIN: f64 = 2000.0;
 
+/// Round trip beside which that is a tenth at the most; with several requests under way the rate says nothing of it.
+const ROUND_TRIP_NS_LONG: f64 = 1e9 / RATE_MIN;
+
 /// Trials and their transaction rates.
 type Side = Vec<(TrialId, f64)>;
 
@@ -38,6 +41,8 @@ type Side = Vec<(TrialId, f64)>;
 struct Rates {
     one_cpu: Side,
     two_cpus: Side,
+    /// The path is so long that a wake-up makes no difference.
+    is_far: bool,
 }
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
@@ -71,7 +76,7 @@ fn together<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d>
     if rates.iter().any(|rates| !rates.two_cpus.is_empty()) {
         return None;
     }
-    let evidence = on_one_cpu(rates.iter())?;
+    let evidence = on_one_cpu(rates.iter().filter(|rates| !rates.is_far))?;
     if evidence.estimate.value < RATE_MIN {
         return None;
     }
@@ -103,7 +108,12 @@ fn side<'r>(what: &str, rates: impl Iterator<Item = &'r (TrialId, f64)>) -> Opti
 }
 
 fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
-    let mut rates = Rates::default();
+    let shortest_ns = cell.mean(name::PATH_RTT);
+    let trip_ns = shortest_ns.or_else(|| cell.mean(name::RTT_P50));
+    let mut rates = Rates {
+        is_far: trip_ns.is_some_and(|ns| ns > ROUND_TRIP_NS_LONG),
+        ..Rates::default()
+    };
     for outcome in &cell.valid {
         let ends = dataset
             .recording

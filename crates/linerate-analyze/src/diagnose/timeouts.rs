@@ -64,7 +64,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         cell.sum(name::TIMERS_FIRED),
         cell.sum(name::RETRANSMITTED_BOTH),
     ) {
-        (Some(fired), _) => (fired, "TCP's retransmission timers fired"),
+        (Some(fired), _) => (fired, "TCP's retransmission and loss-probe timers fired"),
         (None, Some(again)) => (again, "segments were retransmitted"),
         (None, None) => return None,
     };
@@ -109,7 +109,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::Timeouts,
         claim: format!(
-            "Retransmission timeouts hold up {} of {}: they took 150 ms or more longer \
+            "Retransmission timers hold up {} of {}: they took 150 ms or more longer \
              than the fastest, and {what} {}. They make {} of the mean round trip of {}.",
             words::number(Unit::Count, slow),
             words::things(timed, "transaction"),

@@ -265,6 +265,17 @@ impl<'a> Readings<'a> {
         series.partition_point(|reading| reading.0 <= self.window_ns) - begin
     }
 
+    /// Returns how many readings of all that was read on `host` lie in the window.
+    pub(crate) fn count_of(&self, host: &HostName) -> usize {
+        let subjects = self.samples.subjects(self.trial);
+        let own = subjects.filter(|(on, _)| *on == host);
+        let is_inside =
+            |(_, reading): &(Metric, Reading)| (0..=self.window_ns).contains(&reading.0);
+        own.filter_map(|(_, subject)| self.samples.readings(self.trial, host, subject))
+            .map(|all| all.iter().filter(|one| is_inside(one)).count())
+            .sum()
+    }
+
     fn edges(&self, series: &[Reading]) -> Option<(Reading, Reading)> {
         edges(series, 0, self.window_ns).filter(|(begin, end)| end.0 > begin.0)
     }

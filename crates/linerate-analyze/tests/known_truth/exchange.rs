@@ -189,7 +189,7 @@ fn retransmission_timeouts_are_told_by_the_timers() {
                 workload,
                 slow.clone(),
                 Limiter::Timeouts,
-                "Retransmission timeouts hold up",
+                "Retransmission timers hold up",
             );
         }
         // The timers rested: something else is slow, and it has no name.

@@ -940,14 +940,8 @@ fn of_one_trial_nobody_says_that_identical_ones_differ() {
 }
 
 #[test]
-fn where_others_have_the_cpus_quiet_hosts_come_before_a_longer_run() {
-    let next = |others_cpus: f64, beside_bps| {
-        let truth = Truth {
-            cpus: 1.9,
-            others_cpus,
-            beside_bps,
-            ..Truth::stream(300e6)
-        };
+fn what_to_repeat_where_nothing_is_named_depends_on_what_was_seen() {
+    let next = |truth: Truth| {
         let mut run = Run::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[truth]);
@@ -955,12 +949,124 @@ fn where_others_have_the_cpus_quiet_hosts_come_before_a_longer_run() {
         assert_eq!(single.limiter(), None, "{:?}", single.findings);
         single.next.expect("a next step")
     };
-    let quiet = next(0.1, None);
-    assert!(quiet.contains("repeat for longer"), "{quiet}");
-    let busy = next(0.8, None);
+    let plain = Truth {
+        cpus: 1.9,
+        others_cpus: 0.1,
+        ..Truth::stream(300e6)
+    };
+    // What is steady is as steady in a longer window.
+    let steady = next(plain.clone());
+    assert!(
+        steady.contains("--capture") && !steady.contains("longer"),
+        "{steady}"
+    );
+    let rising = next(Truth {
+        halves: 1.3,
+        ..plain.clone()
+    });
+    assert!(rising.contains("repeat for longer"), "{rising}");
+    // A window of 1 s has 20 round trips of 50 ms.
+    let far = next(Truth {
+        rtt_ns: 50_000_000,
+        ..plain.clone()
+    });
+    assert!(far.contains("repeat for longer"), "{far}");
+    let beside = |worker_share| Truth {
+        others_cpus: 0.8,
+        worker_share,
+        ..plain.clone()
+    };
+    let busy = next(beside(0.6));
     assert!(busy.contains("hosts are quiet"), "{busy}");
-    let shared = next(0.1, Some(300e6));
+    let resting = next(beside(0.3));
+    assert!(resting.contains("--capture"), "{resting}");
+    let shared = next(Truth {
+        beside_bps: Some(300e6),
+        ..plain
+    });
     assert!(shared.contains("stop the other traffic"), "{shared}");
+}
+
+#[test]
+fn flows_that_a_dropping_queue_starves_are_no_matter_of_time() {
+    let next = |lost_share| {
+        let mut many = stream();
+        many.connections = 64;
+        let shares = (0..64).map(|flow| f64::from(u8::from(flow < 54)));
+        let truth = Truth {
+            shares: shares.collect(),
+            lost_share,
+            ..Truth::stream(148e6)
+        };
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, many);
+        run.cell(&[], &[truth]);
+        let single = crate::as_single(&run.recording);
+        let invalid = single.trials[0].invalid.as_deref();
+        assert_eq!(invalid, Some("10 of 64 flows transferred nothing"));
+        single.next.expect("a next step")
+    };
+    let lossy = next(0.07);
+    assert!(
+        lossy.contains("fewer flows")
+            && lossy.contains("fq_codel")
+            && !lossy.contains("for longer"),
+        "{lossy}"
+    );
+    let quiet = next(0.001);
+    assert!(quiet.contains("repeat for longer"), "{quiet}");
+}
+
+#[test]
+fn requests_that_were_not_over_in_time_are_too_many_or_too_large() {
+    let next = |in_flight, bytes, words: &str| {
+        let mut workload = rr(bytes);
+        workload.manner.in_flight = in_flight;
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, workload);
+        let truth = Truth {
+            invalid: Some(format!("2 of 2 flow ends ended early, {words}")),
+            ..Truth::transactions(400_000_000)
+        };
+        run.cell(&[], &[truth]);
+        for flow in &mut run.recording.flows {
+            flow.outcome.ended_early = Some(words.to_owned());
+        }
+        crate::as_single(&run.recording).next
+    };
+    let overdue = "the end of the requests did not come within 2 s after the stop";
+    let said = next(16, 1 << 20, overdue).expect("a next step");
+    assert!(
+        said.contains("`--in-flight`") && said.contains("`-r`"),
+        "{said}"
+    );
+    let said = next(16, 64, overdue).expect("a next step");
+    assert!(
+        said.contains("`--in-flight`") && !said.contains("`-r`"),
+        "{said}"
+    );
+    // One small request is late for another reason, and what broke did not come late.
+    assert_eq!(next(1, 64, overdue), None);
+    assert_eq!(next(16, 1 << 20, "connection reset by peer"), None);
+}
+
+#[test]
+fn time_that_no_mode_has_matters_where_cpus_may() {
+    let matters = |cpus: f64, worker_share: f64| {
+        let truth = Truth {
+            cpus,
+            worker_share,
+            missing_share: 0.14,
+            ..Truth::stream(300e6)
+        };
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        run.cell(&[], &[truth]);
+        crate::as_single(&run.recording).trials[0].may_need_cpus()
+    };
+    assert!(!matters(0.2, 0.1));
+    assert!(matters(0.2, 0.6));
+    assert!(matters(1.5, 0.1));
 }
 
 #[test]
@@ -984,6 +1090,27 @@ fn ends_that_always_share_a_cpu_are_a_caution() {
         far.iter()
             .all(|finding| finding.id != "latency/caution/one-cpu")
     );
+    // Nor where many requests are under way at once, over 5 ms; over 100 µs it does.
+    let under_way = |min_rtt_ns: i64| {
+        let mut workload = rr(1);
+        workload.manner.in_flight = 16;
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("latency", None, workload);
+        let truth = Truth {
+            latency: vec![(5_000_000, 3080)],
+            rtt_ns: 5_000_000,
+            min_rtt_ns: Some(min_rtt_ns),
+            ..Truth::default()
+        };
+        run.cell(&[], &[truth]);
+        for host in &mut run.recording.document.hosts {
+            host.lab = true;
+        }
+        let mut found = told(&run.recording).into_iter();
+        found.any(|finding| finding.id == "latency/caution/one-cpu")
+    };
+    assert!(!under_way(5_000_000));
+    assert!(under_way(100_000));
 }
 
 #[test]

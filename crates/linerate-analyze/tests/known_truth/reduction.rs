@@ -10,7 +10,7 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Repeat;
 use linerate_model::reason::{Disturbance, RepeatReason};
-use linerate_model::run::{HostPart, Validity};
+use linerate_model::run::{Control, HostPart, Validity};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Part, Traffic, Workload};
@@ -943,9 +943,9 @@ fn traffic_of_others_on_the_device_is_told() {
         let flags = flags(&one(workload, truth));
         flags
             .into_iter()
-            .find(|flag| flag.contains("none of the flows"))
+            .find(|flag| flag.contains("neither the flows"))
     };
-    let words = " % of what eth0 of server received was none of the flows'";
+    let words = " % of what eth0 of server received was neither the flows' nor readings of this measurement";
     let flag = told(Some(10e6)).expect("a tenth is others'");
     let (share, _) = flag.split_once(words).expect("a share");
     let share: f64 = share.parse().expect("percent");
@@ -964,6 +964,40 @@ fn traffic_of_others_on_the_device_is_told() {
     for beside_bps in [Some(0.9e6), Some(0.0), None] {
         assert_eq!(told(beside_bps), None, "{beside_bps:?}");
     }
+}
+
+/// The readings of a far host come to the client that asks for them: on a slow line they are a tenth of what passes.
+#[test]
+fn readings_of_this_measurement_are_no_traffic_of_others() {
+    let told = |beside_bps, asks: bool| {
+        let mut run = Run::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let truth = Truth {
+            beside_bps: Some(beside_bps),
+            ..Truth::stream(10e6)
+        };
+        run.cell(&[], &[truth]);
+        // 10 000 readings of 16 B at the most, and those that every recording has.
+        for number in 0..1000 {
+            let values = (0..10).map(|tenth| TrialSample {
+                trial: TrialId(1),
+                host: "client1".into(),
+                subject: Subject::Cpu(number + 2),
+                metric: Metric::SoftnetProcessed,
+                at_ns: tenth * 100_000_000,
+                value: 1,
+            });
+            run.recording.samples.extend(values);
+        }
+        let server = &mut run.recording.document.hosts[0];
+        server.control = asks.then_some(Control::InProcess);
+        let outcome = reduce::outcomes(&run.recording).remove(0);
+        let mut flags = flags(&outcome).into_iter();
+        flags.any(|flag| flag.contains("neither the flows'"))
+    };
+    assert!(!told(1.2e6, true), "readings take as much");
+    assert!(told(3e6, true), "and no more");
+    assert!(told(1.2e6, false), "they go elsewhere");
 }
 
 /// TCP drops what is damaged and its sender takes it for lost: only this counter tells it.

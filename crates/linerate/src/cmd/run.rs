@@ -288,6 +288,8 @@ pub(super) fn failure_of(
         Some(HostFailure::Silent) => failure.next(
             "check the path for loss and delay: it carries control requests and answers, too",
         ),
+        // The result says what to do.
+        _ if !is_empty && single.next.is_some() => failure,
         _ => failure.next("fix the cause above and run again"),
     })
 }

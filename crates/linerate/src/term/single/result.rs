@@ -156,7 +156,11 @@ fn notes(single: &Single<'_>) {
     let mut told: Vec<(std::mem::Discriminant<TrialFlag>, Vec<String>, usize)> = Vec::new();
     for trial in &single.trials {
         let mut kinds = BTreeSet::new();
-        for flag in trial.flags.iter().filter(|flag| !is_said(flag, single)) {
+        for flag in trial
+            .flags
+            .iter()
+            .filter(|flag| !is_said(flag, trial, single))
+        {
             let kind = std::mem::discriminant(flag);
             let at = told.iter().position(|(known, ..)| *known == kind);
             let at = at.unwrap_or_else(|| {
@@ -207,8 +211,8 @@ fn of_all_hosts(words: Vec<String>) -> Vec<String> {
     joined.into_iter().map(whole).collect()
 }
 
-/// Whether a finding or a caution says what `flag` says.
-fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
+/// Whether a finding or a caution says what `flag` says of `trial`, or nothing depends on it.
+fn is_said(flag: &TrialFlag, trial: &SingleTrial<'_>, single: &Single<'_>) -> bool {
     let cautions = |what: Caution| {
         let mut cautions = single.cautions.iter();
         cautions.any(|caution| caution.caution == Some(what))
@@ -218,15 +222,8 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         TrialFlag::OtherTraffic { .. } => cautions(Caution::OtherTraffic),
         TrialFlag::HeldBack(_) => cautions(Caution::HeldBack),
         TrialFlag::ShortOfCpu { .. } if cautions(Caution::Starved) => true,
-        TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => {
-            matches!(
-                single.limiter(),
-                Some((
-                    Limiter::Generator | Limiter::OtherPrograms | Limiter::Cpu | Limiter::CpuQuota,
-                    _
-                ))
-            )
-        }
+        TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => is_of_cpus(single),
+        TrialFlag::Unaccounted(_) => !trial.may_need_cpus() && !is_of_cpus(single),
         TrialFlag::FellShort { .. } => {
             cautions(Caution::ShortRequests) || cautions(Caution::ShortConnections)
         }
@@ -234,6 +231,17 @@ fn is_said(flag: &TrialFlag, single: &Single<'_>) -> bool {
         TrialFlag::Partial { .. } | TrialFlag::Interrupted(_) => single.partial.is_some(),
         _ => false,
     }
+}
+
+/// Whether what limits the number is about CPUs.
+fn is_of_cpus(single: &Single<'_>) -> bool {
+    matches!(
+        single.limiter(),
+        Some((
+            Limiter::Generator | Limiter::OtherPrograms | Limiter::Cpu | Limiter::CpuQuota,
+            _
+        ))
+    )
 }
 
 pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
@@ -374,6 +382,10 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
 
 #[cfg(test)]
 mod tests {
+    use linerate_analyze::single::{Shown, single};
+    use linerate_analyze::truth::recording::{self, Run, Truth};
+    use linerate_model::Nanos;
+
     use super::*;
 
     #[test]
@@ -386,6 +398,32 @@ mod tests {
         ];
         let said = of_all_hosts(words.map(str::to_owned).to_vec());
         assert_eq!(said, ["hosts a, b: it is", "not steady", "host a: other"]);
+    }
+
+    #[test]
+    fn time_in_no_mode_is_a_note_where_cpus_may_matter() {
+        let is_noted = |worker_share| {
+            let mut run = Run::new(1, Some(1e9));
+            run.experiment("one", None, recording::stream());
+            let truth = Truth {
+                worker_share,
+                missing_share: 0.14,
+                ..Truth::stream(300e6)
+            };
+            run.cell(&[], &[truth]);
+            let shown = Shown {
+                interval: Nanos(0),
+                all_flows: false,
+                sum_only: false,
+            };
+            let single = single(&run.recording, shown);
+            let trial = &single.trials[0];
+            let mut flags = trial.flags.iter();
+            let flag = flags.find(|flag| matches!(flag, TrialFlag::Unaccounted(_)));
+            !is_said(flag.expect("a flag"), trial, &single)
+        };
+        assert!(!is_noted(0.1));
+        assert!(is_noted(0.6));
     }
 
     #[test]
