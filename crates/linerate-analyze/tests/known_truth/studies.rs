@@ -110,7 +110,7 @@ fn the_kernels_limit_comes_before_buffers_that_each_program_sets() {
         advice.predicted.starts_with("Throughput 10.9"),
         "{advice:?}"
     );
-    // Where no window of the kernel's is the limit, only what was measured is.
+    // Where no window of the kernel's is the limit, what was measured is all that there is.
     let other = |flows: f64| Truth::stream(20e6 * flows);
     let advice = recommended(other, &shares, None);
     let [advice] = advice.as_slice() else {
@@ -486,4 +486,27 @@ fn what_the_path_was_found_to_carry_bounds_exchanges() {
     assert_eq!(ceiling.what, Ceilings::Path);
     // 31.66 Mbit/s in requests of 1460 B.
     assert!((2700.0..2720.0).contains(&ceiling.value), "{ceiling:?}");
+}
+
+#[test]
+fn a_window_of_less_than_a_segment_is_none_to_set() {
+    let of = |shortest_ns: i64| {
+        let mut run = Run::new(1, None);
+        run.recording.document.study = true;
+        run.experiment("streams", None, stream());
+        run.cell(&[], &thrice(&Truth::sending(31.6e6, 20 * MS, shortest_ns)));
+        let analysis = analyze(&run.recording);
+        let mut tiles = analysis.answer.tiles.iter();
+        let has_tile = tiles.any(|tile| tile.what == "Window needed");
+        let answer = chapter(&analysis, "window").answer.clone();
+        (has_tile, answer.expect("the path's rate is known"))
+    };
+    // 31.6 Mbit/s × 60 µs are 237 B, × 5 ms 20 kB.
+    let (has_tile, answer) = of(60_000);
+    assert!(
+        !has_tile && answer.contains("less than a segment"),
+        "{answer}"
+    );
+    let (has_tile, answer) = of(5 * MS);
+    assert!(has_tile && !answer.contains("segment"), "{answer}");
 }
