@@ -16,11 +16,12 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Direction, Traffic};
+use linerate_model::workload::{Direction, Traffic, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
-    Found, HELD_BACK_SHARE_TOLD, limiter_of, plateau_cell, rates_of_both, shortest_ns, turns_per_s,
+    Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, limiter_of, plateau_cell, rates_of_both,
+    shortest_ns, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, name};
 use crate::study;
@@ -389,7 +390,7 @@ fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
         return Some(tile("Smallest sufficient buffer", value, notes));
     }
     shown.bulk?;
-    let window = window?;
+    let window = window.filter(|window| !window.is_little())?;
     let note = format!("{} rate × {}", window.rate.of, window.basis);
     Some(tile("Window needed", window.bytes, vec![note]))
 }
@@ -494,8 +495,7 @@ fn reached(cell: &CellOutcomes<'_>) -> Option<Estimate> {
     }
 }
 
-/// Returns what the wire carries in segments of the measured size, and of an exchange what the path's
-/// shortest round trip allows.
+/// Returns what the wire carries in segments of the measured size, and of an exchange what its path allows.
 fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
     match cell.workload.traffic {
         Traffic::Stream { .. } => {
@@ -503,14 +503,57 @@ fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
             let what = Ceilings::Wire;
             Some(Ceiling { value, what })
         }
-        Traffic::Rr { .. } => {
-            // Of each client over its own path, all together.
-            let in_turn = turns_per_s(dataset, cell)?;
-            Some(Ceiling {
-                value: f64::from(cell.workload.manner.in_flight.max(1)) * in_turn,
-                what: Ceilings::RoundTrip,
-            })
-        }
+        Traffic::Rr { .. } => exchange_ceiling(dataset, cell),
         Traffic::Crr { .. } | Traffic::Idle => None,
     }
+}
+
+/// Returns what the shortest round trip allows, or what link or path carry of the messages where that is less.
+///
+/// The shortest round trip is one of a segment. What more takes to be sent is known with the rate only: without that,
+/// a short one says nothing of longer messages.
+fn exchange_ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
+    // Of each client over its own path, all together.
+    let in_turn = turns_per_s(dataset, cell)?;
+    let allowed = f64::from(cell.workload.manner.in_flight.max(1)) * in_turn;
+    let (request, response) = cell.workload.traffic.exchange()?;
+    let ways = [
+        (Direction::ToServer, request),
+        (Direction::FromServer, response),
+    ];
+    let carried = ways.map(|(direction, bytes)| {
+        let (bps, what) = carried_bps(dataset, &cell.workload, direction)?;
+        let value = bps / (8.0 * bytes.0.max(1) as f64);
+        Some(Ceiling { value, what })
+    });
+    let is_known = carried.iter().all(Option::is_some);
+    let least = carried.into_iter().flatten();
+    let least = least.min_by(|a, b| a.value.total_cmp(&b.value));
+    if let Some(least) = least.filter(|least| least.value < allowed) {
+        return Some(least);
+    }
+    let segment = cell.mean(name::SEND_MSS).unwrap_or(study::SEGMENT_BYTES);
+    let is_longer = request.max(response).0 as f64 > segment;
+    let is_short = shortest_ns(dataset, cell)? < RATIO_NS_MIN;
+    let says_nothing = is_longer && is_short && !is_known;
+    (!says_nothing).then_some(Ceiling {
+        value: allowed,
+        what: Ceilings::RoundTrip,
+    })
+}
+
+/// Returns the payload that the links carry in `direction`, or else that the path was found to.
+fn carried_bps(
+    dataset: &Dataset<'_>,
+    workload: &Workload,
+    direction: Direction,
+) -> Option<(f64, Ceilings)> {
+    let of_link = dataset.path.ceiling(workload, direction);
+    let of_link = of_link.map(|ceiling| (ceiling.payload.0, Ceilings::Wire));
+    let of_path = || {
+        let bps = study::path_bps(dataset, |way| way == direction);
+        bps.filter(|_| workload.clients <= 1)
+            .map(|bps| (bps, Ceilings::Path))
+    };
+    of_link.or_else(of_path)
 }

@@ -51,30 +51,6 @@ pub(crate) const WHERE_STARVED: &str = "repeat with fewer flows (`-P`): the queu
 pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
 
-/// Returns what to do where requests or responses that were under way at the stop did not arrive in time, if there are
-/// fewer or smaller ones to ask for.
-pub(crate) fn where_overdue(workload: &Workload) -> Option<String> {
-    let large = has_large_messages(workload);
-    let several = workload.manner.in_flight > 1;
-    let due = workload.manner.requests_per_s.is_some();
-    let ways = [
-        (several, "a smaller `--in-flight`"),
-        (due, "a lower `--rate`"),
-        (large, "smaller messages (`-r`)"),
-        (large && workload.connections > 1, "fewer flows (`-P`)"),
-    ];
-    let ways = ways.into_iter().filter(|(is_one, _)| *is_one);
-    let ways: Vec<&str> = ways.map(|(_, way)| way).collect();
-    let ways = match ways.as_slice() {
-        [] => return None,
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    };
-    Some(format!(
-        "repeat with {ways}: what was in flight at the stop took too long to arrive"
-    ))
-}
-
 /// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
 /// kind.
 pub(crate) fn evident(

@@ -14,7 +14,7 @@ use linerate_model::capture::TrialCapture;
 use linerate_model::finding::{Caution, Finding, FindingKind, Limiter, Trust};
 use linerate_model::flag::TrialFlag;
 use linerate_model::plan::Trial;
-use linerate_model::reason::{HostFailure, OVERDUE, Reason};
+use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Control, FlowRecord, HostPart, Recording, server_program};
 use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
@@ -380,10 +380,6 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         let share = outcome.value(name::RETRANSMITTED_SHARE);
         share.is_some_and(|share| share >= LOST_SHARE_MANY)
     });
-    let is_overdue = recording.flows.iter().any(|flow| {
-        let why = flow.ended_early.as_deref();
-        why.is_some_and(|why| why.contains(OVERDUE))
-    });
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
@@ -415,7 +411,6 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
         None if is_measured => Some(next::WHERE_UNKNOWN.to_owned()),
-        None if is_overdue => next::where_overdue(&single.workload),
         None if is_unshared && loses_many => Some(next::WHERE_STARVED.to_owned()),
         None => is_unshared.then(|| next::WHERE_UNSHARED.to_owned()),
     };

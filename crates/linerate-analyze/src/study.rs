@@ -46,6 +46,16 @@ pub(crate) struct Window {
     pub(crate) bytes: Estimate,
 }
 
+/// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
+pub(crate) const SEGMENT_BYTES: f64 = 1448.0;
+
+impl Window {
+    /// Returns whether it is less than what one segment holds.
+    pub(crate) fn is_little(&self) -> bool {
+        self.bytes.value < SEGMENT_BYTES
+    }
+}
+
 /// Returns the valid request/response cells of the latency chapter by payload, delayed ACK on
 /// where it was varied.
 pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
@@ -100,24 +110,28 @@ pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
 /// Returns what the path carried one client of the host as it is, where that was the limiter of the fastest stream; else
 /// the signalling rate of the link.
 pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
-    let is_one_way = |cell: &&CellOutcomes<'_>| {
+    let of = |of| move |bps| Rate { of, bps };
+    let path = path_bps(dataset, |direction| direction != Direction::Both);
+    let path = path.map(of("path"));
+    path.or_else(|| dataset.path.rate_bps(1).map(of("link")))
+}
+
+/// Returns what the path carried one client of the host as it is, where that was the limiter of the fastest stream of
+/// those whose direction `is_way`.
+pub(crate) fn path_bps(dataset: &Dataset<'_>, is_way: impl Fn(Direction) -> bool) -> Option<f64> {
+    let goes_there = |cell: &&CellOutcomes<'_>| {
         let stream = cell.workload.traffic.stream();
-        stream.is_some_and(|(direction, _)| direction != Direction::Both)
+        stream.is_some_and(|(direction, _)| is_way(direction))
             && cell.workload.clients <= 1
             && dataset.is_as_it_is(cell)
     };
     let is_path = |cell: &CellOutcomes<'_>| {
         limiter_of(dataset, cell).is_some_and(|verdict| verdict.limiter == Limiter::PathRate)
     };
-    let cells = dataset.cells.iter().filter(is_one_way);
+    let cells = dataset.cells.iter().filter(goes_there);
     let carried = cells.filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)));
-    let fastest = carried.max_by(|a, b| a.0.total_cmp(&b.0));
-    let of = |of| move |bps| Rate { of, bps };
-    let path = fastest
-        .filter(|(_, cell)| is_path(cell))
-        .map(|(bps, _)| bps);
-    let path = path.map(of("path"));
-    path.or_else(|| dataset.path.rate_bps(1).map(of("link")))
+    let (bps, fastest) = carried.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    is_path(fastest).then_some(bps)
 }
 
 /// Returns the measured round trips: TCP's under load, its shortest, then the applications' of the

@@ -6,8 +6,10 @@
 //!   not measured again (but for cells of which no trial gave each flow a share: they have no number); identical
 //!   trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or our
 //!   own reader without CPU time left decided the number;
-//! * *limited*: any other caution, and a run that is partial;
+//! * *limited*: any other caution, a run that is partial, and cells that a CPU quota limits;
 //! * *good*: none.
+//!
+//! A quota comes first, whatever else there is: it is why the other numbers are as they are.
 
 use linerate_model::finding::{Limiter, Trust, TrustLevel};
 use linerate_model::number;
@@ -39,17 +41,22 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
     if dataset.is_one_measurement() {
         grave.extend(spoilt(dataset, told));
     }
+    let quota = quota(told);
     if !grave.is_empty() {
+        grave.retain(|reason| Some(reason) != quota.as_ref());
         return Trust {
             level: TrustLevel::DoNotUse,
-            reasons: grave,
+            reasons: quota.into_iter().chain(grave).collect(),
         };
     }
-    let mut reasons: Vec<String> = Vec::new();
+    let is_told = quota.is_some();
+    let mut reasons: Vec<String> = quota.into_iter().collect();
     if front::partial(dataset).is_some() {
         reasons.push("not all that was asked for was measured".to_owned());
     }
-    for caution in &told.cautions {
+    // What waits under a quota is part of that.
+    let is_new = |caution: &&Found<'_>| !(is_told && caution.is_of_quota());
+    for caution in told.cautions.iter().filter(is_new) {
         let reason = reason(caution);
         if !reasons.contains(&reason) {
             reasons.push(reason);
@@ -67,6 +74,17 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
         },
         reasons,
     }
+}
+
+/// Returns that a quota limits cells, where it is a finding.
+fn quota(told: &Told<'_>) -> Option<String> {
+    let quota = What::Limiter(Limiter::CpuQuota);
+    let mut findings = told.findings.iter();
+    let is_found = findings.any(|found| found.what == quota);
+    Limiter::CpuQuota
+        .spoils()
+        .filter(|_| is_found)
+        .map(str::to_owned)
 }
 
 /// Returns who else than the path decided the number of one measurement.

@@ -198,7 +198,7 @@ impl BufferPlateau {
     }
 
     /// Returns whether a level is shown to do better by more than matters.
-    fn does_better(&self, at: usize) -> bool {
+    pub(crate) fn does_better(&self, at: usize) -> bool {
         self.differs && self.plateau.is_beyond(at, self.alpha)
     }
 

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use linerate_model::reason::OVERDUE;
-
 use crate::measure::Window;
 use crate::pace::Hold;
 use crate::sys::clock::{now_ns, sleep_until};
@@ -184,7 +182,7 @@ impl Control {
 
     fn missing(&self, what: &str) -> String {
         format!(
-            "{what} {OVERDUE} {} s after the stop",
+            "{what} did not come within {} s after the stop",
             (self.grace_ns + 500_000_000) / 1_000_000_000
         )
     }

@@ -66,6 +66,8 @@ pub enum Ceilings {
     Wire,
     /// What the path's shortest round trip allows.
     RoundTrip,
+    /// What the path was found to carry.
+    Path,
 }
 
 impl LimitBar {

@@ -10,9 +10,6 @@ use crate::number::{counted, percent};
 use crate::unit::{BitsPerSec, Nanos, Unit, significant};
 use crate::workload::{Direction, Setting};
 
-/// What a flow's end says, among its words, that waited in vain after the stop.
-pub const OVERDUE: &str = "did not come within";
-
 /// Why a trial may not be averaged.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::metric::Metric;
 use linerate_model::number;
-use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::run::{HostPart, HostRecord, Recording, TrialRecord};
+use linerate_model::sample::Subject;
 use linerate_model::unit::Unit;
 
 use super::draw::unless_empty;
@@ -52,7 +54,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
         tables.extend(link.and_then(|link| queues(&server.snapshot, link, &flows)));
         tables.extend(differences(server, &document.hosts));
     }
-    tables.push(hosts(&document.hosts));
+    tables.push(hosts(dataset.recording));
     tables.extend(observers(&document.hosts));
     Chapter {
         id: "inventory".to_owned(),
@@ -89,8 +91,8 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
             .map_or(String::new(), |model| format!(" ({model})"));
         parts.push(format!("{}{model}", number::counted(cpus as u64, "CPU")));
     }
-    if let Some(rate) = snapshot.number("memory.copy_bytes_per_s") {
-        parts.push(format!("memory copied at {}/s", Unit::Bytes.display(rate)));
+    if let Some(copied) = memory_copy(dataset.recording, server) {
+        parts.push(format!("memory copied at {copied}"));
     }
     match server.link_rate {
         Some(rate) => parts.push(format!("a link of {rate}")),
@@ -180,7 +182,38 @@ fn plain_facts(host: &HostRecord) -> BTreeMap<String, &FactValue> {
         .collect()
 }
 
-fn hosts(hosts: &[HostRecord]) -> Table {
+/// Returns how fast `host` copies memory, and the quota that it was measured under, which held it back.
+fn memory_copy(recording: &Recording, host: &HostRecord) -> Option<String> {
+    let rate = host.snapshot.number("memory.copy_bytes_per_s")?;
+    let rate = Unit::Bytes.display(rate);
+    // One thread copies: more than a CPU leaves it alone.
+    Some(
+        match quota_cpus(recording, host).filter(|cpus| *cpus < 1.0) {
+            Some(cpus) => {
+                let cpus = words::number(Unit::Cpus, cpus);
+                format!("{rate}/s under a CPU quota of {cpus}")
+            }
+            None => format!("{rate}/s"),
+        },
+    )
+}
+
+/// Returns the least CPU quota of the group of `host`'s agent that any trial saw.
+fn quota_cpus(recording: &Recording, host: &HostRecord) -> Option<f64> {
+    let of_trial = |trial: &TrialRecord| {
+        let readings = recording
+            .samples
+            .readings(trial.trial, &host.name, &Subject::Host)?;
+        let quotas = readings
+            .into_iter()
+            .filter(|(metric, _)| *metric == Metric::CgroupQuota);
+        quotas.map(|(_, (_, ns))| ns).min()
+    };
+    let least = recording.trials.iter().filter_map(of_trial).min()?;
+    Some(least as f64 / 1e9)
+}
+
+fn hosts(recording: &Recording) -> Table {
     let columns = [
         "Host",
         "Address",
@@ -204,14 +237,14 @@ fn hosts(hosts: &[HostRecord]) -> Table {
                     .map(|ppm| (f64::from(ppm) / 1e4, Unit::Percent)),
                 "nothing is known about it",
             ),
-            match host.snapshot.number("memory.copy_bytes_per_s") {
-                Some(rate) => TableCell::Text(format!("{}/s", Unit::Bytes.display(rate))),
+            match memory_copy(recording, host) {
+                Some(copied) => TableCell::Text(copied),
                 None => TableCell::Absent("not measured".to_owned()),
             },
             TableCell::Number(host.clock.uncertainty_ns as f64, Unit::Nanoseconds),
         ]
     };
-    Table::new("Hosts", columns, hosts.iter().map(row))
+    Table::new("Hosts", columns, recording.document.hosts.iter().map(row))
 }
 
 fn observers(hosts: &[HostRecord]) -> Option<Table> {

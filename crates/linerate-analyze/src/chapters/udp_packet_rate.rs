@@ -1,4 +1,4 @@
-//! Chapter 11: datagrams sent and received a second, and where the others were lost.
+//! Chapter 11: datagrams sent and received per second, and where the others were lost.
 
 use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::Factor;
@@ -44,6 +44,9 @@ fn figure(cells: &[&CellOutcomes<'_>], response: &str, word: &str) -> Option<Fig
 }
 
 /// Sent, received, and the part of those sent that each place lost.
+///
+/// Rates are of the window, losses of the whole trial: what is on its way or in a buffer at the window's edges is
+/// neither received in it nor lost.
 fn table(cells: &[&CellOutcomes<'_>]) -> Table {
     let places: Vec<&str> = LOSS_PLACES
         .iter()
@@ -81,7 +84,8 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
         row
     };
     Table::new(
-        "Sent, received, and where the rest was lost, as shares of those sent",
+        "Sent and received per second of the measured window; where datagrams were lost, as shares of all that were sent, \
+         before and after the window too",
         columns,
         cells.iter().map(row),
     )
@@ -119,7 +123,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     if let (Some(share), Some((place, _))) = (lost(name::LOSS_SHARE), worst) {
         let place = describe(place).title;
         text += &format!(
-            " Of those sent {} were lost, most of them {place}.",
+            " Of all that were sent, before and after the measured window too, {} were lost, most of them {place}.",
             words::percent(share)
         );
     }

@@ -56,8 +56,12 @@ fn answer(dataset: &Dataset<'_>, windows: &[Window]) -> Option<String> {
         ),
         false => String::new(),
     };
+    let little = match first.is_little() {
+        true => ": less than a segment, so that no window is too small",
+        false => "",
+    };
     Some(format!(
-        "{} for {} over the {} of {}.{published}",
+        "{} for {} over the {} of {}{little}.{published}",
         words::estimate(&first.bytes),
         Unit::BitsPerSecond.display(first.rate.bps),
         first.basis,

@@ -26,6 +26,7 @@ use linerate_model::number;
 use linerate_model::run::{Admission, TrialRecord};
 use linerate_model::unit::Unit;
 
+use super::cpu;
 use super::found::{About, Found};
 use crate::compare::interval::{replicates_needed, share_interval};
 use crate::compare::modes::{Mode, modes};
@@ -43,6 +44,8 @@ const SKEW_SHARE_MAX: f64 = 0.05;
 const WIDTH_SHARE_WANTED: f64 = 0.05;
 /// Share of what is counted that had come before the window, from which on it is told.
 pub(crate) const HELD_BACK_SHARE_TOLD: f64 = 0.025;
+/// Name of the caution about workers that a quota held back.
+pub(super) const QUOTA: &str = "quota";
 /// Reasons listed for invalid trials.
 const REASONS_LISTED_MAX: usize = 3;
 
@@ -532,34 +535,54 @@ fn held_back<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     )
 }
 
-/// What took CPU time beside the measurement: one caution for all of it.
-fn starved<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let waited = |outcome: &Outcome| {
+/// Trials whose workers waited for a CPU long, those that a quota held back apart: other threads had nothing of theirs.
+fn starved<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
+    let waited = |outcome: &&Outcome| {
         let waited = outcome.value(name::WORKER_WAITED)?;
         let ran = outcome.value(name::WORKER_WANTED_SHARE_MAX)? - waited;
         reduce::is_starved(waited, ran).then_some((outcome.trial, waited))
     };
-    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let found: Vec<(TrialId, f64)> = valid.filter_map(waited).collect();
-    let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
-    let estimate = share_interval(&values)?;
-    Some(Found::caution(
-        About::Run,
-        Caution::Starved,
-        format!(
-            "A worker waited for a CPU {} of the time{}, longer than it ran.",
+    let told = |is_held: bool, ends: &str, explanation: &str| {
+        let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
+        let of_kind = valid.filter(|outcome| cpu::waits_under_quota(outcome) == is_held);
+        let found: Vec<(TrialId, f64)> = of_kind.filter_map(|one| waited(&one)).collect();
+        let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
+        let estimate = share_interval(&values)?;
+        let claim = format!(
+            "A worker waited for a CPU {} of the time{}, longer than it ran{ends}.",
             words::percent(estimate.value),
             among(found.len(), dataset),
-        ),
-        "Other threads had the CPU. Rates may then be lower than these hosts and their path allow, and round \
-         trips longer; the kernel's own network processing may have waited too. Stop other programs, or \
-         give both ends CPUs of their own.",
-        Evidence {
+        );
+        let evidence = Evidence {
             what: "share of the time that a worker waited for a CPU, in those trials".to_owned(),
             estimate,
             trials: found.into_iter().map(|(trial, _)| trial).collect(),
-        },
-    ))
+        };
+        let caution = Caution::Starved;
+        Some(Found::caution(
+            About::Run,
+            caution,
+            claim,
+            explanation,
+            evidence,
+        ))
+    };
+    let held = told(
+        true,
+        ", under the quota of its control group",
+        "The group was stopped for the rest of each period in which it had used its quota, even if CPUs were idle: \
+         rates are lower than these hosts and their path allow, and round trips longer. Raise the quota (cpu.max, \
+         cpu.cfs_quota_us; a container's CPU limit).",
+    );
+    let starved = told(
+        false,
+        "",
+        "Other threads had the CPU. Rates may then be lower than these hosts and their path allow, and round \
+         trips longer; the kernel's own network processing may have waited too. Stop other programs, or \
+         give both ends CPUs of their own.",
+    );
+    let held = held.map(|found| found.named(QUOTA));
+    held.into_iter().chain(starved).collect()
 }
 
 /// Says in how many trials something was found, where there is more than one.

@@ -286,6 +286,16 @@ fn is_own_work(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
         && !is_starved(waited, wanted - waited)
 }
 
+/// Returns whether a quota is why the workers of a trial waited for a CPU: for most of what they waited, their control
+/// group was throttled.
+pub(super) fn waits_under_quota(outcome: &Outcome) -> bool {
+    let value = |name: &str| outcome.value(name).unwrap_or(0.0);
+    let throttled = value(name::THROTTLED);
+    value(name::THROTTLED_PERIODS) >= THROTTLED_PERIODS_MIN
+        && throttled >= THROTTLED_SHARE_MIN
+        && throttled >= MOST * value(name::WORKER_WAITED)
+}
+
 fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
     if hides_quota(dataset, cell) && !is_own_work(cell, wanted, waited.value) {

@@ -8,7 +8,7 @@ use linerate_model::finding::{
     Caution, Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter,
 };
 
-use super::known;
+use super::{caution, known};
 use crate::verdicts::{BufferPlateau, FactorEffect};
 
 /// A finding with what it is about and what was found.
@@ -85,6 +85,11 @@ impl<'d> Found<'d> {
             *of = Some(name.to_string());
         }
         self
+    }
+
+    /// Returns whether it is the caution about workers that a quota held back.
+    pub(crate) fn is_of_quota(&self) -> bool {
+        matches!(&self.what, What::Caution(Caution::Starved, Some(name)) if name == caution::QUOTA)
     }
 
     /// Returns whether it is about `experiment`.

@@ -167,7 +167,7 @@ const CAUTIONS: &[Known] = &[
         id: Caution::Starved.id(),
         title: "Workers waited for CPUs",
         needs: "a worker that waited for a quarter of the time and twice as long as it ran",
-        action: "stop other programs, or give both ends CPUs of their own (`-A`)",
+        action: "stop other programs, or give both ends CPUs of their own (`-A`); where a quota held them back, raise it",
     },
     Known {
         id: Caution::Disturbed.id(),

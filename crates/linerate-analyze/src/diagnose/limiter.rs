@@ -6,7 +6,7 @@ use super::found::{About, Found, What};
 use super::rule::Judge;
 use super::rules::{RULES, rule_of};
 use super::verdict::Verdict;
-use super::{round_trip, stream};
+use super::{round_trip, same_rate, stream};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::words;
 
@@ -24,7 +24,8 @@ pub(crate) fn limiter_of<'c>(
 
 fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let Some(failed) = cell.of_invalid() else {
-        return first(dataset, cell);
+        let of_other = |other: &CellOutcomes<'_>| Some(first(dataset, other)?.limiter);
+        return first(dataset, cell).or_else(|| same_rate::verdict(dataset, cell, of_other));
     };
     // Of the first rule that holds, as elsewhere: what is full is not short of CPUs as well.
     let mut verdict = first(dataset, &failed)?;

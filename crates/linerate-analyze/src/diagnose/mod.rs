@@ -57,6 +57,8 @@ mod round_trip;
 mod rule;
 /// The list of all rules that find a limiter.
 mod rules;
+/// A path that another cell shows to be full.
+mod same_rate;
 /// Segment sizes that alternate, or do not.
 mod segments;
 /// The sender's buffer.
@@ -93,7 +95,7 @@ pub(crate) use receiver_window::{
 };
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
-pub(crate) use trial::{shortest_ns, turns_per_s};
+pub(crate) use trial::{RATIO_NS_MIN, shortest_ns, turns_per_s};
 
 /// Findings that a report has at the most: more are read by nobody.
 pub(crate) const FINDINGS_MAX: usize = 5;

@@ -12,7 +12,7 @@ use crate::reduce::{Outcome, name};
 /// Shortest round trip from which on a ratio to it says something.
 const LONG_NS_MIN: f64 = 500_000.0;
 /// Shortest round trip below which no ratio of round trips is looked at.
-pub(super) const RATIO_NS_MIN: f64 = 50_000.0;
+pub(crate) const RATIO_NS_MIN: f64 = 50_000.0;
 /// Smoothed over shortest round trip up to which it is near: windows, pacing and random loss stay
 /// below 1.06 at 20 ms, a shaper has 1.29 with bbr and 4 with cubic. Relays and schedulers add to it.
 pub(super) const NEAR_QUOTIENT_MAX: f64 = 1.2;

@@ -10,6 +10,11 @@
 //!
 //! What a finding suggests without such a measurement stands in the finding's explanation. "Leave it
 //! as it is" is no recommendation, nor is what mends only what a chapter of the study brings about itself.
+//!
+//! Of buffers there is one recommendation for an experiment, of one size: a program does not know how many
+//! connections there will be, so that what gains with one count must be shown to lose nothing with the others. Where
+//! the window of the kernel's own tuning is what limits, its setting comes first: a fixed size treats what that
+//! setting removes.
 
 use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Limiter, Recommendation, Verdict};
@@ -18,7 +23,10 @@ use linerate_model::run::HostRecord;
 use linerate_model::unit::Bytes;
 
 use crate::dataset::Dataset;
-use crate::diagnose::{About, Found, What, nagle_delayed_ack};
+use crate::diagnose::{
+    About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limiter_of,
+    nagle_delayed_ack, plateau_cell,
+};
 use crate::verdicts::{BufferPlateau, FactorEffect};
 use crate::words;
 
@@ -32,12 +40,15 @@ pub(crate) fn recommendations(
             return None;
         };
         match found.what {
-            What::Plateau(_, plateau, level) => buffers(found.id(), experiment, plateau, level),
+            What::Plateau(..) if is_first_of(experiment, found, findings) => {
+                buffers(dataset, findings, experiment)
+            }
             What::Effect(effect) => congestion(dataset, found.id(), experiment, effect),
             What::Limiter(Limiter::NagleDelayedAck) if !found.is_own_doing() => {
                 nodelay(found, experiment)
             }
-            What::Limiter(_)
+            What::Plateau(..)
+            | What::Limiter(_)
             | What::Loss
             | What::QueueBalance
             | What::Placement
@@ -58,28 +69,153 @@ fn confirm(experiment: &Experiment) -> String {
     format!("linerate run HOST --experiment {file}")
 }
 
-fn buffers(
+/// Whether `found` is the first plateau of its experiment among `findings`.
+fn is_first_of(experiment: &Experiment, found: &Found<'_>, findings: &[Found<'_>]) -> bool {
+    let mut plateaus = findings
+        .iter()
+        .filter(|other| matches!(other.what, What::Plateau(..)) && other.is_about(experiment));
+    plateaus
+        .next()
+        .is_some_and(|first| first.id() == found.id())
+}
+
+/// A size of buffers, and where it gains.
+struct Size<'d> {
+    /// The finding of the plateau where it gains most for certain.
     finding: String,
+    bytes: Bytes,
+    /// The plateaus where it gains, that one first, with the place of its level.
+    gains: Vec<(&'d BufferPlateau, usize)>,
+}
+
+/// Returns the size that gains for one plateau of `experiment` and loses for none: of those that gain as much as
+/// the best for certain, the smallest.
+fn size<'d>(
+    dataset: &'d Dataset<'_>,
+    findings: &[Found<'d>],
     experiment: &Experiment,
-    found: &BufferPlateau,
-    level: usize,
-) -> Option<Recommendation> {
-    let bytes = Bytes(found.levels[level].as_number()? as u64);
-    let with = found.with(" for traffic with ");
-    Some(Recommendation {
+) -> Option<Size<'d>> {
+    let all = || {
+        let all = dataset.verdicts().plateaus_of(&experiment.name);
+        all.filter(|plateau| plateau.is_against_host())
+    };
+    let harms_none = |level: &Level| {
+        all().all(|plateau| {
+            let at = plateau.levels.iter().position(|known| known == level);
+            at.is_some_and(|at| plateau.does_better(at) || plateau.plateau.suffices(at))
+        })
+    };
+    let of_finding = |found: &Found<'d>| {
+        let What::Plateau(_, plateau, _) = found.what else {
+            return None;
+        };
+        let levels = (0..plateau.levels.len())
+            .filter(|at| plateau.does_better(*at) && harms_none(&plateau.levels[*at]));
+        let certain = |at: &usize| plateau.ratio(*at).low.unwrap_or_default();
+        let best = levels
+            .clone()
+            .map(|at| certain(&at))
+            .max_by(f64::total_cmp)?;
+        let at = levels.clone().find(|at| plateau.ratio(*at).value >= best)?;
+        Some((found.id(), plateau, at))
+    };
+    let own = findings.iter().filter(|found| found.is_about(experiment));
+    let (finding, first, at) = own.filter_map(of_finding).next()?;
+    let level = &first.levels[at];
+    let others = all().filter(|other| *other != first).filter_map(|other| {
+        let at = other.levels.iter().position(|known| known == level)?;
+        other.does_better(at).then_some((other, at))
+    });
+    Some(Size {
         finding,
-        action: format!("Set SO_RCVBUF and SO_SNDBUF to {bytes}{with}."),
-        predicted: format!(
-            "{} {} times that of the kernel's autotuning, as measured.",
-            words::sentence(describe(&experiment.response).title),
-            words::estimate(&found.ratio(level))
-        ),
-        cost: "Memory of up to that size for each connection; a fixed SO_RCVBUF ends the kernel's \
-               tuning, which paths with longer round trips need."
-            .to_owned(),
-        undo: "Without the socket options the kernel tunes again.".to_owned(),
-        confirm: confirm(experiment),
+        bytes: Bytes(level.as_number()? as u64),
+        gains: std::iter::once((first, at)).chain(others).collect(),
     })
+}
+
+fn buffers(
+    dataset: &Dataset<'_>,
+    findings: &[Found<'_>],
+    experiment: &Experiment,
+) -> Option<Recommendation> {
+    let size = size(dataset, findings, experiment)?;
+    let bytes = size.bytes;
+    let gains = size.gains.iter().enumerate().map(|(place, (plateau, at))| {
+        let over = match place {
+            0 => " that of the kernel's autotuning",
+            _ => "",
+        };
+        let ratio = words::estimate(&plateau.ratio(*at));
+        format!("{ratio} times{over}{}", plateau.with(" with "))
+    });
+    let predicted = format!(
+        "{} {}, as measured",
+        words::sentence(describe(&experiment.response).title),
+        words::list(&gains.collect::<Vec<_>>())
+    );
+    let fixed =
+        "a fixed SO_RCVBUF ends the kernel's tuning, which paths with longer round trips need";
+    let tuned = size
+        .gains
+        .iter()
+        .find_map(|(plateau, _)| tuned(dataset, plateau, bytes));
+    Some(match tuned {
+        None => Recommendation {
+            finding: size.finding,
+            action: format!("Set SO_RCVBUF and SO_SNDBUF to {bytes}."),
+            predicted: format!("{predicted}."),
+            cost: format!("Memory of up to that size for each connection; {fixed}."),
+            undo: "Without the socket options the kernel tunes again.".to_owned(),
+            confirm: confirm(experiment),
+        },
+        Some((limiter, setting)) => {
+            let is_of = |found: &&Found<'_>| found.what == What::Limiter(limiter);
+            let named = findings.iter().find(is_of).map(Found::id);
+            Recommendation {
+                finding: named.unwrap_or(size.finding),
+                action: format!(
+                    "{}; a second way is SO_RCVBUF and SO_SNDBUF of {bytes} in each program.",
+                    setting
+                ),
+                predicted: format!("{predicted} with buffers of {bytes}."),
+                cost: format!(
+                    "Memory of up to that size for each connection; of the second way, {fixed}."
+                ),
+                undo: "sysctl -w with the values that were printed before; without the socket options the \
+                       kernel tunes again."
+                    .to_owned(),
+                confirm: confirm(experiment),
+            }
+        }
+    })
+}
+
+/// Returns what limits the cell with the kernel's own tuning, and the setting that lets it be as buffers of `bytes`, where
+/// there is one.
+fn tuned(
+    dataset: &Dataset<'_>,
+    plateau: &BufferPlateau,
+    bytes: Bytes,
+) -> Option<(Limiter, String)> {
+    let cell = plateau_cell(dataset, plateau, None)?;
+    let limiter = limiter_of(dataset, cell)?.limiter;
+    // No buffer of the hosts makes such windows larger.
+    let is_foreign =
+        || is_unscaled(dataset, cell) || is_of_another(dataset, cell) || is_field_full(cell);
+    let (setting, end) = match limiter {
+        Limiter::ReceiverWindow if is_foreign() => return None,
+        Limiter::ReceiverWindow if is_untuned(dataset, cell) => {
+            let action = "Turn on net.ipv4.tcp_moderate_rcvbuf on the receiver";
+            return Some((limiter, action.to_owned()));
+        }
+        Limiter::ReceiverWindow => ("tcp_rmem", "receiver"),
+        Limiter::SendBuffer => ("tcp_wmem", "sender"),
+        _ => return None,
+    };
+    // The kernel doubles what a program asks for, and counts all of it in its own tuning.
+    let twice = Bytes(bytes.0.saturating_mul(2));
+    let action = format!("Raise the maximum of net.ipv4.{setting} on the {end} to {twice}");
+    Some((limiter, action))
 }
 
 /// Only where the same requests were measured with Nagle off; the rule of the finding asks for 30 ms.

@@ -2,7 +2,8 @@
 //!
 //! CPU time is the server's. In a lab all hosts are one machine, so it is then the machine's, and
 //! any host that read it will do. Busy is everything but idle and iowait; guest time is already
-//! counted as user time (Documentation/filesystems/proc.rst).
+//! counted as user time (Documentation/filesystems/proc.rst). Ticks that fall into a window are not all of it,
+//! so that full CPUs may count more than there are: all modes are then smaller by the same share.
 //!
 //! Whose the time was:
 //!
@@ -68,7 +69,15 @@ pub(super) fn reduce(
 ) -> Vec<TrialFlag> {
     let mut spent = Spent::default();
     if let Some(host) = cpu_host(hosts, readings) {
-        cpu(host, readings, responses);
+        let record = hosts.iter().find(|record| record.name == *host);
+        let online = record.and_then(|record| record.snapshot.number("cpu.online"));
+        let counted = cpus_of(host, readings).len() as f64;
+        cpu(
+            host,
+            counted.max(online.unwrap_or(0.0)),
+            readings,
+            responses,
+        );
         let sharing = sharing(hosts, host);
         let ours = |metric| our_time(&sharing, readings, metric);
         let of_host = |name: &str| responses.value(name);
@@ -190,9 +199,15 @@ fn cpu_host<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Option<&'h 
     server.or_else(other).map(|host| &host.name)
 }
 
-fn cpu(host: &HostName, readings: &Readings<'_>, responses: &mut Responses) {
+fn cpu(host: &HostName, cpus: f64, readings: &Readings<'_>, responses: &mut Responses) {
     let part = |metrics| cpu_time(host, readings, metrics);
     let parts = [USER, SYSTEM, IRQ, SOFTIRQ, STEAL].map(part);
+    let busy: f64 = parts.into_iter().flatten().sum();
+    let share = match busy > cpus && cpus > 0.0 {
+        true => cpus / busy,
+        false => 1.0,
+    };
+    let parts = parts.map(|part| part.map(|part| share * part));
     let names = [
         name::CPU_USER,
         name::CPU_SYSTEM,

@@ -1018,39 +1018,6 @@ fn flows_that_a_dropping_queue_starves_are_no_matter_of_time() {
 }
 
 #[test]
-fn requests_that_were_not_over_in_time_are_too_many_or_too_large() {
-    let next = |in_flight, bytes, words: &str| {
-        let mut workload = rr(bytes);
-        workload.manner.in_flight = in_flight;
-        let mut run = Run::new(1, None);
-        run.experiment("one", None, workload);
-        let truth = Truth {
-            invalid: Some(format!("2 of 2 flow ends ended early, {words}")),
-            ..Truth::transactions(400_000_000)
-        };
-        run.cell(&[], &[truth]);
-        for flow in &mut run.recording.flows {
-            flow.outcome.ended_early = Some(words.to_owned());
-        }
-        crate::as_single(&run.recording).next
-    };
-    let overdue = "the end of the requests did not come within 2 s after the stop";
-    let said = next(16, 1 << 20, overdue).expect("a next step");
-    assert!(
-        said.contains("`--in-flight`") && said.contains("`-r`"),
-        "{said}"
-    );
-    let said = next(16, 64, overdue).expect("a next step");
-    assert!(
-        said.contains("`--in-flight`") && !said.contains("`-r`"),
-        "{said}"
-    );
-    // One small request is late for another reason, and what broke did not come late.
-    assert_eq!(next(1, 64, overdue), None);
-    assert_eq!(next(16, 1 << 20, "connection reset by peer"), None);
-}
-
-#[test]
 fn time_that_no_mode_has_matters_where_cpus_may() {
     let matters = |cpus: f64, worker_share: f64| {
         let truth = Truth {

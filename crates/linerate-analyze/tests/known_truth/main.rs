@@ -15,6 +15,7 @@ mod receive_path;
 mod reduction;
 mod robustness;
 mod streams;
+mod studies;
 mod verdicts;
 mod whole;
 

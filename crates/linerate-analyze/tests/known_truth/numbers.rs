@@ -193,6 +193,12 @@ fn the_part_of_datagrams_that_a_place_lost_is_no_more_than_all() {
         let levels = [(Factor::MessageBytes, size(bytes))];
         run.cell(&levels, &[(); 3].map(|()| Truth::stream(100e6)));
     }
+    count_datagrams(&mut run);
+    ends_at(&run, "receive buffer was full", 100.0);
+}
+
+/// Lets each flow send 100 000 datagrams, of which the receive buffer takes more or fewer.
+pub(crate) fn count_datagrams(run: &mut Run) {
     for flow in &mut run.recording.flows {
         let received = [2_000, 90_000, 9_000][flow.trial.0 as usize % 3];
         let (metric, count) = match flow.part {
@@ -223,7 +229,6 @@ fn the_part_of_datagrams_that_a_place_lost_is_no_more_than_all() {
             },
         }));
     }
-    ends_at(&run, "receive buffer was full", 100.0);
 }
 
 /// The answer of packet rates, of messages of 1 B and of 1448 B, each with the payloads of its trials.

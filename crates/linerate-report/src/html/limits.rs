@@ -33,14 +33,19 @@ fn caption(bars: &[LimitBar]) -> String {
         }
         (true, false) => "A full bar is what the wire carries in frames of the measured size",
         (false, true) => "A full bar is what the path's shortest round trip allows",
+        (false, false) if has(Ceilings::Path) => "A full bar is what the path was found to carry",
         (false, false) => "The maximum of these is not known",
+    };
+    let less = match has(Ceilings::Path) && (has(Ceilings::Wire) || has(Ceilings::RoundTrip)) {
+        true => ", or what the path was found to carry, where that is less",
+        false => "",
     };
     let has_interval = |bar: &LimitBar| bar.ceiling.is_some() && bar.value.low.is_some();
     let line = match bars.iter().any(has_interval) {
         true => "; the line is the interval, of two values their range.",
         false => ".",
     };
-    let mut text = format!("{full}{line}");
+    let mut text = format!("{full}{less}{line}");
     if bars.iter().any(LimitBar::is_lower_bound) {
         text += " Grey: the load generator is the limit, so the host can do at least as much.";
     }
