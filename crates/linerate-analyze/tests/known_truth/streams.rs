@@ -1225,15 +1225,21 @@ fn a_rate_is_not_the_limit_where_the_path_does_not_carry_it() {
     assert_eq!(limiter(60 * MS, 95.6e6), Some(Limiter::Pacing));
 }
 
+/// A stream of datagrams of `bytes`, at a rate where one is asked for.
+fn datagrams(rate_bps: Option<u64>, bytes: u64) -> Workload {
+    let mut workload = stream();
+    workload.manner.transport = Transport::Udp;
+    workload.manner.rate_bps = rate_bps;
+    if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+        *message_bytes = Bytes(bytes);
+    }
+    workload
+}
+
 #[test]
 fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
     let told = |arrived: u64, unread: u64, asked_bps: Option<u64>, reader: Option<f64>| {
-        let mut workload = stream();
-        workload.manner.transport = Transport::Udp;
-        workload.manner.rate_bps = asked_bps;
-        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
-            *message_bytes = Bytes(1448);
-        }
+        let workload = datagrams(asked_bps, 1448);
         // A sender spins through gaps of up to 50 µs.
         let truth = Truth {
             worker_share: 0.99,
@@ -1299,12 +1305,7 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
 fn datagrams_that_wait_in_the_own_qdisc_are_not_sent() {
     // 150 of 200 Mbit/s are sent, and all arrive: the sender waits for its socket buffer, which the qdisc empties.
     let limiter = |backlog: i64, asked_bps: u64, worker_share: f64| {
-        let mut workload = stream();
-        workload.manner.transport = Transport::Udp;
-        workload.manner.rate_bps = Some(asked_bps);
-        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
-            *message_bytes = Bytes(1448);
-        }
+        let workload = datagrams(Some(asked_bps), 1448);
         let truth = Truth {
             worker_share,
             ..Truth::stream(150e6)
@@ -1359,13 +1360,8 @@ fn datagrams_that_wait_in_the_own_qdisc_are_not_sent() {
 fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
     // Of 1000 datagrams sent in a tenth of a second 640 arrive, and so many more or less in turn.
     let told_of = |differ: i64, unread: u64, reads_server: bool, segments: u32| {
-        let mut workload = stream();
-        workload.manner.transport = Transport::Udp;
-        workload.manner.rate_bps = Some(115_840_000);
+        let mut workload = datagrams(Some(115_840_000), 1448);
         workload.manner.segments = segments;
-        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
-            *message_bytes = Bytes(1448);
-        }
         let mut run = run(workload, &Truth::stream(74.1e6));
         if reads_server {
             grow(
@@ -1708,12 +1704,7 @@ fn cpus_full_of_our_own_work_need_no_sight_of_a_quota() {
 fn datagrams_lost_while_their_reader_waits_for_a_cpu_are_others_doing() {
     // A sender that spins sends all of 60 Mbit/s, and a fifth of it is read.
     let told = |unread: u64, waited: f64, cpus: f64| {
-        let mut workload = stream();
-        workload.manner.transport = Transport::Udp;
-        workload.manner.rate_bps = Some(60_000_000);
-        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
-            *message_bytes = Bytes(1448);
-        }
+        let workload = datagrams(Some(60_000_000), 1448);
         let truth = Truth {
             worker_share: 0.49,
             worker_wait_share: 0.5,
@@ -2238,12 +2229,7 @@ fn of_several_flows_what_waits_is_beyond_their_own_shortest_round_trips() {
 #[test]
 fn datagrams_of_which_none_arrives_are_told() {
     let told = |arrived: u64, bytes: u64, stray: i64| {
-        let mut workload = stream();
-        workload.manner.transport = Transport::Udp;
-        workload.manner.rate_bps = Some(10_000_000);
-        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
-            *message_bytes = Bytes(bytes);
-        }
+        let workload = datagrams(Some(10_000_000), bytes);
         let mut run = run(
             workload,
             &Truth::stream(arrived as f64 * 8.0 * bytes as f64),
