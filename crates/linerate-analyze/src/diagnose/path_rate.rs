@@ -184,13 +184,13 @@ fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     })
 }
 
+/// Whether less is sent than was asked for, nothing is lost, no worker lacks time, and datagrams wait in the own qdisc.
 fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
     let known = |name| {
         cell.mean(name)
             .filter(|_| cell.workload.manner.transport == Transport::Udp)
     };
-    let flows = f64::from(cell.workload.connections);
-    let asked = cell.workload.manner.rate_bps.map(|bps| flows * bps as f64);
+    let asked = known(name::THROUGHPUT_INTENDED);
     let falls_short = known(name::THROUGHPUT_SENT)
         .is_some_and(|sent| asked.is_none_or(|bps| sent < FULL_SHARE_MIN * bps));
     let datagram = cell.workload.traffic.stream().map_or(0, |(_, size)| size.0) as f64;
