@@ -39,7 +39,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{MOST, Trial, VARIATION_LINE_MAX, losses, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{Outcome, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
 use crate::trust::lost_unread;
 use crate::words;
 
@@ -53,8 +53,6 @@ const REQUESTS_SHARE_MIN: f64 = 0.98;
 pub(crate) const LOST_SHARE_MIN: f64 = 0.01;
 /// The same where the rest is what Ethernet of a common rate carries: the first second filled its queue and lost nothing.
 const LOST_SHARE_LINE_MIN: f64 = 0.001;
-/// Share of what was asked for from which on it came whole.
-const WHOLE_SHARE_MIN: f64 = 0.998;
 /// Segments that the edges of a window may keep out of it.
 const EDGE_SEGMENTS: f64 = 2.0;
 /// Share of what was asked for up to which it is what holds.

@@ -271,15 +271,15 @@ fn saturation_flag(spinning: &[&HostName], responses: &Responses) -> Option<Tria
     }
 }
 
-/// Share of what was asked for from which on it was sent whole.
-const SENT_SHARE_MIN: f64 = 0.998;
+/// Share of what was asked for from which on it was sent, or came, whole.
+pub(crate) const WHOLE_SHARE_MIN: f64 = 0.998;
 
 /// Returns whether datagrams of a rate that was asked for were sent whole: a sender that spins until each is due is busy,
 /// and was not short of anything.
 pub(crate) fn sends_as_asked(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> bool {
     let sent = value(name::THROUGHPUT_SENT).zip(value(name::THROUGHPUT_INTENDED));
     workload.manner.transport == Transport::Udp
-        && sent.is_some_and(|(sent, asked)| sent >= SENT_SHARE_MIN * asked)
+        && sent.is_some_and(|(sent, asked)| sent >= WHOLE_SHARE_MIN * asked)
 }
 
 /// Returns the hosts whose workers only send, and spin before each datagram of a rate that they reach: what they ran says
