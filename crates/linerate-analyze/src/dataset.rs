@@ -12,14 +12,17 @@ use linerate_model::manner::Transport;
 use linerate_model::response::is_share;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_kernel};
 use linerate_model::unit::Unit;
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Direction, Workload};
 
 use crate::compare::interval::{
     deviation, mean, median_or_range, quantile_interval, student_t, student_t_interval,
 };
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
-use crate::reduce::{Floors, HALVES_SHARE_MAX, Outcome, describe, name, outcomes, pooled_latency};
+use crate::reduce::{
+    Floors, HALVES_SHARE_MAX, Outcome, describe, name, one_way, outcome_one_way, outcomes,
+    pooled_latency,
+};
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
 use crate::words;
@@ -205,6 +208,26 @@ impl<'a> Dataset<'a> {
         self.path.limit_bps(&cell.workload, payload, per_ack)
     }
 
+    /// Returns `cell`, whose payload goes both ways, as that of one direction: to be diagnosed.
+    pub(crate) fn one_way(
+        &self,
+        cell: &CellOutcomes<'a>,
+        way: Direction,
+    ) -> Option<CellOutcomes<'a>> {
+        let outcomes = cell.valid.iter();
+        let valid = outcomes.map(|whole| outcome_one_way(self.recording, whole, way));
+        let workload = one_way(&cell.workload, way);
+        Some(CellOutcomes {
+            valid: valid.collect::<Option<_>>()?,
+            bounds: Bounds {
+                limit_bps: self.path.limit_bps(&workload, None, None),
+                ..cell.bounds
+            },
+            workload,
+            ..cell.bare()
+        })
+    }
+
     /// Returns the cells of the experiment called `name`.
     pub(crate) fn cells_of(&self, name: &str) -> Vec<&CellOutcomes<'a>> {
         self.cells
@@ -323,17 +346,30 @@ impl<'a> CellOutcomes<'a> {
     pub(crate) fn of_invalid(&self) -> Option<CellOutcomes<'a>> {
         let has_none = self.valid.is_empty() && !self.invalid.is_empty();
         has_none.then(|| CellOutcomes {
+            valid: self.invalid.clone(),
+            ..self.bare()
+        })
+    }
+
+    /// Returns the cell without what was measured of it.
+    fn bare(&self) -> CellOutcomes<'a> {
+        CellOutcomes {
             experiment: self.experiment,
             cell: self.cell.clone(),
             workload: self.workload.clone(),
-            valid: self.invalid.clone(),
+            valid: Vec::new(),
             invalid: Vec::new(),
             latencies: Vec::new(),
             siblings: Rc::default(),
             bounds: Bounds::default(),
             estimates: RefCell::default(),
             limiter: OnceCell::new(),
-        })
+        }
+    }
+
+    /// Returns whether payload goes both ways at once.
+    pub(crate) fn goes_both_ways(&self) -> bool {
+        matches!(self.workload.traffic.stream(), Some((Direction::Both, _)))
     }
 
     /// Returns what limits it, once that was asked for.

@@ -9,7 +9,7 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 use linerate_model::workload::{Direction, Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall};
+use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall, Way};
 use crate::reduce::name;
 
 /// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
@@ -58,12 +58,25 @@ pub(crate) fn evident(
     dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
 ) -> Option<String> {
+    let of_direction = |[shown, _]: &[Way<'_>; 2]| {
+        let verdict = shown.verdict.as_ref();
+        verdict.is_some_and(|verdict| verdict.limiter == limiter)
+    };
+    if let Some([shown, other]) = diagnose::ways(dataset, cell).filter(of_direction) {
+        return match other.verdict {
+            Some(_) => evident(limiter, dataset, &shown.cell),
+            None => Some(format!(
+                "measure what goes {} alone, {}: what limits it is not known",
+                other.words,
+                match other.cell.workload.traffic.stream() {
+                    Some((Direction::FromServer, _)) => "with `-R` in the place of `--bidir`",
+                    _ => "without `--bidir`",
+                }
+            )),
+        };
+    }
     let own = cell.workload.options.socket_buffer.is_none();
     let words = match limiter {
-        Limiter::PathRate if goes_both_ways(&cell.workload) => {
-            "measure each direction alone, without `--bidir` and with `-R` in its place: which of the two is full is not known, \
-             and each may have a limiter of its own"
-        }
         Limiter::PathRate if diagnose::waits_in_own_qdisc(dataset, cell) => {
             "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower"
         }
@@ -250,10 +263,6 @@ fn more_at_a_time(workload: &Workload) -> String {
         }
         _ => format!("keep more requests in flight: `--in-flight 8`, or {more}"),
     }
-}
-
-fn goes_both_ways(workload: &Workload) -> bool {
-    matches!(workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
 /// Whether a message is longer than what a connection may send at once from its start.

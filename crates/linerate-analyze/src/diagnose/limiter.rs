@@ -6,7 +6,7 @@ use super::found::{About, Found, What};
 use super::rule::Judge;
 use super::rules::{RULES, rule_of};
 use super::verdict::Verdict;
-use super::{round_trip, same_rate, stream};
+use super::{both_ways, round_trip, same_rate, stream};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::words;
 
@@ -37,14 +37,17 @@ fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// What the first rule that holds says. What holds a stream is looked for last: the one rule behind it
-/// is for exchanges.
-fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// What the first rule that holds says. What holds a stream is looked for last, in each direction: the one rule behind
+/// it is for exchanges.
+pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let of_cell = RULES.iter().find_map(|rule| match rule.judge {
         Judge::Cell(tell) => tell(dataset, cell),
         Judge::Cause(..) => None,
     });
-    of_cell.or_else(|| stream::verdict(dataset, cell))
+    of_cell.or_else(|| match cell.goes_both_ways() {
+        true => both_ways::verdict(dataset, cell),
+        false => stream::verdict(dataset, cell),
+    })
 }
 
 /// Returns one finding for each limiter of the host as it is: a cause and the group of cells that it

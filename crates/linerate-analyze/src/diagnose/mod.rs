@@ -5,6 +5,8 @@
 
 /// The program that writes pauses.
 mod application;
+/// Each direction of a stream that goes both ways.
+mod both_ways;
 /// Reasons to trust a number less.
 mod caution;
 /// The congestion window, after loss without a queue or by the algorithm's choice.
@@ -13,6 +15,8 @@ mod congestion_window;
 mod cpu;
 /// Where datagrams were lost.
 mod datagram_loss;
+/// A full path of datagrams.
+mod datagram_rate;
 /// What a switch or a word changes.
 mod effect;
 /// Pieces of evidence that several limiters show.
@@ -80,6 +84,7 @@ use linerate_model::finding::{FindingKind, Limiter};
 
 use crate::dataset::Dataset;
 
+pub(crate) use both_ways::{Way, rates_of_both, ways};
 pub(crate) use caution::HELD_BACK_SHARE_TOLD;
 pub(crate) use congestion_window::{KeptSmall, kept_small};
 pub(crate) use cpu::{waits_on_few, waits_where_pinned};
@@ -87,7 +92,7 @@ pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;
 pub(crate) use pacing::{LOST_SHARE_MIN, agents_limit};
-pub(crate) use path_rate::{DATAGRAM_BYTES_MAX, rates_of_both, waits_in_own_qdisc};
+pub(crate) use path_rate::{DATAGRAM_BYTES_MAX, waits_in_own_qdisc};
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{

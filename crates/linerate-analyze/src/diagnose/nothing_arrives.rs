@@ -14,7 +14,8 @@ use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
-use super::path_rate::{DATAGRAM_BYTES_MAX, loses_unlocated};
+use super::datagram_rate::loses_unlocated;
+use super::path_rate::DATAGRAM_BYTES_MAX;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
 use super::verdict::Verdict;

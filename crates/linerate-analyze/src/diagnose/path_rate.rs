@@ -12,15 +12,6 @@
 //! carries at least this much. With several flows the queue may never have been empty, so that the shortest
 //! round trip holds a part of it: then at least this much waits.
 //!
-//! Datagrams have no round trip. Their path is full where what arrives of a stream hardly varies while some is lost
-//! that no host counts: were each lost by chance, the number that arrives would vary by what the dispersion is held
-//! against ([`crate::reduce`]). Bursts at a rate may overflow a short queue as evenly, and say nothing. 0.001 to 0.08 was
-//! seen of slower links, shapers and policers (0.3 and 0.4 beside other programs), 0.6 to 5 of independent losses, more of
-//! outages. What the sender's own queueing discipline holds back is not lost: less is sent than was asked for.
-//!
-//! Payload in both directions at once has one round trip and two rates: which direction is full, or whether both share
-//! one rate, is not known, and the sum of the two passes nothing.
-//!
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
 
@@ -30,17 +21,17 @@ use linerate_model::manner::Transport;
 use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
-use linerate_model::workload::{Direction, Traffic};
+use linerate_model::workload::Traffic;
 
 use super::caution::HELD_BACK_SHARE_TOLD;
+use super::datagram_rate::datagrams_wait_in_own_qdisc;
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
-use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::{ELASTICITY_MIN, MOST, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{Outcome, name};
 use crate::words;
 
 /// Rates of Ethernet (IEEE 802.3), bit/s.
@@ -72,14 +63,8 @@ const VARIATION_MAX: f64 = 0.25;
 /// 0.13 was seen of them.
 const VARIATION_ONE_SIDED_MAX: f64 = 0.1;
 
-/// Dispersion of the datagrams that arrive up to which their path passes a rate: of ten steps of independent losses
-/// one set in 3000 has as little.
-const DISPERSION_MAX: f64 = 0.1;
-/// Share of what is lost that no host counts, from which on the path lost it.
-const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
-
 /// Segments from which on what waits is a queue.
-const WAITING_SEGMENTS_MIN: f64 = 3.0;
+pub(super) const WAITING_SEGMENTS_MIN: f64 = 3.0;
 /// Segments of a congestion window up to which the last of a flight often waits for the delayed-ACK timer.
 const WINDOW_SEGMENTS_SMALL: f64 = 3.0;
 /// Share of the time that the receiver's window holds the sender from which on nothing else does.
@@ -100,106 +85,6 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cause(|trial| trial.is_queued() && !trial.pauses(), tell),
 };
 
-pub(super) const DATAGRAMS: Rule = Rule {
-    judge: Judge::Cell(of_datagrams),
-    ..RULE
-};
-
-pub(super) const OWN_QDISC: Rule = Rule {
-    judge: Judge::Cell(of_own_qdisc),
-    ..RULE
-};
-
-/// Whether nearly all datagrams that are lost are counted at no host; absent where the receiving one was not read, which may
-/// have lost them.
-pub(super) fn loses_unlocated(cell: &CellOutcomes<'_>) -> Option<bool> {
-    cell.mean(name::LOST_BACKLOG)?;
-    let lost = cell.mean(name::LOSS_SHARE)? * cell.mean(name::DATAGRAMS_SENT)?;
-    Some(cell.mean(name::LOST_NOT_LOCATED)? >= NOT_LOCATED_SHARE_MIN * lost)
-}
-
-/// The path passes a rate of datagrams and loses what is more.
-fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let throughput = cell.estimate(name::THROUGHPUT)?;
-    let lost = cell.estimate(name::LOSS_SHARE)?;
-    let is_of_path = loses_unlocated(cell)?;
-    let dispersion = cell.mean(name::LOSS_DISPERSION)?;
-    // Bursts with pauses between them may overflow a short queue before a path that would carry their rate.
-    let manner = &cell.workload.manner;
-    let in_bursts =
-        manner.rate_bps.is_some() && manner.batch.max(manner.burst).max(manner.segments) > 1;
-    if lost.value < LOST_SHARE_MIN || !is_of_path || dispersion > DISPERSION_MAX || in_bursts {
-        return None;
-    }
-    Some(Verdict {
-        limiter: Limiter::PathRate,
-        claim: format!(
-            "The path is full{}, and what is more is lost on the way: {} of the datagrams.",
-            passes(cell, &throughput, ""),
-            words::percent(lost.value),
-        ),
-        explanation: "What arrives hardly varies from reading to reading, as where a slower link, a shaper or a policer \
-                      passes a rate: lost by chance, the number of datagrams would. No counter that was read \
-                      has them. Where it is so, next to none is lost while all flows together send less than this."
-            .to_owned(),
-        effect: throughput,
-        evidence: cell.proof(&[
-            ("throughput", name::THROUGHPUT),
-            ("payload that was sent", name::THROUGHPUT_SENT),
-            ("share of the datagrams lost", name::LOSS_SHARE),
-            ("datagrams lost where no host counts them", name::LOST_NOT_LOCATED),
-            ("dispersion of what arrives", name::LOSS_DISPERSION),
-        ])?,
-        weight: throughput.value,
-    })
-}
-
-/// The sending host's own queueing discipline has a backlog, which holds the sender by its socket buffer: nothing is lost,
-/// and less is sent than was asked for.
-fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let throughput = cell.estimate(name::THROUGHPUT)?;
-    let backlog = cell.estimate(name::QDISC_BACKLOG)?;
-    if !datagrams_wait_in_own_qdisc(cell) {
-        return None;
-    }
-    Some(Verdict {
-        limiter: Limiter::PathRate,
-        claim: format!(
-            "The path is full{}, and {} wait before it in the sending host's own qdisc.",
-            passes(cell, &throughput, ""),
-            words::number(Unit::Bytes, backlog.value),
-        ),
-        explanation: "A sender whose datagrams wait in its own host's qdisc waits for space in its socket buffer: less \
-                      is sent, and nothing is lost. The qdisc shapes, or its device is slower (`tc -s qdisc`)."
-            .to_owned(),
-        effect: throughput,
-        evidence: cell.proof(&[
-            ("throughput", name::THROUGHPUT),
-            ("payload that was sent", name::THROUGHPUT_SENT),
-            ("bytes that wait in the own qdisc", name::QDISC_BACKLOG),
-            ("share of the datagrams lost", name::LOSS_SHARE),
-            evidence::WORKER_RAN,
-        ])?,
-        weight: throughput.value,
-    })
-}
-
-/// Whether less is sent than was asked for, nothing is lost, no worker lacks time, and datagrams wait in the own qdisc.
-fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
-    let known = |name| {
-        cell.mean(name)
-            .filter(|_| cell.workload.manner.transport == Transport::Udp)
-    };
-    let asked = known(name::THROUGHPUT_INTENDED);
-    let falls_short = known(name::THROUGHPUT_SENT)
-        .is_some_and(|sent| asked.is_none_or(|bps| sent < FULL_SHARE_MIN * bps));
-    let datagram = cell.workload.traffic.stream().map_or(0, |(_, size)| size.0) as f64;
-    falls_short
-        && known(name::QDISC_BACKLOG).is_some_and(|bytes| bytes >= WAITING_SEGMENTS_MIN * datagram)
-        && known(name::LOSS_SHARE).is_some_and(|share| share < LOST_SHARE_MIN)
-        && known(name::WORKER_WANTED_SHARE_MAX).is_some_and(|share| share < WORKER_SATURATED_SHARE)
-}
-
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let shortest = shortest_ns(dataset, cell)?;
@@ -215,14 +100,6 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(outcome.value(name::THROUGHPUT)? * waiting(outcome)? / 8e9)
     })?;
     let path = Estimate::point(shortest, Unit::Nanoseconds);
-    let of_bytes = ("bytes that wait before the path (computed)", bytes);
-    let of_bytes = (!goes_both_ways(cell)).then_some(of_bytes);
-    let of_each = rates_of_both(cell).into_iter().flat_map(|[to, from]| {
-        [
-            ("throughput to the server", to),
-            ("throughput from the server", from),
-        ]
-    });
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -238,24 +115,18 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         [
             ("extra waiting under load (computed)", delay),
             ("shortest round trip of the path", path),
-        ]
-        .into_iter()
-        .chain(of_bytes)
-        .chain(of_each),
+            ("bytes that wait before the path (computed)", bytes),
+        ],
     )?;
     let several = match several {
         true => "at least ",
         false => "",
     };
     let delay = words::number(Unit::Nanoseconds, delay.value);
-    let wait = match goes_both_ways(cell) {
-        // Each direction has a queue of its own, and its ACKs wait in the other's.
-        true => format!("packets wait {delay} before it"),
-        false => format!(
-            "{several}{} ({delay}) wait before it",
-            words::number(Unit::Bytes, bytes.value),
-        ),
-    };
+    let wait = format!(
+        "{several}{} ({delay}) wait before it",
+        words::number(Unit::Bytes, bytes.value),
+    );
     let (limiter, weight, claim) = match known_link(dataset, cell, &throughput) {
         // As [`super::link_rate`] weighs it.
         Some((rate, share)) => (
@@ -286,11 +157,6 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         evidence,
         weight,
     })
-}
-
-/// Whether payload goes in both directions at once.
-fn goes_both_ways(cell: &CellOutcomes<'_>) -> bool {
-    matches!(cell.workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
 /// Returns the words for a path that was not full all the time, or whose rate holds something else.
@@ -373,8 +239,7 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64) -> bool {
 /// Whether most of what waits before a full path does so in the sending host's own queueing discipline.
 pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let bytes = shortest_ns(dataset, cell).and_then(|ns| waiting_bytes(cell, ns));
-    datagrams_wait_in_own_qdisc(cell)
-        || (!goes_both_ways(cell) && bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes)))
+    datagrams_wait_in_own_qdisc(cell) || bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
 }
 
 /// What waits, of all flows, beyond what the path holds at its shortest round trip.
@@ -387,6 +252,16 @@ fn waiting_bytes(cell: &CellOutcomes<'_>, shortest_ns: f64) -> Option<f64> {
 fn is_in_own_qdisc(cell: &CellOutcomes<'_>, bytes: f64) -> bool {
     let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
     own > 0.0 && own >= MOST * bytes
+}
+
+/// Whether what makes the round trips of `cell` longer are its ACKs, which wait on their way back.
+pub(super) fn acks_wait(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let of_queue = |shortest: f64| {
+        let bytes = waiting_bytes(cell, shortest)?;
+        Some(waits_on_the_way_back(cell, shortest, bytes))
+    };
+    super::stream::is_queued(dataset, cell)
+        && shortest_ns(dataset, cell).and_then(of_queue) == Some(true)
 }
 
 /// Whether next to nothing of what waits is on its way to the receiver.
@@ -442,47 +317,23 @@ fn known_link(
     is_link.then_some((rate, share))
 }
 
-/// Says what passes the path, each direction by its own rate; `how_much` stands before it.
-fn passes(cell: &CellOutcomes<'_>, throughput: &Estimate, how_much: &str) -> String {
-    match rates_of_both(cell) {
-        Some(both) => {
-            let [to, from] = both.map(|rate| {
-                let ethernet = ethernet_of(cell, rate.value).map_or(String::new(), |ethernet| {
-                    let ethernet = Unit::BitsPerSecond.display(ethernet);
-                    format!(" (what {ethernet} Ethernet carries)")
-                });
-                words::estimate(&rate) + &ethernet
-            });
-            format!(
-                ", in one direction or in both: {how_much}{to} to the server and {from} from it pass it"
-            )
-        }
-        None => format!(
-            ": {how_much}{}{} passes it",
-            words::estimate(throughput),
-            carried(cell, throughput.value)
-        ),
-    }
-}
-
-/// The rates to the server and from it, where payload goes in both directions at once.
-pub(crate) fn rates_of_both(cell: &CellOutcomes<'_>) -> Option<[Estimate; 2]> {
-    let to = cell.estimate(name::THROUGHPUT_TO_SERVER)?;
-    let from = cell.estimate(name::THROUGHPUT_FROM_SERVER)?;
-    goes_both_ways(cell).then_some([to, from])
+/// Says what passes the path; `how_much` stands before it.
+pub(super) fn passes(cell: &CellOutcomes<'_>, throughput: &Estimate, how_much: &str) -> String {
+    format!(
+        ": {how_much}{}{} passes it",
+        words::estimate(throughput),
+        carried(cell, throughput.value)
+    )
 }
 
 /// What the payload is in terms of a line.
 fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
-    if goes_both_ways(cell) {
-        return " in both directions together".to_owned();
-    }
     let Some((payload, headers)) = packet(cell) else {
         return " of payload".to_owned();
     };
     match ethernet_bps(payload_bps, payload, headers) {
         Some(rate) => format!(
-            " of payload, what {} Ethernet carries",
+            " of payload (what {} Ethernet carries)",
             Unit::BitsPerSecond.display(rate)
         ),
         None => {
@@ -493,7 +344,7 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
             // Large segments have next to nothing around them.
             match payload == line {
                 true => " of payload".to_owned(),
-                false => format!(" of payload, {line} with headers"),
+                false => format!(" of payload ({line} with headers)"),
             }
         }
     }
@@ -540,34 +391,14 @@ fn ethernet_bps(payload_bps: f64, payload: f64, headers: f64) -> Option<f64> {
     ETHERNET_BPS.iter().find(is_it).copied()
 }
 
-/// Whether the throughput, or that of a direction, is what Ethernet of a common rate carries in segments, or datagrams, of
-/// this size.
+/// Whether the throughput is what Ethernet of a common rate carries in segments, or datagrams, of this size.
 pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
-    let rates = match goes_both_ways(cell) {
-        true => rates_of_both(cell).into_iter().flatten().collect(),
-        false => Vec::from_iter(cell.estimate(name::THROUGHPUT)),
-    };
-    let mut rates = rates.iter();
-    rates.any(|rate| ethernet_of(cell, rate.value).is_some())
+    let rate = cell.mean(name::THROUGHPUT).zip(packet(cell));
+    rate.is_some_and(|(rate, (payload, headers))| ethernet_bps(rate, payload, headers).is_some())
 }
-
-/// Returns the rate of Ethernet that carries `payload_bps` in segments, or datagrams, of the size that the cell has.
-fn ethernet_of(cell: &CellOutcomes<'_>, payload_bps: f64) -> Option<f64> {
-    let (payload, headers) = packet(cell)?;
-    ethernet_bps(payload_bps, payload, headers)
-}
-
-/// What is said of a path of unknown rate where payload goes in both directions at once.
-const OF_BOTH: &str = "Packets of one direction and ACKs of the other wait together, so that the round trip does not tell \
-                       which direction is full, or whether both share one rate (half duplex, radio). What is not full is \
-                       held by something else: each direction measured alone shows what.";
 
 fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
-    if goes_both_ways(cell) && limiter == Limiter::PathRate {
-        return OF_BOTH.to_owned();
-    }
     let place = match is_in_own_qdisc {
-        _ if goes_both_ways(cell) => "Where it waits is not known of both directions together",
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
         false => "The sending host's own queues are short, so it waits further along the path",
     };

@@ -17,17 +17,17 @@ use linerate_model::finding::Limiter;
 
 use super::rule::Rule;
 use super::{
-    application, congestion_window, cpu, generator, host_drops, link_rate, nagle_delayed_ack,
-    nothing_arrives, pacing, path_rate, receiver_window, round_trip, send_buffer, slow_reader,
-    timeouts,
+    application, congestion_window, cpu, datagram_rate, generator, host_drops, link_rate,
+    nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window, round_trip,
+    send_buffer, slow_reader, timeouts,
 };
 
 /// The rules in order of precedence.
 pub(super) const RULES: &[Rule] = &[
     nothing_arrives::RULE,
     link_rate::RULE,
-    path_rate::DATAGRAMS,
-    path_rate::OWN_QDISC,
+    datagram_rate::DATAGRAMS,
+    datagram_rate::OWN_QDISC,
     pacing::ASKED,
     timeouts::RULE,
     nagle_delayed_ack::RULE,

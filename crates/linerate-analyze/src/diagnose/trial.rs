@@ -1,8 +1,9 @@
 //! One trial of a stream, as the rules read it that are about what holds a stream.
 
-use linerate_model::run::HostRecord;
+use linerate_model::run::{FlowRecord, HostRecord};
+use linerate_model::sample::End;
 use linerate_model::setting;
-use linerate_model::workload::Part;
+use linerate_model::workload::{Direction, Part};
 
 use super::cpu;
 use crate::compare::interval::mean;
@@ -131,10 +132,27 @@ pub(super) fn hosts_of<'d>(
     let trials = cell.trials();
     let has_part = move |host: &&HostRecord| {
         let mut flows = dataset.recording.flows.iter();
-        flows
-            .any(|flow| flow.part == part && flow.host == host.name && trials.contains(&flow.trial))
+        flows.any(|flow| {
+            flow.part == part
+                && flow.host == host.name
+                && trials.contains(&flow.trial)
+                && is_of(cell, flow)
+        })
     };
     dataset.recording.document.hosts.iter().filter(has_part)
+}
+
+/// Whether a flow is one of the cell's, which may be one direction of a trial.
+fn is_of(cell: &CellOutcomes<'_>, flow: &FlowRecord) -> bool {
+    let sender = match flow.part {
+        Part::Sender => flow.end,
+        _ => flow.end.other(),
+    };
+    match cell.workload.traffic.stream() {
+        Some((Direction::ToServer, _)) => sender == End::Client,
+        Some((Direction::FromServer, _)) => sender == End::Server,
+        Some((Direction::Both, _)) | None => true,
+    }
 }
 
 /// Second half of the window over the first up to which the rate collapsed.
@@ -308,6 +326,7 @@ fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'
         .flows
         .iter()
         .filter(|flow| flow.part == Part::Sender && trials.contains(&flow.trial))
+        .filter(|flow| is_of(cell, flow))
         .filter_map(|flow| {
             flow.settings
                 .named(setting::name::TCP_CONGESTION)?

@@ -16,7 +16,7 @@ use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostRecord, Recording};
 use linerate_model::sample::{QdiscId, Subject};
 use linerate_model::samples::Reading;
-use linerate_model::workload::Part;
+use linerate_model::workload::{FlowPlan, Part};
 use linerate_model::{FlowId, HostName, TrialId};
 use serde::Serialize;
 
@@ -44,6 +44,7 @@ pub(crate) const PLACES: &[(Place, &str)] = &[
 
 pub(super) fn reduce(
     trial: &Trial,
+    plans: &[FlowPlan],
     records: &[&FlowRecord],
     hosts: &[HostRecord],
     readings: &Readings<'_>,
@@ -54,7 +55,7 @@ pub(super) fn reduce(
     }
     let streams = trial.workload.traffic.is_stream();
     match streams {
-        true => stream(trial, records, hosts, readings, responses),
+        true => stream(plans, records, hosts, readings, responses),
         false => requests(records, responses),
     }
 }
@@ -75,7 +76,7 @@ fn requests(records: &[&FlowRecord], responses: &mut Responses) {
 }
 
 fn stream(
-    trial: &Trial,
+    plans: &[FlowPlan],
     records: &[&FlowRecord],
     hosts: &[HostRecord],
     readings: &Readings<'_>,
@@ -118,7 +119,7 @@ fn stream(
     let route = Route { hosts, readings };
     let senders = hosts_of(Part::Sender, records, hosts);
     responses.put(name::QDISC_BACKLOG, route.qdisc_backlog(&senders));
-    let Some((evidence, pairs)) = evidence(trial, records, hosts, readings) else {
+    let Some((evidence, pairs)) = evidence(plans, records, hosts, readings) else {
         return;
     };
     let balance = Balance::of(&evidence);
@@ -175,7 +176,7 @@ type Pair<'a> = (&'a Datagrams, &'a Datagrams);
 /// Returns what both hosts counted, and each flow's ends; absent unless both ends of every flow
 /// counted.
 fn evidence<'a>(
-    trial: &Trial,
+    plans: &[FlowPlan],
     records: &[&'a FlowRecord],
     hosts: &[HostRecord],
     readings: &Readings<'_>,
@@ -186,7 +187,7 @@ fn evidence<'a>(
     };
     let mut pairs = Vec::new();
     let (mut senders, mut receivers): (Vec<&HostName>, Vec<&HostName>) = (Vec::new(), Vec::new());
-    for plan in trial.workload.flows() {
+    for plan in plans {
         let (sender, receiver) = (of(plan.flow, Part::Sender)?, of(plan.flow, Part::Receiver)?);
         pairs.push((sender.datagrams.as_deref()?, receiver.datagrams.as_deref()?));
         senders.push(&sender.host);

@@ -42,7 +42,7 @@ use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::setting;
-use linerate_model::workload::{Direction, Part};
+use linerate_model::workload::{Direction, FlowPlan, Part};
 
 use super::Responses;
 use super::datagrams::{Route, hosts_of, in_window, total};
@@ -79,6 +79,7 @@ struct Ends<'r, 'a> {
 
 pub(super) fn reduce(
     trial: &Trial,
+    plans: &[FlowPlan],
     records: &[&FlowRecord],
     hosts: &[HostRecord],
     readings: &Readings<'_>,
@@ -88,8 +89,7 @@ pub(super) fn reduce(
     if !is_stream || trial.workload.manner.transport != Transport::Tcp {
         return;
     }
-    let flows = trial.workload.flows();
-    let ends = flows.iter().map(|plan| Ends {
+    let ends = plans.iter().map(|plan| Ends {
         lane: Lane::of(plan),
         readings,
     });
@@ -140,7 +140,7 @@ pub(super) fn reduce(
     );
     responses.put(name::ON_ITS_WAY, each(&|ends| ends.on_its_way()));
     responses.put(name::RTT_ELASTICITY, elasticity(trial, &ends));
-    responses.put(name::QUEUED, queued(trial, &ends, readings));
+    responses.put(name::QUEUED, queued(plans, &ends, readings));
     responses.put(name::RATE_VARIATION, variation(&ends));
     responses.put(name::WINDOW_CLOSED, each(&|ends| ends.closed()));
     let lost = ends.iter().filter_map(|ends| {
@@ -320,8 +320,8 @@ fn elasticity(trial: &Trial, ends: &[Ends<'_, '_>]) -> Option<f64> {
 ///
 /// A queue that flows of one client share makes the round trips of all of them longer. Where that flow rests which
 /// saw the shortest, others may go another way (ECMP), and are held against their own.
-fn queued(trial: &Trial, ends: &[Ends<'_, '_>], readings: &Readings<'_>) -> Option<f64> {
-    let floors = floors::of_trial(&trial.workload, readings, |lane| vec![lane.sender]);
+fn queued(plans: &[FlowPlan], ends: &[Ends<'_, '_>], readings: &Readings<'_>) -> Option<f64> {
+    let floors = floors::of_trial(plans, readings, |lane| vec![lane.sender]);
     // Client, shortest of all its flows, shortest of the flow itself, and the flow's round trips.
     let flow = |ends: &Ends<'_, '_>| {
         let floor = *floors.get(&ends.lane.client)?;

@@ -54,7 +54,7 @@ pub(super) fn reduce(
     if !trial.workload.traffic.is_transactional() {
         return;
     }
-    let floors = floors::of_trial(&trial.workload, readings, |_| {
+    let floors = floors::of_trial(&trial.workload.flows(), readings, |_| {
         vec![End::Client, End::Server]
     });
     path(trial, records, &floors, readings, responses);

@@ -12,7 +12,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::Recording;
 use linerate_model::sample::End;
-use linerate_model::workload::Workload;
+use linerate_model::workload::{FlowPlan, Workload};
 
 use super::flows::Lane;
 use super::window::Readings;
@@ -39,7 +39,7 @@ impl Floors {
                 continue;
             }
             let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
-            for (client, ns) in of_trial(workload, &readings, |lane| vec![lane.sender]) {
+            for (client, ns) in of_trial(&workload.flows(), &readings, |lane| vec![lane.sender]) {
                 let key = (workload.link_loss_ppm, client);
                 let least = floors.by_link.entry(key).or_insert(ns);
                 *least = least.min(ns);
@@ -68,15 +68,15 @@ impl Floors {
     }
 }
 
-/// Returns the shortest round trip of each client in one trial, as TCP saw it at the `ends` of its flows;
+/// Returns the shortest round trip of each client of `plans` in one trial, as TCP saw it at the `ends` of its flows;
 /// zero means that TCP has not measured it yet.
 pub(super) fn of_trial(
-    workload: &Workload,
+    plans: &[FlowPlan],
     readings: &Readings<'_>,
     ends: fn(&Lane) -> Vec<End>,
 ) -> BTreeMap<u32, f64> {
     let mut floors: BTreeMap<u32, f64> = BTreeMap::new();
-    for lane in workload.flows().iter().map(Lane::of) {
+    for lane in plans.iter().map(Lane::of) {
         for end in ends(&lane) {
             let Some(series) = readings.flow(lane.flow, end, Metric::TcpMinRtt) else {
                 continue;

@@ -63,12 +63,12 @@ pub(super) struct Lanes<'r, 'a> {
 /// Returns what there is to say of a stream's level, if it is one.
 pub(super) fn reduce(
     trial: &Trial,
+    plans: &[FlowPlan],
     records: &[&FlowRecord],
     hosts: &[HostRecord],
     readings: &Readings<'_>,
     responses: &mut Responses,
 ) -> Judged {
-    let plans = trial.workload.flows();
     let lanes = Lanes {
         lanes: plans.iter().map(Lane::of).collect(),
         readings,

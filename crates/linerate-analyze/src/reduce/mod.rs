@@ -54,10 +54,12 @@ use linerate_model::reason::{Reason, Unshared};
 use linerate_model::run::{
     FlowRecord, HostPart, HostProgram, HostRecord, Recording, TrialRecord, Validity, server_program,
 };
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::workload::{Direction, FlowPlan, Part, Traffic, Workload};
 use linerate_model::{HostName, TrialId};
 
 use crate::live::counted_instead;
+
+use arrived::Judged;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
@@ -161,11 +163,9 @@ fn reduce(
     readings: &Readings<'_>,
     hosts: &[HostRecord],
 ) -> Outcome {
-    let mut responses = Responses::default();
     let mut flags = record.flags.clone();
-    let level = flows::reduce(trial, flows, hosts, readings, &mut responses);
-    evidence::reduce(trial, flows, hosts, readings, &mut responses);
-    datagrams::reduce(trial, flows, hosts, readings, &mut responses);
+    let plans = trial.workload.flows();
+    let (level, mut responses) = reduce_flows(trial, &plans, flows, hosts, readings);
     let refusal = plausible::refusal(&trial.workload, record.window(), &responses, hosts);
     let spinning = spinning(trial, hosts, &responses);
     let disturbances = machine::reduce(hosts, readings, &spinning, &mut responses);
@@ -206,6 +206,75 @@ fn reduce(
         flags,
         responses: responses.0,
     }
+}
+
+/// Reduces what the flows of `plans` say.
+fn reduce_flows(
+    trial: &Trial,
+    plans: &[FlowPlan],
+    records: &[&FlowRecord],
+    hosts: &[HostRecord],
+    readings: &Readings<'_>,
+) -> (Judged, Responses) {
+    let mut responses = Responses::default();
+    let level = flows::reduce(trial, plans, records, hosts, readings, &mut responses);
+    evidence::reduce(trial, plans, records, hosts, readings, &mut responses);
+    datagrams::reduce(trial, plans, records, hosts, readings, &mut responses);
+    (level, responses)
+}
+
+/// Returns `workload`, a stream that goes both ways, as that of one of its directions.
+pub(crate) fn one_way(workload: &Workload, way: Direction) -> Workload {
+    let mut workload = workload.clone();
+    let flows = plans_one_way(&workload, way).len();
+    workload.connections = u32::try_from(flows).unwrap_or(u32::MAX);
+    if let Traffic::Stream { direction, .. } = &mut workload.traffic {
+        *direction = way;
+    }
+    workload
+}
+
+/// Returns the flows of a stream that goes both ways whose payload goes one of them.
+fn plans_one_way(workload: &Workload, way: Direction) -> Vec<FlowPlan> {
+    let part = match way {
+        Direction::FromServer => Part::Receiver,
+        Direction::ToServer | Direction::Both => Part::Sender,
+    };
+    let mut plans = workload.flows();
+    plans.retain(|plan| plan.client_part == part);
+    plans
+}
+
+/// Returns `whole`, the outcome of a stream that goes both ways, as that of one of its directions: what its flows say is
+/// of those alone that go this way, all else of the hosts.
+pub(crate) fn outcome_one_way(
+    recording: &Recording,
+    whole: &Outcome,
+    way: Direction,
+) -> Option<Outcome> {
+    let document = &recording.document;
+    let mut trials = document.plan.trials.iter();
+    let trial = trials.find(|trial| trial.id == whole.trial)?;
+    let mut records = recording.trials.iter();
+    let record = records.find(|record| record.trial == whole.trial)?;
+    let readings = Readings::new(&recording.samples, whole.trial, record.window_ns);
+    let flows = recording.flows.iter();
+    let flows: Vec<&FlowRecord> = flows.filter(|flow| flow.trial == whole.trial).collect();
+    let plans = trial.workload.flows();
+    let (_, of_both) = reduce_flows(trial, &plans, &flows, &document.hosts, &readings);
+    let plans = plans_one_way(&trial.workload, way);
+    let is_planned = |flow: &&&FlowRecord| plans.iter().any(|plan| plan.flow == flow.flow);
+    let flows: Vec<&FlowRecord> = flows.iter().filter(is_planned).copied().collect();
+    let trial = Trial {
+        workload: one_way(&trial.workload, way),
+        ..trial.clone()
+    };
+    let (_, of_one) = reduce_flows(&trial, &plans, &flows, &document.hosts, &readings);
+    let mut outcome = whole.clone();
+    let responses = &mut outcome.responses;
+    responses.retain(|name, _| !of_both.0.contains_key(name));
+    responses.extend(of_one.0);
+    Some(outcome)
 }
 
 /// Returns the latencies of all of `records` together.

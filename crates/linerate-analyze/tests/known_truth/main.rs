@@ -5,6 +5,7 @@ mod builder {
     pub use linerate_analyze::truth::recording::*;
 }
 mod answer;
+mod both_ways;
 mod exchange;
 mod findings;
 mod host_counters;

@@ -1,0 +1,132 @@
+//! A full path of datagrams whose rate nobody knew.
+//!
+//! Datagrams have no round trip. Their path is full where what arrives of a stream hardly varies while some is lost
+//! that no host counts: were each lost by chance, the number that arrives would vary by what the dispersion is held
+//! against ([`crate::reduce`]). Bursts at a rate may overflow a short queue as evenly, and say nothing. 0.001 to 0.08 was
+//! seen of slower links, shapers and policers (0.3 and 0.4 beside other programs), 0.6 to 5 of independent losses, more of
+//! outages. What the sender's own queueing discipline holds back is not lost: less is sent than was asked for.
+
+use linerate_model::finding::Limiter;
+use linerate_model::manner::Transport;
+use linerate_model::unit::Unit;
+
+use super::evidence;
+use super::link_rate::FULL_SHARE_MIN;
+use super::pacing::LOST_SHARE_MIN;
+use super::path_rate::{RULE, WAITING_SEGMENTS_MIN, passes};
+use super::rule::{Judge, Rule};
+use super::verdict::Verdict;
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::{WORKER_SATURATED_SHARE, name};
+use crate::words;
+
+/// Dispersion of the datagrams that arrive up to which their path passes a rate: of ten steps of independent losses
+/// one set in 3000 has as little.
+const DISPERSION_MAX: f64 = 0.1;
+/// Share of what is lost that no host counts, from which on the path lost it.
+const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
+
+pub(super) const DATAGRAMS: Rule = Rule {
+    judge: Judge::Cell(of_datagrams),
+    ..RULE
+};
+
+pub(super) const OWN_QDISC: Rule = Rule {
+    judge: Judge::Cell(of_own_qdisc),
+    ..RULE
+};
+
+/// Whether nearly all datagrams that are lost are counted at no host; absent where the receiving one was not read, which may
+/// have lost them.
+pub(super) fn loses_unlocated(cell: &CellOutcomes<'_>) -> Option<bool> {
+    cell.mean(name::LOST_BACKLOG)?;
+    let lost = cell.mean(name::LOSS_SHARE)? * cell.mean(name::DATAGRAMS_SENT)?;
+    Some(cell.mean(name::LOST_NOT_LOCATED)? >= NOT_LOCATED_SHARE_MIN * lost)
+}
+
+/// The path passes a rate of datagrams and loses what is more.
+fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let lost = cell.estimate(name::LOSS_SHARE)?;
+    let is_of_path = loses_unlocated(cell)?;
+    let dispersion = cell.mean(name::LOSS_DISPERSION)?;
+    // Bursts with pauses between them may overflow a short queue before a path that would carry their rate.
+    let manner = &cell.workload.manner;
+    let in_bursts =
+        manner.rate_bps.is_some() && manner.batch.max(manner.burst).max(manner.segments) > 1;
+    if cell.goes_both_ways()
+        || lost.value < LOST_SHARE_MIN
+        || !is_of_path
+        || dispersion > DISPERSION_MAX
+        || in_bursts
+    {
+        return None;
+    }
+    Some(Verdict {
+        limiter: Limiter::PathRate,
+        claim: format!(
+            "The path is full{}, and what is more is lost on the way: {} of the datagrams.",
+            passes(cell, &throughput, ""),
+            words::percent(lost.value),
+        ),
+        explanation: "What arrives hardly varies from reading to reading, as where a slower link, a shaper or a policer \
+                      passes a rate: lost by chance, the number of datagrams would. No counter that was read \
+                      has them. Where it is so, next to none is lost while all flows together send less than this."
+            .to_owned(),
+        effect: throughput,
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("payload that was sent", name::THROUGHPUT_SENT),
+            ("share of the datagrams lost", name::LOSS_SHARE),
+            ("datagrams lost where no host counts them", name::LOST_NOT_LOCATED),
+            ("dispersion of what arrives", name::LOSS_DISPERSION),
+        ])?,
+        weight: throughput.value,
+    })
+}
+
+/// The sending host's own queueing discipline has a backlog, which holds the sender by its socket buffer: nothing is lost,
+/// and less is sent than was asked for.
+fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let throughput = cell.estimate(name::THROUGHPUT)?;
+    let backlog = cell.estimate(name::QDISC_BACKLOG)?;
+    if cell.goes_both_ways() || !datagrams_wait_in_own_qdisc(cell) {
+        return None;
+    }
+    Some(Verdict {
+        limiter: Limiter::PathRate,
+        claim: format!(
+            "The path is full{}, and {} wait before it in the sending host's own qdisc.",
+            passes(cell, &throughput, ""),
+            words::number(Unit::Bytes, backlog.value),
+        ),
+        explanation: "A sender whose datagrams wait in its own host's qdisc waits for space in its socket buffer: less \
+                      is sent, and nothing is lost. The qdisc shapes, or its device is slower (`tc -s qdisc`)."
+            .to_owned(),
+        effect: throughput,
+        evidence: cell.proof(&[
+            ("throughput", name::THROUGHPUT),
+            ("payload that was sent", name::THROUGHPUT_SENT),
+            ("bytes that wait in the own qdisc", name::QDISC_BACKLOG),
+            ("share of the datagrams lost", name::LOSS_SHARE),
+            evidence::WORKER_RAN,
+        ])?,
+        weight: throughput.value,
+    })
+}
+
+/// Whether less is sent than was asked for, nothing is lost, no worker lacks time, and datagrams wait in the own qdisc.
+pub(super) fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
+    let known = |name| {
+        cell.mean(name)
+            .filter(|_| cell.workload.manner.transport == Transport::Udp)
+    };
+    let asked = known(name::THROUGHPUT_INTENDED);
+    let falls_short = known(name::THROUGHPUT_SENT)
+        .is_some_and(|sent| asked.is_none_or(|bps| sent < FULL_SHARE_MIN * bps));
+    let datagram = cell.workload.traffic.stream().map_or(0, |(_, size)| size.0) as f64;
+    falls_short
+        && known(name::QDISC_BACKLOG).is_some_and(|bytes| bytes >= WAITING_SEGMENTS_MIN * datagram)
+        && known(name::LOSS_SHARE).is_some_and(|share| share < LOST_SHARE_MIN)
+        && known(name::WORKER_WANTED_SHARE_MAX).is_some_and(|share| share < WORKER_SATURATED_SHARE)
+}
