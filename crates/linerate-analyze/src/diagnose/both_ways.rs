@@ -77,12 +77,12 @@ pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
         }
         None => {
             let rate = words::estimate(&other.rate);
-            let beside = match path_rate::acks_wait(dataset, &other.cell) {
+            let acks = match path_rate::acks_wait(dataset, &other.cell) {
                 true => "; its ACKs wait on their way back",
                 false => "",
             };
             let claim = format!(
-                "{said} What limits the {rate} {} is not known{beside}.",
+                "{said} What limits the {rate} {} is not known{acks}.",
                 other.words
             );
             (claim, verdict.explanation, Vec::new())
