@@ -87,6 +87,8 @@ pub enum Reason {
     },
     /// Its flows were not in force as one level.
     Unshared(Unshared),
+    /// Of exchanges, none ended within the window.
+    NoExchange,
     /// It was done once more, and that trial stands for it.
     Superseded {
         /// Why.
@@ -290,6 +292,7 @@ impl fmt::Display for Reason {
                 write!(f, "refused: {rate} of payload cannot cross {ceiling}")
             }
             Self::Unshared(how) => how.fmt(f),
+            Self::NoExchange => f.write_str("not one transaction ended within the window"),
             Self::Superseded { why, by } => write!(f, "{why}; trial {} replaces it", by.0),
         }
     }
@@ -466,6 +469,10 @@ mod tests {
         check(
             Reason::Unshared(Unshared::Idle { idle: 1, of: 4 }),
             "1 of 4 flows transferred nothing",
+        );
+        check(
+            Reason::NoExchange,
+            "not one transaction ended within the window",
         );
     }
 }

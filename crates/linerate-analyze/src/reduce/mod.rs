@@ -193,6 +193,9 @@ fn reduce(
     flags.extend(damaged::damaged(trial, hosts, readings));
     flags.extend(beside::other_traffic(trial, flows, hosts, readings));
     let refusal = refusal.or(unshared.map(Reason::Unshared));
+    // A rate of none is no number of a path or a host.
+    let ended = responses.value(name::TRANSACTIONS);
+    let refusal = refusal.or((ended == Some(0.0)).then_some(Reason::NoExchange));
     let validity = match (&record.validity, refusal) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
         (validity, _) => validity.clone(),

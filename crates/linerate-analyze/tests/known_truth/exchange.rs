@@ -3,7 +3,8 @@
 use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::metric::Metric;
-use linerate_model::run::{Control, HostPart};
+use linerate_model::reason::Reason;
+use linerate_model::run::{Control, HostPart, Validity};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::workload::{Setting, Traffic, Workload};
 use linerate_model::{Bytes, Nanos};
@@ -784,4 +785,20 @@ fn behind_something_that_ends_connections_nobody_blames_the_server() {
     assert_eq!(relayed(30_000_000, here), [Limiter::RoundTrip]);
     // The controller is somewhere else, and so is what it sees.
     assert_eq!(relayed(30_000_000, Control::Tls), [Limiter::Application]);
+}
+
+#[test]
+fn where_nothing_was_answered_there_is_no_rate() {
+    let of = |truth: Truth| {
+        let mut run = Run::new(1, None);
+        run.experiment("one", None, rr(1));
+        run.cell(&[], &[truth]);
+        outcomes(&run.recording).remove(0).validity
+    };
+    let none = Truth {
+        latency: Vec::new(),
+        ..Truth::default()
+    };
+    assert_eq!(of(none), Validity::Invalid(Reason::NoExchange));
+    assert_eq!(of(Truth::transactions(400_000_000)), Validity::Valid);
 }

@@ -442,7 +442,7 @@ fn ceiling_of(bytes: u64, connections: u32, rtt_ns: i64, rate: Option<f64>) -> O
     run.experiment("one", None, workload);
     let truth = Truth {
         min_rtt_ns: Some(rtt_ns),
-        ..Truth::transactions(160_000_000)
+        ..Truth::transactions(1_000_000)
     };
     run.cell(&[], &[truth]);
     analyze(&run.recording).answer.bars[0].ceiling.clone()

@@ -288,7 +288,8 @@ fn is_same(one: &Reason, other: &Reason) -> bool {
         (Reason::Unshared(one), Reason::Unshared(other)) => {
             std::mem::discriminant(one) == std::mem::discriminant(other)
         }
-        (Reason::Beyond { .. }, Reason::Beyond { .. }) => true,
+        (Reason::Beyond { .. }, Reason::Beyond { .. })
+        | (Reason::NoExchange, Reason::NoExchange) => true,
         _ => one == other,
     }
 }
