@@ -31,7 +31,7 @@ pub(super) const VARIATION_LINE_MAX: f64 = 0.03;
 /// that over the root of their number.
 const VARIATION_LINE_FLOW_MAX: f64 = 0.1;
 /// Median difference of consecutive rates up to which a line makes them, and how many times as much the round trips differ
-/// then: up to 0.005, and 3.3 to 15 times, were seen of lines whose rate changed; 1.4 times of ways that became longer, 2 of
+/// then: up to 0.005, and 3.5 to 15 times, were seen of lines whose rate changed; 1.4 times of ways that became longer, 2 of
 /// a receiver that was stopped again and again.
 const RATE_STEP_LINE_MAX: f64 = 0.01;
 const RTT_STEP_QUOTIENT_MIN: f64 = 3.0;

@@ -267,31 +267,3 @@ fn a_reader_that_pauses_again_and_again_is_told_from_a_small_window() {
     };
     check(stream(), &small, Some(Limiter::ReceiverWindow), &[]);
 }
-
-#[test]
-fn a_writer_that_pauses_on_a_short_path_is_named_where_no_worker_wanted_a_cpu() {
-    // 40 % of the time nothing is outstanding, unsent or run.
-    let stopped = Truth {
-        busy_share: 0.6,
-        unsent_bytes: Some(0),
-        delivery_bps: Some(32e9),
-        worker_share: 0.54,
-        worker_wait_share: 0.02,
-        variation: 0.16,
-        ..Truth::sending(50.8e9, MS / 10, 3_000)
-    };
-    let words = ["40 % of the time it had nothing to send."];
-    check(stream(), &stopped, Some(Limiter::Application), &words);
-    // The worker ran meanwhile: its calls carried all that way.
-    let working = Truth {
-        worker_share: 0.9,
-        ..stopped.clone()
-    };
-    check(stream(), &working, None, &[]);
-    // Something was left to send.
-    let behind = Truth {
-        unsent_bytes: Some(1 << 20),
-        ..stopped
-    };
-    check(stream(), &behind, None, &[]);
-}
