@@ -188,6 +188,10 @@ responses! {
     QUEUED "queued_share" Ratio "time with a queue on the path";
     RATE_VARIATION "rate_variation" Ratio
         "deviation of the rate from reading to reading, of its mean";
+    RATE_STEP "rate_step" Ratio
+        "median difference between rates of consecutive readings, of their mean";
+    RTT_STEP "tcp_rtt_step" Ratio
+        "median difference between smoothed RTTs of consecutive readings, of their mean";
     SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived";
     MARKED "marked_segments" Count "segments that arrived with a congestion mark (ECN)";
     REORDERINGS "reorderings" Count "reordering events";

@@ -19,8 +19,8 @@ use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
 use super::trial::{
-    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial,
-    VARIATION_STEADY_MAX,
+    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX, NEAR_QUOTIENT_STEADY_MAX,
+    RATIO_NS_MIN, Trial, VARIATION_STEADY_MAX,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -36,9 +36,6 @@ const QUEUED_SHARE_MAX: f64 = 0.2;
 /// Deviation of the sum of several flows up to which a path of one rate may be what loses: flows take what one that
 /// lost leaves, while those that lose by chance vary each for itself (0.2 of one, over the root of their number).
 const SHARED_VARIATION_MAX: f64 = 0.04;
-
-/// Smoothed over shortest round trip up to which a steady rate is that of a clamped window: 1.01 was seen at 50 ms.
-const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
 
 /// Dispersion of losses up to which they may be independent, and from which on they come in bursts.
 const INDEPENDENT_DISPERSION_MAX: f64 = 1.7;

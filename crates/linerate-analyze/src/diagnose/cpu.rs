@@ -43,7 +43,7 @@ use super::evidence;
 use super::pacing::loses_unread;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
-use super::trial::{MOST, shortest_ns};
+use super::trial::{ELASTICITY_MIN, MOST, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{self, Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
@@ -500,6 +500,18 @@ fn wants(cell: &CellOutcomes<'_>) -> Option<(f64, Estimate)> {
 /// queue on the way.
 pub(super) fn is_of_path(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
     is_starved(waited, wanted - waited) && is_steady_behind_queue(cell)
+}
+
+/// Whether the path held what workers carried, however busy they were: the rate is a line's, the queue on the way goes
+/// with what is in flight, and neither end missed its worker. What packets wait for CPUs is as long whatever is in
+/// flight (elasticity 0.04 to 0.13 of paths without offloads, and 0.5 of a full one).
+pub(super) fn is_path_full(cell: &CellOutcomes<'_>) -> bool {
+    let varies = cell.mean(name::RATE_VARIATION);
+    let elasticity = cell.mean(name::RTT_ELASTICITY);
+    varies.is_some_and(|share| share <= VARIATION_LINE_MAX)
+        && elasticity.is_some_and(|slope| slope >= ELASTICITY_MIN)
+        && is_steady_behind_queue(cell)
+        && !is_missed(cell)
 }
 
 /// The rate varies as that of a worker that is held up.

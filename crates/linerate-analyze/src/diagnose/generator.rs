@@ -5,7 +5,9 @@
 //! for nobody else, and none of the rules on CPUs that
 //! it did not get holds: there were free ones. Such a number says what the generator can do, not what the
 //! network can. A worker that spins runs always; what it needs nobody knows. One that paces datagrams spins
-//! through short gaps, so that it says nothing where the path loses what it sends.
+//! through short gaps, so that it says nothing where the path loses what it sends. Nor does one behind which TCP's data
+//! waits for a line: the rate is as steady, the round trip grows with what is in flight, some is left to send and next to
+//! nothing unread.
 //!
 //! Where the sending ends of a stream run a congestion control that paces (bbr), the claim says so: its
 //! timers and short bursts are CPU time of the same hosts. Ten copying flows over loopback made 41 Gbit/s
@@ -16,7 +18,7 @@ use linerate_model::finding::Limiter;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::workload::Traffic;
 
-use super::cpu::{is_of_path, others_have_time};
+use super::cpu::{is_of_path, is_path_full, others_have_time};
 use super::evidence;
 use super::pacing::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
@@ -43,7 +45,7 @@ fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
 }
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    if cell.workload.manner.wait == WaitBy::Spin || loses_on_the_way(cell) {
+    if cell.workload.manner.wait == WaitBy::Spin || loses_on_the_way(cell) || is_path_full(cell) {
         return None;
     }
     let main = cell.main()?;

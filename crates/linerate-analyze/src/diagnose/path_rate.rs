@@ -8,6 +8,14 @@
 //! Where nobody read the receiving end and its window held the sender most of the time, a program that reads
 //! slowly looks the same, and nothing is told.
 //!
+//! Of a queue that is short beside the round trip, the rate tells: as steady as a line's (a deviation of 0.0003 to 0.02 from
+//! reading to reading, of one flow), while the sender always has data, neither window nor its buffer holds it, and its
+//! congestion window has room, or loses some, or grows and makes nothing but the round trip longer. A policer whose rate
+//! several flows share is as steady.
+//!
+//! A rate that changes now and then is the path's if it is as steady between the changes, while the round trip is not: what
+//! a window holds, the round trip changes.
+//!
 //! Where CPU time was lost meanwhile, or the rate is not steady, the path was not full all the time: then it
 //! carries at least this much. With several flows the queue may never have been empty, so that the shortest
 //! round trip holds a part of it: then at least this much waits.
@@ -23,12 +31,11 @@ use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::Traffic;
 
-use super::caution::HELD_BACK_SHARE_TOLD;
 use super::datagram_rate::datagrams_wait_in_own_qdisc;
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::rule::{Judge, Rule};
-use super::trial::{ELASTICITY_MIN, MOST, VARIATION_LINE_MAX, shortest_ns};
+use super::trial::{ELASTICITY_MIN, MOST, Setup, Trial, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
@@ -100,18 +107,23 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Some(outcome.value(name::THROUGHPUT)? * waiting(outcome)? / 8e9)
     })?;
     let path = Estimate::point(shortest, Unit::Nanoseconds);
+    let mut shown = vec![
+        ("throughput", name::THROUGHPUT),
+        ("smoothed round trip", name::TCP_RTT),
+        ("share of the time with a queue", name::QUEUED),
+        (
+            "deviation of the rate from reading to reading",
+            name::RATE_VARIATION,
+        ),
+        evidence::UNREAD,
+        ("segments retransmitted", name::RETRANSMITTED),
+    ];
+    if varies(cell) {
+        shown.push(("median step of the rate", name::RATE_STEP));
+        shown.push(("median step of the smoothed round trip", name::RTT_STEP));
+    }
     let evidence = cell.proof_with(
-        &[
-            ("throughput", name::THROUGHPUT),
-            ("smoothed round trip", name::TCP_RTT),
-            ("share of the time with a queue", name::QUEUED),
-            (
-                "deviation of the rate from reading to reading",
-                name::RATE_VARIATION,
-            ),
-            evidence::UNREAD,
-            ("segments retransmitted", name::RETRANSMITTED),
-        ],
+        &shown,
         [
             ("extra waiting under load (computed)", delay),
             ("shortest round trip of the path", path),
@@ -122,6 +134,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         true => "at least ",
         false => "",
     };
+    let is_of_line = is_of_a_line(dataset, cell);
     let delay = words::number(Unit::Nanoseconds, delay.value);
     let wait = format!(
         "{several}{} ({delay}) wait before it",
@@ -138,8 +151,16 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 Unit::BitsPerSecond.display(rate),
             ),
         ),
-        None if varies(cell) || may_be_reader(cell) => return None,
-        None if may_be_other(cell, shortest) => return None,
+        None if (varies(cell) && !is_of_line) || may_be_reader(cell) => return None,
+        None if may_be_other(cell, shortest, is_of_line) => return None,
+        None if varies(cell) => (
+            Limiter::PathRate,
+            throughput.value,
+            format!(
+                "The path is full, at a rate that changed: {} of payload passed it on average, and {wait}.",
+                words::estimate(&throughput),
+            ),
+        ),
         None => (
             Limiter::PathRate,
             throughput.value,
@@ -175,8 +196,7 @@ fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
         let mut flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
         flags.any(what)
     };
-    let holds_more =
-        has(|flag| matches!(flag, TrialFlag::HeldBack(share) if *share >= HELD_BACK_SHARE_TOLD));
+    let holds_more = has(|flag| matches!(flag, TrialFlag::HeldBack(_)));
     match (holds_more, has(disturbed)) {
         // Some of it had come before.
         (true, false) => "about ",
@@ -184,6 +204,14 @@ fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
         (false, true) => "at least ",
         (false, false) => "",
     }
+}
+
+/// Whether the rate is that of a line in each trial, however often that changed; read at both ends, so that ACKs which wait
+/// on their way back would be seen.
+fn is_of_a_line(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let setup = &Setup::of(dataset, cell);
+    let mut trials = cell.valid.iter().map(|outcome| Trial { outcome, setup });
+    !is_one_sided(cell) && trials.all(|trial| trial.is_of_a_changing_line())
 }
 
 /// Whether the rate varies as that of a full path does not.
@@ -212,9 +240,9 @@ fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
 ///    that of a line;
 /// 4. ACKs that wait on their way back: little of what waits is on its way to the receiver;
 /// 5. a way that takes longer at times, as radio does, or became longer: the round trip does not go with what is in
-///    flight, or grows by more, while the rate falls. Where the own queueing discipline holds most of it, that is not
-///    asked.
-fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64) -> bool {
+///    flight, or grows by more, while the rate falls. Where the own queueing discipline holds most of it, or the rate is
+///    that of a line between its changes (`is_of_line`), that is not asked.
+fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, is_of_line: bool) -> bool {
     let waiting_bytes = waiting_bytes(cell, shortest_ns).unwrap_or(0.0);
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let is_little = segment.is_some_and(|segment| waiting_bytes < WAITING_SEGMENTS_MIN * segment);
@@ -228,7 +256,7 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64) -> bool {
     let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * shortest_ns);
     is_little
         || waits_on_the_way_back(cell, shortest_ns, waiting_bytes)
-        || (goes_its_own_way(cell) && !is_in_own_qdisc(cell, waiting_bytes))
+        || (goes_its_own_way(cell) && !is_of_line && !is_in_own_qdisc(cell, waiting_bytes))
         || (is_small && delayed > 0.0)
         || ((is_held(cell) || is_held_by_buffer(cell))
             && !loses
@@ -405,16 +433,28 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
     let again =
         cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
     let sent = cell.mean(name::SEGMENTS_SENT);
-    let lost = match sent.is_some_and(|sent| again >= (OVERFLOW_SHARE_MIN * sent).max(1.0)) {
-        true => format!(
-            ", and overflows: {}",
-            agreeing(
-                &words::number(Unit::Count, again),
-                "segment per trial was lost",
-                "segments per trial were lost"
-            )
-        ),
-        false => String::new(),
+    let is_short = cell.mean(name::QUEUED).is_some_and(|share| share < MOST);
+    let loses = sent.is_some_and(|sent| again >= (OVERFLOW_SHARE_MIN * sent).max(1.0));
+    let segments = agreeing(
+        &words::number(Unit::Count, again),
+        "segment per trial was lost",
+        "segments per trial were lost",
+    );
+    // A short queue may lose less than the way does otherwise.
+    let lost = match (loses, is_short) {
+        (true, true) => format!("; {segments}"),
+        (true, false) => format!(", and overflows: {segments}"),
+        (false, _) => String::new(),
+    };
+    let steady = match (is_short, loses) {
+        (false, _) => "",
+        (true, false) => {
+            " The queue is short beside the round trip; the rate is as steady as a line's."
+        }
+        (true, true) => {
+            " The queue is short beside the round trip; the rate is as steady as a line's, or as a policer's that flows \
+             share."
+        }
     };
     let seen = match is_one_sided(cell) {
         true => " Read at the sender alone, ACKs that wait on their way back look the same.",
@@ -435,8 +475,12 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
         Limiter::LinkRate => "T",
         _ => "The rate of this path is not known; t",
     };
+    let changed = match varies(cell) && limiter == Limiter::PathRate {
+        true => " Its rate changed, or others took more of it, or less.",
+        false => "",
+    };
     format!(
-        "{place}{lost}. {known}hat data waits before it while {ends} that it is full. \
+        "{place}{lost}. {known}hat data waits before it while {ends} that it is full.{steady}{changed} \
          Larger buffers only make the queue longer; others on the path wait in it too.{held}{seen}"
     )
 }

@@ -30,7 +30,7 @@ const UNSCALED_WINDOW_MAX: f64 = 65_535.0;
 const FIELD_FULL_SHARE_MIN: f64 = 0.95;
 /// How many times the window that the sender sees the receiver offers where something between them has its own: 1.0 to
 /// 1.1 were seen of the same, read a moment apart, and 34 and 134 behind proxies.
-const OFFERED_QUOTIENT_MIN: f64 = 2.0;
+pub(super) const OFFERED_QUOTIENT_MIN: f64 = 2.0;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::ReceiverWindow,

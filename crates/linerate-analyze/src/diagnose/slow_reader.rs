@@ -3,14 +3,18 @@
 //! The sender waits for a window that is small because the buffer behind it is full. A larger buffer
 //! fills as well. In TCP_INFO of the sender a slow reader looks like a shaped path; only the bytes that
 //! it left tell. One that has stopped shows at the sender, too: the window stays closed (RFC 9293, 3.8.6.1),
-//! which no path does.
+//! which no path does. One that pauses again and again for less than readings are apart shows by what its window would
+//! allow: the window holds the sender all the time, at the shortest round trip, and yet the rate is far below window ÷ round
+//! trip, while what is sent between the pauses is delivered as fast as that (1.8 times the mean, of a reader that was
+//! stopped half of the time). A path that pauses makes round trips longer.
 
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::evidence;
+use super::receiver_window::OFFERED_QUOTIENT_MIN;
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, RATIO_NS_MIN, Trial};
+use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, MOST, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -18,6 +22,8 @@ use crate::words;
 
 /// Bytes of buffer below which it is nearly always full on a fast path, however prompt the reader is.
 const READER_BUFFER_MIN: f64 = 32_768.0;
+/// Share of the time that the window holds the sender of a reader that pauses.
+const HELD_SHARE_MIN: f64 = 0.9;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::SlowReader,
@@ -35,6 +41,24 @@ fn reader_is_behind(trial: &Trial<'_>) -> bool {
     let closed = trial.share(name::WINDOW_CLOSED);
     (has_stopped(closed) && !waits_for_cpu(trial, closed))
         || (unread && (enough || is_long) && trial.window_is_full())
+        || pauses(trial)
+}
+
+/// Whether the reader pauses again and again: its window allows more than comes, though it holds the sender all the time.
+fn pauses(trial: &Trial<'_>) -> bool {
+    let window = trial.value(name::SEND_WINDOW);
+    let offered = trial.value(name::OFFERED_WINDOW).zip(window);
+    // That of a proxy is not this reader's.
+    let is_own = offered.is_some_and(|(offered, seen)| offered < OFFERED_QUOTIENT_MIN * seen);
+    let ceiling = window.and_then(|bytes| trial.ceiling(bytes));
+    is_own
+        && trial.is_long()
+        && trial.is_within(NEAR_QUOTIENT_MAX)
+        && trial.share(name::RWND_LIMITED) >= HELD_SHARE_MIN
+        && trial.share(name::WINDOW_FILLED) >= FILLED_SHARE_MIN
+        && ceiling.is_some_and(|ceiling| ceiling > CEILING_MAX)
+        && trial.losses() < 1.0
+        && trial.pauses()
 }
 
 /// Whether a worker waited for a CPU for longer than the window was closed: it was not stopped, and waited for nothing else.
@@ -52,8 +76,19 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let stopped = cell
         .estimate(name::WINDOW_CLOSED)
         .filter(|closed| has_stopped(closed.value));
-    let share = stopped.or_else(|| cell.estimate(name::UNREAD_SHARE))?;
+    let unread = cell.estimate(name::UNREAD_SHARE)?;
+    let share = stopped.unwrap_or(unread);
     let (how, explanation) = match stopped {
+        None if unread.value < MOST => (
+            format!(
+                "the receive window held the sender {} of the time and allows more, and what came between pauses was \
+                 delivered at {}",
+                words::percent(cell.mean(name::RWND_LIMITED)?),
+                words::number(Unit::BitsPerSecond, cell.mean(name::DELIVERY_RATE)?),
+            ),
+            "It reads in bursts: while it does not, the receive buffer fills. It is stopped again and again, or waits \
+             for something else: a disk, a timer, a lock, a peer of its own. A larger buffer outlasts longer pauses.",
+        ),
         Some(closed) => (
             format!(
                 "it read nothing for {} of the time, in which the receive window was closed",

@@ -27,6 +27,22 @@ const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
 pub(super) const VARIATION_STEADY_MAX: f64 = 0.05;
 /// Deviation of the rate from reading to reading up to which a line makes it.
 pub(super) const VARIATION_LINE_MAX: f64 = 0.03;
+/// The same of one flow of several whose sum is a line's: flows that lose by chance vary by 0.2 each, and their sum by
+/// that over the root of their number.
+const VARIATION_LINE_FLOW_MAX: f64 = 0.1;
+/// Median difference of consecutive rates up to which a line makes them, and how many times as much the round trips differ
+/// then: up to 0.005, and 3.5 to 15 times, were seen of lines whose rate changed; 1.4 times of ways that became longer, 2 of
+/// a receiver that was stopped again and again.
+const RATE_STEP_LINE_MAX: f64 = 0.01;
+const RTT_STEP_QUOTIENT_MIN: f64 = 3.0;
+/// Share of the time with a queue from which on there always is one.
+const QUEUED_ALWAYS_MIN: f64 = 0.9;
+/// Smoothed over shortest round trip up to which a steady rate is that of a clamped window: 1.01 was seen at 50 ms.
+pub(super) const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
+/// Share of the time with data outstanding from which on a sender always has some, and of the time at a window or the
+/// send buffer up to which neither holds it.
+const BUSY_SHARE_MIN: f64 = 0.9;
+const HELD_SHARE_MAX: f64 = 0.1;
 const WANTED_REST_MAX: f64 = 0.9;
 /// Share of the time, or of what waits, from which on it is most of it.
 pub(super) const MOST: f64 = 0.5;
@@ -234,10 +250,57 @@ impl Trial<'_> {
         let delay_ns = self.delay_ns().unwrap_or(0.0);
         let enough =
             delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
-        enough
+        let is_seen = enough
             && !self.is_within(NEAR_QUOTIENT_MAX)
-            && !cpu::hides_path(self.outcome)
-            && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
+            && self.value(name::QUEUED).is_some_and(|share| share >= MOST);
+        (is_seen || self.is_of_a_line()) && !cpu::hides_path(self.outcome)
+    }
+
+    /// The rate is as steady as a line's, and nothing else holds the sender. The queue may be short beside the round trip,
+    /// but there is one.
+    fn is_of_a_line(&self) -> bool {
+        let most = VARIATION_LINE_MAX.min(VARIATION_LINE_FLOW_MAX / self.setup.flows.sqrt());
+        let varies = self.value(name::RATE_VARIATION);
+        varies.is_some_and(|share| share <= most)
+            && self.delay_ns().is_some_and(|ns| ns >= QUEUE_NS_MIN)
+            && !self.is_within(NEAR_QUOTIENT_STEADY_MAX)
+            && self.is_held_by_nothing_else()
+    }
+
+    /// The rate is that of a line which changes now and then: from reading to reading it is as steady, the round trip
+    /// varies by more, which no window ÷ round trip does, and the queue never ends, as it does where a flow has just begun.
+    pub(super) fn is_of_a_changing_line(&self) -> bool {
+        let rate = self.value(name::RATE_STEP);
+        let steps = rate.zip(self.value(name::RTT_STEP));
+        let is_line = |(rate, trip): (f64, f64)| {
+            rate <= RATE_STEP_LINE_MAX && trip > RTT_STEP_QUOTIENT_MIN * rate
+        };
+        steps.is_some_and(is_line)
+            && self.share(name::QUEUED) >= QUEUED_ALWAYS_MIN
+            && self.is_held_by_nothing_else()
+    }
+
+    /// The sender always has data, neither window nor its buffer holds it, and its congestion window has room, or loses
+    /// some, or grows the round trip alone.
+    fn is_held_by_nothing_else(&self) -> bool {
+        let wanted = self.value(name::WORKER_WANTED_SHARE_MAX);
+        let segment = self.value(name::SEND_MSS).unwrap_or(0.0);
+        let has_more = self
+            .value(name::UNSENT)
+            .is_some_and(|bytes| bytes > segment);
+        let held = self.share(name::RWND_LIMITED) + self.share(name::SNDBUF_LIMITED);
+        let has_room = || {
+            let congestion = self.value(name::CWND)? * segment;
+            Some(self.value(name::IN_FLIGHT)? < FILLED_SHARE_MIN * congestion)
+        };
+        wanted.is_none_or(|share| share <= WANTED_REST_MAX)
+            && self.busy() >= BUSY_SHARE_MIN
+            && has_more
+            && held <= HELD_SHARE_MAX
+            && self.share(name::WINDOW_FILLED) < FILLED_SHARE_MIN
+            && (has_room() == Some(true)
+                || self.losses() >= 1.0
+                || self.grows_queue() == Some(true))
     }
 
     /// The rate fell by half within the window: something else changed, too, whatever held it before.
@@ -252,7 +315,9 @@ impl Trial<'_> {
             .value(name::DELIVERY_RATE)
             .zip(self.rate())
             .map(|(delivered, rate)| delivered / rate);
-        self.setup.flows == 1.0 && quotient.is_some_and(|quotient| quotient > PAUSE_QUOTIENT_MIN)
+        self.setup.flows == 1.0
+            && quotient.is_some_and(|quotient| quotient > PAUSE_QUOTIENT_MIN)
+            && !self.is_of_a_changing_line()
     }
 
     pub(super) fn window_is_full(&self) -> bool {

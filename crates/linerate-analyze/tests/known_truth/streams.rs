@@ -560,12 +560,18 @@ fn an_algorithm_that_paces_tracks_a_bottleneck_or_holds_itself() {
         ..itself.clone()
     };
     silent(stream(), &policed);
-    // Probing fills a queue for an eighth of the time, which damaged frames keep short.
+    // Probing fills a queue for an eighth of the time, which damaged frames keep short: as steady, that is a line's.
     let probing = Truth {
         rtt_ns: 23 * MS,
         ..itself
     };
-    silent(stream(), &probing);
+    let words = ["The queue is short beside the round trip"];
+    named(stream(), &probing, Limiter::PathRate, &words);
+    let uneven = Truth {
+        variation: 0.05,
+        ..probing
+    };
+    silent(stream(), &uneven);
 }
 
 #[test]
@@ -887,6 +893,7 @@ fn what_a_short_queue_drops_is_no_damage() {
         run.experiment("one", None, stream());
         let truth = Truth {
             lost_share: 0.00118,
+            variation: 0.06,
             ..sending(17.8e6, 20 * MS + MS / 2)
         };
         run.cell(&[], &[truth]);
