@@ -373,7 +373,11 @@ fn variation(ends: &[Ends<'_, '_>]) -> Option<f64> {
 /// Relative deviation of the rate of `metric` between two readings, all flows together.
 fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Option<f64> {
     let series = ends.iter().map(|ends| ends.series(end(ends.lane), metric));
-    let steps = ends.first()?.readings.steps(series)?;
+    deviation_of(&ends.first()?.readings.steps(series)?)
+}
+
+/// Relative deviation of the rate between two readings, of the time between them and what grew meanwhile.
+pub(super) fn deviation_of(steps: &[(f64, f64)]) -> Option<f64> {
     let rates: Vec<f64> = steps.iter().map(|(ns, grown)| grown / ns).collect();
     let middle = mean(rates.iter().copied()).filter(|rate| *rate > 0.0 && rates.len() > 2)?;
     let squares = rates.iter().map(|rate| (rate - middle).powi(2));
