@@ -529,13 +529,19 @@ fn exchange_ns(dataset: &Dataset<'_>) -> Option<f64> {
     is_client.then_some(2.0 * server.clock.uncertainty_ns as f64)
 }
 
-/// TCP's round trip has nothing of the rest, and no delayed ACK that nobody counted can have it.
+/// TCP's round trip has next to nothing of the rest: a queue that makes it much longer may have the rest as well, where TCP
+/// sends again what waits there. And no delayed ACK that nobody counted can have it.
 fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
     let is_long = rest_ns >= APPLICATION_NS_MIN && rest_ns >= APPLICATION_SHARE_MIN * mean_ns;
     let is_counted = !may_stall(cell) || cell.sum(name::DELAYED_ACKS_SENT).is_some();
     // TCP_INFO of MPTCP is that of its first path, which may not be the one that carries.
     let is_one_path = cell.workload.manner.transport != Transport::Mptcp;
-    is_one_path && is_long && is_counted && cell.mean(name::PATH_RTT_LOADED).is_some()
+    let trips = cell
+        .mean(name::PATH_RTT_LOADED)
+        .zip(cell.mean(name::PATH_RTT));
+    let is_short =
+        trips.is_some_and(|(loaded, path)| loaded - path < APPLICATION_SHARE_MIN * rest_ns);
+    is_one_path && is_long && is_counted && is_short
 }
 
 /// What is said where TCP's round trip is not that of the way.

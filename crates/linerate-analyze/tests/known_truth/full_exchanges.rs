@@ -151,6 +151,21 @@ fn what_waits_on_no_full_path_is_not_taken_for_one() {
 }
 
 #[test]
+fn a_rest_behind_a_queue_is_not_the_application() {
+    // 320 requests fill a path; of what waits TCP sends some again, and its round trip is a part of the whole.
+    let behind = |rtt_ns: i64| {
+        let truth = Truth {
+            rtt_ns,
+            ..under_way(320, &[26_200_000])
+        };
+        let limiter = said(&recorded(connected(320), &truth)).limiter;
+        limiter.map(|one| one.0)
+    };
+    assert_eq!(behind(12_600_000), Some(Limiter::RoundTrip));
+    assert_eq!(behind(200_000), Some(Limiter::Application));
+}
+
+#[test]
 fn one_request_behind_a_queue_is_not_told_to_bring_many() {
     check(
         &recorded(connected(1), &under_way(1, &[15_000_000])),
