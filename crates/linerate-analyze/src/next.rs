@@ -9,7 +9,7 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 use linerate_model::workload::{Direction, Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall, Way};
+use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall, Part, Way};
 use crate::reduce::name;
 
 /// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
@@ -80,6 +80,15 @@ pub(crate) fn evident(
         Limiter::PathRate if diagnose::waits_in_own_qdisc(dataset, cell) => {
             "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower"
         }
+        Limiter::PathRate if cell.workload.traffic.is_transactional() => {
+            return Some(format!(
+                "repeat with {}: where the rate stays, the path is full, and its slowest hop carries the number above",
+                half_at_a_time(&cell.workload)
+            ));
+        }
+        Limiter::RoundTrip if cell.workload.options.cork != Some(true) => {
+            return of_round_trip(dataset, cell);
+        }
         Limiter::Pacing if diagnose::agents_limit(cell).is_some() => {
             "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`"
         }
@@ -132,6 +141,29 @@ pub(crate) fn evident(
         _ => return None,
     };
     Some(words.to_owned())
+}
+
+/// What to do about a round trip: more at a time helps where nothing waits.
+fn of_round_trip(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let workload = &cell.workload;
+    let is_single = workload.connections <= 1 && workload.manner.in_flight <= 1;
+    if diagnose::is_held_by_nagle(dataset, cell) {
+        let words = "repeat with `-N` (TCP_NODELAY): Nagle's algorithm holds small segments";
+        return Some(words.to_owned());
+    }
+    match diagnose::largest_part(dataset, cell)? {
+        Part::Queue if is_single => Some(
+            "repeat with `-P 2`: where the rate stays, the path is full; where it doubles, others' packets wait there, or its \
+             delay varies"
+                .to_owned(),
+        ),
+        Part::Queue | Part::Rest if !is_single => Some(format!(
+            "repeat with {}: where the rate stays, the path or the server carries no more; where it halves, {} raises it",
+            half_at_a_time(workload),
+            more_connections(workload),
+        )),
+        _ => None,
+    }
 }
 
 /// Returns the finding with what the evidence of the cell that it shows says to do.
@@ -254,14 +286,32 @@ pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
 }
 
 fn more_at_a_time(workload: &Workload) -> String {
-    let more = format!("`-P {}`", workload.connections.saturating_mul(8));
+    let more = more_connections(workload);
+    let in_flight = workload.manner.in_flight.saturating_mul(8).max(8);
     match workload.traffic.kind() {
-        Kind::Crr => format!("open more connections at the same time: {more}"),
+        Kind::Crr if !has_large_messages(workload) => {
+            format!("open more connections at the same time: {more}")
+        }
+        Kind::Crr => format!(
+            "open more connections at the same time: {more}; where the rate stays, the path is full"
+        ),
         // Messages of one connection share its window.
         _ if has_large_messages(workload) => {
             format!("keep more requests in flight: {more}; where the rate stays, the path is full")
         }
-        _ => format!("keep more requests in flight: `--in-flight 8`, or {more}"),
+        _ => format!("keep more requests in flight: `--in-flight {in_flight}`, or {more}"),
+    }
+}
+
+fn more_connections(workload: &Workload) -> String {
+    format!("`-P {}`", workload.connections.saturating_mul(8))
+}
+
+/// Half of the connections, or of the requests of a single one.
+fn half_at_a_time(workload: &Workload) -> String {
+    match workload.connections {
+        0 | 1 => format!("`--in-flight {}`", (workload.manner.in_flight / 2).max(1)),
+        connections => format!("`-P {}`", connections / 2),
     }
 }
 

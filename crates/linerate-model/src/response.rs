@@ -35,6 +35,7 @@ responses! {
         "requested transactions per second";
     CONNECTIONS "connections_per_s" PerSecond "connections made and closed per second";
     CONNECTIONS_HELD "connections_held" Count "connections held to the end";
+    RTT_P01 "rtt_p01_ns" Nanoseconds "round trip, first percentile";
     RTT_P50 "rtt_p50_ns" Nanoseconds "round trip, median";
     RTT_P99 "rtt_p99_ns" Nanoseconds "round trip, 99th percentile";
     RTT_P999 "rtt_p999_ns" Nanoseconds "round trip, 99.9th percentile";
@@ -217,6 +218,10 @@ responses! {
     DELAYED_ACKS_SENT "delayed_acks" Count "ACKs sent by the delayed-ACK timer";
     TIMERS_FIRED "tcp_timers_fired" Count "retransmission timeouts and loss probes";
     RETRANSMITTED_BOTH "retransmitted_both_segments" Count "segments retransmitted by both ends";
+    LOSING "losing_share" Ratio
+        "share of the time between readings in which segments of exchanges were sent again";
+    TRANSACTIONS_VARIATION "transactions_variation" Ratio
+        "deviation of the transactions from reading to reading, of their mean";
     WORKER_WAITED "worker_waited_share" Ratio
         "time that a worker waited for a CPU, highest of all workers";
     CPU_BUSY_SHARE "cpu_busy_share" Ratio "share of all CPUs' time that was busy on its host";

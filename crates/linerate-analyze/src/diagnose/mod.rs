@@ -21,6 +21,8 @@ mod datagram_rate;
 mod effect;
 /// Pieces of evidence that several limiters show.
 mod evidence;
+/// A full path of requests and responses.
+mod exchange_rate;
 /// A finding as the rules make it.
 mod found;
 /// Our own worker had no time left.
@@ -98,6 +100,7 @@ pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{
     is_at_limit, is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,
 };
+pub(crate) use round_trip::{Part, is_held_by_nagle, largest_part};
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 pub(crate) use trial::{RATIO_NS_MIN, shortest_ns, turns_per_s};

@@ -83,7 +83,7 @@ const FORWARD_SHARE_MIN: f64 = 0.3;
 /// 1.19 was seen of any; 1.27 and 1.34 of one that became longer.
 const ELASTICITY_MAX: f64 = 1.2;
 /// Smoothed over shortest round trip from which on another way hardly explains it.
-const BLOATED_QUOTIENT_MIN: f64 = 2.0;
+pub(super) const BLOATED_QUOTIENT_MIN: f64 = 2.0;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::PathRate,
@@ -181,7 +181,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 }
 
 /// Returns the words for a path that was not full all the time, or whose rate holds something else.
-fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
+pub(super) fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
     let disturbed: fn(&TrialFlag) -> bool = |flag| {
         matches!(
             flag,

@@ -11,14 +11,15 @@
 //! 5. CPUs that our workers did not get, then a worker that is saturated beside free ones, because a
 //!    slow receiver fills windows and a slow sender empties them;
 //! 6. what holds a stream, by evidence that tells its causes apart ([`super::stream`]);
-//! 7. the round trip, which limits whatever waits for one transaction at a time, by its largest part.
+//! 7. a full path of exchanges, because what waits before it is a part of their round trip;
+//! 8. the round trip, which limits whatever waits for one transaction at a time, by its largest part.
 
 use linerate_model::finding::Limiter;
 
 use super::rule::Rule;
 use super::{
-    application, congestion_window, cpu, datagram_rate, generator, host_drops, link_rate,
-    nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window, round_trip,
+    application, congestion_window, cpu, datagram_rate, exchange_rate, generator, host_drops,
+    link_rate, nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window, round_trip,
     send_buffer, slow_reader, timeouts,
 };
 
@@ -44,6 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     application::RULE,
     congestion_window::RULE,
     pacing::OWN,
+    exchange_rate::EXCHANGES,
     round_trip::RULE,
 ];
 

@@ -22,7 +22,7 @@ pub(super) const NEAR_QUOTIENT_MAX: f64 = 1.2;
 const NEAR_QUOTIENT_FAR_MAX: f64 = 1.1;
 const FAR_NS_MIN: f64 = 10_000_000.0;
 /// Extra waiting that is a queue by itself; of less, only what is steady and not made by CPUs.
-const QUEUE_NS_MIN: f64 = 500_000.0;
+pub(super) const QUEUE_NS_MIN: f64 = 500_000.0;
 const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
 pub(super) const VARIATION_STEADY_MAX: f64 = 0.05;
 /// Deviation of the rate from reading to reading up to which a line makes it.
@@ -43,7 +43,7 @@ pub(super) const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
 /// send buffer up to which neither holds it.
 const BUSY_SHARE_MIN: f64 = 0.9;
 const HELD_SHARE_MAX: f64 = 0.1;
-const WANTED_REST_MAX: f64 = 0.9;
+pub(super) const WANTED_REST_MAX: f64 = 0.9;
 /// Share of the time, or of what waits, from which on it is most of it.
 pub(super) const MOST: f64 = 0.5;
 /// Delivery rate over mean rate from which on an end pauses: 1.4 to 1.7 where CPUs limit.

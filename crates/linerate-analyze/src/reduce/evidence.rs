@@ -426,12 +426,23 @@ fn step(values: &[f64]) -> Option<f64> {
 fn rates(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Option<Vec<f64>> {
     let series = ends.iter().map(|ends| ends.series(end(ends.lane), metric));
     let steps = ends.first()?.readings.steps(series)?;
-    Some(steps.iter().map(|(ns, grown)| grown / ns).collect())
+    Some(rates_of(&steps))
 }
 
 /// Relative deviation of the rate of `metric` between two readings, all flows together.
 fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Option<f64> {
-    let rates = rates(ends, end, metric)?;
+    let series = ends.iter().map(|ends| ends.series(end(ends.lane), metric));
+    deviation_of(&ends.first()?.readings.steps(series)?)
+}
+
+/// What grew in each step over the time that it took.
+fn rates_of(steps: &[(f64, f64)]) -> Vec<f64> {
+    steps.iter().map(|(ns, grown)| grown / ns).collect()
+}
+
+/// Relative deviation of the rate between two readings, of the time between them and what grew meanwhile.
+pub(super) fn deviation_of(steps: &[(f64, f64)]) -> Option<f64> {
+    let rates = rates_of(steps);
     let middle = mean(rates.iter().copied()).filter(|rate| *rate > 0.0 && rates.len() > 2)?;
     let squares = rates.iter().map(|rate| (rate - middle).powi(2));
     Some((squares.sum::<f64>() / (rates.len() - 1) as f64).sqrt() / middle)

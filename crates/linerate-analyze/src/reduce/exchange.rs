@@ -14,6 +14,8 @@
 //! 4. *Slow* transactions: those that took [`TIMEOUT_EXCESS_NS`] longer than the fastest tenth, and
 //!    what they add to the mean. *Stalled* ones took [`STALL_EXCESS_NS`] longer than the path. They are
 //!    counted, to be held against the counters of the timers that could have made them.
+//! 5. *Losing*: share of the steps from reading to reading in which an end sent segments again, of the end with more.
+//!    What is lost at once is one event, however much it was.
 //!
 //! Counters of hosts are of the network namespace: other traffic counts in them.
 
@@ -29,6 +31,7 @@ use linerate_model::sample::{End, Subject};
 use linerate_model::workload::{FlowPlan, Traffic, Workload};
 use linerate_model::{FlowId, HostName};
 
+use super::evidence::deviation_of;
 use super::floors;
 use super::machine::is_worker;
 use super::window::{Readings, mean};
@@ -43,6 +46,9 @@ pub(crate) const TIMEOUT_EXCESS_NS: f64 = 150e6;
 pub(crate) const STALL_EXCESS_NS: f64 = 30e6;
 /// The longest that a receiver delays an acknowledgement (TCP_DELACK_MAX, HZ / 5), and a tick.
 pub(crate) const DELAYED_ACK_NS_MAX: f64 = 210e6;
+
+/// Payload below which a message is a small segment on the usual path, which Nagle's algorithm holds.
+const HELD_BYTES_MAX: u64 = 1448;
 
 pub(super) fn reduce(
     trial: &Trial,
@@ -59,6 +65,7 @@ pub(super) fn reduce(
     });
     path(trial, records, &floors, readings, responses);
     timers(hosts, readings, responses);
+    steps(trial, readings, responses);
     let Some(mean_ns) = pooled_latency(records).mean_ns() else {
         return;
     };
@@ -97,19 +104,32 @@ pub(crate) enum Way {
     Connects,
     /// Once more for the second piece of a request, which Nagle's algorithm holds until the first is acknowledged.
     HoldsPieces,
+    /// Of several small requests under way on a connection: Nagle's algorithm holds each until those before it are
+    /// acknowledged, and its response likewise.
+    HoldsMessages,
 }
 
 impl Way {
     pub(crate) fn of(workload: &Workload) -> Self {
+        // A cork holds the pieces together.
+        let may_hold = workload.manner.transport.is_tcp()
+            && workload.options.nagle != Some(false)
+            && workload.options.cork != Some(true);
         match workload.traffic {
             Traffic::Crr { .. } => Self::Connects,
-            // A cork holds the pieces together.
-            Traffic::Rr { request_writes, .. }
-                if request_writes > 1
-                    && workload.options.nagle != Some(false)
-                    && workload.options.cork != Some(true) =>
-            {
+            Traffic::Rr { request_writes, .. } if request_writes > 1 && may_hold => {
                 Self::HoldsPieces
+            }
+            Traffic::Rr {
+                request_bytes,
+                response_bytes,
+                ..
+            } if workload.manner.in_flight > 1
+                && workload.manner.sizes.is_none()
+                && may_hold
+                && request_bytes.0.max(response_bytes.0) < HELD_BYTES_MAX =>
+            {
+                Self::HoldsMessages
             }
             _ => Self::Once,
         }
@@ -119,6 +139,7 @@ impl Way {
         match self {
             Self::Once => 1.0,
             Self::Connects | Self::HoldsPieces => 2.0,
+            Self::HoldsMessages => 3.0,
         }
     }
 }
@@ -182,6 +203,33 @@ fn timers(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Respons
     let is_flow = |subject: &Subject, _: &HostName| matches!(subject, Subject::Flow(..));
     let again = readings.sum(Metric::TcpRetrans, is_flow, |change| change.amount);
     responses.put(name::RETRANSMITTED_BOTH, again);
+}
+
+/// How transactions and losses lie in time.
+fn steps(trial: &Trial, readings: &Readings<'_>, responses: &mut Responses) {
+    let plans = trial.workload.flows();
+    let steps = |end, metric| {
+        readings.steps(
+            plans
+                .iter()
+                .map(|plan| readings.flow(plan.flow, end, metric)),
+        )
+    };
+    let done = steps(End::Client, Metric::AppTransactions);
+    responses.put(
+        name::TRANSACTIONS_VARIATION,
+        done.and_then(|steps| deviation_of(&steps)),
+    );
+    let losing = |end| {
+        let steps = steps(end, Metric::TcpRetrans)?;
+        mean(
+            steps
+                .iter()
+                .map(|(_, again)| f64::from(u8::from(*again > 0.0))),
+        )
+    };
+    let most = [End::Client, End::Server].into_iter().filter_map(losing);
+    responses.put(name::LOSING, most.max_by(f64::total_cmp));
 }
 
 /// The hosts that have an end of a flow, one of each network namespace.

@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::flag::{Because, TrialFlag};
 use linerate_model::histogram::Histogram;
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::reason::{Reason, Unshared};
@@ -354,13 +354,20 @@ pub(crate) fn sends_as_asked(workload: &Workload, value: impl Fn(&str) -> Option
         && sent.is_some_and(|(sent, asked)| sent >= WHOLE_SHARE_MIN * asked)
 }
 
-/// Returns the hosts whose workers only send, and spin before each datagram of a rate that they reach: what they ran says
-/// nothing of what they need.
+/// Returns the hosts whose workers spin: what they ran says nothing of what they need.
+///
+/// 1. Those that only send, and spin before each datagram of a rate that they reach.
+/// 2. All of a single request under way, where it was asked for: they spin until a message is there, and do nothing else.
 fn spinning<'h>(
     trial: &Trial,
     hosts: &'h [HostRecord],
     responses: &Responses,
 ) -> Vec<&'h HostName> {
+    let manner = &trial.workload.manner;
+    let is_single = trial.workload.connections == 1 && manner.in_flight <= 1;
+    if trial.workload.traffic.is_transactional() && is_single && manner.wait == WaitBy::Spin {
+        return hosts.iter().map(|host| &host.name).collect();
+    }
     let senders = match trial.workload.traffic.stream() {
         Some((Direction::ToServer, _)) => HostPart::Client,
         Some((Direction::FromServer, _)) => HostPart::Server,

@@ -8,6 +8,7 @@ mod answer;
 mod both_ways;
 mod exchange;
 mod findings;
+mod full_exchanges;
 mod full_paths;
 mod host_counters;
 mod numbers;
