@@ -16,6 +16,8 @@ const BYTES: i64 = 1448;
 
 /// What a receiver saw from one reading to the next: datagrams that arrived, and that did not.
 type Step = (i64, i64);
+/// A counter of a flow's end, and what it grows by.
+type Counter = (Metric, fn(&Step) -> i64);
 
 /// Where datagrams are lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +44,7 @@ fn stream_of(workload: Workload, steps: &[Step], worker_share: f64, at: Lost) ->
     }
     let mut samples = Vec::new();
     for flow in &mut run.recording.flows {
-        let counts: &[(Metric, fn(&Step) -> i64)] = match flow.part {
+        let counts: &[Counter] = match flow.part {
             Part::Sender => &[
                 (Metric::AppDatagramsSent, |step| step.0 + step.1),
                 (Metric::AppBytesSent, |step| (step.0 + step.1) * BYTES),
