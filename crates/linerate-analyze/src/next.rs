@@ -92,6 +92,10 @@ pub(crate) fn evident(
         Limiter::Pacing if diagnose::agents_limit(cell).is_some() => {
             "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`"
         }
+        Limiter::Pacing if diagnose::loses_by_chance(cell) => {
+            "find what loses datagrams by chance: `ip -s link` along the path, cable, optics, Wi-Fi; at half of `-b` the \
+             same share is lost"
+        }
         Limiter::Generator | Limiter::Cpu if diagnose::waits_where_pinned(dataset, cell) => {
             "repeat without `-A`, or with more CPUs in it"
         }
@@ -128,6 +132,9 @@ pub(crate) fn evident(
         }
         Limiter::CongestionWindow => match diagnose::kept_small(cell) {
             KeptSmall::Loss => return None,
+            KeptSmall::Damage => {
+                "find what damages segments: a cable, a network card (`ethtool -S`), an offload of checksums (`ethtool -k`)"
+            }
             KeptSmall::Marks(_) => {
                 "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds"
             }

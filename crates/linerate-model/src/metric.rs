@@ -101,7 +101,7 @@ catalogue! {
     TcpDataSegsIn "tcp_data_segs_in" Counter Count "tcpi_data_segs_in: segments received that carry payload.";
     TcpRetrans "tcp_retrans_segments" Counter Count "tcpi_total_retrans: segments retransmitted.";
     TcpDelivered "tcp_delivered_segments" Counter Count "tcpi_delivered: segments the peer acknowledged.";
-    TcpDeliveredCe "tcp_delivered_ce_segments" Counter Count "tcpi_delivered_ce: of the segments the peer acknowledged, those that arrived with a congestion mark (ECN).";
+    TcpDeliveredCe "tcp_delivered_ce_segments" Counter Count "tcpi_delivered_ce: segments acknowledged while the peer echoed congestion marks (ECE).";
     TcpReordSeen "tcp_reord_seen" Counter Count "tcpi_reord_seen: reordering events.";
     TcpDsackDups "tcp_dsack_dups" Counter Count "tcpi_dsack_dups: duplicate segments that the peer \
                                                  reported (D-SACK): what was retransmitted had not been \

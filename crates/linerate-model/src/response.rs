@@ -57,7 +57,8 @@ responses! {
     RETRANSMITTED "retransmitted_segments" Count "segments retransmitted";
     RETRANSMITTED_SHARE "retransmitted_share" Ratio "share of segments retransmitted";
     LOSS_DISPERSION "loss_dispersion" Count
-        "dispersion of losses, or of datagrams that arrive; 1 if losses are independent";
+        "dispersion of losses; 1 if they are independent, 0 if they are even";
+    LOSS_READINGS "loss_readings" Count "readings that the dispersion of lost datagrams is of";
     LOSS_GAP_VARIATION "loss_gap_variation" Ratio "relative deviation of the gaps between losses";
     RWND_LIMITED "rwnd_limited_share" Ratio "time limited by the receive window";
     SNDBUF_LIMITED "sndbuf_limited_share" Ratio "time limited by the send buffer";
@@ -194,7 +195,7 @@ responses! {
     RTT_STEP "tcp_rtt_step" Ratio
         "median difference between smoothed RTTs of consecutive readings, of their mean";
     SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived";
-    MARKED "marked_segments" Count "segments that arrived with a congestion mark (ECN)";
+    MARKED "marked_segments" Count "segments acknowledged with the echo of a congestion mark (ECN)";
     REORDERINGS "reorderings" Count "reordering events";
     TIMEOUTS "retransmission_timeouts" Count "retransmission timeouts of the flows";
     DROPPED_QDISC "dropped_sender_qdisc" Count

@@ -3,7 +3,11 @@
 //! That it limits is found in [`super::stream`]: only where the round trip is near its shortest, since
 //! behind a queue a larger congestion window makes the queue longer and nothing faster.
 //!
-//! What loses is told by how the losses lie in time (`reduce/losses.rs`), where at least ten of a trial show it:
+//! Where at least half of what was lost arrived with a wrong checksum, damage loses it. Marks are counted by the sender,
+//! while ACKs echo them: until it answers (CWR) all segments of a round trip are, so that they are more than were marked
+//! (265 where 138 were).
+//!
+//! What else loses is told by how the losses lie in time (`reduce/losses.rs`), where at least ten of a trial show it:
 //!
 //! 1. *Independent of each other*: what damages frames. Dispersion up to 1.7 and gaps that vary by 0.6 and
 //!    more, on one flow that loses up to 2 %. Above that a window is a few segments, which any queue of a few
@@ -15,12 +19,13 @@
 //!    would see.
 
 use linerate_model::finding::Limiter;
+use linerate_model::flag::TrialFlag;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
 use super::trial::{
-    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, NEAR_QUOTIENT_MAX, NEAR_QUOTIENT_STEADY_MAX,
-    RATIO_NS_MIN, Trial, VARIATION_STEADY_MAX,
+    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
+    NEAR_QUOTIENT_STEADY_MAX, RATIO_NS_MIN, Trial, VARIATION_STEADY_MAX,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -123,7 +128,9 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
 pub(crate) enum KeptSmall {
     /// Segments were lost.
     Loss,
-    /// So many segments of a trial arrived with a congestion mark, and fewer were lost.
+    /// Segments arrived damaged, which TCP drops: at least half of those that were lost.
+    Damage,
+    /// So many segments of a trial were acknowledged with the echo of a congestion mark, and fewer were lost.
     Marks(f64),
     /// So many segments of a trial were sent again that had arrived: they, or their ACKs, came late.
     Late(f64),
@@ -137,7 +144,10 @@ pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
     let (needless, marked) = (count(name::SPURIOUS), count(name::MARKED));
     let lost = count(name::RETRANSMITTED) - needless;
     if lost >= 1.0 && lost >= marked {
-        KeptSmall::Loss
+        match arrived_damaged(cell) >= MOST * lost {
+            true => KeptSmall::Damage,
+            false => KeptSmall::Loss,
+        }
     } else if marked >= 1.0 {
         KeptSmall::Marks(marked)
     } else if needless >= 1.0 {
@@ -147,14 +157,35 @@ pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
     }
 }
 
+/// Returns the segments that arrived with a wrong checksum, of a trial on average.
+fn arrived_damaged(cell: &CellOutcomes<'_>) -> f64 {
+    let flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
+    let damaged = flags.filter_map(|flag| match flag {
+        TrialFlag::Damaged { segments, .. } => Some(*segments as f64),
+        _ => None,
+    });
+    damaged.sum::<f64>() / cell.valid.len().max(1) as f64
+}
+
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let cwnd = cell.estimate(name::CWND)?;
     let kept_small = kept_small(cell);
     let share = cell
         .estimate(name::RETRANSMITTED_SHARE)
-        .filter(|_| kept_small == KeptSmall::Loss);
+        .filter(|_| matches!(kept_small, KeptSmall::Loss | KeptSmall::Damage));
     let (reason, explanation) = match (share, kept_small) {
+        (Some(share), KeptSmall::Damage) => (
+            format!(
+                ", which damage keeps small: {} of all segments were retransmitted, {} per trial arrived with a wrong \
+                 checksum, and the round trip stayed near its shortest",
+                words::percent(share.value),
+                words::things(arrived_damaged(cell), "segment")
+            ),
+            "TCP drops a segment with a wrong checksum, and its sender's window shrinks as on a loss. Find what damages \
+             them: a cable, a network card, an offload of checksums, a device on the path."
+                .to_owned(),
+        ),
         (Some(share), _) => (
             format!(
                 ", which loss keeps small: {} of all segments were retransmitted, and the round trip stayed near \
@@ -165,8 +196,8 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         (None, KeptSmall::Marks(marked)) => (
             format!(
-                ", which congestion marks (ECN) keep small: {} per trial arrived with one, and the round trip \
-                 stayed near its shortest",
+                ", which congestion marks (ECN) keep small: ACKs of {} per trial echo one (ECE), and the round \
+                 trip stayed near its shortest",
                 words::things(marked, "segment")
             ),
             "A device on the path marks segments before a queue stands there for long. The sender's \
@@ -207,7 +238,10 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("share of segments retransmitted", name::RETRANSMITTED_SHARE),
             ("segments retransmitted", name::RETRANSMITTED),
             ("of them, those that had arrived", name::SPURIOUS),
-            ("segments that arrived marked (ECN)", name::MARKED),
+            (
+                "segments acknowledged with the echo of a mark (ECE)",
+                name::MARKED,
+            ),
             ("dispersion of the losses", name::LOSS_DISPERSION),
             (
                 "relative deviation of the gaps between losses",

@@ -7,7 +7,8 @@
 //! network can. A worker that spins runs always; what it needs nobody knows. One that paces datagrams spins
 //! through short gaps, so that it says nothing where the path loses what it sends. Nor does one behind which TCP's data
 //! waits for a line: the rate is as steady, the round trip grows with what is in flight, some is left to send and next to
-//! nothing unread.
+//! nothing unread. Where no rate was asked for, and next to all arrives of what a sender sends that has no time left, the
+//! little that the receive buffer loses limits nothing.
 //!
 //! Where the sending ends of a stream run a congestion control that paces (bbr), the claim says so: its
 //! timers and short bursts are CPU time of the same hosts. Ten copying flows over loopback made 41 Gbit/s
@@ -36,12 +37,23 @@ pub(super) const RULE: Rule = Rule {
     judge: Judge::Cell(verdict),
 };
 
+/// Share of the datagrams that the receive buffer may lose of all that a sender sends: what arrives is its rate.
+const OVERFLOWN_SHARE_MAX: f64 = 0.05;
+
 /// Datagrams are lost that our own reader had no part in.
 fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
-    let is_udp = cell.workload.manner.transport == Transport::Udp;
-    let lost = cell.mean(name::LOSS_SHARE).filter(|_| is_udp);
-    let unread = lost_unread(&cell.workload, |name| cell.mean(name)).unwrap_or(0.0);
-    lost.is_some_and(|lost| lost - unread >= LOST_SHARE_MIN)
+    let manner = &cell.workload.manner;
+    let lost = cell
+        .mean(name::LOSS_SHARE)
+        .filter(|_| manner.transport == Transport::Udp);
+    let unread = lost_unread(&cell.workload, |name| cell.mean(name));
+    let overflown = || {
+        let lost = cell.mean(name::LOST_RECEIVE_BUFFER)?;
+        let share = lost / cell.mean(name::DATAGRAMS_SENT)?;
+        (manner.rate_bps.is_none() && share <= OVERFLOWN_SHARE_MAX).then_some(share)
+    };
+    let by_reader = unread.or_else(overflown).unwrap_or(0.0);
+    lost.is_some_and(|lost| lost - by_reader >= LOST_SHARE_MIN)
 }
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

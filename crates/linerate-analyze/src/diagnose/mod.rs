@@ -90,6 +90,7 @@ pub(crate) use both_ways::{Way, rates_of_both, ways};
 pub(crate) use caution::HELD_BACK_SHARE_TOLD;
 pub(crate) use congestion_window::{KeptSmall, kept_small};
 pub(crate) use cpu::{waits_on_few, waits_where_pinned};
+pub(crate) use datagram_rate::loses_by_chance;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::limiter_of;

@@ -350,7 +350,7 @@ impl Trial<'_> {
         losses(self.outcome)
     }
 
-    /// Segments that arrived with a congestion mark (ECN).
+    /// Segments acknowledged with the echo of a congestion mark (ECE).
     pub(super) fn marks(&self) -> f64 {
         self.value(name::MARKED).unwrap_or(0.0)
     }

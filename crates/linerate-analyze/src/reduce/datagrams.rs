@@ -114,8 +114,11 @@ fn stream(
         inside.or_else(|| Some(record.datagrams.as_ref()?.jitter_ns? as f64))
     });
     responses.put(name::JITTER, mean(jitters));
-    let dispersion = dispersion(receivers(), readings, responses);
+    let steps = steps(receivers(), readings).unwrap_or_default();
+    let dispersion = losses::datagram_dispersion(&steps);
     responses.put(name::LOSS_DISPERSION, dispersion);
+    let count = dispersion.map(|_| steps.len() as f64);
+    responses.put(name::LOSS_READINGS, count);
     let route = Route { hosts, readings };
     let senders = hosts_of(Part::Sender, records, hosts);
     responses.put(name::QDISC_BACKLOG, route.qdisc_backlog(&senders));
@@ -140,21 +143,30 @@ fn stream(
     }
 }
 
-/// Returns how what arrives at one host varies, see [`losses::arrival_dispersion`].
-fn dispersion<'r>(
+/// Returns what arrived at one host and what did not, from reading to reading; absent where flows end at several, which
+/// were not read together.
+fn steps<'r>(
     receivers: impl Iterator<Item = &'r &'r FlowRecord> + Clone,
     readings: &Readings<'_>,
-    responses: &Responses,
-) -> Option<f64> {
-    let sent = responses.value(name::DATAGRAMS_SENT_RATE)?;
-    let arrived = responses.value(name::DATAGRAMS_RECEIVED_RATE)?;
+) -> Option<Vec<losses::Step>> {
     let first = receivers.clone().next()?;
     if receivers.clone().any(|end| end.host != first.host) {
         return None;
     }
-    let counters =
-        receivers.map(|end| readings.flow(end.flow, end.end, Metric::AppDatagramsReceived));
-    losses::arrival_dispersion(&readings.steps(counters)?, 1.0 - arrived / sent)
+    let grown = |metric| {
+        let ends = receivers.clone();
+        readings.steps(ends.map(|end| readings.flow(end.flow, end.end, metric)))
+    };
+    let arrived = grown(Metric::AppDatagramsReceived)?;
+    let lost = grown(Metric::AppDatagramsMissing)?;
+    let again = grown(Metric::AppDatagramsDuplicate);
+    let again = again.filter(|again| again.len() == arrived.len());
+    let step = |at: usize| losses::Step {
+        ns: arrived[at].0,
+        arrived: arrived[at].1 - again.as_ref().map_or(0.0, |again| again[at].1),
+        lost: lost[at].1,
+    };
+    (lost.len() == arrived.len()).then(|| (0..arrived.len()).map(step).collect())
 }
 
 /// Returns whether the counter of `place` was read.

@@ -14,8 +14,19 @@
 //!
 //! What D-SACK reports as needless is taken off where it is reported.
 //!
-//! Of datagrams what arrives is held against the same law: of a steady stream of which each has the probability p
-//! to be lost, the number that arrives has the variance n p (1 − p), and hardly any where the path passes a rate.
+//! A receiver of datagrams knows from their numbers how many are missing at each reading. Where each has the
+//! probability p to be lost, the number that is lost of n has the variance n p (1 − p). A path that passes a rate
+//! makes it smaller in one of two ways, and the dispersion of datagrams is the smaller one:
+//!
+//! - *of those sent* as many are lost as before, whenever the readings were: a sender that is even;
+//! - *of the time* as many arrive as before, whatever was sent. A machine that pauses, or a queue that empties once,
+//!   makes a few readings differ: the tenth that differs most is left out, and what is left of the variance of
+//!   independent losses is 1 again. A queue that fills first loses nothing meanwhile, and as many arrive: where none are
+//!   lost for long, only this counts.
+//!
+//! 13 recordings of independent losses had 0.5 to 1.5, slower links, shapers and policers 0.000 to 0.04, on a machine
+//! that other programs kept busy up to 0.2, and where others shared the path 0.2 to 0.3; bursts had 2 and more,
+//! receive buffers 11 and more.
 
 use linerate_model::metric::Metric;
 use linerate_model::samples::Reading;
@@ -33,6 +44,27 @@ const APART_MAX: f64 = 1.0;
 /// The same for dispersion. It grows with them where a busy host retransmits late: 23 was seen of 42
 /// independent losses in each interval, 1.0 of four.
 const COUNTED_MAX: f64 = 5.0;
+
+/// Part of the readings that is left out of what arrives in time.
+const LEFT_OUT: f64 = 0.1;
+/// What is left of the variance of independent losses without the tenth that differs most: 0.63 to 0.69 of ten to a
+/// hundred readings, in 20 000 drawn sets of each.
+const LEFT_VARIANCE: f64 = 0.66;
+
+/// Dispersion up to which what is lost of datagrams is even: independent losses are below it in one of 3000 sets of thirty
+/// readings.
+pub(crate) const EVEN_DISPERSION_MAX: f64 = 0.3;
+/// Losses to be expected of readings in a row that have none, from which on chance did not leave them out: it does so in
+/// one of 20 000.
+const PAUSE_LOSSES_MIN: f64 = 10.0;
+
+/// What a receiver of datagrams saw between two readings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Step {
+    pub(super) ns: f64,
+    pub(super) arrived: f64,
+    pub(super) lost: f64,
+}
 
 /// Segments lost and sent between two readings of one flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,21 +119,69 @@ pub(super) fn dispersion(flows: &[Vec<Interval>]) -> Option<f64> {
     known.then(|| squares / free)
 }
 
-/// Returns the dispersion of the datagrams of a steady stream that arrive, step by step of (time, count), where
-/// `lost_share` of them does not; absent where too few were lost.
-pub(super) fn arrival_dispersion(steps: &[(f64, f64)], lost_share: f64) -> Option<f64> {
-    let free = steps.len() as f64 - 1.0;
-    let total = |of: fn(&(f64, f64)) -> f64| steps.iter().map(of).sum::<f64>();
-    let (time, arrived) = (total(|step| step.0), total(|step| step.1));
-    let lost = arrived * lost_share / (1.0 - lost_share);
-    if free < FREE_MIN || !(lost >= LOSSES_MIN && lost.is_finite()) {
-        return None;
+/// Returns the dispersion of the datagrams that are lost; absent where less than one is between two readings, for then
+/// even losses differ as those by chance do, and where none are for long while what arrives is not even.
+pub(super) fn datagram_dispersion(steps: &[Step]) -> Option<f64> {
+    let (of_sent, of_time) = (of_sent(steps)?, of_time(steps)?);
+    match pauses(steps) {
+        true => Some(of_time).filter(|dispersion| *dispersion <= EVEN_DISPERSION_MAX),
+        false => Some(of_sent.min(of_time)),
     }
-    let square = |(ns, count): &(f64, f64)| {
-        let expected = arrived * ns / time;
-        (count - expected).powi(2) / (expected * lost_share)
+}
+
+/// Whether none are lost for so long as chance hardly leaves out.
+fn pauses(steps: &[Step]) -> bool {
+    let share = lost_share(steps).unwrap_or(0.0);
+    let without = steps.chunk_by(|a, b| a.lost <= 0.0 && b.lost <= 0.0);
+    let expected = without
+        .filter(|run| run.iter().all(|step| step.lost <= 0.0))
+        .map(|run| share * total(run, |step| step.arrived));
+    expected.fold(0.0, f64::max) >= PAUSE_LOSSES_MIN
+}
+
+/// Returns the dispersion of the lost among those sent.
+fn of_sent(steps: &[Step]) -> Option<f64> {
+    let share = lost_share(steps)?;
+    let square = |step: &Step| {
+        let expected = share * (step.arrived + step.lost);
+        (step.lost - expected).powi(2) / (expected * (1.0 - share))
     };
-    Some(steps.iter().map(square).sum::<f64>() / free)
+    let sent = steps.iter().filter(|step| step.arrived + step.lost > 0.0);
+    Some(sent.map(square).sum::<f64>() / free(steps))
+}
+
+/// Returns the dispersion of those that arrive in time.
+fn of_time(steps: &[Step]) -> Option<f64> {
+    let arrivals_per_ns =
+        |steps: &[Step]| total(steps, |step| step.arrived) / total(steps, |step| step.ns);
+    let square = |rate: f64, step: &Step| {
+        let expected = rate * step.ns;
+        (step.arrived - expected).powi(2) / expected
+    };
+    let rate = arrivals_per_ns(steps);
+    let mut kept = steps.to_vec();
+    kept.sort_by(|a, b| square(rate, a).total_cmp(&square(rate, b)));
+    kept.truncate(steps.len() - (LEFT_OUT * steps.len() as f64) as usize);
+    let share = lost_share(&kept)?;
+    let rate = arrivals_per_ns(&kept);
+    let squares: f64 = kept.iter().map(|step| square(rate, step) / share).sum();
+    Some(squares / free(&kept) / LEFT_VARIANCE)
+}
+
+/// Returns the share that is lost, where that is enough to know how they lie, and some arrive.
+fn lost_share(steps: &[Step]) -> Option<f64> {
+    let lost = total(steps, |step| step.lost);
+    let arrived = total(steps, |step| step.arrived);
+    let is_enough = steps.len() as f64 >= FREE_MIN && lost >= steps.len() as f64;
+    (is_enough && arrived > 0.0).then(|| lost / (arrived + lost))
+}
+
+fn free(steps: &[Step]) -> f64 {
+    steps.len() as f64 - 1.0
+}
+
+fn total(steps: &[Step], of: impl Fn(&Step) -> f64) -> f64 {
+    steps.iter().map(of).sum()
 }
 
 /// Returns the variation of the gaps of one flow.

@@ -6,6 +6,7 @@ mod builder {
 }
 mod answer;
 mod both_ways;
+mod datagram_paths;
 mod exchange;
 mod findings;
 mod full_exchanges;

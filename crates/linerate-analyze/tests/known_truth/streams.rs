@@ -15,17 +15,17 @@ use linerate_model::{FlowId, HostName};
 
 use crate::builder::{Run, Truth, stream};
 
-const MS: i64 = 1_000_000;
+pub(crate) const MS: i64 = 1_000_000;
 
 /// Three trials over a path of unknown rate.
-fn run(workload: Workload, truth: &Truth) -> Run {
+pub(crate) fn run(workload: Workload, truth: &Truth) -> Run {
     let mut run = Run::new(1, None);
     run.experiment("one", None, workload);
     run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
     run
 }
 
-fn limiter_of(run: &Run) -> Option<(Limiter, Finding)> {
+pub(crate) fn limiter_of(run: &Run) -> Option<(Limiter, Finding)> {
     let mut findings = analyze(&run.recording).findings.into_iter();
     findings.find_map(|finding| match finding.kind {
         FindingKind::Limiter(limiter) => Some((limiter, finding)),
@@ -730,7 +730,7 @@ fn drops_of_the_own_host_count_for_tcp_too() {
 }
 
 /// Has a counter of `host` grow by `amount` in the window of every trial.
-fn grow(run: &mut Run, host: &str, subject: &Subject, metric: Metric, amount: i64) {
+pub(crate) fn grow(run: &mut Run, host: &str, subject: &Subject, metric: Metric, amount: i64) {
     let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
     for trial in trials {
         let readings = [(50_000, 7), (1_000_050_000, 7 + amount)];
@@ -1233,7 +1233,7 @@ fn a_rate_is_not_the_limit_where_the_path_does_not_carry_it() {
 }
 
 /// A stream of datagrams of `bytes`, at a rate where one is asked for.
-fn datagrams(rate_bps: Option<u64>, bytes: u64) -> Workload {
+pub(crate) fn datagrams(rate_bps: Option<u64>, bytes: u64) -> Workload {
     let mut workload = stream();
     workload.manner.transport = Transport::Udp;
     workload.manner.rate_bps = rate_bps;
@@ -1362,75 +1362,6 @@ fn datagrams_that_wait_in_the_own_qdisc_are_not_sent() {
     assert_ne!(limiter(96_000, 200_000_000, 0.98), Some(Limiter::PathRate));
 }
 
-/// A path that passes a rate lets the same number through each time; losses by chance, and outages, do not.
-#[test]
-fn a_path_that_passes_a_rate_of_datagrams_is_told_from_one_that_loses_some() {
-    // Of 1000 datagrams sent in a tenth of a second 640 arrive, and so many more or less in turn.
-    let told_of = |differ: i64, unread: u64, reads_server: bool, segments: u32| {
-        let mut workload = datagrams(Some(115_840_000), 1448);
-        workload.manner.segments = segments;
-        let mut run = run(workload, &Truth::stream(74.1e6));
-        if reads_server {
-            grow(
-                &mut run,
-                "server",
-                &Subject::Cpu(0),
-                Metric::SoftnetDropped,
-                0,
-            );
-        }
-        let samples = &mut run.recording.samples;
-        for flow in &mut run.recording.flows {
-            let (metric, each) = match flow.part {
-                Part::Sender => (Metric::AppDatagramsSent, 1000),
-                _ => (Metric::AppDatagramsReceived, 640),
-            };
-            let of_receiver = if each == 640 { differ } else { 0 };
-            samples.extend((0..=10).map(|step| TrialSample {
-                trial: flow.trial,
-                host: flow.host.clone(),
-                subject: Subject::Flow(flow.flow, flow.end),
-                metric,
-                at_ns: step * 100 * MS,
-                value: step * each + step % 2 * of_receiver,
-            }));
-            flow.outcome.datagrams = Some(Box::new(match flow.part {
-                Part::Sender => Datagrams {
-                    sent: 10_000,
-                    ..Datagrams::default()
-                },
-                _ => Datagrams {
-                    received: 6_400,
-                    highest: 10_000,
-                    announced: Some(10_000),
-                    socket_drops: Some(unread),
-                    ..Datagrams::default()
-                },
-            }));
-        }
-        limiter_of(&run).map(|(limiter, finding)| (limiter, finding.claim))
-    };
-    let told = |differ, unread| told_of(differ, unread, true, 1);
-    let (limiter, claim) = told(1, 0).expect("a path that passes a rate");
-    assert_eq!(limiter, Limiter::PathRate);
-    // 1448 B of payload in 1490 B of a frame.
-    assert!(
-        claim.contains("74.1 Mbit/s of payload (76.2 Mbit/s with headers"),
-        "{claim}"
-    );
-    assert!(claim.contains("36 % of the datagrams"), "{claim}");
-    // The number that arrives has a deviation of 15 where each is lost with 36 %.
-    assert_eq!(told(15, 0), None);
-    assert_eq!(told(100, 0), None);
-    // A host that nobody read may have lost them.
-    assert_eq!(told_of(1, 0, false, 1), None);
-    // Bursts of 32 overflow a short queue at a rate that the path carries.
-    assert_eq!(told_of(1, 0, true, 32), None);
-    // Half of them reached the receiver.
-    assert_ne!(told(1, 1_800).map(|it| it.0), Some(Limiter::PathRate));
-}
-
-/// What the receiver's window or a window of few segments makes longer is no queue.
 #[test]
 fn a_round_trip_that_a_window_or_an_ack_makes_longer_is_no_full_path() {
     // A path of 10 ms that became one of 14 ms; the window of 80 kB holds the sender.
