@@ -188,6 +188,14 @@ responses! {
     QUEUED "queued_share" Ratio "time with a queue on the path";
     RATE_VARIATION "rate_variation" Ratio
         "deviation of the rate from reading to reading, of its mean";
+    OTHERS_SHARE "others_traffic_share" Ratio
+        "share of what a device of the streams passed in their direction that was others', where it was more than 3 %";
+    SHARED_BPS "shared_device_bps" BitsPerSecond
+        "all that passed that device, as it counts frames";
+    SHARED_VARIATION "shared_device_variation" Ratio
+        "deviation of that from reading to reading, of its mean";
+    SHARED_OVER_OWN "shared_over_own_variation" Ratio
+        "the same deviation over that of the streams' part of it";
     SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived";
     MARKED "marked_segments" Count "segments that arrived with a congestion mark (ECN)";
     REORDERINGS "reorderings" Count "reordering events";

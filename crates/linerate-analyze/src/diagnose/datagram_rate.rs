@@ -3,7 +3,8 @@
 //! Datagrams have no round trip. Their path is full where what arrives of a stream hardly varies while some is lost
 //! that no host counts: were each lost by chance, the number that arrives would vary by what the dispersion is held
 //! against ([`crate::reduce`]). Bursts at a rate may overflow a short queue as evenly, and say nothing. 0.001 to 0.08 was
-//! seen of slower links, shapers and policers (0.3 and 0.4 beside other programs), 0.6 to 5 of independent losses, more of
+//! seen of slower links, shapers and policers (0.3 and 0.4 beside other programs; beside other traffic it is not asked where all
+//! that passes is steady, [`super::path_rate`]), 0.6 to 5 of independent losses, more of
 //! outages. What the sender's own queueing discipline holds back is not lost: less is sent than was asked for.
 
 use linerate_model::finding::Limiter;
@@ -13,7 +14,7 @@ use linerate_model::unit::Unit;
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::pacing::LOST_SHARE_MIN;
-use super::path_rate::{RULE, WAITING_SEGMENTS_MIN, passes};
+use super::path_rate::{RULE, WAITING_SEGMENTS_MIN, of_others, passes, shared};
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -54,10 +55,11 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     let manner = &cell.workload.manner;
     let in_bursts =
         manner.rate_bps.is_some() && manner.batch.max(manner.burst).max(manner.segments) > 1;
+    let shared = shared(cell);
     if cell.goes_both_ways()
         || lost.value < LOST_SHARE_MIN
         || !is_of_path
-        || dispersion > DISPERSION_MAX
+        || (dispersion > DISPERSION_MAX && shared.is_none())
         || in_bursts
     {
         return None;
@@ -65,14 +67,17 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     Some(Verdict {
         limiter: Limiter::PathRate,
         claim: format!(
-            "The path is full{}, and what is more is lost on the way: {} of the datagrams.",
+            "The path is full{}{}, and what is more is lost on the way: {} of the datagrams.",
             passes(cell, &throughput, ""),
+            of_others(cell),
             words::percent(lost.value),
         ),
-        explanation: "What arrives hardly varies from reading to reading, as where a slower link, a shaper or a policer \
-                      passes a rate: lost by chance, the number of datagrams would. No counter that was read \
-                      has them. Where it is so, next to none is lost while all flows together send less than this."
-            .to_owned(),
+        explanation: shared.unwrap_or_else(|| {
+            "What arrives hardly varies from reading to reading, as where a slower link, a shaper or a policer \
+             passes a rate: lost by chance, the number of datagrams would. No counter that was read \
+             has them. Where it is so, next to none is lost while all flows together send less than this."
+                .to_owned()
+        }),
         effect: throughput,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
@@ -80,6 +85,9 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
             ("share of the datagrams lost", name::LOSS_SHARE),
             ("datagrams lost where no host counts them", name::LOST_NOT_LOCATED),
             ("dispersion of what arrives", name::LOSS_DISPERSION),
+            ("others' share of what passed a device", name::OTHERS_SHARE),
+            ("all that passed it", name::SHARED_BPS),
+            ("deviation of that from reading to reading", name::SHARED_VARIATION),
         ])?,
         weight: throughput.value,
     })

@@ -27,6 +27,9 @@ const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
 pub(super) const VARIATION_STEADY_MAX: f64 = 0.05;
 /// Deviation of the rate from reading to reading up to which a line makes it.
 pub(super) const VARIATION_LINE_MAX: f64 = 0.03;
+/// Deviation of all that passes a shared device over that of the flows' own part up to which one has more whenever others
+/// have less (`reduce/beside.rs`).
+const SHARED_OVER_OWN_MAX: f64 = 0.5;
 const WANTED_REST_MAX: f64 = 0.9;
 /// Share of the time, or of what waits, from which on it is most of it.
 pub(super) const MOST: f64 = 0.5;
@@ -240,6 +243,11 @@ impl Trial<'_> {
             && self.value(name::QUEUED).is_some_and(|share| share >= MOST)
     }
 
+    /// These flows and others fill a path together.
+    pub(super) fn shares_full_path(&self) -> bool {
+        shares_full_path(|name| self.value(name)) && !cpu::hides_path(self.outcome)
+    }
+
     /// The rate fell by half within the window: something else changed, too, whatever held it before.
     pub(super) fn collapses(&self) -> bool {
         self.value(name::HALVES)
@@ -302,6 +310,13 @@ impl Trial<'_> {
         let share = self.share(name::RETRANSMITTED_SHARE);
         again.map_or(0.0, |again| share * self.losses() / again)
     }
+}
+
+/// Returns whether others have what the flows leave, and all that passes is as steady as a line: then they fill it together.
+pub(super) fn shares_full_path(value: impl Fn(&str) -> Option<f64>) -> bool {
+    let is_within = |name, most| value(name).is_some_and(|value| value <= most);
+    is_within(name::SHARED_OVER_OWN, SHARED_OVER_OWN_MAX)
+        && is_within(name::SHARED_VARIATION, VARIATION_LINE_MAX)
 }
 
 /// Segments of a trial that were lost: sent again, less those that had arrived.
