@@ -369,7 +369,9 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
     let Some((payload, headers)) = packet(cell) else {
         return " of payload".to_owned();
     };
-    match ethernet_bps(payload_bps, payload, headers) {
+    // A part of what a path carries is that of a line by chance only.
+    let line = ethernet_bps(payload_bps, payload, headers).filter(|_| !shares_full_path(cell));
+    match line {
         Some(rate) => format!(
             " of payload (what {} Ethernet carries)",
             Unit::BitsPerSecond.display(rate)

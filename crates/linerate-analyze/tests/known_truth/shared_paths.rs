@@ -13,7 +13,7 @@ const MS: i64 = 1_000_000;
 fn run(truth: &Truth) -> Run {
     let mut run = Run::new(1, None);
     run.experiment("one", None, stream());
-    run.cell(&[], &[truth.clone()]);
+    run.cell(&[], std::slice::from_ref(truth));
     run
 }
 
@@ -71,6 +71,13 @@ fn a_path_that_others_fill_as_well_is_full_whatever_the_own_losses_look_like() {
     let single = crate::as_single(&shared.recording);
     let next = single.next.unwrap_or_default();
     assert!(next.contains("stop the other traffic"), "{next}");
+    // What a tenth of a line carries is no line of its own, even where the number is that of one.
+    let truth = Truth {
+        throughput_bps: 9.5e6,
+        ..one_of_nine()
+    };
+    let (_, finding) = limiter_of(&run(&truth)).expect("the path is full");
+    assert!(!finding.claim.contains("Ethernet"), "{}", finding.claim);
     // The same beside a few percent of others is random loss.
     let alone = Truth {
         beside_bps: Some(0.1e6),
