@@ -188,7 +188,8 @@ impl<'r, 'a> Streams<'r, 'a> {
     /// Share of what passed the device of `host` against the streams, as `part`, that was neither ACKs nor readings, where
     /// ACKs may have waited for it.
     fn others_share_against(&self, host: &HostName, part: Part) -> Option<f64> {
-        if self.payload_bytes_per_s(host, part).is_some() {
+        // Streams that go both ways have payload there, even where nobody read how much.
+        if !self.its(host, part).is_empty() {
             return None;
         }
         let payload = self.payload_bytes_per_s(host, part.opposite())?;
