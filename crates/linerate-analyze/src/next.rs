@@ -77,6 +77,7 @@ pub(crate) fn evident(
     }
     let own = cell.workload.options.socket_buffer.is_none();
     let words = match limiter {
+        Limiter::PathRate if diagnose::shares_full_path(cell) => WHERE_SHARED,
         Limiter::PathRate if diagnose::waits_in_own_qdisc(dataset, cell) => {
             "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower"
         }

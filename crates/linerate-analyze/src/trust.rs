@@ -9,9 +9,10 @@
 //! * *limited*: any other caution, a run that is partial, and cells that a CPU quota limits;
 //! * *good*: none.
 //!
-//! A quota comes first, whatever else there is: it is why the other numbers are as they are.
+//! A quota comes first, whatever else there is: it is why the other numbers are as they are. Where a study is not to be used,
+//! who took CPU time from it is said as well.
 
-use linerate_model::finding::{Limiter, Trust, TrustLevel};
+use linerate_model::finding::{Caution, Limiter, Trust, TrustLevel};
 use linerate_model::number;
 use linerate_model::reason::Reason;
 use linerate_model::run::Validity;
@@ -44,9 +45,13 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
     let quota = quota(told);
     if !grave.is_empty() {
         grave.retain(|reason| Some(reason) != quota.as_ref());
+        let reasons = quota
+            .into_iter()
+            .chain(grave)
+            .chain(disturbed(dataset, told));
         return Trust {
             level: TrustLevel::DoNotUse,
-            reasons: quota.into_iter().chain(grave).collect(),
+            reasons: reasons.collect(),
         };
     }
     let is_told = quota.is_some();
@@ -74,6 +79,15 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
         },
         reasons,
     }
+}
+
+/// Returns who took CPU time from a study: identical trials differ for it, and some are invalid.
+fn disturbed(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
+    let is_it = |caution: &&Found<'_>| matches!(caution.what, What::Caution(Caution::Disturbed, _));
+    let found = told.cautions.iter().find(is_it);
+    found
+        .filter(|_| dataset.recording.document.study)
+        .map(reason)
 }
 
 /// Returns that a quota limits cells, where it is a finding.

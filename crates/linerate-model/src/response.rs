@@ -194,6 +194,14 @@ responses! {
         "median difference between rates of consecutive readings, of their mean";
     RTT_STEP "tcp_rtt_step" Ratio
         "median difference between smoothed RTTs of consecutive readings, of their mean";
+    OTHERS_SHARE "others_traffic_share" Ratio
+        "share of what a device of the streams passed in their direction that was others', where it was more than 3 %";
+    SHARED_BPS "shared_device_bps" BitsPerSecond
+        "all that passed that device, as it counts frames";
+    SHARED_VARIATION "shared_device_variation" Ratio
+        "deviation of that from reading to reading, of its mean";
+    SHARED_OVER_OWN "shared_over_own_variation" Ratio
+        "the same deviation over that of the streams' part of it";
     SPURIOUS "spurious_segments" Count "segments retransmitted although they had arrived";
     MARKED "marked_segments" Count "segments acknowledged with the echo of a congestion mark (ECN)";
     REORDERINGS "reorderings" Count "reordering events";

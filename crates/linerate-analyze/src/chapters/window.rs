@@ -153,7 +153,8 @@ fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
 
 fn needed(dataset: &Dataset<'_>) -> Option<Row> {
     let windows = study::windows(dataset);
-    let first = windows.first()?;
+    // What is less than a segment needs none.
+    let first = windows.first().filter(|window| !window.is_little())?;
     let rate = Unit::BitsPerSecond.display(first.rate.bps);
     Some(row(
         "Window needed",

@@ -513,8 +513,8 @@ fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         dataset,
         Caution::OtherTraffic,
         "Other traffic passed the device",
-        "The flows could not have what others had. What readings of this measurement may take is left out. Stop other \
-         traffic.",
+        "The flows could not have what others had in their direction; behind what goes the other way their ACKs wait. What \
+         readings of this measurement may take is left out. Stop other traffic.",
         "share of the payload that was neither the flows' nor of readings, in those trials",
     )
 }

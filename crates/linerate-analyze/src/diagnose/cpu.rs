@@ -15,7 +15,10 @@
 //!    stand still for longer than any worker waited. Of datagrams the receive buffer tells that: they are lost in it while their
 //!    reader waits. Behind a queue of 50 ms nobody misses one that needs next to nothing
 //!    and rests most of the time. A
-//!    steady rate with a queue on the way is the path's. Where nobody read what the CPUs did: it waited at
+//!    steady rate with a queue on the way is the path's. A stream's sender that pauses nowhere by itself is missed where
+//!    nothing is outstanding for a tenth of the time: where all CPUs are full of others' work and no queue is to be seen,
+//!    that is told of one that ran or waited for half of the time (0.7 of two hogs on both CPUs, 0.67 of the time with data
+//!    outstanding). Where nobody read what the CPUs did: it waited at
 //!    least twice as long as it ran, none of our workers had that time, and no quota throttled it.
 //! 3. *All full.* All CPUs of a worker's host were busy, and a worker ran or waited for most of the time. Where others used
 //!    a tenth of them or more, these are why. But a worker that
@@ -89,6 +92,8 @@ const FULL_SHARE_MIN: f64 = 0.95;
 const STEAL_SHARE_MIN: f64 = 0.05;
 /// The same whatever our workers ran: their time has nothing of what was taken from them.
 const STEAL_SHARE_LARGE: f64 = 0.2;
+/// Share of the time with data outstanding up to which a sender that pauses nowhere by itself is missed.
+const BUSY_SHARE_MAX: f64 = 0.9;
 /// Share of the time that a worker waits for a CPU up to which it has one to itself.
 const WAIT_SHARE_SMALL: f64 = 0.1;
 /// Share of the receive buffer that is unread, and of the time that the window holds the sender, from which on a late
@@ -177,7 +182,8 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let ran = wanted - waited.value;
     let would_do_more = wanted >= WANTED_SHARE_MIN
         || (is_uneven(cell) && is_missed(cell))
-        || (loses_unread(cell) && shows_quota(dataset, cell));
+        || (loses_unread(cell) && shows_quota(dataset, cell))
+        || (wanted >= MOST && lacks_sender(cell) && shows_quota(dataset, cell));
     // Who waits for a CPU reads late; who was stopped waits for none.
     let closed = cell.mean(name::WINDOW_CLOSED).unwrap_or(0.0);
     let has_stopped = has_stopped(closed) && closed > waited.value;
@@ -250,6 +256,20 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
         (None, None) => true,
         (sender, reader) => sender == Some(true) || reader == Some(true),
     }
+}
+
+/// Whether the path rests for want of a sender, while all CPUs are full: a stream that is not asked to pause has nothing
+/// outstanding, and no queue stands on the way.
+fn lacks_sender(cell: &CellOutcomes<'_>) -> bool {
+    let busy = cell.mean(name::CPU_BUSY_SHARE).unwrap_or(0.0);
+    let rests = cell
+        .mean(name::BUSY)
+        .is_some_and(|share| share <= BUSY_SHARE_MAX);
+    let queued = cell.mean(name::QUEUED);
+    rests
+        && cell.workload.manner.rate_bps.is_none()
+        && busy + stolen(cell) >= FULL_SHARE_MIN
+        && queued.is_some_and(|share| share < MOST)
 }
 
 /// Whether a quota may hold a host's workers and nobody would see it.

@@ -7,6 +7,8 @@
 //! evenly, and say nothing. What the sender's own queueing discipline holds back is not lost: less is sent than was
 //! asked for.
 //!
+//! Beside other traffic it is not asked how even it is, where all that passes is steady ([`super::path_rate`]).
+//!
 //! Where the dispersion is that of independent losses they are no full path's: what was asked for is sent
 //! ([`super::pacing`]).
 
@@ -19,7 +21,7 @@ use linerate_model::unit::Unit;
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::pacing::LOST_SHARE_MIN;
-use super::path_rate::{RULE, WAITING_SEGMENTS_MIN, passes};
+use super::path_rate::{RULE, WAITING_SEGMENTS_MIN, of_others, passes, shared};
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -80,10 +82,11 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     let dispersion = cell.mean(name::LOSS_DISPERSION)?;
     let readings = cell.mean(name::LOSS_READINGS)?;
     let dispersion_max = EVEN_DISPERSION_MAX.min(EVEN_DISPERSION_OF_READING * readings);
+    let shared = shared(cell);
     if cell.goes_both_ways()
         || lost.value < LOST_SHARE_MIN
         || !is_of_path
-        || dispersion > dispersion_max
+        || (dispersion > dispersion_max && shared.is_none())
         || goes_in_bursts(cell)
     {
         return None;
@@ -91,14 +94,17 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     Some(Verdict {
         limiter: Limiter::PathRate,
         claim: format!(
-            "The path is full{}, and what is more is lost on the way: {} of the datagrams.",
+            "The path is full{}{}, and what is more is lost on the way: {} of the datagrams.",
             passes(cell, &throughput, ""),
+            of_others(cell),
             words::percent(lost.value),
         ),
-        explanation: "What arrives, or the share that is lost, hardly varies from reading to reading, as where a slower \
-                      link, a shaper or a policer passes a rate: lost by chance, it would. No counter that was read \
-                      has them. Where it is so, next to none is lost while all flows together send less than this."
-            .to_owned(),
+        explanation: shared.unwrap_or_else(|| {
+            "What arrives, or the share that is lost, hardly varies from reading to reading, as where a slower \
+             link, a shaper or a policer passes a rate: lost by chance, it would. No counter that was read \
+             has them. Where it is so, next to none is lost while all flows together send less than this."
+                .to_owned()
+        }),
         effect: throughput,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),
@@ -106,6 +112,9 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
             ("share of the datagrams lost", name::LOSS_SHARE),
             ("datagrams lost where no host counts them", name::LOST_NOT_LOCATED),
             ("dispersion of what is lost", name::LOSS_DISPERSION),
+            ("others' share of what passed a device", name::OTHERS_SHARE),
+            ("all that passed it", name::SHARED_BPS),
+            ("deviation of that from reading to reading", name::SHARED_VARIATION),
         ])?,
         weight: throughput.value,
     })

@@ -179,7 +179,8 @@ const CAUTIONS: &[Known] = &[
     Known {
         id: Caution::OtherTraffic.id(),
         title: "Other traffic passed the device",
-        needs: "3 % of the payload that a device of the flows passed and that is neither theirs nor of readings",
+        needs: "3 % of the payload that a device of the flows passed and that is neither theirs nor of readings; against \
+                their direction, so much that it is a fifth of what they carry",
         action: "stop other traffic",
     },
     Known {

@@ -44,6 +44,9 @@ pub(super) const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
 const BUSY_SHARE_MIN: f64 = 0.9;
 const HELD_SHARE_MAX: f64 = 0.1;
 pub(super) const WANTED_REST_MAX: f64 = 0.9;
+/// Deviation of all that passes a shared device over that of the flows' own part up to which one has more whenever others
+/// have less (`reduce/beside.rs`).
+const SHARED_OVER_OWN_MAX: f64 = 0.5;
 /// Share of the time, or of what waits, from which on it is most of it.
 pub(super) const MOST: f64 = 0.5;
 /// Delivery rate over mean rate from which on an end pauses: 1.4 to 1.7 where CPUs limit.
@@ -303,6 +306,11 @@ impl Trial<'_> {
                 || self.grows_queue() == Some(true))
     }
 
+    /// These flows and others fill a path together.
+    pub(super) fn shares_full_path(&self) -> bool {
+        shares_full_path(|name| self.value(name)) && !cpu::hides_path(self.outcome)
+    }
+
     /// The rate fell by half within the window: something else changed, too, whatever held it before.
     pub(super) fn collapses(&self) -> bool {
         self.value(name::HALVES)
@@ -367,6 +375,13 @@ impl Trial<'_> {
         let share = self.share(name::RETRANSMITTED_SHARE);
         again.map_or(0.0, |again| share * self.losses() / again)
     }
+}
+
+/// Returns whether others have what the flows leave, and all that passes is as steady as a line: then they fill it together.
+pub(super) fn shares_full_path(value: impl Fn(&str) -> Option<f64>) -> bool {
+    let is_within = |name, most| value(name).is_some_and(|value| value <= most);
+    is_within(name::SHARED_OVER_OWN, SHARED_OVER_OWN_MAX)
+        && is_within(name::SHARED_VARIATION, VARIATION_LINE_MAX)
 }
 
 /// Segments of a trial that were lost: sent again, less those that had arrived.

@@ -224,6 +224,7 @@ fn reduce_flows(
     let level = flows::reduce(trial, plans, records, hosts, readings, &mut responses);
     evidence::reduce(trial, plans, records, hosts, readings, &mut responses);
     datagrams::reduce(trial, plans, records, hosts, readings, &mut responses);
+    beside::reduce(trial, plans, records, hosts, readings, &mut responses);
     (level, responses)
 }
 

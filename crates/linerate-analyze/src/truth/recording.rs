@@ -136,6 +136,10 @@ pub struct Truth {
     pub offered_bytes: Option<i64>,
     /// What else the server's device received, bit/s of payload; absent where no device was read.
     pub beside_bps: Option<f64>,
+    /// Whether others have what the flows leave, so that the device passes the same all the time; else they are as they are.
+    pub others_fill: bool,
+    /// Payload that the server's device sent against the flows, bit/s; absent where no device was read.
+    pub against_bps: Option<f64>,
     /// Share of its periods in which the server's control group was throttled, each for half of it.
     pub throttled: Option<f64>,
 }
@@ -197,6 +201,8 @@ impl Default for Truth {
             swings: None,
             offered_bytes: None,
             beside_bps: None,
+            others_fill: false,
+            against_bps: None,
             throttled: None,
         }
     }
@@ -508,6 +514,16 @@ impl Run {
             rates.insert(device(Metric::LinkRxBytes), payload + 66.0 * packets);
             rates.insert(device(Metric::LinkRxPackets), packets);
         }
+        if let Some(against_bps) = truth.against_bps {
+            let (acks, others) = (
+                truth.throughput_bps / 8.0 / MSS / truth.segments_per_ack,
+                against_bps / 8.0 / MSS,
+            );
+            let device = |metric| ("server".into(), Subject::Link("eth0".to_owned()), metric);
+            let bytes = 66.0 * acks + (66.0 + MSS) * others;
+            rates.insert(device(Metric::LinkTxBytes), bytes);
+            rates.insert(device(Metric::LinkTxPackets), acks + others);
+        }
         // CPU time is the server's, and so is what of it is our own.
         let own = worker("server", Metric::ThreadUser);
         rates.insert(own, (truth.cpus * 0.5 - truth.others_cpus).max(0.0) * 1e9);
@@ -549,6 +565,13 @@ impl Run {
                     let first = 2.0 / (1.0 + truth.halves);
                     first * (second.min(middle) + truth.halves * (second - middle).max(0.0))
                         - lag(truth.variation)
+                }
+                Metric::TcpDataSegsIn => second - lag(truth.variation),
+                // Of all that passes only the flows' part varies.
+                Metric::LinkRxBytes if !truth.others_fill => {
+                    let others = truth.beside_bps.unwrap_or(0.0);
+                    let own = truth.throughput_bps / (truth.throughput_bps + others);
+                    second - own * lag(truth.variation)
                 }
                 Metric::TcpDelivered => second - lag(truth.delivered_variation.unwrap_or(0.0)),
                 Metric::TcpRetrans if !truth.loss_parts.is_empty() => {

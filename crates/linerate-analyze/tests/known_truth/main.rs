@@ -18,6 +18,7 @@ mod queues;
 mod receive_path;
 mod reduction;
 mod robustness;
+mod shared_paths;
 mod streams;
 mod studies;
 mod verdicts;
