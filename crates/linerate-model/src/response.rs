@@ -228,7 +228,7 @@ responses! {
     TIMERS_FIRED "tcp_timers_fired" Count "retransmission timeouts and loss probes";
     RETRANSMITTED_BOTH "retransmitted_both_segments" Count "segments retransmitted by both ends";
     LOSING "losing_share" Ratio
-        "share of the time between readings in which segments of exchanges were sent again";
+        "share of the time between readings in which segments of exchanges were retransmitted";
     TRANSACTIONS_VARIATION "transactions_variation" Ratio
         "deviation of the transactions from reading to reading, of their mean";
     WORKER_WAITED "worker_waited_share" Ratio

@@ -491,10 +491,10 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
     let steady = match (is_short, loses) {
         (false, _) => "",
         (true, false) => {
-            " The queue is short beside the round trip; the rate is as steady as a line's."
+            " The queue is short against the round trip; the rate is as steady as a line's."
         }
         (true, true) => {
-            " The queue is short beside the round trip; the rate is as steady as a line's, or as a policer's that flows \
+            " The queue is short against the round trip; the rate is as steady as a line's, or as a policer's that flows \
              share."
         }
     };
