@@ -18,6 +18,7 @@ use linerate_model::finding::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 
+use super::both_ways;
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::pacing::LOST_SHARE_MIN;
@@ -75,16 +76,19 @@ fn goes_in_bursts(cell: &CellOutcomes<'_>) -> bool {
 }
 
 /// The path passes a rate of datagrams and loses what is more.
-fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let lost = cell.estimate(name::LOSS_SHARE)?;
     let is_of_path = loses_unlocated(cell)?;
     let dispersion = cell.mean(name::LOSS_DISPERSION)?;
     let readings = cell.mean(name::LOSS_READINGS)?;
     let dispersion_max = EVEN_DISPERSION_MAX.min(EVEN_DISPERSION_OF_READING * readings);
+    if cell.goes_both_ways() {
+        let of_either = both_ways::verdict(dataset, cell);
+        return of_either.filter(|verdict| verdict.limiter == Limiter::PathRate);
+    }
     let shared = shared(cell);
-    if cell.goes_both_ways()
-        || lost.value < LOST_SHARE_MIN
+    if lost.value < LOST_SHARE_MIN
         || !is_of_path
         || (dispersion > dispersion_max && shared.is_none())
         || goes_in_bursts(cell)

@@ -11,7 +11,7 @@ use crate::builder::{Run, Truth, stream};
 
 const MS: i64 = 1_000_000;
 
-fn going(workload: &Workload, way: Direction) -> Workload {
+pub(crate) fn going(workload: &Workload, way: Direction) -> Workload {
     let mut workload = workload.clone();
     if let Traffic::Stream { direction, .. } = &mut workload.traffic {
         *direction = way;
@@ -27,8 +27,13 @@ fn both(workload: &Workload, to_server: &Truth, from_server: &Truth) -> Run {
         run.cell(&[], std::slice::from_ref(truth));
         run
     };
-    let mut run = one(Direction::ToServer, to_server);
-    let mut other = one(Direction::FromServer, from_server).recording;
+    let to_server = one(Direction::ToServer, to_server);
+    joined(to_server, one(Direction::FromServer, from_server))
+}
+
+/// The flow of `run`, and that of `other` which goes from the server, at once.
+pub(crate) fn joined(mut run: Run, other: Run) -> Run {
+    let mut other = other.recording;
     for flow in &mut other.flows {
         flow.outcome.flow = FlowId(1);
     }

@@ -6,8 +6,9 @@ use linerate_model::datagram::Datagrams;
 use linerate_model::finding::{Finding, FindingKind, Limiter};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::workload::{Part, Workload};
+use linerate_model::workload::{Direction, Part, Workload};
 
+use crate::both_ways::{going, joined};
 use crate::builder::{Run, Truth, stream};
 use crate::streams::{MS, datagrams, grow, limiter_of, run};
 
@@ -29,18 +30,28 @@ enum Lost {
     Unknown,
 }
 
+/// Its worker ran so much of the time.
+fn working(worker_share: f64) -> Truth {
+    Truth {
+        worker_share,
+        ..Truth::default()
+    }
+}
+
 /// A stream of datagrams of which the receiver saw `steps`.
-fn stream_of(workload: Workload, steps: &[Step], worker_share: f64, at: Lost) -> Run {
+fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> Run {
     let arrived: i64 = steps.iter().map(|step| step.0).sum();
     let lost: i64 = steps.iter().map(|step| step.1).sum();
     let truth = Truth {
-        worker_share,
-        ..Truth::stream((arrived * BYTES * 8) as f64)
+        throughput_bps: (arrived * BYTES * 8) as f64,
+        ..truth
     };
     let mut run = run(workload, &truth);
     if at != Lost::Unknown {
         let cpu = Subject::Cpu(0);
-        grow(&mut run, "server", &cpu, Metric::SoftnetDropped, 0);
+        for host in ["server", "client1"] {
+            grow(&mut run, host, &cpu, Metric::SoftnetDropped, 0);
+        }
     }
     let mut samples = Vec::new();
     for flow in &mut run.recording.flows {
@@ -97,7 +108,7 @@ fn told_of(steps: &[Step], segments: u32, at: Lost) -> Option<(Limiter, Finding)
     let rate_bps = each * BYTES * 8 * steps.len() as i64;
     let mut workload = datagrams(Some(rate_bps as u64), BYTES as u64);
     workload.manner.segments = segments;
-    limiter_of(&stream_of(workload, steps, 0.2, at))
+    limiter_of(&stream_of(workload, steps, working(0.2), at))
 }
 
 #[track_caller]
@@ -148,6 +159,37 @@ fn a_path_that_passes_a_rate_of_datagrams_loses_evenly() {
     // Where all is lost evenly a reader that is late does not matter: as much of what was lost is seen as of what came.
     let late = [(600, 400), (540, 360), (660, 440), (600, 400)];
     check(&late.repeat(5), Some(Limiter::PathRate));
+}
+
+#[test]
+fn a_full_path_each_way_comes_before_full_cpus() {
+    // As fast as it goes: what the path does not pass fills the CPUs.
+    let flood = |way, steps: &[Step]| {
+        let workload = going(&datagrams(None, BYTES as u64), way);
+        let truth = Truth {
+            cpus: 2.0,
+            ..working(0.9)
+        };
+        stream_of(workload, steps, truth, Lost::OnTheWay)
+    };
+    let limiter = |steps: &[Step]| {
+        let to_server = flood(Direction::ToServer, steps);
+        let run = joined(to_server, flood(Direction::FromServer, steps));
+        limiter_of(&run).map(|(limiter, finding)| (limiter, finding.claim))
+    };
+    let (found, claim) = limiter(&[(320, 9680); 20]).expect("a limiter");
+    assert_eq!(found, Limiter::PathRate, "{claim}");
+    assert!(
+        claim.starts_with("To the server, the path is full"),
+        "{claim}"
+    );
+    assert!(
+        claim.contains("From the server, the path is full"),
+        "{claim}"
+    );
+    // Nothing is lost: the CPUs are full.
+    let (found, claim) = limiter(&[(10_000, 0); 20]).expect("a limiter");
+    assert_eq!(found, Limiter::Cpu, "{claim}");
 }
 
 #[test]
@@ -209,7 +251,7 @@ fn datagrams_lost_elsewhere_or_in_bursts_are_of_no_full_path() {
 fn a_sender_without_time_is_the_limit_where_nearly_all_arrives() {
     let limiter = |steps: &[Step], rate_bps: Option<u64>| {
         let workload = datagrams(rate_bps, BYTES as u64);
-        let run = stream_of(workload, steps, 0.99, Lost::Unread);
+        let run = stream_of(workload, steps, working(0.99), Lost::Unread);
         let mut run = run;
         // The reader rests most of the time.
         let worker = Subject::Thread("worker-0".to_owned());
