@@ -168,7 +168,8 @@ fn a_full_path_each_way_comes_before_full_cpus() {
         let workload = going(&datagrams(None, BYTES as u64), way);
         let truth = Truth {
             cpus: 2.0,
-            ..working(0.9)
+            worker_wait_share: 0.35,
+            ..working(0.6)
         };
         stream_of(workload, steps, truth, Lost::OnTheWay)
     };
