@@ -79,14 +79,14 @@ fn goes_in_bursts(cell: &CellOutcomes<'_>) -> bool {
 fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let lost = cell.estimate(name::LOSS_SHARE)?;
-    let is_of_path = loses_unlocated(cell)?;
-    let dispersion = cell.mean(name::LOSS_DISPERSION)?;
-    let readings = cell.mean(name::LOSS_READINGS)?;
-    let dispersion_max = EVEN_DISPERSION_MAX.min(EVEN_DISPERSION_OF_READING * readings);
     if cell.goes_both_ways() {
         let of_either = both_ways::verdict(dataset, cell);
         return of_either.filter(|verdict| verdict.limiter == Limiter::PathRate);
     }
+    let is_of_path = loses_unlocated(cell)?;
+    let dispersion = cell.mean(name::LOSS_DISPERSION)?;
+    let readings = cell.mean(name::LOSS_READINGS)?;
+    let dispersion_max = EVEN_DISPERSION_MAX.min(EVEN_DISPERSION_OF_READING * readings);
     let shared = shared(cell);
     if lost.value < LOST_SHARE_MIN
         || !is_of_path
