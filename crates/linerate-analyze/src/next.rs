@@ -131,7 +131,7 @@ pub(crate) fn evident(
             let held = cell.mean(name::IN_FLIGHT)? + cell.mean(name::UNSENT)?;
             return is_large(held).then(|| larger(held, "tcp_wmem", "sender"));
         }
-        Limiter::CongestionWindow => match diagnose::kept_small(cell) {
+        Limiter::CongestionWindow => match diagnose::kept_small(dataset, cell) {
             KeptSmall::Loss => return None,
             KeptSmall::Damage => {
                 "find what damages segments: a cable, a network card (`ethtool -S`), an offload of checksums (`ethtool -k`)"

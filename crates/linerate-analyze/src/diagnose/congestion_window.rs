@@ -22,29 +22,29 @@
 //!    are not told apart: both pass what comes at their rate, and delay nothing that ten readings a second
 //!    would see.
 
+use linerate_model::HostName;
 use linerate_model::finding::Limiter;
 use linerate_model::flag::TrialFlag;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Part;
 
 use super::rule::{Judge, Rule};
 use super::trial::{
-    CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
-    NEAR_QUOTIENT_STEADY_MAX, RATIO_NS_MIN, Trial, VARIATION_STEADY_MAX,
+    BUSY_SHARE_MIN, CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
+    NEAR_QUOTIENT_STEADY_MAX, RATIO_NS_MIN, SIGNALS_MIN, Trial, VARIATION_STEADY_MAX, hosts_of,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
 
-/// Losses and marks of a trial that are more than chance; ten over all trials.
-pub(super) const SIGNALS_MIN: f64 = 3.0;
 /// Share of the time with a queue up to which what was lost may not be of it: random loss was seen with 0.15,
 /// shallow queues that overflow with 0.4.
 const QUEUED_SHARE_MAX: f64 = 0.2;
 
 /// Deviation of the sum of several flows up to which a path of one rate may be what loses: flows take what one that
 /// lost leaves, while those that lose by chance vary each for itself (0.2 of one, over the root of their number).
-const SHARED_VARIATION_MAX: f64 = 0.04;
+const SUM_VARIATION_MAX: f64 = 0.04;
 
 /// Others' share of what passes a device from which on a queue of theirs may never have been empty.
 const OTHERS_SHARE_MAX: f64 = 0.2;
@@ -104,7 +104,7 @@ fn has_signals(trial: &Trial<'_>) -> bool {
 /// and the formula fits whatever it carries.
 fn may_share_path(trial: &Trial<'_>) -> bool {
     let varies = trial.value(name::RATE_VARIATION);
-    let is_even = varies.is_some_and(|share| share <= SHARED_VARIATION_MAX);
+    let is_even = varies.is_some_and(|share| share <= SUM_VARIATION_MAX);
     trial.setup.flows > 1.0 && is_even && has_signals(trial)
 }
 
@@ -127,7 +127,7 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
         && trial.grows_queue() != Some(true)
         && (varies || trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
         && !trial.setup.paces
-        && trial.busy() >= 0.9
+        && trial.busy() >= BUSY_SHARE_MIN
         && full() == Some(true)
 }
 
@@ -147,12 +147,12 @@ pub(crate) enum KeptSmall {
 }
 
 /// Returns what keeps the congestion windows of `cell` small.
-pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
+pub(crate) fn kept_small(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> KeptSmall {
     let count = |name| cell.mean(name).unwrap_or(0.0);
     let (needless, marked) = (count(name::SPURIOUS), count(name::MARKED));
     let lost = count(name::RETRANSMITTED) - needless;
     if lost >= 1.0 && lost >= marked {
-        match arrived_damaged(cell) >= MOST * lost {
+        match arrived_damaged(dataset, cell) >= MOST * lost {
             true => KeptSmall::Damage,
             false => KeptSmall::Loss,
         }
@@ -165,20 +165,24 @@ pub(crate) fn kept_small(cell: &CellOutcomes<'_>) -> KeptSmall {
     }
 }
 
-/// Returns the segments that arrived with a wrong checksum, of a trial on average.
-fn arrived_damaged(cell: &CellOutcomes<'_>) -> f64 {
+/// Returns the segments that arrived at a receiver with a wrong checksum, of a trial on average.
+fn arrived_damaged(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> f64 {
+    let is_receiver = |name: &HostName| {
+        let mut receivers = hosts_of(dataset, cell, Part::Receiver);
+        receivers.any(|host| host.name == *name)
+    };
     let flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
     let damaged = flags.filter_map(|flag| match flag {
-        TrialFlag::Damaged { segments, .. } => Some(*segments as f64),
+        TrialFlag::Damaged { host, segments } if is_receiver(host) => Some(*segments as f64),
         _ => None,
     });
     damaged.sum::<f64>() / cell.valid.len().max(1) as f64
 }
 
-fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let cwnd = cell.estimate(name::CWND)?;
-    let kept_small = kept_small(cell);
+    let kept_small = kept_small(dataset, cell);
     let share = cell
         .estimate(name::RETRANSMITTED_SHARE)
         .filter(|_| matches!(kept_small, KeptSmall::Loss | KeptSmall::Damage));
@@ -188,7 +192,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 ", which damage keeps small: {} of all segments were retransmitted, {} per trial arrived with a wrong \
                  checksum, and the round trip stayed near its shortest",
                 words::percent(share.value),
-                words::things(arrived_damaged(cell), "segment")
+                words::things(arrived_damaged(dataset, cell), "segment")
             ),
             "TCP drops a segment with a wrong checksum, and its sender's window shrinks as on a loss. Find what damages \
              them: a cable, a network card, an offload of checksums, a device on the path."

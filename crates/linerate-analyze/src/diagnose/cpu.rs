@@ -532,6 +532,7 @@ pub(super) fn is_path_full(cell: &CellOutcomes<'_>) -> bool {
         && elasticity.is_some_and(|slope| slope >= ELASTICITY_MIN)
         && is_steady_behind_queue(cell)
         && !is_missed(cell)
+        && !cell.valid.iter().any(hides_path)
 }
 
 /// The rate varies as that of a worker that is held up.

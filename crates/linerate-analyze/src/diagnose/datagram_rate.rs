@@ -84,13 +84,14 @@ fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdic
         return of_either.filter(|verdict| verdict.limiter == Limiter::PathRate);
     }
     let is_of_path = loses_unlocated(cell)?;
-    let dispersion = cell.mean(name::LOSS_DISPERSION)?;
-    let readings = cell.mean(name::LOSS_READINGS)?;
-    let dispersion_max = EVEN_DISPERSION_MAX.min(EVEN_DISPERSION_OF_READING * readings);
+    let is_even = || {
+        let of_readings = EVEN_DISPERSION_OF_READING * cell.mean(name::LOSS_READINGS)?;
+        Some(cell.mean(name::LOSS_DISPERSION)? <= EVEN_DISPERSION_MAX.min(of_readings))
+    };
     let shared = shared(cell);
     if lost.value < LOST_SHARE_MIN
         || !is_of_path
-        || (dispersion > dispersion_max && shared.is_none())
+        || (shared.is_none() && is_even() != Some(true))
         || goes_in_bursts(cell)
     {
         return None;

@@ -76,7 +76,7 @@ fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
             cell.workload.connections,
             words::number(Unit::Nanoseconds, waits_ns),
         ),
-        explanation: "The rate of this path is not known. That hardly a transaction was faster than the others, that \
+        explanation: "That hardly a transaction was faster than the others, that \
                       their rate is steady, and that CPUs had time show a queue that is never empty. More at a time only \
                       make it longer; others on the path wait in it too. A path that became longer after its shortest \
                       round trip was seen, or that passes packets at fixed instants, looks the same: where half as many \

@@ -181,7 +181,7 @@ fn stall(
         ),
         explanation: format!(
             "The sender holds its last small segment until the one before is acknowledged, and the \
-             receiver delays that acknowledgement by its timer of about 40 ms.{proof}"
+             receiver delays that acknowledgement by its timer of about 40 ms. `TCP_NODELAY` at the sender ends the wait.{proof}"
         ),
         effect: waiting.estimate.map(waiting.estimate.unit, |ns| ns - base),
         evidence: EvidenceList::new(waiting, more.collect()),

@@ -34,7 +34,6 @@ use linerate_model::manner::Transport;
 use linerate_model::unit::{BitsPerSec, Unit};
 use linerate_model::workload::Traffic;
 
-use super::congestion_window::SIGNALS_MIN;
 use super::cpu;
 use super::datagram_rate::loses_by_chance;
 use super::evidence;
@@ -43,7 +42,7 @@ use super::path_rate::{
     OVERFLOW_SHARE_MIN, framing_bytes, is_of_ethernet, is_what_ethernet_carries,
 };
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, Trial, VARIATION_LINE_MAX, losses, pacing_algorithm};
+use super::trial::{MOST, SIGNALS_MIN, Trial, VARIATION_LINE_MAX, losses, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};

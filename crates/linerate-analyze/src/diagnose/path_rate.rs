@@ -80,7 +80,7 @@ pub(super) const WAITING_SEGMENTS_MIN: f64 = 3.0;
 /// Segments of a congestion window up to which the last of a flight often waits for the delayed-ACK timer.
 const WINDOW_SEGMENTS_SMALL: f64 = 3.0;
 /// Share of the time that the receiver's window holds the sender from which on nothing else does.
-const HELD_SHARE_MIN: f64 = 0.9;
+pub(super) const HELD_SHARE_MIN: f64 = 0.9;
 /// Share of what waits that is on its way to the receiver where the queue is on that way; 0.08 was seen of ACKs that
 /// wait, 0.6 and more of the others.
 const FORWARD_SHARE_MIN: f64 = 0.3;
@@ -154,6 +154,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         false => "",
     };
     let is_of_line = is_of_a_line(dataset, cell);
+    let is_none = bytes.value < 1.0;
     let delay = words::number(Unit::Nanoseconds, delay.value);
     let wait = format!(
         "{several}{} ({delay}) wait before it",
@@ -186,9 +187,13 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::PathRate,
             throughput.value,
             format!(
-                "The path is full{}{}, and {wait}.",
+                "The path is full{}{}{}.",
                 passes(cell, &throughput, at_least(cell)),
                 of_others(cell),
+                match is_none {
+                    true => String::new(),
+                    false => format!(", and {wait}"),
+                },
             ),
         ),
     };
@@ -475,7 +480,8 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
     let again =
         cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
     let sent = cell.mean(name::SEGMENTS_SENT);
-    let is_short = cell.mean(name::QUEUED).is_some_and(|share| share < MOST);
+    let is_shared = shares_full_path(cell);
+    let is_short = !is_shared && cell.mean(name::QUEUED).is_some_and(|share| share < MOST);
     let loses = sent.is_some_and(|sent| again >= (OVERFLOW_SHARE_MIN * sent).max(1.0));
     let segments = agreeing(
         &words::number(Unit::Count, again),
@@ -521,7 +527,7 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
             )
         }),
     };
-    let changed = match varies(cell) && limiter == Limiter::PathRate {
+    let changed = match varies(cell) && !is_shared && limiter == Limiter::PathRate {
         true => " Its rate changed, or others took more of it, or less.",
         false => "",
     };

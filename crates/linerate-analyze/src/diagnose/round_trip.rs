@@ -134,7 +134,10 @@ impl Known {
             way: way_of(cell),
             carried_ns: carried_ns(dataset, cell).unwrap_or(0.0),
             pause_ns: pause_ns(cell),
-            exchange_ns: exchange_ns(dataset).filter(|_| !is_tcp).unwrap_or(0.0),
+            // Below that it is as much the agent's work.
+            exchange_ns: exchange_ns(dataset)
+                .filter(|ns| !is_tcp && *ns >= APPLICATION_NS_MIN)
+                .unwrap_or(0.0),
         }
     }
 }
@@ -146,9 +149,15 @@ fn way_of(cell: &CellOutcomes<'_>) -> Way {
     let fits = trips
         .is_some_and(|(mean, path)| (mean / (way.trips() * path) - 1.0).abs() <= HELD_SHARE_MAX);
     match way {
-        Way::HoldsMessages if !fits => Way::Once,
+        // On a short way, waiting for a CPU may be twice the path by chance.
+        Way::HoldsMessages if !fits || is_near(cell) => Way::Once,
         _ => way,
     }
+}
+
+/// Whether TCP's shortest round trip is of a way on which a CPU's delay is as long.
+fn is_near(cell: &CellOutcomes<'_>) -> bool {
+    cell.mean(name::PATH_RTT).is_none_or(|ns| ns < QUEUE_NS_MIN)
 }
 
 /// Whether the path is most of the round trip, and Nagle's algorithm makes it so.
@@ -325,9 +334,14 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .map(|(part, ns)| {
             let words = match part {
                 Part::Queue if is_relayed => "that TCP's round trip has above its shortest",
-                Part::Path if is_of_kernels => "in both kernels (TCP's shortest)",
+                Part::Path if is_of_kernels && way == Way::Once => {
+                    "in both kernels (TCP's shortest)"
+                }
+                Part::Path if is_of_kernels => {
+                    "in both kernels (TCP's shortest, each time there and back)"
+                }
                 Part::Path if known.exchange_ns > 0.0 => {
-                    "of path (as an exchange with the agent takes)"
+                    "of path (at most what an exchange with the agent takes)"
                 }
                 _ => words_of(*part, way),
             };

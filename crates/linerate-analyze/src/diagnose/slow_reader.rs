@@ -12,6 +12,7 @@ use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
 
 use super::evidence;
+use super::path_rate::HELD_SHARE_MIN;
 use super::receiver_window::OFFERED_QUOTIENT_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, MOST, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
@@ -22,8 +23,6 @@ use crate::words;
 
 /// Bytes of buffer below which it is nearly always full on a fast path, however prompt the reader is.
 const READER_BUFFER_MIN: f64 = 32_768.0;
-/// Share of the time that the window holds the sender of a reader that pauses.
-const HELD_SHARE_MIN: f64 = 0.9;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::SlowReader,

@@ -15,7 +15,7 @@
 //!    misses a writer whose data went out before it blocked, by arithmetic: always busy, nothing
 //!    unsent, and what is in flight is what the buffer holds and well below both windows;
 //! 4. *drops inside a host* that no queue on the way explains;
-//! 5. *path*: data waits in a queue, the reader is not behind, no end pauses. All windows and buffers
+//! 5. *path*: data waits in a queue, or the rate, or all that passes a shared device, is as steady as a line's; the reader is not behind, no end pauses. All windows and buffers
 //!    hold rate × smoothed round trip, and so allow at least smoothed ÷ shortest of the rate;
 //! 6. *application*: of one flow nothing is outstanding for 30 % of the time and nothing unsent, and what is sent is
 //!    delivered at more than 1.3 times the mean rate;

@@ -1,5 +1,6 @@
 //! One trial of a stream, as the rules read it that are about what holds a stream.
 
+use linerate_model::flag::TrialFlag;
 use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::End;
 use linerate_model::setting;
@@ -39,9 +40,11 @@ const RTT_STEP_QUOTIENT_MIN: f64 = 3.0;
 const QUEUED_ALWAYS_MIN: f64 = 0.9;
 /// Smoothed over shortest round trip up to which a steady rate is that of a clamped window: 1.01 was seen at 50 ms.
 pub(super) const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
+/// Losses and marks of a trial that are more than chance; ten over all trials.
+pub(super) const SIGNALS_MIN: f64 = 3.0;
 /// Share of the time with data outstanding from which on a sender always has some, and of the time at a window or the
 /// send buffer up to which neither holds it.
-const BUSY_SHARE_MIN: f64 = 0.9;
+pub(super) const BUSY_SHARE_MIN: f64 = 0.9;
 const HELD_SHARE_MAX: f64 = 0.1;
 pub(super) const WANTED_REST_MAX: f64 = 0.9;
 /// Deviation of all that passes a shared device over that of the flows' own part up to which one has more whenever others
@@ -78,6 +81,8 @@ pub(super) struct Setup {
     turns_per_s: Option<f64>,
     /// The senders' congestion control paces.
     pub(super) paces: bool,
+    /// The kernel was asked to pace.
+    is_paced: bool,
     /// A receive buffer was set.
     pub(super) buffer_is_set: bool,
     /// What the send buffer may hold, by what was set or the host's limit.
@@ -94,6 +99,7 @@ impl Setup {
             shortest_ns: shortest_ns(dataset, cell),
             turns_per_s: turns_per_s(dataset, cell),
             paces: pacing_algorithm(dataset, cell).is_some(),
+            is_paced: cell.workload.options.pacing_bps.is_some(),
             buffer_is_set: asked.is_some(),
             send_buffer: asked
                 .map(|bytes| bytes.0 as f64)
@@ -296,13 +302,16 @@ impl Trial<'_> {
             let congestion = self.value(name::CWND)? * segment;
             Some(self.value(name::IN_FLIGHT)? < FILLED_SHARE_MIN * congestion)
         };
+        let mut flags = self.outcome.flags.iter();
+        let is_paced = self.setup.is_paced || flags.any(TrialFlag::is_agents_limit);
         wanted.is_none_or(|share| share <= WANTED_REST_MAX)
+            && !is_paced
             && self.busy() >= BUSY_SHARE_MIN
             && has_more
             && held <= HELD_SHARE_MAX
             && self.share(name::WINDOW_FILLED) < FILLED_SHARE_MIN
             && (has_room() == Some(true)
-                || self.losses() >= 1.0
+                || self.losses() >= SIGNALS_MIN
                 || self.grows_queue() == Some(true))
     }
 
@@ -380,8 +389,14 @@ impl Trial<'_> {
 /// Returns whether others have what the flows leave, and all that passes is as steady as a line: then they fill it together.
 pub(super) fn shares_full_path(value: impl Fn(&str) -> Option<f64>) -> bool {
     let is_within = |name, most| value(name).is_some_and(|value| value <= most);
+    // Where the own part hardly varies either, others need not have what it leaves.
+    let own = || {
+        let of_all = value(name::SHARED_VARIATION)? * value(name::SHARED_BPS)?;
+        Some(of_all / (value(name::SHARED_OVER_OWN)? * value(name::THROUGHPUT)?))
+    };
     is_within(name::SHARED_OVER_OWN, SHARED_OVER_OWN_MAX)
         && is_within(name::SHARED_VARIATION, VARIATION_LINE_MAX)
+        && own().is_some_and(|share| share >= VARIATION_LINE_MAX)
 }
 
 /// Segments of a trial that were lost: sent again, less those that had arrived.

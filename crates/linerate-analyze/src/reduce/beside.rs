@@ -28,10 +28,11 @@ use linerate_model::run::{Control, FlowRecord, HostRecord};
 use linerate_model::sample::Subject;
 use linerate_model::samples::Reading;
 use linerate_model::wire::ETHERNET_HEADER_BYTES;
-use linerate_model::workload::{FlowPlan, Part};
+use linerate_model::workload::{Direction, Part};
 use linerate_model::{FlowId, HostName};
 
 use super::datagrams::Route;
+use super::evidence::rates_of;
 use super::flows::Lane;
 use super::window::{Change, mean};
 use super::{DISTURBED_SHARE_MAX, Readings, Responses, namespaces};
@@ -60,13 +61,12 @@ const LOOPBACK: &str = "lo";
 /// Reduces what others had of the way of the payload.
 pub(super) fn reduce(
     trial: &Trial,
-    plans: &[FlowPlan],
     records: &[&FlowRecord],
     hosts: &[HostRecord],
     readings: &Readings<'_>,
     responses: &mut Responses,
 ) {
-    let Some(streams) = Streams::of(trial, plans, records, hosts, readings) else {
+    let Some(streams) = Streams::of(trial, records, hosts, readings) else {
         return;
     };
     let places = streams.places();
@@ -93,7 +93,7 @@ pub(super) fn other_traffic(
     hosts: &[HostRecord],
     readings: &Readings<'_>,
 ) -> Option<TrialFlag> {
-    let streams = Streams::of(trial, &trial.workload.flows(), records, hosts, readings)?;
+    let streams = Streams::of(trial, records, hosts, readings)?;
     let places = streams.places();
     let most = |of_others: &dyn Fn(&HostName, Part) -> Option<f64>| {
         let shares = places
@@ -126,16 +126,16 @@ struct Common {
 /// The streams of a trial and the devices that they use.
 struct Streams<'r, 'a> {
     transport: Transport,
+    goes_both_ways: bool,
     lanes: Vec<Lane>,
     records: &'r [&'r FlowRecord],
     route: Route<'r, 'a>,
 }
 
 impl<'r, 'a> Streams<'r, 'a> {
-    /// Returns the flows of `plans`, if they are streams of which a device counts the packets.
+    /// Returns the flows of `trial`, if they are streams of which a device counts the packets.
     fn of(
         trial: &Trial,
-        plans: &[FlowPlan],
         records: &'r [&'r FlowRecord],
         hosts: &'r [HostRecord],
         readings: &'r Readings<'a>,
@@ -144,7 +144,8 @@ impl<'r, 'a> Streams<'r, 'a> {
         let is_counted = matches!(transport, Transport::Tcp | Transport::Udp);
         (is_counted && trial.workload.traffic.is_stream()).then(|| Self {
             transport,
-            lanes: plans.iter().map(Lane::of).collect(),
+            goes_both_ways: matches!(trial.workload.traffic.stream(), Some((Direction::Both, _))),
+            lanes: trial.workload.flows().iter().map(Lane::of).collect(),
             records,
             route: Route { hosts, readings },
         })
@@ -219,21 +220,18 @@ impl<'r, 'a> Streams<'r, 'a> {
         let device = Subject::Link(self.link(host)?);
         let all = readings.on(host, &device, bytes_of(part));
         let all = readings.steps(std::iter::once(all))?;
-        let rates = |steps: &[(f64, f64)]| -> Vec<f64> {
-            steps.iter().map(|(ns, grown)| 8e9 * grown / ns).collect()
-        };
         // Segments are of one size.
         let segment = match (self.transport, part) {
             (Transport::Tcp, Part::Receiver) => self.segment_bytes()?,
             _ => 1.0,
         };
-        let (own, all) = (rates(&own), rates(&all));
+        let (own, all) = (rates_of(&own), rates_of(&all));
         let of_own = segment * deviation(&own);
-        let bps = mean(all.iter().copied()).filter(|bps| *bps > 0.0)?;
+        let per_ns = mean(all.iter().copied()).filter(|rate| *rate > 0.0)?;
         let is_known = own.len().min(all.len()) >= STEPS_MIN && of_own > 0.0;
         is_known.then(|| Common {
-            bps,
-            variation: deviation(&all) / bps,
+            bps: 8e9 * per_ns,
+            variation: deviation(&all) / per_ns,
             over_own: deviation(&all) / of_own,
         })
     }
@@ -322,9 +320,11 @@ impl<'r, 'a> Streams<'r, 'a> {
 
     /// Headers of a packet of the streams.
     fn header_bytes(&self) -> f64 {
-        match self.transport {
-            Transport::Udp => UDP_HEADER_BYTES,
-            _ => HEADER_BYTES,
+        match (self.transport, self.goes_both_ways) {
+            (Transport::Udp, _) => UDP_HEADER_BYTES,
+            // ACKs of the other direction pass, too.
+            (_, true) => ACK_BYTES_MAX,
+            (_, false) => HEADER_BYTES,
         }
     }
 

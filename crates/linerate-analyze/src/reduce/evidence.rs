@@ -436,7 +436,7 @@ fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Opt
 }
 
 /// What grew in each step over the time that it took.
-fn rates_of(steps: &[(f64, f64)]) -> Vec<f64> {
+pub(super) fn rates_of(steps: &[(f64, f64)]) -> Vec<f64> {
     steps.iter().map(|(ns, grown)| grown / ns).collect()
 }
 

@@ -174,6 +174,7 @@ fn reduce(
     exchange::reduce(trial, flows, hosts, readings, &mut responses);
     profile::reduce(hosts, readings, &mut responses);
     queues::reduce(trial, flows, hosts, readings, &mut responses);
+    beside::reduce(trial, flows, hosts, readings, &mut responses);
     flags.extend(level.flags);
     if responses.value(name::THROUGHPUT).is_some() {
         flags.extend(acknowledged_flag(server_program(hosts), trial));
@@ -224,7 +225,6 @@ fn reduce_flows(
     let level = flows::reduce(trial, plans, records, hosts, readings, &mut responses);
     evidence::reduce(trial, plans, records, hosts, readings, &mut responses);
     datagrams::reduce(trial, plans, records, hosts, readings, &mut responses);
-    beside::reduce(trial, plans, records, hosts, readings, &mut responses);
     (level, responses)
 }
 

@@ -4,7 +4,7 @@
 use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::finding::{Finding, FindingKind, Limiter};
-use linerate_model::workload::Workload;
+use linerate_model::workload::{FlowOptions, Workload};
 
 use crate::builder::{Run, Truth, stream};
 
@@ -81,13 +81,28 @@ fn a_rate_as_steady_as_a_lines_shows_a_queue_that_is_short_beside_the_round_trip
         swings: Some((0.02, 0.95)),
         ..losing.clone()
     };
-    check(stream(), &growing, full, &["The queue is short beside"]);
+    check(stream(), &growing, full, &["The queue is short against"]);
     // The same where it does not grow: a clamped window over a way that became longer is as steady.
     let clamped = Truth {
         swings: None,
         ..growing
     };
     check(stream(), &clamped, None, &[]);
+    // Nor is one loss by chance a line's doing: of some 6400 segments.
+    let unlucky = Truth {
+        lost_share: 1.0 / 12_000.0,
+        ..clamped
+    };
+    check(stream(), &unlucky, None, &[]);
+    // What the kernel was asked to pace is as steady, with as much room.
+    let asked = Workload {
+        options: FlowOptions {
+            pacing_bps: Some(160_000_000),
+            ..stream().options
+        },
+        ..stream()
+    };
+    check(asked, &short_queue(), Some(Limiter::Pacing), &[]);
     // An algorithm that paces, at a full path with a few segments before it.
     let paced = Truth {
         congestion: Some("bbr"),

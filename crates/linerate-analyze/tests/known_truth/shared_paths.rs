@@ -105,6 +105,16 @@ fn others_that_do_not_take_what_is_left_fill_no_path() {
         ..one_of_nine()
     };
     named(&few, Limiter::CongestionWindow, &[]);
+    // Where the flow is as steady as all that passes, nothing shows that it has what others leave.
+    let steady = Truth {
+        variation: 0.02,
+        ..one_of_nine()
+    };
+    let claim = limiter_of(&run(&steady)).map(|(_, finding)| finding.claim);
+    let is_shared = claim
+        .as_ref()
+        .is_some_and(|claim| claim.contains("other traffic"));
+    assert!(!is_shared, "{claim:?}");
 }
 
 #[test]

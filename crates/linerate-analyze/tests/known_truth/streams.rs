@@ -565,7 +565,7 @@ fn an_algorithm_that_paces_tracks_a_bottleneck_or_holds_itself() {
         rtt_ns: 23 * MS,
         ..itself
     };
-    let words = ["The queue is short beside the round trip"];
+    let words = ["The queue is short against the round trip"];
     named(stream(), &probing, Limiter::PathRate, &words);
     let uneven = Truth {
         variation: 0.05,
