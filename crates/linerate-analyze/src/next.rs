@@ -39,6 +39,10 @@ pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what each flow received
 pub(crate) const WHERE_LOST_HOST: &str =
     "find out why the agent stopped, start `linerate serve` there again, and repeat";
 
+/// What to do where no request of a trial was answered in time.
+pub(crate) const WHERE_UNANSWERED: &str = "repeat for longer (`-t`) and with one request at a time (`-P 1`): where that is \
+                                           answered, so many at once, or such large ones, take longer than the window";
+
 /// What to do where flows do not share.
 pub(crate) const WHERE_UNSHARED: &str = "repeat for longer (`-t`), or with fewer flows (`-P`): each needs its share \
                                          of the window";

@@ -376,6 +376,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         let reason = outcome.validity.reason();
         reason.is_some_and(|why| matches!(why, Reason::Unshared(_))) && workload.connections > 1
     });
+    let is_unanswered = dataset
+        .outcomes
+        .iter()
+        .any(|outcome| outcome.validity.reason() == Some(&Reason::NoExchange));
     let loses_many = dataset.outcomes.iter().any(|outcome| {
         let share = outcome.value(name::RETRANSMITTED_SHARE);
         share.is_some_and(|share| share >= LOST_SHARE_MANY)
@@ -411,6 +415,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
         None if is_measured => Some(next::WHERE_UNKNOWN.to_owned()),
+        None if is_unanswered => Some(next::WHERE_UNANSWERED.to_owned()),
         None if is_unshared && loses_many => Some(next::WHERE_STARVED.to_owned()),
         None => is_unshared.then(|| next::WHERE_UNSHARED.to_owned()),
     };

@@ -795,12 +795,16 @@ fn where_nothing_was_answered_there_is_no_rate() {
         let mut run = Run::new(1, None);
         run.experiment("one", None, rr(1));
         run.cell(&[], &[truth]);
-        outcomes(&run.recording).remove(0).validity
+        let next = crate::as_single(&run.recording).next;
+        (outcomes(&run.recording).remove(0).validity, next)
     };
     let none = Truth {
         latency: Vec::new(),
         ..Truth::default()
     };
-    assert_eq!(of(none), Validity::Invalid(Reason::NoExchange));
-    assert_eq!(of(Truth::transactions(400_000_000)), Validity::Valid);
+    let (validity, next) = of(none);
+    assert_eq!(validity, Validity::Invalid(Reason::NoExchange));
+    assert!(next.is_some_and(|next| next.contains("one request at a time")));
+    let (validity, _) = of(Truth::transactions(400_000_000));
+    assert_eq!(validity, Validity::Valid);
 }
