@@ -20,7 +20,7 @@ use crate::compare::interval::{
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::reduce::{
-    Floors, HALVES_SHARE_MAX, Outcome, describe, name, one_way, outcome_one_way, outcomes,
+    Floors, HALVES_SHARE_MAX, Outcome, describe, name, one_way, outcomes, outcomes_one_way,
     pooled_latency,
 };
 use crate::verdicts::{self, Verdicts};
@@ -208,24 +208,32 @@ impl<'a> Dataset<'a> {
         self.path.limit_bps(&cell.workload, payload, per_ack)
     }
 
-    /// Returns `cell`, whose payload goes both ways, as that of one direction: to be diagnosed.
+    /// Returns `cell`, whose payload goes both ways, as those of each of `ways`: to be diagnosed.
     pub(crate) fn one_way(
         &self,
         cell: &CellOutcomes<'a>,
-        way: Direction,
-    ) -> Option<CellOutcomes<'a>> {
-        let outcomes = cell.valid.iter();
-        let valid = outcomes.map(|whole| outcome_one_way(self.recording, whole, way));
-        let workload = one_way(&cell.workload, way);
-        Some(CellOutcomes {
-            valid: valid.collect::<Option<_>>()?,
-            bounds: Bounds {
-                limit_bps: self.path.limit_bps(&workload, None, None),
-                ..cell.bounds
-            },
-            workload,
-            ..cell.bare()
-        })
+        ways: [Direction; 2],
+    ) -> Option<[CellOutcomes<'a>; 2]> {
+        let mut valid = [Vec::new(), Vec::new()];
+        for whole in &cell.valid {
+            let outcomes = outcomes_one_way(self.recording, whole, ways)?;
+            let pairs = valid.iter_mut().zip(outcomes);
+            pairs.for_each(|(valid, outcome)| valid.push(outcome));
+        }
+        let [first, second] = valid;
+        let of = |way, valid| {
+            let workload = one_way(&cell.workload, way);
+            CellOutcomes {
+                valid,
+                bounds: Bounds {
+                    limit_bps: self.path.limit_bps(&workload, None, None),
+                    ..cell.bounds
+                },
+                workload,
+                ..cell.bare()
+            }
+        };
+        Some([of(ways[0], first), of(ways[1], second)])
     }
 
     /// Returns the cells of the experiment called `name`.
@@ -365,11 +373,6 @@ impl<'a> CellOutcomes<'a> {
             estimates: RefCell::default(),
             limiter: OnceCell::new(),
         }
-    }
-
-    /// Returns whether payload goes both ways at once.
-    pub(crate) fn goes_both_ways(&self) -> bool {
-        matches!(self.workload.traffic.stream(), Some((Direction::Both, _)))
     }
 
     /// Returns what limits it, once that was asked for.

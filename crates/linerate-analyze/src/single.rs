@@ -372,14 +372,12 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     });
     let evident = limiter.zip(&dataset.cells).next();
     let evident = evident.and_then(|(limiter, cell)| next::evident(limiter, &dataset, cell));
-    let is_unshared = dataset.outcomes.iter().any(|outcome| {
-        let reason = outcome.validity.reason();
-        reason.is_some_and(|why| matches!(why, Reason::Unshared(_))) && workload.connections > 1
-    });
-    let is_unanswered = dataset
-        .outcomes
-        .iter()
-        .any(|outcome| outcome.validity.reason() == Some(&Reason::NoExchange));
+    let has = |what: fn(&Reason) -> bool| {
+        let mut outcomes = dataset.outcomes.iter();
+        outcomes.any(|outcome| outcome.validity.reason().is_some_and(what))
+    };
+    let is_unshared = workload.connections > 1 && has(|why| matches!(why, Reason::Unshared(_)));
+    let is_unanswered = has(|why| *why == Reason::NoExchange);
     let loses_many = dataset.outcomes.iter().any(|outcome| {
         let share = outcome.value(name::RETRANSMITTED_SHARE);
         share.is_some_and(|share| share >= LOST_SHARE_MANY)

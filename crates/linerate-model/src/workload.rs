@@ -303,6 +303,11 @@ impl Workload {
         }
     }
 
+    /// Returns whether payload goes both ways at once.
+    pub fn goes_both_ways(&self) -> bool {
+        matches!(self.traffic.stream(), Some((Direction::Both, _)))
+    }
+
     /// Returns the flows, dealt to the clients in turn.
     pub fn flows(&self) -> Vec<FlowPlan> {
         let flow = |at: u32| {

@@ -6,7 +6,6 @@
 use linerate_model::analysis::{Chapter, Figure};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
 use linerate_model::finding::Estimate;
-use linerate_model::workload::Direction;
 
 use super::{draw, series};
 use crate::dataset::{CellOutcomes, Dataset, varied};
@@ -67,7 +66,7 @@ pub(super) fn chapter(
     }
     let responses = match cells.iter().any(|cell| cell.is_rr()) {
         true => RR,
-        false if cells.iter().any(|cell| is_both_ways(cell)) => BOTH_WAYS,
+        false if cells.iter().any(|cell| cell.workload.goes_both_ways()) => BOTH_WAYS,
         false => STREAM,
     };
     Chapter {
@@ -87,10 +86,6 @@ pub(super) fn chapter(
         trials: draw::trial_lines(dataset, experiment),
         ..Chapter::default()
     }
-}
-
-fn is_both_ways(cell: &CellOutcomes<'_>) -> bool {
-    matches!(cell.workload.traffic.stream(), Some((Direction::Both, _)))
 }
 
 const CAPTION: &str =

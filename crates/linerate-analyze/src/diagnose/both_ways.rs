@@ -29,25 +29,23 @@ pub(crate) struct Way<'a> {
 pub(crate) fn rates_of_both(cell: &CellOutcomes<'_>) -> Option<[Estimate; 2]> {
     let to = cell.estimate(name::THROUGHPUT_TO_SERVER)?;
     let from = cell.estimate(name::THROUGHPUT_FROM_SERVER)?;
-    cell.goes_both_ways().then_some([to, from])
+    cell.workload.goes_both_ways().then_some([to, from])
 }
 
 /// Returns the directions of a cell whose payload goes both ways, that first whose limiter is known, and of two such the
 /// one that carries more.
 pub(crate) fn ways<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'a>) -> Option<[Way<'a>; 2]> {
     let [to, from] = rates_of_both(cell)?;
-    let way = |direction: Direction, words, rate| {
-        let cell = dataset.one_way(cell, direction)?;
-        let verdict = first(dataset, &cell);
-        Some(Way {
-            words,
-            rate,
-            cell,
-            verdict,
-        })
+    let way = |words, rate, cell| Way {
+        words,
+        rate,
+        verdict: first(dataset, &cell),
+        cell,
     };
-    let to = way(Direction::ToServer, "to the server", to)?;
-    let from = way(Direction::FromServer, "from the server", from)?;
+    let [to_server, from_server] =
+        dataset.one_way(cell, [Direction::ToServer, Direction::FromServer])?;
+    let to = way("to the server", to, to_server);
+    let from = way("from the server", from, from_server);
     let order = |way: &Way<'_>| (way.verdict.is_some(), way.rate.value);
     Some(match order(&from) > order(&to) {
         true => [from, to],

@@ -79,7 +79,7 @@ fn goes_in_bursts(cell: &CellOutcomes<'_>) -> bool {
 fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let lost = cell.estimate(name::LOSS_SHARE)?;
-    if cell.goes_both_ways() {
+    if cell.workload.goes_both_ways() {
         let of_either = both_ways::verdict(dataset, cell);
         return of_either.filter(|verdict| verdict.limiter == Limiter::PathRate);
     }
@@ -117,9 +117,9 @@ fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdic
             ("share of the datagrams lost", name::LOSS_SHARE),
             ("datagrams lost where no host counts them", name::LOST_NOT_LOCATED),
             ("dispersion of what is lost", name::LOSS_DISPERSION),
-            ("others' share of what passed a device", name::OTHERS_SHARE),
-            ("all that passed it", name::SHARED_BPS),
-            ("deviation of that from reading to reading", name::SHARED_VARIATION),
+            evidence::OTHERS_SHARE,
+            evidence::ALL_PASSED,
+            evidence::ALL_PASSED_VARIATION,
         ])?,
         weight: throughput.value,
     })
@@ -130,7 +130,7 @@ fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdic
 fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let backlog = cell.estimate(name::QDISC_BACKLOG)?;
-    if cell.goes_both_ways() || !datagrams_wait_in_own_qdisc(cell) {
+    if cell.workload.goes_both_ways() || !datagrams_wait_in_own_qdisc(cell) {
         return None;
     }
     Some(Verdict {

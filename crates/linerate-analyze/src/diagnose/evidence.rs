@@ -14,6 +14,13 @@ pub(super) const AT_BUFFER: (&str, &str) = (
     "share of the time limited by the send buffer",
     name::SNDBUF_LIMITED,
 );
+pub(super) const OTHERS_SHARE: (&str, &str) =
+    ("others' share of what passed a device", name::OTHERS_SHARE);
+pub(super) const ALL_PASSED: (&str, &str) = ("all that passed it", name::SHARED_BPS);
+pub(super) const ALL_PASSED_VARIATION: (&str, &str) = (
+    "deviation of that from reading to reading",
+    name::SHARED_VARIATION,
+);
 pub(super) const UNREAD: (&str, &str) = (
     "share of the receive buffer that is unread",
     name::UNREAD_SHARE,

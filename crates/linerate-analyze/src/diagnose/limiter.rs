@@ -44,7 +44,7 @@ pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ve
         Judge::Cell(tell) => tell(dataset, cell),
         Judge::Cause(..) => None,
     });
-    of_cell.or_else(|| match cell.goes_both_ways() {
+    of_cell.or_else(|| match cell.workload.goes_both_ways() {
         true => both_ways::verdict(dataset, cell),
         false => stream::verdict(dataset, cell),
     })

@@ -125,12 +125,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         evidence::UNREAD,
         ("segments retransmitted", name::RETRANSMITTED),
-        ("others' share of what passed a device", name::OTHERS_SHARE),
-        ("all that passed it", name::SHARED_BPS),
-        (
-            "deviation of that from reading to reading",
-            name::SHARED_VARIATION,
-        ),
+        evidence::OTHERS_SHARE,
+        evidence::ALL_PASSED,
+        evidence::ALL_PASSED_VARIATION,
         (
             "the same over the deviation of the flows' part",
             name::SHARED_OVER_OWN,

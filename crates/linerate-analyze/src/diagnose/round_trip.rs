@@ -53,7 +53,7 @@ use linerate_model::unit::Unit;
 use super::cpu;
 use super::nagle_delayed_ack::may_stall;
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, NEAR_QUOTIENT_MAX};
+use super::trial::{MOST, NEAR_QUOTIENT_MAX, QUEUE_NS_MIN};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -63,8 +63,7 @@ use crate::words;
 /// Largest relative difference of transactions under way and connections: where it is more, something
 /// else than the round trip passes between two requests.
 const LITTLE_SHARE_MAX: f64 = 0.1;
-/// Least queue, and the part of the path that it is at least.
-const QUEUE_NS_MIN: f64 = 0.5e6;
+/// The part of the path that a queue is at least.
 const QUEUE_SHARE_MIN: f64 = 0.25;
 /// Least rest that is told as an application's doing, and the part of the round trip that it is then:
 /// wake-ups of idle CPUs and interrupts are in it too, and stay well below.
@@ -121,7 +120,7 @@ type Split = [(Part, f64); 8];
 /// What of the set-up a split needs.
 struct Known {
     way: Way,
-    carried_ns: f64,
+    carried_ns: Option<f64>,
     pause_ns: f64,
     /// An exchange over the control connection, where TCP's round trip is unknown.
     exchange_ns: f64,
@@ -132,7 +131,7 @@ impl Known {
         let is_tcp = cell.workload.manner.transport.is_tcp();
         Self {
             way: way_of(cell),
-            carried_ns: carried_ns(dataset, cell).unwrap_or(0.0),
+            carried_ns: carried_ns(dataset, cell),
             pause_ns: pause_ns(cell),
             // Below that it is as much the agent's work.
             exchange_ns: exchange_ns(dataset)
@@ -166,10 +165,9 @@ pub(crate) fn is_held_by_nagle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -
         && largest_part(dataset, cell) == Some(Part::Path)
 }
 
-fn splits(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Split> {
-    let known = Known::of(dataset, cell);
+fn splits(cell: &CellOutcomes<'_>, known: &Known) -> Vec<Split> {
     let valid = cell.valid.iter();
-    valid.filter_map(|outcome| split(outcome, &known)).collect()
+    valid.filter_map(|outcome| split(outcome, known)).collect()
 }
 
 fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
@@ -188,7 +186,7 @@ fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
     let above = way.trips() * (known(name::PATH_RTT_LOADED) - known(name::PATH_RTT)) - waited.1;
     let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
     let queue = take(Part::Queue, if is_queue { above } else { 0.0 });
-    let carrying = take(Part::Carrying, set_up.carried_ns);
+    let carrying = take(Part::Carrying, set_up.carried_ns.unwrap_or(0.0));
     let workers = take(Part::Workers, known(name::RTT_WORKERS));
     let by_exchange = take(Part::Path, set_up.exchange_ns);
     let path = (Part::Path, path.1 + by_exchange.1);
@@ -229,14 +227,13 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let rate = cell.estimate(name::TRANSACTIONS)?;
     let mean = cell.estimate(name::RTT_MEAN)?;
-    let carried_ns = carried_ns(dataset, cell);
     let known = Known::of(dataset, cell);
-    let (way, pause_ns) = (known.way, known.pause_ns);
+    let (way, carried_ns, pause_ns) = (known.way, known.carried_ns, known.pause_ns);
     if way == Way::Connects && cell.mean(name::PATH_RTT).is_none() {
         // Older agents did not read it of connections that are gone.
         return None;
     }
-    let splits = splits(dataset, cell);
+    let splits = splits(cell, &known);
     let largest = largest_of_most(&splits);
     if largest == Some(Part::Slow) {
         // Timeouts that counters prove have a rule of their own; these are slow for another reason.
@@ -416,7 +413,7 @@ pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
 
 /// Returns the largest part of the mean round trip of most trials.
 pub(crate) fn largest_part(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Part> {
-    largest_of_most(&splits(dataset, cell))
+    largest_of_most(&splits(cell, &Known::of(dataset, cell)))
 }
 
 /// The pause that was asked for between a response and the next request.

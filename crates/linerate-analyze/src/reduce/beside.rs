@@ -28,7 +28,7 @@ use linerate_model::run::{Control, FlowRecord, HostRecord};
 use linerate_model::sample::Subject;
 use linerate_model::samples::Reading;
 use linerate_model::wire::ETHERNET_HEADER_BYTES;
-use linerate_model::workload::{Direction, Part};
+use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName};
 
 use super::datagrams::Route;
@@ -144,7 +144,7 @@ impl<'r, 'a> Streams<'r, 'a> {
         let is_counted = matches!(transport, Transport::Tcp | Transport::Udp);
         (is_counted && trial.workload.traffic.is_stream()).then(|| Self {
             transport,
-            goes_both_ways: matches!(trial.workload.traffic.stream(), Some((Direction::Both, _))),
+            goes_both_ways: trial.workload.goes_both_ways(),
             lanes: trial.workload.flows().iter().map(Lane::of).collect(),
             records,
             route: Route { hosts, readings },

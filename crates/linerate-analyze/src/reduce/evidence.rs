@@ -45,7 +45,7 @@ use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::setting;
-use linerate_model::workload::{Direction, FlowPlan, Part};
+use linerate_model::workload::{FlowPlan, Part};
 
 use super::Responses;
 use super::datagrams::{Route, hosts_of, in_window, total};
@@ -292,8 +292,7 @@ impl Ends<'_, '_> {
 /// How the smoothed round trip goes with what is in flight, of all flows together, which meet in one queue; absent
 /// where they go either way.
 fn elasticity(trial: &Trial, ends: &[Ends<'_, '_>]) -> Option<f64> {
-    let (direction, _) = trial.workload.traffic.stream()?;
-    if direction == Direction::Both {
+    if trial.workload.goes_both_ways() {
         return None;
     }
     let flight = sums(ends, Metric::TcpUnacked)?;

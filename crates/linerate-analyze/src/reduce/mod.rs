@@ -250,13 +250,13 @@ fn plans_one_way(workload: &Workload, way: Direction) -> Vec<FlowPlan> {
     plans
 }
 
-/// Returns `whole`, the outcome of a stream that goes both ways, as that of one of its directions: what its flows say is
+/// Returns `whole`, the outcome of a stream that goes both ways, as those of each of `ways`: what its flows say is
 /// of those alone that go this way, all else of the hosts.
-pub(crate) fn outcome_one_way(
+pub(crate) fn outcomes_one_way(
     recording: &Recording,
     whole: &Outcome,
-    way: Direction,
-) -> Option<Outcome> {
+    ways: [Direction; 2],
+) -> Option<[Outcome; 2]> {
     let document = &recording.document;
     let mut trials = document.plan.trials.iter();
     let trial = trials.find(|trial| trial.id == whole.trial)?;
@@ -267,19 +267,21 @@ pub(crate) fn outcome_one_way(
     let flows: Vec<&FlowRecord> = flows.filter(|flow| flow.trial == whole.trial).collect();
     let plans = trial.workload.flows();
     let (_, of_both) = reduce_flows(trial, &plans, &flows, &document.hosts, &readings);
-    let plans = plans_one_way(&trial.workload, way);
-    let is_planned = |flow: &&&FlowRecord| plans.iter().any(|plan| plan.flow == flow.flow);
-    let flows: Vec<&FlowRecord> = flows.iter().filter(is_planned).copied().collect();
-    let trial = Trial {
-        workload: one_way(&trial.workload, way),
-        ..trial.clone()
-    };
-    let (_, of_one) = reduce_flows(&trial, &plans, &flows, &document.hosts, &readings);
-    let mut outcome = whole.clone();
-    let responses = &mut outcome.responses;
-    responses.retain(|name, _| !of_both.0.contains_key(name));
-    responses.extend(of_one.0);
-    Some(outcome)
+    Some(ways.map(|way| {
+        let plans = plans_one_way(&trial.workload, way);
+        let is_planned = |flow: &&&FlowRecord| plans.iter().any(|plan| plan.flow == flow.flow);
+        let flows: Vec<&FlowRecord> = flows.iter().filter(is_planned).copied().collect();
+        let trial = Trial {
+            workload: one_way(&trial.workload, way),
+            ..trial.clone()
+        };
+        let (_, of_one) = reduce_flows(&trial, &plans, &flows, &document.hosts, &readings);
+        let mut outcome = whole.clone();
+        let responses = &mut outcome.responses;
+        responses.retain(|name, _| !of_both.0.contains_key(name));
+        responses.extend(of_one.0);
+        outcome
+    }))
 }
 
 /// Returns the latencies of all of `records` together.

@@ -5,7 +5,7 @@ use linerate_analyze::single::{Single, SingleTrial};
 use linerate_model::manner::Transport;
 use linerate_model::response::name;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Direction, Kind, Traffic, Workload};
+use linerate_model::workload::{Kind, Traffic, Workload};
 
 use super::result::of;
 use super::{RateUnit, rate_words};
@@ -47,11 +47,6 @@ impl Told {
     }
 }
 
-/// Returns whether a workload has flows of both ways: TX to the server, RX from it, as iperf3 names them.
-fn is_both_ways(workload: &Workload) -> bool {
-    matches!(workload.traffic.stream(), Some((Direction::Both, _)))
-}
-
 /// Columns of interval lines behind flow, seconds, amount and rate: 80 in all at the most.
 fn columns(told: Told) -> &'static [Column] {
     match told {
@@ -64,7 +59,7 @@ fn columns(told: Told) -> &'static [Column] {
 
 /// Prints the head of the interval lines, and of how many flows they are the sum where it is told alone.
 pub(super) fn interval_head(workload: &Workload, summed: bool) {
-    let (flows, both) = (workload.connections, is_both_ways(workload));
+    let (flows, both) = (workload.connections, workload.goes_both_ways());
     let note = match (summed, both) {
         (true, true) => Some(format!(
             "the sums of {flows} flows, TX to the server and RX from it; --all-flows shows each"
@@ -92,7 +87,7 @@ pub(super) fn interval_head(workload: &Workload, summed: bool) {
 
 /// Columns of the name of a flow, with its way where there are two.
 fn first_columns(workload: &Workload) -> usize {
-    if is_both_ways(workload) { 6 } else { 5 }
+    if workload.goes_both_ways() { 6 } else { 5 }
 }
 
 /// Returns the line of an interval.
@@ -105,7 +100,7 @@ pub(super) fn interval(
     let name = interval
         .flow
         .map_or_else(|| "sum".to_owned(), |flow| flow.to_string());
-    let name = match interval.direction.filter(|_| is_both_ways(workload)) {
+    let name = match interval.direction.filter(|_| workload.goes_both_ways()) {
         None => name,
         Some("to-server") => format!("TX {name}"),
         Some(_) => format!("RX {name}"),
@@ -163,7 +158,7 @@ pub(super) fn interval(
 /// Columns of the lines of runs behind the number and the rate.
 fn run_columns(workload: &Workload) -> &'static [(&'static str, usize, &'static str)] {
     match told(workload) {
-        _ if is_both_ways(workload) => &[
+        _ if workload.goes_both_ways() => &[
             ("TX", 12, name::THROUGHPUT_TO_SERVER),
             ("RX", 12, name::THROUGHPUT_FROM_SERVER),
         ],
@@ -179,7 +174,7 @@ pub(super) fn run_head(workload: &Workload) {
     let columns: String = columns
         .map(|(head, width, _)| format!("  {head:>width$}"))
         .collect();
-    let rate = match is_both_ways(workload) {
+    let rate = match workload.goes_both_ways() {
         true => "both ways",
         false => "rate",
     };
@@ -250,6 +245,7 @@ fn main_rate(
 #[cfg(test)]
 mod tests {
     use linerate_analyze::Latency;
+    use linerate_model::workload::Direction;
 
     use super::*;
 
