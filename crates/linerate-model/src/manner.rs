@@ -268,38 +268,50 @@ pub fn receive_low_water(
     (bytes > largest_bytes).then_some(Bytes(bytes))
 }
 
-/// Returns how many datagrams a call of such traffic best carries, where nobody asks for anything
+/// Returns whether receivers of such datagrams best let some gather, instead of being woken for each, which
+/// costs a sender on the same host a third of what it sends.
+///
+/// 1. Only streams that go as fast as they can: who asks for a rate asks what becomes of single datagrams, and
+///    when.
+/// 2. Only small datagrams of one size: what comes during a rest has room in the default buffer. Who asks for
+///    a buffer, for GSO or GRO, or for a way to wait has chosen another way.
+pub fn datagrams_gather(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -> bool {
+    let Traffic::Stream { message_bytes, .. } = traffic else {
+        return false;
+    };
+    is_unpaced(options, manner)
+        && message_bytes.0 <= SMALL_DATAGRAM_BYTES_MAX
+        && manner.sizes.is_none()
+        && manner.segments == 1
+        && !manner.gro
+        && manner.wait == WaitBy::Auto
+        && options.socket_buffer.is_none()
+}
+
+/// Returns whether datagrams are sent as fast as they can be.
+fn is_unpaced(options: &FlowOptions, manner: &Manner) -> bool {
+    let is_udp = manner.transport == Transport::Udp;
+    is_udp && manner.rate_bps.is_none() && options.pacing_bps.is_none()
+}
+
+/// Returns how many datagrams a send call of such traffic best carries, where nobody asks for anything
 /// else.
 ///
-/// 1. Only streams of several flows that send as fast as they can: the rate is then what is asked,
-///    and a receiver that is woken for each datagram takes the CPU from the senders. A receiver of
-///    batches rests instead.
-/// 2. One flow shows what each datagram costs, and is as fast by plain calls: its receiver has a
-///    CPU of its own.
-/// 3. Who asks for a rate asks what becomes of single datagrams, and when.
-/// 4. Only small datagrams of one size: what comes during a rest has room in the default buffer.
-///    Who asks for a buffer, for GSO or GRO, or for a way to wait has chosen another way.
-/// 5. AF_XDP is asked for the rate alone: its one flow goes in batches of any size.
+/// 1. Those of [`datagrams_gather`], of several flows, whose senders share CPUs with receivers. One flow shows
+///    what each datagram costs, and is as fast by plain calls: its receiver has a CPU of its own.
+/// 2. AF_XDP is asked for the rate alone: its one flow goes in batches of any size.
 pub fn datagram_batch(
     traffic: &Traffic,
     connections: u32,
     options: &FlowOptions,
     manner: &Manner,
 ) -> u32 {
-    let Traffic::Stream { message_bytes, .. } = traffic else {
-        return 1;
-    };
-    let as_fast_as_it_goes = manner.transport == Transport::Udp
-        && (connections > 1 || manner.wait == WaitBy::Xdp)
-        && manner.rate_bps.is_none()
-        && options.pacing_bps.is_none();
-    let is_small = message_bytes.0 <= SMALL_DATAGRAM_BYTES_MAX && manner.sizes.is_none();
-    let is_past_sockets = manner.wait == WaitBy::Xdp && manner.sizes.is_none();
-    let is_another_way = manner.segments != 1
-        || manner.gro
-        || manner.wait != WaitBy::Auto
-        || options.socket_buffer.is_some();
-    match as_fast_as_it_goes && (is_past_sockets || is_small && !is_another_way) {
+    let is_past_sockets = traffic.is_stream()
+        && manner.wait == WaitBy::Xdp
+        && manner.sizes.is_none()
+        && is_unpaced(options, manner);
+    let gather = connections > 1 && datagrams_gather(traffic, options, manner);
+    match is_past_sockets || gather {
         true => DATAGRAM_BATCH,
         false => 1,
     }
@@ -566,8 +578,11 @@ mod tests {
             },
         ];
         for manner in other {
+            assert!(!datagrams_gather(&stream(64), &none(), &manner));
             check(&stream(64), 2, none(), manner, 1);
         }
+        assert!(datagrams_gather(&stream(192), &none(), &udp()));
+        assert!(!datagrams_gather(&stream(193), &none(), &udp()));
         let buffer = FlowOptions {
             socket_buffer: Some(Bytes(2304)),
             ..none()

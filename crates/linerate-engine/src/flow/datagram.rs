@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linerate_model::datagram::Datagrams;
-use linerate_model::manner::{ReceiveBy, Transport, WaitBy};
+use linerate_model::manner::{DATAGRAM_BATCH, ReceiveBy, Transport, WaitBy, datagrams_gather};
 use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting, Traffic};
 
@@ -284,6 +284,8 @@ impl Flow {
 
 /// Why datagrams go in batches that nobody asked for: see [`linerate_model::manner::datagram_batch`].
 const CHOSEN_BATCH: &str = "chosen for several flows of small datagrams without a rate";
+/// Why they are received in batches: see [`datagrams_gather`].
+const CHOSEN_GATHERING: &str = "chosen for small datagrams without a rate";
 /// The same with AF_XDP.
 const CHOSEN_FRAMES: &str = "chosen without a rate";
 
@@ -291,17 +293,28 @@ const CHOSEN_FRAMES: &str = "chosen without a rate";
 pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec<Setting>> {
     let mut all = options::buffers(fd, &config.options)?;
     let (name, mechanism) = mechanism(config);
-    let why = config
-        .manner
-        .batch_is_chosen
-        .then(|| match config.manner.wait {
-            WaitBy::Xdp => CHOSEN_FRAMES.to_owned(),
-            _ => CHOSEN_BATCH.to_owned(),
-        });
+    let manner = &config.manner;
+    let is_gathered = config.part == Part::Receiver && receive_batch(config) > manner.batch;
+    let why = match (manner.batch_is_chosen, manner.wait) {
+        (false, _) => is_gathered.then(|| CHOSEN_GATHERING.to_owned()),
+        (true, WaitBy::Xdp) => Some(CHOSEN_FRAMES.to_owned()),
+        (true, _) => Some(CHOSEN_BATCH.to_owned()),
+    };
     all.push(Setting::granted(name, None, Some(mechanism)).because(why));
     all.extend(pace::set(fd, config).1);
     all.extend(options::type_of_service(fd, &config.options));
     Ok(all)
+}
+
+/// Returns how many datagrams a receive call of a flow takes at the most.
+pub(crate) fn receive_batch(config: &FlowConfig) -> u32 {
+    let manner = &config.manner;
+    let gather = datagrams_gather(&config.traffic, &config.options, manner);
+    if gather && manner.batch <= 1 {
+        DATAGRAM_BATCH
+    } else {
+        manner.batch
+    }
 }
 
 /// Returns by which calls the end moves datagrams, as a setting's name and value.
@@ -323,7 +336,7 @@ fn mechanism(config: &FlowConfig) -> (&'static str, String) {
             (name::SEND, call + &buffers)
         }
         Part::Receiver | Part::Responder => {
-            let call = match (manner.batch, manner.gro) {
+            let call = match (receive_batch(config), manner.gro) {
                 (0 | 1, false) => "recv".to_owned(),
                 (0 | 1, true) => "recvmsg".to_owned(),
                 (batch, _) => format!("recvmmsg of {batch}"),

@@ -114,8 +114,9 @@ fn datagrams_of_several_flows_go_in_batches() {
     check("-b 0 -P 2", chosen[0], "\"recvmmsg of 64\"");
     check("-b 0 -P 2 -R", "\"sendmmsg of 64\"", chosen[1]);
     check("-b 0 --bidir", "\"sendmmsg of 64\"", "\"recvmmsg of 64\"");
-    check("-b 0", "\"send\"", "\"recv\"");
-    check("-b 0 -P 2 --batch 1", "\"send\"", "\"recv\"");
+    check("-b 0", "\"send\"", "\"recvmmsg of 64\"");
+    check("-b 0 -P 2 --batch 1", "\"send\"", "\"recvmmsg of 64\"");
+    check("-b 0 --io epoll", "\"send\"", "\"recv\"");
     check(
         "-b 0 -P 2 --batch 8",
         "\"sendmmsg of 8\"",

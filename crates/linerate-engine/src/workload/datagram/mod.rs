@@ -23,6 +23,7 @@ use linerate_model::manner::{DATAGRAM_BYTES_MIN, ReceiveBy};
 use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::{Part, Traffic};
 
+use crate::flow::datagram::receive_batch;
 use crate::flow::{FlowConfig, Shared, opening};
 use crate::measure::Window;
 use crate::measure::datagrams::DatagramCounters;
@@ -211,7 +212,11 @@ pub(crate) fn inbox(config: &FlowConfig) -> Inbox {
                 // What is longer is another program's; its length is known all the same.
                 (ReceiveBy::Copy, false) => one.max(HEADER_ROOM_BYTES),
             };
-            Inbox::new(call_buffers(manner.batch, bytes), bytes, manner.gro)
+            Inbox::new(
+                call_buffers(receive_batch(config), bytes),
+                bytes,
+                manner.gro,
+            )
         }
         (Traffic::Rr { .. }, Part::Responder) => {
             Inbox::new(1, exchange::largest(config).0.max(HEADER_ROOM_BYTES), false)
