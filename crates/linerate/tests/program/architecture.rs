@@ -460,6 +460,143 @@ fn rooms_named(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Modules of a crate that import each other in circles, by size: each of such a circle can only be understood
+/// with all others. To become fewer and smaller; a parent and its children are not counted.
+const CIRCLES: [(&str, &[usize]); 10] = [
+    ("linerate", &[4, 3]),
+    ("linerate-agent", &[5, 4, 2]),
+    ("linerate-analyze", &[28, 5, 2, 2]),
+    ("linerate-controller", &[3]),
+    ("linerate-engine", &[3, 2]),
+    ("linerate-lab", &[3, 2, 2]),
+    ("linerate-model", &[4, 3]),
+    ("linerate-observe", &[2]),
+    ("linerate-plan", &[2]),
+    ("linerate-trace", &[5, 3, 2]),
+];
+
+#[test]
+fn circles_of_modules_become_fewer() {
+    let mut found = BTreeMap::new();
+    for name in crates()
+        .into_keys()
+        .filter(|name| name.starts_with("linerate"))
+    {
+        let sizes = circles(&imports(&root().join("crates").join(&name).join("src")));
+        if !sizes.is_empty() {
+            found.insert(name, sizes);
+        }
+    }
+    let listed = CIRCLES.map(|(name, sizes)| (name.to_owned(), sizes.to_vec()));
+    assert_eq!(found, BTreeMap::from(listed), "the circles and their list");
+}
+
+/// A module's place below `src`; empty for the crate itself.
+type ModulePath = Vec<String>;
+
+/// Returns which modules each module below a `src` folder imports from, but for its parents; tests left out.
+fn imports(source: &Path) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
+    let files = rust_files(source).into_iter().map(|file| {
+        let inner = file.strip_prefix(source).expect("a file below it");
+        let parts = inner.with_extension("");
+        let parts = parts.iter().map(|part| part.to_string_lossy().into_owned());
+        let parts = parts.filter(|part| !["mod", "lib", "main"].contains(&part.as_str()));
+        (parts.collect::<ModulePath>(), file)
+    });
+    let files: BTreeMap<ModulePath, PathBuf> = files.collect();
+    let each = files.iter().map(|(module, file)| {
+        let text = std::fs::read_to_string(file).expect("a source file");
+        let code: Vec<&str> = code_of(&text).map(|(_, line)| line).collect();
+        let named = paths_named(&code.join("\n"), module);
+        let owners = named.into_iter().filter_map(|mut path| {
+            while !path.is_empty() && !files.contains_key(&path) {
+                path.pop();
+            }
+            (!module.starts_with(&path)).then_some(path)
+        });
+        (module.clone(), owners.collect())
+    });
+    each.collect()
+}
+
+/// Returns the paths that the code of `module` names from `crate`, `self` or `super` on, from the crate on.
+fn paths_named(code: &str, module: &[String]) -> Vec<ModulePath> {
+    let mut uses = Vec::new();
+    for (at, word) in ["crate::", "self::", "super::"]
+        .iter()
+        .flat_map(|word| code.match_indices(word))
+    {
+        let is_start =
+            !code[..at].ends_with(|letter: char| letter == ':' || letter.is_alphanumeric());
+        if is_start {
+            expand(&code[at..], &mut Vec::new(), &mut uses);
+            debug_assert!(code[at..].starts_with(word));
+        }
+    }
+    let absolute = uses.into_iter().map(|path| {
+        let above = path.iter().take_while(|part| *part == "super").count();
+        let from = match path[0].as_str() {
+            "crate" => &[][..],
+            _ => &module[..module.len().saturating_sub(above)],
+        };
+        let rest = path.iter().skip(above.max(1));
+        from.iter().chain(rest).cloned().collect()
+    });
+    absolute.collect()
+}
+
+/// Adds the paths that `text` begins with to `found`, those in braces each by itself; returns what follows.
+fn expand<'a>(text: &'a str, before: &mut ModulePath, found: &mut Vec<ModulePath>) -> &'a str {
+    let depth = before.len();
+    let mut rest = text.trim_start();
+    loop {
+        if let Some(mut inner) = rest.strip_prefix('{') {
+            while !inner.trim_start().starts_with('}') && !inner.trim().is_empty() {
+                inner = expand(inner, before, found).trim_start();
+                inner = inner.strip_prefix(',').unwrap_or(inner);
+            }
+            rest = inner.trim_start().strip_prefix('}').unwrap_or_default();
+            break;
+        }
+        let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        before.push(name.to_owned());
+        rest = after;
+        let Some(deeper) = rest.strip_prefix("::") else {
+            found.push(before.clone());
+            break;
+        };
+        rest = deeper;
+    }
+    before.truncate(depth);
+    // Another name for it, a star, or what a call goes on with.
+    let end = rest.find([',', '}', ';', '\n']);
+    end.map_or("", |end| &rest[end..])
+}
+
+/// Returns the sizes of the circles in a graph, largest first.
+fn circles<T: Ord + Clone>(graph: &BTreeMap<T, BTreeSet<T>>) -> Vec<usize> {
+    let reached = graph.keys().map(|from| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(one) = open.pop() {
+            let next = graph.get(one).into_iter().flatten();
+            open.extend(next.filter(|to| seen.insert((*to).clone())));
+        }
+        (from, seen)
+    });
+    let reached: BTreeMap<&T, BTreeSet<T>> = reached.collect();
+    let circle = |one: &&T| -> Vec<T> {
+        let others = reached[*one].iter();
+        let others =
+            others.filter(|other| reached.get(other).is_some_and(|seen| seen.contains(*one)));
+        others.cloned().collect()
+    };
+    let all: BTreeSet<Vec<T>> = graph.keys().map(|one| circle(&one)).collect();
+    let mut sizes: Vec<usize> = all.iter().map(Vec::len).filter(|size| *size > 1).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    sizes
+}
+
 /// The catalogue of responses.
 const RESPONSES: &str = "crates/linerate-model/src/response.rs";
 /// Files whose texts of such names are something else: metrics, facts, columns of published tables, and what
@@ -626,5 +763,24 @@ fn the_checks_find_what_they_look_for() {
     assert_eq!(type_defined("    let flow = Flow::new();"), None);
     assert!(nouns().contains("Worker") && !nouns().contains("Knob"));
     assert_eq!(code_words("`a`, `b-c` and d"), ["a", "b-c"]);
+    let module = ["x", "y"].map(str::to_owned);
+    let code = "use crate::a::{b, c::{D as E, self}};\nlet z = super::v::f(self::w);";
+    let named = paths_named(code, &module);
+    let mut named: Vec<String> = named.iter().map(|path| path.join("::")).collect();
+    named.sort_unstable();
+    assert_eq!(
+        named,
+        ["a::b", "a::c::D", "a::c::self", "x::v::f", "x::y::w"]
+    );
+    let graph = [
+        (1, vec![2]),
+        (2, vec![3]),
+        (3, vec![1, 4]),
+        (4, vec![5]),
+        (5, vec![4]),
+        (6, vec![1]),
+    ];
+    let graph = graph.map(|(from, to)| (from, BTreeSet::from_iter(to)));
+    assert_eq!(circles(&BTreeMap::from(graph)), [3, 2]);
     assert_eq!(code_lines("a\n // b\nc").count(), 2);
 }

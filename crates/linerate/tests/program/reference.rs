@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use linerate_model::metric::{Kind, Metric};
-use linerate_model::parameter::PARAMETERS;
+use linerate_model::parameter::{Gives, PARAMETERS};
 use linerate_model::unit::Unit;
 
 use crate::common::{folder, linerate};
@@ -608,6 +608,32 @@ fn keys_of_a_workload_are_those_of_the_catalogue() {
         .collect();
     let known = keys().map(|parameter| parameter.key).chain(["kind"]);
     assert_eq!(told, known.collect(), "the table of [workload]");
+    for parameter in keys() {
+        let key = format!("`{}`", parameter.key);
+        let rows = table
+            .lines()
+            .map(|row| row.trim_start_matches("| ").split(" | "));
+        let flags = rows.into_iter().find_map(|mut cells| {
+            let is_own = cells
+                .next()
+                .is_some_and(|keys| keys.split(", ").any(|one| one == key));
+            is_own.then(|| cells.next()).flatten()
+        });
+        let known = parameter.flags.iter().map(|flag| {
+            let name = flag.name.split(' ').next().unwrap_or_default();
+            match flag.gives {
+                Gives::Word(word) => format!("`{name}` (`{word}`)"),
+                Gives::Value | Gives::Part => format!("`{name}`"),
+            }
+        });
+        let known: Vec<String> = known.collect();
+        let none = if known.is_empty() { "–" } else { "" };
+        assert_eq!(
+            flags,
+            Some(&*(known.join(", ") + none)),
+            "the flag of {key}"
+        );
+    }
     let fixed = between("Every key of `[workload]` but ", "can be a factor");
     let known = keys().filter(|parameter| parameter.factor.is_none());
     let known = known.map(|parameter| parameter.key).chain(["kind"]);
