@@ -124,6 +124,8 @@ mod card;
 
 /// Attributes of netlink messages, as views of bytes.
 mod attributes;
+/// Numbers in the kernel's byte order.
+mod bytes;
 /// Families of generic netlink.
 mod generic;
 /// The rim to the kernel: clock, files, netlink, ethtool; all unsafe code.

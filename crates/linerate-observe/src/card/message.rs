@@ -4,7 +4,8 @@
 //! include/uapi/linux/ethtool_netlink.h. What a driver does not support has no attribute.
 
 use super::{Channels, Features, Mode, Moderation, Pause, Rings};
-use crate::attributes::{attribute, each_attribute, u32_at, until_zero};
+use crate::attributes::{attribute, each_attribute, until_zero};
+use crate::bytes::u32_at;
 use crate::generic::{attributes_of, header};
 
 /// Set in the type of an attribute that holds others; the kernel insists on it.
@@ -160,7 +161,7 @@ fn field(attributes: &[u8], wanted: u16) -> Option<&[u8]> {
 fn number(attributes: &[u8], wanted: u16) -> Option<u32> {
     match field(attributes, wanted)? {
         [byte] => Some(u32::from(*byte)),
-        bytes => u32_at(bytes),
+        bytes => u32_at(bytes, 0),
     }
 }
 
