@@ -4,51 +4,35 @@ use linerate_model::host::Availability;
 use linerate_model::probe::Probes;
 use linerate_model::sample::Sample;
 
-use crate::cpu::CpuObserver;
-use crate::irq::IrqObserver;
-use crate::irq_time::IrqTimeObserver;
-use crate::link::LinkObserver;
-use crate::netstat::{CountersObserver, NetstatObserver};
 use crate::observer::{NEEDS_TOKEN, ObserveConfig, Observer};
-use crate::perf::PerfObserver;
-use crate::qdisc::QdiscObserver;
-use crate::queue::QueueObserver;
-use crate::softnet::SoftnetObserver;
-use crate::sys::clock::user_hz;
-use crate::tcp::TcpObserver;
-use crate::threads::ThreadsObserver;
-use crate::udp::UdpObserver;
-use crate::{cgroup, conntrack, memory, numa, thermal};
+use crate::{
+    cgroup, conntrack, cpu, irq, irq_time, link, memory, netstat, numa, perf, qdisc, queue,
+    softnet, tcp, thermal, threads, udp,
+};
 
 /// Opens one observer.
 type Open = fn(&ObserveConfig) -> Box<dyn Observer>;
 
 /// Every observer by name, in the order in which they read.
 const OBSERVERS: &[(&str, Open)] = &[
-    ("cpu", |config| {
-        Box::new(CpuObserver::open(config, user_hz()))
-    }),
-    (OWN_THREADS, |config| {
-        Box::new(ThreadsObserver::open(config, user_hz()))
-    }),
-    ("netstat", |config| Box::new(NetstatObserver::open(config))),
-    ("softnet", |config| Box::new(SoftnetObserver::open(config))),
-    ("link", |_| Box::new(LinkObserver::open())),
-    ("qdisc", |_| Box::new(QdiscObserver::open())),
-    ("tcp", |_| Box::new(TcpObserver::open())),
-    ("udp", |_| Box::new(UdpObserver::open())),
-    ("perf", |config| Box::new(PerfObserver::open(config))),
-    ("irq", |config| Box::new(IrqObserver::open(config))),
-    ("memory", |config| Box::new(memory::open(config))),
-    ("cgroup", |config| Box::new(cgroup::open(config))),
-    ("numa", |config| Box::new(numa::open(config))),
-    ("conntrack", |config| Box::new(conntrack::open(config))),
-    ("thermal", |config| Box::new(thermal::open(config))),
-    ("hwmon", |config| Box::new(thermal::open_hwmon(config))),
-    ("queue", |_| Box::new(QueueObserver::open())),
-    ("counters", |config| {
-        Box::new(CountersObserver::open(config))
-    }),
+    ("cpu", cpu::open),
+    (OWN_THREADS, threads::open),
+    ("netstat", netstat::open),
+    ("softnet", softnet::open),
+    ("link", link::open),
+    ("qdisc", qdisc::open),
+    ("tcp", tcp::open),
+    ("udp", udp::open),
+    ("perf", perf::open),
+    ("irq", irq::open),
+    ("memory", memory::open),
+    ("cgroup", cgroup::open),
+    ("numa", numa::open),
+    ("conntrack", conntrack::open),
+    ("thermal", thermal::open),
+    ("hwmon", thermal::open_hwmon),
+    ("queue", queue::open),
+    ("counters", netstat::open_all),
 ];
 
 /// The observer that shows nothing but our own process.
@@ -68,7 +52,7 @@ pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
 /// sampling profiler is [`crate::Profiler`].
 pub fn probes(config: &ObserveConfig, probes: Probes) -> Vec<Box<dyn Observer>> {
     match (probes.irq_time, config.host_wide) {
-        (true, true) => vec![Box::new(IrqTimeObserver::open(config))],
+        (true, true) => vec![irq_time::open(config)],
         (true, false) => vec![Box::new(Refused("irq_time"))],
         (false, _) => Vec::new(),
     }

@@ -18,19 +18,20 @@ pub(crate) fn each_attribute<'a>(bytes: &'a [u8], mut handle: impl FnMut(u16, &'
     }
 }
 
+/// Returns the first attribute of a type.
+pub(crate) fn first_attribute(attributes: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut found = None;
+    each_attribute(attributes, |kind, value| {
+        if kind == wanted && found.is_none() {
+            found = Some(value);
+        }
+    });
+    found
+}
+
 /// Returns the text before the terminating zero.
 pub(crate) fn until_zero(value: &[u8]) -> &[u8] {
     value.split(|&byte| byte == 0).next().unwrap_or_default()
-}
-
-/// Returns the 32-bit number at the begin of `bytes`.
-pub(crate) fn u32_at(bytes: &[u8]) -> Option<u32> {
-    bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
-}
-
-/// Returns the 64-bit number at the begin of `bytes`.
-pub(crate) fn u64_at(bytes: &[u8]) -> Option<u64> {
-    bytes.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
 }
 
 /// Makes an attribute with its padding.
@@ -53,6 +54,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::bytes::{u32_at, u64_at};
 
     proptest! {
         #[test]
@@ -68,7 +70,7 @@ mod tests {
         #[test]
         fn no_bytes_panic(bytes: Vec<u8>) {
             each_attribute(&bytes, |_, value| {
-                let _ = (u32_at(value), u64_at(value), until_zero(value));
+                let _ = (u32_at(value, 0), u64_at(value, 0), until_zero(value));
             });
         }
     }

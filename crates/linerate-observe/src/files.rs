@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, Observer};
+use crate::observer::{Interface, Observer, observer};
 use crate::readout::Readout;
-use crate::spacing::Spacing;
 use crate::sys::clock::now_ns;
 use crate::sys::file::KernelFile;
-use crate::text::{complete_lines, value};
+use crate::text::{complete_lines, value, words};
 
 /// First buffer of a small file, in bytes; longer ones make it grow.
 const BUFFER_BYTES: usize = 1 << 10;
@@ -37,72 +35,47 @@ impl Source {
             parse,
         })
     }
-}
 
-/// Reads a list of small files.
-pub(crate) struct FilesObserver {
-    sources: Vec<Source>,
-    spacing: Spacing,
-    health: Health,
-}
-
-impl FilesObserver {
-    /// Takes what could be opened; `absent` says why nothing is read where that is nothing.
-    pub(crate) fn new(
-        observer: &'static str,
-        sources: Vec<Source>,
-        absent: impl FnOnce() -> String,
-        notes: Vec<String>,
-    ) -> Self {
-        let missing = sources.is_empty().then(absent);
-        Self {
-            sources,
-            spacing: Spacing::default(),
-            health: Health::new(observer, missing, notes),
-        }
-    }
-
-    fn read(&mut self, out: &mut Vec<Sample>) {
-        if self.sources.is_empty() {
-            return;
-        }
-        let begin_ns = now_ns();
-        self.health.reading(out, |out| {
-            let read = self.sources.iter_mut().map(|source| read_one(source, out));
-            read.fold(Ok(()), Result::and)
+    /// Appends what the file says now.
+    pub(crate) fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let (text, at_ns) = self.file.read()?;
+        let before = out.len();
+        let mut readout = Readout::at(at_ns, out);
+        (self.parse)(text, &mut |metric, value| {
+            readout.push(metric, self.subject.clone(), value);
         });
-        // Wall time, since some of these files make the kernel wait for other CPUs.
-        self.spacing
-            .handle_reading(begin_ns, now_ns().saturating_sub(begin_ns));
-    }
-}
-
-fn read_one(source: &mut Source, out: &mut Vec<Sample>) -> Result<(), String> {
-    let (text, at_ns) = source.file.read()?;
-    let before = out.len();
-    let mut readout = Readout::at(at_ns, out);
-    (source.parse)(text, &mut |metric, value| {
-        readout.push(metric, source.subject.clone(), value);
-    });
-    if out.len() == before {
-        return Err(source.file.says("not understood"));
-    }
-    Ok(())
-}
-
-impl Observer for FilesObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability_with(self.spacing.note())
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        if self.spacing.is_due(now_ns()) {
-            self.read(out);
+        if out.len() == before {
+            return Err(self.file.says("not understood"));
         }
+        Ok(())
     }
+}
 
-    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
-        self.read(out);
+/// A list of small files.
+pub(crate) struct Files(pub(crate) Vec<Source>);
+
+/// Returns the observer called `name` of what could be opened; `absent` says why nothing is read where
+/// that is nothing.
+pub(crate) fn files_observer(
+    name: &'static str,
+    sources: Vec<Source>,
+    absent: impl FnOnce() -> String,
+    notes: impl IntoIterator<Item = String>,
+) -> Box<dyn Observer> {
+    let files = match sources.is_empty() {
+        true => Err(absent()),
+        false => Ok(Files(sources)),
+    };
+    observer(name, files, notes)
+}
+
+impl Interface for Files {
+    /// Wall time, since some of these files make the kernel wait for other CPUs.
+    const COST_NS: Option<fn() -> u64> = Some(now_ns);
+
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let read = self.0.iter_mut().map(|source| source.read(out));
+        read.fold(Ok(()), Result::and)
     }
 }
 
@@ -113,13 +86,37 @@ pub(crate) fn one(text: &[u8], factor: i64, metric: Metric, push: &mut dyn FnMut
     }
 }
 
+/// A number at the begin of a line: its name there, what it is to us, and how many of our units one is.
+pub(crate) type Named = (&'static str, Metric, i64);
+
+/// Hands on the numbers of the lines that begin with a name of `wanted`.
+pub(crate) fn named(text: &[u8], wanted: &[Named], push: &mut dyn FnMut(Metric, i64)) {
+    for line in complete_lines(text) {
+        let mut line = words(line);
+        let name = line.next().unwrap_or_default();
+        let known = wanted.iter().find(|(known, ..)| known.as_bytes() == name);
+        if let Some((_, metric, factor)) = known
+            && let Some(value) = line.next().and_then(value)
+        {
+            push(*metric, value.saturating_mul(*factor));
+        }
+    }
+}
+
+/// Returns the names of the entries of `folder`, in the order of the alphabet; none where it cannot be read.
+pub(crate) fn entries(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names
+}
+
 /// Returns the numbers of the entries of `folder` called `prefix` and a number, ascending.
 pub(crate) fn numbered(folder: &Path, prefix: &str) -> Vec<u32> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let number = |name: &str| name.strip_prefix(prefix)?.parse().ok();
-    let mut numbers: Vec<u32> = entries
-        .filter_map(|entry| number(entry.file_name().to_str()?))
-        .collect();
+    let names = entries(folder);
+    let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
+    let mut numbers: Vec<u32> = names.iter().filter_map(number).collect();
     numbers.sort_unstable();
     numbers
 }

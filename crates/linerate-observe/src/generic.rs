@@ -4,7 +4,9 @@
 
 use std::io;
 
-use crate::attributes::{attribute, each_attribute};
+use netlink_sys::protocols::NETLINK_GENERIC;
+
+use crate::attributes::{attribute, first_attribute};
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// The family of families.
@@ -18,7 +20,7 @@ const HEADER_BYTES: usize = 4;
 /// Opens a socket in the network namespace of the calling thread, and asks for the number of the
 /// family called `name`.
 pub(crate) fn open_family(name: &str) -> io::Result<(NetlinkSocket, u16)> {
-    let mut socket = NetlinkSocket::generic()?;
+    let mut socket = NetlinkSocket::open(NETLINK_GENERIC)?;
     let mut question = Question::single(GENL_ID_CTRL, &family_question(name));
     let mut family = None;
     socket.ask(&mut question, |_, payload| family = family_number(payload))?;
@@ -47,13 +49,8 @@ fn family_question(name: &str) -> Vec<u8> {
 
 /// Reads the number of a family.
 fn family_number(payload: &[u8]) -> Option<u16> {
-    let mut number = None;
-    each_attribute(attributes_of(payload)?, |kind, value| {
-        if kind == CTRL_ATTR_FAMILY_ID {
-            number = value.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes));
-        }
-    });
-    number
+    let number = first_attribute(attributes_of(payload)?, CTRL_ATTR_FAMILY_ID)?;
+    Some(u16::from_ne_bytes(*number.first_chunk()?))
 }
 
 #[cfg(test)]

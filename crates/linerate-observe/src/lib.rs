@@ -124,6 +124,8 @@ mod card;
 
 /// Attributes of netlink messages, as views of bytes.
 mod attributes;
+/// Numbers in the kernel's byte order.
+mod bytes;
 /// Families of generic netlink.
 mod generic;
 /// The rim to the kernel: clock, files, netlink, ethtool; all unsafe code.
@@ -133,10 +135,9 @@ mod text;
 
 pub use all::{availabilities, observers, probes};
 pub use facts::{facts, memory_bytes};
-pub use link::{link_of_address, route_device};
+pub use link::link_of_address;
 pub use observer::{ObserveConfig, Observer};
 pub use places::{boot_id, cpu_list, cpu_range, cpus_allowed, cpus_near};
 pub use profile::{Profiler, Scope, load_symbols};
 pub use tcp::{FilterError, Process, Processes, ROWS_MAX, SocketFilter, TcpSockets};
 pub use threads::programs;
-pub use udp::UdpSockets;

@@ -6,6 +6,9 @@ use linerate_model::host::Availability;
 use linerate_model::number::counted;
 use linerate_model::sample::Sample;
 
+use crate::spacing::Spacing;
+use crate::sys::clock::now_ns;
+
 /// Reads one kernel interface.
 pub trait Observer: Send {
     /// Answers whether it can read here, and what limits it; after samples also what failed.
@@ -39,11 +42,99 @@ pub struct ObserveConfig {
 /// Why an observer of the whole host does not run for a caller who may not see it.
 pub(crate) const NEEDS_TOKEN: &str = "needs the agent's token";
 
+impl ObserveConfig {
+    /// Says what the hosts of a lab share, where this is one.
+    pub(crate) fn lab_note(&self, why: &str) -> Option<String> {
+        self.lab
+            .then(|| format!("shared by every host of the lab: {why}"))
+    }
+}
+
 /// Takes apart what was opened, and why it was not.
 pub(crate) fn opened<T, E>(result: Result<T, E>) -> (Option<T>, Option<E>) {
     match result {
         Ok(opened) => (Some(opened), None),
         Err(reason) => (None, Some(reason)),
+    }
+}
+
+/// Takes what could be opened of several, and why the rest could not; nothing at all for those reasons
+/// is an error.
+pub(crate) fn any_opened<T>(
+    all: impl IntoIterator<Item = Result<T, String>>,
+) -> (Result<Vec<T>, String>, Vec<String>) {
+    let (mut opened, mut reasons) = (Vec::new(), Vec::new());
+    for one in all {
+        match one {
+            Ok(one) => opened.push(one),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    match opened.is_empty() {
+        true => (Err(reasons.join("; ")), Vec::new()),
+        false => (Ok(opened), reasons),
+    }
+}
+
+/// One interface of the kernel, open.
+pub(crate) trait Interface: Send {
+    /// The clock by which a reading's cost is told, where readings are left out to save CPU time.
+    const COST_NS: Option<fn() -> u64> = None;
+
+    /// Appends one reading of everything it has; says what failed.
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String>;
+
+    /// Says what has limited it by now.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Returns the observer called `name` of an interface, or of the reason why it could not be opened;
+/// `notes` are what limits it.
+pub(crate) fn observer<I: Interface + 'static>(
+    name: &'static str,
+    interface: Result<I, String>,
+    notes: impl IntoIterator<Item = String>,
+) -> Box<dyn Observer> {
+    let (interface, missing) = opened(interface);
+    Box::new(InterfaceObserver {
+        interface,
+        spacing: Spacing::default(),
+        health: Health::new(name, missing, notes.into_iter().collect()),
+    })
+}
+
+/// Reads an interface, if it could be opened.
+struct InterfaceObserver<I> {
+    interface: Option<I>,
+    spacing: Spacing,
+    health: Health,
+}
+
+impl<I: Interface> Observer for InterfaceObserver<I> {
+    fn availability(&self) -> Availability {
+        let notes = self.interface.iter().flat_map(I::notes);
+        let notes = notes.chain(self.spacing.note());
+        self.health.availability_with(notes)
+    }
+
+    fn sample(&mut self, out: &mut Vec<Sample>) {
+        if I::COST_NS.is_none() || self.spacing.is_due(now_ns()) {
+            self.sample_edge(out);
+        }
+    }
+
+    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
+        let Some(interface) = &mut self.interface else {
+            return;
+        };
+        let begun = I::COST_NS.map(|cost_ns| (cost_ns, now_ns(), cost_ns()));
+        self.health.reading(out, |out| interface.read(out));
+        if let Some((cost_ns, begin_ns, before_ns)) = begun {
+            let spent_ns = cost_ns().saturating_sub(before_ns);
+            self.spacing.handle_reading(begin_ns, spent_ns);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use crate::files::numbered;
 use crate::sys::file::read_text;
 
 /// Highest CPU number believed: NR_CPUS of the largest kernels that are built.
@@ -28,32 +29,23 @@ pub fn boot_id(proc_root: &Path) -> Option<String> {
 /// Returns the CPUs of the NUMA node that `device` is attached to, ascending; none for a device
 /// without one, such as loopback, a bridge or veth.
 pub fn cpus_near(sys_root: &Path, device: &str) -> Vec<u32> {
-    let path = sys_root
-        .join("class/net")
-        .join(device)
-        .join("device/local_cpulist");
-    let list = read_text(&path).unwrap_or_default();
-    cpu_list(&list).unwrap_or_default()
+    cpus_in(&sys_root.join(format!("class/net/{device}/device/local_cpulist")))
 }
 
 /// Returns the CPUs that are switched on, ascending; none when that cannot be read.
 pub(crate) fn online_cpus(sys_root: &Path) -> Vec<u32> {
-    let list = read_text(&sys_root.join("devices/system/cpu/online")).unwrap_or_default();
-    cpu_list(&list).unwrap_or_default()
+    cpus_in(&sys_root.join("devices/system/cpu/online"))
+}
+
+fn cpus_in(path: &Path) -> Vec<u32> {
+    let list = read_text(path).ok();
+    list.and_then(|list| cpu_list(&list)).unwrap_or_default()
 }
 
 /// Returns the NUMA node of a CPU: sysfs links it into the CPU's folder by name.
 pub(crate) fn node_of_cpu(sys_root: &Path, cpu: u32) -> Option<u32> {
     let folder = sys_root.join(format!("devices/system/cpu/cpu{cpu}"));
-    let entries = std::fs::read_dir(folder).ok()?;
-    entries.flatten().find_map(|entry| {
-        entry
-            .file_name()
-            .to_str()?
-            .strip_prefix("node")?
-            .parse()
-            .ok()
-    })
+    numbered(&folder, "node").first().copied()
 }
 
 /// Reads a list such as `0-3,8`, as the kernel writes it, ascending.

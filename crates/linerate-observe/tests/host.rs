@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use linerate_model::host::FactValue;
 use linerate_model::metric::{Kind, Metric};
 use linerate_model::sample::{Sample, Subject};
-use linerate_observe::{ObserveConfig, Observer, facts, link_of_address, observers, route_device};
+use linerate_observe::{ObserveConfig, Observer, facts, link_of_address, observers};
 
 /// Payload sent through loopback, in bytes.
 const PAYLOAD_BYTES: usize = 4 << 20;
@@ -260,7 +260,6 @@ fn loopback_owns_its_addresses() {
     for address in ["127.0.0.1", "127.0.0.9", "::ffff:127.0.0.1"] {
         let address: IpAddr = address.parse().expect("an address");
         assert_eq!(link_of_address(address).as_deref(), Some("lo"), "{address}");
-        assert_eq!(route_device(address).as_deref(), Some("lo"), "{address}");
     }
     // An address of the documentation's range is no host's own.
     let foreign: IpAddr = "198.51.100.7".parse().expect("an address");

@@ -3,8 +3,12 @@
 //! Fields were only ever added at the end, so a field is present if the kernel wrote that far.
 //! The list below is the whole knowledge of the layout: metric, offset in bytes, width, factor.
 
+use std::os::fd::RawFd;
+
 use linerate_model::metric::{Kind, Metric};
 use linerate_model::setting;
+
+use crate::sys::socket;
 
 /// Width of a field.
 #[derive(Debug, Clone, Copy)]
@@ -160,21 +164,19 @@ pub(crate) fn options(kernel: &[u8]) -> Option<String> {
     })
 }
 
-/// Calls `each` with every field that the kernel wrote and that has a value now.
-pub(crate) fn for_each(kernel: &[u8], mut each: impl FnMut(Metric, i64)) {
-    for field in FIELDS {
-        if let Some(value) = value(kernel, field) {
-            each(field.metric, value);
-        }
-    }
-}
-
 /// Returns one field, if the kernel wrote it and it has a value now.
 pub(crate) fn field_of(kernel: &[u8], metric: Metric) -> Option<i64> {
     FIELDS
         .iter()
         .find(|field| field.metric == metric)
         .and_then(|field| value(kernel, field))
+}
+
+/// Asks the kernel for one time of a connection, in nanoseconds.
+pub(crate) fn ask_ns(fd: RawFd, metric: Metric) -> Option<u64> {
+    let mut room = [0; socket::TCP_INFO_BYTES_MAX];
+    let written = socket::tcp_info(fd, &mut room).ok()?;
+    u64::try_from(field_of(&room[..written], metric)?).ok()
 }
 
 /// Whether the other end has ended the stream, which tcpi_bytes_received has as one byte.
@@ -320,9 +322,9 @@ mod tests {
     fn an_older_kernel_has_fewer_fields() {
         // Linux 4.2 wrote 136 bytes, up to and including tcpi_bytes_received.
         let mut seen = Vec::new();
-        for_each(&made(136), |metric, _| seen.push(metric));
+        Widened::default().for_each(&made(136), |metric, _| seen.push(metric));
         assert_eq!(seen.last(), Some(&Metric::TcpBytesReceived));
-        for_each(&[], |metric, _| panic!("{} from nothing", metric.name()));
+        Widened::default().for_each(&[], |metric, _| panic!("{} from nothing", metric.name()));
         assert_eq!(options(&[]), None);
     }
 

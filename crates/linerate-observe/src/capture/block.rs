@@ -1,6 +1,8 @@
 //! The frames in one block of the ring, from its bytes alone (`struct tpacket_block_desc`, `struct
 //! tpacket3_hdr`).
 
+use crate::bytes::{u16_at, u32_at};
+
 /// `h1.num_pkts` of the block's header.
 const COUNT_AT: usize = 12;
 /// `h1.offset_to_first_pkt`.
@@ -34,11 +36,11 @@ pub struct Frame<'a> {
 
 /// Returns the frames of a block; one that contradicts itself ends them.
 pub(super) fn frames(block: &[u8]) -> impl Iterator<Item = Frame<'_>> {
-    let count = word(block, COUNT_AT).unwrap_or(0);
-    let mut at = word(block, FIRST_AT).map(|at| at as usize);
+    let count = u32_at(block, COUNT_AT).unwrap_or(0);
+    let mut at = u32_at(block, FIRST_AT).map(|at| at as usize);
     (0..count).map_while(move |_| {
         let from = block.get(at?..)?;
-        let next = word(from, 0)? as usize;
+        let next = u32_at(from, 0)? as usize;
         // The last one has no next.
         at = (next > 0).then(|| at.unwrap_or(0) + next);
         frame(from)
@@ -46,30 +48,20 @@ pub(super) fn frames(block: &[u8]) -> impl Iterator<Item = Frame<'_>> {
 }
 
 fn frame(from: &[u8]) -> Option<Frame<'_>> {
-    let kept = word(from, 12)? as usize;
-    let status = word(from, 20)?;
-    let begin = usize::from(half(from, 24)?);
+    let kept = u32_at(from, 12)? as usize;
+    let status = u32_at(from, 20)?;
+    let begin = usize::from(u16_at(from, 24)?);
     let vlan = (status & STATUS_VLAN != 0).then(|| {
-        let kind = half(from, 36).filter(|_| status & STATUS_VLAN_TYPE != 0);
-        Some((kind.unwrap_or(TYPE_8021Q), word(from, 32)? as u16))
+        let kind = u16_at(from, 36).filter(|_| status & STATUS_VLAN_TYPE != 0);
+        Some((kind.unwrap_or(TYPE_8021Q), u32_at(from, 32)? as u16))
     });
     Some(Frame {
-        at_unix_ns: u64::from(word(from, 4)?) * 1_000_000_000 + u64::from(word(from, 8)?),
-        length: word(from, 16)?,
+        at_unix_ns: u64::from(u32_at(from, 4)?) * 1_000_000_000 + u64::from(u32_at(from, 8)?),
+        length: u32_at(from, 16)?,
         bytes: from.get(begin..begin.checked_add(kept)?)?,
         vlan: vlan.flatten(),
         is_outgoing: *from.get(KIND_AT)? == OUTGOING,
     })
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    let four = bytes.get(at..)?.first_chunk()?;
-    Some(u32::from_ne_bytes(*four))
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    let two = bytes.get(at..)?.first_chunk()?;
-    Some(u16::from_ne_bytes(*two))
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub use pcapng::{BLOCK_BYTES_MORE, Writer};
 pub use select::Selection;
 
 use crate::sys::clock::thread_cpu_ns;
+pub use crate::sys::packet_ring::CaptureCounts;
 use crate::sys::packet_ring::{BLOCK_BYTES, PacketRing, Wanted, device_index, hardware_type};
 
 /// LINKTYPE of tcpdump.org: Ethernet.
@@ -84,15 +85,6 @@ fn may_need_root(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => ": it needs root or CAP_NET_RAW",
         _ => "",
     }
-}
-
-/// Frames seen and lost so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CaptureCounts {
-    /// Frames that passed, the lost ones included.
-    pub frames: u64,
-    /// Frames for which the ring had no room.
-    pub drops: u64,
 }
 
 /// A capture under way on one device of the calling thread's network namespace.

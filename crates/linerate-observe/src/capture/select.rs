@@ -9,8 +9,9 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
+use libc::sock_filter as Instruction;
+
 use super::{ETHERNET_BYTES, Frame, LINKTYPE_ETHERNET, TCP, TYPE_IPV4, TYPE_IPV6, UDP};
-use crate::sys::packet_ring::Instruction;
 
 /// Ports that the kernel looks for; beyond, it lets everything of TCP and UDP through. Four
 /// comparisons of two instructions for each, of 4096 that a program may have (BPF_MAXINSNS).
@@ -174,8 +175,8 @@ fn plain(code: u16, k: u32) -> Instruction {
 fn jump(code: u16, k: u32, when_true: u8, when_false: u8) -> Instruction {
     Instruction {
         code,
-        when_true,
-        when_false,
+        jt: when_true,
+        jf: when_false,
         k,
     }
 }
@@ -206,7 +207,7 @@ mod tests {
                         JUMP_IF_EQUAL => a == one.k,
                         _ => a & one.k != 0,
                     };
-                    let skip = if holds { one.when_true } else { one.when_false };
+                    let skip = if holds { one.jt } else { one.jf };
                     at += usize::from(skip);
                 }
                 RETURN => return Some(one.k).filter(|&bytes| bytes > 0),

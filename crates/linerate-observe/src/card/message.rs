@@ -4,7 +4,8 @@
 //! include/uapi/linux/ethtool_netlink.h. What a driver does not support has no attribute.
 
 use super::{Channels, Features, Mode, Moderation, Pause, Rings};
-use crate::attributes::{attribute, each_attribute, u32_at, until_zero};
+use crate::attributes::{attribute, each_attribute, first_attribute, until_zero};
+use crate::bytes::u32_at;
 use crate::generic::{attributes_of, header};
 
 /// Set in the type of an attribute that holds others; the kernel insists on it.
@@ -14,8 +15,8 @@ const HEADER: u16 = 1;
 const HEADER_DEV_NAME: u16 = 2;
 /// Most bits of a set that are read; the kernel has some 120 link modes and 70 features.
 const BITS_MAX: usize = 1024;
-/// What the kernel answers for a speed it does not know (SPEED_UNKNOWN).
-const SPEED_UNKNOWN: u32 = u32::MAX;
+/// Numbers of a device by the number of their attribute.
+pub(super) type Lookup<'a> = &'a dyn Fn(u16) -> Option<u32>;
 
 /// What can be asked of a device, by the number of the command (ETHTOOL_MSG_…_GET).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,21 +46,14 @@ pub(super) fn read_mode(payload: &[u8]) -> Option<Mode> {
     const SPEED: u16 = 5;
     const DUPLEX: u16 = 6;
     let attributes = attributes_of(payload)?;
-    let ours = field(attributes, OURS).map(bits);
-    let speed = number(attributes, SPEED);
+    let ours = first_attribute(attributes, OURS).map(bits);
+    let of = |kind| number(attributes, kind);
     Some(Mode {
-        speed_mbps: speed.filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN),
-        // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
-        full_duplex: match number(attributes, DUPLEX)? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        },
-        autoneg: number(attributes, AUTONEG)? != 0,
         // The mask of our modes is what is supported, the value what is advertised.
         supported: ours.as_ref().map(|ours| names(ours, |_| true)),
         advertised: ours.as_ref().map(|ours| names(ours, |bit| bit.set)),
-        peer: field(attributes, PEER).map(|peer| names(&bits(peer), |_| true)),
+        peer: first_attribute(attributes, PEER).map(|peer| names(&bits(peer), |_| true)),
+        ..Mode::of(of(SPEED), of(DUPLEX)?, of(AUTONEG)?)
     })
 }
 
@@ -75,8 +69,8 @@ pub(super) fn read_features(payload: &[u8]) -> Option<Features> {
     const HW: u16 = 2;
     const ACTIVE: u16 = 4;
     let attributes = attributes_of(payload)?;
-    let active = names(&bits(field(attributes, ACTIVE)?), |bit| bit.set);
-    let changeable = bits(field(attributes, HW)?);
+    let active = names(&bits(first_attribute(attributes, ACTIVE)?), |bit| bit.set);
+    let changeable = bits(first_attribute(attributes, HW)?);
     let is_on = |name: &str| active.iter().any(|on| on == name);
     // NETIF_F_ALL_TSO.
     let tso = [
@@ -94,10 +88,14 @@ pub(super) fn read_features(payload: &[u8]) -> Option<Features> {
     })
 }
 
-/// Reads the entries of the rings.
-pub(super) fn read_rings(payload: &[u8]) -> Option<Rings> {
+/// Reads what `read` wants of the numbers in an answer.
+pub(super) fn read_numbers<T>(payload: &[u8], read: fn(Lookup<'_>) -> Option<T>) -> Option<T> {
     let attributes = attributes_of(payload)?;
-    let of = |kind| number(attributes, kind);
+    read(&|kind| number(attributes, kind))
+}
+
+/// Reads the entries of the rings.
+pub(super) fn rings(of: Lookup<'_>) -> Option<Rings> {
     let rings = Rings {
         rx_max: of(2),
         tx_max: of(5),
@@ -108,9 +106,8 @@ pub(super) fn read_rings(payload: &[u8]) -> Option<Rings> {
 }
 
 /// Reads the numbers of queues; what is absent is none.
-pub(super) fn read_channels(payload: &[u8]) -> Option<Channels> {
-    let attributes = attributes_of(payload)?;
-    let of = |kind| number(attributes, kind).unwrap_or(0);
+pub(super) fn channels(of: Lookup<'_>) -> Option<Channels> {
+    let of = |kind| of(kind).unwrap_or(0);
     let (combined_max, combined) = (of(5), of(9));
     Some(Channels {
         rx_max: of(2).max(combined_max),
@@ -121,9 +118,7 @@ pub(super) fn read_channels(payload: &[u8]) -> Option<Channels> {
 }
 
 /// Reads when the card interrupts.
-pub(super) fn read_moderation(payload: &[u8]) -> Option<Moderation> {
-    let attributes = attributes_of(payload)?;
-    let of = |kind| number(attributes, kind);
+pub(super) fn moderation(of: Lookup<'_>) -> Option<Moderation> {
     Some(Moderation {
         rx_usecs: of(2),
         rx_frames: of(3),
@@ -135,9 +130,8 @@ pub(super) fn read_moderation(payload: &[u8]) -> Option<Moderation> {
 }
 
 /// Reads whether pause frames are negotiated, honoured and sent.
-pub(super) fn read_pause(payload: &[u8]) -> Option<Pause> {
-    let attributes = attributes_of(payload)?;
-    let of = |kind| number(attributes, kind).map(|on| on != 0);
+pub(super) fn pause(of: Lookup<'_>) -> Option<Pause> {
+    let of = |kind| of(kind).map(|on| on != 0);
     Some(Pause {
         autoneg: of(2)?,
         rx: of(3)?,
@@ -145,22 +139,11 @@ pub(super) fn read_pause(payload: &[u8]) -> Option<Pause> {
     })
 }
 
-/// Returns the first attribute of a type.
-fn field(attributes: &[u8], wanted: u16) -> Option<&[u8]> {
-    let mut found = None;
-    each_attribute(attributes, |kind, value| {
-        if kind == wanted && found.is_none() {
-            found = Some(value);
-        }
-    });
-    found
-}
-
 /// Returns the number in the first attribute of a type: of 32 bits, or of 8.
 fn number(attributes: &[u8], wanted: u16) -> Option<u32> {
-    match field(attributes, wanted)? {
+    match first_attribute(attributes, wanted)? {
         [byte] => Some(u32::from(*byte)),
-        bytes => u32_at(bytes),
+        bytes => u32_at(bytes, 0),
     }
 }
 
@@ -177,16 +160,17 @@ fn bits(set: &[u8]) -> Vec<Bit> {
     const BIT: u16 = 1;
     const BIT_NAME: u16 = 2;
     const BIT_VALUE: u16 = 3;
-    let is_list = field(set, NOMASK).is_some();
+    let is_list = first_attribute(set, NOMASK).is_some();
     let mut bits = Vec::new();
-    each_attribute(field(set, BITS).unwrap_or_default(), |kind, bit| {
-        let Some(name) = field(bit, BIT_NAME).filter(|_| kind == BIT) else {
+    let all = first_attribute(set, BITS).unwrap_or_default();
+    each_attribute(all, |kind, bit| {
+        let Some(name) = first_attribute(bit, BIT_NAME).filter(|_| kind == BIT) else {
             return;
         };
         if bits.len() < BITS_MAX {
             bits.push(Bit {
                 name: String::from_utf8_lossy(until_zero(name)).into_owned(),
-                set: is_list || field(bit, BIT_VALUE).is_some(),
+                set: is_list || first_attribute(bit, BIT_VALUE).is_some(),
             });
         }
     });
@@ -231,20 +215,26 @@ mod tests {
         };
         assert_eq!(read_mode(recorded!("virtio-linkmodes")), Some(mode));
         assert_eq!(read_state(recorded!("virtio-linkstate")), Some(Some(true)));
-        let rings = Rings {
+        let expected = Rings {
             rx: Some(256),
             rx_max: Some(256),
             tx: Some(256),
             tx_max: Some(256),
         };
-        assert_eq!(read_rings(recorded!("virtio-rings")), Some(rings));
+        assert_eq!(
+            read_numbers(recorded!("virtio-rings"), rings),
+            Some(expected)
+        );
         let one = Channels {
             rx: 1,
             rx_max: 1,
             tx: 1,
             tx_max: 1,
         };
-        assert_eq!(read_channels(recorded!("virtio-channels")), Some(one));
+        assert_eq!(
+            read_numbers(recorded!("virtio-channels"), channels),
+            Some(one)
+        );
         // What the driver does not have is not in the answer.
         let moderation = Moderation {
             rx_usecs: Some(0),
@@ -255,7 +245,7 @@ mod tests {
             adaptive_tx: None,
         };
         assert_eq!(
-            read_moderation(recorded!("virtio-coalesce")),
+            read_numbers(recorded!("virtio-coalesce"), self::moderation),
             Some(moderation)
         );
         let features = read_features(recorded!("virtio-features")).expect("features");
@@ -331,8 +321,8 @@ mod tests {
         #[test]
         fn no_bytes_panic(payload: Vec<u8>) {
             let _ = (read_mode(&payload), read_state(&payload), read_features(&payload));
-            let _ = (read_rings(&payload), read_channels(&payload));
-            let _ = (read_moderation(&payload), read_pause(&payload));
+            let _ = (read_numbers(&payload, rings), read_numbers(&payload, channels));
+            let _ = (read_numbers(&payload, moderation), read_numbers(&payload, pause));
         }
 
         #[test]

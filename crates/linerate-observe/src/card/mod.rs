@@ -16,12 +16,64 @@ mod message;
 use std::collections::BTreeSet;
 use std::io;
 
-use self::message::Command;
+use self::message::{Command, Lookup};
 use crate::generic::open_family;
-pub(crate) use crate::sys::ethtool::Mode;
 use crate::sys::ethtool::{Ethtool, Toggle};
-pub(crate) use crate::sys::ethtool_nic::{Channels, Moderation, Pause, Rings};
+use crate::sys::ethtool_nic::Numbers;
 use crate::sys::netlink::{NetlinkSocket, Question};
+
+/// What the kernel answers for a speed it does not know (SPEED_UNKNOWN).
+const SPEED_UNKNOWN: u32 = u32::MAX;
+
+/// How a link runs and could run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mode {
+    pub(crate) speed_mbps: Option<u32>,
+    pub(crate) full_duplex: Option<bool>,
+    pub(crate) autoneg: bool,
+    /// Names of the modes that card and port support, of those offered to the other end, and of
+    /// those that it offered; absent where nobody says.
+    pub(crate) supported: Option<Vec<String>>,
+    pub(crate) advertised: Option<Vec<String>>,
+    pub(crate) peer: Option<Vec<String>>,
+}
+
+/// Entries of the rings, as they are and as they could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rings {
+    pub(crate) rx: Option<u32>,
+    pub(crate) rx_max: Option<u32>,
+    pub(crate) tx: Option<u32>,
+    pub(crate) tx_max: Option<u32>,
+}
+
+/// Queues in use, and those that there could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Channels {
+    pub(crate) rx: u32,
+    pub(crate) rx_max: u32,
+    pub(crate) tx: u32,
+    pub(crate) tx_max: u32,
+}
+
+/// When a card interrupts: after so long or so many, or as it sees fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moderation {
+    pub(crate) rx_usecs: Option<u32>,
+    pub(crate) rx_frames: Option<u32>,
+    pub(crate) tx_usecs: Option<u32>,
+    pub(crate) tx_frames: Option<u32>,
+    pub(crate) adaptive_rx: Option<bool>,
+    pub(crate) adaptive_tx: Option<bool>,
+}
+
+/// Whether pause frames are negotiated, honoured and sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pause {
+    pub(crate) autoneg: bool,
+    pub(crate) rx: bool,
+    pub(crate) tx: bool,
+}
 
 /// What the device and the kernel do for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +84,25 @@ pub(crate) struct Features {
     /// Names of those that are on, and of those that are off and could be on.
     pub(crate) on: Option<Vec<String>>,
     pub(crate) off: Option<Vec<String>>,
+}
+
+impl Mode {
+    /// Returns the mode of these numbers, without names.
+    fn of(speed: Option<u32>, duplex: u32, autoneg: u32) -> Self {
+        Self {
+            speed_mbps: speed.filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN),
+            // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
+            full_duplex: match duplex {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            },
+            autoneg: autoneg != 0,
+            supported: None,
+            advertised: None,
+            peer: None,
+        }
+    }
 }
 
 /// Asks drivers of the network namespace in which it was opened.
@@ -53,13 +124,13 @@ impl Netlink {
         &mut self,
         command: Command,
         device: &str,
-        read: fn(&[u8]) -> Option<T>,
+        read: impl Fn(&[u8]) -> Option<T>,
     ) -> io::Result<T> {
         let mut question = Question::single(self.family, &message::question(command, device));
         let mut answer = None;
         self.socket
             .ask(&mut question, |_, payload| answer = read(payload))?;
-        answer.ok_or_else(|| io::Error::other("an answer that makes no sense"))
+        answer.ok_or_else(odd_answer)
     }
 }
 
@@ -106,13 +177,16 @@ impl Cards {
     /// Returns how the link runs and could run.
     pub(crate) fn mode(&mut self, device: &str) -> Result<Mode, String> {
         let ask = (Command::LinkModes, "link modes");
-        self.ask(device, ask, message::read_mode, Ethtool::mode)
+        self.ask(device, ask, message::read_mode, |ethtool| {
+            let [speed, duplex, autoneg] = ethtool.link_settings(device)?;
+            Ok(Mode::of(Some(speed), duplex, autoneg))
+        })
     }
 
     /// Returns whether the device has a link.
     pub(crate) fn link(&mut self, device: &str) -> Result<Option<bool>, String> {
         let ask = (Command::LinkState, "link state");
-        self.ask(device, ask, message::read_state, |ethtool, device| {
+        self.ask(device, ask, message::read_state, |ethtool| {
             ethtool.is_on(device, Toggle::Link).map(Some)
         })
     }
@@ -120,7 +194,7 @@ impl Cards {
     /// Returns what the device and the kernel do for it.
     pub(crate) fn features(&mut self, device: &str) -> Result<Features, String> {
         let ask = (Command::Features, "features");
-        self.ask(device, ask, message::read_features, |ethtool, device| {
+        self.ask(device, ask, message::read_features, |ethtool| {
             Ok(Features {
                 tso: ethtool.is_on(device, Toggle::Tso)?,
                 gso: ethtool.is_on(device, Toggle::Gso)?,
@@ -134,25 +208,42 @@ impl Cards {
     /// Returns the entries of the rings.
     pub(crate) fn rings(&mut self, device: &str) -> Result<Rings, String> {
         let ask = (Command::Rings, "rings");
-        self.ask(device, ask, message::read_rings, Ethtool::rings)
+        self.ask_numbers(device, ask, Numbers::Rings, message::rings)
     }
 
     /// Returns the queues.
     pub(crate) fn channels(&mut self, device: &str) -> Result<Channels, String> {
         let ask = (Command::Channels, "channels");
-        self.ask(device, ask, message::read_channels, Ethtool::channels)
+        self.ask_numbers(device, ask, Numbers::Channels, message::channels)
     }
 
     /// Returns when the card interrupts.
     pub(crate) fn moderation(&mut self, device: &str) -> Result<Moderation, String> {
         let ask = (Command::Coalesce, "moderation");
-        self.ask(device, ask, message::read_moderation, Ethtool::moderation)
+        self.ask_numbers(device, ask, Numbers::Coalesce, message::moderation)
     }
 
     /// Returns how pause frames are used.
     pub(crate) fn pause(&mut self, device: &str) -> Result<Pause, String> {
         let ask = (Command::Pause, "pause");
-        self.ask(device, ask, message::read_pause, Ethtool::pause)
+        self.ask_numbers(device, ask, Numbers::Pause, message::pause)
+    }
+
+    /// Asks for numbers, which both ways list in the same order: an attribute of netlink has one more
+    /// than the word of the ioctl, since its header takes a number as well.
+    fn ask_numbers<T>(
+        &mut self,
+        device: &str,
+        ask: (Command, &'static str),
+        list: Numbers,
+        read: fn(Lookup<'_>) -> Option<T>,
+    ) -> Result<T, String> {
+        let by_netlink = |payload: &[u8]| message::read_numbers(payload, read);
+        self.ask(device, ask, by_netlink, |ethtool| {
+            let words = ethtool.numbers(device, list)?;
+            let word = |number: u16| words.get(usize::from(number) - 1).copied();
+            read(&word).ok_or_else(odd_answer)
+        })
     }
 
     /// Asks by netlink, and by the ioctl where that has no answer.
@@ -160,19 +251,23 @@ impl Cards {
         &mut self,
         device: &str,
         (command, what): (Command, &'static str),
-        read: fn(&[u8]) -> Option<T>,
-        by_ioctl: fn(&Ethtool, &str) -> io::Result<T>,
+        read: impl Fn(&[u8]) -> Option<T>,
+        by_ioctl: impl FnOnce(&Ethtool) -> io::Result<T>,
     ) -> Result<T, String> {
         if let Ok(netlink) = &mut self.netlink
             && let Ok(answer) = netlink.ask(command, device, read)
         {
             return Ok(answer);
         }
-        let answer = by_ioctl(self.ioctl.as_ref().map_err(said)?, device);
+        let answer = by_ioctl(self.ioctl.as_ref().map_err(said)?);
         let answer = answer.map_err(|error| said(&error))?;
         self.by_ioctl.insert(what);
         Ok(answer)
     }
+}
+
+fn odd_answer() -> io::Error {
+    io::Error::other("an answer that makes no sense")
 }
 
 fn said(error: &io::Error) -> String {

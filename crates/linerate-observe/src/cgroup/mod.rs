@@ -7,67 +7,51 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::files::{FilesObserver, Source};
-use crate::observer::{ObserveConfig, Observer};
+use crate::files::{Files, Named, Source, named};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::file::read_text;
-use crate::text::{complete_lines, value, words};
 
 /// Groups inside groups that are looked at: systemd and container engines make about ten.
 const DEPTH_MAX: usize = 32;
 
-/// Reads how often and how long the group was throttled.
-pub(crate) struct CgroupObserver {
-    files: FilesObserver,
+/// How often and how long the group was throttled.
+struct Throttling {
+    stat: Source,
     /// CPU time a second, as it was on opening.
     quota_ns: Option<i64>,
 }
 
 /// Opens the group of this process with the tightest quota.
-pub(crate) fn open(config: &ObserveConfig) -> CgroupObserver {
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let own = std::fs::read(config.proc_root.join("self/cgroup"));
     let folders = own.map_or_else(|_| Vec::new(), |text| folders(&text, &config.sys_root));
     let quota = |folder: &PathBuf| quota_ns(folder).unwrap_or(i64::MAX);
     // The first of several is the innermost.
     let tightest = folders.iter().min_by_key(|folder| quota(folder));
-    let source = tightest
-        .map(|folder| Source::open(&folder.join("cpu.stat"), Subject::Host, throttling))
-        .and_then(Result::ok);
+    let throttling = tightest.and_then(|folder| {
+        let stat = Source::open(&folder.join("cpu.stat"), Subject::Host, throttling).ok()?;
+        let quota_ns = quota_ns(folder);
+        Some(Throttling { stat, quota_ns })
+    });
     let absent = || "no control group with the cpu controller is in sight".to_owned();
-    CgroupObserver {
-        files: FilesObserver::new("cgroup", source.into_iter().collect(), absent, Vec::new()),
-        quota_ns: tightest.and_then(|folder| quota_ns(folder)),
-    }
+    observer("cgroup", throttling.ok_or_else(absent), None)
 }
 
-impl CgroupObserver {
-    fn push_quota(&self, before: usize, out: &mut Vec<Sample>) {
+impl Interface for Throttling {
+    const COST_NS: Option<fn() -> u64> = Files::COST_NS;
+
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let before = out.len();
+        self.stat.read(out)?;
         let read_at = out.get(before).map(|sample| sample.at_ns);
         if let Some((at_ns, value)) = read_at.zip(self.quota_ns) {
             Readout::at(at_ns, out).push(Metric::CgroupQuota, Subject::Host, value);
         }
-    }
-}
-
-impl Observer for CgroupObserver {
-    fn availability(&self) -> Availability {
-        self.files.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let before = out.len();
-        self.files.sample(out);
-        self.push_quota(before, out);
-    }
-
-    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
-        let before = out.len();
-        self.files.sample_edge(out);
-        self.push_quota(before, out);
+        Ok(())
     }
 }
 
@@ -163,20 +147,13 @@ fn quota_ns(folder: &Path) -> Option<i64> {
 
 /// Reads lines such as `nr_throttled 3`; version 2 counts microseconds, version 1 nanoseconds.
 fn throttling(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
-    for line in complete_lines(text) {
-        let mut line = words(line);
-        let name = line.next().unwrap_or_default();
-        let Some(value) = line.next().and_then(value) else {
-            continue;
-        };
-        match name {
-            b"nr_periods" => push(Metric::CgroupPeriods, value),
-            b"nr_throttled" => push(Metric::CgroupThrottled, value),
-            b"throttled_usec" => push(Metric::CgroupThrottledTime, value.saturating_mul(1000)),
-            b"throttled_time" => push(Metric::CgroupThrottledTime, value),
-            _ => {}
-        }
-    }
+    const WANTED: [Named; 4] = [
+        ("nr_periods", Metric::CgroupPeriods, 1),
+        ("nr_throttled", Metric::CgroupThrottled, 1),
+        ("throttled_usec", Metric::CgroupThrottledTime, 1000),
+        ("throttled_time", Metric::CgroupThrottledTime, 1),
+    ];
+    named(text, &WANTED, push);
 }
 
 #[cfg(test)]

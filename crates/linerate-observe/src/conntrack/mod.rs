@@ -14,20 +14,20 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use self::statistics::Statistics;
-use crate::files::{FilesObserver, Parse, Source, one};
+use crate::files::{Parse, Source, files_observer, one};
 use crate::observer::{Health, ObserveConfig, Observer, opened};
 use crate::text::{complete_lines, words};
 
 /// Reads connection tracking.
-pub(crate) struct ConntrackObserver {
-    files: FilesObserver,
+struct ConntrackObserver {
+    files: Box<dyn Observer>,
     /// Where there is no file of them.
     statistics: Option<Statistics>,
     health: Health,
 }
 
 /// Opens the files of connection tracking, or netlink for what has no file.
-pub(crate) fn open(config: &ObserveConfig) -> ConntrackObserver {
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let settings = config.proc_root.join("sys/net/netfilter");
     let net = |whose: &str| config.proc_root.join(whose).join("net/stat/nf_conntrack");
     let own = net("thread-self");
@@ -39,10 +39,9 @@ pub(crate) fn open(config: &ObserveConfig) -> ConntrackObserver {
     let is_tracking = settings.join("nf_conntrack_max").exists();
     // A recorded root is of another host than the one that netlink would ask.
     let is_here = config.proc_root == Path::new("/proc");
-    let mut notes = Vec::new();
     let statistics = (is_tracking && is_here && totals.is_none()).then(Statistics::open);
     let (statistics, why) = opened(statistics.transpose());
-    notes.extend(why.map(|error| format!("no statistics: netlink: {error}")));
+    let note = why.map(|error| format!("no statistics: netlink: {error}"));
     let sources = [
         open(&settings.join("nf_conntrack_count"), count),
         open(&settings.join("nf_conntrack_max"), most),
@@ -50,11 +49,11 @@ pub(crate) fn open(config: &ObserveConfig) -> ConntrackObserver {
     ];
     let absent = || format!("{}: no connection tracking", settings.display());
     let sources = sources.into_iter().flatten().collect();
-    ConntrackObserver {
-        files: FilesObserver::new("conntrack", sources, absent, notes),
+    Box::new(ConntrackObserver {
+        files: files_observer("conntrack", sources, absent, note),
         statistics: statistics.flatten(),
         health: Health::new("conntrack", None, Vec::new()),
-    }
+    })
 }
 
 impl ConntrackObserver {

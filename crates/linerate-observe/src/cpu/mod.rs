@@ -8,18 +8,17 @@
 
 mod parse;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::number::counted;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
+use crate::sys::clock::user_hz;
 use crate::sys::file::KernelFile;
 use crate::text::ticks_to_ns;
 
 const NOTE_SOFTIRQ: &str = "soft interrupt time is sampled at the tick";
-const NOTE_LAB: &str = "shared by every host of the lab: namespaces do not divide CPU time";
 
 /// The modes in the order of a line of `/proc/stat`.
 const MODES: [Metric; parse::MODES] = [
@@ -34,54 +33,38 @@ const MODES: [Metric; parse::MODES] = [
     Metric::CpuGuest,
 ];
 
-/// Reads the time of every online CPU; an offline one has no line, so it has no sample.
-pub(crate) struct CpuObserver {
-    file: Option<KernelFile>,
+/// The time of every online CPU; an offline one has no line, so it has no sample.
+struct CpuTimes {
+    file: KernelFile,
     user_hz: u64,
-    health: Health,
 }
 
-impl CpuObserver {
-    /// Opens `/proc/stat`, which counts in ticks of `user_hz` a second.
-    pub(crate) fn open(config: &ObserveConfig, user_hz: u64) -> Self {
-        let (file, missing) = opened(KernelFile::open(&config.proc_root.join("stat")));
-        let mut notes = vec![NOTE_SOFTIRQ.to_owned()];
-        if config.lab {
-            notes.push(NOTE_LAB.to_owned());
-        }
-        Self {
-            file,
-            user_hz,
-            health: Health::new("cpu", missing, notes),
-        }
-    }
+/// Opens `/proc/stat`.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let file = KernelFile::open(&config.proc_root.join("stat"));
+    let user_hz = user_hz();
+    let notes = config.lab_note("namespaces do not divide CPU time");
+    let notes = [NOTE_SOFTIRQ.to_owned()].into_iter().chain(notes);
+    observer("cpu", file.map(|file| CpuTimes { file, user_hz }), notes)
 }
 
-impl Observer for CpuObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let Some(file) = &mut self.file else { return };
-        self.health
-            .reading(out, |out| push_samples(file, self.user_hz, out));
-    }
-}
-
-fn push_samples(file: &mut KernelFile, user_hz: u64, out: &mut Vec<Sample>) -> Result<(), String> {
-    let (text, at_ns) = file.read()?;
-    let mut readout = Readout::at(at_ns, out);
-    let read = parse::parse(text, |cpu, mode, ticks| {
-        if let (Some(&metric), Some(value)) = (MODES.get(mode), ticks_to_ns(ticks, user_hz)) {
-            readout.push(metric, Subject::Cpu(cpu), value);
-        }
-    });
-    match read {
-        parse::Read { cpus: 0, .. } => Err(file.says("no CPU in it")),
-        parse::Read { odd_lines: 0, .. } => Ok(()),
-        parse::Read { odd_lines, .. } => {
-            Err(file.says(&format!("{} not understood", counted(odd_lines, "line"))))
+impl Interface for CpuTimes {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let (text, at_ns) = self.file.read()?;
+        let mut readout = Readout::at(at_ns, out);
+        let read = parse::parse(text, |cpu, mode, ticks| {
+            let value = ticks_to_ns(ticks, self.user_hz);
+            if let (Some(&metric), Some(value)) = (MODES.get(mode), value) {
+                readout.push(metric, Subject::Cpu(cpu), value);
+            }
+        });
+        match read {
+            parse::Read { cpus: 0, .. } => Err(self.file.says("no CPU in it")),
+            parse::Read { odd_lines: 0, .. } => Ok(()),
+            parse::Read { odd_lines, .. } => {
+                let odd = counted(odd_lines, "line");
+                Err(self.file.says(&format!("{odd} not understood")))
+            }
         }
     }
 }

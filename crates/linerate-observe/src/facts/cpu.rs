@@ -15,12 +15,15 @@ use crate::sys::file::{read_text, read_value};
 /// Most caches of one CPU looked at.
 const CACHES_MAX: usize = 16;
 
-/// The caches told of the first CPU: fact, level and the kinds that count, as sysfs spells them.
-const CACHES: [(&str, &str, &[&str]); 3] = [
-    ("cpu.l1d_bytes", "1", &["Data", "Unified"]),
-    ("cpu.l2_bytes", "2", &["Data", "Unified"]),
-    ("cpu.l3_bytes", "3", &["Data", "Unified"]),
+/// The caches told of the first CPU: fact and level, as sysfs spells it.
+const CACHES: [(&str, &str); 3] = [
+    ("cpu.l1d_bytes", "1"),
+    ("cpu.l2_bytes", "2"),
+    ("cpu.l3_bytes", "3"),
 ];
+
+/// The kinds that count, as sysfs spells them.
+const CACHE_KINDS: [&str; 2] = ["Data", "Unified"];
 
 pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     let cpuinfo = CpuInfo::read(&config.proc_root);
@@ -37,8 +40,8 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     facts.add(CPU_QUOTA_VISIBLE, is_visible);
     facts.add("numa.nodes", count_of_list(&system.join("node/online")));
     let caches = system.join("cpu/cpu0/cache");
-    for (name, level, kinds) in CACHES {
-        facts.add(name, cache_size(&caches, level, kinds));
+    for (name, level) in CACHES {
+        facts.add(name, cache_size(&caches, level));
     }
 }
 
@@ -104,15 +107,15 @@ fn count_of_list(path: &Path) -> Reading {
     Ok(FactValue::Number(all.len() as f64, Unit::Count))
 }
 
-/// Returns the size of the first CPU's cache of a level and one of `kinds`.
-fn cache_size(caches: &Path, level: &str, kinds: &[&str]) -> Reading {
+/// Returns the size of the first CPU's cache of a level and one of the kinds that count.
+fn cache_size(caches: &Path, level: &str) -> Reading {
     for index in 0..CACHES_MAX {
         let cache = caches.join(format!("index{index}"));
         let Ok(found) = read_value(&cache.join("level")) else {
             break;
         };
         let kind = read_value(&cache.join("type"))?;
-        if found == level && kinds.contains(&kind.as_str()) {
+        if found == level && CACHE_KINDS.contains(&kind.as_str()) {
             return size_with_suffix(&read_value(&cache.join("size"))?);
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use linerate_model::host::FactValue;
 
 use super::{Facts, Reading};
-use crate::files::numbered;
+use crate::files::{entries, numbered};
 use crate::observer::ObserveConfig;
 use crate::sys::file::{read_text, read_value};
 
@@ -56,13 +56,9 @@ fn hides(config: &ObserveConfig) -> Reading {
 /// Tells whether there is a PMU: `cpu` on x86, `cpu_core` on hybrids, `armv8_…` and so on
 /// elsewhere; what is left are the kernel's own sources of events.
 fn has_counters(sys_root: &Path) -> bool {
-    let sources = fs::read_dir(sys_root.join("bus/event_source/devices"));
-    let names = sources.into_iter().flatten().flatten();
-    names.take(ENTRIES_MAX).any(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with("cpu") || name.starts_with("arm")
-    })
+    let sources = entries(&sys_root.join("bus/event_source/devices"));
+    let is_counter = |name: &String| name.starts_with("cpu") || name.starts_with("arm");
+    sources.iter().take(ENTRIES_MAX).any(is_counter)
 }
 
 /// Sums the steal time of all CPUs since the start: the eighth number of `/proc/stat`'s first line.

@@ -11,20 +11,15 @@ use crate::sys::file::{read_text, read_value};
 
 pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     let (proc_root, sys_root) = (&config.proc_root, &config.sys_root);
-    let text = |path: &Path| read_value(path).map(FactValue::Text);
-    facts.add(
-        "kernel.release",
-        text(&proc_root.join("sys/kernel/osrelease")),
-    );
-    facts.add(
-        "kernel.version",
-        text(&proc_root.join("sys/kernel/version")),
-    );
-    facts.add("host.name", text(&proc_root.join("sys/kernel/hostname")));
-    facts.add(
-        "clocksource",
-        text(&sys_root.join("devices/system/clocksource/clocksource0/current_clocksource")),
-    );
+    let clock = "devices/system/clocksource/clocksource0/current_clocksource";
+    for (fact, path) in [
+        ("kernel.release", proc_root.join("sys/kernel/osrelease")),
+        ("kernel.version", proc_root.join("sys/kernel/version")),
+        ("host.name", proc_root.join("sys/kernel/hostname")),
+        ("clocksource", sys_root.join(clock)),
+    ] {
+        facts.add(fact, read_value(&path).map(FactValue::Text));
+    }
     facts.add(
         "memory.total_bytes",
         memory_bytes(proc_root).map(|bytes| FactValue::Number(bytes as f64, Unit::Bytes)),

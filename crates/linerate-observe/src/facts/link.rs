@@ -10,7 +10,7 @@ use linerate_model::unit::Unit;
 use super::nic::{self, count, known, said, switch};
 use super::{Facts, Reading, number, pcie};
 use crate::card::{Cards, Channels, Features, Mode};
-use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
+use crate::link::{DEVICES_MAX, DeviceMessage, each_device};
 use crate::observer::ObserveConfig;
 use crate::sys::file::read_value;
 use crate::sys::netlink::NetlinkSocket;
@@ -51,8 +51,10 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
         add_device(facts, device);
         cards.begin();
         let (mode, channels) = (cards.mode(&device.name), cards.channels(&device.name));
-        let vendor = sysfs_of(device, &config.sys_root).ok();
-        let vendor = vendor.and_then(|at| read_value(&at.join("device/subsystem_vendor")).ok());
+        let folder = sysfs_of(device, &config.sys_root).map(|folder| folder.join("device"));
+        let folder = folder.as_deref();
+        let vendor = folder.ok().map(|folder| folder.join("subsystem_vendor"));
+        let vendor = vendor.and_then(|file| read_value(&file).ok());
         add_driver(
             facts,
             device,
@@ -61,12 +63,11 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
             &mode,
             &channels,
         );
-        add_pcie(facts, device, &config.sys_root);
+        add_pcie(facts, device, folder);
         if device.is_card() {
             let prefix = format!("link.{}", device.name);
             nic::read(facts, &prefix, &device.name, &mut cards, &mode, &channels);
-            let folder = sysfs_of(device, &config.sys_root).map(|folder| folder.join("device"));
-            pcie::add_path(facts, &prefix, folder.as_deref());
+            pcie::add_path(facts, &prefix, folder);
         }
     }
 }
@@ -74,9 +75,8 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
 /// Asks for every device that is up.
 fn devices_up() -> io::Result<Vec<Device>> {
     let mut devices = Vec::new();
-    NetlinkSocket::route()?.ask(&mut every_device(), |kind, payload| {
-        let device = DeviceMessage::parse(kind, payload).filter(DeviceMessage::is_up);
-        if let Some(device) = device.filter(|_| devices.len() < DEVICES_MAX) {
+    each_device(&mut NetlinkSocket::route()?, |device| {
+        if device.is_up() && devices.len() < DEVICES_MAX {
             devices.push(Device::from(&device));
         }
     })?;
@@ -153,7 +153,8 @@ fn add_driver(
     let name = device.name.as_str();
     let mut add = |fact: &str, reading| facts.add(fact_name(device, fact), reading);
     let driver = cards.ioctl();
-    let driver = driver.and_then(|ethtool| said(ethtool.driver(name)));
+    let driver = driver.and_then(|ethtool| said(ethtool.driver_info(name)));
+    let driver = driver.map(|[driver, ..]| driver);
     let has_rate = has_rate(driver.as_deref().ok(), vendor);
     add("driver", driver.map(FactValue::Text));
     let features = cards.features(name);
@@ -208,17 +209,16 @@ fn queue_count(in_use: Option<u32>, allocated: Option<u32>) -> Reading {
 }
 
 /// Adds the width and speed of the PCIe link that the device sits on, and what it could have.
-fn add_pcie(facts: &mut Facts, device: &Device, sys_root: &Path) {
-    let directory = sysfs_of(device, sys_root);
+fn add_pcie(facts: &mut Facts, device: &Device, folder: Result<&Path, &String>) {
     for (fact, file) in [
         ("pcie_width", "current_link_width"),
         ("pcie_width_max", "max_link_width"),
         ("pcie_gts", "current_link_speed"),
         ("pcie_gts_max", "max_link_speed"),
     ] {
-        let reading = directory.clone().and_then(|directory| {
-            let value = read_value(&directory.join("device").join(file))
-                .map_err(|_| "not a PCIe device".to_owned())?;
+        let reading = folder.map_err(Clone::clone).and_then(|folder| {
+            let value = read_value(&folder.join(file));
+            let value = value.map_err(|_| "not a PCIe device".to_owned())?;
             // Speeds read `16.0 GT/s PCIe`.
             number(value.split(' ').next().unwrap_or_default(), Unit::Count)
         });
@@ -323,7 +323,8 @@ mod tests {
 
     fn pcie_facts(root: &Path) -> Vec<Option<f64>> {
         let mut facts = Facts::default();
-        add_pcie(&mut facts, &device(None), root);
+        let folder = sysfs_of(&device(None), root).map(|folder| folder.join("device"));
+        add_pcie(&mut facts, &device(None), folder.as_deref());
         let snapshot = facts.into_snapshot();
         let names = ["pcie_gts", "pcie_gts_max", "pcie_width", "pcie_width_max"];
         names

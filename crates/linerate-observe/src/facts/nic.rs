@@ -157,9 +157,9 @@ fn of_moderation(moderation: &Result<Moderation, String>) -> [(&'static str, Rea
 /// driver's own counters.
 fn by_ioctl(facts: &mut Facts, prefix: &str, device: &str, ethtool: &Ethtool) {
     let mut add = |fact: &str, reading| facts.add(format!("{prefix}.{fact}"), reading);
-    let versions = said(ethtool.versions_and_bus(device));
-    for (at, fact) in ["driver_version", "firmware", "bus"].iter().enumerate() {
-        let text = versions.clone().map(|texts| texts[at].clone());
+    let info = said(ethtool.driver_info(device));
+    for (at, fact) in (1..).zip(["driver_version", "firmware", "bus"]) {
+        let text = info.clone().map(|texts: [String; 4]| texts[at].clone());
         add(fact, text.and_then(text_or_silence));
     }
     let fields = said(ethtool.hash_fields(device));

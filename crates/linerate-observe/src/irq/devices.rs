@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::action::{Served, served};
+use crate::files::{entries, numbered};
 use crate::sys::file::read_value;
 
 /// Most interrupts looked at: twice the queues of the largest cards.
@@ -51,29 +52,17 @@ pub(crate) fn network_irqs(proc_root: &Path, sys_root: &Path) -> Vec<DeviceIrq> 
 
 /// Returns the network devices with hardware below them, by name.
 fn devices(sys_root: &Path) -> Vec<(String, PathBuf)> {
-    let mut found = Vec::new();
-    let Ok(entries) = fs::read_dir(sys_root.join("class/net")) else {
-        return found;
+    let all = sys_root.join("class/net");
+    let device = |name: String| {
+        let directory = fs::canonicalize(all.join(&name).join("device")).ok()?;
+        Some((name, directory))
     };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Ok(directory) = fs::canonicalize(entry.path().join("device")) {
-            found.push((name, directory));
-        }
-    }
-    found.sort();
-    found
+    entries(&all).into_iter().filter_map(device).collect()
 }
 
 /// Returns the interrupts that the hardware at `directory` has.
 fn irqs_of(directory: &Path) -> Vec<u32> {
-    let list = |directory: &Path| -> Vec<u32> {
-        let entries = fs::read_dir(directory.join("msi_irqs"));
-        let names = entries.into_iter().flatten().flatten();
-        names
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .collect()
-    };
+    let list = |directory: &Path| numbered(&directory.join("msi_irqs"), "");
     let own = list(directory);
     if !own.is_empty() {
         return own;

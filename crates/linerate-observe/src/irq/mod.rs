@@ -14,7 +14,6 @@ mod action;
 mod devices;
 mod parse;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::number::counted;
 use linerate_model::sample::{Sample, Subject};
@@ -23,23 +22,21 @@ use linerate_model::sample::{Sample, Subject};
 pub(crate) use action::served;
 pub(crate) use devices::{DeviceIrq, network_irqs};
 
-use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 
-const NOTE_LAB: &str = "shared by every host of the lab: interrupts are the machine's";
 const NOTE_NONE: &str = "no network device with interrupts of its own";
 
 /// Most pairs of interrupt and CPU that are told: four CPUs each of the queues of four cards.
 const PAIRS_MAX: usize = 1024;
 
-/// Reads the interrupts of the machine.
-pub(crate) struct IrqObserver {
-    file: Option<KernelFile>,
+/// The interrupts of the machine.
+struct Interrupts {
+    file: KernelFile,
     /// The numbers of the CPUs in the order of the columns.
     cpus: Vec<u32>,
     watched: Watched,
-    health: Health,
 }
 
 /// The interrupts of network devices, and what was read of them last.
@@ -75,86 +72,70 @@ enum Pair {
     Beyond,
 }
 
-impl IrqObserver {
-    /// Opens the file and looks up which interrupts belong to network devices.
-    pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let (file, missing) = opened(KernelFile::open(&config.proc_root.join("interrupts")));
-        let irqs = network_irqs(&config.proc_root, &config.sys_root);
-        let irqs: Vec<u32> = irqs.iter().map(|found| found.irq).collect();
-        let mut notes = Vec::new();
-        if config.lab {
-            notes.push(NOTE_LAB.to_owned());
-        }
-        if irqs.is_empty() {
-            notes.push(NOTE_NONE.to_owned());
-        }
-        Self {
-            file,
-            cpus: Vec::new(),
-            watched: Watched {
-                irqs,
-                ..Watched::default()
-            },
-            health: Health::new("irq", missing, notes),
-        }
-    }
+/// Opens the file and looks up which interrupts belong to network devices.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let file = KernelFile::open(&config.proc_root.join("interrupts"));
+    let irqs = network_irqs(&config.proc_root, &config.sys_root);
+    let irqs: Vec<u32> = irqs.iter().map(|found| found.irq).collect();
+    let none = irqs.is_empty().then(|| NOTE_NONE.to_owned());
+    let notes = config.lab_note("interrupts are the machine's");
+    let interrupts = file.map(|file| Interrupts {
+        file,
+        cpus: Vec::new(),
+        watched: Watched {
+            irqs,
+            ..Watched::default()
+        },
+    });
+    observer("irq", interrupts, notes.into_iter().chain(none))
 }
 
-impl Observer for IrqObserver {
-    fn availability(&self) -> Availability {
+impl Interface for Interrupts {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let (text, at_ns) = self.file.read()?;
+        let watched = &mut self.watched;
+        let mut push = |metric, subject, at_ns, value: u64| {
+            Readout::at(at_ns, out).push(metric, subject, value);
+        };
+        let mut host = 0_u64;
+        watched.by_column.fill(0);
+        let understood = parse::parse(text, &mut self.cpus, |line, cpus| {
+            host = host.wrapping_add(line.total);
+            let Ok(row) = watched.irqs.binary_search(&line.irq) else {
+                return;
+            };
+            watched.resize(cpus.len());
+            let busiest = watched.add(row, line.counts(), at_ns, |column, at_ns, count| {
+                let subject = Subject::IrqCpu(line.irq, cpus[column]);
+                push(Metric::IrqCpuCount, subject, at_ns, count);
+            });
+            let subject = Subject::Irq(line.irq);
+            if let Some(busiest) = busiest {
+                push(Metric::IrqCpu, subject.clone(), at_ns, cpus[busiest].into());
+            }
+            push(Metric::IrqCount, subject, at_ns, line.total);
+        });
+        if understood == 0 {
+            return Err(self.file.says("not understood"));
+        }
+        watched.last_ns = at_ns;
+        push(Metric::IrqCount, Subject::Host, at_ns, host);
+        if !watched.irqs.is_empty() {
+            for (cpu, count) in self.cpus.iter().zip(&watched.by_column) {
+                push(Metric::IrqNetworkCount, Subject::Cpu(*cpu), at_ns, *count);
+            }
+        }
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
         let beyond = self.watched.moved.saturating_sub(PAIRS_MAX);
-        self.health.availability_with((beyond > 0).then(|| {
+        let note = (beyond > 0).then(|| {
             let pairs = counted(beyond, "pair");
             format!("not told: {pairs} of interrupt and CPU beyond {PAIRS_MAX}")
-        }))
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let Some(file) = &mut self.file else { return };
-        self.health.reading(out, |out| {
-            push_samples(file, &mut self.cpus, &mut self.watched, out)
         });
+        Vec::from_iter(note)
     }
-}
-
-fn push_samples(
-    file: &mut KernelFile,
-    cpus: &mut Vec<u32>,
-    watched: &mut Watched,
-    out: &mut Vec<Sample>,
-) -> Result<(), String> {
-    let (text, at_ns) = file.read()?;
-    let mut push =
-        |metric, subject, at_ns, value: u64| Readout::at(at_ns, out).push(metric, subject, value);
-    let mut host = 0_u64;
-    watched.by_column.fill(0);
-    let understood = parse::parse(text, cpus, |line, cpus| {
-        host = host.wrapping_add(line.total);
-        let Ok(row) = watched.irqs.binary_search(&line.irq) else {
-            return;
-        };
-        watched.resize(cpus.len());
-        let busiest = watched.add(row, line.counts(), at_ns, |column, at_ns, count| {
-            let subject = Subject::IrqCpu(line.irq, cpus[column]);
-            push(Metric::IrqCpuCount, subject, at_ns, count);
-        });
-        let subject = Subject::Irq(line.irq);
-        if let Some(busiest) = busiest {
-            push(Metric::IrqCpu, subject.clone(), at_ns, cpus[busiest].into());
-        }
-        push(Metric::IrqCount, subject, at_ns, line.total);
-    });
-    if understood == 0 {
-        return Err(file.says("not understood"));
-    }
-    watched.last_ns = at_ns;
-    push(Metric::IrqCount, Subject::Host, at_ns, host);
-    if !watched.irqs.is_empty() {
-        for (cpu, count) in cpus.iter().zip(&watched.by_column) {
-            push(Metric::IrqNetworkCount, Subject::Cpu(*cpu), at_ns, *count);
-        }
-    }
-    Ok(())
 }
 
 impl Watched {

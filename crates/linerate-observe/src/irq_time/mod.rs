@@ -15,41 +15,26 @@
 
 mod program;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::bpf::{Attached, PerCpu, attach, why_not};
 use crate::sys::clock::timed;
 
-const NOTE_LAB: &str = "shared by every host of the lab: interrupts are the machine's";
-
-/// Reads what the programs have added up.
-pub(crate) struct IrqTimeObserver {
-    counting: Option<Counting>,
-    words: Vec<u64>,
-    health: Health,
-}
-
-/// The programs, which count as long as this lives.
+/// What the programs have added up, and the programs, which count as long as this lives.
 struct Counting {
     times: PerCpu,
+    words: Vec<u64>,
     _programs: Vec<Attached>,
 }
 
-impl IrqTimeObserver {
-    /// Hangs the programs on their tracepoints.
-    pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let (counting, missing) = opened(Counting::begin().map_err(|error| why_not(&error)));
-        let notes = config.lab.then(|| NOTE_LAB.to_owned());
-        Self {
-            counting,
-            words: Vec::new(),
-            health: Health::new("irq_time", missing, notes.into_iter().collect()),
-        }
-    }
+/// Hangs the programs on their tracepoints.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let counting = Counting::begin().map_err(|error| why_not(&error));
+    let notes = config.lab_note("interrupts are the machine's");
+    observer("irq_time", counting, notes)
 }
 
 impl Counting {
@@ -61,27 +46,18 @@ impl Counting {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             times,
+            words: Vec::new(),
             _programs: programs,
         })
     }
 }
 
-impl Observer for IrqTimeObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let Some(counting) = &self.counting else {
-            return;
-        };
-        let words = &mut self.words;
-        self.health.reading(out, |out| {
-            let (read, at_ns) = timed(|| counting.times.read(words));
-            read.map_err(|error| error.to_string())?;
-            push_samples(words, at_ns, out);
-            Ok(())
-        });
+impl Interface for Counting {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let (read, at_ns) = timed(|| self.times.read(&mut self.words));
+        read.map_err(|error| error.to_string())?;
+        push_samples(&self.words, at_ns, out);
+        Ok(())
     }
 }
 
@@ -134,19 +110,19 @@ mod tests {
             host_wide: true,
             threads: Vec::new(),
         };
-        let mut observer = IrqTimeObserver::open(&config);
+        let mut observer = open(&config);
         if let Some(why) = observer.availability().missing {
             // Refused to users without the right, and the reason says so.
             assert!(!why.is_empty());
             return;
         }
-        let total = |observer: &mut IrqTimeObserver, metric| {
+        let total = |observer: &mut dyn Observer, metric| {
             let mut samples = Vec::new();
             observer.sample(&mut samples);
             let of = samples.iter().filter(|sample| sample.metric == metric);
             of.map(|sample| sample.value).sum::<i64>()
         };
-        let before = total(&mut observer, Metric::SoftIrqNetRx);
+        let before = total(observer.as_mut(), Metric::SoftIrqNetRx);
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let address = socket.local_addr().expect("its address");
         let mut buffer = [0; 64];
@@ -154,7 +130,7 @@ mod tests {
             socket.send_to(&[1], address).expect("sent");
             socket.recv(&mut buffer).expect("received");
         }
-        let spent = total(&mut observer, Metric::SoftIrqNetRx) - before;
+        let spent = total(observer.as_mut(), Metric::SoftIrqNetRx) - before;
         // 200 datagrams through loopback, each at least 100 ns and together below a second.
         assert!((20_000..1_000_000_000).contains(&spent), "{spent} ns");
     }

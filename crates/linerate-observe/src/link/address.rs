@@ -1,15 +1,17 @@
-//! Which device owns an address, and which one leads to a peer.
+//! Which device owns an address.
 
 use std::io;
 use std::net::IpAddr;
 
-use netlink_packet_core::Parseable;
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::route::{RouteAttribute, RouteMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-
-use super::{DeviceMessage, every_device};
+use super::{DeviceMessage, each_device};
+use crate::attributes::first_attribute;
+use crate::bytes::u32_at;
 use crate::sys::netlink::{NetlinkSocket, Question};
+
+/// Length of struct ifaddrmsg, in bytes, and its attributes (include/uapi/linux/if_addr.h).
+const HEADER_BYTES: usize = 8;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
 
 /// Returns the device that owns the local `address`, in the calling thread's network namespace.
 ///
@@ -27,50 +29,13 @@ pub fn link_of_address(address: IpAddr) -> Option<String> {
     None
 }
 
-/// Returns the device through which packets to `peer` leave; `lo` for an address of this host.
-pub fn route_device(peer: IpAddr) -> Option<String> {
-    let peer = peer.to_canonical();
-    let mut message = RouteMessage::default();
-    (
-        message.header.address_family,
-        message.header.destination_prefix_length,
-    ) = match peer {
-        IpAddr::V4(_) => (AddressFamily::Inet, 32),
-        IpAddr::V6(_) => (AddressFamily::Inet6, 128),
-    };
-    message
-        .attributes
-        .push(RouteAttribute::Destination(peer.into()));
-    let mut question = Question::one(RouteNetlinkMessage::GetRoute(message));
-    let mut socket = NetlinkSocket::route().ok()?;
-    let mut index = None;
-    socket
-        .ask(&mut question, |_, payload| {
-            let route = RouteMessage::parse(payload).ok();
-            index = route.and_then(|route| {
-                route
-                    .attributes
-                    .iter()
-                    .find_map(|attribute| match attribute {
-                        RouteAttribute::Oif(index) => Some(*index),
-                        _ => None,
-                    })
-            });
-        })
-        .ok()?;
-    let index = index?;
-    device_name(&mut socket, |device| device.index == index)
-}
-
 fn index_of_address(socket: &mut NetlinkSocket, address: IpAddr) -> io::Result<Option<u32>> {
-    let everything = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+    let mut everything = Question::list(libc::RTM_GETADDR, &[0; HEADER_BYTES]);
     let mut found = None;
-    socket.ask(&mut Question::all(everything), |_, payload| {
-        let Ok(message) = AddressMessage::parse(payload) else {
-            return;
-        };
-        if local_address(&message) == Some(address) {
-            found = found.or(Some(message.header.index));
+    socket.ask(&mut everything, |_, payload| {
+        if local_address(payload) == Some(address) {
+            // struct ifaddrmsg: family, prefix length, flags, scope (u8 each), index (u32).
+            found = found.or(u32_at(payload, 4));
         }
     })?;
     Ok(found)
@@ -78,23 +43,13 @@ fn index_of_address(socket: &mut NetlinkSocket, address: IpAddr) -> io::Result<O
 
 /// Returns the host's own address: IFA_LOCAL where there is one, since on a point-to-point link
 /// IFA_ADDRESS is the peer's; IPv6 gives only IFA_ADDRESS otherwise.
-fn local_address(message: &AddressMessage) -> Option<IpAddr> {
-    let local = message
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            AddressAttribute::Local(address) => Some(*address),
-            _ => None,
-        });
-    local.or_else(|| {
-        message
-            .attributes
-            .iter()
-            .find_map(|attribute| match attribute {
-                AddressAttribute::Address(address) => Some(*address),
-                _ => None,
-            })
-    })
+fn local_address(message: &[u8]) -> Option<IpAddr> {
+    let attributes = message.get(HEADER_BYTES..)?;
+    let local = first_attribute(attributes, IFA_LOCAL);
+    let bytes = local.or_else(|| first_attribute(attributes, IFA_ADDRESS))?;
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
 }
 
 fn device_name(
@@ -102,11 +57,10 @@ fn device_name(
     wanted: impl Fn(&DeviceMessage<'_>) -> bool,
 ) -> Option<String> {
     let mut name = None;
-    socket
-        .ask(&mut every_device(), |kind, payload| {
-            let device = DeviceMessage::parse(kind, payload).filter(&wanted);
-            name = name.take().or(device.map(|device| device.name_text()));
-        })
-        .ok()?;
-    name
+    let asked = each_device(socket, |device| {
+        if name.is_none() && wanted(&device) {
+            name = Some(device.name_text());
+        }
+    });
+    asked.ok().and(name)
 }

@@ -5,11 +5,12 @@
 
 use netlink_packet_route::link::Stats64;
 
-use crate::attributes::{each_attribute, u32_at, until_zero};
+use crate::attributes::{each_attribute, first_attribute, until_zero};
+use crate::bytes::u32_at;
 
 const RTM_NEWLINK: u16 = libc::RTM_NEWLINK;
 /// Length of struct ifinfomsg, in bytes (include/uapi/linux/rtnetlink.h).
-const HEADER_BYTES: usize = 16;
+pub(super) const HEADER_BYTES: usize = 16;
 
 // Attributes of a link, include/uapi/linux/if_link.h.
 const IFLA_ADDRESS: u16 = 1;
@@ -51,21 +52,23 @@ impl<'a> DeviceMessage<'a> {
         }
         // struct ifinfomsg: family, pad, type (u16), index (i32), flags (u32), change (u32).
         let mut device = Self {
-            index: u32_at(&payload[4..])?,
-            flags: u32_at(&payload[8..])?,
+            index: u32_at(payload, 4)?,
+            flags: u32_at(payload, 8)?,
             ..Self::default()
         };
         each_attribute(&payload[HEADER_BYTES..], |kind, value| {
             match kind {
                 IFLA_IFNAME => device.name = until_zero(value),
-                IFLA_MTU => device.mtu_bytes = u32_at(value),
+                IFLA_MTU => device.mtu_bytes = u32_at(value, 0),
                 IFLA_ADDRESS => device.address = Some(value),
                 IFLA_QDISC => device.qdisc = Some(until_zero(value)),
                 IFLA_IFALIAS => device.alias = Some(until_zero(value)),
-                IFLA_LINKINFO => device.kind = info_kind(value),
+                IFLA_LINKINFO => {
+                    device.kind = first_attribute(value, IFLA_INFO_KIND).map(until_zero);
+                }
                 IFLA_STATS64 => device.stats = Stats64::parse(value).ok(),
-                IFLA_NUM_TX_QUEUES => device.tx_queues_max = u32_at(value),
-                IFLA_NUM_RX_QUEUES => device.rx_queues_max = u32_at(value),
+                IFLA_NUM_TX_QUEUES => device.tx_queues_max = u32_at(value, 0),
+                IFLA_NUM_RX_QUEUES => device.rx_queues_max = u32_at(value, 0),
                 _ => {}
             };
         });
@@ -90,16 +93,6 @@ impl<'a> DeviceMessage<'a> {
     fn has_flag(&self, flag: i32) -> bool {
         self.flags & flag.cast_unsigned() != 0
     }
-}
-
-fn info_kind(info: &[u8]) -> Option<&[u8]> {
-    let mut found = None;
-    each_attribute(info, |kind, value| {
-        if kind == IFLA_INFO_KIND {
-            found = Some(until_zero(value));
-        }
-    });
-    found
 }
 
 #[cfg(test)]

@@ -7,78 +7,77 @@ mod address;
 mod message;
 mod names;
 
-use linerate_model::host::Availability;
+use std::io;
+
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkMessage, Stats64};
+use netlink_packet_route::link::Stats64;
 
-pub use address::{link_of_address, route_device};
+pub use address::link_of_address;
 pub(crate) use message::DeviceMessage;
 pub(crate) use names::DeviceNames;
 
-use crate::observer::{Health, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Most devices sampled; a host of containers may have thousands, which are not the question.
 pub(crate) const DEVICES_MAX: usize = 256;
 
-/// Reads the counters of every device that is up.
-pub(crate) struct LinkObserver {
-    socket: Option<NetlinkSocket>,
+/// The counters of every device that is up.
+struct Links {
+    socket: NetlinkSocket,
     question: Question,
     names: DeviceNames,
-    health: Health,
 }
 
-impl LinkObserver {
-    /// Opens a socket in the network namespace of the calling thread.
-    pub(crate) fn open() -> Self {
-        let socket = NetlinkSocket::route().map_err(|error| format!("netlink socket: {error}"));
-        let (socket, missing) = opened(socket);
-        Self {
-            socket,
-            question: every_device(),
-            names: DeviceNames::default(),
-            health: Health::new("link", missing, Vec::new()),
-        }
-    }
+/// Opens a socket in the network namespace of the calling thread.
+pub(crate) fn open(_: &ObserveConfig) -> Box<dyn Observer> {
+    let socket = NetlinkSocket::route().map_err(|error| format!("netlink socket: {error}"));
+    let links = socket.map(|socket| Links {
+        socket,
+        question: every_device(),
+        names: DeviceNames::default(),
+    });
+    observer("link", links, None)
 }
 
 /// Makes the question for every device of the namespace.
 pub(crate) fn every_device() -> Question {
-    Question::all(RouteNetlinkMessage::GetLink(LinkMessage::default()))
+    Question::list(libc::RTM_GETLINK, &[0; message::HEADER_BYTES])
 }
 
-impl Observer for LinkObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
+/// Hands every device of the namespace to `handle`.
+pub(crate) fn each_device(
+    socket: &mut NetlinkSocket,
+    mut handle: impl FnMut(DeviceMessage<'_>),
+) -> io::Result<()> {
+    socket.ask(&mut every_device(), |kind, payload| {
+        if let Some(device) = DeviceMessage::parse(kind, payload) {
+            handle(device);
+        }
+    })
+}
 
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let Some(socket) = &mut self.socket else {
-            return;
-        };
-        self.health.reading(out, |out| {
-            let mut devices = 0;
-            Readout::halfway(out, |readout| {
-                socket.ask(&mut self.question, |kind, payload| {
-                    let device = DeviceMessage::parse(kind, payload);
-                    if let Some(device) = device.filter(DeviceMessage::is_up) {
-                        devices += 1;
-                        if devices <= DEVICES_MAX {
-                            push_samples(&mut self.names, &device, readout);
-                        }
+impl Interface for Links {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let mut devices = 0;
+        Readout::halfway(out, |readout| {
+            self.socket.ask(&mut self.question, |kind, payload| {
+                let device = DeviceMessage::parse(kind, payload);
+                if let Some(device) = device.filter(DeviceMessage::is_up) {
+                    devices += 1;
+                    if devices <= DEVICES_MAX {
+                        push_samples(&mut self.names, &device, readout);
                     }
-                })
+                }
             })
-            .map_err(|error| format!("netlink link dump: {error}"))?;
-            match devices {
-                ..=DEVICES_MAX => Ok(()),
-                _ => Err(format!("{devices} devices, only {DEVICES_MAX} are sampled")),
-            }
-        });
+        })
+        .map_err(|error| format!("netlink link dump: {error}"))?;
+        match devices {
+            ..=DEVICES_MAX => Ok(()),
+            _ => Err(format!("{devices} devices, only {DEVICES_MAX} are sampled")),
+        }
     }
 }
 

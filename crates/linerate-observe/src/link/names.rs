@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{DeviceMessage, every_device};
+use super::{DeviceMessage, each_device};
 use crate::sys::netlink::NetlinkSocket;
 
 /// Devices whose names are kept; where there were more, as where containers come and go, it begins anew.
@@ -22,10 +22,8 @@ impl DeviceNames {
     /// Asks for the names of all devices, and forgets those that are gone.
     pub(crate) fn renew(&mut self, socket: &mut NetlinkSocket) -> io::Result<()> {
         let mut all = Self::default();
-        socket.ask(&mut every_device(), |kind, payload| {
-            if let Some(device) = DeviceMessage::parse(kind, payload) {
-                all.remember(&device);
-            }
+        each_device(socket, |device| {
+            all.remember(&device);
         })?;
         *self = all;
         Ok(())

@@ -7,46 +7,34 @@
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
-use crate::files::{FilesObserver, Source};
-use crate::observer::ObserveConfig;
+use crate::files::{Files, Parse, Source, named};
+use crate::observer::{ObserveConfig, Observer, any_opened, observer};
 use crate::sys::clock::page_bytes;
 use crate::text::{complete_lines, value, words};
 
 /// Opens the files of memory.
-pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let proc = &config.proc_root;
     let own = ["thread-self", "self"].map(|whose| proc.join(whose).join("net/sockstat"));
     let sockstat = own.iter().find(|path| path.exists()).unwrap_or(&own[0]);
-    let files: [(_, crate::files::Parse); 5] = [
+    let files: [(_, Parse); 5] = [
         (proc.join("meminfo"), meminfo),
         (sockstat.clone(), sockets),
         (proc.join("pressure/memory"), pressure_of_memory),
         (proc.join("pressure/cpu"), pressure_of_cpu),
         (proc.join("pressure/io"), pressure_of_io),
     ];
-    let (mut sources, mut reasons) = (Vec::new(), Vec::new());
-    for (path, parse) in files {
-        match Source::open(&path, Subject::Host, parse) {
-            Ok(source) => sources.push(source),
-            Err(reason) => reasons.push(reason),
-        }
-    }
-    let (absent, notes) = match sources.is_empty() {
-        true => (reasons.join("; "), Vec::new()),
-        false => (String::new(), reasons),
-    };
-    FilesObserver::new("memory", sources, || absent, notes)
+    let sources = files.map(|(path, parse)| Source::open(&path, Subject::Host, parse));
+    let (sources, notes) = any_opened(sources);
+    observer("memory", sources.map(Files), notes)
 }
 
 fn meminfo(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
-    for line in complete_lines(text) {
-        let mut line = words(line);
-        if line.next() == Some(b"MemAvailable:")
-            && let Some(kib) = line.next().and_then(value)
-        {
-            push(Metric::MemoryAvailable, kib.saturating_mul(1024));
-        }
-    }
+    named(
+        text,
+        &[("MemAvailable:", Metric::MemoryAvailable, 1024)],
+        push,
+    );
 }
 
 /// Reads lines such as `TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 0`.
@@ -69,40 +57,29 @@ fn sockets(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
 }
 
 fn pressure_of_memory(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
-    pressure(
-        text,
-        Some(Metric::PressureMemorySome),
-        Some(Metric::PressureMemoryFull),
-        push,
-    );
+    pressure(text, b"some", Metric::PressureMemorySome, push);
+    pressure(text, b"full", Metric::PressureMemoryFull, push);
 }
 
 fn pressure_of_cpu(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
-    pressure(text, Some(Metric::PressureCpuSome), None, push);
+    pressure(text, b"some", Metric::PressureCpuSome, push);
 }
 
 fn pressure_of_io(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
-    pressure(text, Some(Metric::PressureIoSome), None, push);
+    pressure(text, b"some", Metric::PressureIoSome, push);
 }
 
 /// Reads lines such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=6351018`, in microseconds.
-fn pressure(
-    text: &[u8],
-    some: Option<Metric>,
-    full: Option<Metric>,
-    push: &mut dyn FnMut(Metric, i64),
-) {
+fn pressure(text: &[u8], of: &[u8], metric: Metric, push: &mut dyn FnMut(Metric, i64)) {
     for line in complete_lines(text) {
         let mut line = words(line);
-        let metric = match line.next() {
-            Some(b"some") => some,
-            Some(b"full") => full,
-            _ => None,
-        };
+        if line.next() != Some(of) {
+            continue;
+        }
         let total_us = line
             .find_map(|word| word.strip_prefix(b"total="))
             .and_then(value);
-        if let (Some(metric), Some(total_us)) = (metric, total_us) {
+        if let Some(total_us) = total_us {
             push(metric, total_us.saturating_mul(1000));
         }
     }

@@ -10,92 +10,68 @@ mod moved;
 mod named;
 mod parse;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-pub(crate) use moved::CountersObserver;
+pub(crate) use moved::open as open_all;
 
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 
 /// A counter wanted: the protocol that begins its line, its name there, and what it is to us.
-pub(crate) struct Counter {
-    protocol: &'static [u8],
-    name: &'static [u8],
-    metric: Metric,
-}
-
-const fn counter(protocol: &'static str, name: &'static str, metric: Metric) -> Counter {
-    Counter {
-        protocol: protocol.as_bytes(),
-        name: name.as_bytes(),
-        metric,
-    }
-}
+type Counter = (&'static str, &'static str, Metric);
 
 /// The counters taken from `/proc/net/snmp`.
 const SNMP: &[Counter] = &[
-    counter("Tcp", "InSegs", Metric::SnmpTcpInSegs),
-    counter("Tcp", "OutSegs", Metric::SnmpTcpOutSegs),
-    counter("Tcp", "RetransSegs", Metric::SnmpTcpRetransSegs),
-    counter("Tcp", "InErrs", Metric::SnmpTcpInErrs),
-    counter("Tcp", "OutRsts", Metric::SnmpTcpOutRsts),
-    counter("Udp", "InDatagrams", Metric::SnmpUdpInDatagrams),
-    counter("Udp", "NoPorts", Metric::SnmpUdpNoPorts),
-    counter("Udp", "InErrors", Metric::SnmpUdpInErrors),
-    counter("Udp", "OutDatagrams", Metric::SnmpUdpOutDatagrams),
-    counter("Udp", "RcvbufErrors", Metric::SnmpUdpRcvbufErrors),
-    counter("Udp", "SndbufErrors", Metric::SnmpUdpSndbufErrors),
-    counter("Udp", "InCsumErrors", Metric::SnmpUdpInCsumErrors),
-];
-
-/// The counters of UDP over IPv6, from the lines of `/proc/net/snmp6`, which have no protocol before them.
-const SNMP6: &[Counter] = &[
-    counter("", "Udp6InDatagrams", Metric::SnmpUdpInDatagrams),
-    counter("", "Udp6NoPorts", Metric::SnmpUdpNoPorts),
-    counter("", "Udp6InErrors", Metric::SnmpUdpInErrors),
-    counter("", "Udp6OutDatagrams", Metric::SnmpUdpOutDatagrams),
-    counter("", "Udp6RcvbufErrors", Metric::SnmpUdpRcvbufErrors),
-    counter("", "Udp6SndbufErrors", Metric::SnmpUdpSndbufErrors),
-    counter("", "Udp6InCsumErrors", Metric::SnmpUdpInCsumErrors),
+    ("Tcp", "InSegs", Metric::SnmpTcpInSegs),
+    ("Tcp", "OutSegs", Metric::SnmpTcpOutSegs),
+    ("Tcp", "RetransSegs", Metric::SnmpTcpRetransSegs),
+    ("Tcp", "InErrs", Metric::SnmpTcpInErrs),
+    ("Tcp", "OutRsts", Metric::SnmpTcpOutRsts),
+    ("Udp", "InDatagrams", Metric::SnmpUdpInDatagrams),
+    ("Udp", "NoPorts", Metric::SnmpUdpNoPorts),
+    ("Udp", "InErrors", Metric::SnmpUdpInErrors),
+    ("Udp", "OutDatagrams", Metric::SnmpUdpOutDatagrams),
+    ("Udp", "RcvbufErrors", Metric::SnmpUdpRcvbufErrors),
+    ("Udp", "SndbufErrors", Metric::SnmpUdpSndbufErrors),
+    ("Udp", "InCsumErrors", Metric::SnmpUdpInCsumErrors),
 ];
 
 /// The counters taken from `/proc/net/netstat`.
 const NETSTAT: &[Counter] = &[
-    counter("TcpExt", "PruneCalled", Metric::NetstatPruneCalled),
-    counter("TcpExt", "DelayedACKs", Metric::NetstatDelayedAcks),
-    counter("TcpExt", "DelayedACKLost", Metric::NetstatDelayedAckLost),
-    counter("TcpExt", "ListenDrops", Metric::NetstatListenDrops),
-    counter("TcpExt", "ListenOverflows", Metric::NetstatListenOverflows),
-    counter("TcpExt", "TCPReqQFullDrop", Metric::NetstatReqQFullDrop),
-    counter(
+    ("TcpExt", "PruneCalled", Metric::NetstatPruneCalled),
+    ("TcpExt", "DelayedACKs", Metric::NetstatDelayedAcks),
+    ("TcpExt", "DelayedACKLost", Metric::NetstatDelayedAckLost),
+    ("TcpExt", "ListenDrops", Metric::NetstatListenDrops),
+    ("TcpExt", "ListenOverflows", Metric::NetstatListenOverflows),
+    ("TcpExt", "TCPReqQFullDrop", Metric::NetstatReqQFullDrop),
+    (
         "TcpExt",
         "TCPReqQFullDoCookies",
         Metric::NetstatReqQFullDoCookies,
     ),
-    counter(
+    (
         "TcpExt",
         "TCPMemoryPressures",
         Metric::NetstatMemoryPressures,
     ),
-    counter(
+    (
         "TcpExt",
         "TCPMemoryPressuresChrono",
         Metric::NetstatMemoryPressureTime,
     ),
-    counter("TcpExt", "TCPAbortOnMemory", Metric::NetstatAbortOnMemory),
-    counter("TcpExt", "TCPOFODrop", Metric::NetstatOfoDrop),
-    counter("TcpExt", "TCPRcvQDrop", Metric::NetstatRcvQDrop),
-    counter("TcpExt", "TCPFastRetrans", Metric::NetstatTcpFastRetrans),
-    counter("TcpExt", "TCPTimeouts", Metric::NetstatTcpTimeouts),
-    counter("TcpExt", "TCPLossProbes", Metric::NetstatTcpLossProbes),
-    counter("TcpExt", "TCPRcvCollapsed", Metric::NetstatTcpRcvCollapsed),
-    counter("TcpExt", "TCPSpuriousRTOs", Metric::NetstatTcpSpuriousRtos),
-    counter("TcpExt", "TCPBacklogDrop", Metric::NetstatTcpBacklogDrop),
-    counter("TcpExt", "TCPAutoCorking", Metric::NetstatAutoCorking),
-    counter("TcpExt", "TCPZeroWindowDrop", Metric::NetstatZeroWindowDrop),
+    ("TcpExt", "TCPAbortOnMemory", Metric::NetstatAbortOnMemory),
+    ("TcpExt", "TCPOFODrop", Metric::NetstatOfoDrop),
+    ("TcpExt", "TCPRcvQDrop", Metric::NetstatRcvQDrop),
+    ("TcpExt", "TCPFastRetrans", Metric::NetstatTcpFastRetrans),
+    ("TcpExt", "TCPTimeouts", Metric::NetstatTcpTimeouts),
+    ("TcpExt", "TCPLossProbes", Metric::NetstatTcpLossProbes),
+    ("TcpExt", "TCPRcvCollapsed", Metric::NetstatTcpRcvCollapsed),
+    ("TcpExt", "TCPSpuriousRTOs", Metric::NetstatTcpSpuriousRtos),
+    ("TcpExt", "TCPBacklogDrop", Metric::NetstatTcpBacklogDrop),
+    ("TcpExt", "TCPAutoCorking", Metric::NetstatAutoCorking),
+    ("TcpExt", "TCPZeroWindowDrop", Metric::NetstatZeroWindowDrop),
 ];
 
 /// A file with what is wanted of it.
@@ -106,40 +82,33 @@ struct Table {
     other: Option<KernelFile>,
 }
 
-/// Reads the TCP and UDP counters of the network namespace.
-pub(crate) struct NetstatObserver {
-    tables: Vec<Table>,
-    health: Health,
-}
+/// The TCP and UDP counters of the network namespace.
+struct Tables(Vec<Table>);
 
-impl NetstatObserver {
-    /// Opens the files, and notes which counters this kernel does not have.
-    pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let mut tables = Vec::new();
-        let mut notes = Vec::new();
-        for (file_name, wanted) in [("snmp", SNMP), ("netstat", NETSTAT)] {
-            match KernelFile::of_network(&config.proc_root, file_name) {
-                Ok(mut file) => {
-                    notes.extend(note_absent(&mut file, wanted));
-                    // A kernel without IPv6 has no `snmp6`, and counted all of it.
-                    let other = || KernelFile::of_network(&config.proc_root, "snmp6").ok();
-                    tables.push(Table {
-                        file,
-                        wanted,
-                        other: (file_name == "snmp").then(other).flatten(),
-                    });
-                }
-                Err(reason) => notes.push(reason),
+/// Opens the files, and notes which counters this kernel does not have.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let mut tables = Vec::new();
+    let mut notes = Vec::new();
+    for (file_name, wanted) in [("snmp", SNMP), ("netstat", NETSTAT)] {
+        match KernelFile::of_network(&config.proc_root, file_name) {
+            Ok(mut file) => {
+                notes.extend(note_absent(&mut file, wanted));
+                // A kernel without IPv6 has no `snmp6`, and counted all of it.
+                let other = || KernelFile::of_network(&config.proc_root, "snmp6").ok();
+                tables.push(Table {
+                    file,
+                    wanted,
+                    other: (file_name == "snmp").then(other).flatten(),
+                });
             }
-        }
-        let missing = tables
-            .is_empty()
-            .then(|| std::mem::take(&mut notes).join("; "));
-        Self {
-            tables,
-            health: Health::new("netstat", missing, notes),
+            Err(reason) => notes.push(reason),
         }
     }
+    let tables = match tables.is_empty() {
+        true => Err(std::mem::take(&mut notes).join("; ")),
+        false => Ok(Tables(tables)),
+    };
+    observer("netstat", tables, notes)
 }
 
 /// Says which of the wanted counters the kernel does not keep, if any.
@@ -149,26 +118,16 @@ fn note_absent(file: &mut KernelFile, wanted: &[Counter]) -> Option<String> {
     parse::parse(text, wanted, |metric, _| found.push(metric));
     let absent: Vec<_> = wanted
         .iter()
-        .filter(|counter| !found.contains(&counter.metric))
-        .map(|counter| String::from_utf8_lossy(counter.name))
+        .filter(|(_, _, metric)| !found.contains(metric))
+        .map(|(_, name, _)| *name)
         .collect();
     (!absent.is_empty()).then(|| file.says(&format!("no {}", absent.join(", "))))
 }
 
-impl Observer for NetstatObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        if self.tables.is_empty() {
-            return;
-        }
-        self.health.reading(out, |out| {
-            let tables = self.tables.iter_mut();
-            let read = tables.map(|table| push_samples(table, out));
-            read.fold(Ok(()), Result::and)
-        });
+impl Interface for Tables {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let read = self.0.iter_mut().map(|table| push_samples(table, out));
+        read.fold(Ok(()), Result::and)
     }
 }
 
@@ -193,13 +152,18 @@ fn push_samples(table: &mut Table, out: &mut Vec<Sample>) -> Result<(), String> 
     added
 }
 
-/// Adds what is counted of IPv6 to the samples of the same metrics.
+/// Adds what is counted of IPv6, by names such as `Udp6InDatagrams`, to the samples of the same metrics.
 fn add_ipv6(file: &mut KernelFile, samples: &mut [Sample]) -> Result<(), String> {
     let (text, _) = file.read()?;
-    parse::parse_list(text, SNMP6, |metric, value| {
-        for sample in samples.iter_mut().filter(|sample| sample.metric == metric) {
-            sample.value = sample.value.saturating_add(value);
-        }
+    parse::each(text, |_, name, value| {
+        let Some(name) = name.strip_prefix(b"Udp6") else {
+            return;
+        };
+        parse::push_wanted(SNMP, (b"Udp", name, value), |metric, value| {
+            for sample in samples.iter_mut().filter(|sample| sample.metric == metric) {
+                sample.value = sample.value.saturating_add(value);
+            }
+        });
     });
     Ok(())
 }

@@ -8,41 +8,32 @@ use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use super::named::{NamedCounters, NamedFile, open_files};
-use crate::observer::{Health, ObserveConfig, Observer};
+use super::named::{NamedCounters, open_files};
+use crate::observer::{Health, ObserveConfig, Observer, any_opened, opened};
 use crate::readout::Readout;
+use crate::sys::file::KernelFile;
 
 /// Most counters that are told of a window; each takes two samples. A kernel of today has some 400
 /// in all.
 const MOVED_MAX: usize = 1024;
 
 /// Reads all protocol counters at the edges of a window.
-pub(crate) struct CountersObserver {
-    files: Vec<NamedFile>,
+struct CountersObserver {
+    files: Vec<KernelFile>,
     /// The edge before, with its instant.
     edge: Option<(NamedCounters, u64)>,
     health: Health,
 }
 
-impl CountersObserver {
-    /// Opens the files of the calling thread's network namespace.
-    pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let (mut files, mut reasons) = (Vec::new(), Vec::new());
-        for file in open_files(&config.proc_root) {
-            match file {
-                Ok(file) => files.push(file),
-                Err(reason) => reasons.push(reason),
-            }
-        }
-        let missing = files
-            .is_empty()
-            .then(|| std::mem::take(&mut reasons).join("; "));
-        Self {
-            files,
-            edge: None,
-            health: Health::new("counters", missing, reasons),
-        }
-    }
+/// Opens the files of the calling thread's network namespace.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let (files, notes) = any_opened(open_files(&config.proc_root));
+    let (files, missing) = opened(files);
+    Box::new(CountersObserver {
+        files: files.unwrap_or_default(),
+        edge: None,
+        health: Health::new("counters", missing, notes),
+    })
 }
 
 impl Observer for CountersObserver {

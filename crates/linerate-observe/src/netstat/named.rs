@@ -7,41 +7,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::parse::{each, each_of_list};
+use super::parse::each;
 use crate::sys::file::KernelFile;
 use crate::text::number;
 
 /// Most counters kept: a kernel of today has some 400.
 const COUNTERS_MAX: usize = 4096;
 
-/// How a file lists its counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    /// A line of names above a line of values for each protocol.
-    Table,
-    /// A line for each counter.
-    List,
-}
-
-/// One of the files, open.
-#[derive(Debug)]
-pub(super) struct NamedFile {
-    file: KernelFile,
-    shape: Shape,
-}
-
 /// Opens the files of the calling thread's network namespace.
-pub(super) fn open_files(proc_root: &Path) -> Vec<Result<NamedFile, String>> {
-    let files = [
-        ("snmp", Shape::Table),
-        ("netstat", Shape::Table),
-        ("snmp6", Shape::List),
-    ];
-    let open = |(name, shape)| {
-        let file = KernelFile::of_network(proc_root, name)?;
-        Ok(NamedFile { file, shape })
-    };
-    files.map(open).into()
+pub(super) fn open_files(proc_root: &Path) -> [Result<KernelFile, String>; 3] {
+    ["snmp", "netstat", "snmp6"].map(|name| KernelFile::of_network(proc_root, name))
 }
 
 /// Every counter of `/proc/net/snmp`, `netstat` and `snmp6`, by protocol and name.
@@ -55,17 +30,14 @@ impl NamedCounters {
     /// Reads all of them from open files, and returns the instant at which the first of those was
     /// read, and why another could not be.
     pub(super) fn read_files<'f>(
-        files: impl Iterator<Item = &'f mut NamedFile>,
+        files: impl Iterator<Item = &'f mut KernelFile>,
     ) -> (Self, Option<u64>, Option<String>) {
         let (mut counters, mut first_ns, mut failure) = (Self::default(), None, None);
         for file in files {
-            match file.file.read() {
+            match file.read() {
                 Ok((text, at_ns)) => {
                     first_ns.get_or_insert(at_ns);
-                    match file.shape {
-                        Shape::Table => counters.add_table(text),
-                        Shape::List => counters.add_list(text),
-                    }
+                    counters.add(text);
                 }
                 Err(reason) => failure = Some(reason),
             }
@@ -90,27 +62,17 @@ impl NamedCounters {
         })
     }
 
-    fn add(&mut self, name: String, value: u64) {
-        if self.values.len() < COUNTERS_MAX {
-            self.values.insert(name, value);
-        }
-    }
-
-    fn add_table(&mut self, text: &[u8]) {
+    fn add(&mut self, text: &[u8]) {
+        let text_of = String::from_utf8_lossy;
         each(text, |protocol, name, value| {
-            if let Some(value) = number(value) {
-                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-                self.add(format!("{}.{}", text(protocol), text(name)), value);
-            }
-        });
-    }
-
-    /// Reads lines of a name and a number.
-    fn add_list(&mut self, text: &[u8]) {
-        each_of_list(text, |name, value| {
-            if let Some(value) = number(value) {
-                self.add(String::from_utf8_lossy(name).into_owned(), value);
-            }
+            let Some(value) = number(value).filter(|_| self.values.len() < COUNTERS_MAX) else {
+                return;
+            };
+            let name = match protocol {
+                b"" => text_of(name).into_owned(),
+                _ => format!("{}.{}", text_of(protocol), text_of(name)),
+            };
+            self.values.insert(name, value);
         });
     }
 }
@@ -121,8 +83,8 @@ mod tests {
 
     fn counters(table: &str, list: &str) -> NamedCounters {
         let mut counters = NamedCounters::default();
-        counters.add_table(table.as_bytes());
-        counters.add_list(list.as_bytes());
+        counters.add(table.as_bytes());
+        counters.add(list.as_bytes());
         counters
     }
 

@@ -1,7 +1,7 @@
 //! The tables of `/proc/net/snmp` and `/proc/net/netstat` and the list of `snmp6`, as functions of bytes.
 //!
-//! Two lines per protocol: `Tcp: InSegs OutSegs …` and `Tcp: 1 2 …`. Columns are found by name,
-//! since kernels add them in the middle.
+//! A table has two lines per protocol: `Tcp: InSegs OutSegs …` and `Tcp: 1 2 …`. Columns are found by
+//! name, since kernels add them in the middle. A list has a line for each counter: `Udp6InDatagrams 12`.
 
 use linerate_model::metric::Metric;
 
@@ -13,44 +13,41 @@ use crate::text::{complete_lines, words};
 /// A value that is not a number, or has no name above it, is not handed on.
 pub(super) fn parse(text: &[u8], wanted: &[Counter], mut push: impl FnMut(Metric, i64)) {
     each(text, |protocol, name, value| {
-        let known = wanted
-            .iter()
-            .find(|counter| counter.name == name && counter.protocol == protocol);
-        let Some(counter) = known else { return };
-        if let Some(value) = crate::text::value(value) {
-            push(counter.metric, value);
-        }
+        push_wanted(wanted, (protocol, name, value), &mut push);
     });
 }
 
-/// Hands every wanted counter of a list to `push`, a line for each: `Udp6InDatagrams 12`.
-pub(super) fn parse_list(text: &[u8], wanted: &[Counter], mut push: impl FnMut(Metric, i64)) {
-    each_of_list(text, |name, value| {
-        let known = wanted.iter().find(|counter| counter.name == name);
-        if let (Some(counter), Some(value)) = (known, crate::text::value(value)) {
-            push(counter.metric, value);
-        }
-    });
-}
-
-/// Hands every name and value of a list to `handle`, whatever they are.
-pub(super) fn each_of_list<'a>(text: &'a [u8], mut handle: impl FnMut(&'a [u8], &'a [u8])) {
-    for line in complete_lines(text).filter(|line| split(line).is_none()) {
-        let mut line = words(line);
-        if let (Some(name), Some(value)) = (line.next(), line.next()) {
-            handle(name, value);
-        }
+/// Hands a counter, as its protocol, name and value, to `push` if it is wanted.
+pub(super) fn push_wanted(
+    wanted: &[Counter],
+    (protocol, name, value): (&[u8], &[u8], &[u8]),
+    push: impl FnOnce(Metric, i64),
+) {
+    let known = wanted
+        .iter()
+        .find(|(of, known, _)| known.as_bytes() == name && of.as_bytes() == protocol);
+    if let Some((_, _, metric)) = known
+        && let Some(value) = crate::text::value(value)
+    {
+        push(*metric, value);
     }
 }
 
-/// Hands every protocol, name and value of the text to `handle`, whatever they are.
+/// Hands every protocol, name and value of the text to `handle`, whatever they are; a list names no
+/// protocol.
 pub(super) fn each<'a>(text: &'a [u8], mut handle: impl FnMut(&'a [u8], &'a [u8], &'a [u8])) {
     let mut lines = complete_lines(text);
-    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
-        let (Some((protocol, names)), Some((same, values))) = (split(names), split(values)) else {
+    while let Some(line) = lines.next() {
+        let Some((protocol, names)) = split(line) else {
+            let mut line = words(line);
+            if let (Some(name), Some(value)) = (line.next(), line.next()) {
+                handle(b"", name, value);
+            }
             continue;
         };
-        if protocol == same {
+        if let Some((same, values)) = lines.next().and_then(split)
+            && protocol == same
+        {
             for (name, value) in words(names).zip(words(values)) {
                 handle(protocol, name, value);
             }

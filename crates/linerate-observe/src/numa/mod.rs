@@ -3,15 +3,15 @@
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
-use crate::files::{FilesObserver, Source, numbered};
-use crate::observer::ObserveConfig;
+use crate::files::{Named, Source, files_observer, named, numbered};
+use crate::observer::{ObserveConfig, Observer};
 use crate::text::{complete_lines, value, words};
 
 /// Most nodes read: the largest machines have 32.
 const NODES_MAX: usize = 64;
 
 /// Opens both files of every node.
-pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let folder = config.sys_root.join("devices/system/node");
     let nodes = numbered(&folder, "node");
     let mut sources = Vec::new();
@@ -21,31 +21,21 @@ pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
         sources.extend(Source::open(&of.join("numastat"), subject.clone(), numastat).ok());
         sources.extend(Source::open(&of.join("meminfo"), subject, meminfo).ok());
     }
-    let notes = match nodes.len() {
-        1 => {
-            vec!["one node: all memory is equally near, or the hypervisor does not say".to_owned()]
-        }
-        _ => Vec::new(),
-    };
+    let one = "one node: all memory is equally near, or the hypervisor does not say";
+    let note = (nodes.len() == 1).then(|| one.to_owned());
     let absent = || format!("{}: no node", folder.display());
-    FilesObserver::new("numa", sources, absent, notes)
+    files_observer("numa", sources, absent, note)
 }
 
 /// Reads lines such as `numa_hit 1454260800`, in pages.
 fn numastat(text: &[u8], push: &mut dyn FnMut(Metric, i64)) {
-    for line in complete_lines(text) {
-        let mut line = words(line);
-        let metric = match line.next() {
-            Some(b"numa_hit") => Metric::NumaHit,
-            Some(b"numa_miss") => Metric::NumaMiss,
-            Some(b"local_node") => Metric::NumaLocal,
-            Some(b"other_node") => Metric::NumaOther,
-            _ => continue,
-        };
-        if let Some(pages) = line.next().and_then(value) {
-            push(metric, pages);
-        }
-    }
+    const WANTED: [Named; 4] = [
+        ("numa_hit", Metric::NumaHit, 1),
+        ("numa_miss", Metric::NumaMiss, 1),
+        ("local_node", Metric::NumaLocal, 1),
+        ("other_node", Metric::NumaOther, 1),
+    ];
+    named(text, &WANTED, push);
 }
 
 /// Reads `Node 0 MemFree:         4569420 kB`.

@@ -8,11 +8,10 @@
 use std::io;
 use std::path::Path;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::places::online_cpus;
 use crate::readout::Readout;
 use crate::sys::clock::timed;
@@ -28,13 +27,9 @@ const COUNTERS: [(Counted, Metric); 3] = [
 const WORDS_BEFORE: usize = 3;
 
 const NOTE_OWN: &str = "of linerate's threads: the CPUs' counters may not be read";
-const NOTE_LAB: &str = "shared by every host of the lab: CPUs are the machine's";
 
-/// Reads a group of counters for each CPU or thread.
-pub(crate) struct PerfObserver {
-    groups: Vec<Group>,
-    health: Health,
-}
+/// A group of counters for each CPU or thread.
+struct Groups(Vec<Group>);
 
 struct Group {
     subject: Subject,
@@ -42,33 +37,21 @@ struct Group {
     events: Vec<(Event, Metric)>,
 }
 
-impl PerfObserver {
-    /// Opens the counters.
-    pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let mut notes = Vec::new();
-        let all = match config.proc_root == Path::new("/proc") {
-            true => open_cpus(&config.sys_root),
-            false => Err(io::Error::other("a recorded root has no counters")),
-        };
-        let (groups, missing) = match all {
-            Ok(groups) => {
-                notes.extend(config.lab.then(|| NOTE_LAB.to_owned()));
-                (groups, None)
-            }
-            Err(error) if is_refusal(&error) && !config.threads.is_empty() => {
-                notes.push(NOTE_OWN.to_owned());
-                match open_threads(&config.threads) {
-                    Ok(groups) => (groups, None),
-                    Err(error) => (Vec::new(), Some(why_not(&error))),
-                }
-            }
-            Err(error) => (Vec::new(), Some(why_not(&error))),
-        };
-        Self {
-            groups,
-            health: Health::new("perf", missing, notes),
+/// Opens the counters.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let all = match config.proc_root == Path::new("/proc") {
+        true => open_cpus(&config.sys_root),
+        false => Err(io::Error::other("a recorded root has no counters")),
+    };
+    let (groups, note) = match all {
+        Err(error) if is_refusal(&error) && !config.threads.is_empty() => {
+            (open_threads(&config.threads), Some(NOTE_OWN.to_owned()))
         }
-    }
+        Err(error) => (Err(error), None),
+        Ok(groups) => (Ok(groups), config.lab_note("CPUs are the machine's")),
+    };
+    let groups = groups.map(Groups).map_err(|error| why_not(&error));
+    observer("perf", groups, note)
 }
 
 fn is_refusal(error: &io::Error) -> bool {
@@ -136,22 +119,13 @@ fn values(words: &[u64]) -> impl Iterator<Item = u64> {
     values.map_while(scaled)
 }
 
-impl Observer for PerfObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        if self.groups.is_empty() {
-            return;
-        }
-        self.health.reading(out, |out| {
-            let read = self.groups.iter().map(|group| {
-                let read = group.push_samples(out);
-                read.map_err(|error| format!("{}: {error}", group.subject))
-            });
-            read.fold(Ok(()), Result::and)
+impl Interface for Groups {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let read = self.0.iter().map(|group| {
+            let read = group.push_samples(out);
+            read.map_err(|error| format!("{}: {error}", group.subject))
         });
+        read.fold(Ok(()), Result::and)
     }
 }
 

@@ -28,7 +28,7 @@ mod stacks;
 /// Addresses into names.
 mod symbols;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,14 +39,15 @@ use linerate_model::number::counted;
 use linerate_model::profile::{Stack, Work};
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, NEEDS_TOKEN, ObserveConfig};
+use crate::files::entries;
+use crate::observer::{Health, NEEDS_TOKEN, ObserveConfig, opened};
 use crate::places::online_cpus;
 use crate::readout::Readout;
 use crate::sys::clock::now_ns;
 use crate::sys::file::read_value;
 use crate::sys::perf::{Attributes, Event, Ring, Target, why_not};
 use record::{Look, Record, record};
-use rules::{Function, work_of, work_of_stack};
+use rules::{work_of, work_of_stack};
 use stacks::{NameId, Names, Stacks};
 use symbols::{OwnProgram, Symbols};
 
@@ -137,14 +138,16 @@ impl Profiler {
     /// Begins to look; stacks are kept of looks inside `window_ns` of CLOCK_MONOTONIC.
     pub fn open(config: &ObserveConfig, scope: Scope, window_ns: Range<u64>) -> Self {
         let program = program(&config.proc_root);
-        let (rings, missing, notes) = match (config.host_wide, &program.kernel) {
-            (false, _) => (Vec::new(), Some(NEEDS_TOKEN.to_owned()), Vec::new()),
-            (true, Err(why)) => (Vec::new(), Some(why.clone()), Vec::new()),
-            (true, Ok(_)) => open_rings(config, scope),
+        let mut note = None;
+        let rings = match (config.host_wide, &program.kernel) {
+            (false, _) => Err(NEEDS_TOKEN.to_owned()),
+            (true, Err(why)) => Err(why.clone()),
+            (true, Ok(_)) => open_rings(config, scope, &mut note),
         };
+        let (rings, missing) = opened(rings);
         Self {
-            rings,
-            health: Health::new("profile", missing, notes),
+            rings: rings.unwrap_or_default(),
+            health: Health::new("profile", missing, Vec::from_iter(note)),
             tally: Tally {
                 program,
                 window_ns,
@@ -201,52 +204,50 @@ impl Profiler {
     }
 }
 
-type Opened = (Vec<Ring>, Option<String>, Vec<String>);
-
-fn open_rings(config: &ObserveConfig, scope: Scope) -> Opened {
-    let cpus = online_cpus(&config.sys_root);
-    let threads = config.threads.iter().take(THREADS_MAX);
-    let threads: Vec<Target> = threads.map(|(_, tid)| Target::Thread(*tid)).collect();
+fn open_rings(
+    config: &ObserveConfig,
+    scope: Scope,
+    note: &mut Option<String>,
+) -> Result<Vec<Ring>, String> {
     let own = "linerate's threads only";
-    let mut notes = Vec::new();
     if scope == Scope::Host {
-        let cpus: Vec<Target> = cpus.into_iter().map(Target::Cpu).collect();
-        match rings(&cpus) {
-            Ok(rings) => return (rings, None, notes),
-            Err(error) => notes.push(format!("{own}: the whole host is {}", why_not(&error))),
+        let cpus = online_cpus(&config.sys_root).into_iter();
+        match rings(cpus.map(Target::Cpu)) {
+            Ok(rings) => return Ok(rings),
+            Err(error) => *note = Some(format!("{own}: the whole host is {}", why_not(&error))),
         }
     } else {
-        notes.push(format!("{own}: several hosts share this machine"));
+        *note = Some(format!("{own}: several hosts share this machine"));
     }
-    match rings(&threads) {
-        Ok(rings) if rings.is_empty() => (rings, Some("no thread to profile".to_owned()), notes),
-        Ok(rings) => (rings, None, notes),
-        Err(error) => (Vec::new(), Some(why_not(&error)), Vec::new()),
+    let threads = config.threads.iter().take(THREADS_MAX);
+    match rings(threads.map(|(_, tid)| Target::Thread(*tid))) {
+        Ok(rings) if rings.is_empty() => Err("no thread to profile".to_owned()),
+        Ok(rings) => Ok(rings),
+        Err(error) => {
+            *note = None;
+            Err(why_not(&error))
+        }
     }
 }
 
-fn rings(targets: &[Target]) -> std::io::Result<Vec<Ring>> {
+fn rings(targets: impl Iterator<Item = Target>) -> std::io::Result<Vec<Ring>> {
     let attributes = Attributes::sampler(LOOKS_HZ);
-    let rings: Vec<Ring> = targets
-        .iter()
-        .map(|target| Ring::map(Event::open(&attributes, *target, None)?, RING_PAGES))
-        .collect::<Result<_, _>>()?;
+    let open = |target| Ring::map(Event::open(&attributes, target, None)?, RING_PAGES);
+    let rings: Vec<Ring> = targets.map(open).collect::<Result<_, _>>()?;
     rings.iter().try_for_each(Ring::enable)?;
     Ok(rings)
 }
 
 /// Returns the modules that drive network devices.
 fn drivers(sys_root: &Path) -> Vec<String> {
-    let devices = std::fs::read_dir(sys_root.join("class/net"));
-    let module = |device: PathBuf| {
-        let module = std::fs::read_link(device.join("device/driver/module")).ok()?;
+    let devices = sys_root.join("class/net");
+    let module = |device: String| {
+        let module = devices.join(device).join("device/driver/module");
+        let module = std::fs::read_link(module).ok()?;
         Some(module.file_name()?.to_string_lossy().into_owned())
     };
-    let devices = devices.into_iter().flatten().flatten();
-    let mut drivers: Vec<String> = devices.filter_map(|device| module(device.path())).collect();
-    drivers.sort();
-    drivers.dedup();
-    drivers
+    let drivers = entries(&devices).into_iter().filter_map(module);
+    BTreeSet::from_iter(drivers).into_iter().collect()
 }
 
 impl Tally {
@@ -278,11 +279,7 @@ impl Tally {
         let symbols = self.program.kernel.as_ref().ok();
         let id = match symbols.and_then(|symbols| symbols.find(address)) {
             Some(named) => {
-                let function = Function {
-                    name: named.name,
-                    module: named.module,
-                };
-                let work = work_of(function, &self.drivers);
+                let work = work_of(named, &self.drivers);
                 match named.module {
                     Some(module) => self.names.id(&format!("{} [{module}]", named.name), work),
                     None => self.names.id(named.name, work),

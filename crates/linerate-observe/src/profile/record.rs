@@ -1,5 +1,7 @@
 //! A sample's record as the kernel writes it, as a function of bytes.
 
+use crate::bytes::u64_at;
+
 /// PERF_RECORD_LOST and PERF_RECORD_SAMPLE.
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
@@ -42,7 +44,7 @@ impl Look<'_> {
     /// Returns the addresses inside the kernel, the innermost first.
     pub(super) fn kernel_addresses(&self) -> impl Iterator<Item = u64> {
         let mut in_kernel = false;
-        let words = self.chain.chunks_exact(8).map(|word| number(word, 0));
+        let words = self.chain.chunks_exact(8).map(|word| u64_at(word, 0));
         words.flatten().filter(move |&word| {
             if word >= CONTEXT_FIRST {
                 in_kernel = word == CONTEXT_KERNEL;
@@ -56,27 +58,22 @@ impl Look<'_> {
 /// Reads a record; one of another kind, or cut off, says nothing.
 pub(super) fn record(kind: u32, misc: u16, body: &[u8]) -> Option<Record<'_>> {
     match kind {
-        RECORD_LOST => Some(Record::Lost(number(body, 8)?)),
+        RECORD_LOST => Some(Record::Lost(u64_at(body, 8)?)),
         RECORD_SAMPLE => {
-            let length = usize::try_from(number(body, 32)?).ok()?;
+            let length = usize::try_from(u64_at(body, 32)?).ok()?;
             let chain = body.get(40..)?;
             let length = length.min(CHAIN_MAX);
             Some(Record::Look(Look {
                 is_user: misc & MODE_BITS == MODE_USER,
-                address: number(body, 0)?,
-                pid: number(body, 8)? as u32 as i32,
-                tid: (number(body, 8)? >> 32) as i32,
-                at_ns: number(body, 16)?,
+                address: u64_at(body, 0)?,
+                pid: u64_at(body, 8)? as u32 as i32,
+                tid: (u64_at(body, 8)? >> 32) as i32,
+                at_ns: u64_at(body, 16)?,
                 chain: chain.get(..length * 8)?,
             }))
         }
         _ => None,
     }
-}
-
-fn number(bytes: &[u8], at: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at.checked_add(8)?)?;
-    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
 #[cfg(test)]

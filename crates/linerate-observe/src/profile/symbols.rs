@@ -35,8 +35,6 @@ struct Symbol {
 /// A function by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Named<'a> {
-    /// Its first address.
-    pub(super) begin: u64,
     /// Its name.
     pub(super) name: &'a str,
     /// The module that it is part of, if it is one.
@@ -93,7 +91,6 @@ impl Symbols {
         let middle = begin + usize::from(symbol.name_length);
         let end = middle + usize::from(symbol.module_length);
         Some(Named {
-            begin: symbol.address,
             name: self.text.get(begin..middle)?,
             module: self.text.get(middle..end).filter(|text| !text.is_empty()),
         })

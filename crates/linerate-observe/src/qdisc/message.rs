@@ -2,7 +2,8 @@
 
 use linerate_model::sample::QdiscId;
 
-use crate::attributes::{attribute, each_attribute, u32_at, u64_at, until_zero};
+use crate::attributes::{attribute, each_attribute, until_zero};
+use crate::bytes::{u32_at, u64_at};
 
 /// The type of the question for queueing disciplines.
 pub(super) const RTM_GETQDISC: u16 = libc::RTM_GETQDISC;
@@ -68,9 +69,9 @@ impl<'a> QdiscMessage<'a> {
         }
         // struct tcmsg: family and padding (u32), ifindex (i32), handle, parent, info (u32 each).
         let mut qdisc = Self {
-            device_index: u32_at(&payload[4..])?,
-            handle: u32_at(&payload[8..])?,
-            parent: u32_at(&payload[12..])?,
+            device_index: u32_at(payload, 4)?,
+            handle: u32_at(payload, 8)?,
+            parent: u32_at(payload, 12)?,
             ..Self::default()
         };
         each_attribute(&payload[HEADER_BYTES..], |kind, value| match kind {
@@ -96,7 +97,7 @@ fn stats(value: &[u8]) -> (Option<Basic>, Option<Queue>) {
     each_attribute(value, |kind, value| match kind {
         TCA_STATS_BASIC => basic = read_basic(value),
         TCA_STATS_QUEUE => queue = read_queue(value),
-        TCA_STATS_PKT64 => packets = u64_at(value),
+        TCA_STATS_PKT64 => packets = u64_at(value, 0),
         _ => {}
     });
     // The packets of TCA_STATS_BASIC have 32 bits; beyond them the kernel adds this one.
@@ -109,13 +110,13 @@ fn stats(value: &[u8]) -> (Option<Basic>, Option<Queue>) {
 
 fn read_basic(value: &[u8]) -> Option<Basic> {
     Some(Basic {
-        bytes: u64_at(value)?,
-        packets: u32_at(value.get(8..)?)?.into(),
+        bytes: u64_at(value, 0)?,
+        packets: u32_at(value, 8)?.into(),
     })
 }
 
 fn read_queue(value: &[u8]) -> Option<Queue> {
-    let word = |at: usize| u32_at(value.get(4 * at..)?);
+    let word = |at: usize| u32_at(value, 4 * at);
     Some(Queue {
         backlog_packets: word(0)?,
         backlog_bytes: word(1)?,

@@ -9,93 +9,76 @@ mod message;
 
 use std::io;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use self::message::{QdiscMessage, RTM_GETQDISC, every_qdisc};
 use crate::link::DeviceNames;
-use crate::observer::{Health, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Most disciplines sampled: a card of 256 transmit queues has 257.
 const QDISCS_MAX: usize = 1024;
 
-/// Reads the counters of every queueing discipline.
-pub(crate) struct QdiscObserver {
-    socket: Option<NetlinkSocket>,
+/// The counters of every queueing discipline.
+struct Qdiscs {
+    socket: NetlinkSocket,
     question: Question,
     names: DeviceNames,
-    health: Health,
 }
 
-impl QdiscObserver {
-    /// Opens a socket in the network namespace of the calling thread.
-    pub(crate) fn open() -> Self {
-        let socket = NetlinkSocket::route().map_err(|error| format!("netlink socket: {error}"));
-        let (socket, missing) = opened(socket);
-        Self {
-            socket,
-            question: Question::list(RTM_GETQDISC, &every_qdisc()),
-            names: DeviceNames::default(),
-            health: Health::new("qdisc", missing, Vec::new()),
+/// Opens a socket in the network namespace of the calling thread.
+pub(crate) fn open(_: &ObserveConfig) -> Box<dyn Observer> {
+    let socket = NetlinkSocket::route().map_err(|error| format!("netlink socket: {error}"));
+    let qdiscs = socket.map(|socket| Qdiscs {
+        socket,
+        question: Question::list(RTM_GETQDISC, &every_qdisc()),
+        names: DeviceNames::default(),
+    });
+    observer("qdisc", qdiscs, None)
+}
+
+impl Interface for Qdiscs {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        match self.sample(out) {
+            Err(error) => Err(format!("netlink qdisc dump: {error}")),
+            Ok(..=QDISCS_MAX) => Ok(()),
+            Ok(count) => Err(format!("{count} qdiscs, only {QDISCS_MAX} are sampled")),
         }
     }
 }
 
-impl Observer for QdiscObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let Some(socket) = &mut self.socket else {
-            return;
-        };
-        self.health.reading(out, |out| {
-            match read(socket, &mut self.question, &mut self.names, out) {
-                Err(error) => Err(format!("netlink qdisc dump: {error}")),
-                Ok(..=QDISCS_MAX) => Ok(()),
-                Ok(count) => Err(format!("{count} qdiscs, only {QDISCS_MAX} are sampled")),
+impl Qdiscs {
+    /// Appends the counters of every discipline, and returns how many there are.
+    ///
+    /// A device that is not known by name was made since the last reading, so names are asked for and
+    /// the question is put again, once: one that is still unknown is gone by now.
+    fn sample(&mut self, out: &mut Vec<Sample>) -> io::Result<usize> {
+        let before = out.len();
+        for attempt in 0..2 {
+            let (mut count, mut unknown) = (0, false);
+            Readout::halfway(out, |readout| {
+                self.socket.ask(&mut self.question, |kind, payload| {
+                    let Some(qdisc) = QdiscMessage::parse(kind, payload).filter(counts) else {
+                        return;
+                    };
+                    count += 1;
+                    match self.names.of(qdisc.device_index) {
+                        Some(name) if count <= QDISCS_MAX => push_samples(name, &qdisc, readout),
+                        Some(_) => {}
+                        None => unknown = true,
+                    }
+                })
+            })?;
+            if !unknown || attempt == 1 {
+                return Ok(count);
             }
-        });
-    }
-}
-
-/// Appends the counters of every discipline, and returns how many there are.
-///
-/// A device that is not known by name was made since the last reading, so names are asked for and
-/// the question is put again, once: one that is still unknown is gone by now.
-fn read(
-    socket: &mut NetlinkSocket,
-    question: &mut Question,
-    names: &mut DeviceNames,
-    out: &mut Vec<Sample>,
-) -> io::Result<usize> {
-    let before = out.len();
-    for attempt in 0..2 {
-        let (mut count, mut unknown) = (0, false);
-        Readout::halfway(out, |readout| {
-            socket.ask(question, |kind, payload| {
-                let Some(qdisc) = QdiscMessage::parse(kind, payload).filter(counts) else {
-                    return;
-                };
-                count += 1;
-                match names.of(qdisc.device_index) {
-                    Some(name) if count <= QDISCS_MAX => push_samples(name, &qdisc, readout),
-                    Some(_) => {}
-                    None => unknown = true,
-                }
-            })
-        })?;
-        if !unknown || attempt == 1 {
-            return Ok(count);
+            out.truncate(before);
+            self.names.renew(&mut self.socket)?;
         }
-        out.truncate(before);
-        names.renew(socket)?;
+        Ok(0)
     }
-    Ok(0)
 }
 
 /// Returns whether the discipline counts anything.

@@ -7,7 +7,7 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{QueueKind, Sample, Subject};
 
 use super::name::meaning;
-use crate::link::{DEVICES_MAX, DeviceMessage, every_device};
+use crate::link::{DEVICES_MAX, each_device};
 use crate::readout::Readout;
 use crate::sys::clock::timed;
 use crate::sys::ethtool::Ethtool;
@@ -86,12 +86,9 @@ impl Drivers {
 /// Returns the devices that are up and may have queues.
 fn devices_with_queues() -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    NetlinkSocket::route()?.ask(&mut every_device(), |kind, payload| {
-        let Some(device) = DeviceMessage::parse(kind, payload).filter(DeviceMessage::is_up) else {
-            return;
-        };
+    each_device(&mut NetlinkSocket::route()?, |device| {
         let queueless = device.is_loopback() || device.kind == Some(b"bridge");
-        if !queueless && names.len() < DEVICES_MAX {
+        if device.is_up() && !queueless && names.len() < DEVICES_MAX {
             names.push(device.name_text());
         }
     })?;

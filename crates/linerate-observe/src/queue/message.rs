@@ -6,7 +6,8 @@
 use linerate_model::sample::QueueKind;
 
 use super::Counter;
-use crate::attributes::{attribute, each_attribute, u32_at, u64_at};
+use crate::attributes::{attribute, each_attribute};
+use crate::bytes::{u32_at, u64_at};
 use crate::generic::{attributes_of, header};
 
 const NETDEV_CMD_QUEUE_GET: u8 = 10;
@@ -80,9 +81,9 @@ pub(super) fn queue_of_statistics(payload: &[u8]) -> Option<QueueMessage> {
     let (mut device, mut kind, mut queue) = (None, None, None);
     each_attribute(attributes_of(payload)?, |attribute, value| {
         match attribute {
-            NETDEV_A_QSTATS_IFINDEX => device = u32_at(value),
+            NETDEV_A_QSTATS_IFINDEX => device = u32_at(value, 0),
             NETDEV_A_QSTATS_QUEUE_TYPE => kind = queue_kind(value),
-            NETDEV_A_QSTATS_QUEUE_ID => queue = u32_at(value),
+            NETDEV_A_QSTATS_QUEUE_ID => queue = u32_at(value, 0),
             _ => {}
         };
     });
@@ -110,10 +111,10 @@ pub(crate) fn read_queue(payload: &[u8]) -> Option<QueueMessage> {
     let (mut device, mut kind, mut queue, mut napi) = (None, None, None, None);
     each_attribute(attributes_of(payload)?, |attribute, value| {
         match attribute {
-            NETDEV_A_QUEUE_IFINDEX => device = u32_at(value),
+            NETDEV_A_QUEUE_IFINDEX => device = u32_at(value, 0),
             NETDEV_A_QUEUE_TYPE => kind = queue_kind(value),
-            NETDEV_A_QUEUE_ID => queue = u32_at(value),
-            NETDEV_A_QUEUE_NAPI_ID => napi = u32_at(value),
+            NETDEV_A_QUEUE_ID => queue = u32_at(value, 0),
+            NETDEV_A_QUEUE_NAPI_ID => napi = u32_at(value, 0),
             _ => {}
         };
     });
@@ -130,9 +131,9 @@ pub(crate) fn read_napi(payload: &[u8]) -> Option<NapiMessage> {
     let (mut device_index, mut napi, mut irq) = (None, None, None);
     each_attribute(attributes_of(payload)?, |attribute, value| {
         match attribute {
-            NETDEV_A_NAPI_IFINDEX => device_index = u32_at(value),
-            NETDEV_A_NAPI_ID => napi = u32_at(value),
-            NETDEV_A_NAPI_IRQ => irq = u32_at(value),
+            NETDEV_A_NAPI_IFINDEX => device_index = u32_at(value, 0),
+            NETDEV_A_NAPI_ID => napi = u32_at(value, 0),
+            NETDEV_A_NAPI_IRQ => irq = u32_at(value, 0),
             _ => {}
         };
     });
@@ -144,7 +145,7 @@ pub(crate) fn read_napi(payload: &[u8]) -> Option<NapiMessage> {
 }
 
 fn queue_kind(value: &[u8]) -> Option<QueueKind> {
-    match u32_at(value)? {
+    match u32_at(value, 0)? {
         0 => Some(QueueKind::Rx),
         1 => Some(QueueKind::Tx),
         _ => None,
@@ -152,7 +153,7 @@ fn queue_kind(value: &[u8]) -> Option<QueueKind> {
 }
 
 fn uint_at(value: &[u8]) -> Option<u64> {
-    u64_at(value).or_else(|| u32_at(value).map(u64::from))
+    u64_at(value, 0).or_else(|| u32_at(value, 0).map(u64::from))
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ mod places;
 
 use std::io;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{QueueKind, Sample, Subject};
 
@@ -24,12 +23,15 @@ pub(crate) use places::{QueuePlace, queue_places};
 use self::drivers::Drivers;
 use crate::generic::open_family;
 use crate::link::DeviceNames;
-use crate::observer::{Health, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer, opened};
 use crate::readout::Readout;
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// Most queues sampled: two cards of 256 queues and two sides each.
 const QUEUES_MAX: usize = 1024;
+
+/// Why nothing is read where no device does it.
+const NONE: &str = "no device counts by queue";
 
 /// What is counted of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +59,10 @@ pub(crate) fn is_of_a_queue(name: &str) -> bool {
     name::meaning(name).is_some()
 }
 
-/// Reads the counters of queues.
-pub(crate) struct QueueObserver {
+/// The counters of queues.
+struct Queues {
     netdev: Option<Netdev>,
     drivers: Option<Drivers>,
-    health: Health,
 }
 
 /// The kernel's own statistics of queues.
@@ -72,56 +73,35 @@ struct Netdev {
     names: DeviceNames,
 }
 
-impl QueueObserver {
-    /// Opens what there is in the network namespace of the calling thread.
-    pub(crate) fn open() -> Self {
-        let (mut netdev, why) = opened(Netdev::open());
-        let mut first = Vec::new();
-        if let Some(open) = &mut netdev
-            && (open.sample(&mut first).is_err() || first.is_empty())
-        {
-            first.clear();
-            netdev = None;
-        }
-        let drivers = Drivers::open(&first);
-        let names: Vec<&str> = drivers.iter().flat_map(Drivers::devices).collect();
-        let mut notes = Vec::new();
-        if !names.is_empty() {
-            notes.push(format!(
-                "by the driver's own statistics: {}",
-                names.join(", ")
-            ));
-        }
-        let missing = (first.is_empty() && names.is_empty()).then(|| {
-            let none = "no device counts by queue".to_owned();
-            why.map_or(none.clone(), |why| {
-                format!("{none}; generic netlink family netdev: {why}")
-            })
-        });
-        Self {
-            netdev,
-            drivers,
-            health: Health::new("queue", missing, notes),
-        }
+/// Opens what there is in the network namespace of the calling thread.
+pub(crate) fn open(_: &ObserveConfig) -> Box<dyn Observer> {
+    let (mut netdev, why) = opened(Netdev::open());
+    let mut first = Vec::new();
+    if let Some(open) = &mut netdev
+        && (open.sample(&mut first).is_err() || first.is_empty())
+    {
+        first.clear();
+        netdev = None;
     }
+    let drivers = Drivers::open(&first);
+    let names: Vec<&str> = drivers.iter().flat_map(Drivers::devices).collect();
+    let names = names.join(", ");
+    let note = (!names.is_empty()).then(|| format!("by the driver's own statistics: {names}"));
+    let queues = match (first.is_empty() && names.is_empty(), why) {
+        (false, _) => Ok(Queues { netdev, drivers }),
+        (true, None) => Err(NONE.to_owned()),
+        (true, Some(why)) => Err(format!("{NONE}; generic netlink family netdev: {why}")),
+    };
+    observer("queue", queues, note)
 }
 
-impl Observer for QueueObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        if self.netdev.is_none() && self.drivers.is_none() {
-            return;
-        }
-        self.health.reading(out, |out| {
-            let netdev = self.netdev.as_mut().map_or(Ok(()), |it| it.sample(out));
-            let drivers = self.drivers.as_mut().map_or(Ok(()), |it| it.sample(out));
-            netdev
-                .map_err(|error| format!("netdev statistics: {error}"))
-                .and(drivers)
-        });
+impl Interface for Queues {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let netdev = self.netdev.as_mut().map_or(Ok(()), |it| it.sample(out));
+        let drivers = self.drivers.as_mut().map_or(Ok(()), |it| it.sample(out));
+        netdev
+            .map_err(|error| format!("netdev statistics: {error}"))
+            .and(drivers)
     }
 }
 

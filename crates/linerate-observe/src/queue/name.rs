@@ -12,81 +12,58 @@ use super::Counter::{self, Bytes, Drops, Packets};
 /// What a statistic counts: the queue's side and number, and the counter.
 pub(super) type Meaning = (QueueKind, u32, Counter);
 
-/// Names with `#` for the queue's number, by the drivers that use them.
-const NAMES: &[(&str, QueueKind, Counter)] = &[
+/// Names with `#` for the queue's number and `@` for its side, `rx` or `tx`, by the drivers that use them.
+const NAMES: &[(&str, Counter)] = &[
     // ixgbe, igb, igc, ice, netvsc, be2net and most others.
-    ("rx_queue_#_packets", Rx, Packets),
-    ("rx_queue_#_bytes", Rx, Bytes),
-    ("rx_queue_#_drops", Rx, Drops),
-    ("tx_queue_#_packets", Tx, Packets),
-    ("tx_queue_#_bytes", Tx, Bytes),
-    ("tx_queue_#_drops", Tx, Drops),
+    ("@_queue_#_packets", Packets),
+    ("@_queue_#_bytes", Bytes),
+    ("@_queue_#_drops", Drops),
+    // i40e, iavf.
+    ("@-#.packets", Packets),
+    ("@-#.bytes", Bytes),
+    // sfc.
+    ("@-#.@_packets", Packets),
+    // mlx4, mlx5, virtio_net.
+    ("@#_packets", Packets),
+    ("@#_bytes", Bytes),
+    // ena.
+    ("queue_#_@_cnt", Packets),
+    ("queue_#_@_bytes", Bytes),
+    // bnxt, bnx2x.
+    ("[#]: @_ucast_packets", Packets),
+    ("[#]: @_mcast_packets", Packets),
+    ("[#]: @_bcast_packets", Packets),
+    ("[#]: @_ucast_bytes", Bytes),
+    ("[#]: @_mcast_bytes", Bytes),
+    ("[#]: @_bcast_bytes", Bytes),
+    ("[#]: @_bytes", Bytes),
+    ("[#]: @_discards", Drops),
+    // gve.
+    ("@_packets[#]", Packets),
+    ("@_bytes[#]", Bytes),
+    // mana.
+    ("@_#_packets", Packets),
+    ("@_#_bytes", Bytes),
+    // ionic.
+    ("@_#_pkts", Packets),
+    // hns3.
+    ("@q#_packets", Packets),
+    ("@q#_bytes", Bytes),
+    // octeontx2.
+    ("@q#: frames", Packets),
+    ("@q#: bytes", Bytes),
+    // nfp.
+    ("rvec_#_@_pkts", Packets),
+];
+
+/// Names that are not alike on both sides.
+const NAMES_OF_SIDES: &[(&str, QueueKind, Counter)] = &[
     // veth: all that its NAPI takes, with an XDP program or without.
     ("rx_queue_#_xdp_packets", Rx, Packets),
     ("rx_queue_#_xdp_bytes", Rx, Bytes),
-    // i40e, iavf.
-    ("rx-#.packets", Rx, Packets),
-    ("rx-#.bytes", Rx, Bytes),
-    ("tx-#.packets", Tx, Packets),
-    ("tx-#.bytes", Tx, Bytes),
-    // sfc.
-    ("rx-#.rx_packets", Rx, Packets),
-    ("tx-#.tx_packets", Tx, Packets),
     // mlx4, mlx5, virtio_net.
-    ("rx#_packets", Rx, Packets),
-    ("rx#_bytes", Rx, Bytes),
     ("rx#_drops", Rx, Drops),
-    ("tx#_packets", Tx, Packets),
-    ("tx#_bytes", Tx, Bytes),
     ("tx#_dropped", Tx, Drops),
-    // ena.
-    ("queue_#_rx_cnt", Rx, Packets),
-    ("queue_#_rx_bytes", Rx, Bytes),
-    ("queue_#_tx_cnt", Tx, Packets),
-    ("queue_#_tx_bytes", Tx, Bytes),
-    // bnxt, bnx2x.
-    ("[#]: rx_ucast_packets", Rx, Packets),
-    ("[#]: rx_mcast_packets", Rx, Packets),
-    ("[#]: rx_bcast_packets", Rx, Packets),
-    ("[#]: rx_ucast_bytes", Rx, Bytes),
-    ("[#]: rx_mcast_bytes", Rx, Bytes),
-    ("[#]: rx_bcast_bytes", Rx, Bytes),
-    ("[#]: rx_bytes", Rx, Bytes),
-    ("[#]: rx_discards", Rx, Drops),
-    ("[#]: tx_ucast_packets", Tx, Packets),
-    ("[#]: tx_mcast_packets", Tx, Packets),
-    ("[#]: tx_bcast_packets", Tx, Packets),
-    ("[#]: tx_ucast_bytes", Tx, Bytes),
-    ("[#]: tx_mcast_bytes", Tx, Bytes),
-    ("[#]: tx_bcast_bytes", Tx, Bytes),
-    ("[#]: tx_bytes", Tx, Bytes),
-    ("[#]: tx_discards", Tx, Drops),
-    // gve.
-    ("rx_packets[#]", Rx, Packets),
-    ("rx_bytes[#]", Rx, Bytes),
-    ("tx_packets[#]", Tx, Packets),
-    ("tx_bytes[#]", Tx, Bytes),
-    // mana.
-    ("rx_#_packets", Rx, Packets),
-    ("rx_#_bytes", Rx, Bytes),
-    ("tx_#_packets", Tx, Packets),
-    ("tx_#_bytes", Tx, Bytes),
-    // ionic.
-    ("rx_#_pkts", Rx, Packets),
-    ("tx_#_pkts", Tx, Packets),
-    // hns3.
-    ("rxq#_packets", Rx, Packets),
-    ("rxq#_bytes", Rx, Bytes),
-    ("txq#_packets", Tx, Packets),
-    ("txq#_bytes", Tx, Bytes),
-    // octeontx2.
-    ("rxq#: frames", Rx, Packets),
-    ("rxq#: bytes", Rx, Bytes),
-    ("txq#: frames", Tx, Packets),
-    ("txq#: bytes", Tx, Bytes),
-    // nfp.
-    ("rvec_#_rx_pkts", Rx, Packets),
-    ("rvec_#_tx_pkts", Tx, Packets),
     // qede.
     ("#: rcv_pkts", Rx, Packets),
     ("#: xmit_pkts", Tx, Packets),
@@ -95,20 +72,43 @@ const NAMES: &[(&str, QueueKind, Counter)] = &[
     ("Queue[#] OutPackets", Tx, Packets),
 ];
 
+/// Returns every name of both tables with its side.
+fn names() -> impl Iterator<Item = (&'static str, QueueKind, Counter)> {
+    let alike = NAMES.iter().flat_map(|&(pattern, counter)| {
+        let of = move |side| (pattern, side, counter);
+        [of(Rx), of(Tx)]
+    });
+    alike.chain(NAMES_OF_SIDES.iter().copied())
+}
+
 /// Returns what the statistic called `name` counts of which queue.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     let begin = name.find(|byte: char| byte.is_ascii_digit())?;
     let (head, rest) = name.split_at(begin);
     let tail = rest.trim_start_matches(|byte: char| byte.is_ascii_digit());
     let queue = rest[..rest.len() - tail.len()].parse().ok()?;
-    let matches = |pattern: &str| {
-        let own = pattern
-            .strip_prefix(head)
-            .and_then(|own| own.strip_prefix('#'));
-        own == Some(tail)
+    let matches = |(pattern, side, _): &(&str, QueueKind, Counter)| {
+        let parts = pattern.split_once('#');
+        parts.is_some_and(|(before, behind)| fits(before, *side, head) && fits(behind, *side, tail))
     };
-    let found = NAMES.iter().find(|(pattern, ..)| matches(pattern))?;
-    Some((found.1, queue, found.2))
+    let (_, side, counter) = names().find(matches)?;
+    Some((side, queue, counter))
+}
+
+/// Tells whether `text` is what `pattern` is for that side.
+fn fits(pattern: &str, side: QueueKind, text: &str) -> bool {
+    let Some((before, behind)) = pattern.split_once('@') else {
+        return text == pattern;
+    };
+    let rest = text.strip_prefix(before);
+    rest.and_then(|rest| rest.strip_prefix(word(side))) == Some(behind)
+}
+
+fn word(side: QueueKind) -> &'static str {
+    match side {
+        Rx => "rx",
+        Tx => "tx",
+    }
 }
 
 #[cfg(test)]
@@ -159,9 +159,9 @@ mod tests {
 
     #[test]
     fn every_name_of_the_table_is_found() {
-        for (pattern, kind, counter) in NAMES {
-            let name = pattern.replace('#', "17");
-            assert_eq!(meaning(&name), Some((*kind, 17, *counter)), "{name}");
+        for (pattern, side, counter) in names() {
+            let name = pattern.replace('#', "17").replace('@', word(side));
+            assert_eq!(meaning(&name), Some((side, 17, counter)), "{name}");
         }
     }
 

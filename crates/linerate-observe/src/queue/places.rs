@@ -13,7 +13,7 @@ use linerate_model::sample::QueueKind;
 use super::message::{self, NapiMessage, QueueMessage};
 use crate::generic::open_family;
 use crate::irq::{DeviceIrq, network_irqs};
-use crate::link::{DeviceMessage, DeviceNames, every_device};
+use crate::link::{DeviceNames, each_device};
 use crate::sys::netlink::{NetlinkSocket, Question};
 
 /// A queue: its device, side and number.
@@ -38,12 +38,10 @@ pub(crate) fn queue_places(proc_root: &Path, sys_root: &Path) -> BTreeMap<QueueN
 fn of_kernel() -> io::Result<BTreeMap<QueueName, QueuePlace>> {
     let (mut socket, family) = open_family("netdev")?;
     let (mut names, mut veths) = (DeviceNames::default(), Vec::new());
-    NetlinkSocket::route()?.ask(&mut every_device(), |kind, payload| {
-        if let Some(device) = DeviceMessage::parse(kind, payload) {
-            names.remember(&device);
-            if device.kind == Some(b"veth") {
-                veths.push(device.index);
-            }
+    each_device(&mut NetlinkSocket::route()?, |device| {
+        names.remember(&device);
+        if device.kind == Some(b"veth") {
+            veths.push(device.index);
         }
     })?;
     let (mut napis, mut queues) = (Vec::new(), Vec::new());

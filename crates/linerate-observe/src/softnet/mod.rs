@@ -6,22 +6,18 @@
 
 mod parse;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use self::parse::COUNTERS;
-use crate::observer::{Health, ObserveConfig, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::file::KernelFile;
 
-const NOTE_LAB: &str = "shared by every host of the lab: namespaces do not divide CPUs";
-
-/// Reads what every CPU took off, dropped and postponed.
-pub(crate) struct SoftnetObserver {
-    file: Option<KernelFile>,
+/// What every CPU took off, dropped and postponed.
+struct Softnet {
+    file: KernelFile,
     carried: Vec<[Carried; COUNTERS.len()]>,
-    health: Health,
 }
 
 /// What the counters are, in the order in which a line is read.
@@ -51,63 +47,47 @@ impl Carried {
     }
 }
 
-impl SoftnetObserver {
-    /// Opens the file.
-    pub(crate) fn open(config: &ObserveConfig) -> Self {
-        let file = KernelFile::of_network(&config.proc_root, "softnet_stat");
-        let (file, missing) = opened(file);
-        let notes = config.lab.then(|| NOTE_LAB.to_owned());
-        Self {
-            file,
-            carried: Vec::new(),
-            health: Health::new("softnet", missing, notes.into_iter().collect()),
-        }
-    }
-}
-
-impl Observer for SoftnetObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability()
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let Some(file) = &mut self.file else { return };
-        self.health
-            .reading(out, |out| push_samples(file, &mut self.carried, out));
-    }
-}
-
-fn push_samples(
-    file: &mut KernelFile,
-    carried: &mut Vec<[Carried; COUNTERS.len()]>,
-    out: &mut Vec<Sample>,
-) -> Result<(), String> {
-    let (text, at_ns) = file.read()?;
-    let before = out.len();
-    let mut readout = Readout::at(at_ns, out);
-    parse::parse(text, |line| {
-        if line.cpu > CPU_MAX {
-            return;
-        }
-        let mut push = |metric, value: i64| readout.push(metric, Subject::Cpu(line.cpu), value);
-        let cpu = line.cpu as usize;
-        if carried.len() <= cpu {
-            carried.resize(cpu + 1, [Carried::default(); COUNTERS.len()]);
-        }
-        let counters = METRICS.iter().zip(line.counters).zip(&mut carried[cpu]);
-        for ((metric, value), carried) in counters {
-            if let Some(value) = value {
-                push(*metric, carried.add(value));
-            }
-        }
-        if let Some(backlog) = line.backlog {
-            push(Metric::SoftnetBacklog, backlog.into());
-        }
+/// Opens the file.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let file = KernelFile::of_network(&config.proc_root, "softnet_stat");
+    let softnet = file.map(|file| Softnet {
+        file,
+        carried: Vec::new(),
     });
-    if out.len() == before {
-        return Err(file.says("not understood"));
+    let notes = config.lab_note("namespaces do not divide CPUs");
+    observer("softnet", softnet, notes)
+}
+
+impl Interface for Softnet {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let (text, at_ns) = self.file.read()?;
+        let before = out.len();
+        let mut readout = Readout::at(at_ns, out);
+        let carried = &mut self.carried;
+        parse::parse(text, |line| {
+            if line.cpu > CPU_MAX {
+                return;
+            }
+            let mut push = |metric, value: i64| readout.push(metric, Subject::Cpu(line.cpu), value);
+            let cpu = line.cpu as usize;
+            if carried.len() <= cpu {
+                carried.resize(cpu + 1, [Carried::default(); COUNTERS.len()]);
+            }
+            let counters = METRICS.iter().zip(line.counters).zip(&mut carried[cpu]);
+            for ((metric, value), carried) in counters {
+                if let Some(value) = value {
+                    push(*metric, carried.add(value));
+                }
+            }
+            if let Some(backlog) = line.backlog {
+                push(Metric::SoftnetBacklog, backlog.into());
+            }
+        });
+        if out.len() == before {
+            return Err(self.file.says("not understood"));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,22 +8,7 @@ use std::os::fd::AsRawFd;
 
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 
-/// How a link runs and could run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mode {
-    pub(crate) speed_mbps: Option<u32>,
-    pub(crate) full_duplex: Option<bool>,
-    pub(crate) autoneg: bool,
-    /// Names of the modes that card and port support, of those offered to the other end, and of
-    /// those that it offered; absent where nobody says.
-    pub(crate) supported: Option<Vec<String>>,
-    pub(crate) advertised: Option<Vec<String>>,
-    pub(crate) peer: Option<Vec<String>>,
-}
-
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
-/// What the kernel answers for a speed it does not know (SPEED_UNKNOWN).
-const SPEED_UNKNOWN: u32 = u32::MAX;
 /// Most 32-bit words of a link-mode mask: the count travels as a signed byte.
 const LINK_MODE_WORDS_MAX: usize = 127;
 
@@ -63,6 +48,18 @@ struct LinkSettings {
     link_modes: [u32; 3 * LINK_MODE_WORDS_MAX],
 }
 
+/// Returns the text before the terminating zero.
+pub(super) fn text(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// Returns a number of 64 bits of its halves, as they lie one behind the other.
+pub(super) fn joined(first: u32, second: u32) -> u64 {
+    let halves = [first.to_ne_bytes(), second.to_ne_bytes()];
+    u64::from_ne_bytes(std::array::from_fn(|at| halves.as_flattened()[at]))
+}
+
 /// A structure that one ethtool command reads and fills.
 ///
 /// # Safety
@@ -97,26 +94,9 @@ impl Ethtool {
         Ok(answer.value != 0)
     }
 
-    /// Returns how the link runs; the names of modes are not known by this way.
-    pub(crate) fn mode(&self, device: &str) -> io::Result<Mode> {
-        let settings = self.link_settings(device)?;
-        let speed = Some(settings.speed_mbps);
-        Ok(Mode {
-            speed_mbps: speed.filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN),
-            // DUPLEX_HALF, DUPLEX_FULL; DUPLEX_UNKNOWN is 0xff.
-            full_duplex: match settings.modes[0] {
-                0 => Some(false),
-                1 => Some(true),
-                _ => None,
-            },
-            autoneg: settings.modes[3] != 0,
-            supported: None,
-            advertised: None,
-            peer: None,
-        })
-    }
-
-    fn link_settings(&self, device: &str) -> io::Result<LinkSettings> {
+    /// Returns speed in Mbit/s, duplex and whether both are negotiated; the names of modes are not known
+    /// by this way.
+    pub(crate) fn link_settings(&self, device: &str) -> io::Result<[u32; 3]> {
         let mut answer = LinkSettings {
             command: ETHTOOL_GLINKSETTINGS,
             speed_mbps: 0,
@@ -133,7 +113,8 @@ impl Ethtool {
             answer.command = ETHTOOL_GLINKSETTINGS;
             self.ask(device, &mut answer)?;
         }
-        Ok(answer)
+        let [duplex, _, _, autoneg, ..] = answer.modes;
+        Ok([answer.speed_mbps, duplex.into(), autoneg.into()])
     }
 
     pub(super) fn ask<T: Answer>(&self, device: &str, answer: &mut T) -> io::Result<()> {

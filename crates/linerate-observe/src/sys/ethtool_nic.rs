@@ -2,52 +2,27 @@
 
 use std::io;
 
-use super::ethtool::{Answer, Ethtool};
-
-/// Entries of the rings, as they are and as they could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rings {
-    pub(crate) rx: Option<u32>,
-    pub(crate) rx_max: Option<u32>,
-    pub(crate) tx: Option<u32>,
-    pub(crate) tx_max: Option<u32>,
-}
-
-/// Queues in use, and those that there could be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Channels {
-    pub(crate) rx: u32,
-    pub(crate) rx_max: u32,
-    pub(crate) tx: u32,
-    pub(crate) tx_max: u32,
-}
-
-/// When a card interrupts: after so long or so many, or as it sees fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moderation {
-    pub(crate) rx_usecs: Option<u32>,
-    pub(crate) rx_frames: Option<u32>,
-    pub(crate) tx_usecs: Option<u32>,
-    pub(crate) tx_frames: Option<u32>,
-    pub(crate) adaptive_rx: Option<bool>,
-    pub(crate) adaptive_tx: Option<bool>,
-}
-
-/// Whether pause frames are negotiated, honoured and sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pause {
-    pub(crate) autoneg: bool,
-    pub(crate) rx: bool,
-    pub(crate) tx: bool,
-}
+use super::ethtool::{Answer, Ethtool, joined, text};
 
 const ETHTOOL_GDRVINFO: u32 = 0x03;
-const ETHTOOL_GCOALESCE: u32 = 0x0e;
-const ETHTOOL_GRINGPARAM: u32 = 0x10;
-const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 const ETHTOOL_GRXFH: u32 = 0x29;
 const ETHTOOL_GRXFHINDIR: u32 = 0x38;
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// What of a card is a list of numbers, by the command that asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// When it interrupts (ETHTOOL_GCOALESCE).
+    Coalesce = 0x0e,
+    /// Entries of the rings (ETHTOOL_GRINGPARAM).
+    Rings = 0x10,
+    /// Pause frames (ETHTOOL_GPAUSEPARAM).
+    Pause = 0x12,
+    /// Queues (ETHTOOL_GCHANNELS).
+    Channels = 0x3c,
+}
+
+/// Words of the longest of these lists, with the command.
+const NUMBERS_MAX: usize = 23;
 const TCP_V4_FLOW: u32 = 1;
 const UDP_V4_FLOW: u32 = 2;
 /// Longest RSS table believed; the largest of today's have 4096 entries.
@@ -70,7 +45,7 @@ struct Words<const N: usize>([u32; N]);
 
 // SAFETY: struct ethtool_ringparam is 9 words, ethtool_coalesce 23, ethtool_pauseparam 4,
 // ethtool_channels 9; GRXFH copies 4 words where FLOW_RSS is not asked for. Each function below
-// asks its command with exactly that many, GRXFH with the whole of its structure and more.
+// asks its command with as many and more.
 unsafe impl<const N: usize> Answer for Words<N> {}
 
 #[repr(C)]
@@ -86,78 +61,24 @@ unsafe impl Answer for DriverInfo {}
 const _: () = assert!(size_of::<DriverInfo>() == 196);
 
 impl Ethtool {
-    /// Returns the name of the driver.
-    pub(crate) fn driver(&self, device: &str) -> io::Result<String> {
-        let [driver, ..] = self.driver_info(device)?;
-        Ok(driver)
-    }
-
-    /// Returns the versions of driver and firmware, and the address on the bus; empty where the
-    /// driver says nothing.
-    pub(crate) fn versions_and_bus(&self, device: &str) -> io::Result<[String; 3]> {
-        let [_, version, firmware, bus] = self.driver_info(device)?;
-        Ok([version, firmware, bus])
-    }
-
-    fn driver_info(&self, device: &str) -> io::Result<[String; 4]> {
+    /// Returns the driver's name, its version and the firmware's, and the address on the bus; empty where
+    /// the driver says nothing.
+    pub(crate) fn driver_info(&self, device: &str) -> io::Result<[String; 4]> {
         let mut answer = DriverInfo {
             command: ETHTOOL_GDRVINFO,
             texts: [[0; 32]; 5],
             rest: [0; 32],
         };
         self.ask(device, &mut answer)?;
-        Ok([0, 1, 2, 3].map(|at| {
-            let text: &[u8; 32] = &answer.texts[at];
-            let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-            String::from_utf8_lossy(text).into_owned()
-        }))
+        Ok([0, 1, 2, 3].map(|at| text(&answer.texts[at])))
     }
 
-    /// Returns the entries of the rings.
-    pub(crate) fn rings(&self, device: &str) -> io::Result<Rings> {
-        let words = self.words::<9>(device, ETHTOOL_GRINGPARAM)?;
-        Ok(Rings {
-            rx_max: Some(words[1]),
-            tx_max: Some(words[4]),
-            rx: Some(words[5]),
-            tx: Some(words[8]),
-        })
-    }
-
-    /// Returns when the card interrupts.
-    pub(crate) fn moderation(&self, device: &str) -> io::Result<Moderation> {
-        let words = self.words::<23>(device, ETHTOOL_GCOALESCE)?;
-        Ok(Moderation {
-            rx_usecs: Some(words[1]),
-            rx_frames: Some(words[2]),
-            tx_usecs: Some(words[5]),
-            tx_frames: Some(words[6]),
-            adaptive_rx: Some(words[10] != 0),
-            adaptive_tx: Some(words[11] != 0),
-        })
-    }
-
-    /// Returns whether pause frames are negotiated, honoured and sent.
-    pub(crate) fn pause(&self, device: &str) -> io::Result<Pause> {
-        let words = self.words::<4>(device, ETHTOOL_GPAUSEPARAM)?;
-        Ok(Pause {
-            autoneg: words[1] != 0,
-            rx: words[2] != 0,
-            tx: words[3] != 0,
-        })
-    }
-
-    /// Returns the queues in use, and those that the card can have.
-    pub(crate) fn channels(&self, device: &str) -> io::Result<Channels> {
-        // Most of rx, tx, other and combined, then those in use.
-        let words = self.words::<9>(device, ETHTOOL_GCHANNELS)?;
-        let (combined_max, combined) = (words[4], words[8]);
-        Ok(Channels {
-            rx_max: words[1].max(combined_max),
-            tx_max: words[2].max(combined_max),
-            rx: words[5].saturating_add(combined),
-            tx: words[6].saturating_add(combined),
-        })
+    /// Returns a list of numbers behind the command; what is beyond its length is 0.
+    pub(crate) fn numbers(&self, device: &str, list: Numbers) -> io::Result<[u32; NUMBERS_MAX]> {
+        let mut answer = Words([0; NUMBERS_MAX]);
+        answer.0[0] = list as u32;
+        self.ask(device, &mut answer)?;
+        Ok(answer.0)
     }
 
     /// Returns the fields that choose the queue of a TCP and of a UDP packet over IPv4.
@@ -168,11 +89,7 @@ impl Ethtool {
             answer.0[0] = ETHTOOL_GRXFH;
             answer.0[1] = flow_type;
             self.ask(device, &mut answer)?;
-            let bytes = [answer.0[2].to_ne_bytes(), answer.0[3].to_ne_bytes()].concat();
-            let bits = bytes
-                .first_chunk()
-                .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-            Ok(hash_words(bits))
+            Ok(hash_words(joined(answer.0[2], answer.0[3])))
         };
         Ok([of(TCP_V4_FLOW)?, of(UDP_V4_FLOW)?])
     }
@@ -193,13 +110,6 @@ impl Ethtool {
         // that is not the device's, and there is room for it.
         unsafe { self.ask_at(device, words.as_mut_ptr().cast()) }?;
         Ok(words[2..2 + size].to_vec())
-    }
-
-    fn words<const N: usize>(&self, device: &str, command: u32) -> io::Result<[u32; N]> {
-        let mut answer = Words([0; N]);
-        answer.0[0] = command;
-        self.ask(device, &mut answer)?;
-        Ok(answer.0)
     }
 }
 
@@ -229,8 +139,8 @@ mod tests {
     #[test]
     fn loopback_has_no_card() {
         let ethtool = Ethtool::open().expect("a socket");
-        assert!(ethtool.rings("lo").is_err());
+        assert!(ethtool.numbers("lo", Numbers::Rings).is_err());
         assert!(ethtool.rss_table("lo").is_err());
-        assert!(ethtool.rings("nosuchdevice0").is_err());
+        assert!(ethtool.numbers("nosuchdevice0", Numbers::Rings).is_err());
     }
 }

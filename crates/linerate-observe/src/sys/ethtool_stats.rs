@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::ethtool::{Answer, Ethtool};
+use super::ethtool::{Answer, Ethtool, joined, text};
 
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
@@ -80,10 +80,6 @@ impl Ethtool {
         // there are at most half as many as there is room for.
         unsafe { self.ask_at(device, bytes.as_mut_ptr().cast()) }?;
         let names = bytes[12..].chunks_exact(NAME_BYTES).take(count);
-        let text = |name: &[u8]| {
-            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            String::from_utf8_lossy(name).into_owned()
-        };
         Ok(names.map(text).collect())
     }
 
@@ -95,27 +91,21 @@ impl Ethtool {
         room: &'a mut Statistics,
     ) -> io::Result<&'a [u64]> {
         if self.statistics_count(device)? != count {
-            return Err(io::Error::other(
-                "the driver keeps other statistics than before",
-            ));
+            return Err(changed());
         }
         // struct ethtool_stats: command and count, two words of 32 bits, then the values.
-        let halves = |first: u32, second: u32| {
-            let bytes = [first.to_ne_bytes(), second.to_ne_bytes()].concat();
-            bytes
-                .first_chunk()
-                .map_or(0, |bytes| u64::from_ne_bytes(*bytes))
-        };
-        let length = u32::try_from(count).unwrap_or(0);
-        room.words[0] = halves(ETHTOOL_GSTATS, length);
+        let header = joined(ETHTOOL_GSTATS, u32::try_from(count).unwrap_or(0));
+        room.words[0] = header;
         // SAFETY: the kernel copies a header of 8 bytes and a value for each statistic, of which
         // there are at most half as many as there is room for.
         unsafe { self.ask_at(device, room.words.as_mut_ptr().cast()) }?;
-        if room.words[0] != halves(ETHTOOL_GSTATS, length) {
-            return Err(io::Error::other(
-                "the driver keeps other statistics than before",
-            ));
+        if room.words[0] != header {
+            return Err(changed());
         }
         Ok(&room.words[1..=count])
     }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("the driver keeps other statistics than before")
 }

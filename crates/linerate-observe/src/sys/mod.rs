@@ -7,6 +7,7 @@ pub(crate) mod ethtool;
 pub(crate) mod ethtool_nic;
 pub(crate) mod ethtool_stats;
 pub(crate) mod file;
+mod memory;
 pub(crate) mod netlink;
 pub(crate) mod packet_ring;
 pub(crate) mod perf;

@@ -4,13 +4,8 @@ use std::io;
 
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_MULTIPART, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
-    NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_sys::{
-    Socket, SocketAddr,
-    protocols::{NETLINK_GENERIC, NETLINK_ROUTE},
-};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// Length of struct nlmsghdr, in bytes.
 const HEADER_BYTES: usize = 16;
@@ -34,16 +29,6 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Makes the question for every object of the kind of `message`.
-    pub(crate) fn all(message: RouteNetlinkMessage) -> Self {
-        Self::with_flags(message, NLM_F_REQUEST | NLM_F_DUMP)
-    }
-
-    /// Makes the question for the one object that `message` describes.
-    pub(crate) fn one(message: RouteNetlinkMessage) -> Self {
-        Self::with_flags(message, NLM_F_REQUEST)
-    }
-
     /// Makes the question of type `kind` for a list, from the bytes of its payload.
     pub(crate) fn list(kind: u16, payload: &[u8]) -> Self {
         Self::of_bytes(kind, NLM_F_REQUEST | NLM_F_DUMP, payload)
@@ -63,27 +48,12 @@ impl Question {
         buffer.payload_mut().copy_from_slice(payload);
         Self { bytes }
     }
-
-    fn with_flags(message: RouteNetlinkMessage, flags: u16) -> Self {
-        let mut header = NetlinkHeader::default();
-        header.flags = flags;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        Self { bytes }
-    }
 }
 
 impl NetlinkSocket {
     /// Opens a socket of routing netlink in the network namespace of the calling thread.
     pub(crate) fn route() -> io::Result<Self> {
         Self::open(NETLINK_ROUTE)
-    }
-
-    /// Opens a socket of generic netlink in the network namespace of the calling thread.
-    pub(crate) fn generic() -> io::Result<Self> {
-        Self::open(NETLINK_GENERIC)
     }
 
     /// Opens a socket of a netlink protocol in the network namespace of the calling thread.
@@ -210,7 +180,6 @@ fn end(payload: &[u8]) -> io::Result<Progress> {
 
 #[cfg(test)]
 mod tests {
-    use netlink_packet_route::link::LinkMessage;
     use proptest::prelude::*;
 
     use super::*;
@@ -293,8 +262,7 @@ mod tests {
     #[test]
     fn an_answer_left_unread_does_not_spoil_the_next() {
         let mut socket = NetlinkSocket::route().expect("a netlink socket");
-        let devices = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let mut question = Question::all(devices);
+        let mut question = Question::list(libc::RTM_GETLINK, &[0; 16]);
         socket.socket.send(&question.bytes, 0).expect("asked");
         socket.unfinished = true;
         let mut messages = 0;

@@ -3,18 +3,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// One instruction of a classic filter, as `struct sock_filter` has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Instruction {
-    pub(crate) code: u16,
-    pub(crate) when_true: u8,
-    pub(crate) when_false: u8,
-    pub(crate) k: u32,
-}
+use super::memory::SharedMemory;
 
 /// From `include/uapi/linux/if_packet.h`, which libc does not have in full.
 const PACKET_RX_RING: libc::c_int = 5;
@@ -45,36 +37,24 @@ struct Request {
     features: u32,
 }
 
-/// `struct tpacket_stats_v3`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-struct Statistics {
-    packets: libc::c_uint,
-    drops: libc::c_uint,
-    freezes: libc::c_uint,
-}
-
-/// What the kernel counted since it was asked last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    /// Frames for this socket, those dropped included.
-    pub(crate) frames: u64,
+/// Frames that a capture saw and lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CaptureCounts {
+    /// Frames that passed, the lost ones included.
+    pub frames: u64,
     /// Frames for which the ring had no room.
-    pub(crate) drops: u64,
+    pub drops: u64,
 }
 
 /// A packet socket with its ring.
 #[derive(Debug)]
 pub(crate) struct PacketRing {
     fd: OwnedFd,
-    map: NonNull<u8>,
+    memory: SharedMemory,
     blocks: usize,
     /// The block that the kernel fills next.
     next: usize,
 }
-
-// SAFETY: the mapping belongs to this value alone and is used through `&mut self` only.
-unsafe impl Send for PacketRing {}
 
 /// Which frames a ring takes.
 #[derive(Debug, Clone)]
@@ -82,7 +62,7 @@ pub(crate) struct Wanted {
     /// The device, by its index in the calling thread's network namespace.
     pub(crate) device: i32,
     /// The program that says how many bytes of a frame are kept.
-    pub(crate) program: Vec<Instruction>,
+    pub(crate) program: Vec<libc::sock_filter>,
     /// Whether frames that this host sends are left out: over loopback each is received too.
     pub(crate) received_only: bool,
 }
@@ -106,18 +86,9 @@ impl PacketRing {
             features: 0,
         };
         set(&fd, libc::SOL_PACKET, PACKET_RX_RING, &request)?;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let null = std::ptr::null_mut();
-        let bytes = blocks * BLOCK_BYTES;
-        // SAFETY: asks for a new mapping of the whole ring, at an address that the kernel chooses.
-        let map = unsafe { libc::mmap(null, bytes, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let map = NonNull::new(map.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let ring = Self {
+            memory: SharedMemory::map(&fd, blocks * BLOCK_BYTES)?,
             fd,
-            map,
             blocks,
             next: 0,
         };
@@ -138,8 +109,7 @@ impl PacketRing {
                 return Ok(false);
             }
         }
-        // SAFETY: inside the mapping, which lives as long as `self`.
-        let begin = unsafe { self.map.as_ptr().add(self.at()) };
+        let begin = self.memory.at(self.at());
         // SAFETY: the block lies inside the mapping, and while its status is TP_STATUS_USER the
         // kernel does not write to it.
         let block = unsafe { std::slice::from_raw_parts(begin, BLOCK_BYTES) };
@@ -150,24 +120,27 @@ impl PacketRing {
     }
 
     /// Returns what the kernel counted since the last call.
-    pub(crate) fn counted(&self) -> io::Result<Counted> {
-        let mut statistics = Statistics::default();
-        let mut length = size_of::<Statistics>() as libc::socklen_t;
-        // SAFETY: both pointers are to locals, and `length` is that of the structure.
-        let asked = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                (&raw mut statistics).cast(),
-                &raw mut length,
-            )
-        };
-        check(asked)?;
-        Ok(Counted {
-            frames: u64::from(statistics.packets),
-            drops: u64::from(statistics.drops),
+    pub(crate) fn counted(&self) -> io::Result<CaptureCounts> {
+        // `struct tpacket_stats_v3`: packets, those dropped included, drops, freezes.
+        let [frames, drops, _] = self.option(libc::SOL_PACKET, PACKET_STATISTICS)?;
+        Ok(CaptureCounts {
+            frames: frames.into(),
+            drops: drops.into(),
         })
+    }
+
+    /// Returns the words of an option.
+    fn option<const N: usize>(
+        &self,
+        level: libc::c_int,
+        name: libc::c_int,
+    ) -> io::Result<[u32; N]> {
+        let mut words = [0_u32; N];
+        let mut length = size_of_val(&words) as libc::socklen_t;
+        let (fd, words_at) = (self.fd.as_raw_fd(), words.as_mut_ptr().cast());
+        // SAFETY: both pointers are to locals, and `length` is that of the words.
+        let asked = unsafe { libc::getsockopt(fd, level, name, words_at, &raw mut length) };
+        check(asked).map(|_| words)
     }
 
     fn at(&self) -> usize {
@@ -175,9 +148,9 @@ impl PacketRing {
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: inside the mapping, which lives as long as `self`.
-        let status = unsafe { self.map.as_ptr().add(self.at() + STATUS_AT) };
-        // SAFETY: aligned, since blocks are whole pages; the kernel writes it as one word.
+        let status = self.memory.at(self.at() + STATUS_AT);
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned, since blocks are whole
+        // pages; the kernel writes it as one word.
         unsafe { AtomicU32::from_ptr(status.cast()) }
     }
 
@@ -198,31 +171,11 @@ impl PacketRing {
     }
 
     fn error(&self) -> io::Result<()> {
-        let mut error: libc::c_int = 0;
-        let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: both pointers are to locals, and `length` is that of the number.
-        let asked = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut error).cast(),
-                &raw mut length,
-            )
-        };
-        check(asked)?;
-        match error {
+        let [error] = self.option(libc::SOL_SOCKET, libc::SO_ERROR)?;
+        match error.cast_signed() {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),
         }
-    }
-}
-
-impl Drop for PacketRing {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made in `open`, whole; nothing borrows from it any more. It cannot
-        // fail for a mapping that exists.
-        unsafe { libc::munmap(self.map.as_ptr().cast(), self.blocks * BLOCK_BYTES) };
     }
 }
 
@@ -250,22 +203,11 @@ fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io:
 }
 
 /// Hangs a program on a socket: it says how many bytes of each frame are kept, none if 0.
-fn filter(fd: &OwnedFd, program: &[Instruction]) -> io::Result<()> {
-    let mut instructions: Vec<libc::sock_filter> = program
-        .iter()
-        .map(|one| libc::sock_filter {
-            code: one.code,
-            jt: one.when_true,
-            jf: one.when_false,
-            k: one.k,
-        })
-        .collect();
-    let len = u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let program = libc::sock_fprog {
-        len,
-        filter: instructions.as_mut_ptr(),
-    };
-    // The kernel copies the instructions during the call, which `instructions` outlives.
+fn filter(fd: &OwnedFd, program: &[libc::sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // The kernel copies the instructions during the call, and writes none.
+    let filter = program.as_ptr().cast_mut();
+    let program = libc::sock_fprog { len, filter };
     set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 

@@ -6,8 +6,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::clock::page_bytes;
+use super::memory::SharedMemory;
 
 /// The kind of event that software makes (PERF_TYPE_SOFTWARE), and hardware (PERF_TYPE_HARDWARE).
 const TYPE_SOFTWARE: u32 = 1;
@@ -193,45 +195,21 @@ impl Event {
 #[derive(Debug)]
 pub(crate) struct Ring {
     event: Event,
-    map: NonNull<u8>,
+    memory: SharedMemory,
     page_bytes: usize,
     data_bytes: usize,
     /// A record in one piece.
     record: Vec<u8>,
 }
 
-// SAFETY: the memory belongs to this value alone on our side, and is reached through `&mut self`
-// only; the kernel does not care which thread reads.
-unsafe impl Send for Ring {}
-
 impl Ring {
     /// Makes room of `pages`, a power of two, for the records of `event`.
     pub(crate) fn map(event: Event, pages: usize) -> io::Result<Self> {
         assert!(pages.is_power_of_two(), "the kernel takes powers of two");
-        // SAFETY: sysconf takes any name and touches no memory of ours.
-        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let page_bytes = usize::try_from(page_bytes).map_err(io::Error::other)?;
-        let length = (pages + 1) * page_bytes;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let fd = event.fd.as_raw_fd();
-        // SAFETY: a new mapping at an address of the kernel's choice, of a descriptor that is open.
-        let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                access,
-                libc::MAP_SHARED,
-                fd,
-                0,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let map = NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        let page_bytes = usize::try_from(page_bytes()).map_err(io::Error::other)?;
         Ok(Self {
+            memory: SharedMemory::map(&event.fd, (pages + 1) * page_bytes)?,
             event,
-            map,
             page_bytes,
             data_bytes: pages * page_bytes,
             record: Vec::new(),
@@ -271,11 +249,9 @@ impl Ring {
 
     /// Returns a position that both sides look at.
     fn position(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: `at` is one of two offsets inside the first page.
-        let pointer = unsafe { self.map.as_ptr().add(at) };
-        // SAFETY: the kernel keeps an aligned 64-bit number there for as long as the mapping lives,
-        // which is as long as `self`, and both sides change it atomically.
-        unsafe { AtomicU64::from_ptr(pointer.cast()) }
+        // SAFETY: the kernel keeps an aligned 64-bit number there, in the first page, for as long as the
+        // mapping lives, which is as long as `self`, and both sides change it atomically.
+        unsafe { AtomicU64::from_ptr(self.memory.at(at).cast()) }
     }
 
     /// Copies what lies at position `from` and on, round the end of the ring.
@@ -285,21 +261,11 @@ impl Ring {
         let (one, other) = into.split_at_mut(first);
         let other_length = other.len().min(begin);
         for (at, into) in [(begin, one), (0, &mut other[..other_length])] {
-            // SAFETY: the data begins behind the first page and is `data_bytes` long, and `at` is
-            // less than that.
-            let source = unsafe { self.map.as_ptr().add(self.page_bytes + at) };
+            let source = self.memory.at(self.page_bytes + at);
             // SAFETY: `at + into.len()` does not pass the end of the data, and the kernel does not
             // write between tail and head, where this reads.
             unsafe { std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), into.len()) };
         }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        let length = self.page_bytes + self.data_bytes;
-        // SAFETY: this is the whole mapping that `map` made, and no reference into it is left.
-        unsafe { libc::munmap(self.map.as_ptr().cast(), length) };
     }
 }
 

@@ -25,11 +25,8 @@ use super::process::Processes;
 const DEPTH_MAX: usize = 32;
 
 /// Which sockets are wanted.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SocketFilter {
-    /// Absent where all are.
-    wanted: Option<Wanted>,
-}
+#[derive(Debug, Clone, PartialEq)]
+pub struct SocketFilter(Wanted);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Wanted {
@@ -78,19 +75,12 @@ impl SocketFilter {
     /// Returns the states that can match, as a mask of `1 << state`: every matching socket is in
     /// one of them, though not every socket in one of them matches.
     pub fn states(&self) -> u32 {
-        self.wanted.as_ref().map_or(every_state(), Wanted::states)
-    }
-
-    /// Tells whether it asks for processes, which are expensive to find.
-    pub fn asks_for_processes(&self) -> bool {
-        self.wanted.as_ref().is_some_and(Wanted::asks_for_processes)
+        self.0.states()
     }
 
     /// Tells whether a socket is wanted; of a process it is only if `processes` knows that.
     pub fn matches(&self, row: &SocketRow, processes: &Processes) -> bool {
-        self.wanted
-            .as_ref()
-            .is_none_or(|wanted| wanted.matches(row, processes))
+        self.0.matches(row, processes)
     }
 }
 
@@ -106,13 +96,11 @@ impl FromStr for SocketFilter {
         };
         words.advance();
         if words.next.is_none() {
-            return Ok(Self::default());
+            return Ok(Self(Wanted::All(Vec::new())));
         }
         let wanted = words.any()?;
         match words.next {
-            None => Ok(Self {
-                wanted: Some(wanted),
-            }),
+            None => Ok(Self(wanted)),
             Some(word) => Err(unexpected(word, "`and`, `or` or its end")),
         }
     }
@@ -148,15 +136,6 @@ impl Wanted {
                 _ => every_state(),
             },
             _ => every_state(),
-        }
-    }
-
-    fn asks_for_processes(&self) -> bool {
-        match self {
-            Wanted::Any(parts) | Wanted::All(parts) => parts.iter().any(Wanted::asks_for_processes),
-            Wanted::Not(part) => part.asks_for_processes(),
-            Wanted::Process(_) | Wanted::Pid(_) => true,
-            _ => false,
         }
     }
 
@@ -262,16 +241,14 @@ impl<'a> Words<'a> {
     fn term(&mut self, word: &str) -> Result<Wanted, FilterError> {
         const PORT: &str = "a port or two with `-` between them";
         const ADDRESS: &str = "an address, with `/` and a length for a network";
+        let side = match word {
+            "sport" | "src" => Side::Local,
+            "dport" | "dst" => Side::Remote,
+            _ => Side::Either,
+        };
         match word {
-            "sport" => Ok(Wanted::Port(Side::Local, self.value(PORT, ports)?)),
-            "dport" => Ok(Wanted::Port(Side::Remote, self.value(PORT, ports)?)),
-            "port" => Ok(Wanted::Port(Side::Either, self.value(PORT, ports)?)),
+            "sport" | "dport" | "port" => Ok(Wanted::Port(side, self.value(PORT, ports)?)),
             "src" | "dst" | "addr" => {
-                let side = match word {
-                    "src" => Side::Local,
-                    "dst" => Side::Remote,
-                    _ => Side::Either,
-                };
                 let network = |text: &str| text.replace(['[', ']'], "").parse().ok();
                 Ok(Wanted::Address(side, self.value(ADDRESS, network)?))
             }
@@ -348,7 +325,6 @@ mod tests {
         };
         Processes {
             owners: [(42, process)].into(),
-            hidden: 0,
         }
     }
 

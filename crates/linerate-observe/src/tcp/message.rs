@@ -6,6 +6,8 @@ use linerate_model::socket::{
     CongestionName, Protocol, SocketMemory, SocketRow, SocketState, TcpInfo,
 };
 
+use crate::attributes::each_attribute;
+use crate::bytes::{u32_at, u64_at};
 use crate::sys::sock_diag::{SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK};
 
 /// Length of `struct inet_diag_msg`, in bytes.
@@ -13,8 +15,6 @@ const MESSAGE_BYTES: usize = 72;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
-/// The bits of a type that are not its number (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
-const NLA_TYPE_MASK: u16 = 0x3fff;
 
 /// How much is asked of each socket; the kernel's work grows with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,17 +63,18 @@ pub(crate) fn every_udp(family: u8) -> (u16, Vec<u8>) {
 pub(crate) fn parse(payload: &[u8], protocol: Protocol) -> Option<SocketRow> {
     let head: &[u8; MESSAGE_BYTES] = payload.first_chunk()?;
     let family = head[0];
+    let word = |at| u32_at(head, at).unwrap_or(0);
     let mut row = SocketRow {
         protocol,
         state: SocketState::from_number(head[1])?,
         local: address(family, &head[8..24], port(&head[4..6]))?,
         remote: address(family, &head[24..40], port(&head[6..8]))?,
-        link_index: u32_at(head, 40),
-        cookie: u64::from(u32_at(head, 48)) << 32 | u64::from(u32_at(head, 44)),
-        receive_queue: u32_at(head, 56),
-        send_queue: u32_at(head, 60),
-        uid: u32_at(head, 64),
-        inode: u32_at(head, 68).into(),
+        link_index: word(40),
+        cookie: u64::from(word(48)) << 32 | u64::from(word(44)),
+        receive_queue: word(56),
+        send_queue: word(60),
+        uid: word(64),
+        inode: word(68).into(),
         memory: None,
         congestion: CongestionName::default(),
         tcp: None,
@@ -85,20 +86,6 @@ pub(crate) fn parse(payload: &[u8], protocol: Protocol) -> Option<SocketRow> {
         _ => {}
     });
     Some(row)
-}
-
-/// Walks attributes until their end or the first that does not fit.
-fn each_attribute(bytes: &[u8], mut handle: impl FnMut(u16, &[u8])) {
-    let mut rest = bytes;
-    while let Some(head) = rest.first_chunk::<4>() {
-        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
-        let kind = u16::from_ne_bytes([head[2], head[3]]) & NLA_TYPE_MASK;
-        let Some(value) = rest.get(4..length) else {
-            return;
-        };
-        handle(kind, value);
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
 }
 
 fn port(bytes: &[u8]) -> u16 {
@@ -120,7 +107,7 @@ fn memory(value: &[u8]) -> Option<SocketMemory> {
     if value.len() < 32 {
         return None;
     }
-    let word = |index: usize| u32_at(value, index * 4);
+    let word = |index: usize| u32_at(value, index * 4).unwrap_or(0);
     Some(SocketMemory {
         rmem_alloc_bytes: word(0),
         rcvbuf_bytes: word(1),
@@ -134,8 +121,8 @@ fn memory(value: &[u8]) -> Option<SocketMemory> {
 
 /// Reads `struct tcp_info` as far as this kernel fills it; the offsets are those of Linux 6.18.
 fn tcp_info(value: &[u8]) -> TcpInfo {
-    let small = |at| u32_at(value, at);
-    let large = |at| u64_at(value, at);
+    let small = |at| u32_at(value, at).unwrap_or(0);
+    let large = |at| u64_at(value, at).unwrap_or(0);
     TcpInfo {
         rto_us: small(8),
         ato_us: small(12),
@@ -168,31 +155,12 @@ fn tcp_info(value: &[u8]) -> TcpInfo {
     }
 }
 
-/// Reads a word in the kernel's byte order; 0 beyond the end.
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    word.map_or(0, |word| u32::from_ne_bytes(*word))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    word.map_or(0, |word| u64::from_ne_bytes(*word))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.extend((value.len() as u16 + 4).to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
+    use crate::attributes::attribute;
 
     fn head(family: i32, state: SocketState, local: &[u8], remote: &[u8]) -> Vec<u8> {
         let mut bytes = vec![family as u8, state as u8, 0, 0];

@@ -10,7 +10,6 @@ mod totals;
 
 use std::io;
 
-use linerate_model::host::Availability;
 use linerate_model::number::counted;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::socket::{Protocol, SocketRow, SocketState};
@@ -19,9 +18,8 @@ use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 pub use filter::{FilterError, SocketFilter};
 pub use process::{Process, Processes};
 
-use crate::observer::{Health, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
-use crate::spacing::Spacing;
 use crate::sys::clock::{now_ns, thread_cpu_ns, timed};
 use crate::sys::netlink::{NetlinkSocket, Question};
 use crate::sys::sock_diag::{EndedSockets, Heard};
@@ -31,48 +29,45 @@ use totals::{SOCKETS_MAX, Totals};
 const NOTE_NO_EVENTS: &str = "without CAP_NET_ADMIN, counts between the last reading of a connection and \
                               its end are not seen";
 
-/// Reads what all TCP sockets count together.
-pub(crate) struct TcpObserver {
-    sockets: Option<NetlinkSocket>,
+/// What all TCP sockets count together.
+struct AllTcp {
+    sockets: NetlinkSocket,
     question: Question,
     ended: Option<EndedSockets>,
     totals: Totals,
-    spacing: Spacing,
     lost_events: bool,
-    health: Health,
 }
 
-impl TcpObserver {
-    /// Opens both sockets in the network namespace of the calling thread.
-    pub(crate) fn open() -> Self {
-        let sockets = NetlinkSocket::open(NETLINK_SOCK_DIAG);
-        let (sockets, missing) =
-            opened(sockets.map_err(|error| format!("sock_diag socket: {error}")));
-        let (ended, notes) = match EndedSockets::open() {
-            Ok(ended) => (Some(ended), Vec::new()),
-            Err(_) => (None, vec![NOTE_NO_EVENTS.to_owned()]),
-        };
-        let (kind, payload) = message::every_tcp(Depth::Counters, counted_states());
-        Self {
-            sockets,
-            question: Question::list(kind, &payload),
-            ended,
-            totals: Totals::default(),
-            spacing: Spacing::default(),
-            lost_events: false,
-            health: Health::new("tcp", missing, notes),
-        }
-    }
+/// Opens both sockets in the network namespace of the calling thread.
+pub(crate) fn open(_: &ObserveConfig) -> Box<dyn Observer> {
+    let ended = EndedSockets::open().ok();
+    let note = ended.is_none().then(|| NOTE_NO_EVENTS.to_owned());
+    let (kind, payload) = message::every_tcp(Depth::Counters, counted_states());
+    let all = open_sockets().map(|sockets| AllTcp {
+        sockets,
+        question: Question::list(kind, &payload),
+        ended,
+        totals: Totals::default(),
+        lost_events: false,
+    });
+    observer("tcp", all, note)
+}
 
-    fn read(&mut self, out: &mut Vec<Sample>) {
-        let Some(sockets) = &mut self.sockets else {
-            return;
-        };
-        let (begin_ns, cpu_ns) = (now_ns(), thread_cpu_ns());
+/// Opens a socket of socket monitoring.
+pub(crate) fn open_sockets() -> Result<NetlinkSocket, String> {
+    let sockets = NetlinkSocket::open(NETLINK_SOCK_DIAG);
+    sockets.map_err(|error| format!("sock_diag socket: {error}"))
+}
+
+impl Interface for AllTcp {
+    const COST_NS: Option<fn() -> u64> = Some(thread_cpu_ns);
+
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let begin_ns = now_ns();
         let totals = &mut self.totals;
         totals.begin();
         let (answer, at_ns) = timed(|| {
-            sockets.ask(&mut self.question, |_, payload| {
+            self.sockets.ask(&mut self.question, |_, payload| {
                 if let Some(row) = message::parse(payload, Protocol::Tcp) {
                     totals.handle_socket(&row, begin_ns);
                 }
@@ -86,44 +81,23 @@ impl TcpObserver {
             })
         });
         self.lost_events |= matches!(heard, Some(Ok(Heard::Part) | Err(_)));
-        let failure = match answer {
-            Err(error) => Some(format!("sock_diag dump: {error}")),
-            Ok(()) if totals.beyond() > 0 => Some(format!(
-                "not counted: {} beyond {SOCKETS_MAX}",
-                counted(totals.beyond(), "socket")
-            )),
-            Ok(()) => None,
-        };
-        let before = out.len();
-        if failure.is_none() {
-            totals.end(begin_ns);
-            let mut readout = Readout::at(at_ns, out);
-            totals.each(|metric, value| readout.push(metric, Subject::Host, value));
+        answer.map_err(|error| format!("sock_diag dump: {error}"))?;
+        if totals.beyond() > 0 {
+            let beyond = counted(totals.beyond(), "socket");
+            return Err(format!("not counted: {beyond} beyond {SOCKETS_MAX}"));
         }
-        self.spacing
-            .handle_reading(begin_ns, thread_cpu_ns().saturating_sub(cpu_ns));
-        self.health.record(out.len() - before, failure);
+        totals.end(begin_ns);
+        let mut readout = Readout::at(at_ns, out);
+        totals.each(|metric, value| readout.push(metric, Subject::Host, value));
+        Ok(())
     }
-}
 
-impl Observer for TcpObserver {
-    fn availability(&self) -> Availability {
+    fn notes(&self) -> Vec<String> {
         let lost = self.lost_events.then(|| {
             "the kernel dropped events of connections that ended, so totals lack their last moments"
                 .to_owned()
         });
-        self.health
-            .availability_with(lost.into_iter().chain(self.spacing.note()))
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        if self.spacing.is_due(now_ns()) {
-            self.read(out);
-        }
-    }
-
-    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
-        self.read(out);
+        Vec::from_iter(lost)
     }
 }
 

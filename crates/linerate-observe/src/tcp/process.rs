@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use crate::files::numbered;
+
 /// Most sockets kept.
 const SOCKETS_MAX: usize = 256 << 10;
 
@@ -23,22 +25,16 @@ pub struct Process {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processes {
     pub(super) owners: HashMap<u64, Process>,
-    pub(super) hidden: u64,
 }
 
 impl Processes {
     /// Looks at every descriptor of every process.
     ///
-    /// The descriptors of other users' processes are hidden from a caller without CAP_SYS_PTRACE;
-    /// [`Processes::hidden`] says of how many.
+    /// The descriptors of other users' processes are hidden from a caller without CAP_SYS_PTRACE.
     pub fn scan(proc_root: &Path) -> Self {
         let mut processes = Self::default();
-        let entries = fs::read_dir(proc_root).into_iter().flatten().flatten();
-        for entry in entries {
-            let name = entry.file_name();
-            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) {
-                processes.add_process(pid, &entry.path());
-            }
+        for pid in numbered(proc_root, "") {
+            processes.add_process(pid, &proc_root.join(pid.to_string()));
         }
         processes
     }
@@ -48,18 +44,10 @@ impl Processes {
         self.owners.get(&inode)
     }
 
-    /// Returns how many processes hid their descriptors.
-    pub fn hidden(&self) -> u64 {
-        self.hidden
-    }
-
     fn add_process(&mut self, pid: u32, folder: &Path) {
-        let Ok(descriptors) = fs::read_dir(folder.join("fd")) else {
-            self.hidden += 1;
-            return;
-        };
+        let descriptors = fs::read_dir(folder.join("fd"));
         let mut name = None;
-        for descriptor in descriptors.flatten() {
+        for descriptor in descriptors.into_iter().flatten().flatten() {
             let Some(inode) = socket_inode(&descriptor.path()) else {
                 continue;
             };
@@ -108,6 +96,5 @@ mod tests {
         };
         assert_eq!(processes.of_inode(42), Some(&expect));
         assert_eq!(processes.of_inode(9), None);
-        assert_eq!(processes.hidden(), 1);
     }
 }

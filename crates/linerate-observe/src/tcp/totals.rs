@@ -45,16 +45,12 @@ struct Last {
 /// Counters: of one socket, some of which have 32 bits and wrap, or the sums.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counters<N> {
-    segs_out: N,
-    segs_in: N,
-    data_segs_out: N,
-    data_segs_in: N,
-    retrans: N,
-    bytes_sent: u64,
-    bytes_received: u64,
-    busy_us: u64,
-    rwnd_limited_us: u64,
-    sndbuf_limited_us: u64,
+    /// Segments sent and received, those of them with payload, and those sent again.
+    segments: [N; 5],
+    /// Bytes sent and received.
+    bytes: [u64; 2],
+    /// Times busy, limited by the peer's window and by the send buffer, in microseconds.
+    times_us: [u64; 3],
 }
 
 impl Totals {
@@ -113,46 +109,39 @@ impl Totals {
 
     /// Hands every metric's value to `push`.
     pub(super) fn each(&self, mut push: impl FnMut(Metric, u64)) {
-        let sum = &self.counters;
+        let [out, into, data_out, data_in, retrans] = self.counters.segments;
+        let [bytes_sent, bytes_received] = self.counters.bytes;
+        let [busy_us, rwnd_limited_us, sndbuf_limited_us] = self.counters.times_us;
         push(Metric::TcpHostSockets, self.present);
         push(Metric::TcpHostEstablished, self.established);
         push(Metric::TcpHostClosed, self.closed);
-        push(Metric::TcpHostDataSegsOut, sum.data_segs_out);
-        push(Metric::TcpHostDataSegsIn, sum.data_segs_in);
-        push(
-            Metric::TcpHostAcksOut,
-            sum.segs_out.saturating_sub(sum.data_segs_out),
-        );
-        push(
-            Metric::TcpHostAcksIn,
-            sum.segs_in.saturating_sub(sum.data_segs_in),
-        );
-        push(Metric::TcpHostRetrans, sum.retrans);
-        push(Metric::TcpHostBytesSent, sum.bytes_sent);
-        push(Metric::TcpHostBytesReceived, sum.bytes_received);
-        push(
-            Metric::TcpHostDeliveryRate,
-            self.delivery_bytes_per_s.saturating_mul(8),
-        );
-        push(Metric::TcpHostBusy, sum.busy_us * 1000);
-        push(Metric::TcpHostRwndLimited, sum.rwnd_limited_us * 1000);
-        push(Metric::TcpHostSndbufLimited, sum.sndbuf_limited_us * 1000);
+        push(Metric::TcpHostDataSegsOut, data_out);
+        push(Metric::TcpHostDataSegsIn, data_in);
+        push(Metric::TcpHostAcksOut, out.saturating_sub(data_out));
+        push(Metric::TcpHostAcksIn, into.saturating_sub(data_in));
+        push(Metric::TcpHostRetrans, retrans);
+        push(Metric::TcpHostBytesSent, bytes_sent);
+        push(Metric::TcpHostBytesReceived, bytes_received);
+        let rate_bps = self.delivery_bytes_per_s.saturating_mul(8);
+        push(Metric::TcpHostDeliveryRate, rate_bps);
+        push(Metric::TcpHostBusy, busy_us * 1000);
+        push(Metric::TcpHostRwndLimited, rwnd_limited_us * 1000);
+        push(Metric::TcpHostSndbufLimited, sndbuf_limited_us * 1000);
     }
 }
 
 impl Counters<u32> {
     fn of(tcp: &TcpInfo) -> Self {
         Self {
-            segs_out: tcp.segs_out,
-            segs_in: tcp.segs_in,
-            data_segs_out: tcp.data_segs_out,
-            data_segs_in: tcp.data_segs_in,
-            retrans: tcp.total_retrans,
-            bytes_sent: tcp.bytes_sent,
-            bytes_received: tcp.bytes_received,
-            busy_us: tcp.busy_us,
-            rwnd_limited_us: tcp.rwnd_limited_us,
-            sndbuf_limited_us: tcp.sndbuf_limited_us,
+            segments: [
+                tcp.segs_out,
+                tcp.segs_in,
+                tcp.data_segs_out,
+                tcp.data_segs_in,
+                tcp.total_retrans,
+            ],
+            bytes: [tcp.bytes_sent, tcp.bytes_received],
+            times_us: [tcp.busy_us, tcp.rwnd_limited_us, tcp.sndbuf_limited_us],
         }
     }
 
@@ -160,14 +149,10 @@ impl Counters<u32> {
     /// 0. One that carried no payload shows that by its segments only, of which no socket has 2³¹ between two
     /// readings.
     fn is_before(&self, now: &Self) -> bool {
-        let small = |of: fn(&Self) -> u32| of(now).wrapping_sub(of(self)) <= u32::MAX / 2;
-        self.bytes_sent <= now.bytes_sent
-            && self.bytes_received <= now.bytes_received
-            && small(|it| it.segs_out)
-            && small(|it| it.segs_in)
-            && small(|it| it.data_segs_out)
-            && small(|it| it.data_segs_in)
-            && small(|it| it.retrans)
+        let small = |(now, before): (&u32, &u32)| now.wrapping_sub(*before) <= u32::MAX / 2;
+        let mut bytes = now.bytes.iter().zip(&self.bytes);
+        bytes.all(|(now, before)| before <= now)
+            && now.segments.iter().zip(&self.segments).all(small)
     }
 }
 
@@ -176,22 +161,19 @@ impl Counters<u64> {
     fn add_growth(&mut self, before: &Counters<u32>, now: &Counters<u32>) -> bool {
         let zero = Counters::default();
         let before = if before.is_before(now) { before } else { &zero };
-        let small = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
-        let data_out = small(now.data_segs_out, before.data_segs_out);
-        self.segs_out += small(now.segs_out, before.segs_out);
-        self.segs_in += small(now.segs_in, before.segs_in);
-        self.data_segs_out += data_out;
-        self.data_segs_in += small(now.data_segs_in, before.data_segs_in);
-        self.retrans += small(now.retrans, before.retrans);
-        self.bytes_sent += now.bytes_sent - before.bytes_sent;
-        self.bytes_received += now.bytes_received - before.bytes_received;
+        let grown = |at: usize| now.segments[at].wrapping_sub(before.segments[at]);
+        for (at, sum) in self.segments.iter_mut().enumerate() {
+            *sum += u64::from(grown(at));
+        }
+        for (at, sum) in self.bytes.iter_mut().enumerate() {
+            *sum += now.bytes[at] - before.bytes[at];
+        }
         // The clocks are read without the socket's lock while they run, so they may step back.
-        self.busy_us += now.busy_us.saturating_sub(before.busy_us);
-        self.rwnd_limited_us += now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us);
-        self.sndbuf_limited_us += now
-            .sndbuf_limited_us
-            .saturating_sub(before.sndbuf_limited_us);
-        data_out > 0
+        for (at, sum) in self.times_us.iter_mut().enumerate() {
+            *sum += now.times_us[at].saturating_sub(before.times_us[at]);
+        }
+        // Those sent with payload.
+        grown(2) > 0
     }
 }
 

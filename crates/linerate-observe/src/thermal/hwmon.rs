@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
-use crate::files::{FilesObserver, Parse, Source, numbered};
-use crate::observer::ObserveConfig;
+use crate::files::{Parse, Source, entries, files_observer, numbered};
+use crate::observer::{ObserveConfig, Observer};
 use crate::sys::file::read_value;
 use crate::text::{complete_lines, number};
 
@@ -35,7 +35,7 @@ const OF_CPUS: [&str; 5] = [
 const CORE: &str = "Core ";
 
 /// Opens the sensors of CPUs and network cards.
-pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let folder = config.sys_root.join("class/hwmon");
     let parse: Parse = |text, push| {
         let value = complete_lines(text).next().and_then(millicelsius);
@@ -53,14 +53,14 @@ pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
          for them"
             .to_owned()
     };
-    FilesObserver::new("hwmon", sources.collect(), absent, Vec::new())
+    files_observer("hwmon", sources.collect(), absent, None)
 }
 
 /// Returns the sensors of a chip that are worth reading, each with its name and file.
 fn sensors_of(folder: &Path, chip: u32) -> Vec<(String, PathBuf)> {
     let own = folder.join(format!("hwmon{chip}"));
     let name = read_value(&own.join("name")).unwrap_or_default();
-    let card = first_entry(&own.join("device/net"));
+    let card = entries(&own.join("device/net")).into_iter().next();
     let is_of_cpu = OF_CPUS.contains(&name.as_str());
     if !is_of_cpu && card.is_none() {
         return Vec::new();
@@ -80,13 +80,6 @@ fn sensors_of(folder: &Path, chip: u32) -> Vec<(String, PathBuf)> {
     wanted
         .map(|(label, input)| (format!("{chip}:{label}"), input))
         .collect()
-}
-
-/// Returns the first name in a folder, by the alphabet.
-fn first_entry(folder: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(folder).ok()?.flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.min()
 }
 
 /// Reads thousandths of a degree, which may be below zero.

@@ -10,8 +10,8 @@ mod hwmon;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
 
-use crate::files::{FilesObserver, Parse, Source, numbered, one};
-use crate::observer::ObserveConfig;
+use crate::files::{Parse, Source, files_observer, numbered, one};
+use crate::observer::{ObserveConfig, Observer};
 use crate::sys::file::read_value;
 
 pub(crate) use hwmon::open as open_hwmon;
@@ -21,7 +21,7 @@ const CPUS_MAX: usize = 1024;
 const ZONES_MAX: usize = 32;
 
 /// Opens what there is of every CPU and of the thermal zones.
-pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let cpus = config.sys_root.join("devices/system/cpu");
     let files: [(&str, Parse); 3] = [
         ("cpufreq/scaling_cur_freq", |text, push| {
@@ -47,7 +47,7 @@ pub(crate) fn open(config: &ObserveConfig) -> FilesObserver {
          kernel has no driver for them"
             .to_owned()
     };
-    FilesObserver::new("thermal", sources, absent, Vec::new())
+    files_observer("thermal", sources, absent, None)
 }
 
 /// Opens the thermal zone of the CPUs, by what drivers call it; else the first one.

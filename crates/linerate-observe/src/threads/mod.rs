@@ -15,22 +15,21 @@ use std::path::{Path, PathBuf};
 
 pub use programs::programs;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
-use crate::observer::{Health, ObserveConfig, Observer};
+use crate::observer::{Interface, ObserveConfig, Observer, any_opened, observer};
 use crate::readout::Readout;
+use crate::sys::clock::user_hz;
 use crate::sys::file::KernelFile;
 use crate::text::ticks_to_ns;
 
-/// Reads the CPU time of the threads it was opened with.
-pub(crate) struct ThreadsObserver {
+/// The CPU time of the threads it was opened with.
+struct Threads {
     threads: Vec<Thread>,
     /// Names of those that were there and are no more.
     ended: Vec<String>,
     user_hz: u64,
-    health: Health,
 }
 
 struct Thread {
@@ -40,33 +39,26 @@ struct Thread {
     schedstat: Option<KernelFile>,
 }
 
-impl ThreadsObserver {
-    /// Opens the files of each thread; `stat` counts in ticks of `user_hz` a second.
-    pub(crate) fn open(config: &ObserveConfig, user_hz: u64) -> Self {
-        let mut threads = Vec::new();
-        let mut notes = Vec::new();
-        for (name, tid) in &config.threads {
-            match Thread::open(&config.proc_root, name, *tid) {
-                Ok(thread) => threads.push(thread),
-                Err(reason) => notes.push(format!("thread {name}: {reason}")),
-            }
-        }
-        if threads.iter().any(|thread| thread.schedstat.is_none()) {
-            notes.push("no schedstat: run-queue wait is not known".to_owned());
-        }
-        let missing = if config.threads.is_empty() {
-            find::own_tasks(&config.proc_root).err()
-        } else {
-            let none_found = threads.is_empty();
-            none_found.then(|| std::mem::take(&mut notes).join("; "))
-        };
-        Self {
-            threads,
-            ended: Vec::new(),
-            user_hz,
-            health: Health::new("threads", missing, notes),
-        }
+/// Opens the files of each thread.
+pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
+    let threads = config.threads.iter().map(|(name, tid)| {
+        let thread = Thread::open(&config.proc_root, name, *tid);
+        thread.map_err(|reason| format!("thread {name}: {reason}"))
+    });
+    let (mut threads, mut notes) = any_opened(threads);
+    if config.threads.is_empty() {
+        threads = find::own_tasks(&config.proc_root).map(|_| Vec::new());
     }
+    let lacks = |thread: &Thread| thread.schedstat.is_none();
+    if threads.iter().flatten().any(lacks) {
+        notes.push("no schedstat: run-queue wait is not known".to_owned());
+    }
+    let threads = threads.map(|threads| Threads {
+        threads,
+        ended: Vec::new(),
+        user_hz: user_hz(),
+    });
+    observer("threads", threads, notes)
 }
 
 impl Thread {
@@ -119,16 +111,9 @@ impl Thread {
     }
 }
 
-impl Observer for ThreadsObserver {
-    fn availability(&self) -> Availability {
-        let ended = self.ended.iter();
-        let ended = ended.map(|name| format!("thread {name} has ended"));
-        self.health.availability_with(ended)
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        let before = out.len();
-        let mut failure = None;
+impl Interface for Threads {
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
+        let mut read = Ok(());
         self.threads.retain_mut(|thread| {
             let Err(reason) = thread.push_samples(self.user_hz, out) else {
                 return true;
@@ -137,11 +122,18 @@ impl Observer for ThreadsObserver {
             let has_ended = !thread.task.exists();
             if has_ended {
                 self.ended.push(thread.name.clone());
-            } else {
-                failure.get_or_insert_with(|| format!("thread {}: {reason}", thread.name));
+            } else if read.is_ok() {
+                read = Err(format!("thread {}: {reason}", thread.name));
             }
             !has_ended
         });
-        self.health.record(out.len() - before, failure);
+        read
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let ended = self.ended.iter();
+        ended
+            .map(|name| format!("thread {name} has ended"))
+            .collect()
     }
 }

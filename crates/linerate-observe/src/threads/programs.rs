@@ -8,6 +8,7 @@ use std::path::Path;
 use linerate_model::host::Program;
 
 use super::parse;
+use crate::files::numbered;
 use crate::sys::clock::user_hz;
 use crate::text::ticks_to_ns;
 
@@ -16,12 +17,9 @@ const PROGRAMS_MAX: usize = 4096;
 
 /// Returns every program that has had a tick of CPU time, as far as the caller may see them.
 pub fn programs(proc_root: &Path) -> Vec<Program> {
-    let entries = fs::read_dir(proc_root).into_iter().flatten().flatten();
-    let program = |entry: fs::DirEntry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        program(pid, &fs::read(entry.path().join("stat")).ok()?)
-    };
-    let mut programs: Vec<Program> = entries.filter_map(program).collect();
+    let pids = numbered(proc_root, "").into_iter();
+    let program = |pid| program(pid, &fs::read(proc_root.join(format!("{pid}/stat"))).ok()?);
+    let mut programs: Vec<Program> = pids.filter_map(program).collect();
     programs.retain(|program| program.cpu_ns > 0);
     programs.sort_by_key(|program| std::cmp::Reverse(program.cpu_ns));
     programs.truncate(PROGRAMS_MAX);

@@ -4,33 +4,27 @@
 //! had at its last reading; `snmp_udp_rcvbuf_errors` counts the rest, for all sockets together.
 
 use std::collections::HashMap;
-use std::io;
 
-use linerate_model::host::Availability;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 use linerate_model::socket::{Protocol, SocketRow};
-use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 
-use crate::observer::{Health, Observer, opened};
+use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
-use crate::spacing::Spacing;
-use crate::sys::clock::{now_ns, thread_cpu_ns, timed};
+use crate::sys::clock::{thread_cpu_ns, timed};
 use crate::sys::netlink::{NetlinkSocket, Question};
-use crate::tcp::message;
+use crate::tcp::{message, open_sockets};
 
 /// Most sockets kept apart.
 const SOCKETS_MAX: usize = 256 << 10;
 /// The address families, each of which is a question of its own.
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 
-/// Reads what all UDP sockets hold and dropped together.
-pub(crate) struct UdpObserver {
-    sockets: Option<NetlinkSocket>,
+/// What all UDP sockets hold and dropped together.
+struct AllUdp {
+    sockets: NetlinkSocket,
     questions: [Question; 2],
     totals: Totals,
-    spacing: Spacing,
-    health: Health,
 }
 
 /// Sums over the sockets of one reading, and drops over all that were seen.
@@ -78,63 +72,42 @@ impl Totals {
     }
 }
 
-impl UdpObserver {
-    /// Opens a socket in the network namespace of the calling thread.
-    pub(crate) fn open() -> Self {
-        let sockets = NetlinkSocket::open(NETLINK_SOCK_DIAG);
-        let (sockets, missing) =
-            opened(sockets.map_err(|error| format!("sock_diag socket: {error}")));
-        Self {
-            sockets,
-            questions: FAMILIES.map(udp_question),
-            totals: Totals::default(),
-            spacing: Spacing::default(),
-            health: Health::new("udp", missing, Vec::new()),
-        }
-    }
+/// Opens a socket in the network namespace of the calling thread.
+pub(crate) fn open(_: &ObserveConfig) -> Box<dyn Observer> {
+    let all = open_sockets().map(|sockets| AllUdp {
+        sockets,
+        questions: FAMILIES.map(|family| {
+            let (kind, payload) = message::every_udp(family);
+            Question::list(kind, &payload)
+        }),
+        totals: Totals::default(),
+    });
+    observer("udp", all, None)
+}
 
-    fn read(&mut self, out: &mut Vec<Sample>) {
-        let Some(sockets) = &mut self.sockets else {
-            return;
-        };
-        let (begin_ns, cpu_ns) = (now_ns(), thread_cpu_ns());
-        self.totals.begin();
+impl Interface for AllUdp {
+    const COST_NS: Option<fn() -> u64> = Some(thread_cpu_ns);
+
+    fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
         let totals = &mut self.totals;
+        totals.begin();
         let (answer, at_ns) = timed(|| {
             self.questions.iter_mut().try_for_each(|question| {
-                each_socket(sockets, question, |row| totals.handle_socket(&row))
+                self.sockets.ask(question, |_, payload| {
+                    if let Some(row) = message::parse(payload, Protocol::Udp) {
+                        totals.handle_socket(&row);
+                    }
+                })
             })
         });
-        match &answer {
-            Ok(()) => totals.end(),
-            Err(_) => totals.abandon(),
+        if let Err(error) = answer {
+            totals.abandon();
+            return Err(format!("sock_diag dump: {error}"));
         }
-        self.spacing
-            .handle_reading(begin_ns, thread_cpu_ns().saturating_sub(cpu_ns));
-        let before = out.len();
-        let failure = answer.err().map(|error| format!("sock_diag dump: {error}"));
-        if failure.is_none() {
-            push_samples(totals, &mut Readout::at(at_ns, out));
-        }
-        self.health.record(out.len() - before, failure);
+        totals.end();
+        push_samples(totals, &mut Readout::at(at_ns, out));
+        Ok(())
     }
-}
-
-fn udp_question(family: u8) -> Question {
-    let (kind, payload) = message::every_udp(family);
-    Question::list(kind, &payload)
-}
-
-fn each_socket(
-    sockets: &mut NetlinkSocket,
-    question: &mut Question,
-    mut handle: impl FnMut(SocketRow),
-) -> io::Result<()> {
-    sockets.ask(question, |_, payload| {
-        message::parse(payload, Protocol::Udp)
-            .into_iter()
-            .for_each(&mut handle);
-    })
 }
 
 fn push_samples(totals: &Totals, readout: &mut Readout<'_>) {
@@ -145,56 +118,6 @@ fn push_samples(totals: &Totals, readout: &mut Readout<'_>) {
         (Metric::UdpHostDrops, totals.drops),
     ] {
         readout.push(metric, Subject::Host, value);
-    }
-}
-
-impl Observer for UdpObserver {
-    fn availability(&self) -> Availability {
-        self.health.availability_with(self.spacing.note())
-    }
-
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        if self.spacing.is_due(now_ns()) {
-            self.read(out);
-        }
-    }
-
-    fn sample_edge(&mut self, out: &mut Vec<Sample>) {
-        self.read(out);
-    }
-}
-
-/// Reads the UDP sockets of the network namespace in which it was opened, one row each.
-pub struct UdpSockets {
-    sockets: NetlinkSocket,
-}
-
-impl UdpSockets {
-    /// Opens a socket in the network namespace of the calling thread.
-    pub fn open() -> io::Result<Self> {
-        let sockets = NetlinkSocket::open(NETLINK_SOCK_DIAG)?;
-        Ok(Self { sockets })
-    }
-
-    /// Fills `rows` with the sockets that `filter` wants, at most [`crate::ROWS_MAX`], and returns
-    /// the instant of CLOCK_MONOTONIC at which they were read.
-    pub fn read(
-        &mut self,
-        filter: &crate::SocketFilter,
-        processes: &crate::Processes,
-        rows: &mut Vec<SocketRow>,
-    ) -> io::Result<u64> {
-        rows.clear();
-        let (answer, at_ns) = timed(|| {
-            FAMILIES.iter().try_for_each(|&family| {
-                each_socket(&mut self.sockets, &mut udp_question(family), |row| {
-                    if rows.len() < crate::ROWS_MAX && filter.matches(&row, processes) {
-                        rows.push(row);
-                    }
-                })
-            })
-        });
-        answer.map(|()| at_ns)
     }
 }
 
