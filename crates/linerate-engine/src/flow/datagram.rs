@@ -282,7 +282,8 @@ impl Flow {
     }
 }
 
-/// Why datagrams go in batches that nobody asked for: see [`linerate_model::manner::datagram_batch`].
+/// Why datagrams go in batches that nobody asked for: see
+/// [`linerate_model::workload::Workload::datagram_batch`].
 const CHOSEN_BATCH: &str = "chosen for several flows of small datagrams without a rate";
 /// The same with AF_XDP.
 const CHOSEN_FRAMES: &str = "chosen without a rate";
