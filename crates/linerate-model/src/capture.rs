@@ -86,18 +86,17 @@ impl CaptureOptions {
             ("bytes", self.bytes.0, FILE_BYTES_MIN, FILE_BYTES_MAX),
             ("time", time_ns, 1, u64::MAX),
         ];
-        let outside = ranges
-            .into_iter()
-            .find(|(_, value, least, most)| !(least..=most).contains(&value));
-        match outside {
-            None => Ok(()),
-            Some((key, value, least, most)) => Err(CaptureOptionsError::Range {
-                key,
-                value,
-                least,
-                most,
-            }),
+        for (key, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err(CaptureOptionsError::Range {
+                    key,
+                    value,
+                    least,
+                    most,
+                });
+            }
         }
+        Ok(())
     }
 }
 

@@ -108,6 +108,11 @@ impl Timing {
     pub fn is_until_stopped(&self) -> bool {
         self.measure >= Self::UNTIL_STOPPED
     }
+
+    /// Returns the length of one trial, phases only.
+    pub fn total(&self) -> Nanos {
+        Nanos(self.settle.0 + self.warm_up.0 + self.measure.0 + self.drain.0)
+    }
 }
 
 /// How levels are combined.
@@ -239,13 +244,6 @@ impl Experiment {
     }
 }
 
-impl Timing {
-    /// Returns the length of one trial, phases only.
-    pub fn total(&self) -> Nanos {
-        Nanos(self.settle.0 + self.warm_up.0 + self.measure.0 + self.drain.0)
-    }
-}
-
 impl fmt::Display for Factor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -281,7 +279,7 @@ impl Level {
 
     /// Returns the number of what it counts, where it has one: bytes, bits per second, parts
     /// per million.
-    pub(crate) fn whole(&self) -> Option<u64> {
+    pub fn whole(&self) -> Option<u64> {
         match self {
             Level::Count(number) | Level::Rate(number) => Some(*number),
             Level::Size(size) => Some(size.0),

@@ -7,7 +7,7 @@
 //! ```
 //! use linerate_model::{unit::BitsPerSec, wire::Wire};
 //! let wire = Wire { rate: BitsPerSec(1e9), mtu_bytes: 1500, tcp_option_bytes: 0, ipv6: false, udp: false };
-//! assert_eq!(wire.payload_limit().0.round(), 949_284_785.0);
+//! assert_eq!(wire.payload_limit_at(1460).0.round(), 949_284_785.0);
 //! ```
 
 /// What is computed from a run, ready to be drawn.

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{Bytes, Nanos};
-use crate::workload::{
-    Case, FlowOptions, MESSAGE_BYTES_MAX, Part, Traffic, WorkloadError, within_case,
-};
+use crate::workload::{Case, MESSAGE_BYTES_MAX, Part, Workload, WorkloadError, within_case};
 
 /// Messages that one send call may carry, and requests that one flow may have in flight.
 pub const BATCH_MAX: u32 = 1024;
@@ -236,105 +234,98 @@ impl Default for Manner {
     }
 }
 
-/// Returns when the receiver of such traffic is best woken, where nobody asks for anything else.
-///
-/// 1. Only a stream over TCP of small calls without Nagle's algorithm: each call makes a segment
-///    then, and wakes the receiver.
-/// 2. With Nagle's algorithm a sender waits for acknowledgements, which a receiver that sleeps
-///    delays by 40 ms.
-/// 3. Who asks for a rate or for a way to acknowledge asks what becomes of single messages.
-/// 4. A buffer that was asked for is filled to an eighth at the most.
-pub fn receive_low_water(
-    traffic: &Traffic,
-    options: &FlowOptions,
-    manner: &Manner,
-) -> Option<Bytes> {
-    let Traffic::Stream { message_bytes, .. } = traffic else {
-        return None;
-    };
-    let sizes = manner.sizes.as_ref();
-    let largest_bytes = sizes.map_or(message_bytes.0, |sizes| sizes.largest().0);
-    let calls_wake = manner.transport == Transport::Tcp
-        && options.nagle == Some(false)
-        && options.cork != Some(true)
-        && largest_bytes * u64::from(manner.batch) <= SMALL_CALL_BYTES_MAX;
-    let asks_for_single_ones =
-        manner.rate_bps.is_some() || options.pacing_bps.is_some() || options.delayed_ack.is_some();
-    if !calls_wake || asks_for_single_ones {
-        return None;
+impl Workload {
+    /// Returns when its receiver is best woken, where nobody asks for anything else.
+    ///
+    /// 1. Only a stream over TCP of small calls without Nagle's algorithm: each call makes a segment
+    ///    then, and wakes the receiver.
+    /// 2. With Nagle's algorithm a sender waits for acknowledgements, which a receiver that sleeps
+    ///    delays by 40 ms.
+    /// 3. Who asks for a rate or for a way to acknowledge asks what becomes of single messages.
+    /// 4. A buffer that was asked for is filled to an eighth at the most.
+    pub fn receive_low_water(&self) -> Option<Bytes> {
+        let (_, message_bytes) = self.traffic.stream()?;
+        let (options, manner) = (&self.options, &self.manner);
+        let sizes = manner.sizes.as_ref();
+        let largest_bytes = sizes.map_or(message_bytes, Sizes::largest).0;
+        let calls_wake = manner.transport == Transport::Tcp
+            && options.nagle == Some(false)
+            && options.cork != Some(true)
+            && largest_bytes * u64::from(manner.batch) <= SMALL_CALL_BYTES_MAX;
+        if !calls_wake || !self.is_unpaced() || options.delayed_ack.is_some() {
+            return None;
+        }
+        let most = options.socket_buffer.map_or(u64::MAX, |bytes| bytes.0 / 8);
+        let bytes = RECEIVE_LOW_WATER_BYTES.0.min(most);
+        (bytes > largest_bytes).then_some(Bytes(bytes))
     }
-    let most = options.socket_buffer.map_or(u64::MAX, |bytes| bytes.0 / 8);
-    let bytes = RECEIVE_LOW_WATER_BYTES.0.min(most);
-    (bytes > largest_bytes).then_some(Bytes(bytes))
+
+    /// Returns how many datagrams a send call of it best carries, where nobody asks for anything else.
+    ///
+    /// 1. Those of [`datagrams_gather`], of several flows, whose senders share CPUs with receivers. One flow
+    ///    shows what each datagram costs, and is as fast by plain calls: its receiver has a CPU of its own.
+    /// 2. AF_XDP is asked for the rate alone: its one flow goes in batches of any size.
+    pub fn datagram_batch(&self) -> u32 {
+        let manner = &self.manner;
+        let is_past_sockets = self.traffic.is_stream()
+            && manner.transport == Transport::Udp
+            && manner.wait == WaitBy::Xdp
+            && manner.sizes.is_none()
+            && self.is_unpaced();
+        let gather = || datagrams_gather(&self.traffic, &self.options, manner);
+        match is_past_sockets || self.connections > 1 && gather() {
+            true => DATAGRAM_BATCH,
+            false => 1,
+        }
+    }
+
+    /// Returns how many messages a send call of it best carries, where nobody asks for a size,
+    /// neither of messages nor of calls.
+    ///
+    /// 1. Only flows that copy as fast as they can: a sender that finds room for more of its call goes on
+    ///    without a way out of the kernel and back.
+    /// 2. Who asks for a rate asks when calls are made; who asks for a buffer or a way to wait has chosen
+    ///    another way.
+    pub fn stream_batch(&self) -> u32 {
+        let manner = &self.manner;
+        let is_plain = manner.send == SendBy::Copy
+            && manner.wait == WaitBy::Auto
+            && manner.sizes.is_none()
+            && self.options.socket_buffer.is_none();
+        let is_tcp = manner.transport.is_tcp();
+        match self.traffic.is_stream() && is_tcp && self.is_unpaced() && is_plain {
+            true => STREAM_BATCH,
+            false => 1,
+        }
+    }
+
+    /// Whether no rate is asked for, neither of us nor of the kernel.
+    fn is_unpaced(&self) -> bool {
+        is_unpaced(&self.options, &self.manner)
+    }
 }
 
-/// Returns whether receivers of such datagrams best let some gather, instead of being woken for each, which
-/// costs a sender on the same host a third of what it sends.
+fn is_unpaced(options: &FlowOptions, manner: &Manner) -> bool {
+    manner.rate_bps.is_none() && options.pacing_bps.is_none()
+}
+
+/// Returns whether receivers of such traffic best let some datagrams gather, instead of being woken for each,
+/// which costs a sender on the same host a fifth of what it sends and more.
 ///
 /// 1. Only streams that go as fast as they can: who asks for a rate asks what becomes of single datagrams, and
 ///    when.
 /// 2. Only small datagrams of one size: what comes during a rest has room in the default buffer. Who asks for
 ///    a buffer, for GSO or GRO, or for a way to wait has chosen another way.
 pub fn datagrams_gather(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -> bool {
-    let Traffic::Stream { message_bytes, .. } = traffic else {
-        return false;
-    };
-    is_unpaced(options, manner)
-        && message_bytes.0 <= SMALL_DATAGRAM_BYTES_MAX
+    let stream = traffic.stream();
+    stream.is_some_and(|(_, bytes)| bytes.0 <= SMALL_DATAGRAM_BYTES_MAX)
+        && manner.transport == Transport::Udp
+        && is_unpaced(options, manner)
         && manner.sizes.is_none()
         && manner.segments == 1
         && !manner.gro
         && manner.wait == WaitBy::Auto
         && options.socket_buffer.is_none()
-}
-
-/// Returns whether datagrams are sent as fast as they can be.
-fn is_unpaced(options: &FlowOptions, manner: &Manner) -> bool {
-    let is_udp = manner.transport == Transport::Udp;
-    is_udp && manner.rate_bps.is_none() && options.pacing_bps.is_none()
-}
-
-/// Returns how many datagrams a send call of such traffic best carries, where nobody asks for anything
-/// else.
-///
-/// 1. Those of [`datagrams_gather`], of several flows, whose senders share CPUs with receivers. One flow shows
-///    what each datagram costs, and is as fast by plain calls: its receiver has a CPU of its own.
-/// 2. AF_XDP is asked for the rate alone: its one flow goes in batches of any size.
-pub fn datagram_batch(
-    traffic: &Traffic,
-    connections: u32,
-    options: &FlowOptions,
-    manner: &Manner,
-) -> u32 {
-    let is_past_sockets = traffic.is_stream()
-        && manner.wait == WaitBy::Xdp
-        && manner.sizes.is_none()
-        && is_unpaced(options, manner);
-    let gather = connections > 1 && datagrams_gather(traffic, options, manner);
-    match is_past_sockets || gather {
-        true => DATAGRAM_BATCH,
-        false => 1,
-    }
-}
-
-/// Returns how many messages a send call of such traffic best carries, where nobody asks for a size,
-/// neither of messages nor of calls.
-///
-/// 1. Only flows that copy as fast as they can: a sender that finds room for more of its call goes on
-///    without a way out of the kernel and back.
-/// 2. Who asks for a rate asks when calls are made; who asks for a buffer or a way to wait has chosen
-///    another way.
-pub fn stream_batch(traffic: &Traffic, options: &FlowOptions, manner: &Manner) -> u32 {
-    let is_tcp = manner.transport.is_tcp();
-    let as_fast_as_it_goes = manner.rate_bps.is_none() && options.pacing_bps.is_none();
-    let is_plain = manner.send == SendBy::Copy
-        && manner.wait == WaitBy::Auto
-        && manner.sizes.is_none()
-        && options.socket_buffer.is_none();
-    match traffic.is_stream() && is_tcp && as_fast_as_it_goes && is_plain {
-        true => STREAM_BATCH,
-        false => 1,
-    }
 }
 
 impl Transport {
@@ -475,7 +466,14 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Direction;
+    use crate::workload::{Direction, FlowOptions, Kind, Traffic};
+
+    fn stream(message_bytes: u64) -> Traffic {
+        Traffic::Stream {
+            direction: Direction::ToServer,
+            message_bytes: Bytes(message_bytes),
+        }
+    }
 
     #[test]
     fn only_small_calls_that_each_make_a_segment_let_the_receiver_sleep() {
@@ -484,16 +482,14 @@ mod tests {
             ..FlowOptions::default()
         };
         let check = |message_bytes, options: FlowOptions, manner: Manner, expected: Option<u64>| {
-            let traffic = Traffic::Stream {
-                direction: Direction::ToServer,
-                message_bytes: Bytes(message_bytes),
+            let workload = Workload {
+                traffic: stream(message_bytes),
+                options,
+                manner,
+                ..Workload::stream(Direction::ToServer)
             };
-            let got = receive_low_water(&traffic, &options, &manner);
-            assert_eq!(
-                got,
-                expected.map(Bytes),
-                "{message_bytes} {options:?} {manner:?}"
-            );
+            let got = workload.receive_low_water();
+            assert_eq!(got, expected.map(Bytes), "{workload:?}");
         };
         let plain = Manner::default;
         check(100, nodelay(), plain(), Some(32 << 10));
@@ -524,30 +520,28 @@ mod tests {
         };
         check(100, buffer(64 << 10), plain(), Some(8 << 10));
         check(3000, buffer(8 << 10), plain(), None);
-        let rr = Traffic::Rr {
-            request_bytes: Bytes(1),
-            response_bytes: Bytes(1),
-            request_writes: 1,
+        let rr = Workload {
+            options: nodelay(),
+            ..Workload::of(Kind::Rr)
         };
-        assert_eq!(receive_low_water(&rr, &nodelay(), &plain()), None);
+        assert_eq!(rr.receive_low_water(), None);
     }
 
     #[test]
     fn small_datagrams_of_several_flows_go_in_batches() {
-        let stream = |message_bytes| Traffic::Stream {
-            direction: Direction::ToServer,
-            message_bytes: Bytes(message_bytes),
-        };
         let udp = || Manner {
             transport: Transport::Udp,
             ..Manner::default()
         };
-        let check = |traffic: &Traffic, flows, options: FlowOptions, manner: Manner, expected| {
-            let got = datagram_batch(traffic, flows, &options, &manner);
-            assert_eq!(
-                got, expected,
-                "{flows} of {traffic:?} {options:?} {manner:?}"
-            );
+        let check = |traffic: &Traffic, connections, options, manner, expected| {
+            let workload = Workload {
+                traffic: traffic.clone(),
+                connections,
+                options,
+                manner,
+                ..Workload::stream(Direction::ToServer)
+            };
+            assert_eq!(workload.datagram_batch(), expected, "{workload:?}");
         };
         let none = FlowOptions::default;
         check(&stream(64), 2, none(), udp(), DATAGRAM_BATCH);
@@ -593,23 +587,18 @@ mod tests {
             ..udp()
         };
         check(&stream(1400), 1, none(), past_sockets, DATAGRAM_BATCH);
-        let rr = Traffic::Rr {
-            request_bytes: Bytes(1),
-            response_bytes: Bytes(1),
-            request_writes: 1,
-        };
-        check(&rr, 2, none(), udp(), 1);
+        check(&Workload::of(Kind::Rr).traffic, 2, none(), udp(), 1);
     }
 
     #[test]
     fn bulk_goes_in_large_calls() {
-        let stream = Traffic::Stream {
-            direction: Direction::ToServer,
-            message_bytes: Bytes(128 << 10),
-        };
-        let check = |options: FlowOptions, manner: Manner, expected| {
-            let got = stream_batch(&stream, &options, &manner);
-            assert_eq!(got, expected, "{options:?} {manner:?}");
+        let check = |options, manner, expected| {
+            let workload = Workload {
+                options,
+                manner,
+                ..Workload::stream(Direction::ToServer)
+            };
+            assert_eq!(workload.stream_batch(), expected, "{workload:?}");
         };
         let (none, plain) = (FlowOptions::default, Manner::default);
         check(none(), plain(), STREAM_BATCH);
@@ -639,7 +628,7 @@ mod tests {
             ..none()
         };
         check(buffer, plain(), 1);
-        assert_eq!(stream_batch(&Traffic::Idle, &none(), &plain()), 1);
+        assert_eq!(Workload::of(Kind::Idle).stream_batch(), 1);
     }
 
     #[test]

@@ -118,14 +118,10 @@ pub fn prefix_of_value(unit: Unit, value: f64) -> Prefixed {
 
 /// Writes `value` with its unit.
 pub fn display(value: f64, unit: Unit) -> String {
-    if !value.is_finite() {
-        return NOT_FINITE.to_owned();
-    }
-    if unit == Unit::Nanoseconds && value >= MINUTES_FROM_NS {
+    if unit == Unit::Nanoseconds && value.is_finite() && value >= MINUTES_FROM_NS {
         return Nanos(value.round() as u64).to_string();
     }
-    let prefix = prefix_of_value(unit, value);
-    join(&alone(value, unit, prefix), prefix.symbol)
+    EstimateText::plain(value, unit).line()
 }
 
 /// Writes how many there are of a thing that people count: `1 trial`, `3 trials`.
@@ -202,48 +198,47 @@ impl EstimateText {
 
 /// Writes `estimate` in parts that share one prefix and one place of the last digit.
 pub fn estimate(estimate: &Estimate) -> EstimateText {
+    let (value, unit) = (estimate.value, estimate.unit);
     let bounds = estimate.low.zip(estimate.high);
-    let mut text = value_with_bounds(estimate.value, bounds, estimate.unit);
-    if estimate.is_range()
-        && let Some(spread) = spread(
-            estimate.value,
-            bounds,
-            estimate.unit,
-            range_digits_max(estimate),
-        )
-    {
-        text.spread = Some(match spread.low == spread.high {
-            true => format!("({} values)", estimate.n),
-            false => format!(
-                "({} values: {})",
-                estimate.n,
-                ends(&spread.low, &spread.high)
-            ),
-        });
-        text.value = spread.value;
+    if !estimate.is_range() {
+        return value_with_bounds(value, bounds, unit);
     }
-    text
-}
-
-fn range_digits_max(estimate: &Estimate) -> i32 {
-    match estimate.unit {
+    let digits_max = match unit {
         Unit::Bytes => DIGITS_MAX,
         _ => RANGE_DIGITS_MAX,
-    }
+    };
+    let n = estimate.n;
+    with_spread(value, bounds, unit, digits_max, |spread| {
+        match spread.low == spread.high {
+            true => format!("({n} values)"),
+            false => format!("({n} values: {})", ends(&spread.low, &spread.high)),
+        }
+    })
 }
 
 /// Writes a value and its lower and upper bound in parts, as [`estimate`] does.
 pub fn value_with_bounds(value: f64, bounds: Option<(f64, f64)>, unit: Unit) -> EstimateText {
-    let Some(spread) = spread(value, bounds, unit, DIGITS_MAX) else {
+    with_spread(value, bounds, unit, DIGITS_MAX, |spread| {
+        match &spread.half {
+            Some(half) => format!("± {half}"),
+            None => format!("({})", ends(&spread.low, &spread.high)),
+        }
+    })
+}
+
+fn with_spread(
+    value: f64,
+    bounds: Option<(f64, f64)>,
+    unit: Unit,
+    digits_max: i32,
+    words: impl Fn(&Spread) -> String,
+) -> EstimateText {
+    let Some(spread) = spread(value, bounds, unit, digits_max) else {
         return EstimateText::plain(value, unit);
     };
-    let words = match &spread.half {
-        Some(half) => format!("± {half}"),
-        None => format!("({})", ends(&spread.low, &spread.high)),
-    };
     EstimateText {
+        spread: Some(words(&spread)),
         value: spread.value,
-        spread: Some(words),
         unit: spread.prefix.symbol,
     }
 }

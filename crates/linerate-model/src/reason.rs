@@ -333,11 +333,11 @@ impl fmt::Display for Ceiling {
         };
         let rate = |rate: BitsPerSec| Unit::BitsPerSecond.display(rate.0);
         write!(f, "{link} of {}", rate(self.link))?;
-        if let Some(frames) = self.frames {
-            let Frames {
-                mtu_bytes,
-                payload_bytes,
-            } = frames;
+        if let Some(Frames {
+            mtu_bytes,
+            payload_bytes,
+        }) = self.frames
+        {
             write!(
                 f,
                 " with an MTU of {mtu_bytes} B and frames of {payload_bytes} B of payload"

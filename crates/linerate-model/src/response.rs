@@ -10,7 +10,8 @@ macro_rules! responses {
             $(#[doc = concat!("`", $name, "`: ", $title, ".")] pub const $constant: &str = $name;)*
         }
 
-        const CATALOGUE: &[(&str, Unit, &str)] = &[$(($name, Unit::$unit, $title),)*];
+        /// Every response with its unit and its words.
+        pub const CATALOGUE: &[(&str, Unit, &str)] = &[$(($name, Unit::$unit, $title),)*];
     };
 }
 
@@ -253,14 +254,6 @@ pub struct Description {
     pub title: &'static str,
     /// Its unit.
     pub unit: Unit,
-}
-
-/// Returns every response with its words and unit, in the order of the catalogue.
-pub fn all() -> impl Iterator<Item = (&'static str, Description)> {
-    let described = |&(name, unit, title): &(&'static str, Unit, &'static str)| {
-        (name, Description { title, unit })
-    };
-    CATALOGUE.iter().map(described)
 }
 
 /// Returns the words and the unit of the response called `name`.

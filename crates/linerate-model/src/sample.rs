@@ -152,38 +152,36 @@ impl FromStr for Subject {
     type Err = ParseSubjectError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = || ParseSubjectError(text.to_owned());
-        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-        match kind {
-            "host" => Ok(Subject::Host),
-            "cpu" => rest.parse().map(Subject::Cpu).map_err(|_| bad()),
-            "link" => Ok(Subject::Link(rest.to_owned())),
-            "thread" => Ok(Subject::Thread(rest.to_owned())),
-            "node" => rest.parse().map(Subject::Node).map_err(|_| bad()),
-            "irq" => irq(rest).ok_or_else(bad),
-            "queue" => queue(rest).ok_or_else(bad),
-            "qdisc" => qdisc(rest).ok_or_else(bad),
-            "counter" if !rest.is_empty() => Ok(Subject::Counter(rest.to_owned())),
-            "sensor" if !rest.is_empty() => Ok(Subject::Sensor(rest.to_owned())),
-            "latency" if rest == "all" => Ok(Subject::Latency(None)),
-            "latency" => rest
-                .parse()
-                .map(|ns| Subject::Latency(Some(Nanos(ns))))
-                .map_err(|_| bad()),
-            "flow" => {
-                let (flow, end) = rest.split_once(':').ok_or_else(bad)?;
-                let end = match end {
-                    "client" => End::Client,
-                    "server" => End::Server,
-                    _ => return Err(bad()),
-                };
-                flow.parse()
-                    .map(|flow| Subject::Flow(FlowId(flow), end))
-                    .map_err(|_| bad())
-            }
-            _ => Err(bad()),
-        }
+        subject(text).ok_or_else(|| ParseSubjectError(text.to_owned()))
     }
+}
+
+fn subject(text: &str) -> Option<Subject> {
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    Some(match kind {
+        "host" => Subject::Host,
+        "cpu" => Subject::Cpu(rest.parse().ok()?),
+        "link" => Subject::Link(rest.to_owned()),
+        "thread" => Subject::Thread(rest.to_owned()),
+        "node" => Subject::Node(rest.parse().ok()?),
+        "irq" => irq(rest)?,
+        "queue" => queue(rest)?,
+        "qdisc" => qdisc(rest)?,
+        "counter" if !rest.is_empty() => Subject::Counter(rest.to_owned()),
+        "sensor" if !rest.is_empty() => Subject::Sensor(rest.to_owned()),
+        "latency" if rest == "all" => Subject::Latency(None),
+        "latency" => Subject::Latency(Some(Nanos(rest.parse().ok()?))),
+        "flow" => {
+            let (flow, end) = rest.split_once(':')?;
+            let end = match end {
+                "client" => End::Client,
+                "server" => End::Server,
+                _ => return None,
+            };
+            Subject::Flow(FlowId(flow.parse().ok()?), end)
+        }
+        _ => return None,
+    })
 }
 
 /// Reads `24` or `24:cpu:3`.

@@ -238,19 +238,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the unit's symbol as written behind an unscaled number.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Unit::BitsPerSecond => "bit/s",
-            Unit::Bytes => "B",
-            Unit::Nanoseconds => "ns",
-            Unit::PerSecond => "1/s",
-            Unit::Count | Unit::Ratio | Unit::None => "",
-            Unit::Percent => "%",
-            Unit::Cpus => "CPUs",
-        }
-    }
-
     /// Writes `value` for a person: scaled prefix, three digits unless it is exact, unit.
     pub fn display(self, value: f64) -> String {
         crate::number::display(value, self)

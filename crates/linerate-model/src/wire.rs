@@ -63,14 +63,10 @@ impl Wire {
         frame.max(ETHERNET_FRAME_MIN_BYTES) + 8 + 12
     }
 
-    /// Returns the highest TCP payload rate with full-size segments in one direction.
+    /// Returns the highest payload rate in one direction with segments of `payload_bytes` each.
     ///
-    /// rate × payload / frame; for 1 Gbit/s, MTU 1500, no options: 1460 / 1538 → 949.3 Mbit/s.
-    pub fn payload_limit(&self) -> BitsPerSec {
-        self.payload_limit_at(self.payload_bytes_max())
-    }
-
-    /// Returns the highest TCP payload rate with segments of `payload_bytes` each.
+    /// rate × payload / frame; for 1 Gbit/s, MTU 1500, no options and full-size segments:
+    /// 1460 / 1538 → 949.3 Mbit/s.
     pub fn payload_limit_at(&self, payload_bytes: u64) -> BitsPerSec {
         BitsPerSec(self.rate.0 * payload_bytes as f64 / self.frame_bytes(payload_bytes) as f64)
     }
@@ -105,7 +101,7 @@ mod tests {
     #[test]
     fn line_rate_payload_matches_the_textbook() {
         let check = |wire: Wire, mbit: f64| {
-            let got = wire.payload_limit().0 / 1e6;
+            let got = wire.payload_limit_at(wire.payload_bytes_max()).0 / 1e6;
             assert!(
                 (got - mbit).abs() < 0.05,
                 "{wire:?}: {got} Mbit/s, expected {mbit}"
@@ -132,7 +128,7 @@ mod tests {
         };
         assert_eq!(wire.payload_bytes_max(), 1472);
         // 1472 of 1538 bytes.
-        assert!((wire.payload_limit().0 / 1e6 - 957.09).abs() < 0.05);
+        assert!((wire.payload_limit_at(wire.payload_bytes_max()).0 / 1e6 - 957.09).abs() < 0.05);
         assert_eq!(wire.frame_bytes(18), 84, "64 B with preamble and gap");
     }
 

@@ -295,12 +295,10 @@ impl Workload {
         parameter::check(self)?;
         let (flows, most) = (self.connections.into(), FLOWS_MAX.into());
         within("clients", self.clients.into(), 1, flows)?;
-        match self.traffic.stream() {
-            Some((Direction::Both, _)) => {
-                within_case("connections", Case::BothWays, flows, 2, most)
-            }
-            _ => Ok(()),
+        if self.goes_both_ways() {
+            within_case("connections", Case::BothWays, flows, 2, most)?;
         }
+        Ok(())
     }
 
     /// Returns whether payload goes both ways at once.

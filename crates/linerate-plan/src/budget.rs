@@ -18,9 +18,9 @@
 //! fits, the plan with that step at its shortest already takes all the time of the plan before.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{DesignKind, Experiment};
+use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
 
-use crate::draft::BudgetHints;
+use crate::draft::Draft;
 use crate::group::{Group, cell_count, groups};
 use crate::planner::PlanRequest;
 
@@ -68,12 +68,11 @@ pub(crate) fn cost<'a>(
 ) -> u128 {
     let trials: u128 = extents
         .map(|(experiment, extent)| {
-            let timing = experiment.timing;
-            let fixed = u128::from(timing.settle.0)
-                + u128::from(timing.warm_up.0)
-                + u128::from(timing.drain.0)
-                + u128::from(request.overhead_per_trial.0);
-            let one = fixed + u128::from(extent.measure.0);
+            let timing = Timing {
+                measure: extent.measure,
+                ..experiment.timing
+            };
+            let one = u128::from(timing.total().0) + u128::from(request.overhead_per_trial.0);
             trial_count(experiment.design, extent).saturating_mul(one)
         })
         .fold(0, u128::saturating_add);
@@ -91,7 +90,7 @@ pub(crate) fn trial_count(design: DesignKind, extent: &Extent) -> u128 {
 
 /// Returns the richest extents that fit into `budget`, or the time that the least takes.
 pub(crate) fn fit(
-    drafts: &[(Experiment, BudgetHints)],
+    drafts: &[Draft],
     budget: Nanos,
     request: &PlanRequest,
 ) -> Result<Vec<Extent>, u128> {
@@ -100,8 +99,11 @@ pub(crate) fn fit(
         0 => budget,
         _ => budget - budget / KEPT_PART,
     };
-    let mut extents: Vec<Extent> = drafts.iter().map(|(e, hints)| least(e, hints)).collect();
-    let cost_of = |extents: &[Extent]| cost(drafts.iter().map(|d| &d.0).zip(extents), request);
+    let mut extents: Vec<Extent> = drafts.iter().map(least).collect();
+    let cost_of = |extents: &[Extent]| {
+        let experiments = drafts.iter().map(|draft| &draft.experiment);
+        cost(experiments.zip(extents), request)
+    };
     let needed = cost_of(&extents);
     if needed > budget {
         return Err(needed);
@@ -118,33 +120,28 @@ pub(crate) fn fit(
     Ok(extents)
 }
 
-/// Returns the least of `experiment` that answers its question.
-pub(crate) fn least(experiment: &Experiment, hints: &BudgetHints) -> Extent {
-    let levels = groups(experiment)
-        .iter()
-        .map(|group| least_levels(group, experiment, hints))
-        .collect();
+/// Returns the least of `draft` that answers its question.
+pub(crate) fn least(draft: &Draft) -> Extent {
+    let groups = groups(&draft.experiment);
+    let levels = groups.iter().map(|group| least_levels(group, draft));
     Extent {
-        levels,
-        replicates: hints.replicates.0,
-        measure: hints.measure.0,
+        levels: levels.collect(),
+        replicates: draft.budget.replicates.0,
+        measure: draft.budget.measure.0,
     }
 }
 
 /// Returns which levels of `group` are never left out: its core and the baseline; of a scale the
 /// ends too; of a group without order and without core, all.
-fn least_levels(group: &Group, experiment: &Experiment, hints: &BudgetHints) -> Vec<bool> {
+fn least_levels(group: &Group, draft: &Draft) -> Vec<bool> {
     let last = group.levels.len().saturating_sub(1);
-    let baseline = group.position(&experiment.baseline);
+    let baseline = group.position(&draft.experiment.baseline);
+    let is_core = |(factor, level): (Factor, Level)| {
+        let core = draft.budget.core.get(&factor);
+        core.is_some_and(|core| core.contains(&level))
+    };
     let core: Vec<bool> = (0..group.levels.len())
-        .map(|at| {
-            group.part(at).any(|(factor, level)| {
-                hints
-                    .core
-                    .get(&factor)
-                    .is_some_and(|core| core.contains(&level))
-            })
-        })
+        .map(|at| group.part(at).any(is_core))
         .collect();
     let scale = group.is_scale();
     let all = !scale && !core.contains(&true);
@@ -157,13 +154,13 @@ fn least_levels(group: &Group, experiment: &Experiment, hints: &BudgetHints) -> 
 }
 
 /// Returns every step from `least` to everything, in the order in which they are taken.
-fn steps(drafts: &[(Experiment, BudgetHints)], least: &[Extent]) -> Vec<(usize, Growth)> {
+fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
     // (phase, place inside the phase, experiment, step); the sort is stable.
     let mut steps: Vec<(u8, f64, usize, Growth)> = Vec::new();
-    for (at, ((experiment, hints), extent)) in drafts.iter().zip(least).enumerate() {
-        let (fewest, most) = hints.replicates;
+    for (at, (draft, extent)) in drafts.iter().zip(least).enumerate() {
+        let (fewest, most) = draft.budget.replicates;
         let wanted = REPLICATES_WANTED.clamp(fewest, most);
-        let groups = groups(experiment);
+        let groups = groups(&draft.experiment);
         let phases = [
             vec![Growth::Replicate; (wanted - fewest) as usize],
             level_steps(&groups, extent, Group::is_scale),
@@ -172,7 +169,7 @@ fn steps(drafts: &[(Experiment, BudgetHints)], least: &[Extent]) -> Vec<(usize, 
         ];
         for (phase, list) in (0u8..).zip(phases) {
             // Experiments grow side by side; a heavy one is ahead of a light one.
-            let whole = list.len() as f64 * f64::from(hints.weight);
+            let whole = list.len() as f64 * f64::from(draft.budget.weight);
             let place = |index: usize| (index + 1) as f64 / whole;
             let entries = list.iter().enumerate();
             steps.extend(entries.map(|(index, &growth)| (phase, place(index), at, growth)));
@@ -227,18 +224,12 @@ fn grow(extent: &mut Extent, growth: Growth) {
 }
 
 /// Lengthens all windows in proportion to their weights, as far as `fits` allows.
-fn lengthen(
-    drafts: &[(Experiment, BudgetHints)],
-    extents: &mut [Extent],
-    fits: impl Fn(&[Extent]) -> bool,
-) {
-    let widest = drafts
-        .iter()
-        .map(|(_, hints)| hints.measure.1.0 - hints.measure.0.0)
-        .max()
-        .unwrap_or(0);
+fn lengthen(drafts: &[Draft], extents: &mut [Extent], fits: impl Fn(&[Extent]) -> bool) {
+    let hints = || drafts.iter().map(|draft| &draft.budget);
+    let widths = hints().map(|hints| hints.measure.1.0 - hints.measure.0.0);
+    let widest = widths.max().unwrap_or(0);
     let set = |extents: &mut [Extent], steps: u64| {
-        for ((_, hints), extent) in drafts.iter().zip(extents) {
+        for (hints, extent) in hints().zip(extents) {
             let more = MEASURE_STEP.0 * steps * u64::from(hints.weight);
             let (shortest, longest) = hints.measure;
             extent.measure = Nanos(shortest.0.saturating_add(more).min(longest.0));

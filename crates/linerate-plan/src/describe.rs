@@ -42,39 +42,30 @@ fn describe_totals(text: &mut String, plan: &Plan) {
     ];
     let mut rows = vec![head.map(str::to_owned)];
     for experiment in &plan.experiments {
-        let trials = || {
-            plan.trials
-                .iter()
-                .filter(|t| t.experiment == experiment.name)
-        };
+        let trials = plan.trials.iter();
+        let trials = || trials.clone().filter(|t| t.experiment == experiment.name);
         let time: u64 = trials().map(|trial| trial.timing.total().0).sum();
+        let cells = trials().filter(|trial| trial.replicate == 1).count();
         rows.push([
             experiment.name.clone(),
-            trials()
-                .filter(|trial| trial.replicate == 1)
-                .count()
-                .to_string(),
+            cells.to_string(),
             experiment.replicates.to_string(),
             trials().count().to_string(),
             experiment.timing.measure.to_string(),
             Unit::Nanoseconds.display(time as f64),
         ]);
     }
-    let width = |at: usize| {
-        rows.iter()
-            .map(|row| row[at].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
     for row in &rows {
-        let numbers: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .skip(1)
-            .map(|(cell, width)| format!("{cell:>width$}"))
-            .collect();
-        let _ = writeln!(text, "{:<2$}  {}", row[0], numbers.join("  "), widths[0]);
+        let cell = |at: usize| {
+            let widths = rows.iter().map(|row| row[at].chars().count());
+            let width = widths.max().unwrap_or(0);
+            match at {
+                0 => format!("{:<width$}", row[at]),
+                _ => format!("{:>width$}", row[at]),
+            }
+        };
+        let cells: Vec<String> = (0..head.len()).map(cell).collect();
+        let _ = writeln!(text, "{}", cells.join("  "));
     }
     let phases: u64 = plan.trials.iter().map(|trial| trial.timing.total().0).sum();
     let in_digits = |time: Nanos| glued(Unit::Nanoseconds.display(time.0 as f64));
@@ -103,19 +94,16 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     line(text, "  ", &workload_words(experiment));
     let groups = groups(experiment);
     let heads: Vec<String> = groups.iter().map(group_title).collect();
-    let width = heads
-        .iter()
-        .map(|head| head.chars().count())
-        .max()
-        .unwrap_or(0);
+    let widths = heads.iter().map(|head| head.chars().count());
+    let width = widths.max().unwrap_or(0);
     for (group, head) in groups.iter().zip(&heads) {
-        let levels: Vec<String> = group
-            .levels
-            .iter()
-            .map(|level| level_words(level))
-            .collect();
+        let levels = group.levels.iter().map(|level| level_words(level));
+        let levels: Vec<String> = levels.collect();
         let start = format!("  {head:<width$}  ");
-        list(text, &start, &levels);
+        let indent = start.chars().count();
+        for line in wrap(&(start + &levels.join(", ")), COLUMNS, indent) {
+            let _ = writeln!(text, "{line}");
+        }
     }
     if experiment.design == DesignKind::OneAtATime {
         let words = |(factor, level): (&Factor, &Level)| format!("{} {level}", factor.title());
@@ -154,7 +142,7 @@ fn group_title(group: &Group) -> String {
 
 fn level_words(level: &[Level]) -> String {
     let words: Vec<String> = level.iter().map(ToString::to_string).collect();
-    words.join(" / ")
+    glued(words.join(" / "))
 }
 
 /// What is said of a workload, in this order, where it is set and does not vary.
@@ -187,27 +175,6 @@ fn workload_words(experiment: &Experiment) -> String {
     let words: Vec<String> = words.collect();
     let kind = experiment.workload.traffic.kind();
     format!("{}: {}", kind.about().title, words.join(", "))
-}
-
-/// Appends `start` and the items behind it, broken into lines that begin below the first item.
-fn list(text: &mut String, start: &str, items: &[String]) {
-    let indent = start.chars().count();
-    let mut current = start.to_owned();
-    for (at, item) in items.iter().enumerate() {
-        let comma = if at + 1 < items.len() { "," } else { "" };
-        let filled = current.chars().count();
-        if filled > indent && filled + 1 + item.chars().count() + comma.len() > COLUMNS {
-            let _ = writeln!(text, "{}", current.trim_end());
-            current = " ".repeat(indent);
-        }
-        let space = if current.chars().count() > indent {
-            " "
-        } else {
-            ""
-        };
-        let _ = write!(current, "{space}{item}{comma}");
-    }
-    let _ = writeln!(text, "{current}");
 }
 
 /// Appends `words` broken into lines of at most [`COLUMNS`], the later ones further in.

@@ -9,6 +9,7 @@ use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
 use linerate_model::manner::Named;
 use linerate_model::response::name;
 use linerate_model::workload::Kind;
+use toml::Spanned;
 
 use crate::draft::{BudgetHints, Draft};
 use crate::group::{Group, cell_count, cells, groups, set_groups};
@@ -25,7 +26,7 @@ mod source;
 mod workload;
 
 use levels::{baseline_of, budget_core, groups_of};
-use raw::{RawBudget, RawFile};
+use raw::{Length, RawBudget, RawFile};
 use source::Source;
 
 /// The number of the format of experiment files.
@@ -122,13 +123,8 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     let design = file.design.kind;
     let timing = file.timing.timing(source)?;
     let replicates = file.design.replicates;
-    source.within(
-        &replicates.span(),
-        "design.replicates",
-        *replicates.get_ref(),
-        1,
-        REPLICATES_MAX,
-    )?;
+    let spot = source.at("design.replicates", replicates.span());
+    spot.within(*replicates.get_ref(), 1, REPLICATES_MAX)?;
     let response = match &file.response {
         None => workload.traffic.kind().about().responses[0].to_owned(),
         Some(response) => checked_response(source, response, workload.traffic.kind())?,
@@ -162,14 +158,15 @@ fn check_name(source: &Source<'_>, file: &RawFile) -> Result<(), ReadError> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(plain) {
         let allowed = format!("1 to {NAME_CHARS_MAX} of a-z, 0-9 and -");
-        return Err(source.value(&file.name.span(), "name", format!("`{name}`"), allowed));
+        let spot = source.at("name", file.name.span());
+        return Err(spot.value(format!("`{name}`"), allowed));
     }
     Ok(())
 }
 
 fn checked_response(
     source: &Source<'_>,
-    response: &toml::Spanned<String>,
+    response: &Spanned<String>,
     kind: Kind,
 ) -> Result<String, ReadError> {
     let own = kind.about().responses.iter();
@@ -179,12 +176,10 @@ fn checked_response(
         let allowed = format!("one of `{}`", allowed.join("`, `"));
         let mut kinds = Kind::NAMES.iter();
         let is_known = kinds.any(|(_, kind)| kind.about().responses.contains(&name.as_str()));
+        let spot = source.at("response", response.span());
         return Err(match is_known {
-            true => source.value(&response.span(), "response", format!("`{name}`"), allowed),
-            false => {
-                let message = format!("unknown response `{name}`, expected {allowed}");
-                source.wrong(&response.span(), &message)
-            }
+            true => spot.value(format!("`{name}`"), allowed),
+            false => spot.wrong(&format!("unknown response `{name}`, expected {allowed}")),
         });
     }
     Ok(name.clone())
@@ -197,63 +192,42 @@ fn hints(
     experiment: &Experiment,
     groups: &[Group],
 ) -> Result<BudgetHints, ReadError> {
-    let fixed = BudgetHints::fixed(experiment);
-    let weight = match &budget.weight {
-        None => fixed.weight,
-        Some(weight) => {
-            let value = *weight.get_ref();
-            source.within(&weight.span(), "budget.weight", value, 1, WEIGHT_MAX)?;
-            value
-        }
-    };
-    let replicates = match &budget.replicates {
-        None => fixed.replicates,
-        Some(pair) => {
-            let &[fewest, most] = pair.get_ref();
-            source.within(&pair.span(), "budget.replicates", fewest, 1, REPLICATES_MAX)?;
-            source.within(
-                &pair.span(),
-                "budget.replicates",
-                most,
-                fewest,
-                REPLICATES_MAX,
-            )?;
-            (fewest, most)
-        }
-    };
-    let measure = match &budget.measure {
-        None => fixed.measure,
-        Some(pair) => {
-            let [shortest, longest] = pair.get_ref().map(|length| length.0);
-            source.within_time(&pair.span(), "budget.measure", shortest, MEASURE_MIN)?;
-            source.within_time(&pair.span(), "budget.measure", longest, shortest)?;
-            (shortest, longest)
-        }
-    };
-    Ok(BudgetHints {
-        weight,
-        replicates,
-        measure,
-        core: budget_core(source, &budget.core, groups)?,
-    })
+    let mut hints = BudgetHints::fixed(experiment);
+    if let Some(weight) = &budget.weight {
+        hints.weight = *weight.get_ref();
+        let spot = source.at("budget.weight", weight.span());
+        spot.within(hints.weight, 1, WEIGHT_MAX)?;
+    }
+    if let Some(pair) = &budget.replicates {
+        let &[fewest, most] = pair.get_ref();
+        let spot = source.at("budget.replicates", pair.span());
+        spot.within(fewest, 1, REPLICATES_MAX)?;
+        spot.within(most, fewest, REPLICATES_MAX)?;
+        hints.replicates = (fewest, most);
+    }
+    if let Some(pair) = &budget.measure {
+        let [shortest, longest] = pair.get_ref().map(|length| length.0);
+        let spot = source.at("budget.measure", pair.span());
+        spot.within(shortest, MEASURE_MIN, PHASE_MAX)?;
+        spot.within(longest, shortest, PHASE_MAX)?;
+        hints.measure = (shortest, longest);
+    }
+    hints.core = budget_core(source, &budget.core, groups)?;
+    Ok(hints)
 }
 
 impl raw::RawTiming {
     fn timing(&self, source: &Source<'_>) -> Result<Timing, ReadError> {
-        let phases = [
-            ("timing.settle", &self.settle, Nanos(0)),
-            ("timing.warm_up", &self.warm_up, Nanos(0)),
-            ("timing.measure", &self.measure, MEASURE_MIN),
-            ("timing.drain", &self.drain, Nanos(0)),
-        ];
-        for (key, length, low) in phases {
-            source.within_time(&length.span(), key, length.get_ref().0, low)?;
-        }
+        let phase = |key: &str, length: &Spanned<Length>, low: Nanos| {
+            let Length(value) = *length.get_ref();
+            let spot = source.at(format!("timing.{key}"), length.span());
+            spot.within(value, low, PHASE_MAX).map(|()| value)
+        };
         Ok(Timing {
-            settle: self.settle.get_ref().0,
-            warm_up: self.warm_up.get_ref().0,
-            measure: self.measure.get_ref().0,
-            drain: self.drain.get_ref().0,
+            settle: phase("settle", &self.settle, Nanos(0))?,
+            warm_up: phase("warm_up", &self.warm_up, Nanos(0))?,
+            measure: phase("measure", &self.measure, MEASURE_MIN)?,
+            drain: phase("drain", &self.drain, Nanos(0))?,
         })
     }
 }
@@ -265,16 +239,13 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
     let count = cell_count(experiment.design, levels);
     if count > CELLS_MAX {
         let span = source.text.find("[factors").map_or(0..0, |at| at..at);
-        let value = format!(
-            "{count} cells in a {} design",
-            design_word(experiment.design)
-        );
-        return Err(source.value(
-            &span,
-            "factors",
-            value,
-            format!("at most {CELLS_MAX} cells"),
-        ));
+        let design = match experiment.design {
+            DesignKind::OneAtATime => "one-at-a-time",
+            DesignKind::Full => "full",
+        };
+        let value = format!("{count} cells in a {design} design");
+        let spot = source.at("factors", span);
+        return Err(spot.value(value, format!("at most {CELLS_MAX} cells")));
     }
     for cell in cells(experiment.design, &groups, &experiment.baseline) {
         experiment.workload_of(&cell).map_err(|cause| {
@@ -287,11 +258,4 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
         })?;
     }
     Ok(())
-}
-
-fn design_word(design: DesignKind) -> &'static str {
-    match design {
-        DesignKind::OneAtATime => "one-at-a-time",
-        DesignKind::Full => "full",
-    }
 }

@@ -121,22 +121,13 @@ impl Hosts {
 pub fn link_losses(drafts: &[Draft]) -> BTreeMap<u32, u32> {
     let mut losses = BTreeMap::new();
     for Draft { experiment, .. } in drafts {
-        let wanted = experiment
-            .levels(Factor::LinkLoss)
-            .iter()
-            .filter_map(|level| match level {
-                Level::Ppm(ppm) => Some(*ppm),
-                _ => None,
-            });
-        let clients = experiment
-            .levels(Factor::Clients)
-            .iter()
-            .filter_map(|level| match level {
-                Level::Count(count) => u32::try_from(*count).ok(),
-                _ => None,
-            });
-        let clients = clients.max().unwrap_or(experiment.workload.clients);
-        for ppm in wanted.chain(experiment.workload.link_loss_ppm) {
+        let numbers = |factor| {
+            let numbers = experiment.levels(factor).iter().filter_map(Level::whole);
+            numbers.filter_map(|number| u32::try_from(number).ok())
+        };
+        let clients = numbers(Factor::Clients).max();
+        let clients = clients.unwrap_or(experiment.workload.clients);
+        for ppm in numbers(Factor::LinkLoss).chain(experiment.workload.link_loss_ppm) {
             let most = losses.entry(ppm).or_insert(clients);
             *most = clients.max(*most);
         }
@@ -205,8 +196,7 @@ pub(crate) fn runnable(
             *count = (*count).min(hosts.clients.into());
         }
     }
-    let whole = whole_refusal(&here, &all, hosts);
-    if let Some(why) = whole {
+    if let Some(why) = whole_refusal(&here, &all, hosts) {
         leave_out(here.name.clone(), why);
         return None;
     }

@@ -96,21 +96,20 @@ fn reasons(left_out: &[LeftOut]) -> String {
 pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> {
     check_request(drafts, request)?;
     let mut left_out = Vec::new();
-    let here: Vec<(Experiment, BudgetHints)> = drafts
+    let here: Vec<Draft> = drafts
         .iter()
         .filter_map(|draft| {
             let experiment = runnable(&draft.experiment, &request.hosts, &mut left_out)?;
-            Some((experiment, draft.budget.clone()))
+            let budget = draft.budget.clone();
+            Some(Draft { experiment, budget })
         })
         .collect();
     if here.is_empty() {
         return Err(PlanError::Nothing { left_out });
     }
+    let experiments = here.iter().map(|draft| &draft.experiment);
     let extents = match request.budget {
-        None => here
-            .iter()
-            .map(|(experiment, _)| whole(experiment))
-            .collect(),
+        None => experiments.clone().map(whole).collect(),
         Some(budget) => {
             let extents = fit(&here, budget, request);
             extents.map_err(|least| PlanError::Budget {
@@ -119,7 +118,6 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
             })?
         }
     };
-    let experiments = here.iter().map(|(experiment, _)| experiment);
     let estimate = nanos(cost(experiments.clone().zip(&extents), request));
     check_trials(experiments.clone().zip(&extents))?;
     let mut plan = Plan {
@@ -157,7 +155,7 @@ pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<P
         *fewest = blocks.max(*fewest);
     }
     let cost_of = |draft: &Draft| {
-        let own = (&draft.experiment, &least(&draft.experiment, &draft.budget));
+        let own = (&draft.experiment, &least(draft));
         cost(std::iter::once(own), request)
     };
     let mut order: Vec<usize> = (0..drafts.len()).collect();

@@ -1,9 +1,7 @@
 //! From the flags of `linerate run` to a workload, and from what is wrong with it back to the flag.
 
 use anyhow::anyhow;
-use linerate_model::manner::{
-    DATAGRAM_BYTES_MAX, Transport, datagram_batch, receive_low_water, stream_batch,
-};
+use linerate_model::manner::{DATAGRAM_BYTES_MAX, Transport};
 use linerate_model::parameter::{Shape, parameter_of};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
@@ -93,24 +91,18 @@ fn give_parts(args: &RunArgs, workload: &mut Workload) -> CmdResult<()> {
 
 /// Chooses what was left to us: when a receiver is woken, and how much one call carries.
 fn choose(args: &RunArgs, workload: &mut Workload) {
-    let Workload {
-        traffic,
-        connections,
-        options,
-        manner,
-        ..
-    } = workload;
-    manner.receive_low_water = match args.socket.rcvlowat {
+    workload.manner.receive_low_water = match args.socket.rcvlowat {
         Some(bytes) => Some(bytes).filter(|bytes| bytes.0 > 0),
-        None => receive_low_water(traffic, options, manner),
+        None => workload.receive_low_water(),
     };
     if args.calls.batch.is_none() {
-        manner.batch = match (manner.transport, args.traffic.length) {
-            (Transport::Udp, _) => datagram_batch(traffic, *connections, options, manner),
-            (_, None) => stream_batch(traffic, options, manner),
+        let batch = match (workload.manner.transport, args.traffic.length) {
+            (Transport::Udp, _) => workload.datagram_batch(),
+            (_, None) => workload.stream_batch(),
             (_, Some(_)) => 1,
         };
-        manner.batch_is_chosen = manner.batch != 1;
+        workload.manner.batch = batch;
+        workload.manner.batch_is_chosen = batch != 1;
     }
 }
 

@@ -82,8 +82,8 @@ pub(super) enum Affliction {
     ReadsLate,
 }
 
-/// A host's CLOCK_MONOTONIC.
-#[derive(Debug, Clone)]
+/// A host's CLOCK_MONOTONIC; right by default.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Wrong {
     pub offset_ns: i64,
     pub drift_ppm: i64,
@@ -100,8 +100,8 @@ impl Wrong {
     }
 }
 
-/// A host of a scenario, as it begins.
-#[derive(Debug, Clone)]
+/// A host of a scenario, as it begins; by default nothing happens to it.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Fate {
     pub seed: u64,
     pub clock: Wrong,

@@ -24,13 +24,13 @@ use std::time::Duration;
 
 use linerate_agent::api::AdmitRequest;
 use linerate_model::metric::Metric;
-use linerate_model::run::{Admission, Recording, RunDocument, TrialRecord, Validity};
+use linerate_model::run::{Recording, RunDocument, TrialRecord, Validity};
 use linerate_model::sample::Subject;
 use linerate_model::samples::edges;
 use linerate_model::{Nanos, RunId};
 use linerate_store::{FileError, Step, WriteError};
 
-use crate::fleet::{Clock, Fleet, FleetError, Inventories};
+use crate::fleet::{Clock, Fleet, Inventories};
 use crate::record::Recorder;
 use crate::run::{Audience, RunError, execute};
 
@@ -143,8 +143,8 @@ struct Ended {
     took_ns: u64,
 }
 
-/// Runs the scenario of `seed` and holds what became of it against the rules.
-fn check(seed: u64) -> Ended {
+/// Runs `scenario` and holds what became of it against the rules.
+fn run(scenario: &Scenario) -> Ended {
     let stop = Arc::new(AtomicBool::new(false));
     let folder = scratch();
     let Scenario {
@@ -152,14 +152,15 @@ fn check(seed: u64) -> Ended {
         hosts,
         interrupt_ns,
         disk,
+        admission,
         is_told_truly,
-    } = scenario(seed);
-    let time = Time::new(interrupt_ns, Arc::clone(&stop));
+    } = scenario;
+    let time = Time::new(*interrupt_ns, Arc::clone(&stop));
     let specs = hosts.specs(&time);
     let admit = AdmitRequest {
         run: request.run.clone(),
         label: "faults".to_owned(),
-        admission: Admission::Exclusive,
+        admission: *admission,
         expected: Some(request.plan.estimate),
         evict: false,
     };
@@ -184,11 +185,11 @@ fn check(seed: u64) -> Ended {
                 watch: &mut |_| (),
                 judge: None,
             };
-            let done = execute(&request, &mut fleet, &mut recorder, &stop, audience);
-            let kept = finish(recorder, &directory, done, &disk, &mut ended);
+            let done = execute(request, &mut fleet, &mut recorder, &stop, audience);
+            let kept = finish(recorder, &directory, done, disk, &mut ended);
             if let Some(recording) = kept {
                 ended.trials.clone_from(&recording.trials);
-                if is_told_truly {
+                if *is_told_truly {
                     counts_what_was_sent(&recording);
                 }
             }
@@ -201,6 +202,10 @@ fn check(seed: u64) -> Ended {
     let left: Vec<_> = left.map(|one| one.expect("a name").file_name()).collect();
     assert!(left.iter().all(|name| name == "bundle"), "{left:?}");
     ended
+}
+
+fn check(seed: u64) -> Ended {
+    run(&scenario(seed))
 }
 
 /// Memory, where there is a file system of it: bundles are forced to the disk.
@@ -355,12 +360,10 @@ fn faults_bite_and_runs_survive_them() {
 
 #[test]
 fn answers_that_are_late_or_lost_in_the_middle_cost_nothing() {
-    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    let scenario = scenario::quiet(1, Duration::from_secs(10));
     // From 3 to 9 s no answer of the server arrives, for 6 s after that each takes 4 s.
-    let hosts = hosts.with_silence(3_000_000_000..9_000_000_000, 4_000_000_000);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario.with_silence(3_000_000_000..9_000_000_000, 4_000_000_000);
+    let ended = run(&scenario);
     let trial = &ended.trials[0];
     assert_eq!(trial.validity, Validity::Valid, "{ended:?}");
     assert_eq!(trial.window_ns, 10_000_000_000);
@@ -370,16 +373,13 @@ fn answers_that_are_late_or_lost_in_the_middle_cost_nothing() {
         flags.iter().any(|flag| flag.contains("did not answer for")),
         "{flags:?}"
     );
-    hosts.nothing_is_left(&time);
 }
 
 #[test]
 fn a_host_that_dies_in_the_middle_costs_what_was_not_measured() {
-    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
-    let hosts = hosts.with_fault(0, 5_000_000_000..u64::MAX, Affliction::Dead);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario::quiet(1, Duration::from_secs(10));
+    let scenario = scenario.with_fault(0, 5_000_000_000..u64::MAX, Affliction::Dead);
+    let ended = run(&scenario);
     let trial = &ended.trials[0];
     assert_eq!(trial.validity, Validity::Valid, "{ended:?}");
     let window = Nanos(trial.window_ns);
@@ -394,12 +394,10 @@ fn a_host_that_dies_in_the_middle_costs_what_was_not_measured() {
 /// That a client was late as well is not why it ended.
 #[test]
 fn what_ended_a_trial_comes_before_what_else_is_wrong_with_it() {
-    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
-    let hosts = hosts.with_fault(0, 3_000_000_000..u64::MAX, Affliction::EndsTrial);
-    let hosts = hosts.with_fault(1, 0..u64::MAX, Affliction::ReadsLate);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario::quiet(1, Duration::from_secs(10));
+    let scenario = scenario.with_fault(0, 3_000_000_000..u64::MAX, Affliction::EndsTrial);
+    let scenario = scenario.with_fault(1, 0..u64::MAX, Affliction::ReadsLate);
+    let ended = run(&scenario);
     let why = ended.trials[0].validity.reason().map(ToString::to_string);
     assert!(why.is_some_and(|why| why.contains(BEYOND)), "{ended:?}");
     let partial = ended.cut_short.expect("it was");
@@ -408,11 +406,9 @@ fn what_ended_a_trial_comes_before_what_else_is_wrong_with_it() {
 
 #[test]
 fn what_one_end_measured_is_kept_where_nothing_comes_of_the_other() {
-    let (hosts, request) = scenario::quiet(1, Duration::from_secs(10));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
-    let hosts = hosts.with_silence(400_000_000..100_000_000_000, 0);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario::quiet(1, Duration::from_secs(10));
+    let scenario = scenario.with_silence(400_000_000..100_000_000_000, 0);
+    let ended = run(&scenario);
     let trial = &ended.trials[0];
     assert_eq!(trial.validity, Validity::Valid, "{ended:?}");
     assert_eq!(trial.window_ns, 10_000_000_000);
@@ -426,11 +422,9 @@ fn what_one_end_measured_is_kept_where_nothing_comes_of_the_other() {
 /// The connection of a trial that did not come about says nothing of the next.
 #[test]
 fn a_trial_whose_flow_could_not_be_connected_is_repeated() {
-    let (hosts, request) = scenario::quiet(2, Duration::from_secs(1));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
-    let hosts = hosts.with_fault(1, 0..1_000_000_000, Affliction::SynsLost);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario::quiet(2, Duration::from_secs(1));
+    let scenario = scenario.with_fault(1, 0..1_000_000_000, Affliction::SynsLost);
+    let ended = run(&scenario);
     let valid: Vec<bool> = ended.trials.iter().map(TrialRecord::is_valid).collect();
     assert_eq!(valid, [false, true, true], "{ended:?}");
     let why = ended.trials[0].validity.reason().map(ToString::to_string);
@@ -440,12 +434,10 @@ fn a_trial_whose_flow_could_not_be_connected_is_repeated() {
 /// Its repeat is all that is left to do, and no host had to be there for it at once.
 #[test]
 fn a_host_that_dies_in_the_last_trial_is_waited_for() {
-    let (hosts, request) = scenario::quiet(2, Duration::from_secs(1));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    let scenario = scenario::quiet(2, Duration::from_secs(1));
     // In the second trial, before its window.
-    let hosts = hosts.with_fault(0, 1_300_000_000..4_300_000_000, Affliction::Dead);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario.with_fault(0, 1_300_000_000..4_300_000_000, Affliction::Dead);
+    let ended = run(&scenario);
     let valid: Vec<bool> = ended.trials.iter().map(TrialRecord::is_valid).collect();
     assert_eq!(valid, [true, false, true], "{ended:?}");
     assert_eq!(ended.cut_short, None);
@@ -453,45 +445,38 @@ fn a_host_that_dies_in_the_last_trial_is_waited_for() {
 
 #[test]
 fn a_run_that_waits_for_one_host_keeps_those_it_has() {
-    let (hosts, request) = scenario::quiet(1, Duration::from_secs(1));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    let scenario = scenario::quiet(1, Duration::from_secs(1));
     // Half as long again as the client keeps a lease of which it hears nothing.
-    let hosts = hosts.with_fault(0, 0..30_000_000_000, Affliction::Taken);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario.with_fault(0, 0..30_000_000_000, Affliction::Taken);
+    let ended = run(&scenario);
     assert_eq!(ended.trials[0].validity, Validity::Valid, "{ended:?}");
     assert!(ended.took_ns > 30_000_000_000);
-    assert_eq!(hosts.requests(), [1, 1]);
-    hosts.nothing_is_left(&time);
+    assert_eq!(scenario.hosts.requests(), [1, 1]);
 }
 
 /// Two runs whose hosts are the same and whose server is not would wait for each other for ever.
 #[test]
 fn hosts_are_asked_in_an_order_that_all_runs_have() {
-    let (hosts, request) = scenario::quiet(1, Duration::from_secs(1));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(10_000_000_000, Arc::clone(&stop));
+    let mut scenario = scenario::quiet(1, Duration::from_secs(1));
+    scenario.interrupt_ns = 10_000_000_000;
     // Its address comes first.
-    let hosts = hosts.with_fault(1, 0..u64::MAX, Affliction::Taken);
-    let gathered = scenario::gather(&hosts, &request, &time, &stop);
-    assert!(matches!(gathered.err(), Some(FleetError::Interrupted(_))));
-    assert_eq!(hosts.requests(), [0, 1]);
+    let scenario = scenario.with_fault(1, 0..20_000_000_000, Affliction::Taken);
+    let why = run(&scenario).failed.expect("it was interrupted");
+    assert!(why.contains("interrupted while waiting for"), "{why}");
+    assert_eq!(scenario.hosts.requests(), [0, 1]);
 }
 
 #[test]
 fn a_run_that_lost_a_host_to_another_waits_for_it_again() {
-    let (hosts, request) = scenario::quiet(2, Duration::from_secs(1));
-    let stop = Arc::new(AtomicBool::new(false));
-    let time = Time::new(u64::MAX, Arc::clone(&stop));
+    let scenario = scenario::quiet(2, Duration::from_secs(1));
     let taken = 3_000_000_000..30_000_000_000;
-    let hosts = hosts.with_fault(1, 1_300_000_000..3_000_000_000, Affliction::Dead);
-    let hosts = hosts.with_fault(1, taken, Affliction::Taken);
-    let ended = scenario::run(&hosts, &request, &time, &stop);
+    let scenario = scenario.with_fault(1, 1_300_000_000..3_000_000_000, Affliction::Dead);
+    let scenario = scenario.with_fault(1, taken, Affliction::Taken);
+    let ended = run(&scenario);
     let valid: Vec<bool> = ended.trials.iter().map(TrialRecord::is_valid).collect();
     assert_eq!(valid, [true, false, true], "{ended:?}");
     assert!(ended.took_ns > 30_000_000_000);
-    assert_eq!(hosts.requests(), [1, 2]);
-    hosts.nothing_is_left(&time);
+    assert_eq!(scenario.hosts.requests(), [1, 2]);
 }
 
 fn run_id() -> RunId {

@@ -1,11 +1,9 @@
 //! What a seed stands for: hosts, a plan, and what happens.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use linerate_agent::api::AdmitRequest;
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::response::name;
@@ -15,11 +13,10 @@ use linerate_model::{Nanos, TrialId};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
+use super::Time;
 use super::host::{Affliction, Fate, Fault, SimulatedAgent, Wrong};
-use super::{Ended, Time};
-use crate::fleet::{Clock, Fleet, FleetError, HostSpec, Inventories};
-use crate::record::Recorder;
-use crate::run::{Audience, Placing, Repeats, RunRequest, WarmUp, execute};
+use crate::fleet::HostSpec;
+use crate::run::{Placing, Repeats, RunRequest, WarmUp};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
@@ -30,12 +27,14 @@ pub(super) struct Scenario {
     pub hosts: Hosts,
     pub interrupt_ns: u64,
     pub disk: Storage,
+    /// How the hosts are asked for.
+    pub admission: Admission,
     /// Whether valid trials must be right: nobody lies, and no clock jumps or runs away.
     pub is_told_truly: bool,
 }
 
 /// Where the run is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Storage {
     /// Whether in a bundle, which takes longer than all the rest of a scenario; in memory otherwise.
     pub is_kept: bool,
@@ -103,13 +102,15 @@ impl Hosts {
             agent.nothing_is_left(time.now_ns());
         }
     }
+}
 
+impl Scenario {
     /// Returns the same, but that no answer of the server arrives `during_ns`, and then each is late for
     /// as long again.
     pub fn with_silence(mut self, during_ns: Range<u64>, late_ns: u64) -> Self {
         let length_ns = during_ns.end - during_ns.start;
         let after_ns = during_ns.end..during_ns.end + length_ns;
-        self.fates[0].faults = vec![
+        self.hosts.fates[0].faults = vec![
             Fault {
                 during_ns,
                 what: Affliction::AnswersLost,
@@ -127,24 +128,18 @@ impl Hosts {
 
     /// Returns the same, but for what happens to the host at that place.
     pub fn with_fault(mut self, at: usize, during_ns: Range<u64>, what: Affliction) -> Self {
-        self.fates[at].faults.push(Fault { during_ns, what });
+        self.hosts.fates[at].faults.push(Fault { during_ns, what });
         self
     }
 }
 
-/// Returns two hosts to which nothing happens, and a run of so many trials.
-pub(super) fn quiet(trials: u32, measure: Duration) -> (Hosts, RunRequest) {
+/// Returns a run of so many trials on two hosts to which nothing happens, and for which it waits if others
+/// have them.
+pub(super) fn quiet(trials: u32, measure: Duration) -> Scenario {
     let fate = || Fate {
         seed: 1,
-        clock: Wrong {
-            offset_ns: 0,
-            drift_ppm: 0,
-            jump: None,
-        },
-        faults: Vec::new(),
         latency_ns: (100_000, 10_000),
-        lies: 0,
-        lies_from_ns: 0,
+        ..Fate::default()
     };
     let timing = Timing {
         settle: Nanos(0),
@@ -152,54 +147,13 @@ pub(super) fn quiet(trials: u32, measure: Duration) -> (Hosts, RunRequest) {
         measure: Nanos(measure.as_nanos() as u64),
         drain: Nanos(0),
     };
-    let hosts = Hosts::new(vec![fate(), fate()]);
-    (
-        hosts,
-        request(plan(trials, 1, 1, timing), Nanos::from_ms(250)),
-    )
-}
-
-/// Gathers the hosts of a run that waits for those that others have.
-pub(super) fn gather(
-    hosts: &Hosts,
-    request: &RunRequest,
-    time: &Arc<Time>,
-    stop: &AtomicBool,
-) -> Result<Fleet, FleetError> {
-    let admit = AdmitRequest {
-        run: request.run.clone(),
-        label: "faults".to_owned(),
+    Scenario {
+        request: request(plan(trials, 1, 1, timing), Nanos::from_ms(250)),
+        hosts: Hosts::new(vec![fate(), fate()]),
+        interrupt_ns: u64::MAX,
+        disk: Storage::default(),
         admission: Admission::Queued,
-        expected: None,
-        evict: false,
-    };
-    let clock = Clock::Simulated(Arc::clone(time));
-    let (specs, inventories) = (hosts.specs(time), Inventories::Underway);
-    Fleet::gather_by(clock, specs, &admit, inventories, stop, &mut |_, _| ())
-}
-
-/// Executes `request` in memory.
-pub(super) fn run(
-    hosts: &Hosts,
-    request: &RunRequest,
-    time: &Arc<Time>,
-    stop: &AtomicBool,
-) -> Ended {
-    let fleet = gather(hosts, request, time, stop);
-    let mut fleet = fleet.expect("they are there, and free sooner or later");
-    let mut recorder = Recorder::memory(&request.document(&fleet));
-    let audience = Audience {
-        watch: &mut |_| (),
-        judge: None,
-    };
-    let document = execute(request, &mut fleet, &mut recorder, stop, audience);
-    let document = document.expect("memory does not fail");
-    let recording = recorder.finish(&document).expect("memory");
-    Ended {
-        trials: recording.expect("it was kept in memory").trials,
-        cut_short: document.cut_short,
-        failed: None,
-        took_ns: time.now_ns(),
+        is_told_truly: true,
     }
 }
 
@@ -245,6 +199,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
             false => u64::MAX,
         },
         disk,
+        admission: Admission::Exclusive,
     }
 }
 
@@ -266,18 +221,10 @@ fn fate(random: &mut Pcg64, is_near: bool, whole_ns: u64) -> Fate {
         }),
     };
     if is_near {
-        let clock = Wrong {
-            offset_ns: 0,
-            drift_ppm: 0,
-            jump: None,
-        };
         return Fate {
             seed: random.random_range(0..u64::MAX),
-            clock,
-            faults: Vec::new(),
             latency_ns: (1000, 1000),
-            lies: 0,
-            lies_from_ns: 0,
+            ..Fate::default()
         };
     }
     let faults = match random.random_range(0..10) {

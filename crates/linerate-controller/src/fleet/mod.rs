@@ -160,32 +160,26 @@ impl Fleet {
             clock,
             request: request.clone(),
         };
+        let names: Vec<HostName> = specs.iter().map(|spec| spec.name.clone()).collect();
         let surveys = survey_all(&fleet.clock, &specs, inventories);
         let surveyed = specs.into_iter().zip(surveys).map(|(spec, survey)| {
-            let host = spec.name.clone();
-            let survey = survey.map_err(|source| FleetError::Agent { host, source })?;
+            let survey = survey.map_err(failed(&spec))?;
             Ok((spec, survey))
         });
         let mut surveyed: Vec<_> = surveyed.collect::<Result<_, FleetError>>()?;
-        let names: Vec<HostName> = surveyed.iter().map(|(spec, _)| spec.name.clone()).collect();
         // All runs ask in one order: of two that asked in orders of their own each could keep a host that
         // the other waits for.
         surveyed.sort_by_key(|(spec, _)| spec.agent.address());
-        for (spec, Survey { info, inventory }) in surveyed {
+        for (spec, (info, inventory)) in surveyed {
             // Dropping the fleet on the way out gives back what was admitted so far.
-            let host = spec.name.clone();
-            let wrap = |source| FleetError::Agent {
-                host: host.clone(),
-                source,
-            };
             let admitted = fleet.admit(&spec, stop, waiting)?;
             let mut filter = ClockFilter::default();
             let exchanged = fleet
                 .clock
                 .exchange(&*spec.agent, &mut filter, EXCHANGES_AT_START);
             let clock = exchanged.inspect_err(|_| drop(spec.agent.leave(&admitted.lease)));
-            let clock = clock.map_err(wrap)?;
-            let mut record = HostRecord {
+            let clock = clock.map_err(failed(&spec))?;
+            let record = HostRecord {
                 name: spec.name.clone(),
                 part: spec.part,
                 agent: spec.agent.address(),
@@ -206,19 +200,17 @@ impl Fleet {
                 clock,
                 admission: request.admission,
             };
-            let is_surveyed = inventory.is_some();
-            if let Some(inventory) = inventory {
-                take_over(&mut record, inventory);
-            }
-            fleet.members.push(Member {
-                is_surveyed,
+            let mut member = Member {
+                is_surveyed: false,
                 clock: filter,
                 clock_stepped: None,
                 spec,
                 admitted,
                 record,
                 observe_refused: info.observe_refused,
-            });
+            };
+            member.take_over(inventory);
+            fleet.members.push(member);
         }
         let place = |member: &Member| names.iter().position(|name| *name == member.record.name);
         fleet.members.sort_by_key(place);
@@ -233,11 +225,7 @@ impl Fleet {
         stop: &AtomicBool,
         waiting: &mut dyn FnMut(&HostName, u32),
     ) -> Result<Admitted, FleetError> {
-        let wrap = |source| FleetError::Agent {
-            host: spec.name.clone(),
-            source,
-        };
-        let mut admitted = spec.agent.admit(&self.request).map_err(wrap)?;
+        let mut admitted = spec.agent.admit(&self.request).map_err(failed(spec))?;
         while let Some(place) = admitted.queue_place {
             waiting(&spec.name, place);
             self.clock.sleep(QUEUE_LOOK);
@@ -253,7 +241,7 @@ impl Fleet {
                 .together(all, |(agent, lease)| agent.renew(lease));
             // What became of the others shows when the first trial begins.
             let own = renewed.pop().expect("it asked at least for this one");
-            admitted = own.map_err(wrap)?;
+            admitted = own.map_err(failed(spec))?;
         }
         Ok(admitted)
     }
@@ -331,10 +319,7 @@ impl Fleet {
     /// Takes over what [`Fleet::survey`] returned.
     pub(crate) fn take_over(&mut self, inventories: Vec<Option<Inventory>>) {
         for (member, inventory) in self.members.iter_mut().zip(inventories) {
-            if let Some(inventory) = inventory {
-                take_over(&mut member.record, inventory);
-                member.is_surveyed = true;
-            }
+            member.take_over(inventory);
         }
     }
 
@@ -390,6 +375,17 @@ impl Member {
         Ok(())
     }
 
+    /// Takes over what it has, if it was asked and answered.
+    fn take_over(&mut self, inventory: Option<Inventory>) {
+        let Some(inventory) = inventory else { return };
+        let record = &mut self.record;
+        record.link = inventory.link;
+        record.snapshot = inventory.snapshot;
+        record.observers = inventory.observers;
+        record.link_rate = record.link_rate.or_else(|| rate_of_link(record));
+        self.is_surveyed = true;
+    }
+
     /// Returns `ADDRESS:PORT` of the member's data connections.
     pub(crate) fn data_socket(&self) -> String {
         match self.spec.data_address {
@@ -433,11 +429,14 @@ pub(crate) fn failure_of(host: &HostName, error: &AgentError) -> Reason {
     }
 }
 
-/// What a host says of itself.
-struct Survey {
-    info: AgentInfo,
-    inventory: Option<Inventory>,
+/// Returns what makes the error of a host that did not answer, or refused.
+fn failed(spec: &HostSpec) -> impl FnOnce(AgentError) -> FleetError {
+    let host = spec.name.clone();
+    |source| FleetError::Agent { host, source }
 }
+
+/// Who a host says it is, and what it has.
+type Survey = (AgentInfo, Option<Inventory>);
 
 /// Asks every host who it is, and what it has if that comes first; before admission, since a host
 /// that is in use, be it by this run, measures no memory.
@@ -450,13 +449,12 @@ fn survey_all(
     inventories: Inventories,
 ) -> Vec<Result<Survey, AgentError>> {
     let survey = |spec: &HostSpec| {
-        Ok(Survey {
-            info: spec.agent.info()?,
-            inventory: match inventories {
-                Inventories::First => Some(inventory(spec, None)?),
-                Inventories::Underway => None,
-            },
-        })
+        let info = spec.agent.info()?;
+        let has = match inventories {
+            Inventories::First => Some(inventory(spec, None)?),
+            Inventories::Underway => None,
+        };
+        Ok((info, has))
     };
     match specs.iter().any(|spec| spec.memory_copy) {
         true => specs.iter().map(survey).collect(),
@@ -470,13 +468,6 @@ fn inventory(spec: &HostSpec, lease: Option<String>) -> Result<Inventory, AgentE
         memory_copy: spec.memory_copy,
         lease,
     })
-}
-
-fn take_over(record: &mut HostRecord, inventory: Inventory) {
-    record.link = inventory.link;
-    record.snapshot = inventory.snapshot;
-    record.observers = inventory.observers;
-    record.link_rate = record.link_rate.or_else(|| rate_of_link(record));
 }
 
 fn rate_of_link(record: &HostRecord) -> Option<BitsPerSec> {

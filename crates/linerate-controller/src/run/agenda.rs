@@ -68,20 +68,19 @@ impl Agenda {
     pub fn new(plan: &Plan, repeats: Repeats) -> Self {
         let planned = plan.trials.len();
         let last = plan.trials.iter().chain(&plan.optional);
+        let few = (planned / REPEATS_PART).max(REPEATS_FEW);
+        let (repeats_left, spoilt_left) = match repeats {
+            Repeats::None => (0, 0),
+            Repeats::Few => (few, few),
+            Repeats::WhileThereIsTime => (planned, few),
+        };
         Self {
             due: plan.trials.iter().cloned().collect(),
             invalid: VecDeque::new(),
             disturbed: VecDeque::new(),
             open: None,
-            repeats_left: match repeats {
-                Repeats::None => 0,
-                Repeats::Few => (planned / REPEATS_PART).max(REPEATS_FEW),
-                Repeats::WhileThereIsTime => planned,
-            },
-            spoilt_left: match repeats {
-                Repeats::None => 0,
-                _ => (planned / REPEATS_PART).max(REPEATS_FEW),
-            },
+            repeats_left,
+            spoilt_left,
             next_id: last.map(|trial| trial.id.0).max().unwrap_or(0) + 1,
         }
     }

@@ -1,12 +1,13 @@
 //! Every host's assignment, from the plan alone.
 
-use linerate_agent::api::{Assignment, FlowAssignment, Placement, SAMPLE_INTERVAL_MAX};
+use linerate_agent::api::{Assignment, FlowAssignment, SAMPLE_INTERVAL_MAX};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::sample::{End, FLOWS_IN_FULL};
-use linerate_model::workload::FlowPlan;
+use linerate_model::workload::{FlowPlan, Part};
 
+use super::placement::Pinned;
 use super::warm_up::WarmUp;
 
 /// Memory that the samples of one end may take. An agent keeps 64 MiB; here they take three times
@@ -31,16 +32,10 @@ pub(super) struct Terms<'a> {
     pub cookie: &'a str,
     /// Time between samples.
     pub sample_interval: Nanos,
-    /// CPUs to pin the server's workers to.
-    pub server_cpus: &'a [u32],
-    /// CPUs to pin the clients' workers to.
-    pub client_cpus: &'a [u32],
-    /// Who chose them.
-    pub placement: Placement,
+    /// CPUs and worker threads of both ends.
+    pub pinned: &'a Pinned,
     /// What is looked at beyond what every trial shows.
     pub probes: Probes,
-    /// Most worker threads of each host.
-    pub workers_max: Option<u32>,
     /// What the time before the window follows from.
     pub warm_up: WarmUp,
 }
@@ -90,11 +85,12 @@ fn assignment(
     terms: &Terms<'_>,
     end: End,
     flows: &[FlowPlan],
-    part: impl Fn(&FlowPlan) -> linerate_model::workload::Part,
+    part: impl Fn(&FlowPlan) -> Part,
 ) -> Assignment {
+    let pinned = terms.pinned;
     let (peer, cpus) = match end {
-        End::Client => (Some(terms.server_data.to_owned()), terms.client_cpus),
-        End::Server => (None, terms.server_cpus),
+        End::Client => (Some(terms.server_data.to_owned()), &pinned.clients),
+        End::Server => (None, &pinned.server),
     };
     Assignment {
         trial: trial.id,
@@ -113,9 +109,9 @@ fn assignment(
                 port: None,
             })
             .collect(),
-        workers_max: terms.workers_max,
-        cpus: cpus.to_vec(),
-        placement: terms.placement.clone(),
+        workers_max: pinned.workers_max,
+        cpus: cpus.clone(),
+        placement: pinned.placement.clone(),
         sample_interval: match terms.probes.sample_rate {
             Some(rate) => rate.interval(),
             None => {
@@ -134,9 +130,10 @@ fn assignment(
 
 #[cfg(test)]
 mod tests {
+    use linerate_agent::api::Placement;
     use linerate_model::TrialId;
     use linerate_model::experiment::{Cell, Timing};
-    use linerate_model::workload::{Direction, Part, Workload};
+    use linerate_model::workload::{Direction, Workload};
 
     use super::*;
 
@@ -165,14 +162,11 @@ mod tests {
             binds: &[None],
             cookie: "00",
             sample_interval: Nanos::from_ms(100),
-            server_cpus: &[],
-            client_cpus: &[],
-            placement: Placement::AsAsked,
+            pinned: &pinned(&[]),
             probes: Probes {
                 sample_rate: 500.try_into().ok(),
                 ..Probes::default()
             },
-            workers_max: None,
             warm_up: WarmUp::RoundTrips,
         };
         let (server, clients) = assignments(&trial(5000, 1), &terms);
@@ -189,11 +183,8 @@ mod tests {
             binds: &binds,
             cookie: "00",
             sample_interval: Nanos::from_ms(100),
-            server_cpus: &[],
-            client_cpus: &[1],
-            placement: Placement::AsAsked,
+            pinned: &pinned(&[1]),
             probes: Probes::default(),
-            workers_max: None,
             warm_up: WarmUp::RoundTrips,
         };
         let (server, clients) = assignments(&trial, &terms);
@@ -211,6 +202,15 @@ mod tests {
             assert_eq!(client.flows.len(), 2);
             assert_eq!(client.peer.as_deref(), Some("10.0.0.1:5201"));
             assert_eq!(client.cpus, [1]);
+        }
+    }
+
+    fn pinned(clients: &[u32]) -> Pinned {
+        Pinned {
+            server: Vec::new(),
+            clients: clients.to_vec(),
+            placement: Placement::AsAsked,
+            workers_max: None,
         }
     }
 

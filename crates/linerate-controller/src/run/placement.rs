@@ -24,6 +24,7 @@
 //!    flow lives on one CPU and its payload in that CPU's cache, and no end waits for another CPU:
 //!    ten streams were three to four times as fast as left to the scheduler.
 
+use linerate_agent::api::Placement;
 use linerate_model::manner::{ReceiveBy, Transport, WaitBy};
 use linerate_model::run::{HostRecord, share_a_kernel};
 use linerate_model::workload::{Traffic, Workload};
@@ -45,15 +46,15 @@ pub enum Placing {
 /// Threads of an end on one CPU, where each has one flow: ten on two CPUs were measured.
 const OWN_THREADS_PER_CPU: usize = 8;
 
-/// CPUs of two ends that share a machine.
+/// The CPUs of both ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pinned {
-    /// Of the server's workers, in turn; none to leave it to the scheduler.
+    /// Of the server's workers, in turn; none to leave it to the scheduler, or to its agent.
     pub(super) server: Vec<u32>,
     /// Of the clients' workers.
     pub(super) clients: Vec<u32>,
-    /// Why, in words that follow the CPUs.
-    pub(super) why: &'static str,
+    /// Who chose them.
+    pub(super) placement: Placement,
     /// Worker threads of each end at the most: as asked, or our choice; a CPU each when absent.
     pub(super) workers_max: Option<u32>,
 }
@@ -85,13 +86,15 @@ pub(super) fn on_one_machine(
     cpus: &[u32],
     over_loopback: bool,
 ) -> Pinned {
-    let pinned = |server: &[u32], clients: &[u32], why| Pinned {
+    let pinned = |server: &[u32], clients: &[u32], why: &str| Pinned {
         server: server.to_vec(),
         clients: clients.to_vec(),
-        why,
+        placement: Placement::Chosen {
+            why: why.to_owned(),
+        },
         workers_max,
     };
-    let free = |why| pinned(&[], &[], why);
+    let free = |why: &str| pinned(&[], &[], why);
     if cpus.len() < 2 {
         return free("there is one CPU for both ends");
     }

@@ -282,7 +282,8 @@ impl Flow {
     }
 }
 
-/// Why datagrams go in batches that nobody asked for: see [`linerate_model::manner::datagram_batch`].
+/// Why datagrams go in batches that nobody asked for: see
+/// [`linerate_model::workload::Workload::datagram_batch`].
 const CHOSEN_BATCH: &str = "chosen for several flows of small datagrams without a rate";
 /// Why they are received in batches: see [`datagrams_gather`].
 const CHOSEN_GATHERING: &str = "chosen for small datagrams without a rate";

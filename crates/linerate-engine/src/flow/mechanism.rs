@@ -9,7 +9,7 @@ use crate::measure::counters::Counts;
 use crate::sys::zerocopy::Completions;
 
 /// Why calls carry several messages that nobody asked for: see
-/// [`linerate_model::manner::stream_batch`].
+/// [`linerate_model::workload::Workload::stream_batch`].
 const CHOSEN_BATCH: &str = "chosen, as no rate and no size are given";
 
 /// Returns how this end sends, which is never [`SendBy::Auto`], and the settings that tell it.

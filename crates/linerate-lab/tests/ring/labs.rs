@@ -48,7 +48,7 @@ fn payload_limit(rate: BitsPerSec, mtu_bytes: u32) -> f64 {
         ipv6: false,
         udp: false,
     };
-    wire.payload_limit().0
+    wire.payload_limit_at(wire.payload_bytes_max()).0
 }
 
 /// How often what other programs on the machine can only make worse is measured anew.

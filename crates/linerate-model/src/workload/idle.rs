@@ -1,6 +1,6 @@
 //! Connections that carry nothing.
 
-use super::{About, Case, Traffic, WorkloadError, stream};
+use super::{About, Traffic, WorkloadError, stream};
 use crate::manner::{Manner, Transport};
 
 pub(super) const ABOUT: About = About {
@@ -14,12 +14,9 @@ pub(super) const ABOUT: About = About {
 /// Refuses what has no connections.
 pub(super) fn check(manner: &Manner) -> Result<(), WorkloadError> {
     match manner.transport {
-        Transport::Udp => Err(WorkloadError::Range {
-            what: "the transport",
-            case: Case::Always,
-            value: "UDP".to_owned(),
-            allowed: "TCP: UDP has no connections to make or keep".to_owned(),
-        }),
+        Transport::Udp => Err(WorkloadError::Contradiction(
+            "the transport is UDP, but must be TCP: UDP has no connections to make or keep",
+        )),
         _ => Ok(()),
     }
 }

@@ -1,16 +1,15 @@
 //! Words and numbers to levels.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use linerate_model::Bytes;
 use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
 use linerate_model::parameter::{Parameter, Shape, parameter_of};
 use linerate_model::workload::LINK_LOSS_PPM_MAX;
-use toml::{Spanned, Value};
+use toml::Value;
 
 use super::raw::Entries;
-use super::source::Source;
+use super::source::{Source, Spot};
 use super::{ReadError, netpipe};
 use crate::group::Group;
 
@@ -21,71 +20,58 @@ const LEVELS_MAX: usize = 1_000;
 pub(super) fn groups_of(source: &Source<'_>, entries: &Entries) -> Result<Vec<Group>, ReadError> {
     let mut groups: Vec<Group> = Vec::new();
     for (name, value) in &entries.0 {
-        let key = format!("factors.{}", name.get_ref());
-        let list = list_of(source, &key, value)?;
-        let linked = list.iter().any(Value::is_table);
-        let group = if linked {
-            linked_group(source, &key, &value.span(), list)?
-        } else {
-            let factor = factor_of(source, "factors", name)?;
-            let mut levels = Vec::new();
-            for level in list {
-                match schedule_of(source, &key, &value.span(), factor, level)? {
-                    Some(sizes) => {
-                        let sizes = sizes.into_iter().map(|size| vec![Level::Size(size)]);
-                        // Schedules may meet at a size.
-                        levels.extend(
-                            sizes
-                                .filter(|size| !levels.contains(size))
-                                .collect::<Vec<_>>(),
-                        );
-                    }
-                    None => levels.push(vec![level_of(
-                        source,
-                        &key,
-                        &value.span(),
-                        factor.parameter(),
-                        level,
-                    )?]),
-                }
-            }
-            if levels.len() > LEVELS_MAX {
-                let count = format!("{} levels", levels.len());
-                return Err(source.value(
-                    &value.span(),
-                    &key,
-                    count,
-                    format!("at most {LEVELS_MAX}"),
-                ));
-            }
-            Group {
-                factors: vec![factor],
-                levels,
-            }
+        let section = source.at("factors", name.span());
+        let spot = source.at(format!("factors.{}", name.get_ref()), value.span());
+        let list = list_of(&spot, value.get_ref())?;
+        let group = match list.iter().any(Value::is_table) {
+            true => linked_group(&spot, list)?,
+            false => lone_group(&spot, factor_of(&section, name.get_ref())?, list)?,
         };
-        check_group(source, &key, &value.span(), &group, &groups)?;
+        check_group(&spot, &group, &groups)?;
         groups.push(group);
     }
     Ok(groups)
 }
 
+/// Returns the group of a list of levels of one factor, or of schedules of them.
+fn lone_group(spot: &Spot<'_>, factor: Factor, list: &[Value]) -> Result<Group, ReadError> {
+    let mut levels: Vec<Vec<Level>> = Vec::new();
+    for level in list {
+        match schedule_of(spot, factor, level)? {
+            Some(sizes) => {
+                for size in sizes.into_iter().map(|size| vec![Level::Size(size)]) {
+                    // Schedules may meet at a size.
+                    if !levels.contains(&size) {
+                        levels.push(size);
+                    }
+                }
+            }
+            None => levels.push(vec![level_of(spot, factor.parameter(), level)?]),
+        }
+    }
+    if levels.len() > LEVELS_MAX {
+        let count = format!("{} levels", levels.len());
+        return Err(spot.value(count, format!("at most {LEVELS_MAX}")));
+    }
+    Ok(Group {
+        factors: vec![factor],
+        levels,
+    })
+}
+
 /// Returns the sizes of `netpipe:FIRST..LAST`, if `value` is such a schedule.
 fn schedule_of(
-    source: &Source<'_>,
-    key: &str,
-    span: &Range<usize>,
+    spot: &Spot<'_>,
     factor: Factor,
     value: &Value,
 ) -> Result<Option<Vec<Bytes>>, ReadError> {
-    let Some(range) = value
-        .as_str()
-        .and_then(|text| text.strip_prefix("netpipe:"))
-    else {
+    let text = value.as_str();
+    let Some(range) = text.and_then(|text| text.strip_prefix("netpipe:")) else {
         return Ok(None);
     };
     let bad = || {
         let allowed = "a size factor with \"netpipe:1..8M\": first and last size";
-        source.value(span, key, value, allowed)
+        spot.value(value, allowed)
     };
     let shape = factor.parameter().shape;
     let is_size = matches!(shape, Shape::Size | Shape::SizeOrAuto);
@@ -98,83 +84,52 @@ fn schedule_of(
     Ok(Some(netpipe::sizes(first, last)))
 }
 
-fn list_of<'v>(
-    source: &Source<'_>,
-    key: &str,
-    value: &'v Spanned<Value>,
-) -> Result<&'v [Value], ReadError> {
-    match value.get_ref() {
+fn list_of<'v>(spot: &Spot<'_>, value: &'v Value) -> Result<&'v [Value], ReadError> {
+    match value {
         Value::Array(list) if (1..=LEVELS_MAX).contains(&list.len()) => Ok(list),
         Value::Array(list) => {
             let allowed = format!("a list of 1 to {LEVELS_MAX} levels");
-            Err(source.value(
-                &value.span(),
-                key,
-                format!("a list of {}", list.len()),
-                allowed,
-            ))
+            Err(spot.value(format!("a list of {}", list.len()), allowed))
         }
-        other => Err(source.value(&value.span(), key, other, "a list of levels: [...]")),
+        other => Err(spot.value(other, "a list of levels: [...]")),
     }
 }
 
 /// Returns the group of a list of tables, each of which sets several factors.
-fn linked_group(
-    source: &Source<'_>,
-    key: &str,
-    span: &Range<usize>,
-    list: &[Value],
-) -> Result<Group, ReadError> {
+fn linked_group(spot: &Spot<'_>, list: &[Value]) -> Result<Group, ReadError> {
     let bad = |value: &Value| {
         let allowed = "tables that all set the same factors: [{ connections = 1, clients = 1 }, …]";
-        source.value(span, key, value, allowed)
+        spot.value(value, allowed)
     };
-    let tables: Vec<_> = list
+    let tables = list
         .iter()
-        .map(|level| level.as_table().ok_or_else(|| bad(level)))
-        .collect::<Result<_, _>>()?;
-    let mut factors: Vec<Factor> = tables[0]
-        .keys()
-        .map(|name| factor_of(source, key, &Spanned::new(span.clone(), name.clone())))
-        .collect::<Result<_, _>>()?;
+        .map(|level| level.as_table().ok_or_else(|| bad(level)));
+    let tables: Vec<&toml::Table> = tables.collect::<Result<_, _>>()?;
+    let names = tables[0].keys();
+    let factors = names.map(|name| factor_of(spot, name));
+    let mut factors: Vec<Factor> = factors.collect::<Result<_, _>>()?;
     // The parser's tables are sorted by name; the order of the factors' list reads better.
     factors.sort();
-    let level = |(at, table): (usize, &&toml::Table)| {
+    let levels = tables.iter().zip(list).map(|(table, value)| {
         if table.len() != factors.len() {
-            return Err(bad(&list[at]));
+            return Err(bad(value));
         }
         let level = |factor: &Factor| {
-            let value = table.get(factor.name()).ok_or_else(|| bad(&list[at]))?;
-            level_of(
-                source,
-                &format!("{key}.{factor}"),
-                span,
-                factor.parameter(),
-                value,
-            )
+            let own = table.get(factor.name()).ok_or_else(|| bad(value))?;
+            level_of(&spot.below(factor), factor.parameter(), own)
         };
         factors.iter().map(level).collect()
-    };
-    let levels = tables
-        .iter()
-        .enumerate()
-        .map(level)
-        .collect::<Result<_, _>>()?;
+    });
+    let levels = levels.collect::<Result<_, _>>()?;
     Ok(Group { factors, levels })
 }
 
 /// Checks that no level and no factor comes twice.
-fn check_group(
-    source: &Source<'_>,
-    key: &str,
-    span: &Range<usize>,
-    group: &Group,
-    before: &[Group],
-) -> Result<(), ReadError> {
+fn check_group(spot: &Spot<'_>, group: &Group, before: &[Group]) -> Result<(), ReadError> {
     for at in 1..group.levels.len() {
         if group.levels[..at].contains(&group.levels[at]) {
             let value = format!("a list with `{}` twice", group.words(at));
-            return Err(source.value(span, key, value, "a list of different levels"));
+            return Err(spot.value(value, "a list of different levels"));
         }
     }
     for (at, &factor) in group.factors.iter().enumerate() {
@@ -182,7 +137,7 @@ fn check_group(
         let mut others = earlier.chain(&group.factors[..at]);
         if let Some(other) = others.find(|&&other| overlap(other, factor)) {
             let value = format!("set by `{other}` as well");
-            return Err(source.value(span, key, value, "set by one factor only"));
+            return Err(spot.value(value, "set by one factor only"));
         }
     }
     Ok(())
@@ -196,29 +151,24 @@ fn overlap(a: Factor, b: Factor) -> bool {
         || (b == Factor::PayloadBytes && sizes.contains(&a))
 }
 
-fn factor_of(
-    source: &Source<'_>,
-    section: &str,
-    name: &Spanned<String>,
-) -> Result<Factor, ReadError> {
-    let factor = parameter_of(name.get_ref()).and_then(|parameter| parameter.factor);
+/// Returns the factor called `name`, which stands in the section of `spot`.
+fn factor_of(spot: &Spot<'_>, name: &str) -> Result<Factor, ReadError> {
+    let factor = parameter_of(name).and_then(|parameter| parameter.factor);
     factor.map(|(factor, _)| factor).ok_or_else(|| {
         let names: Vec<&str> = Factor::all().map(Factor::name).collect();
-        let (typed, known) = (name.get_ref(), names.join("`, `"));
-        let message = format!("unknown factor `{typed}` of {section}, expected one of `{known}`");
-        source.wrong(&name.span(), &message)
+        let (section, known) = (spot.key(), names.join("`, `"));
+        let message = format!("unknown factor `{name}` of {section}, expected one of `{known}`");
+        spot.wrong(&message)
     })
 }
 
 /// Returns the level of `parameter` that `value` stands for.
 pub(super) fn level_of(
-    source: &Source<'_>,
-    key: &str,
-    span: &Range<usize>,
+    spot: &Spot<'_>,
     parameter: &Parameter,
     value: &Value,
 ) -> Result<Level, ReadError> {
-    let bad = |allowed: &str| source.value(span, key, value, allowed);
+    let bad = |allowed: &str| spot.value(value, allowed);
     let whole = |number: i64| u64::try_from(number).map_err(|_| bad("a number from 0"));
     let is_digit = |last: char| last.is_ascii_digit();
     match (parameter.shape, value) {
@@ -260,59 +210,46 @@ pub(super) fn baseline_of(
     entries: &Entries,
     groups: &[Group],
 ) -> Result<Cell, ReadError> {
+    const SECTION: &str = "design.baseline";
     let mut baseline = Cell::new();
-    let start = entries.0.first().map_or(0..0, |(name, _)| name.span());
-    let section = source.text.find("[design").map_or(start, |at| at..at);
     for (name, value) in &entries.0 {
-        let key = format!("design.baseline.{}", name.get_ref());
+        let key = format!("{SECTION}.{}", name.get_ref());
         if design == DesignKind::Full {
             let allowed = "left out: a full design has no baseline";
-            return Err(source.value(&name.span(), key, value.get_ref(), allowed));
+            return Err(source.at(key, name.span()).value(value.get_ref(), allowed));
         }
-        let factor = factor_of(source, "design.baseline", name)?;
-        let level = level_of(
-            source,
-            &key,
-            &value.span(),
-            factor.parameter(),
-            value.get_ref(),
-        )?;
+        let factor = factor_of(&source.at(SECTION, name.span()), name.get_ref())?;
+        let spot = source.at(key, value.span());
+        let level = level_of(&spot, factor.parameter(), value.get_ref())?;
         baseline.insert(factor, level);
     }
     if design == DesignKind::Full {
         return Ok(baseline);
     }
+    let start = entries.0.first().map_or(0..0, |(name, _)| name.span());
+    let section = source.text.find("[design").map_or(start, |at| at..at);
+    let section = source.at(SECTION, section);
     for group in groups {
         if group.position(&baseline).is_none() {
-            let given: Vec<String> = group
-                .factors
-                .iter()
-                .filter_map(|factor| baseline.get(factor).map(ToString::to_string))
-                .collect();
-            let value = if given.is_empty() {
-                "absent".to_owned()
-            } else {
-                given.join(" / ")
+            let given = group.factors.iter().filter_map(|one| baseline.get(one));
+            let given: Vec<String> = given.map(ToString::to_string).collect();
+            let value = match given.is_empty() {
+                true => "absent".to_owned(),
+                false => given.join(" / "),
             };
             let all: Vec<usize> = (0..group.levels.len()).collect();
             let allowed = format!("one of the levels ({})", group.words_of(&all));
-            let key = format!("design.baseline.{}", group.factors[0]);
-            return Err(source.value(&section, key, value, allowed));
+            return Err(section.below(group.factors[0]).value(value, allowed));
         }
     }
-    let stray = baseline
-        .keys()
-        .find(|factor| !groups.iter().any(|group| group.factors.contains(factor)));
-    if let Some(stray) = stray {
-        let allowed = "left out: it is not a factor of this experiment";
-        return Err(source.value(
-            &section,
-            format!("design.baseline.{stray}"),
-            "given",
-            allowed,
-        ));
+    let is_varied = |factor: &Factor| groups.iter().any(|group| group.factors.contains(factor));
+    match baseline.keys().find(|factor| !is_varied(factor)) {
+        Some(stray) => {
+            let allowed = "left out: it is not a factor of this experiment";
+            Err(section.below(stray).value("given", allowed))
+        }
+        None => Ok(baseline),
     }
-    Ok(baseline)
 }
 
 /// Returns the levels that a budget must leave in.
@@ -321,22 +258,23 @@ pub(super) fn budget_core(
     entries: &Entries,
     groups: &[Group],
 ) -> Result<BTreeMap<Factor, Vec<Level>>, ReadError> {
+    const SECTION: &str = "budget.core";
     let mut core = BTreeMap::new();
     for (name, value) in &entries.0 {
-        let key = format!("budget.core.{}", name.get_ref());
-        let factor = factor_of(source, "budget.core", name)?;
+        let factor = factor_of(&source.at(SECTION, name.span()), name.get_ref())?;
+        let spot = source.at(format!("{SECTION}.{}", name.get_ref()), value.span());
         let found = groups.iter().find_map(|group| {
             let at = group.factors.iter().position(|&other| other == factor)?;
             Some(group.levels.iter().map(|level| level[at].clone()).collect())
         });
         let known: Vec<Level> = found.unwrap_or_default();
         let mut levels = Vec::new();
-        for level in list_of(source, &key, value)? {
-            let level = level_of(source, &key, &value.span(), factor.parameter(), level)?;
+        for level in list_of(&spot, value.get_ref())? {
+            let level = level_of(&spot, factor.parameter(), level)?;
             if !known.contains(&level) {
                 let words: Vec<String> = known.iter().map(ToString::to_string).collect();
                 let allowed = format!("one of the factor's levels ({})", words.join(", "));
-                return Err(source.value(&value.span(), key, level, allowed));
+                return Err(spot.value(level, allowed));
             }
             levels.push(level);
         }

@@ -1,7 +1,6 @@
 //! What TOML and the spelling of keys allow.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use linerate_model::Nanos;
 use linerate_model::experiment::DesignKind;
@@ -114,7 +113,7 @@ impl Entries {
 
 impl<'de> Deserialize<'de> for Entries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Map(PhantomData<Entries>);
+        struct Map;
         impl<'de> Visitor<'de> for Map {
             type Value = Entries;
 
@@ -132,6 +131,6 @@ impl<'de> Deserialize<'de> for Entries {
                 Ok(Entries(entries))
             }
         }
-        deserializer.deserialize_map(Map(PhantomData))
+        deserializer.deserialize_map(Map)
     }
 }

@@ -1,15 +1,21 @@
 //! The text of a file, to say where something stands, and the checks that need to say so.
 
+use std::fmt::Display;
 use std::ops::Range;
 
-use linerate_model::Nanos;
-
-use super::{FORMAT, PHASE_MAX, ReadError, raw};
+use super::{FORMAT, ReadError, raw};
 
 /// The text of a file, to say where something stands.
 pub(super) struct Source<'a> {
     pub(super) text: &'a str,
     pub(super) origin: &'a str,
+}
+
+/// A place in a file, and the key or section that stands there.
+pub(super) struct Spot<'a> {
+    source: &'a Source<'a>,
+    key: String,
+    span: Range<usize>,
 }
 
 impl Source<'_> {
@@ -26,72 +32,74 @@ impl Source<'_> {
         }
     }
 
-    /// Returns the line, from 1, in which `span` begins.
-    pub(super) fn line(&self, span: &Range<usize>) -> usize {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
+    /// Returns what the parser found, with the line and its text.
+    pub(super) fn syntax(&self, error: &toml::de::Error) -> ReadError {
+        let spot = self.at("", error.span().unwrap_or(0..0));
+        spot.wrong(error.message())
+    }
+
+    /// Returns the place of `key`, which stands at `span`.
+    pub(super) fn at(&self, key: impl Into<String>, span: Range<usize>) -> Spot<'_> {
+        Spot {
+            source: self,
+            key: key.into(),
+            span,
+        }
+    }
+}
+
+impl Spot<'_> {
+    /// Returns the key, with its section.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the same place for a key below this one.
+    pub(super) fn below(&self, key: impl Display) -> Self {
+        let key = format!("{}.{key}", self.key);
+        self.source.at(key, self.span.clone())
+    }
+
+    /// Returns the line, from 1.
+    fn line(&self) -> usize {
+        let text = self.source.text;
+        let before = text.get(..self.span.start).unwrap_or(text);
         before.matches('\n').count() + 1
     }
 
-    /// Returns what the parser found, with the line and its text.
-    pub(super) fn syntax(&self, error: &toml::de::Error) -> ReadError {
-        self.wrong(&error.span().unwrap_or(0..0), error.message())
-    }
-
-    /// Returns that something else must stand at `span`.
-    pub(super) fn wrong(&self, span: &Range<usize>, message: &str) -> ReadError {
-        let line = self.line(span);
-        let text = self.text.lines().nth(line - 1).unwrap_or_default().trim();
+    /// Returns that something else must stand here.
+    pub(super) fn wrong(&self, message: &str) -> ReadError {
+        let line = self.line();
+        let text = self.source.text.lines().nth(line - 1).unwrap_or_default();
         ReadError::Syntax {
-            origin: self.origin.to_owned(),
+            origin: self.source.origin.to_owned(),
             line,
-            text: text.to_owned(),
+            text: text.trim().to_owned(),
             message: message.trim_end().replace('\n', "; "),
         }
     }
 
-    /// Returns that `key`, at `span`, has a value that is not `allowed`.
-    pub(super) fn value(
-        &self,
-        span: &Range<usize>,
-        key: impl Into<String>,
-        value: impl ToString,
-        allowed: impl Into<String>,
-    ) -> ReadError {
+    /// Returns that the key has a value that is not `allowed`.
+    pub(super) fn value(&self, value: impl ToString, allowed: impl Into<String>) -> ReadError {
         ReadError::Value {
-            origin: self.origin.to_owned(),
-            line: self.line(span),
-            key: key.into(),
+            origin: self.source.origin.to_owned(),
+            line: self.line(),
+            key: self.key.clone(),
             value: value.to_string(),
             allowed: allowed.into(),
         }
     }
 
     /// Checks that `low <= value <= high`.
-    pub(super) fn within(
+    pub(super) fn within<T: Copy + PartialOrd + Display>(
         &self,
-        span: &Range<usize>,
-        key: &str,
-        value: u32,
-        low: u32,
-        high: u32,
+        value: T,
+        low: T,
+        high: T,
     ) -> Result<(), ReadError> {
         if (low..=high).contains(&value) {
             return Ok(());
         }
-        Err(self.value(span, key, value, format!("{low} to {high}")))
-    }
-
-    /// Checks that `value` is a phase of at least `low`.
-    pub(super) fn within_time(
-        &self,
-        span: &Range<usize>,
-        key: &str,
-        value: Nanos,
-        low: Nanos,
-    ) -> Result<(), ReadError> {
-        if (low..=PHASE_MAX).contains(&value) {
-            return Ok(());
-        }
-        Err(self.value(span, key, value, format!("{low} to {PHASE_MAX}")))
+        Err(self.value(value, format!("{low} to {high}")))
     }
 }

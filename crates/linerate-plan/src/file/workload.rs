@@ -25,12 +25,13 @@ pub(super) fn workload(
     source: &Source<'_>,
     entries: &Spanned<Entries>,
 ) -> Result<Workload, ReadError> {
-    let section = entries.span();
+    let section = source.at("workload", entries.span());
     let entries = entries.get_ref();
     let Some((_, kind)) = entries.find("kind") else {
-        return Err(source.wrong(&section, "missing field `kind`"));
+        return Err(section.wrong("missing field `kind`"));
     };
-    let wrong = |error: toml::de::Error| source.wrong(&kind.span(), error.message());
+    let spot = source.at("workload.kind", kind.span());
+    let wrong = |error: toml::de::Error| spot.wrong(error.message());
     let kind: Kind = kind.get_ref().clone().try_into().map_err(wrong)?;
     for (name, _) in &entries.0 {
         check_key(source, name, kind)?;
@@ -62,11 +63,12 @@ fn check_key(source: &Source<'_>, name: &Spanned<String>, kind: Kind) -> Result<
     if key == "kind" {
         return Ok(());
     }
+    let spot = source.at(format!("workload.{key}"), name.span());
     let Some(parameter) = parameter_of(key).filter(|parameter| parameter.is_key()) else {
         let keys = PARAMETERS.iter().filter(|parameter| parameter.is_key());
         let keys: String = keys.map(|known| format!(", `{}`", known.key)).collect();
         let message = format!("unknown field `{key}`, expected one of `kind`{keys}");
-        return Err(source.wrong(&name.span(), &message));
+        return Err(spot.wrong(&message));
     };
     if parameter.kinds.contains(&kind) {
         return Ok(());
@@ -75,7 +77,7 @@ fn check_key(source: &Source<'_>, name: &Spanned<String>, kind: Kind) -> Result<
     let words: Vec<String> = kinds.map(|kind| format!("`{}`", kind.word())).collect();
     let allowed = format!("left out: it belongs to kind {}", words.join(" or "));
     let value = format!("given for kind `{}`", kind.word());
-    Err(source.value(&name.span(), format!("workload.{key}"), value, allowed))
+    Err(spot.value(value, allowed))
 }
 
 fn write(
@@ -84,16 +86,15 @@ fn write(
     value: &Spanned<toml::Value>,
     workload: &mut Workload,
 ) -> Result<(), ReadError> {
-    let span = value.span();
+    let spot = source.at(format!("workload.{}", parameter.key), value.span());
     if matches!(parameter.shape, Shape::Mix) {
-        let wrong = |error: toml::de::Error| source.wrong(&span, error.message());
+        let wrong = |error: toml::de::Error| spot.wrong(error.message());
         let sizes: Sizes = value.get_ref().clone().try_into().map_err(wrong)?;
         workload.manner.sizes = Some(sizes);
         return Ok(());
     }
-    let key = format!("workload.{}", parameter.key);
-    let level = level_of(source, &key, &span, parameter, value.get_ref())?;
-    let bad = || source.value(&span, &key, value.get_ref(), parameter.allowed());
+    let level = level_of(&spot, parameter, value.get_ref())?;
+    let bad = || spot.value(value.get_ref(), parameter.allowed());
     parameter.write(&level, workload).ok_or_else(bad)
 }
 
@@ -112,5 +113,6 @@ pub(super) fn check_sizes(
     };
     let value = format!("given in addition to `{other}`");
     let allowed = format!("left out, or `{other}`, which is for messages of one size");
-    Err(source.value(&sizes.span(), "workload.sizes", value, allowed))
+    let spot = source.at("workload.sizes", sizes.span());
+    Err(spot.value(value, allowed))
 }

@@ -245,8 +245,8 @@ fn responses_page() -> String {
          `crates/linerate-model/src/response.rs`.\n\n\
          | response | unit | meaning |\n|---|---|---|\n",
     );
-    for (name, described) in linerate_model::response::all() {
-        let (unit, title) = (unit_words(described.unit), cell(described.title));
+    for (name, unit, title) in linerate_model::response::CATALOGUE {
+        let (unit, title) = (unit_words(*unit), cell(title));
         let _ = writeln!(page, "| `{name}` | {unit} | {title} |");
     }
     page
@@ -295,7 +295,7 @@ fn findings_page() -> String {
          `cautions[].id`),\nand every flag of a trial. An identifier begins with the experiment that it is \
          about, or with `run`;\ncautions of a host's counters have neither. `N` is a number, `HOST` a host. \
          Generated from\n`crates/linerate-analyze/src/diagnose/known.rs`, \
-         `crates/linerate-model/src/remedy.rs` and `crates/linerate-model/src/flag.rs`.\n\n\
+         `crates/linerate-model/src/remedy.rs` and `crates/linerate/tests/program/flags.rs`.\n\n\
          ## What limits a number\n\n\
          One at the most for each cell, in order of precedence. The whole rule, how to \
          confirm it\nwithout linerate and what not to be fooled by: [what limits a \
@@ -348,7 +348,7 @@ fn findings_page() -> String {
          the trial.\n\n\
          | for example | needs | what to do |\n|---|---|---|\n",
     );
-    for known in linerate_model::flag::known() {
+    for known in crate::flags::known() {
         let (words, needs, action) = (known.example.to_string(), known.needs, known.action);
         let _ = writeln!(page, "| {} | {needs} | {action} |", cell(&words));
     }

@@ -157,20 +157,16 @@ impl<'a> Attempt<'a> {
             .capture
             .and_then(|asked| files::options(asked, self.run.captures_bytes, 1 + clients.len()));
         let over_loopback = capture.is_some() && is_over_loopback(&fleet.records());
-        let (pinned, placement) = self.pinned();
         let terms = Terms {
             server_data: &server.data_socket(),
             binds: &binds,
             cookie: &cookie(),
             sample_interval: request.sample_interval,
-            server_cpus: &pinned.server,
-            client_cpus: &pinned.clients,
-            placement,
+            pinned: &self.pinned(),
             probes: Probes {
                 capture,
                 ..self.probes
             },
-            workers_max: pinned.workers_max,
             warm_up: request.warm_up,
         };
         let (server_assignment, client_assignments) = assignments(trial, &terms);
@@ -187,25 +183,23 @@ impl<'a> Attempt<'a> {
     }
 
     /// Returns the CPUs of both ends, and who chose them.
-    fn pinned(&self) -> (Pinned, Placement) {
+    fn pinned(&self) -> Pinned {
         let request = self.run.request;
-        let as_asked = Pinned {
+        let as_asked = |placement| Pinned {
             server: request.server_cpus.clone(),
             clients: request.client_cpus.clone(),
-            why: "",
+            placement,
             workers_max: request.workers_max,
         };
         let Placing::Auto { cpus } = &request.placing else {
-            return (as_asked, Placement::AsAsked);
+            return as_asked(Placement::AsAsked);
         };
         let records = self.fleet.records();
         if !is_one_machine(&records) {
-            return (as_asked, Placement::NearLink);
+            return as_asked(Placement::NearLink);
         }
         let (workload, workers_max) = (&self.trial.workload, request.workers_max);
-        let pinned = on_one_machine(workload, workers_max, cpus, is_over_loopback(&records));
-        let why = pinned.why.to_owned();
-        (pinned, Placement::Chosen { why })
+        on_one_machine(workload, workers_max, cpus, is_over_loopback(&records))
     }
 }
 

@@ -160,27 +160,25 @@ fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
 
 /// Returns the part of the window that every host has read to its end.
 fn common_window(participants: &[Participant<'_>]) -> Nanos {
-    let observed = participants
-        .iter()
-        .filter(|one| one.agent.program().is_agent());
-    let last_ns = observed.map(|one| {
-        let instants = one.gathered.samples.instants(one.agent.host());
-        instants.max().unwrap_or(0)
-    });
-    Nanos(last_ns.min().unwrap_or(0).max(0).unsigned_abs())
+    Nanos(all_read(participants).min().unwrap_or(0))
 }
 
 /// Returns the part of the window that is known although not all came that hosts measured: to the last
 /// reading that all have, leaving out hosts of which less than half as much came as of another.
 fn kept_window(participants: &[Participant<'_>], measure: Nanos) -> Nanos {
-    let observed = participants
-        .iter()
-        .filter(|one| one.agent.program().is_agent());
-    let read = observed.map(|one| reads(one.agent.host(), &one.gathered).min(measure.0));
+    let read = all_read(participants).map(|until| until.min(measure.0));
     let read: Vec<u64> = read.collect();
     let most = read.iter().copied().max().unwrap_or(0);
     let kept = read.into_iter().filter(|until| until * 2 >= most);
     Nanos(kept.min().unwrap_or(0))
+}
+
+/// Returns how long after the begin of the window the last reading of each host lies that an agent reads.
+fn all_read(participants: &[Participant<'_>]) -> impl Iterator<Item = u64> {
+    let observed = participants
+        .iter()
+        .filter(|one| one.agent.program().is_agent());
+    observed.map(|one| reads(one.agent.host(), &one.gathered))
 }
 
 /// Returns how long after the begin of the window a host's last reading lies.
