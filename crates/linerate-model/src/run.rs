@@ -441,6 +441,18 @@ impl RunDocument {
     }
 }
 
+impl Recording {
+    /// Returns what became of a trial.
+    pub fn record(&self, trial: TrialId) -> Option<&TrialRecord> {
+        self.trials.iter().find(|record| record.trial == trial)
+    }
+
+    /// Returns what became of the ends of a trial's flows.
+    pub fn flows_of(&self, trial: TrialId) -> impl Iterator<Item = &FlowRecord> {
+        self.flows.iter().filter(move |flow| flow.trial == trial)
+    }
+}
+
 impl TrialRecord {
     /// Returns whether the trial may be averaged.
     pub fn is_valid(&self) -> bool {

@@ -9,7 +9,7 @@ use linerate_model::analysis::{
 use linerate_model::experiment::Factor;
 use linerate_model::finding::Estimate;
 use linerate_model::host::FactValue;
-use linerate_model::run::{FlowRecord, HostPart, HostRecord};
+use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Kind;
 
@@ -18,7 +18,7 @@ use super::{draw, queue_table};
 use crate::compare::interval::{share_interval, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{SATURATED_SHARE, Told, What};
-use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
+use crate::reduce::{CpuIntake, Intake, QueueIntake, Raw, Readings, intake, name};
 use crate::study;
 use crate::words;
 
@@ -101,16 +101,9 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
 fn intakes(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Intake> {
     let recording = dataset.recording;
     let of = |trial| {
-        let planned = recording.document.plan.trials.iter();
-        let planned = planned.clone().find(|planned| planned.id == trial)?;
-        let record = recording
-            .trials
-            .iter()
-            .find(|record| record.trial == trial)?;
-        let flows = recording.flows.iter().filter(|flow| flow.trial == trial);
-        let flows: Vec<&FlowRecord> = flows.collect();
-        let readings = Readings::new(&recording.samples, trial, record.window_ns);
-        intake(planned, &flows, &recording.document.hosts, &readings)
+        let record = recording.record(trial)?;
+        let readings = Readings::of(recording, record);
+        intake(&Raw::of(recording, record, &readings)?)
     };
     cell.trials().into_iter().filter_map(of).collect()
 }

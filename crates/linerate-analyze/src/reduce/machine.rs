@@ -28,6 +28,7 @@ use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
 use super::exchange::hosts_with_flows;
+use super::raw::Raw;
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, cost};
 
@@ -62,14 +63,14 @@ pub(super) struct Spent {
 
 /// Reduces the CPUs' part; returns what to know of disturbances.
 pub(super) fn reduce(
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
+    raw: &Raw<'_>,
     spinning: &[&HostName],
     responses: &mut Responses,
 ) -> Vec<TrialFlag> {
+    let (hosts, readings) = (raw.hosts, raw.readings);
     let mut spent = Spent::default();
     if let Some(host) = cpu_host(hosts, readings) {
-        let record = hosts.iter().find(|record| record.name == *host);
+        let record = raw.host(host);
         let online = record.and_then(|record| record.snapshot.number("cpu.online"));
         let counted = cpus_of(host, readings).len() as f64;
         cpu(
@@ -116,15 +117,15 @@ pub(super) fn reduce(
         (HostPart::Client, name::CLIENT_WORKERS),
         (HostPart::Server, name::SERVER_WORKERS),
     ] {
-        responses.put(name, workers_of(part, hosts, readings));
+        responses.put(name, workers_of(raw, part));
     }
     let host = cpu_host(hosts, readings);
-    if let Some(record) = hosts.iter().find(|record| Some(&record.name) == host) {
+    if let Some(record) = host.and_then(|host| raw.host(host)) {
         let sharing = sharing(hosts, &record.name);
         interrupts(&record.name, readings, responses);
         cost::reduce(record, &sharing, spent, readings, responses);
     }
-    responses.put(name::DELAYED_ACKS, delayed_acks(hosts, readings));
+    responses.put(name::DELAYED_ACKS, delayed_acks(raw));
     let cost = responses.value(name::CPU_COST);
     let gbit = responses.value(name::THROUGHPUT).map(|bps| bps / 1e9);
     let cost = cost.zip(gbit).filter(|(_, gbit)| *gbit > 0.0);
@@ -286,13 +287,9 @@ fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Response
 /// CPUs' worth of time that the workers of all hosts of `part` ran.
 ///
 /// Threads are of one trial, so that this is right however many runs share a host.
-fn workers_of(part: HostPart, hosts: &[HostRecord], readings: &Readings<'_>) -> Option<f64> {
-    let of_part = |on: &HostName| {
-        let mut hosts = hosts.iter();
-        hosts.any(|host| host.part == part && host.name == *on)
-    };
-    let wanted = |subject: &Subject, on: &HostName| is_worker(subject) && of_part(on);
-    readings.sum(Metric::ThreadRun, wanted, Change::share)
+fn workers_of(raw: &Raw<'_>, part: HostPart) -> Option<f64> {
+    let wanted = |subject: &Subject, on: &HostName| is_worker(subject) && raw.is_part(on, part);
+    raw.readings.sum(Metric::ThreadRun, wanted, Change::share)
 }
 
 /// Returns whether `subject` is one of the threads that move payload.
@@ -344,10 +341,11 @@ fn workers(readings: &Readings<'_>, spinning: &[&HostName], responses: &mut Resp
 
 /// Sum over the hosts with flows; absent when one of them was not read, since that one may be the
 /// host that delays.
-fn delayed_acks(hosts: &[HostRecord], readings: &Readings<'_>) -> Option<f64> {
-    let hosts = hosts_with_flows(hosts, readings);
+fn delayed_acks(raw: &Raw<'_>) -> Option<f64> {
+    let hosts = hosts_with_flows(raw);
     let rate = |host: &&HostName| {
-        let change = readings.change_on(host, &Subject::Host, Metric::NetstatDelayedAcks);
+        let metric = Metric::NetstatDelayedAcks;
+        let change = raw.readings.change_on(host, &Subject::Host, metric);
         change.map(Change::rate)
     };
     (!hosts.is_empty()).then(|| hosts.iter().map(rate).sum::<Option<f64>>())?

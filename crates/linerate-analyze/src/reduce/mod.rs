@@ -37,6 +37,8 @@ mod plausible;
 mod profile;
 /// Receive queues and CPUs of the receiving host.
 mod queues;
+/// A trial with all that was recorded of it.
+mod raw;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
 mod steady;
@@ -71,6 +73,7 @@ pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
 pub(crate) use plausible::tolerance;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
+pub(crate) use raw::Raw;
 pub(crate) use window::Readings;
 
 /// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own
@@ -102,13 +105,14 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         .iter()
         .map(|trial| (trial.id, trial))
         .collect();
-    let none = Vec::new();
     let known = recording.trials.iter();
     let known = known.filter_map(|record| Some((*plan.get(&record.trial)?, record)));
     let outcome = |(trial, record): (&Trial, &TrialRecord)| {
-        let flows = flows.get(&record.trial).unwrap_or(&none);
-        let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
-        reduce(trial, record, flows, &readings, &document.hosts)
+        let flows = flows.get(&record.trial).cloned().unwrap_or_default();
+        let readings = Readings::of(recording, record);
+        let plans = trial.workload.flows();
+        let raw = Raw::new(trial, &plans, flows, &document.hosts, &readings);
+        reduce(&raw, record)
     };
     let mut outcomes: Vec<Outcome> = known.map(outcome).collect();
     for (trial, why) in superseded(recording, &outcomes) {
@@ -121,10 +125,7 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
 /// Returns the trials that ended well and are not averaged all the same, with the reason: something disturbed
 /// them or their numbers spoil them, and a repeat whose own numbers may be averaged stands for them.
 fn superseded(recording: &Recording, outcomes: &[Outcome]) -> Vec<(TrialId, Reason)> {
-    let ended_well = |trial| {
-        let mut records = recording.trials.iter();
-        records.any(|record| record.trial == trial && record.is_valid())
-    };
+    let ended_well = |trial| recording.record(trial).is_some_and(TrialRecord::is_valid);
     let may_be_averaged = |trial| {
         let mut outcomes = outcomes.iter();
         outcomes.any(|outcome| outcome.trial == trial && outcome.is_valid())
@@ -157,24 +158,23 @@ pub fn lacking<'o>(
     })
 }
 
-fn reduce(
-    trial: &Trial,
-    record: &TrialRecord,
-    flows: &[&FlowRecord],
-    readings: &Readings<'_>,
-    hosts: &[HostRecord],
-) -> Outcome {
+fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
+    let Raw {
+        trial,
+        hosts,
+        readings,
+        ..
+    } = *raw;
     let mut flags = record.flags.clone();
-    let plans = trial.workload.flows();
-    let (level, mut responses) = reduce_flows(trial, &plans, flows, hosts, readings);
+    let (level, mut responses) = reduce_flows(raw);
     let refusal = plausible::refusal(&trial.workload, record.window(), &responses, hosts);
     let spinning = spinning(trial, hosts, &responses);
-    let disturbances = machine::reduce(hosts, readings, &spinning, &mut responses);
-    starved::reduce(hosts, readings, &spinning, &mut responses);
-    exchange::reduce(trial, flows, hosts, readings, &mut responses);
-    profile::reduce(hosts, readings, &mut responses);
-    queues::reduce(trial, flows, hosts, readings, &mut responses);
-    beside::reduce(trial, flows, hosts, readings, &mut responses);
+    let disturbances = machine::reduce(raw, &spinning, &mut responses);
+    starved::reduce(raw, &spinning, &mut responses);
+    exchange::reduce(raw, &mut responses);
+    profile::reduce(raw, &mut responses);
+    queues::reduce(raw, &mut responses);
+    beside::reduce(raw, &mut responses);
     flags.extend(level.flags);
     if responses.value(name::THROUGHPUT).is_some() {
         flags.extend(acknowledged_flag(server_program(hosts), trial));
@@ -192,8 +192,8 @@ fn reduce(
     });
     flags.extend(saturated);
     flags.extend(disturbances);
-    flags.extend(damaged::damaged(trial, hosts, readings));
-    flags.extend(beside::other_traffic(trial, flows, hosts, readings));
+    flags.extend(damaged::damaged(raw));
+    flags.extend(beside::other_traffic(raw));
     let refusal = refusal.or(unshared.map(Reason::Unshared));
     // A rate of none is no number of a path or a host.
     let ended = responses.value(name::TRANSACTIONS);
@@ -213,18 +213,12 @@ fn reduce(
     }
 }
 
-/// Reduces what the flows of `plans` say.
-fn reduce_flows(
-    trial: &Trial,
-    plans: &[FlowPlan],
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-) -> (Judged, Responses) {
+/// Reduces what the flows say.
+fn reduce_flows(raw: &Raw<'_>) -> (Judged, Responses) {
     let mut responses = Responses::default();
-    let level = flows::reduce(trial, plans, records, hosts, readings, &mut responses);
-    evidence::reduce(trial, plans, records, hosts, readings, &mut responses);
-    datagrams::reduce(trial, plans, records, hosts, readings, &mut responses);
+    let level = flows::reduce(raw, &mut responses);
+    evidence::reduce(raw, &mut responses);
+    datagrams::reduce(raw, &mut responses);
     (level, responses)
 }
 
@@ -257,25 +251,19 @@ pub(crate) fn outcomes_one_way(
     whole: &Outcome,
     ways: [Direction; 2],
 ) -> Option<[Outcome; 2]> {
-    let document = &recording.document;
-    let mut trials = document.plan.trials.iter();
-    let trial = trials.find(|trial| trial.id == whole.trial)?;
-    let mut records = recording.trials.iter();
-    let record = records.find(|record| record.trial == whole.trial)?;
-    let readings = Readings::new(&recording.samples, whole.trial, record.window_ns);
-    let flows = recording.flows.iter();
-    let flows: Vec<&FlowRecord> = flows.filter(|flow| flow.trial == whole.trial).collect();
-    let plans = trial.workload.flows();
-    let (_, of_both) = reduce_flows(trial, &plans, &flows, &document.hosts, &readings);
+    let record = recording.record(whole.trial)?;
+    let readings = Readings::of(recording, record);
+    let raw = Raw::of(recording, record, &readings)?;
+    let (_, of_both) = reduce_flows(&raw);
     Some(ways.map(|way| {
-        let plans = plans_one_way(&trial.workload, way);
-        let is_planned = |flow: &&&FlowRecord| plans.iter().any(|plan| plan.flow == flow.flow);
-        let flows: Vec<&FlowRecord> = flows.iter().filter(is_planned).copied().collect();
+        let plans = plans_one_way(&raw.trial.workload, way);
+        let mut flows = raw.records.clone();
+        flows.retain(|flow| plans.iter().any(|plan| plan.flow == flow.flow));
         let trial = Trial {
-            workload: one_way(&trial.workload, way),
-            ..trial.clone()
+            workload: one_way(&raw.trial.workload, way),
+            ..raw.trial.clone()
         };
-        let (_, of_one) = reduce_flows(&trial, &plans, &flows, &document.hosts, &readings);
+        let (_, of_one) = reduce_flows(&Raw::new(&trial, &plans, flows, raw.hosts, &readings));
         let mut outcome = whole.clone();
         let responses = &mut outcome.responses;
         responses.retain(|name, _| !of_both.0.contains_key(name));

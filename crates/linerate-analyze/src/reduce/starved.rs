@@ -14,6 +14,7 @@ use linerate_model::sample::Subject;
 use super::Responses;
 use super::exchange::hosts_with_flows;
 use super::machine::{cpu_time, is_worker, sharing};
+use super::raw::Raw;
 use super::window::{Readings, mean};
 
 /// Time in which a CPU did something.
@@ -42,13 +43,9 @@ const OURS: [&[Metric]; 2] = [
     &[Metric::ThreadUser, Metric::ThreadSystem],
 ];
 
-pub(super) fn reduce(
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    spinning: &[&HostName],
-    responses: &mut Responses,
-) {
-    throttling(hosts, readings, responses);
+pub(super) fn reduce(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Responses) {
+    let (hosts, readings) = (raw.hosts, raw.readings);
+    throttling(raw, responses);
     let Some((host, waited)) = neediest(readings, spinning) else {
         return;
     };
@@ -147,9 +144,10 @@ fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metrics: &[&[Metric]])
 }
 
 /// Of the hosts with flows, how often and how long the control group of our process was throttled.
-fn throttling(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+fn throttling(raw: &Raw<'_>, responses: &mut Responses) {
+    let readings = raw.readings;
     let greatest = |of: &dyn Fn(&HostName) -> Option<f64>| {
-        let hosts = hosts_with_flows(hosts, readings).into_iter();
+        let hosts = hosts_with_flows(raw).into_iter();
         hosts.filter_map(of).max_by(f64::total_cmp)
     };
     let change = |host: &HostName, metric| readings.change_on(host, &Subject::Host, metric);
@@ -170,8 +168,6 @@ fn throttling(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Res
         let series = readings.on(host, &Subject::Host, Metric::CgroupQuota)?;
         Some(mean(readings.gauge(&series))? / 1e9)
     };
-    let tightest = hosts_with_flows(hosts, readings)
-        .into_iter()
-        .filter_map(quota);
+    let tightest = hosts_with_flows(raw).into_iter().filter_map(quota);
     responses.put(name::QUOTA, tightest.min_by(f64::total_cmp));
 }
