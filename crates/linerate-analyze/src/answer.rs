@@ -78,8 +78,7 @@ impl<'d, 'a> Shown<'d, 'a> {
 
 /// Returns the measured cells of the host as it is; all of them where it was not measured as it is.
 fn measured<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
-    let known = dataset.cells.iter().filter(|cell| !cell.valid.is_empty());
-    let known: Vec<_> = known.collect();
+    let known: Vec<_> = dataset.measured().collect();
     let as_it_is: Vec<_> = known
         .iter()
         .copied()
@@ -135,7 +134,7 @@ fn verdict(
     findings: &[Found<'_>],
     trust: &Trust,
 ) -> String {
-    if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
+    if dataset.valid().next().is_none() {
         return match dataset.outcomes.is_empty() {
             true => "Nothing was measured".to_owned(),
             false => "Nothing valid was measured".to_owned(),
@@ -276,8 +275,10 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 
 /// What is left to say of traffic of no other kind.
 fn plain(dataset: &Dataset<'_>) -> String {
-    let valid = dataset.outcomes.iter().filter(|it| it.is_valid()).count();
-    format!("{} measured", number::counted(valid, "trial"))
+    format!(
+        "{} measured",
+        number::counted(dataset.valid().count(), "trial")
+    )
 }
 
 fn tiles(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Vec<Tile> {
@@ -431,7 +432,7 @@ fn is_delayed_ack(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, longest_ns: f6
 
 /// One bar for each limiter of each experiment; of few cells of a lone experiment, one each.
 fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
-    let lone = dataset.recording.document.plan.experiments.len() == 1;
+    let lone = dataset.experiments().len() == 1;
     let known: Vec<&CellOutcomes<'_>> = match lone {
         true => dataset.cells.iter().collect(),
         false => measured(dataset),
@@ -468,7 +469,7 @@ fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
 
 fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<LimitBar> {
     let value = reached(cell)?;
-    let lone = dataset.recording.document.plan.experiments.len() == 1;
+    let lone = dataset.experiments().len() == 1;
     Some(LimitBar {
         experiment: match lone {
             true => String::new(),

@@ -132,6 +132,36 @@ impl Siblings {
 }
 
 impl<'a> Dataset<'a> {
+    /// Returns the experiments, in the plan's order.
+    pub(crate) fn experiments(&self) -> &'a [Experiment] {
+        &self.recording.document.plan.experiments
+    }
+
+    /// Returns the hosts.
+    pub(crate) fn hosts(&self) -> &'a [HostRecord] {
+        &self.recording.document.hosts
+    }
+
+    /// Returns the outcomes that may be averaged.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = &Outcome> + Clone {
+        self.outcomes.iter().filter(|outcome| outcome.is_valid())
+    }
+
+    /// Returns the cells that have any of these.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellOutcomes<'a>> {
+        self.cells.iter().filter(|cell| !cell.valid.is_empty())
+    }
+
+    /// Returns what was recorded of the flows of a cell's trials that may be averaged.
+    pub(crate) fn flows_of(
+        &self,
+        cell: &CellOutcomes<'_>,
+    ) -> impl Iterator<Item = &'a FlowRecord> + use<'a> {
+        let trials = cell.trials();
+        let flows = self.recording.flows.iter();
+        flows.filter(move |flow| trials.contains(&flow.trial))
+    }
+
     /// Returns the CPUs of the host that CPU time is counted on.
     pub(crate) fn cpus(&self) -> Option<f64> {
         cpus(self.recording)
@@ -246,7 +276,7 @@ impl<'a> Dataset<'a> {
 
     /// Returns the experiments of a chapter.
     pub(crate) fn experiments_of(&self, chapter: u32) -> impl Iterator<Item = &'a Experiment> {
-        let experiments = self.recording.document.plan.experiments.iter();
+        let experiments = self.experiments().iter();
         experiments.filter(move |experiment| experiment.chapter == Some(chapter))
     }
 
@@ -285,31 +315,27 @@ impl<'a> Dataset<'a> {
 
     /// Returns whether nothing is varied: what `linerate run HOST` plans.
     pub(crate) fn is_one_measurement(&self) -> bool {
-        let experiments = &self.recording.document.plan.experiments;
-        matches!(experiments.as_slice(), [one] if one.factors.is_empty())
+        matches!(self.experiments(), [one] if one.factors.is_empty())
     }
 
     /// Returns the clients of the run.
     pub(crate) fn clients(&self) -> impl Iterator<Item = &'a HostRecord> {
-        let hosts = &self.recording.document.hosts;
-        hosts.iter().filter(|host| host.part == HostPart::Client)
+        let hosts = self.hosts().iter();
+        hosts.filter(|host| host.part == HostPart::Client)
     }
 
     /// Returns whether the ends of a flow may share a CPU: in a lab, over loopback, and between other
     /// namespaces of one machine.
     pub(crate) fn is_one_machine(&self) -> bool {
-        let address = self
-            .recording
-            .document
-            .server()
-            .map(|host| host.data_address.parse());
+        let server = self.recording.document.server();
+        let address = server.map(|host| host.data_address.parse());
         let loopback = matches!(address, Some(Ok::<std::net::IpAddr, _>(ip)) if ip.is_loopback());
-        self.is_lab() || loopback || share_a_kernel(&self.recording.document.hosts)
+        self.is_lab() || loopback || share_a_kernel(self.hosts())
     }
 
     /// Returns whether all hosts are namespaces of one machine.
     pub(crate) fn is_lab(&self) -> bool {
-        self.recording.document.hosts.iter().any(|host| host.lab)
+        self.hosts().iter().any(|host| host.lab)
     }
 }
 

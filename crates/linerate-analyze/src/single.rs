@@ -250,8 +250,7 @@ pub struct Flows<'a> {
 impl<'a> Flows<'a> {
     /// Returns what was recorded of each end.
     pub fn records(self) -> impl Iterator<Item = &'a FlowRecord> {
-        let of_trial = move |flow: &&FlowRecord| flow.trial == self.trial;
-        self.recording.flows.iter().filter(of_trial)
+        self.recording.flows_of(self.trial)
     }
 }
 
@@ -452,12 +451,8 @@ fn hosts(recording: &Recording) -> Vec<SingleHost> {
 }
 
 fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'_> {
-    let record = recording
-        .trials
-        .iter()
-        .find(|record| record.trial == outcome.trial);
-    let mut planned = recording.document.plan.trials.iter();
-    let planned = planned.find(|trial| trial.id == outcome.trial);
+    let record = recording.record(outcome.trial);
+    let planned = recording.document.plan.trial(outcome.trial);
     let wanted = planned.filter(|_| shown.interval.0 > 0);
     let are_few = planned.is_none_or(|trial| trial.workload.connections <= FLOWS_IN_FULL);
     let in_full = shown.all_flows || are_few;
@@ -505,8 +500,7 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
 }
 
 fn incoming(recording: &Recording, flow: &FlowRecord) -> SingleIncoming {
-    let hosts = &recording.document.hosts;
-    let host = hosts.iter().find(|host| host.name == flow.host);
+    let host = recording.document.host(&flow.host);
     let queue = host.and_then(|host| queue_of(&host.snapshot, flow.incoming));
     let known = queue.as_ref();
     SingleIncoming {

@@ -60,11 +60,9 @@ impl Window {
 /// where it was varied.
 pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
     let mut cells: Vec<_> = dataset
-        .cells
-        .iter()
+        .measured()
         .filter(|cell| cell.experiment.chapter == Some(LATENCY) && cell.is_rr())
         .filter(|cell| cell.level(Factor::DelayedAck) != Some(&Level::Switch(false)))
-        .filter(|cell| !cell.valid.is_empty())
         .collect();
     cells.sort_by_key(|cell| payload_bytes(cell));
     cells
@@ -78,8 +76,8 @@ pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
 
 /// Returns the noise of the response of each experiment that was repeated, the noisiest first.
 pub(crate) fn noises<'a>(dataset: &Dataset<'a>) -> Vec<(&'a Experiment, Rc<Noise>)> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    let mut noises: Vec<(&Experiment, Rc<Noise>)> = experiments
+    let mut noises: Vec<(&Experiment, Rc<Noise>)> = dataset
+        .experiments()
         .iter()
         .filter_map(|experiment| {
             let cells = dataset.cells_of(&experiment.name);

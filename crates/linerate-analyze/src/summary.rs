@@ -63,12 +63,10 @@ fn noise(dataset: &Dataset<'_>) -> Option<Row> {
 
 /// The congestion controls in force at the sending ends; those of the trials that were averaged.
 fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
-    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let valid: BTreeSet<TrialId> = valid.map(|outcome| outcome.trial).collect();
+    let valid: BTreeSet<TrialId> = dataset.valid().map(|outcome| outcome.trial).collect();
     let mut trials: BTreeMap<&str, BTreeSet<TrialId>> = BTreeMap::new();
-    let hosts = &dataset.recording.document.hosts;
     let default_of = |name: &HostName| {
-        let host = hosts.iter().find(|host| host.name == *name)?;
+        let host = dataset.recording.document.host(name)?;
         host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control")
     };
     let mut from = BTreeSet::new();

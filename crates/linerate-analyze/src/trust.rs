@@ -172,7 +172,7 @@ fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
         .filter(|outcome| !has_no_level(dataset, outcome))
         .count();
     let mut reasons = Vec::new();
-    if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
+    if dataset.valid().next().is_none() {
         reasons.push("no trial is valid".to_owned());
     } else if invalid as f64 > INVALID_SHARE_MAX * all as f64 {
         reasons.push(match invalid {

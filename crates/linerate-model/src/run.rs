@@ -439,6 +439,11 @@ impl RunDocument {
     pub fn server(&self) -> Option<&HostRecord> {
         self.hosts.iter().find(|host| host.part == HostPart::Server)
     }
+
+    /// Returns the host called `name`.
+    pub fn host(&self, name: &HostName) -> Option<&HostRecord> {
+        self.hosts.iter().find(|host| host.name == *name)
+    }
 }
 
 impl Recording {

@@ -124,8 +124,7 @@ fn courses(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Course> {
     let interval_ns = rate.map_or(SAMPLE_NS, |rate| rate.interval().0.cast_signed());
     let flows = cell.workload.flows();
     let course = |record: &TrialRecord| {
-        let samples = &dataset.recording.samples;
-        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let readings = Readings::of(dataset.recording, record);
         let moments = moments(&Sampled {
             readings: &readings,
             flows: &flows,
@@ -139,10 +138,9 @@ fn courses(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Course> {
     let mut outcomes: Vec<_> = cell.valid.iter().collect();
     let data = |outcome: &Outcome| outcome.value(name::DATA_SEGMENTS).unwrap_or(0.0);
     outcomes.sort_by(|a, b| data(a).total_cmp(&data(b)));
-    let records = &dataset.recording.trials;
     outcomes
         .into_iter()
-        .filter_map(|outcome| records.iter().find(|it| it.trial == outcome.trial))
+        .filter_map(|outcome| dataset.recording.record(outcome.trial))
         .filter_map(course)
         .collect()
 }

@@ -122,7 +122,7 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
 /// One row for each limiter of each experiment, with the range of the response it holds down.
 fn limiters(dataset: &Dataset<'_>) -> Table {
     let mut rows = Vec::new();
-    for experiment in &dataset.recording.document.plan.experiments {
+    for experiment in dataset.experiments() {
         let mut by_limiter: BTreeMap<Option<Limiter>, Vec<&CellOutcomes<'_>>> = BTreeMap::new();
         for cell in dataset.cells_of(&experiment.name) {
             if !cell.valid.is_empty() {
@@ -164,8 +164,7 @@ fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {
 
 /// CPUs per Gbit/s in the best cell of each stream experiment.
 fn cost(dataset: &Dataset<'_>) -> Option<Table> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    let rows = experiments.iter().filter_map(|experiment| {
+    let rows = dataset.experiments().iter().filter_map(|experiment| {
         let best = best_of(dataset, &experiment.name)?;
         Some(vec![
             TableCell::Text(experiment.title.clone()),
@@ -197,7 +196,7 @@ const TICK_SHARE_MAX: f64 = 0.1;
 /// Returns the cell that tells what throughput costs: the one with the highest of all experiments; absent
 /// where a tick in the window is too much of its cost.
 pub(crate) fn best_with_cpu<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d CellOutcomes<'a>> {
-    let experiments = dataset.recording.document.plan.experiments.iter();
+    let experiments = dataset.experiments().iter();
     let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
     let best = experiments
         .filter_map(|experiment| best_of(dataset, &experiment.name))

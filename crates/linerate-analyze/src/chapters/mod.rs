@@ -74,7 +74,7 @@ const CHAPTERS: &[StudyChapter] = &[
 pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     let document = &dataset.recording.document;
     // Before anything is drawn: points say what limits their cell.
-    for cell in dataset.cells.iter().filter(|cell| !cell.valid.is_empty()) {
+    for cell in dataset.measured() {
         limiter_of(dataset, cell);
     }
     let mut chapters: Vec<Chapter> = document
@@ -211,7 +211,7 @@ fn over_time(
 
 /// Returns the lines of the summary that the chapters of the study have, in their order.
 pub(crate) fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
-    let experiments = &dataset.recording.document.plan.experiments;
+    let experiments = dataset.experiments();
     let of_chapter = |known: &StudyChapter| match known.content {
         Content::Derived(_, lines) => lines(dataset),
         Content::Experiment(_, _, lines) => experiments

@@ -9,7 +9,7 @@ use linerate_model::analysis::{
 use linerate_model::experiment::Factor;
 use linerate_model::finding::Estimate;
 use linerate_model::host::FactValue;
-use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::run::HostRecord;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Kind;
 
@@ -49,10 +49,10 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
         })
         .collect();
     let host = taken.iter().flat_map(|cell| &cell.intakes).next();
-    let hosts = &dataset.recording.document.hosts;
+    let document = &dataset.recording.document;
     let host = match host {
-        Some(intake) => hosts.iter().find(|host| host.name == intake.host),
-        None => hosts.iter().find(|host| host.part == HostPart::Server),
+        Some(intake) => document.host(&intake.host),
+        None => document.server(),
     };
     let Some(host) = host else { return };
     chapter.method += &format!(" {}", hash(host));

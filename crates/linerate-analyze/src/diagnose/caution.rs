@@ -209,7 +209,7 @@ fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 }
 
 fn shared_cpus<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let hosts = dataset.recording.document.hosts.len();
+    let hosts = dataset.hosts().len();
     let trials: Vec<TrialId> = dataset
         .outcomes
         .iter()
@@ -279,7 +279,7 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .iter()
         .filter(|cell| cell.valid.len() < REPLICATES_MIN)
         .collect();
-    if dataset.cells.iter().all(|cell| cell.valid.is_empty()) {
+    if dataset.measured().next().is_none() {
         return None;
     }
     let least = few.iter().map(|cell| cell.valid.len()).min()?;
@@ -358,8 +358,8 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
 
 /// Requests that were due and not sent.
 fn unsent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let counts = dataset.recording.flows.iter();
-    let counts = counts.filter_map(|flow| Some((flow.trial, flow.requests?)));
+    let flows = dataset.recording.flows.iter();
+    let counts = flows.filter_map(|flow| Some((flow.trial, flow.requests?)));
     let short: Vec<_> = counts.filter(|(_, count)| count.sent < count.due).collect();
     let trials = distinct(short.iter().map(|(trial, _)| *trial))?;
     let missed: u64 = short.iter().map(|(_, count)| count.due - count.sent).sum();
@@ -415,7 +415,7 @@ fn distinct(trials: impl Iterator<Item = TrialId>) -> Option<Vec<TrialId>> {
 }
 
 fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let hosts = &dataset.recording.document.hosts;
+    let hosts = dataset.hosts();
     let shared: Vec<String> = hosts
         .iter()
         .filter(|host| host.admission == Admission::Shared)
@@ -457,8 +457,9 @@ fn shares<'d>(
     dataset: &'d Dataset<'_>,
     of: impl Fn(&TrialFlag) -> Option<f64>,
 ) -> Option<Shares<'d>> {
-    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let flags = valid.flat_map(|outcome| outcome.flags.iter().map(|flag| (outcome.trial, flag)));
+    let flags = dataset
+        .valid()
+        .flat_map(|outcome| outcome.flags.iter().map(|flag| (outcome.trial, flag)));
     let found = flags.filter_map(|(trial, flag)| Some((trial, of(flag)?, flag)));
     let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
     let most = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.2;
@@ -543,7 +544,7 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         reduce::is_starved(waited, ran).then_some((outcome.trial, waited))
     };
     let told = |is_held: bool, ends: &str, explanation: &str| {
-        let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
+        let valid = dataset.valid();
         let of_kind = valid.filter(|outcome| cpu::waits_under_quota(outcome) == is_held);
         let found: Vec<(TrialId, f64)> = of_kind.filter_map(|one| waited(&one)).collect();
         let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
@@ -611,15 +612,17 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         (name::CPU_STEAL, cpus, "the hypervisor"),
         (name::CPU_OTHERS_ALL, cpus, programs),
     ];
-    let valid = || dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
     let taken = kinds.map(|(name, whole, who)| {
         let of = share(name, whole);
         let most = at_least(name);
         let is_much = |share: &f64| *share > most;
-        let found = valid().filter_map(|it| Some((it.trial, of(it).filter(is_much)?)));
+        let found = dataset
+            .valid()
+            .filter_map(|it| Some((it.trial, of(it).filter(is_much)?)));
         (who, found.collect::<Vec<(TrialId, f64)>>())
     });
-    let missing = valid()
+    let missing = dataset
+        .valid()
         .filter_map(|it| Some((it.trial, unusually_missing(&dataset.outcomes, it)?)))
         .collect::<Vec<_>>();
     let mean = |found: &[(TrialId, f64)]| {

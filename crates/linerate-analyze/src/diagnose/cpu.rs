@@ -289,13 +289,8 @@ fn is_quota_seen<'d>(
     dataset: &'d Dataset<'_>,
     cell: &CellOutcomes<'_>,
 ) -> impl Iterator<Item = Option<f64>> + use<'d> {
-    let trials = cell.trials();
-    let flows = dataset.recording.flows.iter();
-    let own: BTreeSet<&HostName> = flows
-        .filter(|flow| trials.contains(&flow.trial))
-        .map(|flow| &flow.host)
-        .collect();
-    let hosts = dataset.recording.document.hosts.iter();
+    let own: BTreeSet<&HostName> = dataset.flows_of(cell).map(|flow| &flow.host).collect();
+    let hosts = dataset.hosts().iter();
     let hosts = hosts.filter(move |host| own.contains(&host.name));
     hosts.map(|host| host.snapshot.number(CPU_QUOTA_VISIBLE))
 }
@@ -449,9 +444,7 @@ fn unseen_quota(cell: &CellOutcomes<'_>, wanted: f64, waited: Estimate) -> Optio
 
 /// Whether the caller said which CPUs the workers of both ends run on.
 fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let trials = cell.trials();
-    let flows = dataset.recording.flows.iter();
-    let mut own = flows.filter(|flow| trials.contains(&flow.trial)).peekable();
+    let mut own = dataset.flows_of(cell).peekable();
     own.peek().is_some()
         && own.all(|flow| {
             let placed = flow.settings.named(setting::name::PLACEMENT);

@@ -17,8 +17,8 @@ use crate::words;
 const LOSS_SHARE_MIN: f64 = 0.001;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    experiments
+    dataset
+        .experiments()
         .iter()
         .filter_map(|experiment| {
             let cells = dataset.cells_of(&experiment.name);

@@ -161,8 +161,7 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
     if rule.whole_machine && dataset.is_one_machine() {
         counts = counts.into_iter().take(1).collect();
     }
-    let hosts = &dataset.recording.document.hosts;
-    let apart = namespaces(hosts, counts.keys().copied());
+    let apart = namespaces(dataset.hosts(), counts.keys().copied());
     counts.retain(|host, _| apart.contains(host));
     let mut trials: Vec<TrialId> = counts
         .values()
@@ -202,8 +201,7 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
 fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
     let mut counts = vec![Counts::new(); RULES.len()];
     for record in &dataset.recording.trials {
-        let samples = &dataset.recording.samples;
-        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let readings = Readings::of(dataset.recording, record);
         for (subject, host) in readings.subjects() {
             if !matches!(subject, Subject::Host | Subject::Cpu(_)) {
                 continue;
@@ -228,8 +226,7 @@ fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
 fn nearly_full(dataset: &Dataset<'_>) -> Option<Found<'static>> {
     let mut fullest: Option<(f64, &HostName, TrialId)> = None;
     for record in &dataset.recording.trials {
-        let samples = &dataset.recording.samples;
-        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let readings = Readings::of(dataset.recording, record);
         let hosts = readings.subjects().filter(|it| *it.0 == Subject::Host);
         for (subject, host) in hosts {
             let highest = |metric| {

@@ -39,7 +39,7 @@ const LATE_SHARE_MIN: f64 = 0.2;
 /// Says of each experiment whose responses come one request late, by the cell in which they wait longest,
 /// and of each whose requests go late, by the cell in which that is the largest share.
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let experiments = &dataset.recording.document.plan.experiments;
+    let experiments = dataset.experiments();
     let late = experiments.iter().filter_map(|experiment| {
         let cells = dataset.cells_of(&experiment.name).into_iter();
         let late = cells.filter_map(|cell| Some((cell, late_share(cell)?)));

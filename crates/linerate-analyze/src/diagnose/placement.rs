@@ -49,8 +49,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     if !dataset.is_one_machine() {
         return Vec::new();
     }
-    let experiments = &dataset.recording.document.plan.experiments;
-    let of_cells = experiments.iter().map(|experiment| {
+    let of_cells = dataset.experiments().iter().map(|experiment| {
         let cells = dataset.cells_of(&experiment.name).into_iter();
         let cells = cells.filter(|cell| is_one_round_trip(cell));
         let rates: Vec<Rates> = cells.map(|cell| rates(dataset, cell)).collect();
@@ -115,11 +114,7 @@ fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
         ..Rates::default()
     };
     for outcome in &cell.valid {
-        let ends = dataset
-            .recording
-            .flows
-            .iter()
-            .filter(|flow| flow.trial == outcome.trial);
+        let ends = dataset.recording.flows_of(outcome.trial);
         let cpus: Vec<u32> = ends.filter_map(|flow| flow.cpu).collect();
         let ([one, other], Some(rate)) = (cpus.as_slice(), outcome.value(name::TRANSACTIONS))
         else {

@@ -71,7 +71,7 @@ struct Taking {
 }
 
 fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> Vec<Taking> {
-    let records = &dataset.recording.trials;
+    let recording = dataset.recording;
     let cells = dataset.cells_of(&experiment.name);
     let outcomes = cells.iter().flat_map(|cell| {
         let flows = u32::try_from(cell.workload.flows().len()).unwrap_or(u32::MAX);
@@ -79,9 +79,7 @@ fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> 
     });
     outcomes
         .filter_map(|(trial, flows)| {
-            let record = records.iter().find(|record| record.trial == trial)?;
-            let samples = &dataset.recording.samples;
-            let readings = Readings::new(samples, trial, record.window_ns);
+            let readings = Readings::of(recording, recording.record(trial)?);
             let link = host.link.as_deref();
             Some(taking(&readings, trial, &host.name, link, flows))
         })

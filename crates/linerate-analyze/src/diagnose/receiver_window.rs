@@ -200,18 +200,16 @@ pub(crate) fn is_unscaled(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> boo
 
 /// Whether windows are scaled: by what the handshakes agreed on, else by the hosts' settings.
 fn scales(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let trials = cell.trials();
-    let flows = dataset.recording.flows.iter();
-    let mut agreed = flows
-        .filter(|flow| trials.contains(&flow.trial))
+    let mut agreed = dataset
+        .flows_of(cell)
         .filter_map(|flow| flow.settings.named(setting::name::TCPI_OPTIONS))
         .filter_map(|setting| setting.effective.as_deref());
     if let Some(options) = agreed.next() {
         return options.contains(setting::WINDOW_SCALING);
     }
     let off = |number: Option<f64>| number == Some(0.0);
-    let hosts = &dataset.recording.document.hosts;
-    !hosts
+    !dataset
+        .hosts()
         .iter()
         .any(|host| off(host.snapshot.number("sysctl.net.ipv4.tcp_window_scaling")))
 }

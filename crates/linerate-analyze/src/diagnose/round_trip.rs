@@ -534,9 +534,8 @@ fn exchange_ns(dataset: &Dataset<'_>) -> Option<f64> {
     let is_here = |host: &HostRecord| {
         host.part == HostPart::Server || host.control == Some(Control::InProcess)
     };
-    let hosts = &dataset.recording.document.hosts;
-    let server = hosts.iter().find(|host| host.part == HostPart::Server)?;
-    let is_client = hosts.iter().all(is_here);
+    let server = dataset.recording.document.server()?;
+    let is_client = dataset.hosts().iter().all(is_here);
     is_client.then_some(2.0 * server.clock.uncertainty_ns as f64)
 }
 

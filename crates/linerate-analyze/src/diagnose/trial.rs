@@ -1,5 +1,8 @@
 //! One trial of a stream, as the rules read it that are about what holds a stream.
 
+use std::collections::BTreeSet;
+
+use linerate_model::HostName;
 use linerate_model::flag::TrialFlag;
 use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::End;
@@ -154,17 +157,12 @@ pub(super) fn hosts_of<'d>(
     cell: &CellOutcomes<'_>,
     part: Part,
 ) -> impl Iterator<Item = &'d HostRecord> {
-    let trials = cell.trials();
-    let has_part = move |host: &&HostRecord| {
-        let mut flows = dataset.recording.flows.iter();
-        flows.any(|flow| {
-            flow.part == part
-                && flow.host == host.name
-                && trials.contains(&flow.trial)
-                && is_of(cell, flow)
-        })
-    };
-    dataset.recording.document.hosts.iter().filter(has_part)
+    let own = dataset
+        .flows_of(cell)
+        .filter(move |flow| flow.part == part && is_of(cell, flow));
+    let names: BTreeSet<&HostName> = own.map(|flow| &flow.host).collect();
+    let hosts = dataset.hosts().iter();
+    hosts.filter(move |host| names.contains(&host.name))
 }
 
 /// Whether a flow is one of the cell's, which may be one direction of a trial.
@@ -415,13 +413,9 @@ pub(super) fn pacing_algorithm<'a>(
 
 /// The congestion control in force at the sending ends; absent when they differ.
 fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'a str> {
-    let trials = cell.trials();
     let mut in_force = dataset
-        .recording
-        .flows
-        .iter()
-        .filter(|flow| flow.part == Part::Sender && trials.contains(&flow.trial))
-        .filter(|flow| is_of(cell, flow))
+        .flows_of(cell)
+        .filter(|flow| flow.part == Part::Sender && is_of(cell, flow))
         .filter_map(|flow| {
             flow.settings
                 .named(setting::name::TCP_CONGESTION)?

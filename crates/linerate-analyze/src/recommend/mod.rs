@@ -243,7 +243,7 @@ fn nodelay(found: &Found<'_>, experiment: &Experiment) -> Option<Recommendation>
 /// Returns the congestion control of every host, any of which may send; absent where they differ or one is unknown.
 fn own_congestion<'d>(dataset: &'d Dataset<'_>) -> Option<&'d str> {
     let own = |host: &'d HostRecord| host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control");
-    let mut hosts = dataset.recording.document.hosts.iter().map(own);
+    let mut hosts = dataset.hosts().iter().map(own);
     let first = hosts.next()??;
     hosts.all(|other| other == Some(first)).then_some(first)
 }

@@ -38,7 +38,7 @@ impl Floors {
             if workload.manner.transport != Transport::Tcp {
                 continue;
             }
-            let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
+            let readings = Readings::of(recording, record);
             let plans = workload.flows();
             let lanes = plans.iter().map(|plan| Lane::of(plan, &readings));
             for (client, ns) in of_trial(lanes, |lane| vec![lane.sender]) {
