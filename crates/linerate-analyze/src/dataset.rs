@@ -20,7 +20,7 @@ use crate::compare::interval::{
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::reduce::{
-    Floors, HALVES_SHARE_MAX, Outcome, describe, name, one_way, outcomes, outcomes_one_way,
+    Floors, HALVES_SHARE_MAX, Outcome, Values, describe, name, one_way, outcomes, outcomes_one_way,
     pooled_latency,
 };
 use crate::verdicts::{self, Verdicts};
@@ -616,6 +616,12 @@ impl<'a> CellOutcomes<'a> {
     /// Returns whether the traffic is request and response.
     pub(crate) fn is_rr(&self) -> bool {
         self.workload.traffic.is_transactional()
+    }
+}
+
+impl Values for CellOutcomes<'_> {
+    fn value(&self, response: &str) -> Option<f64> {
+        self.mean(response)
     }
 }
 

@@ -70,9 +70,9 @@ fn usual<'o>(trials: impl Iterator<Item = &'o Outcome>, least: usize) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::TrialId;
     use std::collections::BTreeMap;
 
+    use linerate_model::TrialId;
     use linerate_model::experiment::{Cell, Factor, Level};
     use linerate_model::outcome::Response;
     use linerate_model::run::Validity;

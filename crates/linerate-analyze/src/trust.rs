@@ -21,7 +21,7 @@ use linerate_model::workload::{Direction, Workload};
 use crate::dataset::Dataset;
 use crate::diagnose::{Found, Told, What};
 use crate::front;
-use crate::reduce::{self, Outcome, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{self, Outcome, Values, WORKER_SATURATED_SHARE, name};
 use crate::study;
 use crate::words;
 
@@ -119,9 +119,9 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
     let unknown =
         is_unknown.then_some("the rate is not known: too little was read of what arrived");
     let is_unread = outcomes.any(|outcome| {
-        let value = |name: &str| outcome.value(name);
         let workload = trials.first().map(|trial| &trial.workload);
-        outcome.is_valid() && workload.and_then(|of| lost_unread(of, value)).is_some()
+        let lost = workload.and_then(|of| lost_unread(of, outcome));
+        outcome.is_valid() && lost.is_some()
     });
     let unread =
         is_unread.then_some("datagrams were lost unread while linerate's reader had no CPU time");
@@ -135,20 +135,17 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
 
 /// Returns the share of the datagrams that was lost in the receive buffer while a worker that reads had no time left,
 /// where it is so much that our own program decides the rate, not the path.
-pub(crate) fn lost_unread(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+pub(crate) fn lost_unread(workload: &Workload, values: &impl Values) -> Option<f64> {
     // The busiest worker may be one that sends. All that read run at least as long as the busiest of them.
-    let ran = |name| value(name).unwrap_or(1.0);
-    let readers = match reading_workers(workload) {
-        Some(workers) => ran(workers),
-        None => 1.0,
-    };
-    let readers = readers + value(name::RUNQUEUE_WAIT_MAX).unwrap_or(0.0);
+    let value = |name| values.value(name);
+    let readers = reading_workers(workload).and_then(value).unwrap_or(1.0)
+        + values.amount(name::RUNQUEUE_WAIT_MAX);
     // Beside senders that spin the neediest worker is one that reads.
     let is_of_reader =
-        reduce::sends_as_asked(workload, &value) && reading_workers(workload).is_some();
+        reduce::sends_as_asked(workload, values) && reading_workers(workload).is_some();
     let ran = value(name::WORKER_BUSY_SHARE_MAX).filter(|_| !is_of_reader);
     let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
-    let waited = value(name::WORKER_WAITED).unwrap_or(0.0);
+    let waited = values.amount(name::WORKER_WAITED);
     let is_saturated = readers.min(wanted) >= WORKER_SATURATED_SHARE;
     let is_starved = is_of_reader && reduce::is_starved(waited, wanted - waited);
     let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;

@@ -26,7 +26,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{MOST, QUEUE_NS_MIN, VARIATION_STEADY_MAX, WANTED_REST_MAX};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// What the fastest hundredth waits, as a share of what the mean waits, from which on the queue is never empty.
@@ -109,10 +109,8 @@ fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
 
 /// Whether CPUs had time for the exchanges: what waits does not do so for one.
 fn have_time(cell: &CellOutcomes<'_>) -> bool {
-    let wanted = cell.mean(name::WORKER_WANTED_SHARE_MAX);
-    let pressed = cell.mean(name::CPU_PRESSURE);
-    wanted.is_some_and(|share| share <= WANTED_REST_MAX)
-        && pressed.is_none_or(|share| share < MOST)
+    cell.stays_within(name::WORKER_WANTED_SHARE_MAX, WANTED_REST_MAX)
+        && !cell.reaches(name::CPU_PRESSURE, MOST)
         && !cell.valid.iter().any(cpu::hides_path)
 }
 

@@ -32,7 +32,7 @@ use super::trial::farthest_ns;
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, STALL_EXCESS_NS, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, STALL_EXCESS_NS, Values, name};
 use crate::words;
 
 /// Quantiles that may show the stall, the more frequent first.
@@ -196,10 +196,7 @@ fn without_loss(
     quantile: &str,
     what: impl Into<String>,
 ) -> Option<Evidence> {
-    let lost = |outcome: &Outcome| {
-        let again = outcome.value(name::RETRANSMITTED_BOTH);
-        again.is_some_and(|segments| segments > 0.0)
-    };
+    let lost = |outcome: &Outcome| outcome.exceeds(name::RETRANSMITTED_BOTH, 0.0);
     let whole = cell.evidence(what, quantile)?;
     if quantile != name::RTT_MEAN || !cell.valid.iter().any(lost) {
         return Some(whole);

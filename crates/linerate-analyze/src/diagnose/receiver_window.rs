@@ -17,7 +17,7 @@ use super::trial::{
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// Share of the host's limit from which on a window that grew by itself has reached it: half of the
@@ -65,7 +65,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         1 => String::new(),
         flows => format!("{flows} × "),
     };
-    let waiting = cell.mean(name::RWND_LIMITED).unwrap_or(0.0);
+    let waiting = cell.amount(name::RWND_LIMITED);
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -113,7 +113,7 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
             "It is not the receiver's own, which offers {}: something between them ends the connection or \
              rewrites windows (a proxy, a middlebox), and reads slowly or has a small buffer. Buffers of the \
              hosts change nothing.",
-            words::number(Unit::Bytes, cell.mean(name::OFFERED_WINDOW).unwrap_or(0.0))
+            words::number(Unit::Bytes, cell.amount(name::OFFERED_WINDOW))
         );
     }
     if is_unscaled(dataset, cell) {

@@ -57,7 +57,7 @@ use super::trial::{MOST, NEAR_QUOTIENT_MAX, QUEUE_NS_MIN};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, Way, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, Values, Way, name};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -156,7 +156,7 @@ fn way_of(cell: &CellOutcomes<'_>) -> Way {
 
 /// Whether TCP's shortest round trip is of a way on which a CPU's delay is as long.
 fn is_near(cell: &CellOutcomes<'_>) -> bool {
-    cell.mean(name::PATH_RTT).is_none_or(|ns| ns < QUEUE_NS_MIN)
+    !cell.reaches(name::PATH_RTT, QUEUE_NS_MIN)
 }
 
 /// Whether the path is most of the round trip, and Nagle's algorithm makes it so.
@@ -172,7 +172,7 @@ fn splits(cell: &CellOutcomes<'_>, known: &Known) -> Vec<Split> {
 
 fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
     let way = set_up.way;
-    let known = |response| outcome.value(response).unwrap_or(0.0).max(0.0);
+    let known = |response| outcome.amount(response).max(0.0);
     let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
     let mut take = |part, ns: f64| {
         let taken = ns.min(left);
@@ -239,9 +239,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         // Timeouts that counters prove have a rule of their own; these are slow for another reason.
         return None;
     }
-    let shortest_ns = cell.mean(name::PATH_RTT);
     let is_of_kernels =
-        largest == Some(Part::Path) && shortest_ns.is_some_and(|ns| ns <= KERNELS_NS_MAX);
+        largest == Some(Part::Path) && cell.stays_within(name::PATH_RTT, KERNELS_NS_MAX);
     // Of several under way on a connection, one waits for those before it, and for an ACK with Nagle's algorithm; after a
     // pause, for what sleeps meanwhile: a radio, a CPU, a server.
     let may_wait_for_other = match largest {
@@ -427,13 +426,12 @@ fn pause_ns(cell: &CellOutcomes<'_>) -> f64 {
 /// Whether an end that has a message to send waits for the receiver's window most of the time, and no queue makes its
 /// round trip long, which would hold as much of the window.
 fn is_held_by_window(cell: &CellOutcomes<'_>) -> bool {
-    let held = cell.mean(name::RWND_LIMITED);
     let ends = [name::TCP_RTT, name::TCP_RTT_SERVER].map(|end| cell.mean(end));
     let path = cell.mean(name::PATH_RTT);
     let is_near = |rtt: f64| {
         path.is_some_and(|path| rtt <= NEAR_QUOTIENT_MAX * path || rtt - path < QUEUE_NS_NEAR_MAX)
     };
-    held.is_some_and(|share| share >= MOST) && ends.iter().flatten().all(|rtt| is_near(*rtt))
+    cell.reaches(name::RWND_LIMITED, MOST) && ends.iter().flatten().all(|rtt| is_near(*rtt))
 }
 
 /// Bytes of request and response together, the largest where they differ.
@@ -475,7 +473,7 @@ fn may_be_carried(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, rest_ns: f64
     let ends = [name::TCP_RTT, name::TCP_RTT_SERVER];
     let longest = ends.into_iter().filter_map(|end| cell.mean(end));
     let longest = longest.fold(0.0, f64::max);
-    let path = cell.mean(name::PATH_RTT).unwrap_or(0.0);
+    let path = cell.amount(name::PATH_RTT);
     fits_slow_line(cell, carried_ns, rest_ns) && longest - path >= APPLICATION_SHARE_MIN * rest_ns
 }
 
@@ -485,9 +483,8 @@ fn loses(cell: &CellOutcomes<'_>) -> bool {
     let again = again.or_else(|| cell.sum(name::RETRANSMITTED));
     let timed = cell.sum(name::TRANSACTIONS_TIMED);
     let known = again.zip(timed);
-    let losing = cell.mean(name::LOSING);
     known.is_some_and(|(again, timed)| again >= LOSSES_PER_TRANSACTION_MIN * timed)
-        && losing.is_none_or(|share| share >= LOSING_SHARE_MIN)
+        && !cell.stays_below(name::LOSING, LOSING_SHARE_MIN)
 }
 
 /// Whether each connection always waits for a response, or pauses as asked: the recording agrees with itself, and nothing

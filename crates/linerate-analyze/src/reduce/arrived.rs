@@ -26,11 +26,11 @@ use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
-use super::Responses;
 use super::flows::receiver;
 use super::raw::{Lane, Raw};
 use super::steady;
 use super::window::{Change, mean};
+use super::{Responses, Values};
 
 /// Share of a window's payload that may lie in receive buffers before it is told.
 const BUFFERED_SHARE_MAX: f64 = 0.01;

@@ -21,9 +21,9 @@ use linerate_model::response::name;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::Subject;
 
-use super::Responses;
 use super::machine::Spent;
 use super::window::{Change, Readings};
+use super::{Responses, Values};
 
 /// Share of a host's packets from which on all of its cost is this run's: the rest are connections
 /// of the controller, which cost less than the share is known to.

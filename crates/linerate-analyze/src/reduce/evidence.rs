@@ -46,13 +46,13 @@ use linerate_model::samples::Reading;
 use linerate_model::setting;
 use linerate_model::workload::Part;
 
-use super::Responses;
 use super::datagrams::in_window;
 use super::floors;
 use super::flows::{receiver, sender};
 use super::losses;
 use super::raw::{Lane, Raw};
 use super::window::mean;
+use super::{Responses, Values};
 use crate::compare::interval::median;
 
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and

@@ -24,7 +24,7 @@ use linerate_model::workload::{Traffic, receiving_end};
 use super::arrived::{self, Judged};
 use super::raw::{Lane, Raw};
 use super::window::{Change, mean};
-use super::{Responses, pooled_latency, pooled_lateness};
+use super::{Responses, Values, pooled_latency, pooled_lateness};
 
 /// Returns what there is to say of a stream's level, if it is one.
 pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) -> Judged {

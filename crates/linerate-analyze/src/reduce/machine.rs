@@ -30,7 +30,7 @@ use linerate_model::sample::Subject;
 use super::exchange::hosts_with_flows;
 use super::raw::Raw;
 use super::window::{Change, Readings};
-use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, cost};
+use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, Values, cost};
 
 const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
 const SYSTEM: &[Metric] = &[Metric::CpuSystem];

@@ -42,6 +42,8 @@ mod raw;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
 mod steady;
+/// Responses by name, of a trial or a cell.
+mod values;
 /// First and last reading of each counter in the measured window.
 pub(crate) mod window;
 
@@ -74,6 +76,7 @@ pub(crate) use losses::EVEN_DISPERSION_MAX;
 pub(crate) use plausible::tolerance;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
 pub(crate) use raw::Raw;
+pub(crate) use values::Values;
 pub(crate) use window::Readings;
 
 /// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own
@@ -340,10 +343,10 @@ pub(crate) const WHOLE_SHARE_MIN: f64 = 0.998;
 
 /// Returns whether datagrams of a rate that was asked for were sent whole: a sender that spins until each is due is busy,
 /// and was not short of anything.
-pub(crate) fn sends_as_asked(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> bool {
-    let sent = value(name::THROUGHPUT_SENT).zip(value(name::THROUGHPUT_INTENDED));
+pub(crate) fn sends_as_asked(workload: &Workload, values: &impl Values) -> bool {
+    let asked = values.value(name::THROUGHPUT_INTENDED);
     workload.manner.transport == Transport::Udp
-        && sent.is_some_and(|(sent, asked)| sent >= WHOLE_SHARE_MIN * asked)
+        && asked.is_some_and(|bps| values.reaches(name::THROUGHPUT_SENT, WHOLE_SHARE_MIN * bps))
 }
 
 /// Returns the hosts whose workers spin: what they ran says nothing of what they need.
@@ -365,7 +368,7 @@ fn spinning<'h>(
         Some((Direction::FromServer, _)) => HostPart::Server,
         Some((Direction::Both, _)) | None => return Vec::new(),
     };
-    if !sends_as_asked(&trial.workload, |name| responses.value(name)) {
+    if !sends_as_asked(&trial.workload, responses) {
         return Vec::new();
     }
     let senders = hosts.iter().filter(|host| host.part == senders);
@@ -392,9 +395,5 @@ impl Responses {
             let unit = describe(name).unit;
             self.0.insert(name.to_owned(), Response { value, unit });
         }
-    }
-
-    fn value(&self, name: &str) -> Option<f64> {
-        self.0.get(name).map(|response| response.value)
     }
 }

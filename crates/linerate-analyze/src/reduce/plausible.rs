@@ -10,7 +10,7 @@ use linerate_model::run::HostRecord;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{BitsPerSec, Nanos};
 
-use super::Responses;
+use super::{Responses, Values};
 use crate::wire_use::Path;
 
 /// Share above the limit that is still believed: the clocks of the two ends.
