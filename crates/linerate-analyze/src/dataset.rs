@@ -142,6 +142,11 @@ impl<'a> Dataset<'a> {
         &self.recording.document.hosts
     }
 
+    /// Returns all trials, in the order of execution.
+    pub(crate) fn trials(&self) -> Vec<TrialId> {
+        self.outcomes.iter().map(|outcome| outcome.trial).collect()
+    }
+
     /// Returns the outcomes that may be averaged.
     pub(crate) fn valid(&self) -> impl Iterator<Item = &Outcome> + Clone {
         self.outcomes.iter().filter(|outcome| outcome.is_valid())

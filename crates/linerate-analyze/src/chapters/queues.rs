@@ -7,7 +7,7 @@ use linerate_model::analysis::{
     Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell,
 };
 use linerate_model::experiment::Factor;
-use linerate_model::finding::Estimate;
+use linerate_model::finding::{Caution, Estimate};
 use linerate_model::host::FactValue;
 use linerate_model::run::HostRecord;
 use linerate_model::unit::Unit;
@@ -201,7 +201,9 @@ fn two(number: f64) -> String {
 
 /// Says whether one CPU had no room for more packets.
 fn one_cpu(taken: &[CellIntake<'_, '_>], told: &Told<'_>) -> Option<String> {
-    if let Some(claim) = claim(taken, told, |what| matches!(what, What::OneCpuOfPackets(_))) {
+    let is_of_packets =
+        |what: &What<'_>| matches!(what, What::Caution(Caution::OneCpuOfPackets, _));
+    if let Some(claim) = claim(taken, told, is_of_packets) {
         return Some(claim.to_owned());
     }
     let shares = taken.iter().filter_map(|cell| {

@@ -210,11 +210,7 @@ fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 
 fn shared_cpus<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let hosts = dataset.hosts().len();
-    let trials: Vec<TrialId> = dataset
-        .outcomes
-        .iter()
-        .map(|outcome| outcome.trial)
-        .collect();
+    let trials = dataset.trials();
     if !dataset.is_lab() || hosts < 2 || trials.is_empty() {
         return None;
     }
@@ -421,11 +417,7 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .filter(|host| host.admission == Admission::Shared)
         .map(|host| host.name.to_string())
         .collect();
-    let trials: Vec<TrialId> = dataset
-        .outcomes
-        .iter()
-        .map(|outcome| outcome.trial)
-        .collect();
+    let trials = dataset.trials();
     if shared.is_empty() || trials.is_empty() {
         return None;
     }
@@ -447,9 +439,18 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 
 /// Trials with a flag that has a share, each with it, and the flag with the largest.
 struct Shares<'d> {
-    trials: Vec<TrialId>,
-    values: Vec<f64>,
+    found: Vec<(TrialId, f64)>,
     most: &'d TrialFlag,
+}
+
+/// Returns the mean of what each of some trials has a share of, where there are any.
+pub(super) fn of_shares(what: &str, found: &[(TrialId, f64)]) -> Option<Evidence> {
+    let (trials, shares): (_, Vec<f64>) = found.iter().copied().unzip();
+    Some(Evidence {
+        what: what.to_owned(),
+        estimate: share_interval(&shares)?,
+        trials,
+    })
 }
 
 /// Returns the shares that `of` takes from the flags of valid trials, where there are any.
@@ -464,8 +465,7 @@ fn shares<'d>(
     let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
     let most = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.2;
     Some(Shares {
-        trials: found.iter().map(|one| one.0).collect(),
-        values: found.iter().map(|one| one.1).collect(),
+        found: found.iter().map(|one| (one.0, one.1)).collect(),
         most,
     })
 }
@@ -480,27 +480,18 @@ impl Shares<'_> {
         explanation: &str,
         what: &str,
     ) -> Option<Found<'d>> {
-        let of_them = match self.values.len() {
+        let of_them = match self.found.len() {
             1 => "",
             _ => ", the largest share",
         };
         let claim = format!(
             "{begins}{}: {}{of_them}.",
-            among(self.values.len(), dataset),
+            among(self.found.len(), dataset),
             self.most
         );
-        let evidence = Evidence {
-            what: what.to_owned(),
-            estimate: share_interval(&self.values)?,
-            trials: self.trials,
-        };
-        Some(Found::caution(
-            About::Run,
-            caution,
-            claim,
-            explanation,
-            evidence,
-        ))
+        let evidence = of_shares(what, &self.found)?;
+        let about = About::Run;
+        Some(Found::caution(about, caution, claim, explanation, evidence))
     }
 }
 
@@ -544,29 +535,19 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         reduce::is_starved(waited, ran).then_some((outcome.trial, waited))
     };
     let told = |is_held: bool, ends: &str, explanation: &str| {
-        let valid = dataset.valid();
-        let of_kind = valid.filter(|outcome| cpu::waits_under_quota(outcome) == is_held);
+        let of_kind = dataset
+            .valid()
+            .filter(|outcome| cpu::waits_under_quota(outcome) == is_held);
         let found: Vec<(TrialId, f64)> = of_kind.filter_map(|one| waited(&one)).collect();
-        let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
-        let estimate = share_interval(&values)?;
+        let what = "share of the time that a worker waited for a CPU, in those trials";
+        let evidence = of_shares(what, &found)?;
         let claim = format!(
             "A worker waited for a CPU {} of the time{}, longer than it ran{ends}.",
-            words::percent(estimate.value),
+            words::percent(evidence.estimate.value),
             among(found.len(), dataset),
         );
-        let evidence = Evidence {
-            what: "share of the time that a worker waited for a CPU, in those trials".to_owned(),
-            estimate,
-            trials: found.into_iter().map(|(trial, _)| trial).collect(),
-        };
-        let caution = Caution::Starved;
-        Some(Found::caution(
-            About::Run,
-            caution,
-            claim,
-            explanation,
-            evidence,
-        ))
+        let (about, caution) = (About::Run, Caution::Starved);
+        Some(Found::caution(about, caution, claim, explanation, evidence))
     };
     let held = told(
         true,
@@ -597,28 +578,20 @@ fn among(found: usize, dataset: &Dataset<'_>) -> String {
 fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     // Without their number only shares are known.
     let cpus = dataset.cpus().unwrap_or(f64::INFINITY);
-    let share = |name: &'static str, whole: f64| {
-        move |outcome: &Outcome| Some(outcome.value(name)? / whole)
-    };
-    let at_least = |name: &str| match name {
-        name::CPU_OTHERS_ALL => DISTURBED_SHARE_MAX.max(OTHERS_CPUS_MAX / cpus),
-        _ => DISTURBED_SHARE_MAX,
-    };
     let programs = match dataset.is_lab() {
         true => "other programs (with the lab's own relays)",
         false => "other programs",
     };
+    let most_of_others = DISTURBED_SHARE_MAX.max(OTHERS_CPUS_MAX / cpus);
     let kinds = [
-        (name::CPU_STEAL, cpus, "the hypervisor"),
-        (name::CPU_OTHERS_ALL, cpus, programs),
+        (name::CPU_STEAL, DISTURBED_SHARE_MAX, "the hypervisor"),
+        (name::CPU_OTHERS_ALL, most_of_others, programs),
     ];
-    let taken = kinds.map(|(name, whole, who)| {
-        let of = share(name, whole);
-        let most = at_least(name);
-        let is_much = |share: &f64| *share > most;
+    let taken = kinds.map(|(name, most, who)| {
+        let share = |it: &Outcome| Some(it.value(name)? / cpus).filter(|share| *share > most);
         let found = dataset
             .valid()
-            .filter_map(|it| Some((it.trial, of(it).filter(is_much)?)));
+            .filter_map(|it| Some((it.trial, share(it)?)));
         (who, found.collect::<Vec<(TrialId, f64)>>())
     });
     let missing = dataset

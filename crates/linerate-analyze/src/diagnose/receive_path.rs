@@ -14,7 +14,7 @@
 //! limiter: what is full may be so beside a full link.
 
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{Caution, Estimate, Evidence, EvidenceList};
+use linerate_model::finding::{Caution, Estimate, Evidence};
 use linerate_model::metric::Metric;
 use linerate_model::number;
 use linerate_model::run::HostRecord;
@@ -22,7 +22,7 @@ use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
-use super::found::{About, Found, What};
+use super::found::{About, Found};
 use crate::compare::balance::{SEED, chance, imbalance};
 use crate::dataset::Dataset;
 use crate::reduce::Readings;
@@ -220,7 +220,7 @@ fn share_of(experiment: &Experiment, found: usize, trials: usize) -> Option<Stri
 
 fn one_cpu<'d>(
     experiment: &'d Experiment,
-    host: &'d HostRecord,
+    host: &HostRecord,
     trials: &[Taking],
 ) -> Option<Found<'d>> {
     let saturated = trials.iter().filter_map(|taking| {
@@ -275,24 +275,29 @@ fn one_cpu<'d>(
         Estimate::point(share, Unit::Ratio),
         worst.trial,
     );
-    Some(Found {
-        about: About::Experiment(experiment),
-        what: What::OneCpuOfPackets(&host.name),
-        claim: format!(
+    let explanation = match worst.flows {
+        1 => "It had no time for more packets then. One flow stays on one queue: more queues do not spread \
+              it. Several flows do, and fewer, larger packets (GRO, a larger MTU) are less work."
+            .to_owned(),
+        _ => format!(
+            "It had no time for more packets then: more queues, interrupt affinity or RPS spread them over \
+             more CPUs.{balance}"
+        ),
+    };
+    let found = Found::caution(
+        About::Experiment(experiment),
+        Caution::OneCpuOfPackets,
+        format!(
             "CPU {cpu} of {} spent {spent}, the others less than half of that.",
             host.name,
         ),
-        explanation: match worst.flows {
-            1 => "It had no time for more packets then. One flow stays on one queue: more queues do not spread \
-                  it. Several flows do, and fewer, larger packets (GRO, a larger MTU) are less work."
-                .to_owned(),
-            _ => format!(
-                "It had no time for more packets then: more queues, interrupt affinity or RPS spread them over \
-                 more CPUs.{balance}"
-            ),
-        },
-        effect: evidence.estimate,
-        evidence: EvidenceList::new(evidence, further),
+        explanation,
+        evidence,
+    );
+    let found = found.named(&host.name);
+    Some(Found {
+        evidence: found.evidence.with(further),
+        ..found
     })
 }
 

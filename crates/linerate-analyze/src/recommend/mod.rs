@@ -52,7 +52,6 @@ pub(crate) fn recommendations(
             | What::Loss
             | What::QueueBalance
             | What::Placement
-            | What::OneCpuOfPackets(_)
             | What::Caution(..) => None,
         }
     };
