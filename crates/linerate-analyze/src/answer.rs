@@ -238,11 +238,7 @@ fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         Traffic::Rr { request_writes, .. } => request_writes,
         _ => return None,
     };
-    let cured = dataset.cells.iter().find(|other| {
-        let mut wanted = cell.cell.clone();
-        wanted.insert(Factor::Nagle, Level::Switch(false));
-        other.experiment.name == cell.experiment.name && other.cell == wanted
-    });
+    let cured = dataset.beside(cell, Factor::Nagle, Level::Switch(false));
     let cured = cured.and_then(|cured| cured.estimate(name::RTT_P50));
     let instead = cured.map_or(String::new(), |cured| {
         format!(" instead of {} with Nagle off", words::estimate(&cured))

@@ -279,6 +279,24 @@ impl<'a> Dataset<'a> {
             .collect()
     }
 
+    /// Returns the cell that differs from `cell` in `factor` only, which has that `level`.
+    pub(crate) fn beside(
+        &self,
+        cell: &CellOutcomes<'_>,
+        factor: Factor,
+        level: Level,
+    ) -> Option<&CellOutcomes<'a>> {
+        let mut wanted = cell.cell.clone();
+        wanted.insert(factor, level);
+        self.cell(&cell.experiment.name, &wanted)
+    }
+
+    /// Returns a cell of the experiment called `name`.
+    pub(crate) fn cell(&self, name: &str, levels: &Cell) -> Option<&CellOutcomes<'a>> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| cell.experiment.name == name && cell.cell == *levels)
+    }
+
     /// Returns the experiments of a chapter.
     pub(crate) fn experiments_of(&self, chapter: u32) -> impl Iterator<Item = &'a Experiment> {
         let experiments = self.experiments().iter();
@@ -628,6 +646,19 @@ impl Values for CellOutcomes<'_> {
     fn value(&self, response: &str) -> Option<f64> {
         self.mean(response)
     }
+}
+
+/// Returns those of `cells` of which a response is known, with it, the least first.
+pub(crate) fn by_value<'c, 'd: 'c, 'a: 'd>(
+    cells: impl IntoIterator<Item = &'c &'d CellOutcomes<'a>>,
+    response: &str,
+) -> Vec<(&'d CellOutcomes<'a>, Estimate)> {
+    let known = cells
+        .into_iter()
+        .filter_map(|cell| Some((*cell, cell.estimate(response)?)));
+    let mut known: Vec<_> = known.collect();
+    known.sort_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    known
 }
 
 /// Returns the factors that differ between `cells`, without `clients` where it follows from

@@ -208,16 +208,6 @@ fn reason(caution: &Found<'_>) -> String {
         What::Limiter(Limiter::Generator) => {
             "numbers limited by the load generator are lower bounds".to_owned()
         }
-        _ => {
-            let claim = caution.claim.trim_end_matches('.');
-            let mut letters = claim.chars();
-            match letters.next() {
-                // An abbreviation keeps its capitals.
-                Some(first) if !letters.clone().next().is_some_and(char::is_uppercase) => {
-                    first.to_lowercase().chain(letters).collect()
-                }
-                _ => claim.to_owned(),
-            }
-        }
+        _ => words::clause(caution.claim.trim_end_matches('.')),
     }
 }

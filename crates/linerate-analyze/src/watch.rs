@@ -65,31 +65,13 @@ pub struct Watched {
     readings: u64,
     begun_ns: Option<u64>,
     last_ns: u64,
-    sockets: Sockets,
-    programs: Programs,
+    /// The TCP connections, which take up readings of their own.
+    pub sockets: Sockets,
+    /// The programs, likewise.
+    pub programs: Programs,
 }
 
 impl Watched {
-    /// Returns the TCP connections.
-    pub fn sockets(&self) -> &Sockets {
-        &self.sockets
-    }
-
-    /// Returns the TCP connections, to take up a reading of them.
-    pub fn sockets_mut(&mut self) -> &mut Sockets {
-        &mut self.sockets
-    }
-
-    /// Returns the programs.
-    pub fn programs(&self) -> &Programs {
-        &self.programs
-    }
-
-    /// Returns the programs, to take up a reading of them.
-    pub fn programs_mut(&mut self) -> &mut Programs {
-        &mut self.programs
-    }
-
     /// Takes up one reading of all observers, made at `at_ns` of the host's clock.
     ///
     /// What it no longer has is forgotten: a device that went away is not shown with its last rate.
@@ -168,6 +150,14 @@ impl Watched {
         let pairs = self.courses.range(all);
         pairs.filter_map(|(subject, _)| match subject {
             Subject::IrqCpu(_, cpu) => Some((*cpu, subject)),
+            _ => None,
+        })
+    }
+
+    /// Returns the CPUs of the last reading, each with its subject.
+    pub fn cpus(&self) -> impl Iterator<Item = (u32, &Subject)> {
+        self.subjects().filter_map(|subject| match subject {
+            Subject::Cpu(cpu) => Some((*cpu, subject)),
             _ => None,
         })
     }

@@ -53,19 +53,22 @@ fn curve_name(prefix: &str, words: &str, response: &str) -> String {
 }
 
 fn point(cell: &CellOutcomes<'_>, x: Factor, response: &str) -> Option<Point> {
-    let estimate = cell.estimate(response)?;
-    let trials = TrialId::list(&cell.trials());
-    Some(Point {
-        x: position(x, cell.level(x)?),
-        y: estimate.value,
-        low: estimate.low,
-        high: estimate.high,
-        note: format!(
-            "{}; {trials}",
-            number::counted(cell.valid.len(), "replicate")
-        ),
+    let replicates = number::counted(cell.valid.len(), "replicate");
+    let point = point_at(position(x, cell.level(x)?), cell.estimate(response)?, cell);
+    let note = format!("{replicates}; {}", point.note);
+    Some(Point { note, ..point })
+}
+
+/// Returns what was measured of a cell at `x`, with its trials.
+pub(super) fn point_at(x: Position, y: Estimate, cell: &CellOutcomes<'_>) -> Point {
+    Point {
+        x,
+        y: y.value,
+        low: y.low,
+        high: y.high,
+        note: TrialId::list(&cell.trials()),
         limiter: cell.known_limiter(),
-    })
+    }
 }
 
 fn position(factor: Factor, level: &Level) -> Position {
@@ -178,12 +181,12 @@ pub(super) fn figure(
     cells: &[&CellOutcomes<'_>],
     x: Factor,
     response: &str,
-    id: String,
+    id: impl Into<String>,
     caption: &str,
 ) -> Option<Figure> {
     let curves = curves(cells, x, response, "");
     (!curves.is_empty()).then(|| Figure {
-        id,
+        id: id.into(),
         title: sentence(&format!(
             "{} against {}",
             describe(response).title,

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
-use linerate_model::finding::{Comparison, Estimate, Limiter, Verdict};
+use linerate_model::finding::{Comparison, Limiter, Verdict};
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::draw;
 use super::study_chapter::{Content, StudyChapter};
-use crate::dataset::{CellOutcomes, Dataset};
+use crate::dataset::{CellOutcomes, Dataset, by_value};
 use crate::diagnose::Told;
 use crate::diagnose::{Found, LOST_SHARE_MIN, limiter_of};
 use crate::reduce::name;
@@ -145,20 +145,16 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
 }
 
 fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {
-    let mains: Vec<Estimate> = cells.iter().filter_map(|cell| cell.main()).collect();
-    let by_value = |a: &&Estimate, b: &&Estimate| a.value.total_cmp(&b.value);
-    match mains
-        .iter()
-        .min_by(by_value)
-        .zip(mains.iter().max_by(by_value))
-    {
-        Some((least, most)) if mains.len() > 1 => TableCell::Text(format!(
+    let response = cells.first().map(|cell| &cell.experiment.response);
+    let mains = response.map_or(Vec::new(), |response| by_value(cells, response));
+    match mains.as_slice() {
+        [] => TableCell::Absent("not read".to_owned()),
+        [(_, one)] => TableCell::Estimate(*one),
+        [(_, least), .., (_, most)] => TableCell::Text(format!(
             "{} to {}",
             words::number(least.unit, least.value),
             words::number(most.unit, most.value)
         )),
-        Some((one, _)) => TableCell::Estimate(*one),
-        None => TableCell::Absent("not read".to_owned()),
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::TrialId;
 use linerate_model::analysis::{
-    Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell,
+    Axis, Chapter, Curve, Figure, Origin, Position, Scale, Table, TableCell,
 };
 use linerate_model::experiment::Factor;
 use linerate_model::finding::{Caution, Estimate};
@@ -236,15 +235,8 @@ fn curve<'t>(
 ) -> Curve {
     let point = |cell: &'t CellIntake<'_, '_>| {
         let values: Vec<f64> = cell.intakes.iter().filter_map(&of).collect();
-        let estimate = interval(&values, unit)?;
-        Some(Point {
-            x: Position::Number(cell.cell.number(Factor::Connections)?),
-            y: estimate.value,
-            low: estimate.low,
-            high: estimate.high,
-            note: TrialId::list(&cell.cell.trials()),
-            limiter: cell.cell.known_limiter(),
-        })
+        let x = Position::Number(cell.cell.number(Factor::Connections)?);
+        Some(draw::point_at(x, interval(&values, unit)?, cell.cell))
     };
     Curve {
         name,
@@ -298,7 +290,7 @@ fn by_queue(taken: &[CellIntake<'_, '_>], queues: usize) -> Option<Figure> {
                   connections than queues some stay empty; with many, the lines converge."
                 .to_owned(),
         x: draw::factor_axis(&cells, Factor::Connections),
-        y: axis("share of the packets", Unit::Ratio),
+        y: Axis::new("share of the packets", Unit::Ratio, Scale::Linear),
         curves,
     })
 }
@@ -308,10 +300,6 @@ fn numbers(taken: &[CellIntake<'_, '_>]) -> Vec<f64> {
     cells
         .filter_map(|cell| cell.cell.number(Factor::Connections))
         .collect()
-}
-
-fn axis(label: &str, unit: Unit) -> Axis {
-    Axis::new(label.to_owned(), unit, Scale::Linear)
 }
 
 fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
@@ -347,7 +335,7 @@ fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
                   could fix only what lies above random hashing."
                 .to_owned(),
         x: draw::factor_axis(cells, Factor::Connections),
-        y: axis("fullest queue over the mean", Unit::Count),
+        y: Axis::new("fullest queue over the mean", Unit::Count, Scale::Linear),
         curves,
     })
 }
@@ -379,7 +367,7 @@ fn by_cpu(
             "Each CPU's {what} per second, means with 95 % intervals (of two values, their range)."
         ),
         x: draw::factor_axis(&cells, Factor::Connections),
-        y: axis(&format!("{id} per second"), Unit::PerSecond),
+        y: Axis::new(format!("{id} per second"), Unit::PerSecond, Scale::Linear),
         curves: cpus.iter().map(curve).collect(),
     })
 }

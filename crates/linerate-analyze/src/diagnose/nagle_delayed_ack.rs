@@ -93,14 +93,9 @@ fn cures<'d, 'a>(
     cell: &CellOutcomes<'_>,
 ) -> Vec<(Factor, &'d CellOutcomes<'a>)> {
     let off = |factor: Factor| {
-        let mut wanted = cell.cell.clone();
-        wanted.insert(factor, Level::Switch(false))?;
-        let cells = dataset.cells.iter();
-        let mut same = cells.filter(|other| other.experiment.name == cell.experiment.name);
-        Some((
-            factor,
-            same.find(|other| other.cell == wanted && !other.valid.is_empty())?,
-        ))
+        cell.level(factor)?;
+        let cure = dataset.beside(cell, factor, Level::Switch(false));
+        Some((factor, cure.filter(|cure| !cure.valid.is_empty())?))
     };
     [Factor::Nagle, Factor::DelayedAck]
         .into_iter()

@@ -131,7 +131,7 @@ fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
     let Some(((link, side), number, count, most)) = most else {
         return "no device has several queues with packets now".to_owned();
     };
-    let flows = watched.sockets().beyond_this_host() as u32;
+    let flows = watched.sockets.beyond_this_host() as u32;
     let equal = counted(flows, "equal flow");
     let words = format!("{link} {side}: queue {number} has {most:.1} times the mean of {count}");
     match chance(flows, count, SEED) {
