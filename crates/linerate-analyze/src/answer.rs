@@ -23,7 +23,7 @@ use crate::diagnose::{
     Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, limiter_of, plateau_cell, rates_of_both,
     shortest_ns, turns_per_s,
 };
-use crate::reduce::{DELAYED_ACK_NS_MAX, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
 use crate::study;
 use crate::verdicts::BufferPlateau;
 use crate::words;
@@ -529,7 +529,7 @@ fn exchange_ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ce
     if let Some(least) = least.filter(|least| least.value < allowed) {
         return Some(least);
     }
-    let segment = cell.mean(name::SEND_MSS).unwrap_or(study::SEGMENT_BYTES);
+    let segment = cell.mean(name::SEND_MSS).unwrap_or(SEGMENT_BYTES as f64);
     let is_longer = request.max(response).0 as f64 > segment;
     let is_short = shortest_ns(dataset, cell)? < RATIO_NS_MIN;
     let says_nothing = is_longer && is_short && !is_known;

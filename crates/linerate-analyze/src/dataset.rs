@@ -15,13 +15,13 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
 use crate::compare::interval::{
-    deviation, mean, median_or_range, quantile_interval, student_t, student_t_interval,
+    half_width, mean, median_or_range, quantile_interval, student_t_interval,
 };
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::reduce::{
-    Floors, HALVES_SHARE_MAX, Outcome, Values, describe, name, one_way, outcomes, outcomes_one_way,
-    pooled_latency,
+    Floors, HALVES_SHARE_MAX, Outcome, Values, by_trial, describe, name, one_way, outcomes,
+    outcomes_one_way, pooled_latency,
 };
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
@@ -177,10 +177,7 @@ impl<'a> Dataset<'a> {
         let outcomes = outcomes(recording);
         let plan = &recording.document.plan;
         let path = Path::new(&recording.document.hosts);
-        let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
-        for flow in &recording.flows {
-            flows.entry(flow.trial).or_default().push(flow);
-        }
+        let flows = by_trial(recording);
         let mut cells = Vec::new();
         for experiment in &plan.experiments {
             let own = outcomes
@@ -194,14 +191,11 @@ impl<'a> Dataset<'a> {
             }
             let siblings = Rc::new(Siblings::of(sorted.values().map(|(valid, _)| valid)));
             for (cell, (valid, invalid)) in sorted {
-                let first = valid
-                    .first()
-                    .or(invalid.first())
-                    .map(|outcome| outcome.trial);
-                let trial = plan.trials.iter().find(|trial| Some(trial.id) == first);
-                let Some(workload) = trial.map(|trial| trial.workload.clone()) else {
+                let first = valid.first().or(invalid.first());
+                let Some(trial) = first.and_then(|outcome| plan.trial(outcome.trial)) else {
                     continue;
                 };
+                let workload = trial.workload.clone();
                 cells.push(CellOutcomes {
                     latencies: latencies(&flows, &valid),
                     siblings: Rc::clone(&siblings),
@@ -532,9 +526,8 @@ impl<'a> CellOutcomes<'a> {
         let (low, high) = match logs.len() {
             0 => return None,
             1 | 2 => (None, None),
-            n => {
-                let t = student_t(n as f64 - 1.0)?;
-                let half = t * deviation(&logs) / (n as f64).sqrt();
+            _ => {
+                let half = half_width(&logs)?;
                 let ends = (mean(&logs) - half, mean(&logs) + half);
                 (Some(ends.0.exp()), Some(ends.1.exp()))
             }

@@ -11,7 +11,7 @@ use linerate_model::workload::Direction;
 use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::limiter_of;
-use crate::reduce::name;
+use crate::reduce::{SEGMENT_BYTES, name};
 
 /// The chapter on latency.
 pub(crate) const LATENCY: u32 = 1;
@@ -46,13 +46,10 @@ pub(crate) struct Window {
     pub(crate) bytes: Estimate,
 }
 
-/// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
-pub(crate) const SEGMENT_BYTES: f64 = 1448.0;
-
 impl Window {
     /// Returns whether it is less than what one segment holds.
     pub(crate) fn is_little(&self) -> bool {
-        self.bytes.value < SEGMENT_BYTES
+        self.bytes.value < SEGMENT_BYTES as f64
     }
 }
 

@@ -18,7 +18,7 @@ use linerate_model::finding::{CONFIDENCE, Caution, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
-use crate::compare::interval::{deviation, mean, squares, student_t, student_t_interval};
+use crate::compare::interval::{half_width, mean, squares, student_t, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::verdicts::ratio;
@@ -150,7 +150,7 @@ fn differing<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d
     // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
     let half = match rates.as_slice() {
         [one] => half_of_trials(one)?,
-        _ => student_t(logs.len() as f64 - 1.0)? * deviation(&logs) / (logs.len() as f64).sqrt(),
+        _ => half_width(&logs)?,
     };
     if log.abs() <= half {
         return None;

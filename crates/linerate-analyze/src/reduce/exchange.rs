@@ -47,8 +47,8 @@ pub(crate) const STALL_EXCESS_NS: f64 = 30e6;
 /// The longest that a receiver delays an acknowledgement (TCP_DELACK_MAX, HZ / 5), and a tick.
 pub(crate) const DELAYED_ACK_NS_MAX: f64 = 210e6;
 
-/// Payload below which a message is a small segment on the usual path, which Nagle's algorithm holds.
-const HELD_BYTES_MAX: u64 = 1448;
+/// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps. Nagle's algorithm holds a message of less.
+pub(crate) const SEGMENT_BYTES: u64 = 1448;
 
 pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
     let trial = raw.trial;
@@ -121,7 +121,7 @@ impl Way {
             } if workload.manner.in_flight > 1
                 && workload.manner.sizes.is_none()
                 && may_hold
-                && request_bytes.0.max(response_bytes.0) < HELD_BYTES_MAX =>
+                && request_bytes.0.max(response_bytes.0) < SEGMENT_BYTES =>
             {
                 Self::HoldsMessages
             }

@@ -29,6 +29,7 @@ use linerate_model::sample::Subject;
 
 use super::exchange::hosts_with_flows;
 use super::raw::Raw;
+use super::starved::our_time;
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, Values, cost};
 
@@ -80,7 +81,7 @@ pub(super) fn reduce(
             responses,
         );
         let sharing = sharing(hosts, host);
-        let ours = |metric| our_time(&sharing, readings, metric);
+        let ours = |metric| our_time(&sharing, readings, &[&[metric]]);
         let of_host = |name: &str| responses.value(name);
         let user = of_host(name::CPU_USER).zip(ours(Metric::ThreadUser));
         let system = of_host(name::CPU_SYSTEM).zip(ours(Metric::ThreadSystem));
@@ -261,14 +262,6 @@ pub(super) fn sharing<'h>(hosts: &'h [HostRecord], host: &'h HostName) -> Vec<&'
         other.name == *host || other.lab || loopback || kernel || other.data_address == address
     };
     hosts.iter().filter(same).map(|other| &other.name).collect()
-}
-
-/// CPUs' worth of a time of our own threads on `hosts`.
-fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metric: Metric) -> Option<f64> {
-    let is_ours = |subject: &Subject, on: &HostName| {
-        matches!(subject, Subject::Thread(_)) && hosts.contains(&on)
-    };
-    readings.sum(metric, is_ours, Change::share)
 }
 
 /// Time in interrupts as tracepoints measure it, where that was asked for.

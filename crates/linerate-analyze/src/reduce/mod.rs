@@ -68,7 +68,7 @@ use arrived::Judged;
 pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
-pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, Way, namespaces};
+pub(crate) use exchange::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, STALL_EXCESS_NS, Way, namespaces};
 pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
@@ -97,10 +97,7 @@ const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
 
 /// Returns the outcome of every recorded trial, in the order of execution.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
-    let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
-    for flow in &recording.flows {
-        flows.entry(flow.trial).or_default().push(flow);
-    }
+    let flows = by_trial(recording);
     let document = &recording.document;
     let plan: BTreeMap<TrialId, &Trial> = document
         .plan
@@ -123,6 +120,15 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         own.for_each(|own| own.validity = Validity::Invalid(why.clone()));
     }
     outcomes
+}
+
+/// Returns what was recorded of the flows of each trial.
+pub(crate) fn by_trial(recording: &Recording) -> BTreeMap<TrialId, Vec<&FlowRecord>> {
+    let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
+    for flow in &recording.flows {
+        flows.entry(flow.trial).or_default().push(flow);
+    }
+    flows
 }
 
 /// Returns the trials that ended well and are not averaged all the same, with the reason: something disturbed

@@ -131,7 +131,11 @@ fn neediest<'a>(readings: &Readings<'a>, spinning: &[&HostName]) -> Option<(&'a 
 }
 
 /// CPUs' worth of time of our own threads on `hosts`, by the first of `metrics` that a thread has.
-fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metrics: &[&[Metric]]) -> Option<f64> {
+pub(super) fn our_time(
+    hosts: &[&HostName],
+    readings: &Readings<'_>,
+    metrics: &[&[Metric]],
+) -> Option<f64> {
     let threads = readings
         .subjects()
         .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
