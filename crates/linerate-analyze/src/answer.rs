@@ -124,8 +124,7 @@ fn bulk<'d, 'a>(
 }
 
 fn is_to_server(cell: &CellOutcomes<'_>) -> bool {
-    let stream = cell.workload.traffic.stream();
-    stream.is_some_and(|(direction, _)| direction == Direction::ToServer)
+    cell.workload.traffic.direction() == Some(Direction::ToServer)
 }
 
 fn verdict(
@@ -215,8 +214,8 @@ fn connections(cell: &CellOutcomes<'_>) -> String {
         Transport::Udp => ("one flow of datagrams", "flows of datagrams"),
         _ => ("one connection", "connections"),
     };
-    let ways = match workload.traffic.stream() {
-        Some((direction, _))
+    let ways = match workload.traffic.direction() {
+        Some(direction)
             if direction == Direction::Both
                 || cell.experiment.levels(Factor::Direction).len() > 1 =>
         {

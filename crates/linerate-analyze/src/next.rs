@@ -69,8 +69,8 @@ pub(crate) fn evident(
             None => Some(format!(
                 "measure what goes {} alone, {}: what limits it is not known",
                 other.words,
-                match other.cell.workload.traffic.stream() {
-                    Some((Direction::FromServer, _)) => "with `-R` in the place of `--bidir`",
+                match other.cell.workload.traffic.direction() {
+                    Some(Direction::FromServer) => "with `-R` in the place of `--bidir`",
                     _ => "without `--bidir`",
                 }
             )),

@@ -115,8 +115,7 @@ pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
 /// those whose direction `is_way`.
 pub(crate) fn path_bps(dataset: &Dataset<'_>, is_way: impl Fn(Direction) -> bool) -> Option<f64> {
     let goes_there = |cell: &&CellOutcomes<'_>| {
-        let stream = cell.workload.traffic.stream();
-        stream.is_some_and(|(direction, _)| is_way(direction))
+        cell.workload.traffic.direction().is_some_and(&is_way)
             && cell.workload.clients <= 1
             && dataset.is_as_it_is(cell)
     };

@@ -112,7 +112,7 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
     let trials = &dataset.recording.document.plan.trials;
     let is_stream = trials
         .iter()
-        .any(|trial| trial.workload.traffic.stream().is_some());
+        .any(|trial| trial.workload.traffic.is_stream());
     let has_no_rate =
         |outcome: &Outcome| outcome.is_valid() && outcome.value(name::THROUGHPUT).is_none();
     let is_unknown = is_stream && outcomes.clone().any(has_no_rate);
@@ -155,7 +155,7 @@ pub(crate) fn lost_unread(workload: &Workload, values: &impl Values) -> Option<f
 
 /// The workers that only read.
 fn reading_workers(workload: &Workload) -> Option<&'static str> {
-    match workload.traffic.stream()?.0 {
+    match workload.traffic.direction()? {
         Direction::ToServer => Some(name::SERVER_WORKERS),
         Direction::FromServer => Some(name::CLIENT_WORKERS),
         Direction::Both => None,

@@ -36,14 +36,17 @@ pub enum Span {
 }
 
 /// One metric of one subject.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Seen {
     /// As it was read last.
+    #[serde(rename = "value")]
     pub now: i64,
     /// Its change per second between the last two readings; absent for gauges, after the first
     /// reading, and where it has fallen.
+    #[serde(rename = "per_second", skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
     /// Its change since the first reading; absent for gauges.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since_start: Option<i64>,
 }
 
@@ -190,14 +193,9 @@ pub struct MetricLine {
     pub subject: Subject,
     /// What is counted.
     pub metric: Metric,
-    /// As it was read last.
-    pub value: i64,
-    /// Its change per second, for a counter of which there are two readings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_second: Option<f64>,
-    /// Its change since the first reading, for a counter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since_start: Option<i64>,
+    /// What was seen of it, in the metric's unit.
+    #[serde(flatten)]
+    pub seen: Seen,
 }
 
 impl Watched {
@@ -206,9 +204,7 @@ impl Watched {
         let line = |(subject, metric, seen): (&Subject, Metric, Seen)| MetricLine {
             subject: subject.clone(),
             metric,
-            value: seen.now,
-            per_second: seen.per_s,
-            since_start: seen.since_start,
+            seen,
         };
         Document {
             seconds: self.seconds(),

@@ -156,7 +156,7 @@ fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
 pub(super) fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
     let asked = cell.mean(name::THROUGHPUT_INTENDED);
     let enough = asked.map_or(f64::INFINITY, |bps| FULL_SHARE_MIN * bps);
-    let datagram = cell.workload.traffic.stream().map_or(0, |(_, size)| size.0) as f64;
+    let datagram = cell.message_bytes().unwrap_or(0) as f64;
     cell.workload.manner.transport == Transport::Udp
         && cell.stays_below(name::THROUGHPUT_SENT, enough)
         && cell.reaches(name::QDISC_BACKLOG, WAITING_SEGMENTS_MIN * datagram)

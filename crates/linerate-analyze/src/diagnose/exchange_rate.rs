@@ -21,6 +21,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
 use super::cpu;
+use super::evidence;
 use super::path_rate::{BLOATED_QUOTIENT_MIN, RULE, WAITING_SEGMENTS_MIN, at_least, framing_bytes};
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, QUEUE_NS_MIN, VARIATION_STEADY_MAX, WANTED_REST_MAX};
@@ -88,10 +89,7 @@ fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
                 ("mean round trip", name::RTT_MEAN),
                 ("round trip that one in a hundred is below", name::RTT_P01),
                 ("TCP's shortest round trip, of both ends", name::PATH_RTT),
-                (
-                    "TCP's smoothed round trip, of the end where it is shorter",
-                    name::PATH_RTT_LOADED,
-                ),
+                evidence::LOADED,
                 (
                     "deviation of the transactions from reading to reading",
                     name::TRANSACTIONS_VARIATION,

@@ -47,8 +47,10 @@ fn of_datagrams(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if sent.value < DATAGRAMS_MIN || lost < 1.0 || !loses_unlocated(cell)? {
         return None;
     }
-    let bytes = cell.workload.traffic.stream().map(|(_, bytes)| bytes.0);
-    let explanation = match bytes.filter(|bytes| *bytes > DATAGRAM_BYTES_MAX) {
+    let explanation = match cell
+        .message_bytes()
+        .filter(|bytes| *bytes > DATAGRAM_BYTES_MAX)
+    {
         Some(_) => {
             "The greeting of each flow passed, which is small. What is longer than a packet is cut in parts (fragments) or does \
              not go: firewalls drop parts, and so do paths of a smaller MTU of which no ICMP message says so."

@@ -119,10 +119,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ("throughput", name::THROUGHPUT),
         ("smoothed round trip", name::TCP_RTT),
         ("share of the time with a queue", name::QUEUED),
-        (
-            "deviation of the rate from reading to reading",
-            name::RATE_VARIATION,
-        ),
+        evidence::RATE_VARIATION,
         evidence::UNREAD,
         ("segments retransmitted", name::RETRANSMITTED),
         evidence::OTHERS_SHARE,

@@ -51,6 +51,7 @@ use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
 use super::cpu;
+use super::evidence;
 use super::nagle_delayed_ack::may_stall;
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, NEAR_QUOTIENT_MAX, QUEUE_NS_MIN};
@@ -265,63 +266,54 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     };
     let unlike_path = largest.filter(|part| matches!(part, Part::Rest | Part::Queue));
     let is_relayed = unlike_path.is_some_and(|part| may_be_relayed(dataset, cell, of(part)));
+    let trip = |cause| (Limiter::RoundTrip, cause);
     let (limiter, cause) = match largest {
         Some(Part::CpuWait) => cpu::of_waiting(cell),
-        _ if is_relayed => (Limiter::RoundTrip, "The round trip"),
+        _ if is_relayed => trip("The round trip"),
         Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && is_held_by_window(cell) => (
             Limiter::ReceiverWindow,
             "The receive window, which holds a part of such a message,",
         ),
-        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => (
-            Limiter::RoundTrip,
-            "Carrying messages of this size over a path that loses segments",
-        ),
-        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
-            (Limiter::RoundTrip, "Carrying messages of this size")
+        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => {
+            trip("Carrying messages of this size over a path that loses segments")
         }
-        Some(Part::Rest) if may_be_carried(cell, carried_ns, of(Part::Rest)) => (
-            Limiter::RoundTrip,
+        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
+            trip("Carrying messages of this size")
+        }
+        Some(Part::Rest) if may_be_carried(cell, carried_ns, of(Part::Rest)) => trip(
             "Carrying messages of this size or the application that answers, which cannot be distinguished \
              without the path's rate,",
         ),
-        Some(Part::Rest) if cell.workload.options.cork == Some(true) => (
-            Limiter::RoundTrip,
+        Some(Part::Rest) if cell.workload.options.cork == Some(true) => trip(
             "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
         ),
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }
-        Some(Part::Queue) if fits_slow_line(cell, carried_ns, of(Part::Queue)) => (
-            Limiter::RoundTrip,
+        Some(Part::Queue) if fits_slow_line(cell, carried_ns, of(Part::Queue)) => trip(
             "A queue on the path or carrying messages of this size, which cannot be distinguished without the \
              path's rate,",
         ),
-        Some(Part::Queue) if is_one_sided(cell) => (
-            Limiter::RoundTrip,
+        Some(Part::Queue) if is_one_sided(cell) => trip(
             "A queue on the path or the application that answers, which TCP's round trip at one end does \
              not distinguish,",
         ),
-        Some(Part::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => (
-            Limiter::RoundTrip,
-            "The application that answers or a delayed ACK, which was not counted,",
-        ),
-        Some(Part::Path) if loses(cell) => (Limiter::RoundTrip, "The path, which loses segments,"),
-        Some(Part::Path) if is_of_kernels => (Limiter::RoundTrip, "The work of both ends"),
-        Some(Part::Path) => (Limiter::RoundTrip, "The path"),
-        Some(Part::Queue) => (
-            Limiter::RoundTrip,
-            "A queue on the path, or delay that varies,",
-        ),
-        Some(Part::Carrying) => (Limiter::RoundTrip, "Carrying messages of this size"),
+        Some(Part::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => {
+            trip("The application that answers or a delayed ACK, which was not counted,")
+        }
+        Some(Part::Path) if loses(cell) => trip("The path, which loses segments,"),
+        Some(Part::Path) if is_of_kernels => trip("The work of both ends"),
+        Some(Part::Path) => trip("The path"),
+        Some(Part::Queue) => trip("A queue on the path, or delay that varies,"),
+        Some(Part::Carrying) => trip("Carrying messages of this size"),
         // Ends work while bytes are on their way: who does not know the rate cannot tell the two apart.
-        Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => (
-            Limiter::RoundTrip,
+        Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => trip(
             "Carrying messages of this size or the work of both ends, which cannot be distinguished without \
              the path's rate,",
         ),
-        Some(Part::Workers) => (Limiter::RoundTrip, "The work of both ends"),
+        Some(Part::Workers) => trip("The work of both ends"),
         Some(Part::Pause) => (Limiter::Pacing, "The requested pause"),
-        Some(Part::Rest | Part::Slow) | None => (Limiter::RoundTrip, "The round trip"),
+        Some(Part::Rest | Part::Slow) | None => trip("The round trip"),
     };
     let whole_ns = mean.value + pause_ns;
     let listed: Vec<String> = parts
@@ -377,10 +369,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("transactions per second", name::TRANSACTIONS),
             ("median round trip", name::RTT_P50),
             ("TCP's shortest round trip, of both ends", name::PATH_RTT),
-            (
-                "TCP's smoothed round trip, of the end where it is shorter",
-                name::PATH_RTT_LOADED,
-            ),
+            evidence::LOADED,
             (
                 "part of the round trip waiting for a CPU",
                 name::RTT_CPU_WAIT,

@@ -171,10 +171,10 @@ fn is_of(cell: &CellOutcomes<'_>, flow: &FlowRecord) -> bool {
         Part::Sender => flow.end,
         _ => flow.end.other(),
     };
-    match cell.workload.traffic.stream() {
-        Some((Direction::ToServer, _)) => sender == End::Client,
-        Some((Direction::FromServer, _)) => sender == End::Server,
-        Some((Direction::Both, _)) | None => true,
+    match cell.workload.traffic.direction() {
+        Some(Direction::ToServer) => sender == End::Client,
+        Some(Direction::FromServer) => sender == End::Server,
+        Some(Direction::Both) | None => true,
     }
 }
 

@@ -298,10 +298,8 @@ fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
 }
 
 fn acknowledged_flag(server: &HostProgram, trial: &Trial) -> Option<TrialFlag> {
-    let to_server = matches!(
-        trial.workload.traffic,
-        Traffic::Stream { direction, .. } if direction != Direction::FromServer
-    );
+    let direction = trial.workload.traffic.direction();
+    let to_server = direction.is_some_and(|direction| direction != Direction::FromServer);
     match server {
         HostProgram::Foreign(program)
             if to_server
@@ -369,10 +367,10 @@ fn spinning<'h>(
     if trial.workload.traffic.is_transactional() && is_single && manner.wait == WaitBy::Spin {
         return hosts.iter().map(|host| &host.name).collect();
     }
-    let senders = match trial.workload.traffic.stream() {
-        Some((Direction::ToServer, _)) => HostPart::Client,
-        Some((Direction::FromServer, _)) => HostPart::Server,
-        Some((Direction::Both, _)) | None => return Vec::new(),
+    let senders = match trial.workload.traffic.direction() {
+        Some(Direction::ToServer) => HostPart::Client,
+        Some(Direction::FromServer) => HostPart::Server,
+        Some(Direction::Both) | None => return Vec::new(),
     };
     if !sends_as_asked(&trial.workload, responses) {
         return Vec::new();
