@@ -20,7 +20,7 @@ use linerate_model::workload::{Direction, Traffic, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
-    Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, limiter_of, plateau_cell, rates_of_both,
+    Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, limiter_of, limits, plateau_cell, rates_of_both,
     shortest_ns, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
@@ -55,7 +55,7 @@ impl<'d, 'a> Shown<'d, 'a> {
     fn of(dataset: &'d Dataset<'a>) -> Self {
         let cells: Vec<&CellOutcomes<'a>> = measured(dataset);
         let is_stalled = |cell: &&&CellOutcomes<'a>| {
-            limiter(dataset, cell) == Some(Limiter::NagleDelayedAck)
+            limits(dataset, cell) == Some(Limiter::NagleDelayedAck)
                 && cell.mean(name::RTT_P50).is_some()
         };
         let by_median = |a: &&&CellOutcomes<'a>, b: &&&CellOutcomes<'a>| {
@@ -90,10 +90,6 @@ fn measured<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
     }
 }
 
-fn limiter(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Limiter> {
-    limiter_of(dataset, cell).map(|verdict| verdict.limiter)
-}
-
 /// Returns the stream with the fewest connections that fills its link, else the fastest: to the server, where any
 /// goes there.
 fn bulk<'d, 'a>(
@@ -113,7 +109,7 @@ fn bulk<'d, 'a>(
     }
     let full = streams
         .iter()
-        .filter(|cell| limiter(dataset, cell) == Some(Limiter::LinkRate))
+        .filter(|cell| limits(dataset, cell) == Some(Limiter::LinkRate))
         .min_by(|a, b| {
             let connections = |cell: &CellOutcomes<'_>| cell.workload.connections;
             let fewest = connections(a).cmp(&connections(b));
@@ -187,7 +183,7 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
     let lost = lost.map_or(String::new(), |lost| {
         format!(", {} of the datagrams lost", words::percent(lost))
     });
-    match limiter(dataset, cell) {
+    match limits(dataset, cell) {
         Some(Limiter::LinkRate) => format!("{who} {fills} the link: {rate}{lost}"),
         Some(Limiter::Generator) => {
             format!("{who} {reaches} at least {rate}{lost}: the load generator is the limit")
@@ -249,7 +245,7 @@ fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 }
 
 fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
-    let held = match limiter(dataset, cell) {
+    let held = match limits(dataset, cell) {
         // Every exchange takes its round trip.
         None | Some(Limiter::RoundTrip) => String::new(),
         Some(Limiter::Generator) => ", limited by the load generator".to_owned(),
@@ -312,7 +308,7 @@ fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
         )
     });
     let mut notes: Vec<String> = share.into_iter().collect();
-    if limiter(dataset, cell) == Some(Limiter::Generator) {
+    if limits(dataset, cell) == Some(Limiter::Generator) {
         notes.push("lower bound".to_owned());
     }
     if is_held_back(cell) {
@@ -328,7 +324,7 @@ fn transactions(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> 
         _ => ("Transactions", name::TRANSACTIONS),
     };
     let mut notes = Vec::new();
-    if limiter(dataset, cell) == Some(Limiter::Generator) {
+    if limits(dataset, cell) == Some(Limiter::Generator) {
         notes.push("lower bound".to_owned());
     }
     notes.push(number::counted(cell.workload.connections, "connection"));
@@ -370,7 +366,7 @@ fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     let first = plateaus.iter().min_by_key(fewest);
     let begin = first.and_then(|found| {
         let at = found.gains().or(found.plateau.begin)?;
-        let limiter = limiter(dataset, plateau_cell(dataset, found, Some(at))?);
+        let limiter = limits(dataset, plateau_cell(dataset, found, Some(at))?);
         let is_limit = matches!(limiter, Some(Limiter::ReceiverWindow | Limiter::SendBuffer));
         let bytes = found.levels[at].as_number().filter(|_| !is_limit)?;
         Some((bytes, found.with("with ")))
@@ -408,7 +404,7 @@ fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
     let cells = measured(dataset);
     let known = cells.iter().filter_map(|cell| Some((stall(cell)?, *cell)));
     let ((value, what), cell) = known.max_by(|a, b| a.0.0.value.total_cmp(&b.0.0.value))?;
-    let cause = match limiter(dataset, cell) {
+    let cause = match limits(dataset, cell) {
         Some(Limiter::NagleDelayedAck) if is_delayed_ack(dataset, cell, value.value) => {
             "Nagle and delayed ACK".to_owned()
         }
@@ -445,7 +441,7 @@ fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
     type Group<'d, 'a> = (&'d str, Option<Limiter>, Vec<&'d CellOutcomes<'a>>);
     let mut groups: Vec<Group<'_, '_>> = Vec::new();
     for cell in known {
-        let (experiment, limiter) = (&*cell.experiment.name, limiter(dataset, cell));
+        let (experiment, limiter) = (&*cell.experiment.name, limits(dataset, cell));
         let same = |group: &&mut Group<'_, '_>| (group.0, group.1) == (experiment, limiter);
         match groups.iter_mut().find(same) {
             Some(group) => group.2.push(cell),
@@ -477,7 +473,7 @@ fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<Lim
         cells,
         value,
         ceiling: ceiling(dataset, cell).filter(|known| value.value <= CEILING_EXCESS * known.value),
-        limiter: limiter(dataset, cell),
+        limiter: limits(dataset, cell),
     })
 }
 

@@ -273,6 +273,17 @@ impl<'a> Dataset<'a> {
             .collect()
     }
 
+    /// Returns the cell of the experiment called `name` that has most of what `of` reads, and how much.
+    pub(crate) fn most(
+        &self,
+        name: &str,
+        of: impl Fn(&CellOutcomes<'_>) -> Option<f64>,
+    ) -> Option<(&CellOutcomes<'a>, f64)> {
+        let cells = self.cells_of(name).into_iter();
+        let known = cells.filter_map(|cell| Some((cell, of(cell)?)));
+        known.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// Returns the cell that differs from `cell` in `factor` only, which has that `level`.
     pub(crate) fn beside(
         &self,

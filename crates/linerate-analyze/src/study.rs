@@ -10,7 +10,7 @@ use linerate_model::workload::Direction;
 
 use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::limiter_of;
+use crate::diagnose::limits;
 use crate::reduce::{SEGMENT_BYTES, name};
 
 /// The chapter on latency.
@@ -119,13 +119,10 @@ pub(crate) fn path_bps(dataset: &Dataset<'_>, is_way: impl Fn(Direction) -> bool
             && cell.workload.clients <= 1
             && dataset.is_as_it_is(cell)
     };
-    let is_path = |cell: &CellOutcomes<'_>| {
-        limiter_of(dataset, cell).is_some_and(|verdict| verdict.limiter == Limiter::PathRate)
-    };
     let cells = dataset.cells.iter().filter(goes_there);
     let carried = cells.filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)));
     let (bps, fastest) = carried.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    is_path(fastest).then_some(bps)
+    (limits(dataset, fastest) == Some(Limiter::PathRate)).then_some(bps)
 }
 
 /// Returns the measured round trips: TCP's under load, its shortest, then the applications' of the

@@ -15,7 +15,7 @@ use linerate_model::{HostName, TrialId};
 
 use crate::chapters::{self, Row, row};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::limiter_of;
+use crate::diagnose::limits;
 use crate::reduce::{describe, name};
 use crate::study;
 use crate::words;
@@ -168,8 +168,8 @@ fn cell_row(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Row {
     };
     let mut reasons = cell.invalid.iter().filter_map(|it| it.validity.reason());
     let refused = reasons.next().map(ToString::to_string);
-    let limiter = || limiter_of(dataset, cell).map(|verdict| verdict.limiter.title());
-    let note = refused.or_else(|| limiter().map(|title| format!("limited by {title}")));
+    let limiter = || limits(dataset, cell).map(|it| format!("limited by {}", it.title()));
+    let note = refused.or_else(limiter);
     row(what, value, note.unwrap_or_default())
 }
 

@@ -15,7 +15,7 @@ use super::draw;
 use super::series::{SAMPLE_NS, Sampled};
 use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::compare::interval::student_t_interval;
-use crate::dataset::{CellOutcomes, Dataset, groups, varied};
+use crate::dataset::{self, CellOutcomes, Dataset, groups, varied};
 use crate::diagnose::Told;
 use crate::reduce::{Outcome, Readings, name};
 use crate::words;
@@ -93,29 +93,20 @@ fn watched<'d, 'a>(dataset: &Dataset<'_>, cells: &[&'d CellOutcomes<'a>]) -> Vec
             courses,
         })
     };
-    let all = match factors.contains(&Factor::LinkLoss) {
-        true => groups(cells, Factor::LinkLoss)
-            .into_iter()
-            .map(|group| Group {
-                words: group.words,
-                cells: group
-                    .cells
-                    .into_iter()
-                    .filter_map(|cell| watch(cell, &[Factor::LinkLoss]))
-                    .collect(),
-            })
-            .collect(),
-        false => vec![Group {
-            words: String::new(),
-            cells: cells
-                .iter()
-                .filter_map(|cell| watch(cell, &factors))
-                .collect(),
-        }],
+    let (all, factors) = match factors.contains(&Factor::LinkLoss) {
+        true => (groups(cells, Factor::LinkLoss), vec![Factor::LinkLoss]),
+        false => {
+            let (words, cells) = (String::new(), cells.to_vec());
+            (vec![dataset::Group { words, cells }], factors)
+        }
     };
-    let mut all: Vec<Group<'d, 'a>> = all;
-    all.retain(|group| !group.cells.is_empty());
-    all
+    let group = |group: dataset::Group<'d, 'a>| {
+        let cells = group.cells.into_iter();
+        let cells: Vec<_> = cells.filter_map(|cell| watch(cell, &factors)).collect();
+        let words = group.words;
+        (!cells.is_empty()).then_some(Group { words, cells })
+    };
+    all.into_iter().filter_map(group).collect()
 }
 
 /// Returns the courses of a cell's valid trials, by data packets per second.

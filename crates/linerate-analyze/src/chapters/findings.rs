@@ -11,8 +11,8 @@ use super::draw;
 use super::study_chapter::{Content, StudyChapter};
 use crate::dataset::{CellOutcomes, Dataset, by_value};
 use crate::diagnose::Told;
-use crate::diagnose::{Found, LOST_SHARE_MIN, limiter_of};
-use crate::reduce::name;
+use crate::diagnose::{Found, LOST_SHARE_MIN, limits};
+use crate::reduce::{Values, name};
 use crate::verdicts::comparisons;
 use crate::words;
 
@@ -126,8 +126,10 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
         let mut by_limiter: BTreeMap<Option<Limiter>, Vec<&CellOutcomes<'_>>> = BTreeMap::new();
         for cell in dataset.cells_of(&experiment.name) {
             if !cell.valid.is_empty() {
-                let limiter = limiter_of(dataset, cell).map(|verdict| verdict.limiter);
-                by_limiter.entry(limiter).or_default().push(cell);
+                by_limiter
+                    .entry(limits(dataset, cell))
+                    .or_default()
+                    .push(cell);
             }
         }
         for (limiter, cells) in by_limiter {
@@ -193,7 +195,7 @@ const TICK_SHARE_MAX: f64 = 0.1;
 /// where a tick in the window is too much of its cost.
 pub(crate) fn best_with_cpu<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d CellOutcomes<'a>> {
     let experiments = dataset.experiments().iter();
-    let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
+    let rate = |cell: &CellOutcomes<'_>| cell.amount(name::THROUGHPUT);
     let best = experiments
         .filter_map(|experiment| best_of(dataset, &experiment.name))
         .max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
@@ -205,15 +207,10 @@ pub(crate) fn best_with_cpu<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d Cell
 /// Returns the cell of an experiment with the highest throughput whose CPU cost was read, of those that
 /// lose no datagrams to speak of: with those lost, CPU time is not what the throughput costs.
 fn best_of<'d, 'a>(dataset: &'d Dataset<'a>, experiment: &str) -> Option<&'d CellOutcomes<'a>> {
-    dataset
-        .cells_of(experiment)
-        .into_iter()
-        .filter(|cell| cell.estimate(name::CPU_PER_GBIT).is_some())
-        .filter(|cell| {
-            let lost = cell.mean(name::LOSS_SHARE);
-            lost.is_none_or(|share| share < LOST_SHARE_MIN)
-        })
-        .filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, cell)| cell)
+    let rate = |cell: &CellOutcomes<'_>| {
+        cell.mean(name::CPU_PER_GBIT)?;
+        let is_lossy = cell.reaches(name::LOSS_SHARE, LOST_SHARE_MIN);
+        cell.mean(name::THROUGHPUT).filter(|_| !is_lossy)
+    };
+    dataset.most(experiment, rate).map(|(cell, _)| cell)
 }

@@ -39,13 +39,8 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     let caption = "Each connection waits for the response before it sends the next request. Points \
                    are means with 95 % intervals (of two values, their range).";
-    let mut figure = draw::figure(
-        cells,
-        x,
-        name::TRANSACTIONS,
-        "latency-transactions".to_owned(),
-        caption,
-    )?;
+    let id = "latency-transactions";
+    let mut figure = draw::figure(cells, x, name::TRANSACTIONS, id, caption)?;
     for ack in ["on", "off"] {
         let points = published(ack);
         let name = format!("{SUN_FIRE}, delayed ACK {ack}");

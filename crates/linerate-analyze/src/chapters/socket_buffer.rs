@@ -61,7 +61,7 @@ fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figu
     let x = Factor::SocketBuffer;
     let caption = "Points are means with 95 % intervals (of two values, their range). Computed: what the wire carries after \
                    headers and gaps, and one window per round trip.";
-    let id = "socket-buffer-throughput".to_owned();
+    let id = "socket-buffer-throughput";
     let mut figure = draw::figure(cells, x, name::THROUGHPUT, id, caption)?;
     figure.curves.extend(wire_limits(dataset, cells));
     figure.curves.extend(window_limits(dataset, cells));
@@ -171,7 +171,7 @@ fn cpu(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         }
         false => "CPU time of the server, all modes but idle.",
     };
-    let id = "socket-buffer-cpu".to_owned();
+    let id = "socket-buffer-cpu";
     draw::figure(cells, Factor::SocketBuffer, name::CPU_BUSY, id, caption)
 }
 

@@ -9,7 +9,7 @@ use linerate_model::workload::{Kind, Traffic};
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
 use crate::dataset::{CellOutcomes, by_value, groups, varied};
-use crate::diagnose::{Told, limiter_of};
+use crate::diagnose::{Told, limits};
 use crate::reduce::{describe, name};
 use crate::words;
 
@@ -123,7 +123,7 @@ fn slowest(measured: &Measured<'_, '_>) -> Option<Row> {
         matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
     });
     let (slowest, rtt) = by_value(split, name::RTT_MEAN).pop()?;
-    let verdict = limiter_of(dataset, slowest).map(|verdict| verdict.limiter);
+    let verdict = limits(dataset, slowest);
     let cured = dataset.beside(slowest, Factor::Nagle, Level::Switch(false));
     let cured = cured.and_then(|cell| cell.mean(name::RTT_MEAN));
     let note = match (verdict, cured) {

@@ -18,6 +18,12 @@ pub fn student_t(freedom: f64) -> Option<f64> {
     Some(distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
+/// Returns the quantile of Student's distribution at `share`, with one degree of freedom at the least.
+pub(crate) fn student(freedom: f64, share: f64) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, freedom.max(1.0));
+    t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
+}
+
 /// Returns the mean with its 95 % interval.
 ///
 /// * Amounts are above zero and vary in proportion: x̄ / (1 ± t · CV / √n), with CV = s / x̄.

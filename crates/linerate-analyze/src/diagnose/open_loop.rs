@@ -41,9 +41,7 @@ const LATE_SHARE_MIN: f64 = 0.2;
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let experiments = dataset.experiments();
     let late = experiments.iter().filter_map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name).into_iter();
-        let late = cells.filter_map(|cell| Some((cell, late_share(cell)?)));
-        let (cell, share) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (cell, share) = dataset.most(&experiment.name, late_share)?;
         late_caution(
             About::Experiment(experiment),
             cell,
@@ -52,9 +50,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         )
     });
     let waits = experiments.iter().filter_map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name).into_iter();
-        let late = cells.filter_map(|cell| Some((cell, period_waited_for(cell)?)));
-        let (cell, period_ns) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (cell, period_ns) = dataset.most(&experiment.name, period_waited_for)?;
         caution(About::Experiment(experiment), cell, period_ns)
     });
     waits.chain(late).collect()

@@ -24,7 +24,7 @@ use linerate_model::unit::Bytes;
 
 use crate::dataset::Dataset;
 use crate::diagnose::{
-    About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limiter_of,
+    About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limits,
     nagle_delayed_ack, plateau_cell,
 };
 use crate::verdicts::{BufferPlateau, FactorEffect};
@@ -197,7 +197,7 @@ fn tuned(
     bytes: Bytes,
 ) -> Option<(Limiter, String)> {
     let cell = plateau_cell(dataset, plateau, None)?;
-    let limiter = limiter_of(dataset, cell)?.limiter;
+    let limiter = limits(dataset, cell)?;
     // No buffer of the hosts makes such windows larger.
     let is_foreign =
         || is_unscaled(dataset, cell) || is_of_another(dataset, cell) || is_field_full(cell);
