@@ -62,11 +62,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures and answer and puts tables first.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured {
-        dataset,
-        experiment,
-        cells,
-    } = *measured;
+    let Measured { dataset, cells, .. } = *measured;
     let groups = watched(dataset, cells);
     if groups.is_empty() {
         return;
@@ -79,7 +75,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     if !sentences.is_empty() {
         chapter.answer = Some(sentences.join(" "));
     }
-    draw::add_verdicts(chapter, dataset, experiment);
+    draw::add_verdicts(chapter, measured);
 }
 
 /// Returns the cells of which something was read. Where no loss was varied they are one group.

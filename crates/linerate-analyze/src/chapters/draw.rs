@@ -9,6 +9,7 @@ use linerate_model::finding::{Estimate, Verdict};
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
+use super::study_chapter::Measured;
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::diagnose::effect_claim;
 use crate::reduce::{describe, name};
@@ -200,9 +201,10 @@ pub(super) fn figure(
 }
 
 /// Adds what the comparisons of `experiment` decide: a sentence of the answer and a table.
-pub(super) fn add_verdicts(chapter: &mut Chapter, dataset: &Dataset<'_>, experiment: &Experiment) {
-    let effects: Vec<_> = dataset.verdicts().effects_of(&experiment.name).collect();
-    let sentence = |effect: &&FactorEffect| match effect.verdict {
+pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
+    let verdicts = measured.dataset.verdicts();
+    let effects = verdicts.effects_of(&measured.experiment.name);
+    let sentence = |effect: &FactorEffect| match effect.verdict {
         Verdict::Differs => effect_claim(effect),
         Verdict::Same => format!(
             "{} against {}: no difference beyond {}.",
@@ -216,7 +218,7 @@ pub(super) fn add_verdicts(chapter: &mut Chapter, dataset: &Dataset<'_>, experim
             words::bare_level(effect.factor, &effect.levels.1),
         ),
     };
-    let sentences = effects.iter().map(sentence);
+    let sentences = effects.map(sentence);
     let answer: Vec<String> = chapter.answer.take().into_iter().chain(sentences).collect();
     chapter.answer = (!answer.is_empty()).then(|| answer.join(" "));
 }

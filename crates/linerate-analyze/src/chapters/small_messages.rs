@@ -20,11 +20,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures and adds a table and the answer.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured {
-        dataset,
-        experiment,
-        cells,
-    } = *measured;
+    let Measured { dataset, cells, .. } = *measured;
     if !varied(cells).contains(&Factor::MessageBytes) {
         return;
     }
@@ -37,7 +33,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     chapter.figures = figures.into_iter().flatten().collect();
     chapter.tables.insert(0, segments(dataset, cells));
     chapter.answer = answer(dataset, cells).or(chapter.answer.take());
-    draw::add_verdicts(chapter, dataset, experiment);
+    draw::add_verdicts(chapter, measured);
 }
 
 fn figure(cells: &[&CellOutcomes<'_>], response: &str, id: &str, caption: &str) -> Option<Figure> {

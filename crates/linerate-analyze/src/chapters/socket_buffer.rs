@@ -31,11 +31,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures, table and answer.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured {
-        dataset,
-        experiment,
-        cells,
-    } = *measured;
+    let Measured { dataset, cells, .. } = *measured;
     if !varied(cells).contains(&Factor::SocketBuffer) {
         return;
     }
@@ -53,7 +49,10 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         .chain(cpu)
         .chain(waiting(&fixed))
         .collect();
-    let found: Vec<_> = dataset.verdicts().plateaus_of(&experiment.name).collect();
+    let found: Vec<_> = dataset
+        .verdicts()
+        .plateaus_of(&measured.experiment.name)
+        .collect();
     chapter.answer = answer(&found).or(chapter.answer.take());
 }
 
@@ -267,12 +266,8 @@ fn sentence(found: &BufferPlateau) -> String {
 /// For each combination the throughput of the host as it is, and the smallest buffer that does as
 /// well.
 fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
-    let Measured {
-        dataset,
-        experiment,
-        ..
-    } = *measured;
-    let plateaus = dataset.verdicts().plateaus_of(&experiment.name);
+    let dataset = measured.dataset;
+    let plateaus = dataset.verdicts().plateaus_of(&measured.experiment.name);
     plateaus
         .filter_map(|found| {
             let control = plateau_cell(dataset, found, None)?;

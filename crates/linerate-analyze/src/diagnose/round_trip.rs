@@ -488,20 +488,19 @@ fn always_waits(cell: &CellOutcomes<'_>) -> bool {
     share.is_some_and(|share| (share.value - 1.0).abs() <= LITTLE_SHARE_MAX)
 }
 
+/// What TCP's smoothed round trip has above the shortest.
+pub(super) fn above_path_ns(cell: &CellOutcomes<'_>) -> Option<f64> {
+    Some(cell.mean(name::PATH_RTT_LOADED)? - cell.mean(name::PATH_RTT)?)
+}
+
 /// TCP's round trip was read at the requester's end alone, and may hold the responder's time.
 fn is_one_sided(cell: &CellOutcomes<'_>) -> bool {
     if cell.mean(name::TCP_RTT_SERVER).is_some() {
         return false;
     }
-    let above = cell
-        .mean(name::PATH_RTT_LOADED)
-        .zip(cell.mean(name::PATH_RTT));
-    let is_longer = above.is_some_and(|(loaded, path)| loaded - path > DELAYED_ACK_NS_MAX);
-    let delayed = cell.sum(name::DELAYED_ACKS_SENT);
-    let timed = cell.sum(name::TRANSACTIONS_TIMED);
-    let rests = delayed
-        .zip(timed)
-        .is_some_and(|(delayed, timed)| poisson::rests(delayed, timed));
+    let is_longer = above_path_ns(cell).is_some_and(|ns| ns > DELAYED_ACK_NS_MAX);
+    let sums = [name::DELAYED_ACKS_SENT, name::TRANSACTIONS_TIMED].map(|counted| cell.sum(counted));
+    let rests = matches!(sums, [Some(delayed), Some(timed)] if poisson::rests(delayed, timed));
     !(is_longer && rests)
 }
 
@@ -532,11 +531,7 @@ fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
     let is_counted = !may_stall(cell) || cell.sum(name::DELAYED_ACKS_SENT).is_some();
     // TCP_INFO of MPTCP is that of its first path, which may not be the one that carries.
     let is_one_path = cell.workload.manner.transport != Transport::Mptcp;
-    let trips = cell
-        .mean(name::PATH_RTT_LOADED)
-        .zip(cell.mean(name::PATH_RTT));
-    let is_short =
-        trips.is_some_and(|(loaded, path)| loaded - path < APPLICATION_SHARE_MIN * rest_ns);
+    let is_short = above_path_ns(cell).is_some_and(|ns| ns < APPLICATION_SHARE_MIN * rest_ns);
     is_one_path && is_long && is_counted && is_short
 }
 
