@@ -32,7 +32,6 @@ use linerate_model::{FlowId, HostName};
 
 use super::evidence::deviation_of;
 use super::floors;
-use super::machine::is_worker;
 use super::raw::{Lane, Raw};
 use super::window::mean;
 use super::{Responses, pooled_latency};
@@ -286,8 +285,7 @@ fn slow_of(latency: &Histogram) -> Option<(f64, f64)> {
 
 /// Mean over the workers of the hosts of `part` of the share of time that a clock of theirs ran.
 fn workers_share(raw: &Raw<'_>, part: HostPart, metric: Metric) -> Option<f64> {
-    let subjects = raw.readings.subjects();
-    let workers = subjects.filter(|(subject, on)| is_worker(subject) && raw.is_part(on, part));
+    let workers = raw.workers().filter(|(_, on)| raw.is_part(on, part));
     mean(workers.filter_map(|(subject, on)| {
         let change = raw.readings.change_on(on, subject, metric)?;
         // The kernel adds a wait when it ends, so that one from before the window may count in it.

@@ -28,7 +28,7 @@ use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
 use super::exchange::hosts_with_flows;
-use super::raw::Raw;
+use super::raw::{Raw, is_worker};
 use super::starved::our_time;
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, Values, cost};
@@ -49,9 +49,6 @@ const MODES: &[Metric] = &[
     Metric::CpuSoftIrq,
     Metric::CpuSteal,
 ];
-
-/// Threads of the generator that move payload carry this prefix.
-const WORKER_PREFIX: &str = "worker";
 
 /// CPU time that this run took, as far as that is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -113,7 +110,7 @@ pub(super) fn reduce(
         pressure.map(Change::share)
     });
     responses.put(name::CPU_PRESSURE, pressure);
-    workers(readings, spinning, responses);
+    workers(raw, spinning, responses);
     for (part, name) in [
         (HostPart::Client, name::CLIENT_WORKERS),
         (HostPart::Server, name::SERVER_WORKERS),
@@ -285,33 +282,23 @@ fn workers_of(raw: &Raw<'_>, part: HostPart) -> Option<f64> {
     raw.readings.sum(Metric::ThreadRun, wanted, Change::share)
 }
 
-/// Returns whether `subject` is one of the threads that move payload.
-pub(super) fn is_worker(subject: &Subject) -> bool {
-    matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX))
-}
-
 /// Returns whether a host had several workers, which share their own CPU time each.
-pub(super) fn have_several_workers(readings: &Readings<'_>) -> bool {
+pub(super) fn have_several_workers(raw: &Raw<'_>) -> bool {
     let mut workers: BTreeMap<&HostName, usize> = BTreeMap::new();
-    for (subject, host) in readings.subjects() {
-        if is_worker(subject) {
-            *workers.entry(host).or_default() += 1;
-        }
+    for (_, host) in raw.workers() {
+        *workers.entry(host).or_default() += 1;
     }
     workers.values().any(|count| *count > 1)
 }
 
 /// What workers ran and waited at the most, and what those wanted that do not spin.
-fn workers(readings: &Readings<'_>, spinning: &[&HostName], responses: &mut Responses) {
+fn workers(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Responses) {
     let share = |subject: &Subject, host: &HostName, metric| {
-        let change = readings.change_on(host, subject, metric);
+        let change = raw.readings.change_on(host, subject, metric);
         change.map(Change::share)
     };
     let mut greatest: [Option<f64>; 3] = [None; 3];
-    for (subject, host) in readings.subjects() {
-        if !is_worker(subject) {
-            continue;
-        }
+    for (subject, host) in raw.workers() {
         let run = share(subject, host, Metric::ThreadRun);
         let wait = share(subject, host, Metric::ThreadWait);
         // The kernel adds a wait when it ends, so that one from before the window may count in it.

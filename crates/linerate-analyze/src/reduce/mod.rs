@@ -52,16 +52,13 @@ use std::collections::BTreeMap;
 use linerate_model::flag::{Because, TrialFlag};
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::{Transport, WaitBy};
-use linerate_model::metric::Metric;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::reason::{Reason, Unshared};
 use linerate_model::run::{
-    FlowRecord, HostPart, HostProgram, HostRecord, Recording, TrialRecord, Validity, server_program,
+    FlowRecord, HostPart, HostProgram, Recording, TrialRecord, Validity, server_program,
 };
 use linerate_model::workload::{Direction, FlowPlan, Part, Traffic, Workload};
 use linerate_model::{HostName, TrialId};
-
-use crate::live::counted_instead;
 
 use arrived::Judged;
 
@@ -168,16 +165,11 @@ pub fn lacking<'o>(
 }
 
 fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
-    let Raw {
-        trial,
-        hosts,
-        readings,
-        ..
-    } = *raw;
+    let trial = raw.trial;
     let mut flags = record.flags.clone();
     let (level, mut responses) = reduce_flows(raw);
-    let refusal = plausible::refusal(&trial.workload, record.window(), &responses, hosts);
-    let spinning = spinning(trial, hosts, &responses);
+    let refusal = plausible::refusal(raw, record.window(), &responses);
+    let spinning = spinning(raw, &responses);
     let disturbances = machine::reduce(raw, &spinning, &mut responses);
     starved::reduce(raw, &spinning, &mut responses);
     exchange::reduce(raw, &mut responses);
@@ -186,15 +178,15 @@ fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
     beside::reduce(raw, &mut responses);
     flags.extend(level.flags);
     if responses.value(name::THROUGHPUT).is_some() {
-        flags.extend(acknowledged_flag(server_program(hosts), trial));
+        flags.extend(acknowledged_flag(raw));
     }
-    let covered = readings.covered_share();
+    let covered = raw.readings.covered_share();
     let uncovered = covered.filter(|share| *share < WINDOW_COVERED_SHARE_MIN);
     flags.extend(uncovered.map(TrialFlag::Uncovered));
     let saturated = saturation_flag(&spinning, &responses);
     let unshared = level.unshared.filter(|how| {
         let is_unfair = matches!(how, Unshared::Unfair { .. });
-        let may_explain = is_unfair && machine::have_several_workers(readings);
+        let may_explain = is_unfair && machine::have_several_workers(raw);
         let because = workers_share(saturated.is_some(), &responses).filter(|_| may_explain);
         flags.extend(because.map(|because| TrialFlag::Unshared { how: *how, because }));
         because.is_none()
@@ -297,20 +289,14 @@ fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     pooled
 }
 
-fn acknowledged_flag(server: &HostProgram, trial: &Trial) -> Option<TrialFlag> {
-    let direction = trial.workload.traffic.direction();
-    let to_server = direction.is_some_and(|direction| direction != Direction::FromServer);
-    match server {
-        HostProgram::Foreign(program)
-            if to_server
-                && counted_instead(server, &trial.workload) == Some(Metric::TcpBytesAcked) =>
-        {
-            Some(TrialFlag::Acknowledged {
-                program: program.clone(),
-            })
-        }
-        _ => None,
-    }
+fn acknowledged_flag(raw: &Raw<'_>) -> Option<TrialFlag> {
+    let direction = raw.trial.workload.traffic.direction()?;
+    let HostProgram::Foreign(program) = server_program(raw.hosts) else {
+        return None;
+    };
+    (direction != Direction::FromServer && raw.instead.is_some()).then(|| TrialFlag::Acknowledged {
+        program: program.clone(),
+    })
 }
 
 /// Returns what of several workers makes the flows of one slower than those of another, if anything does.
@@ -357,25 +343,22 @@ pub(crate) fn sends_as_asked(workload: &Workload, values: &impl Values) -> bool 
 ///
 /// 1. Those that only send, and spin before each datagram of a rate that they reach.
 /// 2. All of a single request under way, where it was asked for: they spin until a message is there, and do nothing else.
-fn spinning<'h>(
-    trial: &Trial,
-    hosts: &'h [HostRecord],
-    responses: &Responses,
-) -> Vec<&'h HostName> {
-    let manner = &trial.workload.manner;
-    let is_single = trial.workload.connections == 1 && manner.in_flight <= 1;
-    if trial.workload.traffic.is_transactional() && is_single && manner.wait == WaitBy::Spin {
-        return hosts.iter().map(|host| &host.name).collect();
+fn spinning<'a>(raw: &Raw<'a>, responses: &Responses) -> Vec<&'a HostName> {
+    let (workload, hosts) = (&raw.trial.workload, raw.hosts.iter());
+    let manner = &workload.manner;
+    let is_single = workload.connections == 1 && manner.in_flight <= 1;
+    if workload.traffic.is_transactional() && is_single && manner.wait == WaitBy::Spin {
+        return hosts.map(|host| &host.name).collect();
     }
-    let senders = match trial.workload.traffic.direction() {
+    let senders = match workload.traffic.direction() {
         Some(Direction::ToServer) => HostPart::Client,
         Some(Direction::FromServer) => HostPart::Server,
         Some(Direction::Both) | None => return Vec::new(),
     };
-    if !sends_as_asked(&trial.workload, responses) {
+    if !sends_as_asked(workload, responses) {
         return Vec::new();
     }
-    let senders = hosts.iter().filter(|host| host.part == senders);
+    let senders = hosts.filter(|host| host.part == senders);
     senders.map(|host| &host.name).collect()
 }
 

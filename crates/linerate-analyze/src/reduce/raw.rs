@@ -5,13 +5,16 @@ use linerate_model::plan::Trial;
 use linerate_model::run::{
     FlowRecord, HostPart, HostRecord, Recording, TrialRecord, server_program,
 };
-use linerate_model::sample::End;
+use linerate_model::sample::{End, Subject};
 use linerate_model::samples::Reading;
 use linerate_model::workload::{FlowPlan, Part};
 use linerate_model::{FlowId, HostName};
 
 use super::window::{Change, Readings, mean};
 use crate::live::counted_instead;
+
+/// Threads of the generator that move payload carry this prefix.
+const WORKER_PREFIX: &str = "worker";
 
 /// A trial, what became of its flows, and what was read meanwhile.
 pub(crate) struct Raw<'a> {
@@ -95,10 +98,21 @@ impl<'a> Raw<'a> {
             .steps(lanes.map(|lane| lane.series(end(lane), metric)))
     }
 
+    /// Returns the threads that move payload, each with its host.
+    pub(super) fn workers(&self) -> impl Iterator<Item = (&'a Subject, &'a HostName)> + use<'a> {
+        let subjects = self.readings.subjects();
+        subjects.filter(|(subject, _)| is_worker(subject))
+    }
+
     /// Returns whether the host called `name` is `part` of the run.
     pub(super) fn is_part(&self, name: &HostName, part: HostPart) -> bool {
         self.host(name).is_some_and(|host| host.part == part)
     }
+}
+
+/// Returns whether `subject` is one of the threads that move payload.
+pub(super) fn is_worker(subject: &Subject) -> bool {
+    matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX))
 }
 
 impl<'a> Lane<'a> {
