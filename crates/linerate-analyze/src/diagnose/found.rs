@@ -84,6 +84,14 @@ impl<'d> Found<'d> {
         self
     }
 
+    /// Returns it with more evidence.
+    pub(super) fn with(self, more: impl IntoIterator<Item = Evidence>) -> Self {
+        Self {
+            evidence: self.evidence.with(more),
+            ..self
+        }
+    }
+
     /// Returns whether it is the caution about workers that a quota held back.
     pub(crate) fn is_of_quota(&self) -> bool {
         matches!(&self.what, What::Caution(Caution::Starved, Some(name)) if name == caution::QUOTA)

@@ -103,10 +103,7 @@ fn late_caution<'d>(
          or the network's. {why}"
     );
     let found = Found::caution(about, Caution::GeneratorLate, claim, explanation, late);
-    Some(Found {
-        evidence: found.evidence.with([tail]),
-        ..found
-    })
+    Some(found.with([tail]))
 }
 
 /// Returns the time between two requests of a flow, where each response waits for the next of them.
@@ -144,8 +141,5 @@ fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Opt
                        acknowledgement rides on the next request. The workload causes this: measure with \
                        Nagle off (-N), as message-based programs do.";
     let found = Found::caution(about, Caution::ResponseWaits, claim, explanation, median);
-    Some(Found {
-        evidence: found.evidence.with([period, round_trip]),
-        ..found
-    })
+    Some(found.with([period, round_trip]))
 }

@@ -25,7 +25,7 @@ use linerate_model::{HostName, TrialId};
 use super::found::{About, Found};
 use crate::compare::balance::{SEED, chance, imbalance};
 use crate::dataset::Dataset;
-use crate::reduce::Readings;
+use crate::reduce::{Readings, interrupt_share};
 use crate::words;
 
 /// Squeezes a second from which on they are told: fewer are bursts, which the next turn takes.
@@ -110,12 +110,8 @@ fn taking(
                 taking.dropped += dropped.map_or(0.0, |change| change.amount);
                 let squeezed = change(subject, Metric::SoftnetSqueezed);
                 taking.squeezes_per_s += squeezed.map_or(0.0, |change| change.rate());
-                let metrics = [Metric::CpuSoftIrq, Metric::CpuIrq];
-                let times = metrics.map(|metric| change(subject, metric));
-                if let Some(soft) = times[0] {
-                    let hard = times[1].map_or(0.0, |change| change.rate());
-                    shares.push((*cpu, (soft.rate() + hard) / 1e9));
-                }
+                let share = interrupt_share(readings, host, subject);
+                shares.extend(share.map(|share| (*cpu, share)));
             }
             Subject::Queue(name, QueueKind::Rx, _) if Some(name.as_str()) == link => {
                 let packets = change(subject, Metric::QueueRxPackets);
@@ -294,11 +290,7 @@ fn one_cpu<'d>(
         explanation,
         evidence,
     );
-    let found = found.named(&host.name);
-    Some(Found {
-        evidence: found.evidence.with(further),
-        ..found
-    })
+    Some(found.named(&host.name).with(further))
 }
 
 /// The PCIe link under the card, where it is narrower than the card's own rate.

@@ -92,7 +92,8 @@ pub(crate) fn intake(raw: &Raw<'_>) -> Option<Intake> {
                 let cpu = CpuIntake {
                     packets_per_s: change(subject, Metric::SoftnetProcessed),
                     interrupts_per_s: change(subject, Metric::IrqNetworkCount),
-                    interrupt_share: interrupt_share(readings, &host.name, subject),
+                    interrupt_share: interrupt_share(readings, &host.name, subject)
+                        .map(|share| share.min(1.0)),
                     flows: 0,
                 };
                 intake.cpus.insert(*number, cpu);
@@ -104,11 +105,16 @@ pub(crate) fn intake(raw: &Raw<'_>) -> Option<Intake> {
     Some(intake)
 }
 
-/// Returns the share of the window that a CPU of `host` spent in hard and softirqs.
-fn interrupt_share(readings: &Readings<'_>, host: &HostName, cpu: &Subject) -> Option<f64> {
+/// Returns the share of the window that a CPU of `host` spent in hard and softirqs. Ticks are counted where they fall, and a
+/// little more of them than the window is long.
+pub(crate) fn interrupt_share(
+    readings: &Readings<'_>,
+    host: &HostName,
+    cpu: &Subject,
+) -> Option<f64> {
     let change = |metric| Some(readings.change_on(host, cpu, metric)?.rate());
     let hard = change(Metric::CpuIrq).unwrap_or(0.0);
-    Some(((change(Metric::CpuSoftIrq)? + hard) / 1e9).min(1.0))
+    Some((change(Metric::CpuSoftIrq)? + hard) / 1e9)
 }
 
 /// Returns the ends that take in the payload; of requests those of the server.
@@ -170,7 +176,10 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
         });
         let shares = cpus.filter_map(|(cpu, host)| interrupt_share(readings, host, cpu));
         let most = shares.max_by(f64::total_cmp);
-        responses.put(name::CPU_INTERRUPT_SHARE_MOST, most);
+        responses.put(
+            name::CPU_INTERRUPT_SHARE_MOST,
+            most.map(|share| share.min(1.0)),
+        );
         return;
     };
     of_queues(&intake, responses);
