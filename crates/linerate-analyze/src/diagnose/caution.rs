@@ -275,9 +275,7 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .iter()
         .filter(|cell| cell.valid.len() < REPLICATES_MIN)
         .collect();
-    if dataset.measured().next().is_none() {
-        return None;
-    }
+    dataset.measured().next()?;
     let least = few.iter().map(|cell| cell.valid.len()).min()?;
     let (claim, more) = match dataset.is_one_measurement() {
         true => (

@@ -285,7 +285,7 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
 /// for what came late.
 fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
     let is_held_back = |outcome: &&Outcome| {
-        let losses = losses(*outcome);
+        let losses = losses(outcome);
         let is_lossy =
             losses >= SIGNALS_MIN.max(OVERFLOW_SHARE_MIN * outcome.amount(name::SEGMENTS_SENT));
         is_lossy
