@@ -86,8 +86,6 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
     Analysis {
         format: ANALYSIS_FORMAT,
         title: format!("{} times the same study", studies.len()),
-        about: Vec::new(),
-        partial: None,
         answer: Answer {
             verdict: match pairs {
                 0 => words::sentence(NONE_TWICE),
@@ -101,39 +99,25 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
         },
         summary: Table::new("Agreement", ["What", "Value", "Note"], rows),
         trust: Some(trust(agreed, pairs)),
-        findings: Vec::new(),
-        cautions: Vec::new(),
-        verdicts: Vec::new(),
-        recommendations: Vec::new(),
-        chapters: Vec::new(),
-        flames: Vec::new(),
         hosts: studies
             .last()
             .map_or_else(Vec::new, |one| one.hosts.clone()),
-        counters: Vec::new(),
-        interrupts: Vec::new(),
-        left_out: Vec::new(),
-        damage: Vec::new(),
+        ..Analysis::default()
     }
 }
 
 fn trust(agreed: f64, pairs: usize) -> Trust {
     let (level, reason) = match () {
-        () if pairs == 0 => (TrustLevel::Limited, NONE_TWICE),
+        () if pairs == 0 => (TrustLevel::Limited, Some(NONE_TWICE)),
         () if agreed < AGREEMENT_MIN => (
             TrustLevel::DoNotUse,
-            "studies of these hosts contradict each other in more than 5 % of their verdicts",
+            Some("studies of these hosts contradict each other in more than 5 % of their verdicts"),
         ),
-        () => {
-            return Trust {
-                level: TrustLevel::Good,
-                reasons: Vec::new(),
-            };
-        }
+        () => (TrustLevel::Good, None),
     };
     Trust {
         level,
-        reasons: vec![reason.to_owned()],
+        reasons: reason.into_iter().map(str::to_owned).collect(),
     }
 }
 

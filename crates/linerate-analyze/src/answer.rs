@@ -20,10 +20,10 @@ use linerate_model::workload::{Direction, Traffic, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
-    Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, limiter_of, plateau_cell, rates_of_both,
+    Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, limiter_of, limits, plateau_cell, rates_of_both,
     shortest_ns, turns_per_s,
 };
-use crate::reduce::{DELAYED_ACK_NS_MAX, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
 use crate::study;
 use crate::verdicts::BufferPlateau;
 use crate::words;
@@ -55,7 +55,7 @@ impl<'d, 'a> Shown<'d, 'a> {
     fn of(dataset: &'d Dataset<'a>) -> Self {
         let cells: Vec<&CellOutcomes<'a>> = measured(dataset);
         let is_stalled = |cell: &&&CellOutcomes<'a>| {
-            limiter(dataset, cell) == Some(Limiter::NagleDelayedAck)
+            limits(dataset, cell) == Some(Limiter::NagleDelayedAck)
                 && cell.mean(name::RTT_P50).is_some()
         };
         let by_median = |a: &&&CellOutcomes<'a>, b: &&&CellOutcomes<'a>| {
@@ -78,8 +78,7 @@ impl<'d, 'a> Shown<'d, 'a> {
 
 /// Returns the measured cells of the host as it is; all of them where it was not measured as it is.
 fn measured<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
-    let known = dataset.cells.iter().filter(|cell| !cell.valid.is_empty());
-    let known: Vec<_> = known.collect();
+    let known: Vec<_> = dataset.measured().collect();
     let as_it_is: Vec<_> = known
         .iter()
         .copied()
@@ -89,10 +88,6 @@ fn measured<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
         true => known,
         false => as_it_is,
     }
-}
-
-fn limiter(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Limiter> {
-    limiter_of(dataset, cell).map(|verdict| verdict.limiter)
 }
 
 /// Returns the stream with the fewest connections that fills its link, else the fastest: to the server, where any
@@ -114,7 +109,7 @@ fn bulk<'d, 'a>(
     }
     let full = streams
         .iter()
-        .filter(|cell| limiter(dataset, cell) == Some(Limiter::LinkRate))
+        .filter(|cell| limits(dataset, cell) == Some(Limiter::LinkRate))
         .min_by(|a, b| {
             let connections = |cell: &CellOutcomes<'_>| cell.workload.connections;
             let fewest = connections(a).cmp(&connections(b));
@@ -125,8 +120,7 @@ fn bulk<'d, 'a>(
 }
 
 fn is_to_server(cell: &CellOutcomes<'_>) -> bool {
-    let stream = cell.workload.traffic.stream();
-    stream.is_some_and(|(direction, _)| direction == Direction::ToServer)
+    cell.workload.traffic.direction() == Some(Direction::ToServer)
 }
 
 fn verdict(
@@ -135,7 +129,7 @@ fn verdict(
     findings: &[Found<'_>],
     trust: &Trust,
 ) -> String {
-    if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
+    if dataset.valid().next().is_none() {
         return match dataset.outcomes.is_empty() {
             true => "Nothing was measured".to_owned(),
             false => "Nothing valid was measured".to_owned(),
@@ -189,7 +183,7 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
     let lost = lost.map_or(String::new(), |lost| {
         format!(", {} of the datagrams lost", words::percent(lost))
     });
-    match limiter(dataset, cell) {
+    match limits(dataset, cell) {
         Some(Limiter::LinkRate) => format!("{who} {fills} the link: {rate}{lost}"),
         Some(Limiter::Generator) => {
             format!("{who} {reaches} at least {rate}{lost}: the load generator is the limit")
@@ -216,8 +210,8 @@ fn connections(cell: &CellOutcomes<'_>) -> String {
         Transport::Udp => ("one flow of datagrams", "flows of datagrams"),
         _ => ("one connection", "connections"),
     };
-    let ways = match workload.traffic.stream() {
-        Some((direction, _))
+    let ways = match workload.traffic.direction() {
+        Some(direction)
             if direction == Direction::Both
                 || cell.experiment.levels(Factor::Direction).len() > 1 =>
         {
@@ -239,11 +233,7 @@ fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         Traffic::Rr { request_writes, .. } => request_writes,
         _ => return None,
     };
-    let cured = dataset.cells.iter().find(|other| {
-        let mut wanted = cell.cell.clone();
-        wanted.insert(Factor::Nagle, Level::Switch(false));
-        other.experiment.name == cell.experiment.name && other.cell == wanted
-    });
+    let cured = dataset.beside(cell, Factor::Nagle, Level::Switch(false));
     let cured = cured.and_then(|cured| cured.estimate(name::RTT_P50));
     let instead = cured.map_or(String::new(), |cured| {
         format!(" instead of {} with Nagle off", words::estimate(&cured))
@@ -255,7 +245,7 @@ fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 }
 
 fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
-    let held = match limiter(dataset, cell) {
+    let held = match limits(dataset, cell) {
         // Every exchange takes its round trip.
         None | Some(Limiter::RoundTrip) => String::new(),
         Some(Limiter::Generator) => ", limited by the load generator".to_owned(),
@@ -276,8 +266,10 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 
 /// What is left to say of traffic of no other kind.
 fn plain(dataset: &Dataset<'_>) -> String {
-    let valid = dataset.outcomes.iter().filter(|it| it.is_valid()).count();
-    format!("{} measured", number::counted(valid, "trial"))
+    format!(
+        "{} measured",
+        number::counted(dataset.valid().count(), "trial")
+    )
 }
 
 fn tiles(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Vec<Tile> {
@@ -316,7 +308,7 @@ fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
         )
     });
     let mut notes: Vec<String> = share.into_iter().collect();
-    if limiter(dataset, cell) == Some(Limiter::Generator) {
+    if limits(dataset, cell) == Some(Limiter::Generator) {
         notes.push("lower bound".to_owned());
     }
     if is_held_back(cell) {
@@ -332,7 +324,7 @@ fn transactions(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> 
         _ => ("Transactions", name::TRANSACTIONS),
     };
     let mut notes = Vec::new();
-    if limiter(dataset, cell) == Some(Limiter::Generator) {
+    if limits(dataset, cell) == Some(Limiter::Generator) {
         notes.push("lower bound".to_owned());
     }
     notes.push(number::counted(cell.workload.connections, "connection"));
@@ -374,7 +366,7 @@ fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     let first = plateaus.iter().min_by_key(fewest);
     let begin = first.and_then(|found| {
         let at = found.gains().or(found.plateau.begin)?;
-        let limiter = limiter(dataset, plateau_cell(dataset, found, Some(at))?);
+        let limiter = limits(dataset, plateau_cell(dataset, found, Some(at))?);
         let is_limit = matches!(limiter, Some(Limiter::ReceiverWindow | Limiter::SendBuffer));
         let bytes = found.levels[at].as_number().filter(|_| !is_limit)?;
         Some((bytes, found.with("with ")))
@@ -412,7 +404,7 @@ fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
     let cells = measured(dataset);
     let known = cells.iter().filter_map(|cell| Some((stall(cell)?, *cell)));
     let ((value, what), cell) = known.max_by(|a, b| a.0.0.value.total_cmp(&b.0.0.value))?;
-    let cause = match limiter(dataset, cell) {
+    let cause = match limits(dataset, cell) {
         Some(Limiter::NagleDelayedAck) if is_delayed_ack(dataset, cell, value.value) => {
             "Nagle and delayed ACK".to_owned()
         }
@@ -431,7 +423,7 @@ fn is_delayed_ack(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, longest_ns: f6
 
 /// One bar for each limiter of each experiment; of few cells of a lone experiment, one each.
 fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
-    let lone = dataset.recording.document.plan.experiments.len() == 1;
+    let lone = dataset.experiments().len() == 1;
     let known: Vec<&CellOutcomes<'_>> = match lone {
         true => dataset.cells.iter().collect(),
         false => measured(dataset),
@@ -449,7 +441,7 @@ fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
     type Group<'d, 'a> = (&'d str, Option<Limiter>, Vec<&'d CellOutcomes<'a>>);
     let mut groups: Vec<Group<'_, '_>> = Vec::new();
     for cell in known {
-        let (experiment, limiter) = (&*cell.experiment.name, limiter(dataset, cell));
+        let (experiment, limiter) = (&*cell.experiment.name, limits(dataset, cell));
         let same = |group: &&mut Group<'_, '_>| (group.0, group.1) == (experiment, limiter);
         match groups.iter_mut().find(same) {
             Some(group) => group.2.push(cell),
@@ -468,7 +460,7 @@ fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
 
 fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<LimitBar> {
     let value = reached(cell)?;
-    let lone = dataset.recording.document.plan.experiments.len() == 1;
+    let lone = dataset.experiments().len() == 1;
     Some(LimitBar {
         experiment: match lone {
             true => String::new(),
@@ -481,7 +473,7 @@ fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<Lim
         cells,
         value,
         ceiling: ceiling(dataset, cell).filter(|known| value.value <= CEILING_EXCESS * known.value),
-        limiter: limiter(dataset, cell),
+        limiter: limits(dataset, cell),
     })
 }
 
@@ -532,7 +524,7 @@ fn exchange_ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ce
     if let Some(least) = least.filter(|least| least.value < allowed) {
         return Some(least);
     }
-    let segment = cell.mean(name::SEND_MSS).unwrap_or(study::SEGMENT_BYTES);
+    let segment = cell.mean(name::SEND_MSS).unwrap_or(SEGMENT_BYTES as f64);
     let is_longer = request.max(response).0 as f64 > segment;
     let is_short = shortest_ns(dataset, cell)? < RATIO_NS_MIN;
     let says_nothing = is_longer && is_short && !is_known;

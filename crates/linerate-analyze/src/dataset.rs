@@ -15,13 +15,13 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
 use crate::compare::interval::{
-    deviation, mean, median_or_range, quantile_interval, student_t, student_t_interval,
+    half_width, mean, median_or_range, quantile_interval, student_t_interval,
 };
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::reduce::{
-    Floors, HALVES_SHARE_MAX, Outcome, describe, name, one_way, outcomes, outcomes_one_way,
-    pooled_latency,
+    Floors, HALVES_SHARE_MAX, Outcome, Values, by_trial, describe, name, one_way, outcomes,
+    outcomes_one_way, pooled_latency,
 };
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
@@ -132,6 +132,41 @@ impl Siblings {
 }
 
 impl<'a> Dataset<'a> {
+    /// Returns the experiments, in the plan's order.
+    pub(crate) fn experiments(&self) -> &'a [Experiment] {
+        &self.recording.document.plan.experiments
+    }
+
+    /// Returns the hosts.
+    pub(crate) fn hosts(&self) -> &'a [HostRecord] {
+        &self.recording.document.hosts
+    }
+
+    /// Returns all trials, in the order of execution.
+    pub(crate) fn trials(&self) -> Vec<TrialId> {
+        self.outcomes.iter().map(|outcome| outcome.trial).collect()
+    }
+
+    /// Returns the outcomes that may be averaged.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = &Outcome> + Clone {
+        self.outcomes.iter().filter(|outcome| outcome.is_valid())
+    }
+
+    /// Returns the cells that have any of these.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellOutcomes<'a>> {
+        self.cells.iter().filter(|cell| !cell.valid.is_empty())
+    }
+
+    /// Returns what was recorded of the flows of a cell's trials that may be averaged.
+    pub(crate) fn flows_of(
+        &self,
+        cell: &CellOutcomes<'_>,
+    ) -> impl Iterator<Item = &'a FlowRecord> + use<'a> {
+        let trials = cell.trials();
+        let flows = self.recording.flows.iter();
+        flows.filter(move |flow| trials.contains(&flow.trial))
+    }
+
     /// Returns the CPUs of the host that CPU time is counted on.
     pub(crate) fn cpus(&self) -> Option<f64> {
         cpus(self.recording)
@@ -142,10 +177,7 @@ impl<'a> Dataset<'a> {
         let outcomes = outcomes(recording);
         let plan = &recording.document.plan;
         let path = Path::new(&recording.document.hosts);
-        let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
-        for flow in &recording.flows {
-            flows.entry(flow.trial).or_default().push(flow);
-        }
+        let flows = by_trial(recording);
         let mut cells = Vec::new();
         for experiment in &plan.experiments {
             let own = outcomes
@@ -159,14 +191,11 @@ impl<'a> Dataset<'a> {
             }
             let siblings = Rc::new(Siblings::of(sorted.values().map(|(valid, _)| valid)));
             for (cell, (valid, invalid)) in sorted {
-                let first = valid
-                    .first()
-                    .or(invalid.first())
-                    .map(|outcome| outcome.trial);
-                let trial = plan.trials.iter().find(|trial| Some(trial.id) == first);
-                let Some(workload) = trial.map(|trial| trial.workload.clone()) else {
+                let first = valid.first().or(invalid.first());
+                let Some(trial) = first.and_then(|outcome| plan.trial(outcome.trial)) else {
                     continue;
                 };
+                let workload = trial.workload.clone();
                 cells.push(CellOutcomes {
                     latencies: latencies(&flows, &valid),
                     siblings: Rc::clone(&siblings),
@@ -244,9 +273,38 @@ impl<'a> Dataset<'a> {
             .collect()
     }
 
+    /// Returns the cell of the experiment called `name` that has most of what `of` reads, and how much.
+    pub(crate) fn most(
+        &self,
+        name: &str,
+        of: impl Fn(&CellOutcomes<'_>) -> Option<f64>,
+    ) -> Option<(&CellOutcomes<'a>, f64)> {
+        let cells = self.cells_of(name).into_iter();
+        let known = cells.filter_map(|cell| Some((cell, of(cell)?)));
+        known.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// Returns the cell that differs from `cell` in `factor` only, which has that `level`.
+    pub(crate) fn beside(
+        &self,
+        cell: &CellOutcomes<'_>,
+        factor: Factor,
+        level: Level,
+    ) -> Option<&CellOutcomes<'a>> {
+        let mut wanted = cell.cell.clone();
+        wanted.insert(factor, level);
+        self.cell(&cell.experiment.name, &wanted)
+    }
+
+    /// Returns a cell of the experiment called `name`.
+    pub(crate) fn cell(&self, name: &str, levels: &Cell) -> Option<&CellOutcomes<'a>> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| cell.experiment.name == name && cell.cell == *levels)
+    }
+
     /// Returns the experiments of a chapter.
     pub(crate) fn experiments_of(&self, chapter: u32) -> impl Iterator<Item = &'a Experiment> {
-        let experiments = self.recording.document.plan.experiments.iter();
+        let experiments = self.experiments().iter();
         experiments.filter(move |experiment| experiment.chapter == Some(chapter))
     }
 
@@ -285,31 +343,27 @@ impl<'a> Dataset<'a> {
 
     /// Returns whether nothing is varied: what `linerate run HOST` plans.
     pub(crate) fn is_one_measurement(&self) -> bool {
-        let experiments = &self.recording.document.plan.experiments;
-        matches!(experiments.as_slice(), [one] if one.factors.is_empty())
+        matches!(self.experiments(), [one] if one.factors.is_empty())
     }
 
     /// Returns the clients of the run.
     pub(crate) fn clients(&self) -> impl Iterator<Item = &'a HostRecord> {
-        let hosts = &self.recording.document.hosts;
-        hosts.iter().filter(|host| host.part == HostPart::Client)
+        let hosts = self.hosts().iter();
+        hosts.filter(|host| host.part == HostPart::Client)
     }
 
     /// Returns whether the ends of a flow may share a CPU: in a lab, over loopback, and between other
     /// namespaces of one machine.
     pub(crate) fn is_one_machine(&self) -> bool {
-        let address = self
-            .recording
-            .document
-            .server()
-            .map(|host| host.data_address.parse());
+        let server = self.recording.document.server();
+        let address = server.map(|host| host.data_address.parse());
         let loopback = matches!(address, Some(Ok::<std::net::IpAddr, _>(ip)) if ip.is_loopback());
-        self.is_lab() || loopback || share_a_kernel(&self.recording.document.hosts)
+        self.is_lab() || loopback || share_a_kernel(self.hosts())
     }
 
     /// Returns whether all hosts are namespaces of one machine.
     pub(crate) fn is_lab(&self) -> bool {
-        self.recording.document.hosts.iter().any(|host| host.lab)
+        self.hosts().iter().any(|host| host.lab)
     }
 }
 
@@ -483,9 +537,8 @@ impl<'a> CellOutcomes<'a> {
         let (low, high) = match logs.len() {
             0 => return None,
             1 | 2 => (None, None),
-            n => {
-                let t = student_t(n as f64 - 1.0)?;
-                let half = t * deviation(&logs) / (n as f64).sqrt();
+            _ => {
+                let half = half_width(&logs)?;
                 let ends = (mean(&logs) - half, mean(&logs) + half);
                 (Some(ends.0.exp()), Some(ends.1.exp()))
             }
@@ -591,6 +644,25 @@ impl<'a> CellOutcomes<'a> {
     pub(crate) fn is_rr(&self) -> bool {
         self.workload.traffic.is_transactional()
     }
+}
+
+impl Values for CellOutcomes<'_> {
+    fn value(&self, response: &str) -> Option<f64> {
+        self.mean(response)
+    }
+}
+
+/// Returns those of `cells` of which a response is known, with it, the least first.
+pub(crate) fn by_value<'c, 'd: 'c, 'a: 'd>(
+    cells: impl IntoIterator<Item = &'c &'d CellOutcomes<'a>>,
+    response: &str,
+) -> Vec<(&'d CellOutcomes<'a>, Estimate)> {
+    let known = cells
+        .into_iter()
+        .filter_map(|cell| Some((*cell, cell.estimate(response)?)));
+    let mut known: Vec<_> = known.collect();
+    known.sort_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    known
 }
 
 /// Returns the factors that differ between `cells`, without `clients` where it follows from

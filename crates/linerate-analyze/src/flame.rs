@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 128;
 /// each end.
 pub(crate) fn flames(dataset: &Dataset<'_>) -> Vec<Flame> {
     let mut flames = Vec::new();
-    for experiment in &dataset.recording.document.plan.experiments {
+    for experiment in dataset.experiments() {
         let all = dataset.cells_of(&experiment.name);
         let factors = varied(&all);
         let mut cells: Vec<_> = all.first().into_iter().chain(all.last()).collect();
@@ -69,10 +69,9 @@ fn stacks_of<'d>(
     part: HostPart,
 ) -> Vec<&'d Stack> {
     let trials = cell.trials();
-    let hosts = &dataset.recording.document.hosts;
     let of_part = |name: &HostName| {
-        let mut hosts = hosts.iter();
-        hosts.any(|host| host.name == *name && host.part == part)
+        let host = dataset.recording.document.host(name);
+        host.is_some_and(|host| host.part == part)
     };
     let profiles = dataset.recording.profiles.iter();
     profiles

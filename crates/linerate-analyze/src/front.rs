@@ -22,11 +22,6 @@ pub(crate) fn title(document: &RunDocument) -> String {
 /// Returns what was asked, when, and how much of it there is.
 pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
     let document = &dataset.recording.document;
-    let valid = dataset
-        .outcomes
-        .iter()
-        .filter(|outcome| outcome.is_valid())
-        .count();
     let mut about = vec![
         ("Asked".to_owned(), document.asked.clone()),
         ("Run".to_owned(), document.run.to_string()),
@@ -36,7 +31,7 @@ pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
     if let Some(ended) = &document.ended_utc {
         about.push(("Ended".to_owned(), ended.clone()));
     }
-    about.push(("Trials".to_owned(), trials(dataset, valid)));
+    about.push(("Trials".to_owned(), trials(dataset)));
     about.push((
         "Estimated time".to_owned(),
         document.plan.estimate.to_string(),
@@ -62,7 +57,8 @@ pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
     about
 }
 
-fn trials(dataset: &Dataset<'_>, valid: usize) -> String {
+fn trials(dataset: &Dataset<'_>) -> String {
+    let valid = dataset.valid().count();
     let planned = dataset.recording.document.plan.trials.len();
     let done = dataset.outcomes.len();
     match (planned - done.min(planned), done - valid) {
@@ -91,7 +87,7 @@ pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
         let were = if left == 1 { "was" } else { "were" };
         reasons.push(format!("{left} of {planned} {were} not done"));
     }
-    if done > 0 && dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
+    if done > 0 && dataset.valid().next().is_none() {
         reasons.push("no trial is valid".to_owned());
     }
     if !recording.damage.is_empty() {

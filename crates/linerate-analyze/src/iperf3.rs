@@ -150,7 +150,7 @@ pub fn whole(recording: &Recording, interval: Nanos) -> Option<(&Trial, Test<'_>
     let source = Source {
         document,
         trial,
-        readings: Readings::new(&recording.samples, trial.id, record.window_ns),
+        readings: Readings::of(recording, record),
         records: &recording.flows,
         interval,
     };

@@ -429,14 +429,9 @@ fn sums(lines: &[Interval], alone: bool) -> Vec<Interval> {
 
 /// Returns the sum of flows that go one way.
 fn sum(lines: &[&Interval]) -> Interval {
-    let total = |of: fn(&Interval) -> Option<u64>| {
-        let known = lines.iter().filter_map(|line| of(line));
-        known.reduce(u64::add)
-    };
-    let rate = |of: fn(&Interval) -> Option<f64>| {
-        let known = lines.iter().filter_map(|line| of(line));
-        known.reduce(f64::add)
-    };
+    let counts = lines.iter().filter_map(|line| line.transactions);
+    let rates = lines.iter().filter_map(|line| line.transactions_per_second);
+    let again = lines.iter().filter_map(|line| line.retransmits);
     // What is not known of one flow is not known of all.
     let of_all = |of: fn(&Interval) -> Option<u64>| {
         let all = lines.iter().map(|line| of(line));
@@ -450,10 +445,10 @@ fn sum(lines: &[&Interval]) -> Interval {
         end_s: lines[0].end_s,
         bytes: lines.iter().map(|line| line.bytes).sum(),
         bits_per_second: lines.iter().map(|line| line.bits_per_second).sum(),
-        transactions: total(|line| line.transactions),
-        transactions_per_second: rate(|line| line.transactions_per_second),
+        transactions: counts.reduce(u64::add),
+        transactions_per_second: rates.reduce(f64::add),
         latency: None,
-        retransmits: total(|line| line.retransmits),
+        retransmits: again.reduce(u64::add),
         retransmits_both: of_all(|line| line.retransmits_both),
         snd_cwnd_bytes: None,
         rtt_us: None,

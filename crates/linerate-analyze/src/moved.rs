@@ -24,7 +24,7 @@ pub(crate) fn moved<'a, K: Ord>(
 ) -> BTreeMap<&'a HostName, Moved<K>> {
     let mut hosts: BTreeMap<&HostName, Moved<K>> = BTreeMap::new();
     for trial in trials {
-        let readings = Readings::new(&recording.samples, trial.trial, trial.window_ns);
+        let readings = Readings::of(recording, trial);
         let mut longest: BTreeMap<&HostName, f64> = BTreeMap::new();
         for (subject, host) in readings.subjects() {
             let Some((key, change)) = change(&readings, host, subject) else {

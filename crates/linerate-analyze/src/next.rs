@@ -10,10 +10,7 @@ use linerate_model::workload::{Direction, Kind, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, DATAGRAM_BYTES_MAX, KeptSmall, Part, Way};
-use crate::reduce::name;
-
-/// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
-const SEGMENT_PAYLOAD_BYTES: u64 = 1448;
+use crate::reduce::{SEGMENT_BYTES, name};
 
 /// What to try where no rule holds.
 pub(crate) const WHERE_UNKNOWN: &str =
@@ -72,8 +69,8 @@ pub(crate) fn evident(
             None => Some(format!(
                 "measure what goes {} alone, {}: what limits it is not known",
                 other.words,
-                match other.cell.workload.traffic.stream() {
-                    Some((Direction::FromServer, _)) => "with `-R` in the place of `--bidir`",
+                match other.cell.workload.traffic.direction() {
+                    Some(Direction::FromServer) => "with `-R` in the place of `--bidir`",
                     _ => "without `--bidir`",
                 }
             )),
@@ -329,7 +326,7 @@ fn half_at_a_time(workload: &Workload) -> String {
 
 /// Whether a message is longer than what a connection may send at once from its start.
 fn has_large_messages(workload: &Workload) -> bool {
-    let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_PAYLOAD_BYTES;
+    let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
     let exchange = workload.traffic.exchange();
     exchange.is_some_and(|(request, response)| request.0.max(response.0) > most)
 }

@@ -6,9 +6,8 @@
 //! runs, which brings that to 93 % and more, for two runs more.
 
 use linerate_model::run::Recording;
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::compare::interval::{deviation, mean};
+use crate::compare::interval::{deviation, mean, student};
 use crate::reduce::outcomes;
 
 /// Runs in a row after each of which an interval has to be narrow enough.
@@ -31,8 +30,7 @@ impl Precision {
         if values.len() < 2 || mean(values) <= 0.0 {
             return None;
         }
-        let student = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
-        let t = student.inverse_cdf(0.5 + self.confidence / 2.0);
+        let t = student(n - 1.0, 0.5 + self.confidence / 2.0);
         Some(t * deviation(values) / n.sqrt() / mean(values))
     }
 

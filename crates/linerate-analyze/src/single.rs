@@ -30,7 +30,7 @@ use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
 use crate::live::Live;
 use crate::queue_map::queue_of;
-use crate::reduce::{Outcome, QdiscDrops, dropping_qdiscs, name};
+use crate::reduce::{Outcome, QdiscDrops, Values, dropping_qdiscs, name};
 use crate::{front, next, trust};
 
 /// This document, and the number of its shape.
@@ -178,8 +178,7 @@ impl Single<'_> {
     fn is_unsettled(&self) -> bool {
         let mut valid = self.trials.iter().filter(|trial| trial.valid);
         valid.any(|trial| {
-            let of = |name| trial.responses.get(name);
-            let trip_ns = of(name::TCP_RTT).or_else(|| of(name::RTT_MEAN));
+            let trip_ns = trial.value(name::TCP_RTT).or(trial.value(name::RTT_MEAN));
             let is_short =
                 trip_ns.is_some_and(|ns| 1e9 * trial.window_s < ROUND_TRIPS_SETTLED * ns);
             let unsteady = |flag: &TrialFlag| matches!(flag, TrialFlag::Unsteady { .. });
@@ -196,7 +195,7 @@ impl Single<'_> {
     fn fills_buffer(&self) -> bool {
         let sum = |name: &str| -> f64 {
             let trials = self.trials.iter().filter(|trial| trial.valid);
-            trials.filter_map(|trial| trial.responses.get(name)).sum()
+            trials.map(|trial| trial.amount(name)).sum()
         };
         let lost = sum(name::LOST_RECEIVE_BUFFER);
         let missing = sum(name::DATAGRAMS_SENT) - sum(name::DATAGRAMS_RECEIVED);
@@ -212,20 +211,22 @@ impl Single<'_> {
 impl SingleTrial<'_> {
     /// Whether a worker wanted its CPU for a good part of the time, or waited for it; where that was not read, it may have.
     fn wants_cpus(&self) -> bool {
-        let of = |name| self.responses.get(name).copied();
-        let waited = of(name::RUNQUEUE_WAIT_MAX).is_some_and(|share| share >= WAITED_SHARE_MIN);
-        let wanted = of(name::WORKER_WANTED_SHARE_MAX);
-        waited || wanted.is_none_or(|share| share >= WANTED_SHARE_MIN)
+        self.reaches(name::RUNQUEUE_WAIT_MAX, WAITED_SHARE_MIN)
+            || !self.stays_below(name::WORKER_WANTED_SHARE_MAX, WANTED_SHARE_MIN)
     }
 
     /// Whether the number may depend on CPUs at all: a worker wanted its CPU at least half of the time, or that much of
     /// the CPUs was busy where one wanted it most.
     pub fn may_need_cpus(&self) -> bool {
-        let of = |name| self.responses.get(name).copied();
         [name::WORKER_WANTED_SHARE_MAX, name::CPU_BUSY_SHARE]
-            .into_iter()
-            .filter_map(of)
-            .any(|share| share >= WANTED_SHARE_MIN)
+            .iter()
+            .any(|share| self.reaches(share, WANTED_SHARE_MIN))
+    }
+}
+
+impl Values for SingleTrial<'_> {
+    fn value(&self, response: &str) -> Option<f64> {
+        self.responses.get(response).copied()
     }
 }
 
@@ -250,8 +251,7 @@ pub struct Flows<'a> {
 impl<'a> Flows<'a> {
     /// Returns what was recorded of each end.
     pub fn records(self) -> impl Iterator<Item = &'a FlowRecord> {
-        let of_trial = move |flow: &&FlowRecord| flow.trial == self.trial;
-        self.recording.flows.iter().filter(of_trial)
+        self.recording.flows_of(self.trial)
     }
 }
 
@@ -378,10 +378,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     };
     let is_unshared = workload.connections > 1 && has(|why| matches!(why, Reason::Unshared(_)));
     let is_unanswered = has(|why| *why == Reason::NoExchange);
-    let loses_many = dataset.outcomes.iter().any(|outcome| {
-        let share = outcome.value(name::RETRANSMITTED_SHARE);
-        share.is_some_and(|share| share >= LOST_SHARE_MANY)
-    });
+    let loses_many = dataset
+        .outcomes
+        .iter()
+        .any(|outcome| outcome.reaches(name::RETRANSMITTED_SHARE, LOST_SHARE_MANY));
     let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
@@ -452,18 +452,14 @@ fn hosts(recording: &Recording) -> Vec<SingleHost> {
 }
 
 fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'_> {
-    let record = recording
-        .trials
-        .iter()
-        .find(|record| record.trial == outcome.trial);
-    let mut planned = recording.document.plan.trials.iter();
-    let planned = planned.find(|trial| trial.id == outcome.trial);
+    let record = recording.record(outcome.trial);
+    let planned = recording.document.plan.trial(outcome.trial);
     let wanted = planned.filter(|_| shown.interval.0 > 0);
     let are_few = planned.is_none_or(|trial| trial.workload.connections <= FLOWS_IN_FULL);
     let in_full = shown.all_flows || are_few;
     let lost_unread = planned
         .filter(|_| outcome.is_valid())
-        .and_then(|trial| trust::lost_unread(&trial.workload, |name| outcome.value(name)));
+        .and_then(|trial| trust::lost_unread(&trial.workload, &outcome));
     SingleTrial {
         lost_unread,
         valid: outcome.is_valid(),
@@ -505,8 +501,7 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
 }
 
 fn incoming(recording: &Recording, flow: &FlowRecord) -> SingleIncoming {
-    let hosts = &recording.document.hosts;
-    let host = hosts.iter().find(|host| host.name == flow.host);
+    let host = recording.document.host(&flow.host);
     let queue = host.and_then(|host| queue_of(&host.snapshot, flow.incoming));
     let known = queue.as_ref();
     SingleIncoming {

@@ -1,10 +1,9 @@
 //! Trials that should be done once more: their numbers may not be averaged, something else took the hosts'
 //! time, or traffic had not reached its rate when the window began.
 
-use linerate_model::TrialId;
 use linerate_model::plan::Spoilt;
 use linerate_model::reason::{Disturbance, RepeatReason};
-use linerate_model::run::{Recording, Validity};
+use linerate_model::run::{Recording, TrialRecord};
 
 use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
 
@@ -18,14 +17,10 @@ const CELL_TRIALS_MIN: usize = 3;
 pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
     let plan = &recording.document.plan;
     let is_stream = |outcome: &Outcome| {
-        let mut trials = plan.trials.iter();
-        let own = trials.find(|trial| trial.id == outcome.trial);
+        let own = plan.trial(outcome.trial);
         own.is_some_and(|trial| trial.workload.traffic.is_stream())
     };
-    let ended_well = |trial: TrialId| {
-        let mut records = recording.trials.iter();
-        records.any(|record| record.trial == trial && record.validity == Validity::Valid)
-    };
+    let ended_well = |trial| recording.record(trial).is_some_and(TrialRecord::is_valid);
     let all = outcomes(recording);
     let disturbance = |outcome: &Outcome| {
         let halves = outcome.value(name::HALVES).filter(|_| is_stream(outcome));

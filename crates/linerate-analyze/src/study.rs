@@ -10,8 +10,8 @@ use linerate_model::workload::Direction;
 
 use crate::compare::noise::Noise;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::limiter_of;
-use crate::reduce::name;
+use crate::diagnose::limits;
+use crate::reduce::{SEGMENT_BYTES, name};
 
 /// The chapter on latency.
 pub(crate) const LATENCY: u32 = 1;
@@ -46,13 +46,10 @@ pub(crate) struct Window {
     pub(crate) bytes: Estimate,
 }
 
-/// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps.
-pub(crate) const SEGMENT_BYTES: f64 = 1448.0;
-
 impl Window {
     /// Returns whether it is less than what one segment holds.
     pub(crate) fn is_little(&self) -> bool {
-        self.bytes.value < SEGMENT_BYTES
+        self.bytes.value < SEGMENT_BYTES as f64
     }
 }
 
@@ -60,11 +57,9 @@ impl Window {
 /// where it was varied.
 pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
     let mut cells: Vec<_> = dataset
-        .cells
-        .iter()
+        .measured()
         .filter(|cell| cell.experiment.chapter == Some(LATENCY) && cell.is_rr())
         .filter(|cell| cell.level(Factor::DelayedAck) != Some(&Level::Switch(false)))
-        .filter(|cell| !cell.valid.is_empty())
         .collect();
     cells.sort_by_key(|cell| payload_bytes(cell));
     cells
@@ -78,8 +73,8 @@ pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
 
 /// Returns the noise of the response of each experiment that was repeated, the noisiest first.
 pub(crate) fn noises<'a>(dataset: &Dataset<'a>) -> Vec<(&'a Experiment, Rc<Noise>)> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    let mut noises: Vec<(&Experiment, Rc<Noise>)> = experiments
+    let mut noises: Vec<(&Experiment, Rc<Noise>)> = dataset
+        .experiments()
         .iter()
         .filter_map(|experiment| {
             let cells = dataset.cells_of(&experiment.name);
@@ -120,18 +115,14 @@ pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
 /// those whose direction `is_way`.
 pub(crate) fn path_bps(dataset: &Dataset<'_>, is_way: impl Fn(Direction) -> bool) -> Option<f64> {
     let goes_there = |cell: &&CellOutcomes<'_>| {
-        let stream = cell.workload.traffic.stream();
-        stream.is_some_and(|(direction, _)| is_way(direction))
+        cell.workload.traffic.direction().is_some_and(&is_way)
             && cell.workload.clients <= 1
             && dataset.is_as_it_is(cell)
-    };
-    let is_path = |cell: &CellOutcomes<'_>| {
-        limiter_of(dataset, cell).is_some_and(|verdict| verdict.limiter == Limiter::PathRate)
     };
     let cells = dataset.cells.iter().filter(goes_there);
     let carried = cells.filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)));
     let (bps, fastest) = carried.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    is_path(fastest).then_some(bps)
+    (limits(dataset, fastest) == Some(Limiter::PathRate)).then_some(bps)
 }
 
 /// Returns the measured round trips: TCP's under load, its shortest, then the applications' of the

@@ -15,7 +15,7 @@ use linerate_model::{HostName, TrialId};
 
 use crate::chapters::{self, Row, row};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::limiter_of;
+use crate::diagnose::limits;
 use crate::reduce::{describe, name};
 use crate::study;
 use crate::words;
@@ -63,12 +63,10 @@ fn noise(dataset: &Dataset<'_>) -> Option<Row> {
 
 /// The congestion controls in force at the sending ends; those of the trials that were averaged.
 fn congestion(dataset: &Dataset<'_>) -> Option<Row> {
-    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let valid: BTreeSet<TrialId> = valid.map(|outcome| outcome.trial).collect();
+    let valid: BTreeSet<TrialId> = dataset.valid().map(|outcome| outcome.trial).collect();
     let mut trials: BTreeMap<&str, BTreeSet<TrialId>> = BTreeMap::new();
-    let hosts = &dataset.recording.document.hosts;
     let default_of = |name: &HostName| {
-        let host = hosts.iter().find(|host| host.name == *name)?;
+        let host = dataset.recording.document.host(name)?;
         host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control")
     };
     let mut from = BTreeSet::new();
@@ -170,8 +168,8 @@ fn cell_row(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Row {
     };
     let mut reasons = cell.invalid.iter().filter_map(|it| it.validity.reason());
     let refused = reasons.next().map(ToString::to_string);
-    let limiter = || limiter_of(dataset, cell).map(|verdict| verdict.limiter.title());
-    let note = refused.or_else(|| limiter().map(|title| format!("limited by {title}")));
+    let limiter = || limits(dataset, cell).map(|it| format!("limited by {}", it.title()));
+    let note = refused.or_else(limiter);
     row(what, value, note.unwrap_or_default())
 }
 

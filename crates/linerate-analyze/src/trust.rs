@@ -21,7 +21,7 @@ use linerate_model::workload::{Direction, Workload};
 use crate::dataset::Dataset;
 use crate::diagnose::{Found, Told, What};
 use crate::front;
-use crate::reduce::{self, Outcome, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{self, Outcome, Values, WORKER_SATURATED_SHARE, name};
 use crate::study;
 use crate::words;
 
@@ -112,16 +112,16 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
     let trials = &dataset.recording.document.plan.trials;
     let is_stream = trials
         .iter()
-        .any(|trial| trial.workload.traffic.stream().is_some());
+        .any(|trial| trial.workload.traffic.is_stream());
     let has_no_rate =
         |outcome: &Outcome| outcome.is_valid() && outcome.value(name::THROUGHPUT).is_none();
     let is_unknown = is_stream && outcomes.clone().any(has_no_rate);
     let unknown =
         is_unknown.then_some("the rate is not known: too little was read of what arrived");
     let is_unread = outcomes.any(|outcome| {
-        let value = |name: &str| outcome.value(name);
         let workload = trials.first().map(|trial| &trial.workload);
-        outcome.is_valid() && workload.and_then(|of| lost_unread(of, value)).is_some()
+        let lost = workload.and_then(|of| lost_unread(of, outcome));
+        outcome.is_valid() && lost.is_some()
     });
     let unread =
         is_unread.then_some("datagrams were lost unread while linerate's reader had no CPU time");
@@ -135,20 +135,17 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
 
 /// Returns the share of the datagrams that was lost in the receive buffer while a worker that reads had no time left,
 /// where it is so much that our own program decides the rate, not the path.
-pub(crate) fn lost_unread(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+pub(crate) fn lost_unread(workload: &Workload, values: &impl Values) -> Option<f64> {
     // The busiest worker may be one that sends. All that read run at least as long as the busiest of them.
-    let ran = |name| value(name).unwrap_or(1.0);
-    let readers = match reading_workers(workload) {
-        Some(workers) => ran(workers),
-        None => 1.0,
-    };
-    let readers = readers + value(name::RUNQUEUE_WAIT_MAX).unwrap_or(0.0);
+    let value = |name| values.value(name);
+    let readers = reading_workers(workload).and_then(value).unwrap_or(1.0)
+        + values.amount(name::RUNQUEUE_WAIT_MAX);
     // Beside senders that spin the neediest worker is one that reads.
     let is_of_reader =
-        reduce::sends_as_asked(workload, &value) && reading_workers(workload).is_some();
+        reduce::sends_as_asked(workload, values) && reading_workers(workload).is_some();
     let ran = value(name::WORKER_BUSY_SHARE_MAX).filter(|_| !is_of_reader);
     let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
-    let waited = value(name::WORKER_WAITED).unwrap_or(0.0);
+    let waited = values.amount(name::WORKER_WAITED);
     let is_saturated = readers.min(wanted) >= WORKER_SATURATED_SHARE;
     let is_starved = is_of_reader && reduce::is_starved(waited, wanted - waited);
     let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;
@@ -158,7 +155,7 @@ pub(crate) fn lost_unread(workload: &Workload, value: impl Fn(&str) -> Option<f6
 
 /// The workers that only read.
 fn reading_workers(workload: &Workload) -> Option<&'static str> {
-    match workload.traffic.stream()?.0 {
+    match workload.traffic.direction()? {
         Direction::ToServer => Some(name::SERVER_WORKERS),
         Direction::FromServer => Some(name::CLIENT_WORKERS),
         Direction::Both => None,
@@ -172,7 +169,7 @@ fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
         .filter(|outcome| !has_no_level(dataset, outcome))
         .count();
     let mut reasons = Vec::new();
-    if dataset.outcomes.iter().all(|outcome| !outcome.is_valid()) {
+    if dataset.valid().next().is_none() {
         reasons.push("no trial is valid".to_owned());
     } else if invalid as f64 > INVALID_SHARE_MAX * all as f64 {
         reasons.push(match invalid {
@@ -211,16 +208,6 @@ fn reason(caution: &Found<'_>) -> String {
         What::Limiter(Limiter::Generator) => {
             "numbers limited by the load generator are lower bounds".to_owned()
         }
-        _ => {
-            let claim = caution.claim.trim_end_matches('.');
-            let mut letters = claim.chars();
-            match letters.next() {
-                // An abbreviation keeps its capitals.
-                Some(first) if !letters.clone().next().is_some_and(char::is_uppercase) => {
-                    first.to_lowercase().chain(letters).collect()
-                }
-                _ => claim.to_owned(),
-            }
-        }
+        _ => words::clause(caution.claim.trim_end_matches('.')),
     }
 }

@@ -245,7 +245,7 @@ impl Verdicts {
 
 /// Returns what the comparisons of `dataset` decide.
 pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
-    let experiments = &dataset.recording.document.plan.experiments;
+    let experiments = dataset.experiments();
     let mut verdicts = Verdicts {
         effects: experiments
             .iter()
@@ -309,7 +309,6 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
 /// Returns the verdicts as data, in the order of the plan.
 pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
     let verdicts = dataset.verdicts();
-    let experiments = &dataset.recording.document.plan.experiments;
     let of_experiment = |experiment: &Experiment| {
         let name = experiment.name.clone();
         let replicates = replicates(dataset, &name);
@@ -349,7 +348,11 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
         });
         effects.chain(plateaus).collect::<Vec<_>>()
     };
-    experiments.iter().flat_map(of_experiment).collect()
+    dataset
+        .experiments()
+        .iter()
+        .flat_map(of_experiment)
+        .collect()
 }
 
 impl FactorEffect {

@@ -36,14 +36,17 @@ pub enum Span {
 }
 
 /// One metric of one subject.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Seen {
     /// As it was read last.
+    #[serde(rename = "value")]
     pub now: i64,
     /// Its change per second between the last two readings; absent for gauges, after the first
     /// reading, and where it has fallen.
+    #[serde(rename = "per_second", skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
     /// Its change since the first reading; absent for gauges.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since_start: Option<i64>,
 }
 
@@ -65,31 +68,13 @@ pub struct Watched {
     readings: u64,
     begun_ns: Option<u64>,
     last_ns: u64,
-    sockets: Sockets,
-    programs: Programs,
+    /// The TCP connections, which take up readings of their own.
+    pub sockets: Sockets,
+    /// The programs, likewise.
+    pub programs: Programs,
 }
 
 impl Watched {
-    /// Returns the TCP connections.
-    pub fn sockets(&self) -> &Sockets {
-        &self.sockets
-    }
-
-    /// Returns the TCP connections, to take up a reading of them.
-    pub fn sockets_mut(&mut self) -> &mut Sockets {
-        &mut self.sockets
-    }
-
-    /// Returns the programs.
-    pub fn programs(&self) -> &Programs {
-        &self.programs
-    }
-
-    /// Returns the programs, to take up a reading of them.
-    pub fn programs_mut(&mut self) -> &mut Programs {
-        &mut self.programs
-    }
-
     /// Takes up one reading of all observers, made at `at_ns` of the host's clock.
     ///
     /// What it no longer has is forgotten: a device that went away is not shown with its last rate.
@@ -172,6 +157,14 @@ impl Watched {
         })
     }
 
+    /// Returns the CPUs of the last reading, each with its subject.
+    pub fn cpus(&self) -> impl Iterator<Item = (u32, &Subject)> {
+        self.subjects().filter_map(|subject| match subject {
+            Subject::Cpu(cpu) => Some((*cpu, subject)),
+            _ => None,
+        })
+    }
+
     /// Returns the subjects of the last reading, each once.
     pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
         self.courses.keys()
@@ -200,14 +193,9 @@ pub struct MetricLine {
     pub subject: Subject,
     /// What is counted.
     pub metric: Metric,
-    /// As it was read last.
-    pub value: i64,
-    /// Its change per second, for a counter of which there are two readings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_second: Option<f64>,
-    /// Its change since the first reading, for a counter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since_start: Option<i64>,
+    /// What was seen of it, in the metric's unit.
+    #[serde(flatten)]
+    pub seen: Seen,
 }
 
 impl Watched {
@@ -216,9 +204,7 @@ impl Watched {
         let line = |(subject, metric, seen): (&Subject, Metric, Seen)| MetricLine {
             subject: subject.clone(),
             metric,
-            value: seen.now,
-            per_second: seen.per_s,
-            since_start: seen.since_start,
+            seen,
         };
         Document {
             seconds: self.seconds(),

@@ -116,7 +116,7 @@ impl Path {
         payload_bytes: Option<f64>,
         segments_per_ack: Option<f64>,
     ) -> Option<f64> {
-        let (direction, _) = workload.traffic.stream()?;
+        let direction = workload.traffic.direction()?;
         let wire = self.wire(workload)?;
         let full = full_payload_bytes(&wire, workload) as f64;
         // Segments without payload are no measure of anything: a damaged recording has such.

@@ -128,6 +128,17 @@ pub(crate) fn percent(share: f64) -> String {
     linerate_model::number::percent(share)
 }
 
+/// Returns a sentence as it goes on behind other words; an abbreviation keeps its capitals.
+pub(crate) fn clause(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    match letters.next() {
+        Some(first) if !letters.as_str().starts_with(char::is_uppercase) => {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => sentence.to_owned(),
+    }
+}
+
 /// Returns words with "and" before the last one.
 pub(crate) fn list(words: &[String]) -> String {
     match words {

@@ -16,7 +16,7 @@ use crate::unit::Unit;
 pub const ANALYSIS_FORMAT: u32 = 2;
 
 /// Everything that a report shows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Analysis {
     /// Shape of this document, [`ANALYSIS_FORMAT`].
     pub format: u32,
@@ -358,7 +358,7 @@ impl From<&str> for TableCell {
 }
 
 /// One table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Table {
     /// Heading.
     pub title: String,

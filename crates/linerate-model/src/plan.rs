@@ -94,4 +94,9 @@ impl Plan {
             .iter()
             .find(|experiment| experiment.name == name)
     }
+
+    /// Returns the trial with this number.
+    pub fn trial(&self, id: TrialId) -> Option<&Trial> {
+        self.trials.iter().find(|trial| trial.id == id)
+    }
 }

@@ -439,6 +439,23 @@ impl RunDocument {
     pub fn server(&self) -> Option<&HostRecord> {
         self.hosts.iter().find(|host| host.part == HostPart::Server)
     }
+
+    /// Returns the host called `name`.
+    pub fn host(&self, name: &HostName) -> Option<&HostRecord> {
+        self.hosts.iter().find(|host| host.name == *name)
+    }
+}
+
+impl Recording {
+    /// Returns what became of a trial.
+    pub fn record(&self, trial: TrialId) -> Option<&TrialRecord> {
+        self.trials.iter().find(|record| record.trial == trial)
+    }
+
+    /// Returns what became of the ends of a trial's flows.
+    pub fn flows_of(&self, trial: TrialId) -> impl Iterator<Item = &FlowRecord> {
+        self.flows.iter().filter(move |flow| flow.trial == trial)
+    }
 }
 
 impl TrialRecord {

@@ -303,7 +303,7 @@ impl Workload {
 
     /// Returns whether payload goes both ways at once.
     pub fn goes_both_ways(&self) -> bool {
-        matches!(self.traffic.stream(), Some((Direction::Both, _)))
+        self.traffic.direction() == Some(Direction::Both)
     }
 
     /// Returns the flows, dealt to the clients in turn.

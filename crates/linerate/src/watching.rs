@@ -29,11 +29,9 @@ impl Watching {
 /// Takes up one reading.
 pub fn take(watched: &mut Watched, reading: Observation) {
     watched.take(reading.at_ns, &reading.samples);
-    watched
-        .programs_mut()
-        .take(reading.at_ns, &reading.programs);
+    watched.programs.take(reading.at_ns, &reading.programs);
     if let Some(seen) = reading.sockets {
-        let sockets = watched.sockets_mut();
+        let sockets = &mut watched.sockets;
         sockets.take(seen.at_ns, &seen.rows, seen.beyond, seen.owners);
     }
 }

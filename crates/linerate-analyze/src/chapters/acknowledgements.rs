@@ -15,7 +15,7 @@ use super::draw;
 use super::series::{SAMPLE_NS, Sampled};
 use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::compare::interval::student_t_interval;
-use crate::dataset::{CellOutcomes, Dataset, groups, varied};
+use crate::dataset::{self, CellOutcomes, Dataset, groups, varied};
 use crate::diagnose::Told;
 use crate::reduce::{Outcome, Readings, name};
 use crate::words;
@@ -62,11 +62,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures and answer and puts tables first.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured {
-        dataset,
-        experiment,
-        cells,
-    } = *measured;
+    let Measured { dataset, cells, .. } = *measured;
     let groups = watched(dataset, cells);
     if groups.is_empty() {
         return;
@@ -79,7 +75,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     if !sentences.is_empty() {
         chapter.answer = Some(sentences.join(" "));
     }
-    draw::add_verdicts(chapter, dataset, experiment);
+    draw::add_verdicts(chapter, measured);
 }
 
 /// Returns the cells of which something was read. Where no loss was varied they are one group.
@@ -93,29 +89,20 @@ fn watched<'d, 'a>(dataset: &Dataset<'_>, cells: &[&'d CellOutcomes<'a>]) -> Vec
             courses,
         })
     };
-    let all = match factors.contains(&Factor::LinkLoss) {
-        true => groups(cells, Factor::LinkLoss)
-            .into_iter()
-            .map(|group| Group {
-                words: group.words,
-                cells: group
-                    .cells
-                    .into_iter()
-                    .filter_map(|cell| watch(cell, &[Factor::LinkLoss]))
-                    .collect(),
-            })
-            .collect(),
-        false => vec![Group {
-            words: String::new(),
-            cells: cells
-                .iter()
-                .filter_map(|cell| watch(cell, &factors))
-                .collect(),
-        }],
+    let (all, factors) = match factors.contains(&Factor::LinkLoss) {
+        true => (groups(cells, Factor::LinkLoss), vec![Factor::LinkLoss]),
+        false => {
+            let (words, cells) = (String::new(), cells.to_vec());
+            (vec![dataset::Group { words, cells }], factors)
+        }
     };
-    let mut all: Vec<Group<'d, 'a>> = all;
-    all.retain(|group| !group.cells.is_empty());
-    all
+    let group = |group: dataset::Group<'d, 'a>| {
+        let cells = group.cells.into_iter();
+        let cells: Vec<_> = cells.filter_map(|cell| watch(cell, &factors)).collect();
+        let words = group.words;
+        (!cells.is_empty()).then_some(Group { words, cells })
+    };
+    all.into_iter().filter_map(group).collect()
 }
 
 /// Returns the courses of a cell's valid trials, by data packets per second.
@@ -124,8 +111,7 @@ fn courses(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Course> {
     let interval_ns = rate.map_or(SAMPLE_NS, |rate| rate.interval().0.cast_signed());
     let flows = cell.workload.flows();
     let course = |record: &TrialRecord| {
-        let samples = &dataset.recording.samples;
-        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let readings = Readings::of(dataset.recording, record);
         let moments = moments(&Sampled {
             readings: &readings,
             flows: &flows,
@@ -139,10 +125,9 @@ fn courses(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Course> {
     let mut outcomes: Vec<_> = cell.valid.iter().collect();
     let data = |outcome: &Outcome| outcome.value(name::DATA_SEGMENTS).unwrap_or(0.0);
     outcomes.sort_by(|a, b| data(a).total_cmp(&data(b)));
-    let records = &dataset.recording.trials;
     outcomes
         .into_iter()
-        .filter_map(|outcome| records.iter().find(|it| it.trial == outcome.trial))
+        .filter_map(|outcome| dataset.recording.record(outcome.trial))
         .filter_map(course)
         .collect()
 }

@@ -9,6 +9,7 @@ use linerate_model::finding::{Estimate, Verdict};
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
+use super::study_chapter::Measured;
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::diagnose::effect_claim;
 use crate::reduce::{describe, name};
@@ -53,19 +54,22 @@ fn curve_name(prefix: &str, words: &str, response: &str) -> String {
 }
 
 fn point(cell: &CellOutcomes<'_>, x: Factor, response: &str) -> Option<Point> {
-    let estimate = cell.estimate(response)?;
-    let trials = TrialId::list(&cell.trials());
-    Some(Point {
-        x: position(x, cell.level(x)?),
-        y: estimate.value,
-        low: estimate.low,
-        high: estimate.high,
-        note: format!(
-            "{}; {trials}",
-            number::counted(cell.valid.len(), "replicate")
-        ),
+    let replicates = number::counted(cell.valid.len(), "replicate");
+    let point = point_at(position(x, cell.level(x)?), cell.estimate(response)?, cell);
+    let note = format!("{replicates}; {}", point.note);
+    Some(Point { note, ..point })
+}
+
+/// Returns what was measured of a cell at `x`, with its trials.
+pub(super) fn point_at(x: Position, y: Estimate, cell: &CellOutcomes<'_>) -> Point {
+    Point {
+        x,
+        y: y.value,
+        low: y.low,
+        high: y.high,
+        note: TrialId::list(&cell.trials()),
         limiter: cell.known_limiter(),
-    })
+    }
 }
 
 fn position(factor: Factor, level: &Level) -> Position {
@@ -178,12 +182,12 @@ pub(super) fn figure(
     cells: &[&CellOutcomes<'_>],
     x: Factor,
     response: &str,
-    id: String,
+    id: impl Into<String>,
     caption: &str,
 ) -> Option<Figure> {
     let curves = curves(cells, x, response, "");
     (!curves.is_empty()).then(|| Figure {
-        id,
+        id: id.into(),
         title: sentence(&format!(
             "{} against {}",
             describe(response).title,
@@ -197,9 +201,10 @@ pub(super) fn figure(
 }
 
 /// Adds what the comparisons of `experiment` decide: a sentence of the answer and a table.
-pub(super) fn add_verdicts(chapter: &mut Chapter, dataset: &Dataset<'_>, experiment: &Experiment) {
-    let effects: Vec<_> = dataset.verdicts().effects_of(&experiment.name).collect();
-    let sentence = |effect: &&FactorEffect| match effect.verdict {
+pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
+    let verdicts = measured.dataset.verdicts();
+    let effects = verdicts.effects_of(&measured.experiment.name);
+    let sentence = |effect: &FactorEffect| match effect.verdict {
         Verdict::Differs => effect_claim(effect),
         Verdict::Same => format!(
             "{} against {}: no difference beyond {}.",
@@ -213,7 +218,7 @@ pub(super) fn add_verdicts(chapter: &mut Chapter, dataset: &Dataset<'_>, experim
             words::bare_level(effect.factor, &effect.levels.1),
         ),
     };
-    let sentences = effects.iter().map(sentence);
+    let sentences = effects.map(sentence);
     let answer: Vec<String> = chapter.answer.take().into_iter().chain(sentences).collect();
     chapter.answer = (!answer.is_empty()).then(|| answer.join(" "));
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
-use linerate_model::finding::{Comparison, Estimate, Limiter, Verdict};
+use linerate_model::finding::{Comparison, Limiter, Verdict};
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::draw;
 use super::study_chapter::{Content, StudyChapter};
-use crate::dataset::{CellOutcomes, Dataset};
+use crate::dataset::{CellOutcomes, Dataset, by_value};
 use crate::diagnose::Told;
-use crate::diagnose::{Found, LOST_SHARE_MIN, limiter_of};
-use crate::reduce::name;
+use crate::diagnose::{Found, LOST_SHARE_MIN, limits};
+use crate::reduce::{Values, name};
 use crate::verdicts::comparisons;
 use crate::words;
 
@@ -122,12 +122,14 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
 /// One row for each limiter of each experiment, with the range of the response it holds down.
 fn limiters(dataset: &Dataset<'_>) -> Table {
     let mut rows = Vec::new();
-    for experiment in &dataset.recording.document.plan.experiments {
+    for experiment in dataset.experiments() {
         let mut by_limiter: BTreeMap<Option<Limiter>, Vec<&CellOutcomes<'_>>> = BTreeMap::new();
         for cell in dataset.cells_of(&experiment.name) {
             if !cell.valid.is_empty() {
-                let limiter = limiter_of(dataset, cell).map(|verdict| verdict.limiter);
-                by_limiter.entry(limiter).or_default().push(cell);
+                by_limiter
+                    .entry(limits(dataset, cell))
+                    .or_default()
+                    .push(cell);
             }
         }
         for (limiter, cells) in by_limiter {
@@ -145,27 +147,22 @@ fn limiters(dataset: &Dataset<'_>) -> Table {
 }
 
 fn range(cells: &[&CellOutcomes<'_>]) -> TableCell {
-    let mains: Vec<Estimate> = cells.iter().filter_map(|cell| cell.main()).collect();
-    let by_value = |a: &&Estimate, b: &&Estimate| a.value.total_cmp(&b.value);
-    match mains
-        .iter()
-        .min_by(by_value)
-        .zip(mains.iter().max_by(by_value))
-    {
-        Some((least, most)) if mains.len() > 1 => TableCell::Text(format!(
+    let response = cells.first().map(|cell| &cell.experiment.response);
+    let mains = response.map_or(Vec::new(), |response| by_value(cells, response));
+    match mains.as_slice() {
+        [] => TableCell::Absent("not read".to_owned()),
+        [(_, one)] => TableCell::Estimate(*one),
+        [(_, least), .., (_, most)] => TableCell::Text(format!(
             "{} to {}",
             words::number(least.unit, least.value),
             words::number(most.unit, most.value)
         )),
-        Some((one, _)) => TableCell::Estimate(*one),
-        None => TableCell::Absent("not read".to_owned()),
     }
 }
 
 /// CPUs per Gbit/s in the best cell of each stream experiment.
 fn cost(dataset: &Dataset<'_>) -> Option<Table> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    let rows = experiments.iter().filter_map(|experiment| {
+    let rows = dataset.experiments().iter().filter_map(|experiment| {
         let best = best_of(dataset, &experiment.name)?;
         Some(vec![
             TableCell::Text(experiment.title.clone()),
@@ -197,8 +194,8 @@ const TICK_SHARE_MAX: f64 = 0.1;
 /// Returns the cell that tells what throughput costs: the one with the highest of all experiments; absent
 /// where a tick in the window is too much of its cost.
 pub(crate) fn best_with_cpu<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d CellOutcomes<'a>> {
-    let experiments = dataset.recording.document.plan.experiments.iter();
-    let rate = |cell: &CellOutcomes<'_>| cell.mean(name::THROUGHPUT).unwrap_or_default();
+    let experiments = dataset.experiments().iter();
+    let rate = |cell: &CellOutcomes<'_>| cell.amount(name::THROUGHPUT);
     let best = experiments
         .filter_map(|experiment| best_of(dataset, &experiment.name))
         .max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
@@ -210,15 +207,10 @@ pub(crate) fn best_with_cpu<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d Cell
 /// Returns the cell of an experiment with the highest throughput whose CPU cost was read, of those that
 /// lose no datagrams to speak of: with those lost, CPU time is not what the throughput costs.
 fn best_of<'d, 'a>(dataset: &'d Dataset<'a>, experiment: &str) -> Option<&'d CellOutcomes<'a>> {
-    dataset
-        .cells_of(experiment)
-        .into_iter()
-        .filter(|cell| cell.estimate(name::CPU_PER_GBIT).is_some())
-        .filter(|cell| {
-            let lost = cell.mean(name::LOSS_SHARE);
-            lost.is_none_or(|share| share < LOST_SHARE_MIN)
-        })
-        .filter_map(|cell| Some((cell.mean(name::THROUGHPUT)?, cell)))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, cell)| cell)
+    let rate = |cell: &CellOutcomes<'_>| {
+        cell.mean(name::CPU_PER_GBIT)?;
+        let is_lossy = cell.reaches(name::LOSS_SHARE, LOST_SHARE_MIN);
+        cell.mean(name::THROUGHPUT).filter(|_| !is_lossy)
+    };
+    dataset.most(experiment, rate).map(|(cell, _)| cell)
 }

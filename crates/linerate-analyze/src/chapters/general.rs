@@ -5,10 +5,9 @@
 
 use linerate_model::analysis::{Chapter, Figure};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
-use linerate_model::finding::Estimate;
 
 use super::{draw, series};
-use crate::dataset::{CellOutcomes, Dataset, varied};
+use crate::dataset::{CellOutcomes, Dataset, by_value, varied};
 use crate::diagnose::Found;
 use crate::reduce::{describe, name};
 use crate::words;
@@ -137,14 +136,10 @@ fn horizontal(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<Fa
 }
 
 fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
-    let known: Vec<_> = cells
-        .iter()
-        .filter_map(|cell| Some((cell, cell.main()?)))
-        .collect();
-    let by_value = |a: &&(_, Estimate), b: &&(_, Estimate)| a.1.value.total_cmp(&b.1.value);
-    let most = known.iter().max_by(by_value)?;
-    let least = known.iter().min_by(by_value)?;
-    let title = describe(&most.0.experiment.response).title;
+    let response = &cells.first()?.experiment.response;
+    let known = by_value(cells, response);
+    let (least, most) = known.first().zip(known.last())?;
+    let title = describe(response).title;
     if known.len() == 1 {
         return Some(format!(
             "{}: {}.",

@@ -21,11 +21,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures and answer.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured {
-        dataset,
-        experiment,
-        cells,
-    } = *measured;
+    let cells = measured.cells;
     let x = Factor::PayloadBytes;
     if crate::dataset::varied(cells).contains(&x) {
         let rate = rate(cells, x);
@@ -33,19 +29,14 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         chapter.figures = rate.into_iter().chain(round_trip).collect();
     }
     chapter.answer = answer(cells).or(chapter.answer.take());
-    draw::add_verdicts(chapter, dataset, experiment);
+    draw::add_verdicts(chapter, measured);
 }
 
 fn rate(cells: &[&CellOutcomes<'_>], x: Factor) -> Option<Figure> {
     let caption = "Each connection waits for the response before it sends the next request. Points \
                    are means with 95 % intervals (of two values, their range).";
-    let mut figure = draw::figure(
-        cells,
-        x,
-        name::TRANSACTIONS,
-        "latency-transactions".to_owned(),
-        caption,
-    )?;
+    let id = "latency-transactions";
+    let mut figure = draw::figure(cells, x, name::TRANSACTIONS, id, caption)?;
     for ack in ["on", "off"] {
         let points = published(ack);
         let name = format!("{SUN_FIRE}, delayed ACK {ack}");

@@ -74,7 +74,7 @@ const CHAPTERS: &[StudyChapter] = &[
 pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     let document = &dataset.recording.document;
     // Before anything is drawn: points say what limits their cell.
-    for cell in dataset.cells.iter().filter(|cell| !cell.valid.is_empty()) {
+    for cell in dataset.measured() {
         limiter_of(dataset, cell);
     }
     let mut chapters: Vec<Chapter> = document
@@ -100,18 +100,18 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
 fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>) -> Chapter {
     let mut chapter = general::chapter(dataset, experiment, &told.findings);
     let cells = &dataset.cells_of(&experiment.name);
+    let measured = &Measured {
+        dataset,
+        experiment,
+        cells,
+    };
     let known = CHAPTERS.iter().find(|known| known.is_of(experiment));
     if let Some(Content::Experiment(_, fill, _)) = known.map(|known| &known.content) {
-        let measured = Measured {
-            dataset,
-            experiment,
-            cells,
-        };
-        fill(&mut chapter, &measured, told);
+        fill(&mut chapter, measured, told);
     }
     chapter.tables.extend(cost::tables(cells));
-    chapter.consequence = consequence(dataset, experiment, cells, told);
-    chapter.over_time = over_time(dataset, experiment, cells, told);
+    chapter.consequence = consequence(measured, told);
+    chapter.over_time = over_time(measured, told);
     if !dataset.published {
         for figure in &mut chapter.figures {
             figure
@@ -132,13 +132,10 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
 
 /// Says what limits cells that were measured, and what would raise them: the limiter that a finding names,
 /// else that of most cells.
-fn consequence(
-    dataset: &Dataset<'_>,
-    experiment: &Experiment,
-    cells: &[&CellOutcomes<'_>],
-    told: &Told<'_>,
-) -> Option<String> {
-    let valid: Vec<_> = cells.iter().filter(|cell| !cell.valid.is_empty()).collect();
+fn consequence(measured: &Measured<'_, '_>, told: &Told<'_>) -> Option<String> {
+    let (dataset, experiment) = (measured.dataset, measured.experiment);
+    let cells = measured.cells.iter();
+    let valid: Vec<_> = cells.filter(|cell| !cell.valid.is_empty()).collect();
     let mut counts: BTreeMap<Limiter, usize> = BTreeMap::new();
     for limiter in valid.iter().filter_map(|cell| cell.known_limiter()) {
         *counts.entry(limiter).or_default() += 1;
@@ -179,12 +176,8 @@ fn raises(limiter: Limiter, response: &str) -> String {
 }
 
 /// Returns the course of the trials that findings about an experiment rest on.
-fn over_time(
-    dataset: &Dataset<'_>,
-    experiment: &Experiment,
-    cells: &[&CellOutcomes<'_>],
-    told: &Told<'_>,
-) -> Vec<Figure> {
+fn over_time(measured: &Measured<'_, '_>, told: &Told<'_>) -> Vec<Figure> {
+    let (experiment, cells) = (measured.experiment, measured.cells);
     // That of a single cell is a figure of the chapter.
     if cells.len() < 2 {
         return Vec::new();
@@ -199,7 +192,7 @@ fn over_time(
         shown.extend(cell.filter(|cell| shown.iter().all(|other| other.cell != cell.cell)));
     }
     let figure = |(at, cell): (usize, &CellOutcomes<'_>)| {
-        let figure = series::figure(dataset, experiment, cell)?;
+        let figure = series::figure(measured.dataset, experiment, cell)?;
         Some(Figure {
             id: format!("{}-{}", figure.id, at + 1),
             title: format!("{}: {}", figure.title, words::whole_cell(&cell.cell)),
@@ -211,7 +204,7 @@ fn over_time(
 
 /// Returns the lines of the summary that the chapters of the study have, in their order.
 pub(crate) fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
-    let experiments = &dataset.recording.document.plan.experiments;
+    let experiments = dataset.experiments();
     let of_chapter = |known: &StudyChapter| match known.content {
         Content::Derived(_, lines) => lines(dataset),
         Content::Experiment(_, _, lines) => experiments

@@ -11,7 +11,7 @@ use linerate_model::workload::Kind;
 use super::draw;
 use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::dataset::{CellOutcomes, Dataset, varied};
-use crate::diagnose::{Told, limiter_of};
+use crate::diagnose::{Told, limits};
 use crate::published::{CPU_SHARE, SUN_FIRE};
 use crate::reduce::{Outcome, name, share_name};
 use crate::words;
@@ -45,20 +45,10 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 fn rate(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let caption = "Segments with payload on the wire, by TCP_INFO of the sender. If the cost of a packet \
                    does not depend on its size, the line is level.";
-    let id = "packet-rate-segments".to_owned();
-    let mut figure = draw::figure(
-        cells,
-        Factor::MessageBytes,
-        name::DATA_SEGMENTS,
-        id,
-        caption,
-    )?;
-    let messages = draw::curves(
-        cells,
-        Factor::MessageBytes,
-        name::MESSAGES,
-        "messages per second",
-    );
+    let id = "packet-rate-segments";
+    let x = Factor::MessageBytes;
+    let mut figure = draw::figure(cells, x, name::DATA_SEGMENTS, id, caption)?;
+    let messages = draw::curves(cells, x, name::MESSAGES, "messages per second");
     if let Some(curve) = figure.curves.first_mut() {
         curve.name = "data segments per second".to_owned();
     }
@@ -182,8 +172,7 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
     let payloads = [payload_bytes(at_small)?, payload_bytes(at_large)?];
     let [small_segment, large_segment] = payloads.map(|bytes| words::number(Unit::Bytes, bytes));
     let are_alike = payloads[0] >= (1.0 - ALIKE_SEGMENTS) * payloads[1];
-    let limiter = |cell: &CellOutcomes<'_>| limiter_of(dataset, cell).map(|it| it.limiter);
-    let limiters = (limiter(at_small), limiter(at_large));
+    let limiters = (limits(dataset, at_small), limits(dataset, at_large));
     let is_same = limiters.0.is_some() && limiters.0 == limiters.1;
     let by = |limiter: Option<Limiter>| match limiter.filter(|_| !is_same) {
         Some(limiter) => format!(", limited by {}", limiter.title()),

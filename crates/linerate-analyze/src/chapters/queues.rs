@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::TrialId;
 use linerate_model::analysis::{
-    Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale, Table, TableCell,
+    Axis, Chapter, Curve, Figure, Origin, Position, Scale, Table, TableCell,
 };
 use linerate_model::experiment::Factor;
-use linerate_model::finding::Estimate;
+use linerate_model::finding::{Caution, Estimate};
 use linerate_model::host::FactValue;
-use linerate_model::run::{FlowRecord, HostPart, HostRecord};
+use linerate_model::run::HostRecord;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Kind;
 
@@ -18,7 +17,7 @@ use super::{draw, queue_table};
 use crate::compare::interval::{share_interval, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{SATURATED_SHARE, Told, What};
-use crate::reduce::{CpuIntake, Intake, QueueIntake, Readings, intake, name};
+use crate::reduce::{CpuIntake, Intake, QueueIntake, Raw, Readings, intake, name};
 use crate::study;
 use crate::words;
 
@@ -49,10 +48,10 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
         })
         .collect();
     let host = taken.iter().flat_map(|cell| &cell.intakes).next();
-    let hosts = &dataset.recording.document.hosts;
+    let document = &dataset.recording.document;
     let host = match host {
-        Some(intake) => hosts.iter().find(|host| host.name == intake.host),
-        None => hosts.iter().find(|host| host.part == HostPart::Server),
+        Some(intake) => document.host(&intake.host),
+        None => document.server(),
     };
     let Some(host) = host else { return };
     chapter.method += &format!(" {}", hash(host));
@@ -101,16 +100,9 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
 fn intakes(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Intake> {
     let recording = dataset.recording;
     let of = |trial| {
-        let planned = recording.document.plan.trials.iter();
-        let planned = planned.clone().find(|planned| planned.id == trial)?;
-        let record = recording
-            .trials
-            .iter()
-            .find(|record| record.trial == trial)?;
-        let flows = recording.flows.iter().filter(|flow| flow.trial == trial);
-        let flows: Vec<&FlowRecord> = flows.collect();
-        let readings = Readings::new(&recording.samples, trial, record.window_ns);
-        intake(planned, &flows, &recording.document.hosts, &readings)
+        let record = recording.record(trial)?;
+        let readings = Readings::of(recording, record);
+        intake(&Raw::of(recording, record, &readings)?)
     };
     cell.trials().into_iter().filter_map(of).collect()
 }
@@ -208,7 +200,9 @@ fn two(number: f64) -> String {
 
 /// Says whether one CPU had no room for more packets.
 fn one_cpu(taken: &[CellIntake<'_, '_>], told: &Told<'_>) -> Option<String> {
-    if let Some(claim) = claim(taken, told, |what| matches!(what, What::OneCpuOfPackets(_))) {
+    let is_of_packets =
+        |what: &What<'_>| matches!(what, What::Caution(Caution::OneCpuOfPackets, _));
+    if let Some(claim) = claim(taken, told, is_of_packets) {
         return Some(claim.to_owned());
     }
     let shares = taken.iter().filter_map(|cell| {
@@ -241,15 +235,8 @@ fn curve<'t>(
 ) -> Curve {
     let point = |cell: &'t CellIntake<'_, '_>| {
         let values: Vec<f64> = cell.intakes.iter().filter_map(&of).collect();
-        let estimate = interval(&values, unit)?;
-        Some(Point {
-            x: Position::Number(cell.cell.number(Factor::Connections)?),
-            y: estimate.value,
-            low: estimate.low,
-            high: estimate.high,
-            note: TrialId::list(&cell.cell.trials()),
-            limiter: cell.cell.known_limiter(),
-        })
+        let x = Position::Number(cell.cell.number(Factor::Connections)?);
+        Some(draw::point_at(x, interval(&values, unit)?, cell.cell))
     };
     Curve {
         name,
@@ -303,7 +290,7 @@ fn by_queue(taken: &[CellIntake<'_, '_>], queues: usize) -> Option<Figure> {
                   connections than queues some stay empty; with many, the lines converge."
                 .to_owned(),
         x: draw::factor_axis(&cells, Factor::Connections),
-        y: axis("share of the packets", Unit::Ratio),
+        y: Axis::new("share of the packets", Unit::Ratio, Scale::Linear),
         curves,
     })
 }
@@ -313,10 +300,6 @@ fn numbers(taken: &[CellIntake<'_, '_>]) -> Vec<f64> {
     cells
         .filter_map(|cell| cell.cell.number(Factor::Connections))
         .collect()
-}
-
-fn axis(label: &str, unit: Unit) -> Axis {
-    Axis::new(label.to_owned(), unit, Scale::Linear)
 }
 
 fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
@@ -352,7 +335,7 @@ fn against_chance(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
                   could fix only what lies above random hashing."
                 .to_owned(),
         x: draw::factor_axis(cells, Factor::Connections),
-        y: axis("fullest queue over the mean", Unit::Count),
+        y: Axis::new("fullest queue over the mean", Unit::Count, Scale::Linear),
         curves,
     })
 }
@@ -384,7 +367,7 @@ fn by_cpu(
             "Each CPU's {what} per second, means with 95 % intervals (of two values, their range)."
         ),
         x: draw::factor_axis(&cells, Factor::Connections),
-        y: axis(&format!("{id} per second"), Unit::PerSecond),
+        y: Axis::new(format!("{id} per second"), Unit::PerSecond, Scale::Linear),
         curves: cpus.iter().map(curve).collect(),
     })
 }

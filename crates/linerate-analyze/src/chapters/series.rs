@@ -49,8 +49,7 @@ pub(super) fn figure(
 }
 
 fn curve(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, outcome: &Outcome) -> Curve {
-    let records = &dataset.recording.trials;
-    let record = records.iter().find(|record| record.trial == outcome.trial);
+    let record = dataset.recording.record(outcome.trial);
     let window_ns = record.map_or(0, |record| record.window_ns);
     let readings = Readings::new(&dataset.recording.samples, outcome.trial, window_ns);
     let (metrics, scale): (&[Metric], f64) = match cell.is_rr() {

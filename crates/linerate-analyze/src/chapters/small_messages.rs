@@ -20,11 +20,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures and adds a table and the answer.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured {
-        dataset,
-        experiment,
-        cells,
-    } = *measured;
+    let Measured { dataset, cells, .. } = *measured;
     if !varied(cells).contains(&Factor::MessageBytes) {
         return;
     }
@@ -37,28 +33,26 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     chapter.figures = figures.into_iter().flatten().collect();
     chapter.tables.insert(0, segments(dataset, cells));
     chapter.answer = answer(dataset, cells).or(chapter.answer.take());
-    draw::add_verdicts(chapter, dataset, experiment);
+    draw::add_verdicts(chapter, measured);
+}
+
+fn figure(cells: &[&CellOutcomes<'_>], response: &str, id: &str, caption: &str) -> Option<Figure> {
+    draw::figure(cells, Factor::MessageBytes, response, id, caption)
 }
 
 fn throughput(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let caption = "Payload received, for each combination of Nagle at the sender and delayed ACK at the \
                    receiver. Points are means with 95 % intervals (of two values, their range).";
-    let id = "small-messages-throughput".to_owned();
-    let mut figure = draw::figure(cells, Factor::MessageBytes, name::THROUGHPUT, id, caption)?;
+    let id = "small-messages-throughput";
+    let mut figure = figure(cells, name::THROUGHPUT, id, caption)?;
     add_published(&mut figure, "mbit_per_s", 1e6);
     Some(figure)
 }
 
 fn packets(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let caption = "Segments with payload on the wire, by TCP_INFO of the sender.";
-    let id = "small-messages-segments".to_owned();
-    let mut figure = draw::figure(
-        cells,
-        Factor::MessageBytes,
-        name::DATA_SEGMENTS,
-        id,
-        caption,
-    )?;
+    let id = "small-messages-segments";
+    let mut figure = figure(cells, name::DATA_SEGMENTS, id, caption)?;
     add_published(&mut figure, "packets_per_s", 1.0);
     Some(figure)
 }
@@ -77,14 +71,8 @@ fn add_published(figure: &mut Figure, column: &str, unit: f64) {
 fn payload(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let caption = "Mean payload of a data segment on the wire. Computed: one message per segment, and the \
                    mean of segments that alternate between one message and as many as fit.";
-    let id = "small-messages-payload".to_owned();
-    let mut figure = draw::figure(
-        cells,
-        Factor::MessageBytes,
-        name::PAYLOAD_PER_SEGMENT,
-        id,
-        caption,
-    )?;
+    let id = "small-messages-payload";
+    let mut figure = figure(cells, name::PAYLOAD_PER_SEGMENT, id, caption)?;
     let mut sizes: Vec<(u64, u64)> = cells
         .iter()
         .filter_map(|cell| Some((cell.message_bytes()?, mss_bytes(dataset, cell)?)))
@@ -110,8 +98,8 @@ fn payload(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure>
 fn stalls(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let caption = "Longest wait of the receiver between two pieces of payload. The delayed-ACK timer \
                    is about 40 ms.";
-    let id = "small-messages-stall".to_owned();
-    let mut figure = draw::figure(cells, Factor::MessageBytes, name::STALL_MAX, id, caption)?;
+    let id = "small-messages-stall";
+    let mut figure = figure(cells, name::STALL_MAX, id, caption)?;
     figure.y.scale = draw::scale_of(&figure.curves);
     debug_assert!(figure.y.scale != Scale::Category, "heights are numbers");
     Some(figure)

@@ -31,11 +31,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 
 /// Replaces figures, table and answer.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
-    let Measured {
-        dataset,
-        experiment,
-        cells,
-    } = *measured;
+    let Measured { dataset, cells, .. } = *measured;
     if !varied(cells).contains(&Factor::SocketBuffer) {
         return;
     }
@@ -53,7 +49,10 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         .chain(cpu)
         .chain(waiting(&fixed))
         .collect();
-    let found: Vec<_> = dataset.verdicts().plateaus_of(&experiment.name).collect();
+    let found: Vec<_> = dataset
+        .verdicts()
+        .plateaus_of(&measured.experiment.name)
+        .collect();
     chapter.answer = answer(&found).or(chapter.answer.take());
 }
 
@@ -61,7 +60,7 @@ fn throughput(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figu
     let x = Factor::SocketBuffer;
     let caption = "Points are means with 95 % intervals (of two values, their range). Computed: what the wire carries after \
                    headers and gaps, and one window per round trip.";
-    let id = "socket-buffer-throughput".to_owned();
+    let id = "socket-buffer-throughput";
     let mut figure = draw::figure(cells, x, name::THROUGHPUT, id, caption)?;
     figure.curves.extend(wire_limits(dataset, cells));
     figure.curves.extend(window_limits(dataset, cells));
@@ -171,7 +170,7 @@ fn cpu(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
         }
         false => "CPU time of the server, all modes but idle.",
     };
-    let id = "socket-buffer-cpu".to_owned();
+    let id = "socket-buffer-cpu";
     draw::figure(cells, Factor::SocketBuffer, name::CPU_BUSY, id, caption)
 }
 
@@ -267,12 +266,8 @@ fn sentence(found: &BufferPlateau) -> String {
 /// For each combination the throughput of the host as it is, and the smallest buffer that does as
 /// well.
 fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
-    let Measured {
-        dataset,
-        experiment,
-        ..
-    } = *measured;
-    let plateaus = dataset.verdicts().plateaus_of(&experiment.name);
+    let dataset = measured.dataset;
+    let plateaus = dataset.verdicts().plateaus_of(&measured.experiment.name);
     plateaus
         .filter_map(|found| {
             let control = plateau_cell(dataset, found, None)?;

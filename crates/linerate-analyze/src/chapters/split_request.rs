@@ -1,7 +1,6 @@
 //! Chapter 9: requests in several writes.
 
-use linerate_model::TrialId;
-use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Point, Position, Scale};
+use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Position, Scale};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::Limiter;
 use linerate_model::unit::Unit;
@@ -9,8 +8,8 @@ use linerate_model::workload::{Kind, Traffic};
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
-use crate::dataset::{CellOutcomes, groups, varied};
-use crate::diagnose::{Told, limiter_of};
+use crate::dataset::{CellOutcomes, by_value, groups, varied};
+use crate::diagnose::{Told, limits};
 use crate::reduce::{describe, name};
 use crate::words;
 
@@ -44,15 +43,8 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
         return None;
     }
     let point = |cell: &&CellOutcomes<'_>| {
-        let estimate = cell.estimate(response)?;
-        Some(Point {
-            x: Position::Name(words::cell(&cell.cell, &options)),
-            y: estimate.value,
-            low: estimate.low,
-            high: estimate.high,
-            note: TrialId::list(&cell.trials()),
-            limiter: cell.known_limiter(),
-        })
+        let x = Position::Name(words::cell(&cell.cell, &options));
+        Some(draw::point_at(x, cell.estimate(response)?, cell))
     };
     let mut levels: Vec<_> = cells
         .iter()
@@ -108,15 +100,8 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let split = cells
         .iter()
         .filter(|cell| cell.number(Factor::RequestWrites) == Some(most_writes));
-    let known: Vec<_> = split
-        .filter_map(|cell| Some((cell, cell.estimate(name::RTT_MEAN)?)))
-        .collect();
-    let slow = known
-        .iter()
-        .max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let fast = known
-        .iter()
-        .min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let known = by_value(split, name::RTT_MEAN);
+    let (fast, slow) = known.first().zip(known.last())?;
     let options = [Factor::Nagle, Factor::DelayedAck];
     Some(format!(
         "A request in {most_writes} writes takes {} on average with {}, and {} with {}.",
@@ -137,15 +122,10 @@ fn slowest(measured: &Measured<'_, '_>) -> Option<Row> {
     let split = cells.iter().filter(|cell| {
         matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
     });
-    let known = split.filter_map(|cell| Some((cell, cell.estimate(name::RTT_MEAN)?)));
-    let (slowest, rtt) = known.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let verdict = limiter_of(dataset, slowest).map(|verdict| verdict.limiter);
-    let mut cured = slowest.cell.clone();
-    cured.insert(Factor::Nagle, Level::Switch(false));
-    let cured = cells
-        .iter()
-        .find(|cell| cell.cell == cured)
-        .and_then(|cell| cell.mean(name::RTT_MEAN));
+    let (slowest, rtt) = by_value(split, name::RTT_MEAN).pop()?;
+    let verdict = limits(dataset, slowest);
+    let cured = dataset.beside(slowest, Factor::Nagle, Level::Switch(false));
+    let cured = cured.and_then(|cell| cell.mean(name::RTT_MEAN));
     let note = match (verdict, cured) {
         (Some(Limiter::NagleDelayedAck), Some(cured)) => {
             format!(

@@ -8,7 +8,7 @@ use linerate_model::workload::Kind;
 use super::draw;
 use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::compare::interval::share_interval;
-use crate::dataset::{CellOutcomes, varied};
+use crate::dataset::{CellOutcomes, by_value, varied};
 use crate::diagnose::Told;
 use crate::reduce::{LOSS_PLACES, describe, name};
 use crate::words;
@@ -105,11 +105,7 @@ fn sending(cell: &CellOutcomes<'_>) -> String {
 }
 
 fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
-    let known = cells.iter().filter_map(|cell| {
-        let received = cell.estimate(name::DATAGRAMS_RECEIVED_RATE)?;
-        Some((cell, received))
-    });
-    let (cell, most) = known.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let (cell, most) = by_value(cells, name::DATAGRAMS_RECEIVED_RATE).pop()?;
     let mut text = format!(
         "The most datagrams that arrive are {}: {}.",
         words::estimate(&most),

@@ -16,10 +16,8 @@
 //! all of them, differences of one block may change places; the p-value is the share of such
 //! permutations whose squares between levels are as large as those observed.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
 use super::draw::Draw;
-use super::interval::{deviation, mean};
+use super::interval::{deviation, mean, student};
 use super::kin::{self, Variance};
 
 /// Subsets that are all looked at up to this many differences.
@@ -173,8 +171,7 @@ impl Effect {
     pub(crate) fn levels(&self, alpha: f64) -> Vec<(usize, usize, f64, (f64, f64))> {
         let tail = alpha / 2.0 / self.groups.len() as f64;
         let level = |(&(group, log, pairs), variance): (&(usize, f64, usize), &Variance)| {
-            let t = StudentsT::new(0.0, 1.0, variance.freedom.max(1.0));
-            let t = t.map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - tail));
+            let t = student(variance.freedom, 1.0 - tail);
             let half = t * (variance.square / pairs as f64).sqrt();
             (group, pairs, log, (log - half, log + half))
         };

@@ -18,6 +18,12 @@ pub fn student_t(freedom: f64) -> Option<f64> {
     Some(distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
+/// Returns the quantile of Student's distribution at `share`, with one degree of freedom at the least.
+pub(crate) fn student(freedom: f64, share: f64) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, freedom.max(1.0));
+    t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
+}
+
 /// Returns the mean with its 95 % interval.
 ///
 /// * Amounts are above zero and vary in proportion: x̄ / (1 ± t · CV / √n), with CV = s / x̄.
@@ -34,8 +40,7 @@ pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
         [first, others @ ..] if others.iter().all(|other| other == first) => (None, None),
         [one, other] => (Some(one.min(*other)), Some(one.max(*other))),
         _ => {
-            let half = student_t(values.len() as f64 - 1.0)? * deviation(values)
-                / (values.len() as f64).sqrt();
+            let half = half_width(values)?;
             match values.iter().all(|value| *value > 0.0) {
                 true => {
                     let (low, high) = proportional(mean, half / mean, half / mean);
@@ -59,6 +64,12 @@ pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
         n: u32::try_from(values.len()).unwrap_or(u32::MAX),
         unit,
     })
+}
+
+/// Returns half of the 95 % interval of the mean, for a distribution that is symmetric about it.
+pub(crate) fn half_width(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    Some(student_t(n - 1.0)? * deviation(values) / n.sqrt())
 }
 
 /// Returns the mean of shares of a whole with its interval, which ends where a share can.

@@ -13,7 +13,7 @@
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::draw::Draw;
-use super::interval::deviation;
+use super::interval::{deviation, median};
 
 /// The largest p-value at which a variance is one of its own. Nothing is corrected for their number: to
 /// leave too many out costs power, to leave too few makes false claims.
@@ -149,13 +149,11 @@ fn bartlett(counts: &[usize], variances: impl IntoIterator<Item = f64> + Clone) 
 /// A mean of values of two states lies between them, and about such means there are as many states as means;
 /// about medians there are two.
 pub(crate) fn about_median(mut values: Vec<f64>) -> impl Iterator<Item = f64> {
-    values.sort_by(f64::total_cmp);
-    let (half, is_odd) = (values.len() / 2, values.len() % 2 == 1);
-    let median = match is_odd {
-        true => values.remove(half),
-        false => (values[half - 1] + values[half]) / 2.0,
-    };
-    values.into_iter().map(move |value| value - median)
+    let middle = median(&mut values).unwrap_or_default();
+    if values.len() % 2 == 1 {
+        values.remove(values.len() / 2);
+    }
+    values.into_iter().map(move |value| value - middle)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::interval::mean;
+use super::interval::{mean, student};
 use super::kin::{self, Variance};
 
 /// Error of the statement that a level suffices.
@@ -237,11 +237,6 @@ fn more(step: &Step, bound: f64, delta: f64) -> u32 {
     let half = student(step.freedom, 1.0 - SUFFICES_ALPHA) * step.error;
     let needed = step.blocks as f64 * (half / distance).powi(2);
     ((needed - step.blocks as f64).ceil() as u32).max(1)
-}
-
-fn student(freedom: f64, share: f64) -> f64 {
-    let t = StudentsT::new(0.0, 1.0, freedom.max(1.0));
-    t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
 }
 
 /// Returns the variance of a trial of each level, and of the control as the last; absent where blocks and

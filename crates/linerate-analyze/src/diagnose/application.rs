@@ -12,7 +12,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{MOST, Trial};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule {
@@ -23,11 +23,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn is_paused_by_writer(trial: &Trial<'_>) -> bool {
-    let mss = trial.value(name::SEND_MSS).unwrap_or(0.0);
-    let nothing_unsent = trial.value(name::UNSENT).is_some_and(|bytes| bytes <= mss);
-    let rests = trial
-        .value(name::WORKER_WANTED_SHARE_MAX)
-        .is_none_or(|wanted| wanted < MOST);
+    let nothing_unsent = trial.stays_within(name::UNSENT, trial.amount(name::SEND_MSS));
+    let rests = !trial.reaches(name::WORKER_WANTED_SHARE_MAX, MOST);
     1.0 - trial.busy() >= 0.3 && nothing_unsent && rests && trial.pauses()
 }
 

@@ -97,16 +97,7 @@ pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
 
 /// "To the server, the path is full: ...".
 fn directed(way: &str, claim: &str) -> String {
-    let mut letters = claim.chars();
-    let begin = letters
-        .next()
-        .map(|letter| letter.to_lowercase().to_string());
-    // An abbreviation stays as it is.
-    let rest = match letters.clone().next().is_some_and(char::is_uppercase) {
-        true => claim.to_owned(),
-        false => begin.unwrap_or_default() + letters.as_str(),
-    };
-    format!("{}, {rest}", words::sentence(way))
+    format!("{}, {}", words::sentence(way), words::clause(claim))
 }
 
 fn of_way(way: &str, verdict: &Verdict) -> Vec<Evidence> {

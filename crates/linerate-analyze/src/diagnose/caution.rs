@@ -209,12 +209,8 @@ fn invalid<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 }
 
 fn shared_cpus<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let hosts = dataset.recording.document.hosts.len();
-    let trials: Vec<TrialId> = dataset
-        .outcomes
-        .iter()
-        .map(|outcome| outcome.trial)
-        .collect();
+    let hosts = dataset.hosts().len();
+    let trials = dataset.trials();
     if !dataset.is_lab() || hosts < 2 || trials.is_empty() {
         return None;
     }
@@ -279,9 +275,7 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .iter()
         .filter(|cell| cell.valid.len() < REPLICATES_MIN)
         .collect();
-    if dataset.cells.iter().all(|cell| cell.valid.is_empty()) {
-        return None;
-    }
+    dataset.measured().next()?;
     let least = few.iter().map(|cell| cell.valid.len()).min()?;
     let (claim, more) = match dataset.is_one_measurement() {
         true => (
@@ -358,8 +352,8 @@ fn capped<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
 
 /// Requests that were due and not sent.
 fn unsent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let counts = dataset.recording.flows.iter();
-    let counts = counts.filter_map(|flow| Some((flow.trial, flow.requests?)));
+    let flows = dataset.recording.flows.iter();
+    let counts = flows.filter_map(|flow| Some((flow.trial, flow.requests?)));
     let short: Vec<_> = counts.filter(|(_, count)| count.sent < count.due).collect();
     let trials = distinct(short.iter().map(|(trial, _)| *trial))?;
     let missed: u64 = short.iter().map(|(_, count)| count.due - count.sent).sum();
@@ -415,17 +409,13 @@ fn distinct(trials: impl Iterator<Item = TrialId>) -> Option<Vec<TrialId>> {
 }
 
 fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let hosts = &dataset.recording.document.hosts;
+    let hosts = dataset.hosts();
     let shared: Vec<String> = hosts
         .iter()
         .filter(|host| host.admission == Admission::Shared)
         .map(|host| host.name.to_string())
         .collect();
-    let trials: Vec<TrialId> = dataset
-        .outcomes
-        .iter()
-        .map(|outcome| outcome.trial)
-        .collect();
+    let trials = dataset.trials();
     if shared.is_empty() || trials.is_empty() {
         return None;
     }
@@ -447,9 +437,18 @@ fn shared_hosts<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 
 /// Trials with a flag that has a share, each with it, and the flag with the largest.
 struct Shares<'d> {
-    trials: Vec<TrialId>,
-    values: Vec<f64>,
+    found: Vec<(TrialId, f64)>,
     most: &'d TrialFlag,
+}
+
+/// Returns the mean of what each of some trials has a share of, where there are any.
+pub(super) fn of_shares(what: &str, found: &[(TrialId, f64)]) -> Option<Evidence> {
+    let (trials, shares): (_, Vec<f64>) = found.iter().copied().unzip();
+    Some(Evidence {
+        what: what.to_owned(),
+        estimate: share_interval(&shares)?,
+        trials,
+    })
 }
 
 /// Returns the shares that `of` takes from the flags of valid trials, where there are any.
@@ -457,14 +456,14 @@ fn shares<'d>(
     dataset: &'d Dataset<'_>,
     of: impl Fn(&TrialFlag) -> Option<f64>,
 ) -> Option<Shares<'d>> {
-    let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let flags = valid.flat_map(|outcome| outcome.flags.iter().map(|flag| (outcome.trial, flag)));
+    let flags = dataset
+        .valid()
+        .flat_map(|outcome| outcome.flags.iter().map(|flag| (outcome.trial, flag)));
     let found = flags.filter_map(|(trial, flag)| Some((trial, of(flag)?, flag)));
     let found: Vec<(TrialId, f64, &TrialFlag)> = found.collect();
     let most = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.2;
     Some(Shares {
-        trials: found.iter().map(|one| one.0).collect(),
-        values: found.iter().map(|one| one.1).collect(),
+        found: found.iter().map(|one| (one.0, one.1)).collect(),
         most,
     })
 }
@@ -479,27 +478,18 @@ impl Shares<'_> {
         explanation: &str,
         what: &str,
     ) -> Option<Found<'d>> {
-        let of_them = match self.values.len() {
+        let of_them = match self.found.len() {
             1 => "",
             _ => ", the largest share",
         };
         let claim = format!(
             "{begins}{}: {}{of_them}.",
-            among(self.values.len(), dataset),
+            among(self.found.len(), dataset),
             self.most
         );
-        let evidence = Evidence {
-            what: what.to_owned(),
-            estimate: share_interval(&self.values)?,
-            trials: self.trials,
-        };
-        Some(Found::caution(
-            About::Run,
-            caution,
-            claim,
-            explanation,
-            evidence,
-        ))
+        let evidence = of_shares(what, &self.found)?;
+        let about = About::Run;
+        Some(Found::caution(about, caution, claim, explanation, evidence))
     }
 }
 
@@ -543,29 +533,19 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         reduce::is_starved(waited, ran).then_some((outcome.trial, waited))
     };
     let told = |is_held: bool, ends: &str, explanation: &str| {
-        let valid = dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-        let of_kind = valid.filter(|outcome| cpu::waits_under_quota(outcome) == is_held);
+        let of_kind = dataset
+            .valid()
+            .filter(|outcome| cpu::waits_under_quota(outcome) == is_held);
         let found: Vec<(TrialId, f64)> = of_kind.filter_map(|one| waited(&one)).collect();
-        let values: Vec<f64> = found.iter().map(|(_, share)| *share).collect();
-        let estimate = share_interval(&values)?;
+        let what = "share of the time that a worker waited for a CPU, in those trials";
+        let evidence = of_shares(what, &found)?;
         let claim = format!(
             "A worker waited for a CPU {} of the time{}, longer than it ran{ends}.",
-            words::percent(estimate.value),
+            words::percent(evidence.estimate.value),
             among(found.len(), dataset),
         );
-        let evidence = Evidence {
-            what: "share of the time that a worker waited for a CPU, in those trials".to_owned(),
-            estimate,
-            trials: found.into_iter().map(|(trial, _)| trial).collect(),
-        };
-        let caution = Caution::Starved;
-        Some(Found::caution(
-            About::Run,
-            caution,
-            claim,
-            explanation,
-            evidence,
-        ))
+        let (about, caution) = (About::Run, Caution::Starved);
+        Some(Found::caution(about, caution, claim, explanation, evidence))
     };
     let held = told(
         true,
@@ -596,30 +576,24 @@ fn among(found: usize, dataset: &Dataset<'_>) -> String {
 fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     // Without their number only shares are known.
     let cpus = dataset.cpus().unwrap_or(f64::INFINITY);
-    let share = |name: &'static str, whole: f64| {
-        move |outcome: &Outcome| Some(outcome.value(name)? / whole)
-    };
-    let at_least = |name: &str| match name {
-        name::CPU_OTHERS_ALL => DISTURBED_SHARE_MAX.max(OTHERS_CPUS_MAX / cpus),
-        _ => DISTURBED_SHARE_MAX,
-    };
     let programs = match dataset.is_lab() {
         true => "other programs (with the lab's own relays)",
         false => "other programs",
     };
+    let most_of_others = DISTURBED_SHARE_MAX.max(OTHERS_CPUS_MAX / cpus);
     let kinds = [
-        (name::CPU_STEAL, cpus, "the hypervisor"),
-        (name::CPU_OTHERS_ALL, cpus, programs),
+        (name::CPU_STEAL, DISTURBED_SHARE_MAX, "the hypervisor"),
+        (name::CPU_OTHERS_ALL, most_of_others, programs),
     ];
-    let valid = || dataset.outcomes.iter().filter(|outcome| outcome.is_valid());
-    let taken = kinds.map(|(name, whole, who)| {
-        let of = share(name, whole);
-        let most = at_least(name);
-        let is_much = |share: &f64| *share > most;
-        let found = valid().filter_map(|it| Some((it.trial, of(it).filter(is_much)?)));
+    let taken = kinds.map(|(name, most, who)| {
+        let share = |it: &Outcome| Some(it.value(name)? / cpus).filter(|share| *share > most);
+        let found = dataset
+            .valid()
+            .filter_map(|it| Some((it.trial, share(it)?)));
         (who, found.collect::<Vec<(TrialId, f64)>>())
     });
-    let missing = valid()
+    let missing = dataset
+        .valid()
         .filter_map(|it| Some((it.trial, unusually_missing(&dataset.outcomes, it)?)))
         .collect::<Vec<_>>();
     let mean = |found: &[(TrialId, f64)]| {

@@ -35,7 +35,7 @@ use super::trial::{
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// Share of the time with a queue up to which what was lost may not be of it: random loss was seen with 0.15,
@@ -103,8 +103,7 @@ fn has_signals(trial: &Trial<'_>) -> bool {
 /// Whether several flows may fill a path together whose queue is short (an AQM, a small buffer): it loses what is more,
 /// and the formula fits whatever it carries.
 fn may_share_path(trial: &Trial<'_>) -> bool {
-    let varies = trial.value(name::RATE_VARIATION);
-    let is_even = varies.is_some_and(|share| share <= SUM_VARIATION_MAX);
+    let is_even = trial.stays_within(name::RATE_VARIATION, SUM_VARIATION_MAX);
     trial.setup.flows > 1.0 && is_even && has_signals(trial)
 }
 
@@ -119,8 +118,7 @@ fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
         let ceiling = trial.ceiling(congestion)?;
         Some(flight >= FILLED_SHARE_MIN * congestion && ceiling <= CEILING_MAX)
     };
-    let varies = trial.value(name::RATE_VARIATION);
-    let varies = varies.is_none_or(|share| share > VARIATION_STEADY_MAX);
+    let varies = !trial.stays_within(name::RATE_VARIATION, VARIATION_STEADY_MAX);
     // What more in flight makes longer by as much is full, however near its shortest seen it is.
     trial.is_long()
         && trial.is_near()
@@ -148,9 +146,8 @@ pub(crate) enum KeptSmall {
 
 /// Returns what keeps the congestion windows of `cell` small.
 pub(crate) fn kept_small(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> KeptSmall {
-    let count = |name| cell.mean(name).unwrap_or(0.0);
-    let (needless, marked) = (count(name::SPURIOUS), count(name::MARKED));
-    let lost = count(name::RETRANSMITTED) - needless;
+    let (needless, marked) = (cell.amount(name::SPURIOUS), cell.amount(name::MARKED));
+    let lost = cell.amount(name::RETRANSMITTED) - needless;
     if lost >= 1.0 && lost >= marked {
         match arrived_damaged(dataset, cell) >= MOST * lost {
             true => KeptSmall::Damage,
@@ -270,13 +267,11 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 /// What it is that loses, as far as the losses show it.
 fn what_loses(cell: &CellOutcomes<'_>, share: f64) -> String {
     let dispersion = cell.mean(name::LOSS_DISPERSION);
-    let gaps = cell.mean(name::LOSS_GAP_VARIATION);
     let is_independent = share <= INDEPENDENT_SHARE_MAX
-        && dispersion.is_some_and(|quotient| quotient <= INDEPENDENT_DISPERSION_MAX)
-        && gaps.is_some_and(|variation| variation >= INDEPENDENT_GAPS_MIN);
+        && cell.stays_within(name::LOSS_DISPERSION, INDEPENDENT_DISPERSION_MAX)
+        && cell.reaches(name::LOSS_GAP_VARIATION, INDEPENDENT_GAPS_MIN);
     let in_bursts = dispersion.filter(|quotient| *quotient >= BURSTS_DISPERSION_MIN);
-    let rate =
-        cell.mean(name::THROUGHPUT).unwrap_or(0.0) / f64::from(cell.workload.connections.max(1));
+    let rate = cell.amount(name::THROUGHPUT) / f64::from(cell.workload.connections.max(1));
     let what = match (is_independent, in_bursts) {
         (true, _) => "Segments were lost independently of each other: frames are damaged or dropped at random, \
                       which neither a policer nor a full queue does, but one that is managed (RED, PIE) may. Check error \

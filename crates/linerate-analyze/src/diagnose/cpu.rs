@@ -49,7 +49,7 @@ use super::slow_reader::has_stopped;
 use super::trial::{ELASTICITY_MIN, MOST, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{self, Outcome, WAIT_SHARE_MIN, describe, is_starved, name};
+use crate::reduce::{self, Outcome, Values, WAIT_SHARE_MIN, describe, is_starved, name};
 use crate::words;
 
 /// Share of the periods, and of the window, from which on a quota is what holds.
@@ -185,7 +185,7 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         || (loses_unread(cell) && shows_quota(dataset, cell))
         || (wanted >= MOST && lacks_sender(cell) && shows_quota(dataset, cell));
     // Who waits for a CPU reads late; who was stopped waits for none.
-    let closed = cell.mean(name::WINDOW_CLOSED).unwrap_or(0.0);
+    let closed = cell.amount(name::WINDOW_CLOSED);
     let has_stopped = has_stopped(closed) && closed > waited.value;
     // It rests most of the time, and what it makes wait is little beside what waits on the way.
     let rests = ran < RAN_SHARE_SMALL && wanted < MOST;
@@ -195,7 +195,7 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if waited.value < WAIT_SHARE_MIN || !would_do_more || has_stopped {
         return None;
     }
-    let others = others_cpus(cell);
+    let others = cell.estimate(name::OTHERS_THERE);
     let used = match &others {
         Some(others) if others.value >= others_min(waited.value) => {
             format!("while they used {}", words::estimate(others))
@@ -204,9 +204,7 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         None if cell.mean(name::CPU_BUSY_SHARE).is_none()
             && is_starved(waited.value, ran)
             && ours(cell).is_some_and(|cpus| cpus < waited.value / 2.0)
-            && cell
-                .mean(name::THROTTLED_PERIODS)
-                .is_some_and(|share| share == 0.0) =>
+            && cell.mean(name::THROTTLED_PERIODS) == Some(0.0) =>
         {
             "and what else ran was not observed".to_owned()
         }
@@ -247,9 +245,8 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
         let flows = f64::from(cell.workload.connections);
         let bytes_per_s = cell.mean(name::THROUGHPUT)? / 8.0 / flows;
         let lies = cell.mean(name::UNREAD)? >= UNREAD_S_MIN * bytes_per_s;
-        let reaches = |name, least| cell.mean(name).is_some_and(|share| share >= least);
-        let holds = reaches(name::RWND_LIMITED, HELD_SHARE_MIN)
-            || reaches(name::UNREAD_SHARE, UNREAD_SHARE_MIN);
+        let holds = cell.reaches(name::RWND_LIMITED, HELD_SHARE_MIN)
+            || cell.reaches(name::UNREAD_SHARE, UNREAD_SHARE_MIN);
         Some(lies && holds)
     };
     match (has_nothing_to_send(), is_unread()) {
@@ -261,15 +258,10 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
 /// Whether the path rests for want of a sender, while all CPUs are full: a stream that is not asked to pause has nothing
 /// outstanding, and no queue stands on the way.
 fn lacks_sender(cell: &CellOutcomes<'_>) -> bool {
-    let busy = cell.mean(name::CPU_BUSY_SHARE).unwrap_or(0.0);
-    let rests = cell
-        .mean(name::BUSY)
-        .is_some_and(|share| share <= BUSY_SHARE_MAX);
-    let queued = cell.mean(name::QUEUED);
-    rests
+    cell.stays_within(name::BUSY, BUSY_SHARE_MAX)
         && cell.workload.manner.rate_bps.is_none()
-        && busy + stolen(cell) >= FULL_SHARE_MIN
-        && queued.is_some_and(|share| share < MOST)
+        && cell.amount(name::CPU_BUSY_SHARE) + stolen(cell) >= FULL_SHARE_MIN
+        && cell.stays_below(name::QUEUED, MOST)
 }
 
 /// Whether a quota may hold a host's workers and nobody would see it.
@@ -289,31 +281,24 @@ fn is_quota_seen<'d>(
     dataset: &'d Dataset<'_>,
     cell: &CellOutcomes<'_>,
 ) -> impl Iterator<Item = Option<f64>> + use<'d> {
-    let trials = cell.trials();
-    let flows = dataset.recording.flows.iter();
-    let own: BTreeSet<&HostName> = flows
-        .filter(|flow| trials.contains(&flow.trial))
-        .map(|flow| &flow.host)
-        .collect();
-    let hosts = dataset.recording.document.hosts.iter();
+    let own: BTreeSet<&HostName> = dataset.flows_of(cell).map(|flow| &flow.host).collect();
+    let hosts = dataset.hosts().iter();
     let hosts = hosts.filter(move |host| own.contains(&host.name));
     hosts.map(|host| host.snapshot.number(CPU_QUOTA_VISIBLE))
 }
 
 /// Whether nothing but our own work has the CPUs, and no worker gets much less of them than others of ours.
 fn is_own_work(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
-    others_cpus(cell).is_some_and(|others| others.value < OTHERS_CPUS_MIN)
-        && !is_starved(waited, wanted - waited)
+    cell.stays_below(name::OTHERS_THERE, OTHERS_CPUS_MIN) && !is_starved(waited, wanted - waited)
 }
 
 /// Returns whether a quota is why the workers of a trial waited for a CPU: for most of what they waited, their control
 /// group was throttled.
 pub(super) fn waits_under_quota(outcome: &Outcome) -> bool {
-    let value = |name: &str| outcome.value(name).unwrap_or(0.0);
-    let throttled = value(name::THROTTLED);
-    value(name::THROTTLED_PERIODS) >= THROTTLED_PERIODS_MIN
+    let throttled = outcome.amount(name::THROTTLED);
+    outcome.reaches(name::THROTTLED_PERIODS, THROTTLED_PERIODS_MIN)
         && throttled >= THROTTLED_SHARE_MIN
-        && throttled >= MOST * value(name::WORKER_WAITED)
+        && throttled >= MOST * outcome.amount(name::WORKER_WAITED)
 }
 
 fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -324,8 +309,7 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);
     let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven(cell) && is_missed(cell);
-    let others_have_more =
-        others_cpus(cell).is_some_and(|others| others.value >= wanted - waited.value);
+    let others_have_more = cell.reaches(name::OTHERS_THERE, wanted - waited.value);
     let has_its_own = waited.value < WAIT_SHARE_SMALL && others_have_more && !is_taken;
     if (wanted < WANTED_SHARE_MIN && !is_taken)
         || busy.value + stolen < FULL_SHARE_MIN
@@ -395,7 +379,7 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
     let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
     let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
     // Others may have had them for a part of the time.
-    let has_others = others_cpus(cell).is_some_and(|cpus| cpus.value >= others_min(waited.value));
+    let has_others = cell.reaches(name::OTHERS_THERE, others_min(waited.value));
     let is_full = busy.value + stolen(cell) >= FULL_SHARE_MIN;
     let is_on_few = are_full_where_workers_ran(cell);
     if !is_starved || is_full || has_others || (is_counted && !is_on_few) {
@@ -449,9 +433,7 @@ fn unseen_quota(cell: &CellOutcomes<'_>, wanted: f64, waited: Estimate) -> Optio
 
 /// Whether the caller said which CPUs the workers of both ends run on.
 fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let trials = cell.trials();
-    let flows = dataset.recording.flows.iter();
-    let mut own = flows.filter(|flow| trials.contains(&flow.trial)).peekable();
+    let mut own = dataset.flows_of(cell).peekable();
     own.peek().is_some()
         && own.all(|flow| {
             let placed = flow.settings.named(setting::name::PLACEMENT);
@@ -471,27 +453,23 @@ pub(crate) fn waits_on_few(cell: &CellOutcomes<'_>) -> bool {
 }
 
 fn waits_beside_idle(cell: &CellOutcomes<'_>) -> bool {
-    let waited = cell.mean(name::WORKER_WAITED);
     let busy = cell.mean(name::CPU_BUSY_SHARE);
-    waited.is_some_and(|waited| waited >= WAIT_SHARE_MIN)
+    cell.reaches(name::WORKER_WAITED, WAIT_SHARE_MIN)
         && busy.is_some_and(|busy| busy + stolen(cell) < FULL_SHARE_MIN)
 }
 
 /// Whether the CPUs that workers ran on were busy.
 fn are_full_where_workers_ran(cell: &CellOutcomes<'_>) -> bool {
-    let busy = cell.mean(name::WORKER_CPUS_BUSY);
-    busy.is_some_and(|busy| busy >= FULL_SHARE_MIN)
+    cell.reaches(name::WORKER_CPUS_BUSY, FULL_SHARE_MIN)
 }
 
 /// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.
 pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> (Limiter, &'static str) {
-    let throttled = cell.mean(name::THROTTLED_PERIODS).unwrap_or(0.0);
-    let others = others_cpus(cell).map_or(0.0, |others| others.value);
-    let waited = cell.mean(name::WORKER_WAITED).unwrap_or(0.0);
-    let busy = cell.mean(name::CPU_BUSY_SHARE).unwrap_or(0.0);
-    if throttled >= THROTTLED_PERIODS_MIN {
+    let waited = cell.amount(name::WORKER_WAITED);
+    let busy = cell.amount(name::CPU_BUSY_SHARE);
+    if cell.reaches(name::THROTTLED_PERIODS, THROTTLED_PERIODS_MIN) {
         (Limiter::CpuQuota, "Waiting for a CPU under a quota")
-    } else if others >= others_min(waited) {
+    } else if cell.reaches(name::OTHERS_THERE, others_min(waited)) {
         (
             Limiter::OtherPrograms,
             "Waiting for a CPU that other programs have",
@@ -526,10 +504,8 @@ pub(super) fn is_of_path(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> b
 /// with what is in flight, and neither end missed its worker. What packets wait for CPUs is as long whatever is in
 /// flight (elasticity 0.04 to 0.13 of paths without offloads, and 0.5 of a full one).
 pub(super) fn is_path_full(cell: &CellOutcomes<'_>) -> bool {
-    let varies = cell.mean(name::RATE_VARIATION);
-    let elasticity = cell.mean(name::RTT_ELASTICITY);
-    varies.is_some_and(|share| share <= VARIATION_LINE_MAX)
-        && elasticity.is_some_and(|slope| slope >= ELASTICITY_MIN)
+    cell.stays_within(name::RATE_VARIATION, VARIATION_LINE_MAX)
+        && cell.reaches(name::RTT_ELASTICITY, ELASTICITY_MIN)
         && is_steady_behind_queue(cell)
         && !is_missed(cell)
         && !cell.valid.iter().any(hides_path)
@@ -537,25 +513,22 @@ pub(super) fn is_path_full(cell: &CellOutcomes<'_>) -> bool {
 
 /// The rate varies as that of a worker that is held up.
 fn is_uneven(cell: &CellOutcomes<'_>) -> bool {
-    let varies = cell.mean(name::RATE_VARIATION);
-    varies.is_some_and(|varies| varies >= UNEVEN_VARIATION_MIN)
+    cell.reaches(name::RATE_VARIATION, UNEVEN_VARIATION_MIN)
 }
 
 /// The rate is steady, and a queue stands on the way.
 fn is_steady_behind_queue(cell: &CellOutcomes<'_>) -> bool {
-    let varies = cell.mean(name::RATE_VARIATION);
-    varies.is_some_and(|varies| varies < UNEVEN_VARIATION_MIN)
-        && cell.mean(name::QUEUED).is_some_and(|share| share >= MOST)
+    cell.stays_below(name::RATE_VARIATION, UNEVEN_VARIATION_MIN) && cell.reaches(name::QUEUED, MOST)
 }
 
 /// Datagrams of a rate that was asked for were sent whole, and none was lost for want of a reader.
 fn sends_as_asked(cell: &CellOutcomes<'_>) -> bool {
-    reduce::sends_as_asked(&cell.workload, |name| cell.mean(name)) && !loses_unread(cell)
+    reduce::sends_as_asked(&cell.workload, cell) && !loses_unread(cell)
 }
 
 /// Share of all CPUs' time that the hypervisor took.
 fn stolen(cell: &CellOutcomes<'_>) -> f64 {
-    cell.mean(name::CPU_STEAL_SHARE).unwrap_or(0.0)
+    cell.amount(name::CPU_STEAL_SHARE)
 }
 
 /// CPUs' worth of all our workers.
@@ -573,34 +546,27 @@ fn others_min(waited_share: f64) -> f64 {
 /// waited for one most of the time, so that the kernel's own work may have waited as well, and the rate
 /// varied with it; or a CPU had no time but for packets, behind which they wait as behind a full path.
 pub(super) fn hides_path(outcome: &Outcome) -> bool {
-    let interrupts = outcome.value(name::CPU_INTERRUPT_SHARE_MOST);
-    if interrupts.is_some_and(|share| share >= INTERRUPT_SHARE_FULL) {
+    if outcome.reaches(name::CPU_INTERRUPT_SHARE_MOST, INTERRUPT_SHARE_FULL) {
         return true;
     }
     let starved = outcome
         .value(name::WORKER_WANTED_SHARE_MAX)
         .zip(outcome.value(name::WORKER_WAITED))
         .is_some_and(|(wanted, waited)| is_starved(waited, wanted - waited));
-    let pressed = outcome.value(name::CPU_PRESSURE);
-    let stolen = outcome.value(name::CPU_STEAL_SHARE).unwrap_or(0.0);
+    let stolen = outcome.amount(name::CPU_STEAL_SHARE);
     let is_short =
-        starved || pressed.is_some_and(|share| share >= MOST) || stolen >= STEAL_SHARE_LARGE;
+        starved || outcome.reaches(name::CPU_PRESSURE, MOST) || stolen >= STEAL_SHARE_LARGE;
     let busy = outcome.value(name::CPU_BUSY_SHARE);
     let most = match busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
         true => EVEN_VARIATION_MAX,
         false => UNEVEN_VARIATION_MIN,
     };
-    let varies = outcome.value(name::RATE_VARIATION);
-    is_short && varies.is_some_and(|varies| varies > most)
+    is_short && outcome.exceeds(name::RATE_VARIATION, most)
 }
 
 /// Returns whether other programs had CPU time of a host from which on they can be what is waited for.
 pub(super) fn others_have_time(cell: &CellOutcomes<'_>) -> bool {
-    others_cpus(cell).is_some_and(|others| others.value >= OTHERS_CPUS_MIN)
-}
-
-fn others_cpus(cell: &CellOutcomes<'_>) -> Option<Estimate> {
-    cell.estimate(name::OTHERS_THERE)
+    cell.reaches(name::OTHERS_THERE, OTHERS_CPUS_MIN)
 }
 
 fn made(

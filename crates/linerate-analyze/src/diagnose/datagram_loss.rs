@@ -17,17 +17,15 @@ use crate::words;
 const LOSS_SHARE_MIN: f64 = 0.001;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let experiments = &dataset.recording.document.plan.experiments;
-    experiments
+    dataset
+        .experiments()
         .iter()
         .filter_map(|experiment| {
-            let cells = dataset.cells_of(&experiment.name);
-            let loss = |cell: &CellOutcomes<'_>| cell.mean(name::LOSS_SHARE).unwrap_or(0.0);
-            let worst = cells
-                .into_iter()
-                .filter(|cell| dataset.is_as_it_is(cell))
-                .max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
-            finding(dataset, worst)
+            let loss = |cell: &CellOutcomes<'_>| {
+                let loss = cell.mean(name::LOSS_SHARE);
+                loss.filter(|_| dataset.is_as_it_is(cell))
+            };
+            finding(dataset, dataset.most(&experiment.name, loss)?.0)
         })
         .collect()
 }

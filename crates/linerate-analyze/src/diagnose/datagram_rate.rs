@@ -26,7 +26,7 @@ use super::path_rate::{RULE, WAITING_SEGMENTS_MIN, of_others, passes, shared};
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{EVEN_DISPERSION_MAX, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{EVEN_DISPERSION_MAX, Values, WORKER_SATURATED_SHARE, name};
 use crate::words;
 
 /// Dispersion up to which what is lost is even, for each reading.
@@ -59,12 +59,9 @@ pub(super) fn loses_unlocated(cell: &CellOutcomes<'_>) -> Option<bool> {
 /// Whether so many datagrams are lost on the way that a path might be full, but independently of each other.
 pub(crate) fn loses_by_chance(cell: &CellOutcomes<'_>) -> bool {
     let dispersion = cell.mean(name::LOSS_DISPERSION);
-    cell.mean(name::LOSS_SHARE)
-        .is_some_and(|lost| lost >= LOST_SHARE_MIN)
+    cell.reaches(name::LOSS_SHARE, LOST_SHARE_MIN)
         && loses_unlocated(cell) == Some(true)
-        && cell
-            .mean(name::LOSS_READINGS)
-            .is_some_and(|readings| readings >= INDEPENDENT_READINGS_MIN)
+        && cell.reaches(name::LOSS_READINGS, INDEPENDENT_READINGS_MIN)
         && dispersion.is_some_and(|quotient| INDEPENDENT_DISPERSION.contains(&quotient))
         && !goes_in_bursts(cell)
 }
@@ -157,16 +154,12 @@ fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
 
 /// Whether less is sent than was asked for, nothing is lost, no worker lacks time, and datagrams wait in the own qdisc.
 pub(super) fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
-    let known = |name| {
-        cell.mean(name)
-            .filter(|_| cell.workload.manner.transport == Transport::Udp)
-    };
-    let asked = known(name::THROUGHPUT_INTENDED);
-    let falls_short = known(name::THROUGHPUT_SENT)
-        .is_some_and(|sent| asked.is_none_or(|bps| sent < FULL_SHARE_MIN * bps));
-    let datagram = cell.workload.traffic.stream().map_or(0, |(_, size)| size.0) as f64;
-    falls_short
-        && known(name::QDISC_BACKLOG).is_some_and(|bytes| bytes >= WAITING_SEGMENTS_MIN * datagram)
-        && known(name::LOSS_SHARE).is_some_and(|share| share < LOST_SHARE_MIN)
-        && known(name::WORKER_WANTED_SHARE_MAX).is_some_and(|share| share < WORKER_SATURATED_SHARE)
+    let asked = cell.mean(name::THROUGHPUT_INTENDED);
+    let enough = asked.map_or(f64::INFINITY, |bps| FULL_SHARE_MIN * bps);
+    let datagram = cell.message_bytes().unwrap_or(0) as f64;
+    cell.workload.manner.transport == Transport::Udp
+        && cell.stays_below(name::THROUGHPUT_SENT, enough)
+        && cell.reaches(name::QDISC_BACKLOG, WAITING_SEGMENTS_MIN * datagram)
+        && cell.stays_below(name::LOSS_SHARE, LOST_SHARE_MIN)
+        && cell.stays_below(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
 }

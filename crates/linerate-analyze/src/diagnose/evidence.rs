@@ -21,6 +21,14 @@ pub(super) const ALL_PASSED_VARIATION: (&str, &str) = (
     "deviation of that from reading to reading",
     name::SHARED_VARIATION,
 );
+pub(super) const RATE_VARIATION: (&str, &str) = (
+    "deviation of the rate from reading to reading",
+    name::RATE_VARIATION,
+);
+pub(super) const LOADED: (&str, &str) = (
+    "TCP's smoothed round trip, of the end where it is shorter",
+    name::PATH_RTT_LOADED,
+);
 pub(super) const UNREAD: (&str, &str) = (
     "share of the receive buffer that is unread",
     name::UNREAD_SHARE,

@@ -21,12 +21,13 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
 use super::cpu;
+use super::evidence;
 use super::path_rate::{BLOATED_QUOTIENT_MIN, RULE, WAITING_SEGMENTS_MIN, at_least, framing_bytes};
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, QUEUE_NS_MIN, VARIATION_STEADY_MAX, WANTED_REST_MAX};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// What the fastest hundredth waits, as a share of what the mean waits, from which on the queue is never empty.
@@ -88,10 +89,7 @@ fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
                 ("mean round trip", name::RTT_MEAN),
                 ("round trip that one in a hundred is below", name::RTT_P01),
                 ("TCP's shortest round trip, of both ends", name::PATH_RTT),
-                (
-                    "TCP's smoothed round trip, of the end where it is shorter",
-                    name::PATH_RTT_LOADED,
-                ),
+                evidence::LOADED,
                 (
                     "deviation of the transactions from reading to reading",
                     name::TRANSACTIONS_VARIATION,
@@ -109,10 +107,8 @@ fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
 
 /// Whether CPUs had time for the exchanges: what waits does not do so for one.
 fn have_time(cell: &CellOutcomes<'_>) -> bool {
-    let wanted = cell.mean(name::WORKER_WANTED_SHARE_MAX);
-    let pressed = cell.mean(name::CPU_PRESSURE);
-    wanted.is_some_and(|share| share <= WANTED_REST_MAX)
-        && pressed.is_none_or(|share| share < MOST)
+    cell.stays_within(name::WORKER_WANTED_SHARE_MAX, WANTED_REST_MAX)
+        && !cell.reaches(name::CPU_PRESSURE, MOST)
         && !cell.valid.iter().any(cpu::hides_path)
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-use linerate_model::HostName;
 use linerate_model::experiment::Experiment;
 use linerate_model::finding::{
     Caution, Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter,
@@ -53,8 +52,6 @@ pub(crate) enum What<'d> {
     QueueBalance,
     /// That it matters where the two ends ran.
     Placement,
-    /// One CPU of a host that takes all packets.
-    OneCpuOfPackets(&'d HostName),
     /// Another reason to trust a number less; with the host or number that it is about, if it is about one.
     Caution(Caution, Option<String>),
 }
@@ -87,6 +84,14 @@ impl<'d> Found<'d> {
         self
     }
 
+    /// Returns it with more evidence.
+    pub(super) fn with(self, more: impl IntoIterator<Item = Evidence>) -> Self {
+        Self {
+            evidence: self.evidence.with(more),
+            ..self
+        }
+    }
+
     /// Returns whether it is the caution about workers that a quota held back.
     pub(crate) fn is_of_quota(&self) -> bool {
         matches!(&self.what, What::Caution(Caution::Starved, Some(name)) if name == caution::QUOTA)
@@ -113,9 +118,6 @@ impl<'d> Found<'d> {
             What::Loss => "loss".to_owned(),
             What::QueueBalance => "queue-balance".to_owned(),
             What::Placement => "placement".to_owned(),
-            What::OneCpuOfPackets(host) => {
-                format!("caution/{}/{host}", Caution::OneCpuOfPackets.id())
-            }
             What::Caution(caution, None) => format!("caution/{}", caution.id()),
             What::Caution(caution, Some(name)) => format!("caution/{}/{name}", caution.id()),
         };
@@ -133,7 +135,7 @@ impl<'d> Found<'d> {
             What::Plateau(..) => FindingKind::Plateau,
             What::Effect(_) | What::QueueBalance => FindingKind::Effect,
             What::Loss => FindingKind::Loss,
-            What::Placement | What::OneCpuOfPackets(_) | What::Caution(..) => FindingKind::Caution,
+            What::Placement | What::Caution(..) => FindingKind::Caution,
         }
     }
 
@@ -147,7 +149,6 @@ impl<'d> Found<'d> {
             id: self.id(),
             experiment: experiment.map(|experiment| experiment.name.clone()),
             caution: match self.what {
-                What::OneCpuOfPackets(_) => Some(Caution::OneCpuOfPackets),
                 What::Caution(caution, _) => Some(caution),
                 _ => None,
             },

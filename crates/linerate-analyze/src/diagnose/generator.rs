@@ -46,7 +46,7 @@ fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
     let lost = cell
         .mean(name::LOSS_SHARE)
         .filter(|_| manner.transport == Transport::Udp);
-    let unread = lost_unread(&cell.workload, |name| cell.mean(name));
+    let unread = lost_unread(&cell.workload, cell);
     let overflown = || {
         let lost = cell.mean(name::LOST_RECEIVE_BUFFER)?;
         let share = lost / cell.mean(name::DATAGRAMS_SENT)?;

@@ -34,7 +34,6 @@ struct Rule {
     /// What a count of one proves, and of several.
     proves: [&'static str; 2],
     advice: &'static str,
-    whole_machine: bool,
 }
 
 const RULES: &[Rule] = &[
@@ -47,7 +46,6 @@ const RULES: &[Rule] = &[
         ],
         advice: "Clients retransmit the SYN after 1 s at the earliest. Raise net.core.somaxconn and the \
                  backlog that the server sets, or make it accept faster.",
-        whole_machine: false,
     },
     Rule {
         id: "requests-full",
@@ -57,7 +55,6 @@ const RULES: &[Rule] = &[
             "SYNs were dropped because too many connection requests were pending",
         ],
         advice: "Raise net.ipv4.tcp_max_syn_backlog, or leave net.ipv4.tcp_syncookies on.",
-        whole_machine: false,
     },
     Rule {
         id: "memory-pressure",
@@ -69,7 +66,6 @@ const RULES: &[Rule] = &[
         advice: "All TCP sockets together held more than the middle number of net.ipv4.tcp_mem, so \
                  the kernel shrinks their buffers and windows. Raise it, or use fewer or smaller \
                  buffers.",
-        whole_machine: false,
     },
     Rule {
         id: "memory-abort",
@@ -79,7 +75,6 @@ const RULES: &[Rule] = &[
             "connections were aborted for lack of memory",
         ],
         advice: "Raise the last number of net.ipv4.tcp_mem or net.ipv4.tcp_max_orphans.",
-        whole_machine: false,
     },
     Rule {
         id: "queue-pruned",
@@ -90,7 +85,6 @@ const RULES: &[Rule] = &[
         ],
         advice: "They are retransmitted as if the network had lost them. Use larger receive buffers, or \
                  make the receiver read faster.",
-        whole_machine: false,
     },
     Rule {
         id: "conntrack-drop",
@@ -101,7 +95,6 @@ const RULES: &[Rule] = &[
         ],
         advice: "Its table was full, or memory was short. Raise net.netfilter.nf_conntrack_max, or do not \
                  track this traffic (notrack).",
-        whole_machine: false,
     },
     Rule {
         id: "conntrack-insert",
@@ -112,7 +105,6 @@ const RULES: &[Rule] = &[
         ],
         advice: "Their first packet was dropped. Two packets of one connection raced, or NAT ran out of \
                  addresses; do not track this traffic (notrack), or add addresses.",
-        whole_machine: false,
     },
     Rule {
         id: "throttled",
@@ -123,7 +115,6 @@ const RULES: &[Rule] = &[
         ],
         advice: "CPU-bound results are lower than this machine can reach, and depend on its temperature. \
                  Fix the cooling, then measure again.",
-        whole_machine: true,
     },
     Rule {
         id: "package-throttled",
@@ -134,7 +125,6 @@ const RULES: &[Rule] = &[
         ],
         advice: "CPU-bound results are those of a slower machine. Fix the cooling or the power limit, then \
                  measure again.",
-        whole_machine: true,
     },
 ];
 
@@ -157,12 +147,19 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
     rules.chain(nearly_full(dataset)).collect()
 }
 
+/// Whether what a namespace counts is the whole machine's.
+fn is_of_machine(metric: Metric) -> bool {
+    matches!(
+        metric,
+        Metric::ThermalCoreThrottled | Metric::ThermalPackageThrottled
+    )
+}
+
 fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option<Found<'static>> {
-    if rule.whole_machine && dataset.is_one_machine() {
+    if is_of_machine(rule.metric) && dataset.is_one_machine() {
         counts = counts.into_iter().take(1).collect();
     }
-    let hosts = &dataset.recording.document.hosts;
-    let apart = namespaces(hosts, counts.keys().copied());
+    let apart = namespaces(dataset.hosts(), counts.keys().copied());
     counts.retain(|host, _| apart.contains(host));
     let mut trials: Vec<TrialId> = counts
         .values()
@@ -202,8 +199,7 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
 fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
     let mut counts = vec![Counts::new(); RULES.len()];
     for record in &dataset.recording.trials {
-        let samples = &dataset.recording.samples;
-        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let readings = Readings::of(dataset.recording, record);
         for (subject, host) in readings.subjects() {
             if !matches!(subject, Subject::Host | Subject::Cpu(_)) {
                 continue;
@@ -228,8 +224,7 @@ fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
 fn nearly_full(dataset: &Dataset<'_>) -> Option<Found<'static>> {
     let mut fullest: Option<(f64, &HostName, TrialId)> = None;
     for record in &dataset.recording.trials {
-        let samples = &dataset.recording.samples;
-        let readings = Readings::new(samples, record.trial, record.window_ns);
+        let readings = Readings::of(dataset.recording, record);
         let hosts = readings.subjects().filter(|it| *it.0 == Subject::Host);
         for (subject, host) in hosts {
             let highest = |metric| {

@@ -13,7 +13,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{MODEL_QUOTIENT_MAX, MOST, Trial};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// The places, with what helps there.
@@ -65,10 +65,9 @@ fn drops(trial: &Trial<'_>) -> bool {
         return false;
     };
     let many = |drops: f64| drops >= DROPS_MIN && drops >= DROPS_SHARE_MIN * segments;
-    let of = |name| trial.value(name).unwrap_or(0.0);
     // What the own queueing discipline drops was never counted as sent, nor as sent again.
-    let inside = of(name::DROPPED_DEVICE) + of(name::DROPPED_BACKLOG);
-    let qdisc = of(name::DROPPED_QDISC);
+    let inside = trial.amount(name::DROPPED_DEVICE) + trial.amount(name::DROPPED_BACKLOG);
+    let qdisc = trial.amount(name::DROPPED_QDISC);
     // Far more than these flows lost is somebody else's.
     let is_theirs = 2.0 * inside >= trial.losses() && inside <= 2.0 * trial.losses();
     let is_inside = many(inside) && trial.losses() >= DROPS_MIN && is_theirs;
@@ -78,7 +77,7 @@ fn drops(trial: &Trial<'_>) -> bool {
         return false;
     }
     // The formula knows no timeouts, which cost far more.
-    let is_in_formula = !trial.setup.paces && of(name::TIMEOUTS) == 0.0;
+    let is_in_formula = !trial.setup.paces && trial.amount(name::TIMEOUTS) == 0.0;
     let allows = trial.loss_ceiling(dropped / segments.max(1.0));
     let allows = allows.filter(|_| is_in_formula);
     allows.is_none_or(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
@@ -87,16 +86,14 @@ fn drops(trial: &Trial<'_>) -> bool {
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     // Where next to nothing was lost, only what was never counted as sent can be of these flows.
-    let lost =
-        cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
+    let lost = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
     let counted = PLACES
         .iter()
         .filter(|place| place.0 == name::DROPPED_QDISC || lost >= DROPS_MIN)
         .filter_map(|place| Some((place, cell.estimate(place.0)?)));
     let ((response, place, advice), drops) =
         counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let queued = cell.mean(name::QUEUED);
-    let place_of_queue = match queued.is_some_and(|share| share < MOST) {
+    let place_of_queue = match cell.stays_below(name::QUEUED, MOST) {
         true => "No queue stood on the path for most of the time. ",
         false => "",
     };

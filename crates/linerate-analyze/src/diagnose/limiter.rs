@@ -22,6 +22,11 @@ pub(crate) fn limiter_of<'c>(
     verdict.as_ref()
 }
 
+/// Returns the limiter alone.
+pub(crate) fn limits(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Limiter> {
+    limiter_of(dataset, cell).map(|verdict| verdict.limiter)
+}
+
 fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let Some(failed) = cell.of_invalid() else {
         let of_other = |other: &CellOutcomes<'_>| Some(first(dataset, other)?.limiter);

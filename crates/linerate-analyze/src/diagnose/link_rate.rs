@@ -43,8 +43,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                            buffers nor CPUs can raise this number; larger frames or a faster link can."
         .to_owned();
     if share.high.unwrap_or(share.value) > 1.0 {
-        let records = dataset.recording.trials.iter();
-        let own = records.filter(|record| cell.trials().contains(&record.trial));
+        let trials = cell.trials().into_iter();
+        let own = trials.filter_map(|trial| dataset.recording.record(trial));
         let most = own.map(|record| tolerance(record.window()));
         let most = most.max_by(f64::total_cmp)?;
         explanation += &format!(

@@ -93,7 +93,7 @@ pub(crate) use cpu::{waits_on_few, waits_where_pinned};
 pub(crate) use datagram_rate::loses_by_chance;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
-pub(crate) use limiter::limiter_of;
+pub(crate) use limiter::{limiter_of, limits};
 pub(crate) use pacing::{LOST_SHARE_MIN, agents_limit};
 pub(crate) use path_rate::{DATAGRAM_BYTES_MAX, shares_full_path, waits_in_own_qdisc};
 pub(crate) use plateau::cell as plateau_cell;

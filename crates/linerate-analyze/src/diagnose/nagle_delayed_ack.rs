@@ -32,7 +32,7 @@ use super::trial::farthest_ns;
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, STALL_EXCESS_NS, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, STALL_EXCESS_NS, Values, name};
 use crate::words;
 
 /// Quantiles that may show the stall, the more frequent first.
@@ -93,14 +93,9 @@ fn cures<'d, 'a>(
     cell: &CellOutcomes<'_>,
 ) -> Vec<(Factor, &'d CellOutcomes<'a>)> {
     let off = |factor: Factor| {
-        let mut wanted = cell.cell.clone();
-        wanted.insert(factor, Level::Switch(false))?;
-        let cells = dataset.cells.iter();
-        let mut same = cells.filter(|other| other.experiment.name == cell.experiment.name);
-        Some((
-            factor,
-            same.find(|other| other.cell == wanted && !other.valid.is_empty())?,
-        ))
+        cell.level(factor)?;
+        let cure = dataset.beside(cell, factor, Level::Switch(false));
+        Some((factor, cure.filter(|cure| !cure.valid.is_empty())?))
     };
     [Factor::Nagle, Factor::DelayedAck]
         .into_iter()
@@ -196,10 +191,7 @@ fn without_loss(
     quantile: &str,
     what: impl Into<String>,
 ) -> Option<Evidence> {
-    let lost = |outcome: &Outcome| {
-        let again = outcome.value(name::RETRANSMITTED_BOTH);
-        again.is_some_and(|segments| segments > 0.0)
-    };
+    let lost = |outcome: &Outcome| outcome.exceeds(name::RETRANSMITTED_BOTH, 0.0);
     let whole = cell.evidence(what, quantile)?;
     if quantile != name::RTT_MEAN || !cell.valid.iter().any(lost) {
         return Some(whole);

@@ -21,7 +21,7 @@ use super::slow_reader::has_stopped;
 use super::verdict::Verdict;
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, describe, name};
+use crate::reduce::{Outcome, Values, describe, name};
 use crate::words;
 
 /// Datagrams that are more than a hiccup's.
@@ -47,8 +47,10 @@ fn of_datagrams(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if sent.value < DATAGRAMS_MIN || lost < 1.0 || !loses_unlocated(cell)? {
         return None;
     }
-    let bytes = cell.workload.traffic.stream().map(|(_, bytes)| bytes.0);
-    let explanation = match bytes.filter(|bytes| *bytes > DATAGRAM_BYTES_MAX) {
+    let explanation = match cell
+        .message_bytes()
+        .filter(|bytes| *bytes > DATAGRAM_BYTES_MAX)
+    {
         Some(_) => {
             "The greeting of each flow passed, which is small. What is longer than a packet is cut in parts (fragments) or does \
              not go: firewalls drop parts, and so do paths of a smaller MTU of which no ICMP message says so."
@@ -159,10 +161,8 @@ fn main_response(cell: &CellOutcomes<'_>) -> &'static str {
 }
 
 fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
-    // What nobody read may have arrived.
-    let moved = outcome.value(main_response(cell));
-    let of = |response| outcome.value(response).unwrap_or(0.0);
-    let again = of(name::RETRANSMITTED).max(of(name::TIMEOUTS));
+    let again = outcome.amount(name::RETRANSMITTED);
+    let again = again.max(outcome.amount(name::TIMEOUTS));
     let least = match cell.is_rr() {
         true => 0.0,
         // Something came where the receiver itself says so.
@@ -171,11 +171,12 @@ fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
             let asked = outcome
                 .value(name::THROUGHPUT_INTENDED)
                 .unwrap_or(f64::INFINITY);
-            (4.0 * outcome.value(name::SEND_MSS).unwrap_or(0.0)).min(asked / 2.0)
+            (4.0 * outcome.amount(name::SEND_MSS)).min(asked / 2.0)
         }
     };
-    let is_shut_out = has_stopped(of(name::WINDOW_CLOSED));
-    moved.is_some_and(|moved| moved <= least)
+    let is_shut_out = has_stopped(outcome.amount(name::WINDOW_CLOSED));
+    // What nobody read may have arrived.
+    outcome.stays_within(main_response(cell), least)
         && again >= AGAIN_MIN
         && !is_shut_out
         && !has_arrived(outcome)

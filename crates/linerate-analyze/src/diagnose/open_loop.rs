@@ -39,11 +39,9 @@ const LATE_SHARE_MIN: f64 = 0.2;
 /// Says of each experiment whose responses come one request late, by the cell in which they wait longest,
 /// and of each whose requests go late, by the cell in which that is the largest share.
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let experiments = &dataset.recording.document.plan.experiments;
+    let experiments = dataset.experiments();
     let late = experiments.iter().filter_map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name).into_iter();
-        let late = cells.filter_map(|cell| Some((cell, late_share(cell)?)));
-        let (cell, share) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (cell, share) = dataset.most(&experiment.name, late_share)?;
         late_caution(
             About::Experiment(experiment),
             cell,
@@ -52,9 +50,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         )
     });
     let waits = experiments.iter().filter_map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name).into_iter();
-        let late = cells.filter_map(|cell| Some((cell, period_waited_for(cell)?)));
-        let (cell, period_ns) = late.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (cell, period_ns) = dataset.most(&experiment.name, period_waited_for)?;
         caution(About::Experiment(experiment), cell, period_ns)
     });
     waits.chain(late).collect()
@@ -107,10 +103,7 @@ fn late_caution<'d>(
          or the network's. {why}"
     );
     let found = Found::caution(about, Caution::GeneratorLate, claim, explanation, late);
-    Some(Found {
-        evidence: found.evidence.with([tail]),
-        ..found
-    })
+    Some(found.with([tail]))
 }
 
 /// Returns the time between two requests of a flow, where each response waits for the next of them.
@@ -148,8 +141,5 @@ fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Opt
                        acknowledgement rides on the next request. The workload causes this: measure with \
                        Nagle off (-N), as message-based programs do.";
     let found = Found::caution(about, Caution::ResponseWaits, claim, explanation, median);
-    Some(Found {
-        evidence: found.evidence.with([period, round_trip]),
-        ..found
-    })
+    Some(found.with([period, round_trip]))
 }

@@ -45,7 +45,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{MOST, SIGNALS_MIN, Trial, VARIATION_LINE_MAX, losses, pacing_algorithm};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{Outcome, Values, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
 use crate::trust::lost_unread;
 use crate::words;
 
@@ -270,14 +270,12 @@ fn makes_up(cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether the path does not carry all of what was asked for: it loses, or a queue stands before it.
 fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
-    let lost = cell.mean(name::LOSS_SHARE);
-    let queued = cell.mean(name::QUEUED);
-    let is_queued = queued.is_some_and(|queued| queued >= MOST);
+    let is_queued = cell.reaches(name::QUEUED, MOST);
     // The edges of a window may divide what is sent at once.
     let segments = cell.mean(name::SEGMENTS_SENT).unwrap_or(f64::INFINITY);
     let least = payload * (WHOLE_SHARE_MIN - EDGE_SEGMENTS / segments);
     let is_less = share < least;
-    let loses = |from| lost.is_some_and(|lost| lost >= from);
+    let loses = |from| cell.reaches(name::LOSS_SHARE, from);
     (loses(LOST_SHARE_MIN) && !loses_by_chance(cell))
         || (is_less && is_queued)
         || (is_less && is_what_ethernet_carries(cell) && loses(LOST_SHARE_LINE_MIN))
@@ -287,14 +285,13 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
 /// for what came late.
 fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
     let is_held_back = |outcome: &&Outcome| {
-        let value = |name| outcome.value(name).unwrap_or(0.0);
         let losses = losses(outcome);
         let is_lossy =
-            losses >= SIGNALS_MIN && losses >= OVERFLOW_SHARE_MIN * value(name::SEGMENTS_SENT);
-        let held = value(name::RWND_LIMITED).max(value(name::SNDBUF_LIMITED));
+            losses >= SIGNALS_MIN.max(OVERFLOW_SHARE_MIN * outcome.amount(name::SEGMENTS_SENT));
         is_lossy
-            || held >= WAITING_SHARE_MIN
-            || value(name::WORKER_WANTED_SHARE_MAX) >= WORKER_SATURATED_SHARE
+            || outcome.reaches(name::RWND_LIMITED, WAITING_SHARE_MIN)
+            || outcome.reaches(name::SNDBUF_LIMITED, WAITING_SHARE_MIN)
+            || outcome.reaches(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
     };
     let held_back = cell.valid.iter().filter(is_held_back).count();
     share < FULL_SHARE_MIN
@@ -314,7 +311,7 @@ fn payload_share(cell: &CellOutcomes<'_>, share_min: f64, counts_headers: bool) 
 /// Whether datagrams were lost since our own reader had no time: then it is a limit, too.
 pub(super) fn loses_unread(cell: &CellOutcomes<'_>) -> bool {
     let mut valid = cell.valid.iter();
-    valid.any(|outcome| lost_unread(&cell.workload, |name| outcome.value(name)).is_some())
+    valid.any(|outcome| lost_unread(&cell.workload, outcome).is_some())
 }
 
 /// The lowest of the rates that were asked for.
@@ -359,19 +356,20 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
 /// Whether the throughput of a trial is what TCP's congestion control paces itself at.
 fn fits(trial: &Trial<'_>) -> bool {
     let outcome = trial.outcome;
-    let share = |response| outcome.value(response).unwrap_or(0.0);
-    let held = share(name::RWND_LIMITED).max(share(name::SNDBUF_LIMITED)) >= WAITING_SHARE_MIN;
+    let is_held = [name::RWND_LIMITED, name::SNDBUF_LIMITED]
+        .iter()
+        .any(|held| outcome.reaches(held, WAITING_SHARE_MIN));
     let Some(relation) = relation(outcome) else {
         return false;
     };
     let near = (relation - 1.0).abs() <= PACING_DIFFERENCE_MAX;
     let in_bursts = (BURST_SHARE_MIN..1.0).contains(&relation) && is_last(outcome);
-    let waits = share(name::SNDBUF_LIMITED) >= WAITED_SHARE_MAX;
+    let waits = outcome.reaches(name::SNDBUF_LIMITED, WAITED_SHARE_MAX);
     let in_bursts = in_bursts && is_short(trial) && !waits;
     // What pacing holds back is unsent in the buffer: nobody waits there for what is in flight.
     let near = near && !(trial.is_long() && waits);
-    let busy = share(name::BUSY) >= BUSY_SHARE_MIN;
-    busy && !held && (near || in_bursts) && !is_a_line(trial)
+    let busy = outcome.reaches(name::BUSY, BUSY_SHARE_MIN);
+    busy && !is_held && (near || in_bursts) && !is_a_line(trial)
 }
 
 /// The limit is what TCP's congestion control paces itself at.
@@ -432,9 +430,8 @@ fn is_short(trial: &Trial<'_>) -> bool {
 
 /// Neither a CPU nor the congestion window can be what the sender waits for.
 fn is_last(outcome: &Outcome) -> bool {
-    let wanted = outcome.value(name::WORKER_WANTED_SHARE_MAX);
-    let at_rest = wanted.is_some_and(|wanted| wanted < WORKER_WANTED_SHARE_REST);
-    at_rest && is_roomy(outcome) == Some(true)
+    outcome.stays_below(name::WORKER_WANTED_SHARE_MAX, WORKER_WANTED_SHARE_REST)
+        && is_roomy(outcome) == Some(true)
 }
 
 /// The congestion window holds far more than what is in flight.
@@ -445,9 +442,7 @@ fn is_roomy(outcome: &Outcome) -> Option<bool> {
 
 /// The rate is steady, and what was sent is what Ethernet carries.
 fn is_a_line(trial: &Trial<'_>) -> bool {
-    let is_steady = trial
-        .value(name::RATE_VARIATION)
-        .is_some_and(|share| share <= VARIATION_LINE_MAX);
+    let is_steady = trial.stays_within(name::RATE_VARIATION, VARIATION_LINE_MAX);
     let rate = trial.sent_bps().zip(trial.value(name::PAYLOAD_PER_SEGMENT));
     // The sum of both directions is no line's.
     let ways = [name::THROUGHPUT_TO_SERVER, name::THROUGHPUT_FROM_SERVER];

@@ -43,7 +43,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{self, ELASTICITY_MIN, MOST, Setup, Trial, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, name};
+use crate::reduce::{Outcome, Values, name};
 use crate::words;
 
 /// Rates of Ethernet (IEEE 802.3), bit/s.
@@ -119,10 +119,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ("throughput", name::THROUGHPUT),
         ("smoothed round trip", name::TCP_RTT),
         ("share of the time with a queue", name::QUEUED),
-        (
-            "deviation of the rate from reading to reading",
-            name::RATE_VARIATION,
-        ),
+        evidence::RATE_VARIATION,
         evidence::UNREAD,
         ("segments retransmitted", name::RETRANSMITTED),
         evidence::OTHERS_SHARE,
@@ -241,7 +238,7 @@ fn is_of_a_line(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether the flows of `cell` and others fill a path together.
 pub(crate) fn shares_full_path(cell: &CellOutcomes<'_>) -> bool {
-    trial::shares_full_path(|name| cell.mean(name))
+    trial::shares_full_path(cell)
 }
 
 /// Says what others have of a full path.
@@ -262,14 +259,12 @@ fn varies(cell: &CellOutcomes<'_>) -> bool {
         true => VARIATION_ONE_SIDED_MAX,
         false => VARIATION_MAX,
     };
-    let variation = cell.mean(name::RATE_VARIATION);
-    variation.is_some_and(|variation| variation > most)
+    cell.exceeds(name::RATE_VARIATION, most)
 }
 
 /// Whether a slow reader may be what is taken for a queue: nobody saw what lies unread.
 fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
-    let waiting = cell.mean(name::RWND_LIMITED);
-    is_one_sided(cell) && waiting.is_some_and(|share| share >= MOST)
+    is_one_sided(cell) && cell.reaches(name::RWND_LIMITED, MOST)
 }
 
 /// Whether what makes round trips longer may be none that waits in a queue:
@@ -288,19 +283,14 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, is_of_line: bool) -> 
     let waiting_bytes = waiting_bytes(cell, shortest_ns).unwrap_or(0.0);
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let is_little = segment.is_some_and(|segment| waiting_bytes < WAITING_SEGMENTS_MIN * segment);
-    let delayed = cell.mean(name::DELAYED_ACKS).unwrap_or(0.0);
-    let window = cell.mean(name::CWND);
-    let is_small = window.is_some_and(|segments| segments <= WINDOW_SEGMENTS_SMALL);
-    let loses = cell
-        .mean(name::RETRANSMITTED)
-        .is_some_and(|again| again >= 1.0);
-    let rtt = cell.mean(name::TCP_RTT);
-    let is_many_times = rtt.is_some_and(|rtt| rtt >= BLOATED_QUOTIENT_MIN * shortest_ns);
+    let is_small = cell.stays_within(name::CWND, WINDOW_SEGMENTS_SMALL);
+    let loses = cell.reaches(name::RETRANSMITTED, 1.0);
+    let is_many_times = cell.reaches(name::TCP_RTT, BLOATED_QUOTIENT_MIN * shortest_ns);
     is_little
         || waits_on_the_way_back(cell, shortest_ns, waiting_bytes)
         || (goes_its_own_way(cell) && !is_of_line && !is_in_own_qdisc(cell, waiting_bytes))
-        || (is_small && delayed > 0.0)
-        || ((is_held(cell) || is_held_by_buffer(cell))
+        || (is_small && cell.exceeds(name::DELAYED_ACKS, 0.0))
+        || ((is_held(cell) || cell.reaches(name::SNDBUF_LIMITED, MOST))
             && !loses
             && !is_many_times
             && !is_what_ethernet_carries(cell))
@@ -320,7 +310,7 @@ fn waiting_bytes(cell: &CellOutcomes<'_>, shortest_ns: f64) -> Option<f64> {
 
 /// Whether most of `bytes` that wait do so in the sending host's own queueing discipline.
 fn is_in_own_qdisc(cell: &CellOutcomes<'_>, bytes: f64) -> bool {
-    let own = cell.mean(name::QDISC_BACKLOG).unwrap_or(0.0);
+    let own = cell.amount(name::QDISC_BACKLOG);
     own > 0.0 && own >= MOST * bytes
 }
 
@@ -339,7 +329,7 @@ fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_byte
     let flows = f64::from(cell.workload.connections.max(1));
     let forward = cell.mean(name::ON_ITS_WAY).map(|bytes| flows * bytes);
     // What the way itself holds, half of it there and half back.
-    let empty = cell.mean(name::THROUGHPUT).unwrap_or(0.0) * shortest_ns / 2.0 / 8e9;
+    let empty = cell.amount(name::THROUGHPUT) * shortest_ns / 2.0 / 8e9;
     forward.is_some_and(|bytes| bytes - empty < FORWARD_SHARE_MIN * waiting_bytes)
 }
 
@@ -348,21 +338,13 @@ fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_byte
 /// none of them.
 fn goes_its_own_way(cell: &CellOutcomes<'_>) -> bool {
     let elasticity = cell.mean(name::RTT_ELASTICITY);
-    let varies = cell.mean(name::RATE_VARIATION);
     elasticity.is_some_and(|slope| !(ELASTICITY_MIN..=ELASTICITY_MAX).contains(&slope))
-        && varies.is_none_or(|share| share > VARIATION_LINE_MAX)
+        && !cell.stays_within(name::RATE_VARIATION, VARIATION_LINE_MAX)
 }
 
 /// Whether the receiver's window holds the sender, whatever else does.
 fn is_held(cell: &CellOutcomes<'_>) -> bool {
-    let held = cell.mean(name::RWND_LIMITED);
-    held.is_some_and(|share| share >= HELD_SHARE_MIN)
-}
-
-/// Whether the send buffer holds the sender most of the time.
-fn is_held_by_buffer(cell: &CellOutcomes<'_>) -> bool {
-    let held = cell.mean(name::SNDBUF_LIMITED);
-    held.is_some_and(|share| share >= MOST)
+    cell.reaches(name::RWND_LIMITED, HELD_SHARE_MIN)
 }
 
 /// Whether only the sending end was read.
@@ -474,11 +456,10 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
         true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
         false => "The sending host's own queues are short, so it waits further along the path",
     };
-    let again =
-        cell.mean(name::RETRANSMITTED).unwrap_or(0.0) - cell.mean(name::SPURIOUS).unwrap_or(0.0);
+    let again = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
     let sent = cell.mean(name::SEGMENTS_SENT);
     let is_shared = shares_full_path(cell);
-    let is_short = !is_shared && cell.mean(name::QUEUED).is_some_and(|share| share < MOST);
+    let is_short = !is_shared && cell.stays_below(name::QUEUED, MOST);
     let loses = sent.is_some_and(|sent| again >= (OVERFLOW_SHARE_MIN * sent).max(1.0));
     let segments = agreeing(
         &words::number(Unit::Count, again),

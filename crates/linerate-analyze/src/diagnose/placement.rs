@@ -18,7 +18,7 @@ use linerate_model::finding::{CONFIDENCE, Caution, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
-use crate::compare::interval::{deviation, mean, squares, student_t, student_t_interval};
+use crate::compare::interval::{half_width, mean, squares, student_t, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::verdicts::ratio;
@@ -49,8 +49,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     if !dataset.is_one_machine() {
         return Vec::new();
     }
-    let experiments = &dataset.recording.document.plan.experiments;
-    let of_cells = experiments.iter().map(|experiment| {
+    let of_cells = dataset.experiments().iter().map(|experiment| {
         let cells = dataset.cells_of(&experiment.name).into_iter();
         let cells = cells.filter(|cell| is_one_round_trip(cell));
         let rates: Vec<Rates> = cells.map(|cell| rates(dataset, cell)).collect();
@@ -115,11 +114,7 @@ fn rates(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Rates {
         ..Rates::default()
     };
     for outcome in &cell.valid {
-        let ends = dataset
-            .recording
-            .flows
-            .iter()
-            .filter(|flow| flow.trial == outcome.trial);
+        let ends = dataset.recording.flows_of(outcome.trial);
         let cpus: Vec<u32> = ends.filter_map(|flow| flow.cpu).collect();
         let ([one, other], Some(rate)) = (cpus.as_slice(), outcome.value(name::TRANSACTIONS))
         else {
@@ -155,7 +150,7 @@ fn differing<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d
     // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
     let half = match rates.as_slice() {
         [one] => half_of_trials(one)?,
-        _ => student_t(logs.len() as f64 - 1.0)? * deviation(&logs) / (logs.len() as f64).sqrt(),
+        _ => half_width(&logs)?,
     };
     if log.abs() <= half {
         return None;

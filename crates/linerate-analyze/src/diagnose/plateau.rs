@@ -65,7 +65,5 @@ pub(crate) fn cell<'d, 'a>(
     let level = level.map_or(&found.control, |at| &found.levels[at]);
     let mut wanted = found.others.clone();
     wanted.insert(Factor::SocketBuffer, level.clone());
-    let cells = dataset.cells.iter();
-    let mut own = cells.filter(|cell| cell.experiment.name == found.experiment);
-    own.find(|cell| cell.cell == wanted)
+    dataset.cell(&found.experiment, &wanted)
 }

@@ -64,25 +64,24 @@ fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Foun
         return None;
     }
     let above = exceeds.iter().filter(|exceeds| **exceeds).count();
-    let evidence = |cell: &&CellOutcomes<'_>| {
-        let level = words::whole_cell(&cell.cell);
-        cell.evidence(
-            format!("{what} of the fullest receive queue over the mean, {level}"),
+    let pieces = [
+        (
+            format!("{what} of the fullest receive queue over the mean"),
             judged,
-        )
-    };
-    let chance = |cell: &&CellOutcomes<'_>| {
-        let level = words::whole_cell(&cell.cell);
-        cell.evidence(
-            format!("what random hashing does not exceed in 95 of 100 cases, {level}"),
+        ),
+        (
+            "what random hashing does not exceed in 95 of 100 cases".to_owned(),
             bound,
-        )
+        ),
+    ];
+    let of_cell = |cell: &CellOutcomes<'_>| {
+        let levels = words::whole_cell(&cell.cell);
+        let piece = |(what, response): &(String, &str)| {
+            cell.evidence(format!("{what}, {levels}"), response)
+        };
+        pieces.iter().filter_map(piece).collect::<Vec<_>>()
     };
-    let mut all: Vec<Evidence> = cells
-        .iter()
-        .flat_map(|cell| [evidence(cell), chance(cell)])
-        .flatten()
-        .collect();
+    let mut all: Vec<Evidence> = cells.iter().flat_map(|cell| of_cell(cell)).collect();
     let first = (!all.is_empty()).then(|| all.remove(0))?;
     if !is_worse(above, exceeds.len()) {
         return None;

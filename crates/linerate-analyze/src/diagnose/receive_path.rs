@@ -14,7 +14,7 @@
 //! limiter: what is full may be so beside a full link.
 
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{Caution, Estimate, Evidence, EvidenceList};
+use linerate_model::finding::{Caution, Estimate, Evidence};
 use linerate_model::metric::Metric;
 use linerate_model::number;
 use linerate_model::run::HostRecord;
@@ -22,10 +22,10 @@ use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 use linerate_model::{HostName, TrialId};
 
-use super::found::{About, Found, What};
+use super::found::{About, Found};
 use crate::compare::balance::{SEED, chance, imbalance};
 use crate::dataset::Dataset;
-use crate::reduce::Readings;
+use crate::reduce::{Readings, interrupt_share};
 use crate::words;
 
 /// Squeezes a second from which on they are told: fewer are bursts, which the next turn takes.
@@ -71,7 +71,7 @@ struct Taking {
 }
 
 fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> Vec<Taking> {
-    let records = &dataset.recording.trials;
+    let recording = dataset.recording;
     let cells = dataset.cells_of(&experiment.name);
     let outcomes = cells.iter().flat_map(|cell| {
         let flows = u32::try_from(cell.workload.flows().len()).unwrap_or(u32::MAX);
@@ -79,9 +79,7 @@ fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> 
     });
     outcomes
         .filter_map(|(trial, flows)| {
-            let record = records.iter().find(|record| record.trial == trial)?;
-            let samples = &dataset.recording.samples;
-            let readings = Readings::new(samples, trial, record.window_ns);
+            let readings = Readings::of(recording, recording.record(trial)?);
             let link = host.link.as_deref();
             Some(taking(&readings, trial, &host.name, link, flows))
         })
@@ -112,12 +110,8 @@ fn taking(
                 taking.dropped += dropped.map_or(0.0, |change| change.amount);
                 let squeezed = change(subject, Metric::SoftnetSqueezed);
                 taking.squeezes_per_s += squeezed.map_or(0.0, |change| change.rate());
-                let metrics = [Metric::CpuSoftIrq, Metric::CpuIrq];
-                let times = metrics.map(|metric| change(subject, metric));
-                if let Some(soft) = times[0] {
-                    let hard = times[1].map_or(0.0, |change| change.rate());
-                    shares.push((*cpu, (soft.rate() + hard) / 1e9));
-                }
+                let share = interrupt_share(readings, host, subject);
+                shares.extend(share.map(|share| (*cpu, share)));
             }
             Subject::Queue(name, QueueKind::Rx, _) if Some(name.as_str()) == link => {
                 let packets = change(subject, Metric::QueueRxPackets);
@@ -222,7 +216,7 @@ fn share_of(experiment: &Experiment, found: usize, trials: usize) -> Option<Stri
 
 fn one_cpu<'d>(
     experiment: &'d Experiment,
-    host: &'d HostRecord,
+    host: &HostRecord,
     trials: &[Taking],
 ) -> Option<Found<'d>> {
     let saturated = trials.iter().filter_map(|taking| {
@@ -277,25 +271,26 @@ fn one_cpu<'d>(
         Estimate::point(share, Unit::Ratio),
         worst.trial,
     );
-    Some(Found {
-        about: About::Experiment(experiment),
-        what: What::OneCpuOfPackets(&host.name),
-        claim: format!(
+    let explanation = match worst.flows {
+        1 => "It had no time for more packets then. One flow stays on one queue: more queues do not spread \
+              it. Several flows do, and fewer, larger packets (GRO, a larger MTU) are less work."
+            .to_owned(),
+        _ => format!(
+            "It had no time for more packets then: more queues, interrupt affinity or RPS spread them over \
+             more CPUs.{balance}"
+        ),
+    };
+    let found = Found::caution(
+        About::Experiment(experiment),
+        Caution::OneCpuOfPackets,
+        format!(
             "CPU {cpu} of {} spent {spent}, the others less than half of that.",
             host.name,
         ),
-        explanation: match worst.flows {
-            1 => "It had no time for more packets then. One flow stays on one queue: more queues do not spread \
-                  it. Several flows do, and fewer, larger packets (GRO, a larger MTU) are less work."
-                .to_owned(),
-            _ => format!(
-                "It had no time for more packets then: more queues, interrupt affinity or RPS spread them over \
-                 more CPUs.{balance}"
-            ),
-        },
-        effect: evidence.estimate,
-        evidence: EvidenceList::new(evidence, further),
-    })
+        explanation,
+        evidence,
+    );
+    Some(found.named(&host.name).with(further))
 }
 
 /// The PCIe link under the card, where it is narrower than the card's own rate.

@@ -17,7 +17,7 @@ use super::trial::{
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// Share of the host's limit from which on a window that grew by itself has reached it: half of the
@@ -65,7 +65,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         1 => String::new(),
         flows => format!("{flows} × "),
     };
-    let waiting = cell.mean(name::RWND_LIMITED).unwrap_or(0.0);
+    let waiting = cell.amount(name::RWND_LIMITED);
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -113,7 +113,7 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
             "It is not the receiver's own, which offers {}: something between them ends the connection or \
              rewrites windows (a proxy, a middlebox), and reads slowly or has a small buffer. Buffers of the \
              hosts change nothing.",
-            words::number(Unit::Bytes, cell.mean(name::OFFERED_WINDOW).unwrap_or(0.0))
+            words::number(Unit::Bytes, cell.amount(name::OFFERED_WINDOW))
         );
     }
     if is_unscaled(dataset, cell) {
@@ -200,18 +200,16 @@ pub(crate) fn is_unscaled(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> boo
 
 /// Whether windows are scaled: by what the handshakes agreed on, else by the hosts' settings.
 fn scales(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let trials = cell.trials();
-    let flows = dataset.recording.flows.iter();
-    let mut agreed = flows
-        .filter(|flow| trials.contains(&flow.trial))
+    let mut agreed = dataset
+        .flows_of(cell)
         .filter_map(|flow| flow.settings.named(setting::name::TCPI_OPTIONS))
         .filter_map(|setting| setting.effective.as_deref());
     if let Some(options) = agreed.next() {
         return options.contains(setting::WINDOW_SCALING);
     }
     let off = |number: Option<f64>| number == Some(0.0);
-    let hosts = &dataset.recording.document.hosts;
-    !hosts
+    !dataset
+        .hosts()
         .iter()
         .any(|host| off(host.snapshot.number("sysctl.net.ipv4.tcp_window_scaling")))
 }

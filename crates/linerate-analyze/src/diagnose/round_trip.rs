@@ -51,13 +51,14 @@ use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 
 use super::cpu;
+use super::evidence;
 use super::nagle_delayed_ack::may_stall;
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, NEAR_QUOTIENT_MAX, QUEUE_NS_MIN};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, Way, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, Values, Way, name};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -156,7 +157,7 @@ fn way_of(cell: &CellOutcomes<'_>) -> Way {
 
 /// Whether TCP's shortest round trip is of a way on which a CPU's delay is as long.
 fn is_near(cell: &CellOutcomes<'_>) -> bool {
-    cell.mean(name::PATH_RTT).is_none_or(|ns| ns < QUEUE_NS_MIN)
+    !cell.reaches(name::PATH_RTT, QUEUE_NS_MIN)
 }
 
 /// Whether the path is most of the round trip, and Nagle's algorithm makes it so.
@@ -172,7 +173,7 @@ fn splits(cell: &CellOutcomes<'_>, known: &Known) -> Vec<Split> {
 
 fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
     let way = set_up.way;
-    let known = |response| outcome.value(response).unwrap_or(0.0).max(0.0);
+    let known = |response| outcome.amount(response).max(0.0);
     let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
     let mut take = |part, ns: f64| {
         let taken = ns.min(left);
@@ -239,9 +240,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         // Timeouts that counters prove have a rule of their own; these are slow for another reason.
         return None;
     }
-    let shortest_ns = cell.mean(name::PATH_RTT);
     let is_of_kernels =
-        largest == Some(Part::Path) && shortest_ns.is_some_and(|ns| ns <= KERNELS_NS_MAX);
+        largest == Some(Part::Path) && cell.stays_within(name::PATH_RTT, KERNELS_NS_MAX);
     // Of several under way on a connection, one waits for those before it, and for an ACK with Nagle's algorithm; after a
     // pause, for what sleeps meanwhile: a radio, a CPU, a server.
     let may_wait_for_other = match largest {
@@ -266,63 +266,54 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     };
     let unlike_path = largest.filter(|part| matches!(part, Part::Rest | Part::Queue));
     let is_relayed = unlike_path.is_some_and(|part| may_be_relayed(dataset, cell, of(part)));
+    let trip = |cause| (Limiter::RoundTrip, cause);
     let (limiter, cause) = match largest {
         Some(Part::CpuWait) => cpu::of_waiting(cell),
-        _ if is_relayed => (Limiter::RoundTrip, "The round trip"),
+        _ if is_relayed => trip("The round trip"),
         Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && is_held_by_window(cell) => (
             Limiter::ReceiverWindow,
             "The receive window, which holds a part of such a message,",
         ),
-        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => (
-            Limiter::RoundTrip,
-            "Carrying messages of this size over a path that loses segments",
-        ),
-        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
-            (Limiter::RoundTrip, "Carrying messages of this size")
+        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => {
+            trip("Carrying messages of this size over a path that loses segments")
         }
-        Some(Part::Rest) if may_be_carried(cell, carried_ns, of(Part::Rest)) => (
-            Limiter::RoundTrip,
+        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
+            trip("Carrying messages of this size")
+        }
+        Some(Part::Rest) if may_be_carried(cell, carried_ns, of(Part::Rest)) => trip(
             "Carrying messages of this size or the application that answers, which cannot be distinguished \
              without the path's rate,",
         ),
-        Some(Part::Rest) if cell.workload.options.cork == Some(true) => (
-            Limiter::RoundTrip,
+        Some(Part::Rest) if cell.workload.options.cork == Some(true) => trip(
             "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
         ),
         Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }
-        Some(Part::Queue) if fits_slow_line(cell, carried_ns, of(Part::Queue)) => (
-            Limiter::RoundTrip,
+        Some(Part::Queue) if fits_slow_line(cell, carried_ns, of(Part::Queue)) => trip(
             "A queue on the path or carrying messages of this size, which cannot be distinguished without the \
              path's rate,",
         ),
-        Some(Part::Queue) if is_one_sided(cell) => (
-            Limiter::RoundTrip,
+        Some(Part::Queue) if is_one_sided(cell) => trip(
             "A queue on the path or the application that answers, which TCP's round trip at one end does \
              not distinguish,",
         ),
-        Some(Part::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => (
-            Limiter::RoundTrip,
-            "The application that answers or a delayed ACK, which was not counted,",
-        ),
-        Some(Part::Path) if loses(cell) => (Limiter::RoundTrip, "The path, which loses segments,"),
-        Some(Part::Path) if is_of_kernels => (Limiter::RoundTrip, "The work of both ends"),
-        Some(Part::Path) => (Limiter::RoundTrip, "The path"),
-        Some(Part::Queue) => (
-            Limiter::RoundTrip,
-            "A queue on the path, or delay that varies,",
-        ),
-        Some(Part::Carrying) => (Limiter::RoundTrip, "Carrying messages of this size"),
+        Some(Part::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => {
+            trip("The application that answers or a delayed ACK, which was not counted,")
+        }
+        Some(Part::Path) if loses(cell) => trip("The path, which loses segments,"),
+        Some(Part::Path) if is_of_kernels => trip("The work of both ends"),
+        Some(Part::Path) => trip("The path"),
+        Some(Part::Queue) => trip("A queue on the path, or delay that varies,"),
+        Some(Part::Carrying) => trip("Carrying messages of this size"),
         // Ends work while bytes are on their way: who does not know the rate cannot tell the two apart.
-        Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => (
-            Limiter::RoundTrip,
+        Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => trip(
             "Carrying messages of this size or the work of both ends, which cannot be distinguished without \
              the path's rate,",
         ),
-        Some(Part::Workers) => (Limiter::RoundTrip, "The work of both ends"),
+        Some(Part::Workers) => trip("The work of both ends"),
         Some(Part::Pause) => (Limiter::Pacing, "The requested pause"),
-        Some(Part::Rest | Part::Slow) | None => (Limiter::RoundTrip, "The round trip"),
+        Some(Part::Rest | Part::Slow) | None => trip("The round trip"),
     };
     let whole_ns = mean.value + pause_ns;
     let listed: Vec<String> = parts
@@ -378,10 +369,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             ("transactions per second", name::TRANSACTIONS),
             ("median round trip", name::RTT_P50),
             ("TCP's shortest round trip, of both ends", name::PATH_RTT),
-            (
-                "TCP's smoothed round trip, of the end where it is shorter",
-                name::PATH_RTT_LOADED,
-            ),
+            evidence::LOADED,
             (
                 "part of the round trip waiting for a CPU",
                 name::RTT_CPU_WAIT,
@@ -427,13 +415,12 @@ fn pause_ns(cell: &CellOutcomes<'_>) -> f64 {
 /// Whether an end that has a message to send waits for the receiver's window most of the time, and no queue makes its
 /// round trip long, which would hold as much of the window.
 fn is_held_by_window(cell: &CellOutcomes<'_>) -> bool {
-    let held = cell.mean(name::RWND_LIMITED);
     let ends = [name::TCP_RTT, name::TCP_RTT_SERVER].map(|end| cell.mean(end));
     let path = cell.mean(name::PATH_RTT);
     let is_near = |rtt: f64| {
         path.is_some_and(|path| rtt <= NEAR_QUOTIENT_MAX * path || rtt - path < QUEUE_NS_NEAR_MAX)
     };
-    held.is_some_and(|share| share >= MOST) && ends.iter().flatten().all(|rtt| is_near(*rtt))
+    cell.reaches(name::RWND_LIMITED, MOST) && ends.iter().flatten().all(|rtt| is_near(*rtt))
 }
 
 /// Bytes of request and response together, the largest where they differ.
@@ -475,7 +462,7 @@ fn may_be_carried(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, rest_ns: f64
     let ends = [name::TCP_RTT, name::TCP_RTT_SERVER];
     let longest = ends.into_iter().filter_map(|end| cell.mean(end));
     let longest = longest.fold(0.0, f64::max);
-    let path = cell.mean(name::PATH_RTT).unwrap_or(0.0);
+    let path = cell.amount(name::PATH_RTT);
     fits_slow_line(cell, carried_ns, rest_ns) && longest - path >= APPLICATION_SHARE_MIN * rest_ns
 }
 
@@ -485,9 +472,8 @@ fn loses(cell: &CellOutcomes<'_>) -> bool {
     let again = again.or_else(|| cell.sum(name::RETRANSMITTED));
     let timed = cell.sum(name::TRANSACTIONS_TIMED);
     let known = again.zip(timed);
-    let losing = cell.mean(name::LOSING);
     known.is_some_and(|(again, timed)| again >= LOSSES_PER_TRANSACTION_MIN * timed)
-        && losing.is_none_or(|share| share >= LOSING_SHARE_MIN)
+        && !cell.stays_below(name::LOSING, LOSING_SHARE_MIN)
 }
 
 /// Whether each connection always waits for a response, or pauses as asked: the recording agrees with itself, and nothing
@@ -502,20 +488,19 @@ fn always_waits(cell: &CellOutcomes<'_>) -> bool {
     share.is_some_and(|share| (share.value - 1.0).abs() <= LITTLE_SHARE_MAX)
 }
 
+/// What TCP's smoothed round trip has above the shortest.
+pub(super) fn above_path_ns(cell: &CellOutcomes<'_>) -> Option<f64> {
+    Some(cell.mean(name::PATH_RTT_LOADED)? - cell.mean(name::PATH_RTT)?)
+}
+
 /// TCP's round trip was read at the requester's end alone, and may hold the responder's time.
 fn is_one_sided(cell: &CellOutcomes<'_>) -> bool {
     if cell.mean(name::TCP_RTT_SERVER).is_some() {
         return false;
     }
-    let above = cell
-        .mean(name::PATH_RTT_LOADED)
-        .zip(cell.mean(name::PATH_RTT));
-    let is_longer = above.is_some_and(|(loaded, path)| loaded - path > DELAYED_ACK_NS_MAX);
-    let delayed = cell.sum(name::DELAYED_ACKS_SENT);
-    let timed = cell.sum(name::TRANSACTIONS_TIMED);
-    let rests = delayed
-        .zip(timed)
-        .is_some_and(|(delayed, timed)| poisson::rests(delayed, timed));
+    let is_longer = above_path_ns(cell).is_some_and(|ns| ns > DELAYED_ACK_NS_MAX);
+    let sums = [name::DELAYED_ACKS_SENT, name::TRANSACTIONS_TIMED].map(|counted| cell.sum(counted));
+    let rests = matches!(sums, [Some(delayed), Some(timed)] if poisson::rests(delayed, timed));
     !(is_longer && rests)
 }
 
@@ -534,9 +519,8 @@ fn exchange_ns(dataset: &Dataset<'_>) -> Option<f64> {
     let is_here = |host: &HostRecord| {
         host.part == HostPart::Server || host.control == Some(Control::InProcess)
     };
-    let hosts = &dataset.recording.document.hosts;
-    let server = hosts.iter().find(|host| host.part == HostPart::Server)?;
-    let is_client = hosts.iter().all(is_here);
+    let server = dataset.recording.document.server()?;
+    let is_client = dataset.hosts().iter().all(is_here);
     is_client.then_some(2.0 * server.clock.uncertainty_ns as f64)
 }
 
@@ -547,11 +531,7 @@ fn is_application(cell: &CellOutcomes<'_>, rest_ns: f64, mean_ns: f64) -> bool {
     let is_counted = !may_stall(cell) || cell.sum(name::DELAYED_ACKS_SENT).is_some();
     // TCP_INFO of MPTCP is that of its first path, which may not be the one that carries.
     let is_one_path = cell.workload.manner.transport != Transport::Mptcp;
-    let trips = cell
-        .mean(name::PATH_RTT_LOADED)
-        .zip(cell.mean(name::PATH_RTT));
-    let is_short =
-        trips.is_some_and(|(loaded, path)| loaded - path < APPLICATION_SHARE_MIN * rest_ns);
+    let is_short = above_path_ns(cell).is_some_and(|ns| ns < APPLICATION_SHARE_MIN * rest_ns);
     is_one_path && is_long && is_counted && is_short
 }
 

@@ -7,8 +7,8 @@
 
 use linerate_model::finding::{Evidence, Limiter};
 use linerate_model::manner::Transport;
-use linerate_model::workload::Direction;
 
+use super::evidence;
 use super::stream;
 use super::trial::VARIATION_LINE_MAX;
 use super::verdict::Verdict;
@@ -34,8 +34,7 @@ pub(super) fn verdict(
     let is_same = |other: &&CellOutcomes<'_>| {
         let rate = other.mean(name::THROUGHPUT).unwrap_or_default();
         let goes_there = is_one_way(other)
-            && other.workload.traffic.stream().map(|way| way.0)
-                == cell.workload.traffic.stream().map(|way| way.0)
+            && other.workload.traffic.direction() == cell.workload.traffic.direction()
             && other.workload.clients == cell.workload.clients
             && other.workload.link_loss_ppm == cell.workload.link_loss_ppm;
         goes_there && (rate / throughput.value - 1.0).abs() <= RATE_SHARE_SAME
@@ -51,10 +50,7 @@ pub(super) fn verdict(
         ("throughput", name::THROUGHPUT),
         ("smoothed round trip", name::TCP_RTT),
         ("share of the time with a queue", name::QUEUED),
-        (
-            "deviation of the rate from reading to reading",
-            name::RATE_VARIATION,
-        ),
+        evidence::RATE_VARIATION,
     ])?;
     Some(Verdict {
         limiter: Limiter::PathRate,
@@ -74,7 +70,8 @@ pub(super) fn verdict(
 
 /// Whether payload goes in one direction over TCP.
 fn is_one_way(cell: &CellOutcomes<'_>) -> bool {
-    let stream = cell.workload.traffic.stream();
-    cell.workload.manner.transport == Transport::Tcp
-        && stream.is_some_and(|(direction, _)| direction != Direction::Both)
+    let workload = &cell.workload;
+    workload.manner.transport == Transport::Tcp
+        && workload.traffic.is_stream()
+        && !workload.goes_both_ways()
 }

@@ -13,7 +13,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{FILLED_SHARE_MIN, MOST, Trial, auto_buffer};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// What of a send buffer is in flight when it holds: SO_SNDBUF counts memory; the kernel doubles it.
@@ -84,7 +84,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         format!(
             "{} of each flow were in flight, and {} waited to be sent",
             words::number(Unit::Bytes, bytes),
-            words::number(Unit::Bytes, cell.mean(name::UNSENT).unwrap_or(0.0))
+            words::number(Unit::Bytes, cell.amount(name::UNSENT))
         )
     });
     let seen: Vec<String> = waited.into_iter().chain(flight).collect();

@@ -18,7 +18,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, MOST, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// Bytes of buffer below which it is nearly always full on a fast path, however prompt the reader is.
@@ -33,9 +33,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn reader_is_behind(trial: &Trial<'_>) -> bool {
     let unread = trial.share(name::UNREAD_SHARE) >= MOST;
-    let enough = trial
-        .value(name::UNREAD)
-        .is_some_and(|bytes| bytes >= READER_BUFFER_MIN);
+    let enough = trial.reaches(name::UNREAD, READER_BUFFER_MIN);
     let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
     let closed = trial.share(name::WINDOW_CLOSED);
     (has_stopped(closed) && !waits_for_cpu(trial, closed))

@@ -16,11 +16,12 @@ use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
+use super::round_trip::above_path_ns;
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::name;
+use crate::reduce::{Values, name};
 use crate::words;
 
 /// Part of the mean round trip from which on timeouts are what holds the rate.
@@ -39,13 +40,10 @@ pub(super) const RULE: Rule = Rule {
 /// Whether a queue stands on the way of several flows: while one waits for a timer, others fill the path, which drops
 /// what is more.
 fn others_fill_path(cell: &CellOutcomes<'_>) -> bool {
-    let trips = cell
-        .mean(name::PATH_RTT_LOADED)
-        .zip(cell.mean(name::PATH_RTT));
-    let is_queue = |(loaded, shortest): (f64, f64)| {
-        loaded >= QUEUE_QUOTIENT_MIN * shortest && loaded - shortest >= QUEUE_NS_MIN
-    };
-    cell.workload.connections > 1 && trips.is_some_and(is_queue)
+    let bloated_ns = QUEUE_QUOTIENT_MIN * cell.amount(name::PATH_RTT);
+    cell.workload.connections > 1
+        && cell.reaches(name::PATH_RTT_LOADED, bloated_ns)
+        && above_path_ns(cell).is_some_and(|ns| ns >= QUEUE_NS_MIN)
 }
 
 fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

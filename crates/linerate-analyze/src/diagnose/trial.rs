@@ -1,5 +1,8 @@
 //! One trial of a stream, as the rules read it that are about what holds a stream.
 
+use std::collections::BTreeSet;
+
+use linerate_model::HostName;
 use linerate_model::flag::TrialFlag;
 use linerate_model::run::{FlowRecord, HostRecord};
 use linerate_model::sample::End;
@@ -9,7 +12,7 @@ use linerate_model::workload::{Direction, Part};
 use super::cpu;
 use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, name};
+use crate::reduce::{Outcome, Values, name};
 
 /// Shortest round trip from which on a ratio to it says something.
 const LONG_NS_MIN: f64 = 500_000.0;
@@ -154,17 +157,12 @@ pub(super) fn hosts_of<'d>(
     cell: &CellOutcomes<'_>,
     part: Part,
 ) -> impl Iterator<Item = &'d HostRecord> {
-    let trials = cell.trials();
-    let has_part = move |host: &&HostRecord| {
-        let mut flows = dataset.recording.flows.iter();
-        flows.any(|flow| {
-            flow.part == part
-                && flow.host == host.name
-                && trials.contains(&flow.trial)
-                && is_of(cell, flow)
-        })
-    };
-    dataset.recording.document.hosts.iter().filter(has_part)
+    let own = dataset
+        .flows_of(cell)
+        .filter(move |flow| flow.part == part && is_of(cell, flow));
+    let names: BTreeSet<&HostName> = own.map(|flow| &flow.host).collect();
+    let hosts = dataset.hosts().iter();
+    hosts.filter(move |host| names.contains(&host.name))
 }
 
 /// Whether a flow is one of the cell's, which may be one direction of a trial.
@@ -173,10 +171,10 @@ fn is_of(cell: &CellOutcomes<'_>, flow: &FlowRecord) -> bool {
         Part::Sender => flow.end,
         _ => flow.end.other(),
     };
-    match cell.workload.traffic.stream() {
-        Some((Direction::ToServer, _)) => sender == End::Client,
-        Some((Direction::FromServer, _)) => sender == End::Server,
-        Some((Direction::Both, _)) | None => true,
+    match cell.workload.traffic.direction() {
+        Some(Direction::ToServer) => sender == End::Client,
+        Some(Direction::FromServer) => sender == End::Server,
+        Some(Direction::Both) | None => true,
     }
 }
 
@@ -189,13 +187,15 @@ pub(super) struct Trial<'o> {
     pub(super) setup: &'o Setup,
 }
 
-impl Trial<'_> {
-    pub(super) fn value(&self, name: &str) -> Option<f64> {
-        self.outcome.value(name)
+impl Values for Trial<'_> {
+    fn value(&self, response: &str) -> Option<f64> {
+        self.outcome.value(response)
     }
+}
 
+impl Trial<'_> {
     pub(super) fn share(&self, name: &str) -> f64 {
-        self.value(name).unwrap_or(0.0).clamp(0.0, 1.0)
+        self.amount(name).clamp(0.0, 1.0)
     }
 
     pub(super) fn rate(&self) -> Option<f64> {
@@ -248,10 +248,8 @@ impl Trial<'_> {
     }
 
     fn is_steady(&self) -> bool {
-        let varies = self.value(name::RATE_VARIATION);
-        let wanted = self.value(name::WORKER_WANTED_SHARE_MAX);
-        varies.is_some_and(|share| share <= VARIATION_STEADY_MAX)
-            && wanted.is_none_or(|share| share <= WANTED_REST_MAX)
+        self.stays_within(name::RATE_VARIATION, VARIATION_STEADY_MAX)
+            && !self.exceeds(name::WORKER_WANTED_SHARE_MAX, WANTED_REST_MAX)
     }
 
     /// Data waits in a queue on the way for most of the time.
@@ -259,9 +257,8 @@ impl Trial<'_> {
         let delay_ns = self.delay_ns().unwrap_or(0.0);
         let enough =
             delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
-        let is_seen = enough
-            && !self.is_within(NEAR_QUOTIENT_MAX)
-            && self.value(name::QUEUED).is_some_and(|share| share >= MOST);
+        let is_seen =
+            enough && !self.is_within(NEAR_QUOTIENT_MAX) && self.reaches(name::QUEUED, MOST);
         (is_seen || self.is_of_a_line()) && !cpu::hides_path(self.outcome)
     }
 
@@ -269,8 +266,7 @@ impl Trial<'_> {
     /// but there is one.
     fn is_of_a_line(&self) -> bool {
         let most = VARIATION_LINE_MAX.min(VARIATION_LINE_FLOW_MAX / self.setup.flows.sqrt());
-        let varies = self.value(name::RATE_VARIATION);
-        varies.is_some_and(|share| share <= most)
+        self.stays_within(name::RATE_VARIATION, most)
             && self.delay_ns().is_some_and(|ns| ns >= QUEUE_NS_MIN)
             && !self.is_within(NEAR_QUOTIENT_STEADY_MAX)
             && self.is_held_by_nothing_else()
@@ -292,11 +288,7 @@ impl Trial<'_> {
     /// The sender always has data, neither window nor its buffer holds it, and its congestion window has room, or loses
     /// some, or grows the round trip alone.
     fn is_held_by_nothing_else(&self) -> bool {
-        let wanted = self.value(name::WORKER_WANTED_SHARE_MAX);
-        let segment = self.value(name::SEND_MSS).unwrap_or(0.0);
-        let has_more = self
-            .value(name::UNSENT)
-            .is_some_and(|bytes| bytes > segment);
+        let segment = self.amount(name::SEND_MSS);
         let held = self.share(name::RWND_LIMITED) + self.share(name::SNDBUF_LIMITED);
         let has_room = || {
             let congestion = self.value(name::CWND)? * segment;
@@ -304,10 +296,10 @@ impl Trial<'_> {
         };
         let mut flags = self.outcome.flags.iter();
         let is_paced = self.setup.is_paced || flags.any(TrialFlag::is_agents_limit);
-        wanted.is_none_or(|share| share <= WANTED_REST_MAX)
+        !self.exceeds(name::WORKER_WANTED_SHARE_MAX, WANTED_REST_MAX)
             && !is_paced
             && self.busy() >= BUSY_SHARE_MIN
-            && has_more
+            && self.exceeds(name::UNSENT, segment)
             && held <= HELD_SHARE_MAX
             && self.share(name::WINDOW_FILLED) < FILLED_SHARE_MIN
             && (has_room() == Some(true)
@@ -317,13 +309,12 @@ impl Trial<'_> {
 
     /// These flows and others fill a path together.
     pub(super) fn shares_full_path(&self) -> bool {
-        shares_full_path(|name| self.value(name)) && !cpu::hides_path(self.outcome)
+        shares_full_path(self) && !cpu::hides_path(self.outcome)
     }
 
     /// The rate fell by half within the window: something else changed, too, whatever held it before.
     pub(super) fn collapses(&self) -> bool {
-        self.value(name::HALVES)
-            .is_some_and(|halves| halves < COLLAPSED_MAX)
+        self.stays_below(name::HALVES, COLLAPSED_MAX)
     }
 
     /// An end of a single flow pauses; of several, each has bursts of its own.
@@ -369,7 +360,7 @@ impl Trial<'_> {
 
     /// Segments acknowledged with the echo of a congestion mark (ECE).
     pub(super) fn marks(&self) -> f64 {
-        self.value(name::MARKED).unwrap_or(0.0)
+        self.amount(name::MARKED)
     }
 
     /// Share of the segments that arrived with one.
@@ -387,22 +378,21 @@ impl Trial<'_> {
 }
 
 /// Returns whether others have what the flows leave, and all that passes is as steady as a line: then they fill it together.
-pub(super) fn shares_full_path(value: impl Fn(&str) -> Option<f64>) -> bool {
-    let is_within = |name, most| value(name).is_some_and(|value| value <= most);
+pub(super) fn shares_full_path(values: &impl Values) -> bool {
+    let value = |name| values.value(name);
     // Where the own part hardly varies either, others need not have what it leaves.
     let own = || {
         let of_all = value(name::SHARED_VARIATION)? * value(name::SHARED_BPS)?;
         Some(of_all / (value(name::SHARED_OVER_OWN)? * value(name::THROUGHPUT)?))
     };
-    is_within(name::SHARED_OVER_OWN, SHARED_OVER_OWN_MAX)
-        && is_within(name::SHARED_VARIATION, VARIATION_LINE_MAX)
+    values.stays_within(name::SHARED_OVER_OWN, SHARED_OVER_OWN_MAX)
+        && values.stays_within(name::SHARED_VARIATION, VARIATION_LINE_MAX)
         && own().is_some_and(|share| share >= VARIATION_LINE_MAX)
 }
 
 /// Segments of a trial that were lost: sent again, less those that had arrived.
 pub(super) fn losses(outcome: &Outcome) -> f64 {
-    let again = outcome.value(name::RETRANSMITTED).unwrap_or(0.0);
-    (again - outcome.value(name::SPURIOUS).unwrap_or(0.0)).max(0.0)
+    (outcome.amount(name::RETRANSMITTED) - outcome.amount(name::SPURIOUS)).max(0.0)
 }
 
 /// The congestion control in force at the sending ends, if it is one that paces.
@@ -415,13 +405,9 @@ pub(super) fn pacing_algorithm<'a>(
 
 /// The congestion control in force at the sending ends; absent when they differ.
 fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'a str> {
-    let trials = cell.trials();
     let mut in_force = dataset
-        .recording
-        .flows
-        .iter()
-        .filter(|flow| flow.part == Part::Sender && trials.contains(&flow.trial))
-        .filter(|flow| is_of(cell, flow))
+        .flows_of(cell)
+        .filter(|flow| flow.part == Part::Sender && is_of(cell, flow))
         .filter_map(|flow| {
             flow.settings
                 .named(setting::name::TCP_CONGESTION)?

@@ -5,14 +5,12 @@
 //! (Documentation/networking/msg_zerocopy.rst, "Deferred Copies"). It then costs more than a plain
 //! send. The engine says the share in the effective value of the setting `send`.
 
-use std::collections::BTreeSet;
-
 use linerate_model::TrialId;
-use linerate_model::finding::{Caution, Evidence};
+use linerate_model::finding::Caution;
 use linerate_model::setting;
 
+use super::caution::of_shares;
 use super::found::{About, Found};
-use crate::compare::interval::share_interval;
 use crate::dataset::Dataset;
 use crate::words;
 
@@ -34,20 +32,16 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
 }
 
 fn finding(copied: &[(TrialId, f64)]) -> Option<Found<'static>> {
-    let shares: Vec<f64> = copied.iter().map(|(_, share)| *share).collect();
-    let effect = share_interval(&shares)?;
-    let trials: BTreeSet<TrialId> = copied.iter().map(|(trial, _)| *trial).collect();
-    let evidence = Evidence {
-        what: "share of MSG_ZEROCOPY sends that the kernel copied".to_owned(),
-        estimate: effect,
-        trials: trials.into_iter().collect(),
-    };
+    let what = "share of MSG_ZEROCOPY sends that the kernel copied";
+    let mut evidence = of_shares(what, copied)?;
+    evidence.trials.sort_unstable();
+    evidence.trials.dedup();
     Some(Found::caution(
         About::Run,
         Caution::ZeroCopy,
         format!(
             "MSG_ZEROCOPY fell back to copying for {} of the data.",
-            words::percent(effect.value)
+            words::percent(evidence.estimate.value)
         ),
         "Loopback, veth and devices without scatter-gather always copy, and lending the pages then \
          costs more than a plain send. Send with -Z=vmsplice, or let -Z choose; across a network card \

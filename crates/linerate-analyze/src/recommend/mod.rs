@@ -24,7 +24,7 @@ use linerate_model::unit::Bytes;
 
 use crate::dataset::Dataset;
 use crate::diagnose::{
-    About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limiter_of,
+    About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limits,
     nagle_delayed_ack, plateau_cell,
 };
 use crate::verdicts::{BufferPlateau, FactorEffect};
@@ -52,7 +52,6 @@ pub(crate) fn recommendations(
             | What::Loss
             | What::QueueBalance
             | What::Placement
-            | What::OneCpuOfPackets(_)
             | What::Caution(..) => None,
         }
     };
@@ -198,7 +197,7 @@ fn tuned(
     bytes: Bytes,
 ) -> Option<(Limiter, String)> {
     let cell = plateau_cell(dataset, plateau, None)?;
-    let limiter = limiter_of(dataset, cell)?.limiter;
+    let limiter = limits(dataset, cell)?;
     // No buffer of the hosts makes such windows larger.
     let is_foreign =
         || is_unscaled(dataset, cell) || is_of_another(dataset, cell) || is_field_full(cell);
@@ -243,7 +242,7 @@ fn nodelay(found: &Found<'_>, experiment: &Experiment) -> Option<Recommendation>
 /// Returns the congestion control of every host, any of which may send; absent where they differ or one is unknown.
 fn own_congestion<'d>(dataset: &'d Dataset<'_>) -> Option<&'d str> {
     let own = |host: &'d HostRecord| host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control");
-    let mut hosts = dataset.recording.document.hosts.iter().map(own);
+    let mut hosts = dataset.hosts().iter().map(own);
     let first = hosts.next()??;
     hosts.all(|other| other == Some(first)).then_some(first)
 }

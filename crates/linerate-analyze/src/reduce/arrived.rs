@@ -26,10 +26,11 @@ use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
-use super::Responses;
-use super::flows::{Lane, Lanes, receiver};
+use super::flows::receiver;
+use super::raw::{Lane, Raw};
 use super::steady;
 use super::window::{Change, mean};
+use super::{Responses, Values};
 
 /// Share of a window's payload that may lie in receive buffers before it is told.
 const BUFFERED_SHARE_MAX: f64 = 0.01;
@@ -62,55 +63,53 @@ pub(super) struct Judged {
 }
 
 /// What arrived of one flow.
-struct Arrival {
-    lane: Lane,
+struct Arrival<'a> {
+    lane: Lane<'a>,
     /// What counted it at the receiving end.
     metric: Metric,
     change: Change,
     halves: Option<[Change; 2]>,
 }
 
-impl Arrival {
-    fn of(lanes: &Lanes<'_, '_>, lane: &Lane, metric: Metric, series: &[Reading]) -> Option<Self> {
+impl<'a> Arrival<'a> {
+    fn of(raw: &Raw<'_>, lane: &Lane<'a>, metric: Metric, series: &[Reading]) -> Option<Self> {
         Some(Self {
             lane: *lane,
             metric,
-            change: lanes.readings.change(series)?,
-            halves: lanes.readings.halves(series),
+            change: raw.readings.change(series)?,
+            halves: raw.readings.halves(series),
         })
     }
 }
 
 /// What arrived of all flows.
-pub(super) struct Arrivals {
-    flows: Vec<Arrival>,
+pub(super) struct Arrivals<'a> {
+    flows: Vec<Arrival<'a>>,
     /// Payload that receive calls returned beyond what arrived; negative where they lag.
     read_beyond_bytes: Option<f64>,
     /// An end of which no reading came, where what TCP acknowledged stands for it.
-    unread: Option<Lane>,
+    unread: Option<Lane<'a>>,
 }
 
 /// Reduces throughput, shares and halves; absent when a flow was not read.
-pub(super) fn reduce(
-    trial: &Trial,
-    lanes: &Lanes<'_, '_>,
-    responses: &mut Responses,
-) -> Option<Arrivals> {
-    let is_tcp = trial.workload.manner.transport.is_tcp();
-    let by_tcp = arrivals(lanes, Metric::TcpBytesReceived).filter(|_| is_tcp);
-    let by_app = arrivals(lanes, Metric::AppBytesReceived);
+pub(super) fn reduce<'a>(raw: &Raw<'a>, responses: &mut Responses) -> Option<Arrivals<'a>> {
+    let manner = &raw.trial.workload.manner;
+    let is_tcp = manner.transport.is_tcp();
+    let by_tcp = arrivals(raw, Metric::TcpBytesReceived).filter(|_| is_tcp);
+    let by_app = arrivals(raw, Metric::AppBytesReceived);
     let payload = Metric::AppBytesReceived;
-    let different = match trial.workload.manner.transport {
-        Transport::Udp => arrivals_of(lanes, payload, |lane| lanes.arrived(lane, payload)),
+    let different = match manner.transport {
+        Transport::Udp => arrivals_of(raw, payload, |lane| raw.arrived(lane, payload)),
         _ => None,
     };
-    let bps = |flows: &[Arrival]| 8.0 * flows.iter().map(|flow| flow.change.rate()).sum::<f64>();
+    let bps =
+        |flows: &[Arrival<'_>]| 8.0 * flows.iter().map(|flow| flow.change.rate()).sum::<f64>();
     responses.put(name::APP_RECEIVED, by_app.as_deref().map(bps));
-    let read_beyond_bytes = by_tcp.as_ref().and_then(|_| read_beyond_bytes(lanes));
+    let read_beyond_bytes = by_tcp.as_ref().and_then(|_| read_beyond_bytes(raw));
     let known = by_tcp.or(different).or(by_app).map(|flows| (flows, None));
-    let (flows, unread) = known.or_else(|| acknowledged(lanes).filter(|_| is_tcp))?;
+    let (flows, unread) = known.or_else(|| acknowledged(raw).filter(|_| is_tcp))?;
     // A volume that had arrived before the first reading has no rate that anybody saw.
-    if trial.workload.manner.bytes_max.is_some() && amount(&flows) <= 0.0 {
+    if manner.bytes_max.is_some() && amount(&flows) <= 0.0 {
         return None;
     }
     responses.put(name::THROUGHPUT, Some(bps(&flows)));
@@ -138,7 +137,7 @@ pub(super) fn reduce(
     let halves = halves(&flows);
     responses.put(name::HALVES, halves);
     if halves.is_some_and(is_unsteady) {
-        responses.put(name::STEADY_AFTER, steady_after(lanes, &flows));
+        responses.put(name::STEADY_AFTER, steady_after(raw, &flows));
     }
     Some(Arrivals {
         flows,
@@ -149,28 +148,28 @@ pub(super) fn reduce(
 
 /// Returns what receive calls returned of all flows beyond what TCP took in, between instants at which both were read: where
 /// the last reading is late, the socket may be gone, and what came since TCP's last lies in no buffer.
-fn read_beyond_bytes(lanes: &Lanes<'_, '_>) -> Option<f64> {
-    let beyond = |lane: &Lane| {
-        let series = |metric| lanes.series(lane, lane.receiver, metric);
+fn read_beyond_bytes(raw: &Raw<'_>) -> Option<f64> {
+    let beyond = |lane: &Lane<'_>| {
+        let series = |metric| raw.series(lane, lane.receiver, metric);
         let mut app = series(Metric::AppBytesReceived)?;
         let mut tcp = series(Metric::TcpBytesReceived)?;
         let is_in =
             |series: &[Reading], at_ns| series.binary_search_by_key(&at_ns, |it| it.0).is_ok();
         app.retain(|reading| is_in(&tcp, reading.0));
         tcp.retain(|reading| is_in(&app, reading.0));
-        let amount = |series: &[Reading]| Some(lanes.readings.change(series)?.amount);
+        let amount = |series: &[Reading]| Some(raw.readings.change(series)?.amount);
         Some(amount(&app)? - amount(&tcp)?)
     };
-    lanes.lanes.iter().map(beyond).sum()
+    raw.lanes.iter().map(beyond).sum()
 }
 
 /// Returns what is known of each flow at either end, and the first of which nothing is at the receiving.
-fn acknowledged(lanes: &Lanes<'_, '_>) -> Option<(Vec<Arrival>, Option<Lane>)> {
+fn acknowledged<'a>(raw: &Raw<'a>) -> Option<(Vec<Arrival<'a>>, Option<Lane<'a>>)> {
     let mut unread = None;
-    let arrivals = lanes.lanes.iter().map(|lane| {
+    let arrivals = raw.lanes.iter().map(|lane| {
         let arrival = |end, metric| {
-            let series = lanes.series(lane, end, metric)?;
-            Arrival::of(lanes, lane, Metric::TcpBytesReceived, &series)
+            let series = raw.series(lane, end, metric)?;
+            Arrival::of(raw, lane, Metric::TcpBytesReceived, &series)
         };
         // A host that was lost may have been read before the window.
         arrival(lane.receiver, Metric::TcpBytesReceived).or_else(|| {
@@ -178,27 +177,25 @@ fn acknowledged(lanes: &Lanes<'_, '_>) -> Option<(Vec<Arrival>, Option<Lane>)> {
             arrival(lane.sender, Metric::TcpBytesAcked)
         })
     });
-    let arrivals: Option<Vec<Arrival>> = arrivals.collect();
+    let arrivals: Option<Vec<Arrival<'_>>> = arrivals.collect();
     Some((arrivals.filter(|all| !all.is_empty())?, unread))
 }
 
-fn arrivals(lanes: &Lanes<'_, '_>, metric: Metric) -> Option<Vec<Arrival>> {
-    arrivals_of(lanes, metric, |lane| {
-        lanes.series(lane, lane.receiver, metric)
-    })
+fn arrivals<'a>(raw: &Raw<'a>, metric: Metric) -> Option<Vec<Arrival<'a>>> {
+    arrivals_of(raw, metric, |lane| raw.series(lane, lane.receiver, metric))
 }
 
-fn arrivals_of(
-    lanes: &Lanes<'_, '_>,
+fn arrivals_of<'a>(
+    raw: &Raw<'a>,
     metric: Metric,
-    series: impl Fn(&Lane) -> Option<Vec<Reading>>,
-) -> Option<Vec<Arrival>> {
-    let arrival = |lane: &Lane| Arrival::of(lanes, lane, metric, &series(lane)?);
-    let all: Option<Vec<Arrival>> = lanes.lanes.iter().map(arrival).collect();
+    series: impl Fn(&Lane<'a>) -> Option<Vec<Reading>>,
+) -> Option<Vec<Arrival<'a>>> {
+    let arrival = |lane: &Lane<'a>| Arrival::of(raw, lane, metric, &series(lane)?);
+    let all: Option<Vec<Arrival<'a>>> = raw.lanes.iter().map(arrival).collect();
     all.filter(|all| !all.is_empty())
 }
 
-fn amount(flows: &[Arrival]) -> f64 {
+fn amount(flows: &[Arrival<'_>]) -> f64 {
     flows.iter().map(|flow| flow.change.amount).sum()
 }
 
@@ -224,10 +221,10 @@ fn is_unsteady(halves: f64) -> bool {
 }
 
 /// Returns the time into the window from which on what arrived is steady.
-fn steady_after(lanes: &Lanes<'_, '_>, flows: &[Arrival]) -> Option<f64> {
-    let series = |flow: &Arrival| lanes.arrived(&flow.lane, flow.metric);
-    let window_ns = lanes.readings.window_ns();
-    let readings = lanes.readings.count(&series(flows.first()?)?);
+fn steady_after(raw: &Raw<'_>, flows: &[Arrival<'_>]) -> Option<f64> {
+    let series = |flow: &Arrival<'_>| raw.arrived(&flow.lane, flow.metric);
+    let window_ns = raw.readings.window_ns();
+    let readings = raw.readings.count(&series(flows.first()?)?);
     let mut growth = vec![0.0; steady::pieces(readings)?];
     for flow in flows {
         steady::add_growth(&series(flow)?, window_ns, &mut growth)?;
@@ -235,7 +232,7 @@ fn steady_after(lanes: &Lanes<'_, '_>, flows: &[Arrival]) -> Option<f64> {
     Some(steady::steady_after(&growth)? * window_ns as f64)
 }
 
-fn halves(flows: &[Arrival]) -> Option<f64> {
+fn halves(flows: &[Arrival<'_>]) -> Option<f64> {
     let half = |at: usize| -> Option<f64> {
         let rates = flows.iter().map(|flow| Some(flow.halves?[at].rate()));
         rates.sum()
@@ -245,17 +242,11 @@ fn halves(flows: &[Arrival]) -> Option<f64> {
 }
 
 /// Judges the level of the stream; the other responses of its flows are known by now.
-pub(super) fn judge(
-    trial: &Trial,
-    lanes: &Lanes<'_, '_>,
-    arrivals: &Arrivals,
-    hosts: &[HostRecord],
-    responses: &Responses,
-) -> Judged {
+pub(super) fn judge(raw: &Raw<'_>, arrivals: &Arrivals<'_>, responses: &Responses) -> Judged {
     let mut judged = Judged::default();
     // A volume is over when it is over: flows end apart, or before the window has begun.
-    if trial.workload.manner.bytes_max.is_none() {
-        match unshared(trial, lanes, arrivals, hosts, responses) {
+    if raw.trial.workload.manner.bytes_max.is_none() {
+        match unshared(raw, arrivals, responses) {
             Some((how, Some(because))) => judged.flags.push(TrialFlag::Unshared { how, because }),
             Some((how, None)) => judged.unshared = Some(how),
             None => {}
@@ -269,16 +260,16 @@ pub(super) fn judge(
                 steady_after_ns: responses.value(name::STEADY_AFTER).filter(|ns| *ns > 0.0),
             }));
     }
-    judged.flags.extend(buffered(trial, arrivals, hosts));
-    judged.flags.extend(held_back(trial, lanes, responses));
+    judged.flags.extend(buffered(raw, arrivals));
+    judged.flags.extend(held_back(raw, responses));
     let unread = arrivals.unread.as_ref();
     judged
         .flags
-        .extend(unread.and_then(|lane| unread_at(lane, hosts)));
+        .extend(unread.and_then(|lane| unread_at(lane, raw.hosts)));
     judged
 }
 
-fn unread_at(lane: &Lane, hosts: &[HostRecord]) -> Option<TrialFlag> {
+fn unread_at(lane: &Lane<'_>, hosts: &[HostRecord]) -> Option<TrialFlag> {
     let of = |part| hosts.iter().filter(move |host| host.part == part);
     let host = match lane.receiver {
         End::Server => of(HostPart::Server).next(),
@@ -290,20 +281,16 @@ fn unread_at(lane: &Lane, hosts: &[HostRecord]) -> Option<TrialFlag> {
 
 /// Returns how flows did not share, if so, and what on the way explains it.
 fn unshared(
-    trial: &Trial,
-    lanes: &Lanes<'_, '_>,
-    arrivals: &Arrivals,
-    hosts: &[HostRecord],
+    raw: &Raw<'_>,
+    arrivals: &Arrivals<'_>,
     responses: &Responses,
 ) -> Option<(Unshared, Option<Because>)> {
+    let trial = raw.trial;
     let is_udp = trial.workload.manner.transport == Transport::Udp;
     // Which datagrams get through is the result; whether each flow sent any is the level.
-    let sent = |lane: &Lane| {
-        let series = lanes.series(lane, lane.sender, Metric::AppBytesSent)?;
-        lanes.readings.change(&series)
-    };
-    let flows: Vec<(Lane, Change)> = match is_udp {
-        true => lanes
+    let sent = |lane: &Lane<'_>| raw.change(lane, lane.sender, Metric::AppBytesSent);
+    let flows: Vec<(Lane<'_>, Change)> = match is_udp {
+        true => raw
             .lanes
             .iter()
             .map(|lane| Some((*lane, sent(lane)?)))
@@ -323,18 +310,18 @@ fn unshared(
     if is_udp || pieces(trial, &flows, responses).is_none_or(|pieces| pieces < PIECES_MIN) {
         return None;
     }
-    let fairness = least_fair(&flows, hosts)?;
+    let fairness = least_fair(&flows, raw.hosts)?;
     let how = Unshared::Unfair {
         flows: flows.len(),
         fairness,
         fairness_min: FAIRNESS_MIN,
     };
-    (fairness < FAIRNESS_MIN).then(|| (how, on_the_way(lanes, &flows, responses)))
+    (fairness < FAIRNESS_MIN).then(|| (how, on_the_way(raw, &flows, responses)))
 }
 
 /// Returns how many messages or segments of full size the window holds for each flow; absent where
 /// nothing moved although no rate was asked for.
-fn pieces(trial: &Trial, flows: &[(Lane, Change)], responses: &Responses) -> Option<f64> {
+fn pieces(trial: &Trial, flows: &[(Lane<'_>, Change)], responses: &Responses) -> Option<f64> {
     let manner = &trial.workload.manner;
     let segment = responses.value(name::SEND_MSS).unwrap_or(1.0);
     let stream = trial.workload.traffic.stream();
@@ -357,7 +344,7 @@ fn pieces(trial: &Trial, flows: &[(Lane, Change)], responses: &Responses) -> Opt
 }
 
 /// Returns the least fairness among flows that meet the same links, each direction for itself.
-fn least_fair(flows: &[(Lane, Change)], hosts: &[HostRecord]) -> Option<f64> {
+fn least_fair(flows: &[(Lane<'_>, Change)], hosts: &[HostRecord]) -> Option<f64> {
     let clients = || hosts.iter().filter(|host| host.part == HostPart::Client);
     let rate = |host: &HostRecord| host.link_rate.map(|rate| rate.0);
     let first = clients().next().and_then(rate);
@@ -376,24 +363,24 @@ fn least_fair(flows: &[(Lane, Change)], hosts: &[HostRecord]) -> Option<f64> {
 
 /// Returns what on the way makes TCP share unequally, if anything does.
 fn on_the_way(
-    lanes: &Lanes<'_, '_>,
-    flows: &[(Lane, Change)],
+    raw: &Raw<'_>,
+    flows: &[(Lane<'_>, Change)],
     responses: &Responses,
 ) -> Option<Because> {
-    round_trips(lanes, flows, Metric::TcpMinRtt)
-        .or_else(|| losses(lanes, responses))
+    round_trips(flows, Metric::TcpMinRtt)
+        .or_else(|| losses(raw, responses))
         // Of a few segments the smoothed one holds delayed ACKs, so that losses come first.
-        .or_else(|| round_trips(lanes, flows, Metric::TcpRtt))
+        .or_else(|| round_trips(flows, Metric::TcpRtt))
 }
 
 /// Whether segments were lost so that flows slow down for that.
-fn losses(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
+fn losses(raw: &Raw<'_>, responses: &Responses) -> Option<Because> {
     let lost = responses.value(name::RETRANSMITTED_SHARE);
     if let Some(lost) = lost.filter(|lost| *lost >= LOSS_SHARE_MIN) {
         return Some(Because::Losses(lost));
     }
-    let lost_of_flow = lanes.lanes.iter().filter_map(|lane| {
-        let grown = |metric| Some(lanes.change(lane, lane.sender, metric)?.amount);
+    let lost_of_flow = raw.lanes.iter().filter_map(|lane| {
+        let grown = |metric| Some(raw.change(lane, lane.sender, metric)?.amount);
         let again = grown(Metric::TcpRetrans).filter(|again| *again >= FLOW_LOSSES_MIN)?;
         let sent = grown(Metric::TcpDataSegsOut).filter(|sent| *sent >= again)?;
         Some(again / sent)
@@ -405,10 +392,10 @@ fn losses(lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<Because> {
 
 /// Whether the round trips of flows differ, each the least of a flow's shortest ones or the mean of its smoothed ones, and
 /// the flow with the longest has less than the one with the shortest.
-fn round_trips(lanes: &Lanes<'_, '_>, flows: &[(Lane, Change)], metric: Metric) -> Option<Because> {
-    let of_flow = |lane: &Lane| {
-        let series = lanes.series(lane, lane.sender, metric)?;
-        let values = lanes.readings.gauge(&series).filter(|ns| *ns > 0.0);
+fn round_trips(flows: &[(Lane<'_>, Change)], metric: Metric) -> Option<Because> {
+    let of_flow = |lane: &Lane<'_>| {
+        let values = lane.gauge(lane.sender, metric)?.into_iter();
+        let values = values.filter(|ns| *ns > 0.0);
         match metric {
             Metric::TcpMinRtt => values.min_by(f64::total_cmp),
             _ => mean(values),
@@ -430,29 +417,29 @@ fn round_trips(lanes: &Lanes<'_, '_>, flows: &[(Lane, Change)], metric: Metric) 
 
 /// What arrived in order, beyond all that the segments of the window can have carried: TCP counts what lies behind a
 /// lost segment once that has come.
-fn held_back(trial: &Trial, lanes: &Lanes<'_, '_>, responses: &Responses) -> Option<TrialFlag> {
-    let is_tcp = trial.workload.manner.transport == Transport::Tcp;
+fn held_back(raw: &Raw<'_>, responses: &Responses) -> Option<TrialFlag> {
+    let is_tcp = raw.trial.workload.manner.transport == Transport::Tcp;
     let payload = responses
         .value(name::PAYLOAD_PER_SEGMENT)
         .filter(|_| is_tcp)?;
     let came = payload
-        * lanes
+        * raw
             .sum(receiver, Metric::TcpDataSegsIn)
             .filter(|segments| *segments > 0.0)?;
-    let before = 1.0 - came / lanes.sum(receiver, Metric::TcpBytesReceived)?;
+    let before = 1.0 - came / raw.sum(receiver, Metric::TcpBytesReceived)?;
     (HELD_BACK_SHARE_MIN..1.0)
         .contains(&before)
         .then_some(TrialFlag::HeldBack(before))
 }
 
-fn buffered(trial: &Trial, arrivals: &Arrivals, hosts: &[HostRecord]) -> Option<TrialFlag> {
+fn buffered(raw: &Raw<'_>, arrivals: &Arrivals<'_>) -> Option<TrialFlag> {
     let beyond_bytes = arrivals.read_beyond_bytes?;
     let moved = amount(&arrivals.flows);
     if beyond_bytes.abs() <= BUFFERED_SHARE_MAX * moved {
         return None;
     }
     let share = (moved > 0.0).then(|| beyond_bytes.abs() / moved);
-    let each = receive_buffer_bytes(trial, hosts);
+    let each = receive_buffer_bytes(raw.trial, raw.hosts);
     let held = each.map(|bytes| bytes * arrivals.flows.len() as f64);
     Some(match held.is_some_and(|held| beyond_bytes.abs() > held) {
         true => TrialFlag::ReadApart {

@@ -22,7 +22,6 @@ use std::collections::BTreeSet;
 use linerate_model::flag::TrialFlag;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::plan::Trial;
 use linerate_model::response::name;
 use linerate_model::run::{Control, FlowRecord, HostRecord};
 use linerate_model::sample::Subject;
@@ -31,11 +30,10 @@ use linerate_model::wire::ETHERNET_HEADER_BYTES;
 use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName};
 
-use super::datagrams::Route;
 use super::evidence::rates_of;
-use super::flows::Lane;
+use super::raw::{Lane, Raw};
 use super::window::{Change, mean};
-use super::{DISTURBED_SHARE_MAX, Readings, Responses, namespaces};
+use super::{DISTURBED_SHARE_MAX, Responses, namespaces};
 use crate::compare::interval::deviation;
 use crate::wire_use::is_ipv6;
 
@@ -59,14 +57,8 @@ const STEPS_MIN: usize = 8;
 const LOOPBACK: &str = "lo";
 
 /// Reduces what others had of the way of the payload.
-pub(super) fn reduce(
-    trial: &Trial,
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    responses: &mut Responses,
-) {
-    let Some(streams) = Streams::of(trial, records, hosts, readings) else {
+pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
+    let Some(streams) = Streams::of(raw) else {
         return;
     };
     let places = streams.places();
@@ -87,13 +79,8 @@ pub(super) fn reduce(
 
 /// Returns the flag of the device of which others had most, where they had more than a measurement should
 /// share: on the way of the payload, or else against it.
-pub(super) fn other_traffic(
-    trial: &Trial,
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-) -> Option<TrialFlag> {
-    let streams = Streams::of(trial, records, hosts, readings)?;
+pub(super) fn other_traffic(raw: &Raw<'_>) -> Option<TrialFlag> {
+    let streams = Streams::of(raw)?;
     let places = streams.places();
     let most = |of_others: &dyn Fn(&HostName, Part) -> Option<f64>| {
         let shares = places
@@ -124,48 +111,32 @@ struct Common {
 }
 
 /// The streams of a trial and the devices that they use.
-struct Streams<'r, 'a> {
+struct Streams<'a> {
+    raw: &'a Raw<'a>,
     transport: Transport,
-    goes_both_ways: bool,
-    lanes: Vec<Lane>,
-    records: &'r [&'r FlowRecord],
-    route: Route<'r, 'a>,
 }
 
-impl<'r, 'a> Streams<'r, 'a> {
-    /// Returns the flows of `trial`, if they are streams of which a device counts the packets.
-    fn of(
-        trial: &Trial,
-        records: &'r [&'r FlowRecord],
-        hosts: &'r [HostRecord],
-        readings: &'r Readings<'a>,
-    ) -> Option<Self> {
-        let transport = trial.workload.manner.transport;
+impl<'a> Streams<'a> {
+    /// Returns the flows of a trial, if they are streams of which a device counts the packets.
+    fn of(raw: &'a Raw<'a>) -> Option<Self> {
+        let transport = raw.trial.workload.manner.transport;
         let is_counted = matches!(transport, Transport::Tcp | Transport::Udp);
-        (is_counted && trial.workload.traffic.is_stream()).then(|| Self {
-            transport,
-            goes_both_ways: trial.workload.goes_both_ways(),
-            lanes: trial.workload.flows().iter().map(Lane::of).collect(),
-            records,
-            route: Route { hosts, readings },
-        })
+        let is_stream = raw.trial.workload.traffic.is_stream();
+        (is_counted && is_stream).then_some(Self { raw, transport })
     }
 
     /// Each end of the streams: a host, and what it is there.
-    fn places(&self) -> Vec<(&'r HostName, Part)> {
-        let names: BTreeSet<&HostName> = self.records.iter().map(|record| &record.host).collect();
-        let hosts = namespaces(self.route.hosts, names).into_iter();
+    fn places(&self) -> Vec<(&'a HostName, Part)> {
+        let names: BTreeSet<&HostName> =
+            self.raw.records.iter().map(|record| &record.host).collect();
+        let hosts = namespaces(self.raw.hosts, names).into_iter();
         hosts
             .flat_map(|host| [Part::Sender, Part::Receiver].map(|part| (host, part)))
             .collect()
     }
 
-    fn host(&self, name: &HostName) -> Option<&'r HostRecord> {
-        self.route.hosts.iter().find(|host| host.name == *name)
-    }
-
     fn link(&self, host: &HostName) -> Option<String> {
-        match self.route.device(host)? {
+        match self.raw.device(host)? {
             Subject::Link(device) if device != LOOPBACK => Some(device),
             _ => None,
         }
@@ -205,17 +176,17 @@ impl<'r, 'a> Streams<'r, 'a> {
     }
 
     fn is_much(&self, bytes_per_s: f64) -> bool {
-        bytes_per_s * self.route.readings.window_ns() as f64 / 1e9 >= BYTES_MIN
+        bytes_per_s * self.raw.readings.window_ns() as f64 / 1e9 >= BYTES_MIN
     }
 
     /// Returns all that passed the device of `host`, where all streams pass it as well.
     fn common(&self, host: &HostName, part: Part) -> Option<Common> {
         let its = self.its(host, part);
-        if !self.lanes.iter().all(|lane| its.contains(&lane.flow)) {
+        if !self.raw.lanes.iter().all(|lane| its.contains(&lane.flow)) {
             return None;
         }
-        let readings = self.route.readings;
-        let own = self.lanes.iter().map(|lane| self.counted(lane, part));
+        let readings = self.raw.readings;
+        let own = self.raw.lanes.iter().map(|lane| self.counted(lane, part));
         let own = readings.steps(own)?;
         let device = Subject::Link(self.link(host)?);
         let all = readings.on(host, &device, bytes_of(part));
@@ -237,7 +208,7 @@ impl<'r, 'a> Streams<'r, 'a> {
     }
 
     /// What counts all of a stream that passes the device at its end: what came twice or out of order, too.
-    fn counted(&self, lane: &Lane, part: Part) -> Option<Vec<Reading>> {
+    fn counted(&self, lane: &Lane<'_>, part: Part) -> Option<Vec<Reading>> {
         let metric = match (self.transport, part) {
             (Transport::Udp, Part::Sender) => Metric::AppBytesSent,
             (Transport::Udp, _) => Metric::AppBytesReceived,
@@ -248,27 +219,23 @@ impl<'r, 'a> Streams<'r, 'a> {
             Part::Sender => lane.sender,
             _ => lane.receiver,
         };
-        self.route.readings.flow(lane.flow, end, metric)
+        lane.series(end, metric)
     }
 
     /// Payload of a full segment, mean of the streams.
     fn segment_bytes(&self) -> Option<f64> {
-        let readings = self.route.readings;
-        let sizes = self.lanes.iter().filter_map(|lane| {
-            let size = readings.flow(lane.flow, lane.sender, Metric::TcpSndMss)?;
-            mean(readings.gauge(&size))
-        });
-        mean(sizes)
+        let lanes = self.raw.lanes.iter();
+        mean(lanes.filter_map(|lane| lane.mean(lane.sender, Metric::TcpSndMss)))
     }
 
     /// The flows of which `host` is `part`: several agents may be at one address.
     fn its(&self, host: &HostName, part: Part) -> BTreeSet<FlowId> {
-        let address = |name: &HostName| self.host(name).map(|host| host.data_address.as_str());
+        let address = |name: &HostName| self.raw.host(name).map(|host| host.data_address.as_str());
         let own = address(host);
         let is_its = |record: &&&FlowRecord| {
             record.part == part && (record.host == *host || address(&record.host) == own)
         };
-        let its = self.records.iter().filter(is_its);
+        let its = self.raw.records.iter().filter(is_its);
         its.map(|record| record.flow).collect()
     }
 
@@ -276,16 +243,15 @@ impl<'r, 'a> Streams<'r, 'a> {
     /// not read.
     fn payload_bytes_per_s(&self, host: &HostName, part: Part) -> Option<f64> {
         let its = self.its(host, part);
-        let readings = self.route.readings;
-        let counted = |lane: &Lane, part| {
+        let readings = self.raw.readings;
+        let counted = |lane: &Lane<'_>, part| {
             let series = self.counted(lane, part)?;
             readings.change(&series).map(Change::rate)
         };
-        let rate = |lane: &Lane| match (self.transport, part) {
+        let rate = |lane: &Lane<'_>| match (self.transport, part) {
             // What came twice or out of order passed the device as well: segments say it, full ones at the most.
             (Transport::Tcp, Part::Receiver) => {
-                let size = readings.flow(lane.flow, lane.sender, Metric::TcpSndMss)?;
-                Some(counted(lane, part)? * mean(readings.gauge(&size))?)
+                Some(counted(lane, part)? * lane.mean(lane.sender, Metric::TcpSndMss)?)
             }
             // What the host itself loses had passed its device.
             (_, Part::Receiver) => {
@@ -293,7 +259,11 @@ impl<'r, 'a> Streams<'r, 'a> {
             }
             _ => counted(lane, part),
         };
-        let lanes = self.lanes.iter().filter(|lane| its.contains(&lane.flow));
+        let lanes = self
+            .raw
+            .lanes
+            .iter()
+            .filter(|lane| its.contains(&lane.flow));
         let payload: f64 = lanes.map(rate).sum::<Option<f64>>()?;
         (payload > 0.0).then_some(payload)
     }
@@ -302,8 +272,8 @@ impl<'r, 'a> Streams<'r, 'a> {
     /// controller is its client.
     fn readings_bytes_per_s(&self, host: &HostName, part: Part) -> f64 {
         let is_here = |host: &HostRecord| host.control == Some(Control::InProcess);
-        let address = |name: &HostName| self.host(name).map(|host| host.data_address.as_str());
-        let is_at_controller = self.host(host).is_some_and(is_here);
+        let address = |name: &HostName| self.raw.host(name).map(|host| host.data_address.as_str());
+        let is_at_controller = self.raw.host(host).is_some_and(is_here);
         let crosses = |other: &&HostRecord| {
             let is_its = address(&other.name) == address(host);
             match part {
@@ -311,16 +281,16 @@ impl<'r, 'a> Streams<'r, 'a> {
                 _ => is_at_controller && !is_its,
             }
         };
-        let hosts = self.route.hosts.iter().filter(crosses);
+        let hosts = self.raw.hosts.iter().filter(crosses);
         let count: usize = hosts
-            .map(|other| self.route.readings.count_of(&other.name))
+            .map(|other| self.raw.readings.count_of(&other.name))
             .sum();
-        READING_BYTES_MAX * count as f64 / (self.route.readings.window_ns() as f64 / 1e9)
+        READING_BYTES_MAX * count as f64 / (self.raw.readings.window_ns() as f64 / 1e9)
     }
 
     /// Headers of a packet of the streams.
     fn header_bytes(&self) -> f64 {
-        match (self.transport, self.goes_both_ways) {
+        match (self.transport, self.raw.trial.workload.goes_both_ways()) {
             (Transport::Udp, _) => UDP_HEADER_BYTES,
             // ACKs of the other direction pass, too.
             (_, true) => ACK_BYTES_MAX,
@@ -336,10 +306,10 @@ impl<'r, 'a> Streams<'r, 'a> {
         };
         let link = Subject::Link(self.link(host)?);
         let rate = |metric| {
-            let change = self.route.readings.change_on(host, &link, metric)?;
+            let change = self.raw.readings.change_on(host, &link, metric)?;
             Some(change.rate())
         };
-        let header = match is_ipv6(&self.host(host)?.data_address) {
+        let header = match is_ipv6(&self.raw.host(host)?.data_address) {
             true => header_bytes + IPV6_MORE_BYTES,
             false => header_bytes,
         };

@@ -21,9 +21,9 @@ use linerate_model::response::name;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::Subject;
 
-use super::Responses;
 use super::machine::Spent;
 use super::window::{Change, Readings};
+use super::{Responses, Values};
 
 /// Share of a host's packets from which on all of its cost is this run's: the rest are connections
 /// of the controller, which cost less than the share is known to.
@@ -71,15 +71,13 @@ pub(super) fn reduce(
     responses.put(name::CPU_PER_TRANSACTION, per(busy_ns, transactions));
 
     let counted = |metric| {
-        let of_cpus = sum(host, readings, metric, |subject| {
-            matches!(subject, Subject::Cpu(_))
-        });
-        // Counters of our own threads are all ours.
-        let of_threads = || {
-            sum(host, readings, metric, |subject| {
-                matches!(subject, Subject::Thread(_))
-            })
+        let sum = |is_wanted: fn(&Subject) -> bool| {
+            let of_host = |subject: &Subject, on: &HostName| *on == host.name && is_wanted(subject);
+            readings.sum(metric, of_host, Change::rate)
         };
+        let of_cpus = sum(|subject| matches!(subject, Subject::Cpu(_)));
+        // Counters of our own threads are all ours.
+        let of_threads = || sum(|subject| matches!(subject, Subject::Thread(_)));
         // As the CPUs' time is divided, so are the cycles that they counted.
         let ours = busy.zip(all.filter(|all| *all > 0.0));
         let ours = ours.map_or(share, |(busy, all)| (busy / all).min(1.0));
@@ -154,16 +152,6 @@ fn packets_of_host(
         }
     }
     Some(all)
-}
-
-fn sum(
-    host: &HostRecord,
-    readings: &Readings<'_>,
-    metric: Metric,
-    is_wanted: impl Fn(&Subject) -> bool,
-) -> Option<f64> {
-    let of_host = |subject: &Subject, on: &HostName| *on == host.name && is_wanted(subject);
-    readings.sum(metric, of_host, Change::rate)
 }
 
 #[cfg(test)]

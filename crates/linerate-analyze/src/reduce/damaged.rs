@@ -3,39 +3,31 @@
 //! offload). It is of the host's whole network namespace, read at the edges of the window.
 
 use linerate_model::flag::TrialFlag;
-use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::plan::Trial;
-use linerate_model::run::HostRecord;
 use linerate_model::sample::Subject;
 
-use super::Readings;
 use super::exchange::hosts_with_flows;
+use super::raw::Raw;
 
 /// The kernel's counter, of both versions of IP.
 const WRONG_CHECKSUMS: &str = "Tcp.InCsumErrors";
 
 /// Returns a flag for each host with flows of TCP where segments arrived damaged; those of datagrams are told
 /// as lost ones.
-pub(super) fn damaged(
-    trial: &Trial,
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-) -> Vec<TrialFlag> {
-    if !matches!(
-        trial.workload.manner.transport,
-        Transport::Tcp | Transport::Mptcp
-    ) {
+pub(super) fn damaged(raw: &Raw<'_>) -> Vec<TrialFlag> {
+    if !raw.trial.workload.manner.transport.is_tcp() {
         return Vec::new();
     }
     let subject = Subject::Counter(WRONG_CHECKSUMS.into());
     let flag = |host| {
-        let change = readings.change_on(host, &subject, Metric::ProtocolCounter)?;
+        let change = raw
+            .readings
+            .change_on(host, &subject, Metric::ProtocolCounter)?;
         (change.amount >= 1.0).then(|| TrialFlag::Damaged {
             host: host.clone(),
             segments: change.amount as u64,
         })
     };
-    let with_flows = hosts_with_flows(hosts, readings);
+    let with_flows = hosts_with_flows(raw);
     with_flows.into_iter().filter_map(flag).collect()
 }

@@ -11,16 +11,16 @@ use std::fmt;
 use linerate_model::datagram::{Balance, Datagrams, Evidence, Place};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::plan::Trial;
 use linerate_model::response::name;
-use linerate_model::run::{FlowRecord, HostRecord, Recording};
+use linerate_model::run::{FlowRecord, Recording};
 use linerate_model::sample::{QdiscId, Subject};
 use linerate_model::samples::Reading;
-use linerate_model::workload::{FlowPlan, Part};
+use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
 use serde::Serialize;
 
 use super::exchange::namespaces;
+use super::raw::Raw;
 use super::window::{Readings, mean};
 use super::{Responses, losses};
 
@@ -42,21 +42,14 @@ pub(crate) const PLACES: &[(Place, &str)] = &[
     (Place::NotLocated, name::LOST_NOT_LOCATED),
 ];
 
-pub(super) fn reduce(
-    trial: &Trial,
-    plans: &[FlowPlan],
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    responses: &mut Responses,
-) {
-    if trial.workload.manner.transport != Transport::Udp {
+pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
+    let workload = &raw.trial.workload;
+    if workload.manner.transport != Transport::Udp {
         return;
     }
-    let streams = trial.workload.traffic.is_stream();
-    match streams {
-        true => stream(plans, records, hosts, readings, responses),
-        false => requests(records, responses),
+    match workload.traffic.is_stream() {
+        true => stream(raw, responses),
+        false => requests(&raw.records, responses),
     }
 }
 
@@ -75,37 +68,25 @@ fn requests(records: &[&FlowRecord], responses: &mut Responses) {
     responses.put(name::LOSS_SHARE, (sent > 0.0).then(|| lost / sent));
 }
 
-fn stream(
-    plans: &[FlowPlan],
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    responses: &mut Responses,
-) {
-    let rate = |part: Part, metric| {
-        let ends = records.iter().filter(|record| record.part == part);
-        let rates: Option<Vec<f64>> = ends
-            .map(|record| {
-                let series = readings.flow(record.flow, record.end, metric)?;
-                Some(readings.change(&series)?.rate())
-            })
-            .collect();
-        rates
-            .filter(|rates| !rates.is_empty())
-            .map(|rates| rates.iter().sum())
+fn stream(raw: &Raw<'_>, responses: &mut Responses) {
+    let readings = raw.readings;
+    let ends_of = |part: Part| raw.records.iter().filter(move |record| record.part == part);
+    let rate = |part: Part, metric| -> Option<f64> {
+        ends_of(part).next()?;
+        let rates = ends_of(part).map(|record| {
+            let series = readings.flow(record.flow, record.end, metric)?;
+            Some(readings.change(&series)?.rate())
+        });
+        rates.sum()
     };
     responses.put(
         name::DATAGRAMS_SENT_RATE,
         rate(Part::Sender, Metric::AppDatagramsSent),
     );
     let again = rate(Part::Receiver, Metric::AppDatagramsDuplicate).unwrap_or(0.0);
-    let all: Option<f64> = rate(Part::Receiver, Metric::AppDatagramsReceived);
+    let all = rate(Part::Receiver, Metric::AppDatagramsReceived);
     responses.put(name::DATAGRAMS_RECEIVED_RATE, all.map(|all| all - again));
-    let receivers = || {
-        records
-            .iter()
-            .filter(|record| record.part == Part::Receiver)
-    };
+    let receivers = || ends_of(Part::Receiver);
     // A running mean: what it was inside the window. At a flow's end it is of how the traffic stopped, with 3 ms
     // between two datagrams, and 40 times as long.
     let jitters = receivers().filter_map(|record| {
@@ -119,10 +100,9 @@ fn stream(
     responses.put(name::LOSS_DISPERSION, dispersion);
     let count = dispersion.map(|_| steps.len() as f64);
     responses.put(name::LOSS_READINGS, count);
-    let route = Route { hosts, readings };
-    let senders = hosts_of(Part::Sender, records, hosts);
-    responses.put(name::QDISC_BACKLOG, route.qdisc_backlog(&senders));
-    let Some((evidence, pairs)) = evidence(plans, records, hosts, readings) else {
+    let senders = raw.hosts_of(Part::Sender);
+    responses.put(name::QDISC_BACKLOG, raw.qdisc_backlog(&senders));
+    let Some((evidence, pairs)) = evidence(raw) else {
         return;
     };
     let balance = Balance::of(&evidence);
@@ -187,25 +167,19 @@ type Pair<'a> = (&'a Datagrams, &'a Datagrams);
 
 /// Returns what both hosts counted, and each flow's ends; absent unless both ends of every flow
 /// counted.
-fn evidence<'a>(
-    plans: &[FlowPlan],
-    records: &[&'a FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-) -> Option<(Evidence, Vec<Pair<'a>>)> {
+fn evidence<'a>(raw: &Raw<'a>) -> Option<(Evidence, Vec<Pair<'a>>)> {
     let of = |flow: FlowId, part: Part| {
-        let mut ends = records.iter().filter(|record| record.flow == flow);
+        let mut ends = raw.records.iter().filter(|record| record.flow == flow);
         ends.find(|record| record.part == part)
     };
     let mut pairs = Vec::new();
     let (mut senders, mut receivers): (Vec<&HostName>, Vec<&HostName>) = (Vec::new(), Vec::new());
-    for plan in plans {
-        let (sender, receiver) = (of(plan.flow, Part::Sender)?, of(plan.flow, Part::Receiver)?);
+    for lane in &raw.lanes {
+        let (sender, receiver) = (of(lane.flow, Part::Sender)?, of(lane.flow, Part::Receiver)?);
         pairs.push((sender.datagrams.as_deref()?, receiver.datagrams.as_deref()?));
         senders.push(&sender.host);
         receivers.push(&receiver.host);
     }
-    let route = Route { hosts, readings };
     let sum = |of: &dyn Fn(&Pair<'_>) -> u64| pairs.iter().map(of).sum::<u64>();
     let drops = pairs.iter().map(|pair| pair.1.dropped_at_socket());
     let evidence = Evidence {
@@ -213,11 +187,11 @@ fn evidence<'a>(
         received: sum(&|pair| pair.1.distinct()),
         refused: sum(&|pair| pair.0.refused),
         socket_drops: drops.sum(),
-        checksum_errors: total(readings, &receivers, Metric::SnmpUdpInCsumErrors),
-        sender_qdisc_drops: route.qdisc_drops(&senders, in_all_phases),
-        sender_device_drops: route.device_drops(&senders, Metric::LinkTxDropped),
-        receiver_device_drops: route.device_drops(&receivers, Metric::LinkRxDropped),
-        backlog_drops: total(readings, &receivers, Metric::SoftnetDropped),
+        checksum_errors: raw.total_on(&receivers, Metric::SnmpUdpInCsumErrors),
+        sender_qdisc_drops: raw.qdisc_drops(&senders, in_all_phases),
+        sender_device_drops: raw.device_drops(&senders, Metric::LinkTxDropped),
+        receiver_device_drops: raw.device_drops(&receivers, Metric::LinkRxDropped),
+        backlog_drops: raw.total_on(&receivers, Metric::SoftnetDropped),
     };
     Some((evidence, pairs))
 }
@@ -244,24 +218,20 @@ impl fmt::Display for QdiscDrops {
 /// Returns the queueing disciplines of the hosts that send in `trial` which dropped something, the
 /// one with the most first.
 pub(crate) fn dropping_qdiscs(recording: &Recording, trial: TrialId) -> Vec<QdiscDrops> {
-    let Some(record) = recording.trials.iter().find(|record| record.trial == trial) else {
+    let Some(record) = recording.record(trial) else {
         return Vec::new();
     };
-    let flows = recording.flows.iter();
-    let ends = flows.filter(|flow| flow.trial == trial && flow.part == Part::Sender);
-    let senders: Vec<&HostName> = ends
-        .filter(|flow| flow.datagrams.is_some())
-        .map(|flow| &flow.host)
-        .collect();
+    let flows = recording.flows_of(trial);
+    let ends = flows.filter(|flow| flow.part == Part::Sender && flow.datagrams.is_some());
+    let senders: Vec<&HostName> = ends.map(|flow| &flow.host).collect();
     if senders.is_empty() {
         return Vec::new();
     }
-    let readings = Readings::new(&recording.samples, trial, record.window_ns);
-    let route = Route {
-        hosts: &recording.document.hosts,
-        readings: &readings,
+    let readings = Readings::of(recording, record);
+    let Some(raw) = Raw::of(recording, record, &readings) else {
+        return Vec::new();
     };
-    let mut all: Vec<QdiscDrops> = route
+    let mut all: Vec<QdiscDrops> = raw
         .roots(&senders, in_all_phases)
         .into_iter()
         .filter(|(_, (drops, _))| *drops > 0)
@@ -274,12 +244,6 @@ pub(crate) fn dropping_qdiscs(recording: &Recording, trial: TrialId) -> Vec<Qdis
         .collect();
     all.sort_by_key(|qdisc| std::cmp::Reverse(qdisc.drops));
     all
-}
-
-/// The devices that the flows of a trial use.
-pub(super) struct Route<'r, 'a> {
-    pub(super) hosts: &'r [HostRecord],
-    pub(super) readings: &'r Readings<'a>,
 }
 
 /// How much a discipline's drops grew.
@@ -295,10 +259,10 @@ pub(super) fn in_window(readings: &Readings<'_>, series: &[Reading]) -> Option<i
     Some(readings.difference(series)?.amount as i64)
 }
 
-impl<'a> Route<'_, 'a> {
-    fn link(&self, host: &HostName) -> Option<&str> {
-        let record = self.hosts.iter().find(|record| record.name == *host);
-        record?.link.as_deref()
+/// The devices that the flows of a trial use, and what its hosts count for everybody.
+impl<'a> Raw<'a> {
+    fn link(&self, host: &HostName) -> Option<&'a str> {
+        self.host(host)?.link.as_deref()
     }
 
     /// Returns the device of `host` that the flows use.
@@ -404,25 +368,21 @@ impl<'a> Route<'_, 'a> {
             }
         }
     }
-}
 
-/// The hosts that are `part` of a flow, one of each network namespace.
-pub(super) fn hosts_of<'f>(
-    part: Part,
-    records: &[&'f FlowRecord],
-    hosts: &[HostRecord],
-) -> Vec<&'f HostName> {
-    let of_part = records.iter().filter(|record| record.part == part);
-    let names: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
-    namespaces(hosts, names)
-}
+    /// The hosts that are `part` of a flow, one of each network namespace.
+    pub(super) fn hosts_of(&self, part: Part) -> Vec<&'a HostName> {
+        let of_part = self.records.iter().filter(|record| record.part == part);
+        let names: BTreeSet<&HostName> = of_part.map(|record| &record.host).collect();
+        namespaces(self.hosts, names)
+    }
 
-/// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if
-/// none was read.
-pub(super) fn total(readings: &Readings<'_>, hosts: &[&HostName], metric: Metric) -> Option<u64> {
-    let wanted = |subject: &Subject, host: &HostName| {
-        !matches!(subject, Subject::Flow(..)) && hosts.contains(&host)
-    };
-    let amount = readings.sum(metric, wanted, |change| change.amount)?;
-    Some(amount as u64)
+    /// Returns the growth of a counter over the window, all subjects of `hosts` together; absent if
+    /// none was read.
+    pub(super) fn total_on(&self, hosts: &[&HostName], metric: Metric) -> Option<u64> {
+        let wanted = |subject: &Subject, host: &HostName| {
+            !matches!(subject, Subject::Flow(..)) && hosts.contains(&host)
+        };
+        let amount = self.readings.sum(metric, wanted, |change| change.amount)?;
+        Some(amount as u64)
+    }
 }

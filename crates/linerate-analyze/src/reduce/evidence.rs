@@ -39,20 +39,20 @@
 use linerate_model::HostName;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::plan::Trial;
 use linerate_model::response::name;
-use linerate_model::run::{FlowRecord, HostRecord};
+use linerate_model::run::FlowRecord;
 use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::setting;
-use linerate_model::workload::{FlowPlan, Part};
+use linerate_model::workload::Part;
 
-use super::Responses;
-use super::datagrams::{Route, hosts_of, in_window, total};
+use super::datagrams::in_window;
 use super::floors;
-use super::flows::Lane;
+use super::flows::{receiver, sender};
 use super::losses;
-use super::window::{Readings, mean};
+use super::raw::{Lane, Raw};
+use super::window::mean;
+use super::{Responses, Values};
 use crate::compare::interval::median;
 
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and
@@ -81,39 +81,19 @@ const ELASTICITY_CORRELATION_MIN: f64 = 0.9;
 /// Deviation below which what goes together is the kernel's rounding.
 const ELASTICITY_DEVIATION_RELATED_MIN: f64 = 0.01;
 
-/// One flow with its readings.
-struct Ends<'r, 'a> {
-    lane: Lane,
-    readings: &'r Readings<'a>,
-}
-
-pub(super) fn reduce(
-    trial: &Trial,
-    plans: &[FlowPlan],
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    responses: &mut Responses,
-) {
-    let is_stream = trial.workload.traffic.is_stream();
-    if !is_stream || trial.workload.manner.transport != Transport::Tcp {
+pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
+    let workload = &raw.trial.workload;
+    if !workload.traffic.is_stream() || workload.manner.transport != Transport::Tcp {
         return;
     }
-    let ends = plans.iter().map(|plan| Ends {
-        lane: Lane::of(plan),
-        readings,
-    });
-    let ends: Vec<Ends<'_, '_>> = ends.collect();
-    let sum = |metric| {
-        let amounts = ends.iter().map(|ends| ends.grown(ends.lane.sender, metric));
-        amounts.sum::<Option<f64>>().filter(|_| !ends.is_empty())
-    };
-    let needless = match has_sack(records) {
+    let lanes = &raw.lanes;
+    let sum = |metric| raw.amount(sender, metric);
+    let needless = match has_sack(&raw.records) {
         true => sum(Metric::TcpDsackDups),
         // Then no end tells what came twice, but the receiver's host counts it, of all its connections.
         false => {
-            let receivers = hosts_of(Part::Receiver, records, hosts);
-            let twice = total(readings, &receivers, Metric::NetstatDelayedAckLost);
+            let receivers = raw.hosts_of(Part::Receiver);
+            let twice = raw.total_on(&receivers, Metric::NetstatDelayedAckLost);
             let twice = twice.map(|twice| twice as f64);
             let again = sum(Metric::TcpRetrans);
             again.map(|again| again.min(twice.unwrap_or(0.0)))
@@ -123,180 +103,148 @@ pub(super) fn reduce(
     responses.put(name::MARKED, sum(Metric::TcpDeliveredCe));
     responses.put(name::REORDERINGS, sum(Metric::TcpReordSeen));
     responses.put(name::TIMEOUTS, sum(Metric::TcpTimeouts));
-    let each = |of: &dyn Fn(&Ends<'_, '_>) -> Option<f64>| mean(ends.iter().filter_map(of));
-    responses.put(name::IN_FLIGHT, each(&|ends| ends.in_flight()));
-    responses.put(
-        name::UNSENT,
-        each(&|ends| ends.mean(ends.lane.sender, Metric::TcpNotSent)),
-    );
-    let delivered: Option<f64> = ends.iter().map(|ends| ends.delivery_rate()).sum();
+    let each = |of: &dyn Fn(&Lane<'_>) -> Option<f64>| mean(lanes.iter().filter_map(of));
+    let of_senders = |metric| each(&|lane| lane.mean(lane.sender, metric));
+    responses.put(name::IN_FLIGHT, each(&in_flight));
+    responses.put(name::UNSENT, of_senders(Metric::TcpNotSent));
+    let delivered: Option<f64> = lanes.iter().map(delivery_rate).sum();
     responses.put(name::DELIVERY_RATE, delivered);
-    responses.put(
-        name::APP_LIMITED,
-        each(&|ends| ends.mean(ends.lane.sender, Metric::TcpAppLimited)),
-    );
-    let unread: Vec<(f64, f64)> = ends
-        .iter()
-        .filter_map(|ends| ends.unread_and_room())
-        .collect();
+    responses.put(name::APP_LIMITED, of_senders(Metric::TcpAppLimited));
+    let unread: Vec<(f64, f64)> = lanes.iter().filter_map(unread_and_room).collect();
     let waiting: f64 = unread.iter().map(|(unread, _)| unread).sum();
     let room: f64 = unread.iter().map(|(_, room)| room).sum();
     responses.put(name::UNREAD, mean(unread.iter().map(|(unread, _)| *unread)));
     let share = (room > 0.0).then(|| waiting / room);
     responses.put(name::UNREAD_SHARE, share);
-    responses.put(
-        name::OFFERED_WINDOW,
-        each(&|ends| ends.mean(ends.lane.receiver, Metric::TcpRcvWnd)),
-    );
-    responses.put(name::ON_ITS_WAY, each(&|ends| ends.on_its_way()));
-    responses.put(name::RTT_ELASTICITY, elasticity(trial, &ends));
-    responses.put(name::QUEUED, queued(plans, &ends, readings));
-    responses.put(name::RATE_VARIATION, variation(&ends));
-    responses.put(name::RATE_STEP, rate_step(&ends));
-    responses.put(name::RTT_STEP, rtt_step(&ends));
-    responses.put(name::WINDOW_CLOSED, each(&|ends| ends.closed()));
-    let lost = ends.iter().filter_map(|ends| {
-        let series = |metric| ends.series(ends.lane.sender, metric);
-        losses::intervals(readings.window_ns(), series)
+    let offered = each(&|lane| lane.mean(lane.receiver, Metric::TcpRcvWnd));
+    responses.put(name::OFFERED_WINDOW, offered);
+    responses.put(name::ON_ITS_WAY, each(&|lane| on_its_way(raw, lane)));
+    responses.put(name::RTT_ELASTICITY, elasticity(raw));
+    responses.put(name::QUEUED, queued(raw));
+    responses.put(name::RATE_VARIATION, variation(raw));
+    responses.put(name::RATE_STEP, rate_step(raw));
+    responses.put(name::RTT_STEP, rtt_step(raw));
+    responses.put(name::WINDOW_CLOSED, each(&|lane| closed(raw, lane)));
+    let lost = lanes.iter().filter_map(|lane| {
+        let series = |metric| lane.series(lane.sender, metric);
+        losses::intervals(raw.readings.window_ns(), series)
     });
     let lost: Vec<Vec<losses::Interval>> = lost.collect();
     responses.put(name::LOSS_DISPERSION, losses::dispersion(&lost));
     responses.put(name::LOSS_GAP_VARIATION, losses::gap_variation(&lost));
-    let route = Route { hosts, readings };
-    drops(records, &ends, &route, responses);
+    drops(raw, responses);
 }
 
-impl Ends<'_, '_> {
-    fn series(&self, end: End, metric: Metric) -> Option<Vec<Reading>> {
-        self.readings.flow(self.lane.flow, end, metric)
-    }
+fn in_flight(lane: &Lane<'_>) -> Option<f64> {
+    let segments = lane.mean(lane.sender, Metric::TcpUnacked)?;
+    Some(segments * lane.mean(lane.sender, Metric::TcpSndMss)?)
+}
 
-    fn grown(&self, end: End, metric: Metric) -> Option<f64> {
-        let series = self.series(end, metric)?;
-        Some(self.readings.change(&series)?.amount)
+/// Payload on its way to the receiver.
+fn on_its_way(raw: &Raw<'_>, lane: &Lane<'_>) -> Option<f64> {
+    let sent = lane.series(lane.sender, Metric::TcpBytesSent)?;
+    let again = lane.series(lane.sender, Metric::TcpBytesRetrans)?;
+    let came = lane.series(lane.receiver, Metric::TcpBytesReceived)?;
+    if sent.len() != again.len() {
+        return None;
     }
+    let per_ns = raw.readings.change(&came)?.rate() / 1e9;
+    let window_ns = raw.readings.window_ns();
+    let inside = came.iter().filter(|(at, _)| (0..=window_ns).contains(at));
+    let on_its_way = inside.filter_map(|(at, bytes)| {
+        let near = sent.partition_point(|reading| reading.0 < at - APART_NS_MAX);
+        let candidates = (near..sent.len()).take_while(|here| sent[*here].0 <= at + APART_NS_MAX);
+        let nearest = candidates.min_by_key(|here| (sent[*here].0 - at).abs())?;
+        let meanwhile = per_ns * (at - sent[nearest].0) as f64;
+        let first = (sent[nearest].1 - again[nearest].1 - bytes) as f64;
+        Some((first + meanwhile).max(0.0))
+    });
+    mean(on_its_way)
+}
 
-    fn gauge(&self, end: End, metric: Metric) -> Option<Vec<f64>> {
-        let series = self.series(end, metric)?;
-        Some(self.readings.gauge(&series).collect())
+/// Share of the sender's readings at which the window had no room for a segment, and nothing had been
+/// acknowledged since the reading before. Not where the receiver had nothing unread by then: it is not its window.
+fn closed(raw: &Raw<'_>, lane: &Lane<'_>) -> Option<f64> {
+    let segment = lane.mean(lane.sender, Metric::TcpSndMss)?;
+    let offered = lane.series(lane.sender, Metric::TcpSndWnd)?;
+    let acknowledged = lane.series(lane.sender, Metric::TcpBytesAcked)?;
+    if offered.len() != acknowledged.len() {
+        return None;
     }
+    let begin = offered.partition_point(|reading| reading.0 < 0);
+    let end = begin + raw.readings.gauge(&offered).count();
+    let inside = offered.get(begin..end)?;
+    let acknowledged = acknowledged.get(begin..end)?;
+    let unread = unread(lane);
+    // Of large segments a small buffer holds less than one.
+    let little = segment.min(LITTLE_BYTES_MAX);
+    let is_empty = |at: i64| {
+        let first = unread.partition_point(|one| one.0 < at - APART_NS_MAX);
+        let near = unread[first..].iter();
+        let near = near.take_while(|one| one.0 <= at + APART_NS_MAX);
+        let nearest = near.min_by_key(|one| (one.0 - at).abs());
+        nearest.is_some_and(|one| one.1 < little)
+    };
+    let steps = inside.iter().skip(1).zip(acknowledged.windows(2));
+    mean(steps.map(|((at, bytes), acknowledged)| {
+        let stands = acknowledged[1].1 <= acknowledged[0].1;
+        let is_closed = (*bytes as f64) < segment && stands && !is_empty(*at);
+        f64::from(u8::from(is_closed))
+    }))
+}
 
-    fn mean(&self, end: End, metric: Metric) -> Option<f64> {
-        mean(self.gauge(end, metric)?.into_iter())
-    }
+/// What waits unread at the receiver, reading by reading; empty where it was not read.
+fn unread(lane: &Lane<'_>) -> Vec<(i64, f64)> {
+    let both = || {
+        let arrived = lane.series(lane.receiver, Metric::TcpBytesReceived)?;
+        let taken = lane.series(lane.receiver, Metric::AppBytesReceived)?;
+        (arrived.len() == taken.len()).then_some((arrived, taken))
+    };
+    let (arrived, taken) = both().unwrap_or_default();
+    let pairs = arrived.iter().zip(&taken);
+    pairs
+        .map(|(arrived, taken)| (arrived.0, (arrived.1 - taken.1).max(0) as f64))
+        .collect()
+}
 
-    fn in_flight(&self) -> Option<f64> {
-        let segments = self.mean(self.lane.sender, Metric::TcpUnacked)?;
-        Some(segments * self.mean(self.lane.sender, Metric::TcpSndMss)?)
-    }
+/// Median of the delivery rate, in bit/s, of readings that the application did not limit if
+/// there are any.
+fn delivery_rate(lane: &Lane<'_>) -> Option<f64> {
+    let rates = lane.gauge(lane.sender, Metric::TcpDeliveryRate)?;
+    let limited = lane.gauge(lane.sender, Metric::TcpAppLimited);
+    let limited = limited.filter(|limited| limited.len() == rates.len());
+    let free = limited.map_or(Vec::new(), |limited| {
+        let pairs = rates.iter().zip(limited);
+        let free = pairs.filter(|(_, limited)| *limited == 0.0);
+        free.map(|(rate, _)| *rate).collect()
+    });
+    median(&mut if free.is_empty() { rates } else { free })
+}
 
-    /// Payload on its way to the receiver.
-    fn on_its_way(&self) -> Option<f64> {
-        let sent = self.series(self.lane.sender, Metric::TcpBytesSent)?;
-        let again = self.series(self.lane.sender, Metric::TcpBytesRetrans)?;
-        let came = self.series(self.lane.receiver, Metric::TcpBytesReceived)?;
-        if sent.len() != again.len() {
-            return None;
-        }
-        let per_ns = self.readings.change(&came)?.rate() / 1e9;
-        let window_ns = self.readings.window_ns();
-        let inside = came.iter().filter(|(at, _)| (0..=window_ns).contains(at));
-        let on_its_way = inside.filter_map(|(at, bytes)| {
-            let near = sent.partition_point(|reading| reading.0 < at - APART_NS_MAX);
-            let candidates =
-                (near..sent.len()).take_while(|here| sent[*here].0 <= at + APART_NS_MAX);
-            let nearest = candidates.min_by_key(|here| (sent[*here].0 - at).abs())?;
-            let meanwhile = per_ns * (at - sent[nearest].0) as f64;
-            let first = (sent[nearest].1 - again[nearest].1 - bytes) as f64;
-            Some((first + meanwhile).max(0.0))
-        });
-        mean(on_its_way)
+/// Mean of what waits unread, and of that together with the window that is still offered.
+fn unread_and_room(lane: &Lane<'_>) -> Option<(f64, f64)> {
+    let arrived = lane.gauge(lane.receiver, Metric::TcpBytesReceived)?;
+    let taken = lane.gauge(lane.receiver, Metric::AppBytesReceived)?;
+    if arrived.len() != taken.len() {
+        return None;
     }
-
-    /// Share of the sender's readings at which the window had no room for a segment, and nothing had been
-    /// acknowledged since the reading before. Not where the receiver had nothing unread by then: it is not its window.
-    fn closed(&self) -> Option<f64> {
-        let segment = self.mean(self.lane.sender, Metric::TcpSndMss)?;
-        let offered = self.series(self.lane.sender, Metric::TcpSndWnd)?;
-        let acknowledged = self.series(self.lane.sender, Metric::TcpBytesAcked)?;
-        if offered.len() != acknowledged.len() {
-            return None;
-        }
-        let begin = offered.partition_point(|reading| reading.0 < 0);
-        let end = begin + self.readings.gauge(&offered).count();
-        let inside = offered.get(begin..end)?;
-        let acknowledged = acknowledged.get(begin..end)?;
-        let unread = self.unread();
-        // Of large segments a small buffer holds less than one.
-        let little = segment.min(LITTLE_BYTES_MAX);
-        let is_empty = |at: i64| {
-            let first = unread.partition_point(|one| one.0 < at - APART_NS_MAX);
-            let near = unread[first..].iter();
-            let near = near.take_while(|one| one.0 <= at + APART_NS_MAX);
-            let nearest = near.min_by_key(|one| (one.0 - at).abs());
-            nearest.is_some_and(|one| one.1 < little)
-        };
-        let steps = inside.iter().skip(1).zip(acknowledged.windows(2));
-        mean(steps.map(|((at, bytes), acknowledged)| {
-            let stands = acknowledged[1].1 <= acknowledged[0].1;
-            let is_closed = (*bytes as f64) < segment && stands && !is_empty(*at);
-            f64::from(u8::from(is_closed))
-        }))
-    }
-
-    /// What waits unread at the receiver, reading by reading; empty where it was not read.
-    fn unread(&self) -> Vec<(i64, f64)> {
-        let both = || {
-            let arrived = self.series(self.lane.receiver, Metric::TcpBytesReceived)?;
-            let taken = self.series(self.lane.receiver, Metric::AppBytesReceived)?;
-            (arrived.len() == taken.len()).then_some((arrived, taken))
-        };
-        let (arrived, taken) = both().unwrap_or_default();
-        let pairs = arrived.iter().zip(&taken);
-        pairs
-            .map(|(arrived, taken)| (arrived.0, (arrived.1 - taken.1).max(0) as f64))
-            .collect()
-    }
-
-    /// Median of the delivery rate, in bit/s, of readings that the application did not limit if
-    /// there are any.
-    fn delivery_rate(&self) -> Option<f64> {
-        let rates = self.gauge(self.lane.sender, Metric::TcpDeliveryRate)?;
-        let limited = self.gauge(self.lane.sender, Metric::TcpAppLimited);
-        let limited = limited.filter(|limited| limited.len() == rates.len());
-        let free = limited.map_or(Vec::new(), |limited| {
-            let pairs = rates.iter().zip(limited);
-            let free = pairs.filter(|(_, limited)| *limited == 0.0);
-            free.map(|(rate, _)| *rate).collect()
-        });
-        median(&mut if free.is_empty() { rates } else { free })
-    }
-
-    /// Mean of what waits unread, and of that together with the window that is still offered.
-    fn unread_and_room(&self) -> Option<(f64, f64)> {
-        let arrived = self.gauge(self.lane.receiver, Metric::TcpBytesReceived)?;
-        let taken = self.gauge(self.lane.receiver, Metric::AppBytesReceived)?;
-        if arrived.len() != taken.len() {
-            return None;
-        }
-        let waiting = arrived.iter().zip(&taken);
-        let unread = mean(waiting.map(|(arrived, taken)| (arrived - taken).max(0.0)))?;
-        // What the receiver offers, or what the sender saw of it where the kernel does not tell.
-        let offered = self
-            .mean(self.lane.receiver, Metric::TcpRcvWnd)
-            .or_else(|| self.mean(self.lane.sender, Metric::TcpSndWnd))?;
-        Some((unread, unread + offered))
-    }
+    let waiting = arrived.iter().zip(&taken);
+    let unread = mean(waiting.map(|(arrived, taken)| (arrived - taken).max(0.0)))?;
+    // What the receiver offers, or what the sender saw of it where the kernel does not tell.
+    let offered = lane
+        .mean(lane.receiver, Metric::TcpRcvWnd)
+        .or_else(|| lane.mean(lane.sender, Metric::TcpSndWnd))?;
+    Some((unread, unread + offered))
 }
 
 /// How the smoothed round trip goes with what is in flight, of all flows together, which meet in one queue; absent
 /// where they go either way.
-fn elasticity(trial: &Trial, ends: &[Ends<'_, '_>]) -> Option<f64> {
-    if trial.workload.goes_both_ways() {
+fn elasticity(raw: &Raw<'_>) -> Option<f64> {
+    if raw.trial.workload.goes_both_ways() {
         return None;
     }
-    let flight = sums(ends, Metric::TcpUnacked)?;
-    let trips = sums(ends, Metric::TcpRtt)?;
+    let flight = sums(raw, Metric::TcpUnacked)?;
+    let trips = sums(raw, Metric::TcpRtt)?;
     if flight.len() != trips.len() || flight.len() < READINGS_MIN {
         return None;
     }
@@ -318,10 +266,10 @@ fn elasticity(trial: &Trial, ends: &[Ends<'_, '_>]) -> Option<f64> {
 }
 
 /// Returns a gauge of all senders together, reading by reading.
-fn sums(ends: &[Ends<'_, '_>], metric: Metric) -> Option<Vec<f64>> {
+fn sums(raw: &Raw<'_>, metric: Metric) -> Option<Vec<f64>> {
     let mut sums: Vec<f64> = Vec::new();
-    for one in ends {
-        let values = one.gauge(one.lane.sender, metric)?;
+    for lane in &raw.lanes {
+        let values = lane.gauge(lane.sender, metric)?;
         if sums.is_empty() {
             sums.resize(values.len(), 0.0);
         }
@@ -338,18 +286,19 @@ fn sums(ends: &[Ends<'_, '_>], metric: Metric) -> Option<Vec<f64>> {
 ///
 /// A queue that flows of one client share makes the round trips of all of them longer. Where that flow rests which
 /// saw the shortest, others may go another way (ECMP), and are held against their own.
-fn queued(plans: &[FlowPlan], ends: &[Ends<'_, '_>], readings: &Readings<'_>) -> Option<f64> {
-    let floors = floors::of_trial(plans, readings, |lane| vec![lane.sender]);
+fn queued(raw: &Raw<'_>) -> Option<f64> {
+    let lanes = raw.lanes.iter();
+    let floors = floors::of_trial(lanes.clone().copied(), |lane| vec![lane.sender]);
     // Client, shortest of all its flows, shortest of the flow itself, and the flow's round trips.
-    let flow = |ends: &Ends<'_, '_>| {
-        let floor = *floors.get(&ends.lane.client)?;
-        let own = ends.gauge(ends.lane.sender, Metric::TcpMinRtt);
+    let flow = |lane: &Lane<'_>| {
+        let floor = *floors.get(&lane.client)?;
+        let own = lane.gauge(lane.sender, Metric::TcpMinRtt);
         let own = own.into_iter().flatten().filter(|ns| *ns > 0.0);
         let own = own.reduce(f64::min).unwrap_or(floor);
-        let smoothed = ends.gauge(ends.lane.sender, Metric::TcpRtt)?;
-        Some((ends.lane.client, floor, own, smoothed))
+        let smoothed = lane.gauge(lane.sender, Metric::TcpRtt)?;
+        Some((lane.client, floor, own, smoothed))
     };
-    let flows: Vec<(u32, f64, f64, Vec<f64>)> = ends.iter().filter_map(flow).collect();
+    let flows: Vec<(u32, f64, f64, Vec<f64>)> = lanes.filter_map(flow).collect();
     let waits = |rtt: f64, shortest: f64| {
         let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
         f64::from(u8::from(rtt - shortest >= above))
@@ -373,15 +322,15 @@ fn queued(plans: &[FlowPlan], ends: &[Ends<'_, '_>], readings: &Readings<'_>) ->
 }
 
 /// Relative deviation of the rate between two readings, of what arrives in order or of what is delivered.
-fn variation(ends: &[Ends<'_, '_>]) -> Option<f64> {
-    let delivered = deviation(ends, |lane| lane.sender, Metric::TcpDelivered);
-    let Some(in_order) = deviation(ends, |lane| lane.receiver, Metric::TcpBytesReceived) else {
+fn variation(raw: &Raw<'_>) -> Option<f64> {
+    let deviation = |end: fn(&Lane<'_>) -> End, metric| deviation_of(&raw.steps(end, metric)?);
+    let delivered = deviation(sender, Metric::TcpDelivered);
+    let Some(in_order) = deviation(receiver, Metric::TcpBytesReceived) else {
         return delivered;
     };
-    let lost = ends.iter().map(|ends| {
-        let again = ends.grown(ends.lane.sender, Metric::TcpRetrans)?;
-        let spurious = ends.grown(ends.lane.sender, Metric::TcpDsackDups);
-        Some(again - spurious.unwrap_or(0.0))
+    let lost = raw.lanes.iter().map(|lane| {
+        let grown = |metric| Some(lane.change(lane.sender, metric)?.amount);
+        Some(grown(Metric::TcpRetrans)? - grown(Metric::TcpDsackDups).unwrap_or(0.0))
     });
     let lost: f64 = lost.sum::<Option<f64>>().unwrap_or(0.0);
     let delivered = delivered.filter(|_| lost >= 1.0);
@@ -390,18 +339,18 @@ fn variation(ends: &[Ends<'_, '_>]) -> Option<f64> {
 
 /// Median step of what arrives in order, or of what is delivered where that was not read; absent where next to nothing came
 /// at times: a way that is interrupted has no rate.
-fn rate_step(ends: &[Ends<'_, '_>]) -> Option<f64> {
-    let in_order = rates(ends, |lane| lane.receiver, Metric::TcpBytesReceived);
-    let delivered = || rates(ends, |lane| lane.sender, Metric::TcpDelivered);
-    let rates = in_order.or_else(delivered)?;
+fn rate_step(raw: &Raw<'_>) -> Option<f64> {
+    let in_order = raw.steps(receiver, Metric::TcpBytesReceived);
+    let delivered = || raw.steps(sender, Metric::TcpDelivered);
+    let rates = rates_of(&in_order.or_else(delivered)?);
     let least = INTERRUPTED_SHARE_MAX * mean(rates.iter().copied())?;
     let is_interrupted = rates.iter().any(|rate| *rate <= least);
     step(&rates).filter(|_| !is_interrupted)
 }
 
 /// Median step of the smoothed round trips.
-fn rtt_step(ends: &[Ends<'_, '_>]) -> Option<f64> {
-    step(&sums(ends, Metric::TcpRtt)?)
+fn rtt_step(raw: &Raw<'_>) -> Option<f64> {
+    step(&sums(raw, Metric::TcpRtt)?)
 }
 
 /// Median difference between consecutive values, as a share of the mean of the two.
@@ -419,19 +368,6 @@ fn step(values: &[f64]) -> Option<f64> {
         }
     });
     median(&mut steps.collect::<Vec<f64>>())
-}
-
-/// Rates of `metric` between two readings, all flows together.
-fn rates(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Option<Vec<f64>> {
-    let series = ends.iter().map(|ends| ends.series(end(ends.lane), metric));
-    let steps = ends.first()?.readings.steps(series)?;
-    Some(rates_of(&steps))
-}
-
-/// Relative deviation of the rate of `metric` between two readings, all flows together.
-fn deviation(ends: &[Ends<'_, '_>], end: fn(Lane) -> End, metric: Metric) -> Option<f64> {
-    let series = ends.iter().map(|ends| ends.series(end(ends.lane), metric));
-    deviation_of(&ends.first()?.readings.steps(series)?)
 }
 
 /// What grew in each step over the time that it took.
@@ -457,28 +393,21 @@ fn has_sack(records: &[&FlowRecord]) -> bool {
 }
 
 /// What the hosts at the ends dropped themselves, and what waits in the senders' queues.
-fn drops(
-    records: &[&FlowRecord],
-    ends: &[Ends<'_, '_>],
-    route: &Route<'_, '_>,
-    responses: &mut Responses,
-) {
-    let readings = route.readings;
-    let hosts = |part| hosts_of(part, records, route.hosts);
-    let (senders, receivers) = (hosts(Part::Sender), hosts(Part::Receiver));
+fn drops(raw: &Raw<'_>, responses: &mut Responses) {
+    let [senders, receivers] = [Part::Sender, Part::Receiver].map(|part| raw.hosts_of(part));
     let count = |drops: Option<u64>| drops.map(|drops| drops as f64);
-    let of_qdiscs = route.qdisc_drops(&senders, in_window);
+    let of_qdiscs = raw.qdisc_drops(&senders, in_window);
     responses.put(name::DROPPED_QDISC, count(of_qdiscs));
-    let backlog = total(readings, &receivers, Metric::SoftnetDropped);
+    let backlog = raw.total_on(&receivers, Metric::SoftnetDropped);
     responses.put(name::DROPPED_BACKLOG, count(backlog));
     // Of a host whose device is not known nobody knows which drops were of these flows.
     let mut own = senders.iter().chain(&receivers);
-    if own.all(|host| route.device(host).is_some()) {
-        let out = count(route.device_drops(&senders, Metric::LinkTxDropped));
+    if own.all(|host| raw.device(host).is_some()) {
+        let out = count(raw.device_drops(&senders, Metric::LinkTxDropped));
         // What a backlog drops is counted at the device, too.
-        let taken_in = route.device_drops(&receivers, Metric::LinkRxDropped);
+        let taken_in = raw.device_drops(&receivers, Metric::LinkRxDropped);
         let taken_in = taken_in.map(|drops| drops.saturating_sub(backlog.unwrap_or(0)));
-        let unrelated = unrelated_drops(ends, &receivers, route, responses);
+        let unrelated = unrelated_drops(raw, &receivers, responses);
         let related = |drops: u64| match unrelated > drops / UNRELATED_PART_MAX {
             // What comes at any time (frames that nobody handles) comes by chance when a segment was lost.
             true => 0,
@@ -488,20 +417,14 @@ fn drops(
         let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);
         responses.put(name::DROPPED_DEVICE, device);
     }
-    responses.put(name::QDISC_BACKLOG, route.qdisc_backlog(&senders));
+    responses.put(name::QDISC_BACKLOG, raw.qdisc_backlog(&senders));
 }
 
 /// What the receivers' devices dropped although no segment was sent again within two round trips.
-fn unrelated_drops(
-    ends: &[Ends<'_, '_>],
-    receivers: &[&HostName],
-    route: &Route<'_, '_>,
-    responses: &Responses,
-) -> u64 {
-    let readings = route.readings;
-    let again = ends
-        .iter()
-        .filter_map(|ends| ends.series(ends.lane.sender, Metric::TcpRetrans));
+fn unrelated_drops(raw: &Raw<'_>, receivers: &[&HostName], responses: &Responses) -> u64 {
+    let readings = raw.readings;
+    let lanes = raw.lanes.iter();
+    let again = lanes.filter_map(|lane| lane.series(lane.sender, Metric::TcpRetrans));
     let again: Vec<Vec<Reading>> = again.collect();
     let horizon_ns = (2.0 * responses.value(name::TCP_RTT).unwrap_or(0.0)) as i64;
     let is_followed = |from_ns: i64, to_ns: i64| {
@@ -514,7 +437,7 @@ fn unrelated_drops(
         })
     };
     let dropped = receivers.iter().filter_map(|host| {
-        let series = readings.on(host, &route.device(host)?, Metric::LinkRxDropped)?;
+        let series = readings.on(host, &raw.device(host)?, Metric::LinkRxDropped)?;
         let inside = |steps: &&[Reading]| steps[0].0 >= 0 && steps[0].0 < readings.window_ns();
         let steps = series.windows(2).filter(inside);
         let unrelated = steps.filter(|steps| !is_followed(steps[0].0, steps[1].0));

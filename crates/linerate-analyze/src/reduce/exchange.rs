@@ -24,17 +24,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::WaitBy;
 use linerate_model::metric::Metric;
-use linerate_model::plan::Trial;
 use linerate_model::response::name;
-use linerate_model::run::{FlowRecord, HostPart, HostRecord};
+use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
-use linerate_model::workload::{FlowPlan, Traffic, Workload};
+use linerate_model::workload::{Traffic, Workload};
 use linerate_model::{FlowId, HostName};
 
 use super::evidence::deviation_of;
 use super::floors;
-use super::machine::is_worker;
-use super::window::{Readings, mean};
+use super::raw::{Lane, Raw};
+use super::window::mean;
 use super::{Responses, pooled_latency};
 
 /// Longer than the fastest tenth by this, a transaction may have waited for a retransmission timeout:
@@ -47,29 +46,23 @@ pub(crate) const STALL_EXCESS_NS: f64 = 30e6;
 /// The longest that a receiver delays an acknowledgement (TCP_DELACK_MAX, HZ / 5), and a tick.
 pub(crate) const DELAYED_ACK_NS_MAX: f64 = 210e6;
 
-/// Payload below which a message is a small segment on the usual path, which Nagle's algorithm holds.
-const HELD_BYTES_MAX: u64 = 1448;
+/// Payload of a full segment on the usual path: MTU 1500, IPv4, timestamps. Nagle's algorithm holds a message of less.
+pub(crate) const SEGMENT_BYTES: u64 = 1448;
 
-pub(super) fn reduce(
-    trial: &Trial,
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    responses: &mut Responses,
-) {
+pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
+    let trial = raw.trial;
     if !trial.workload.traffic.is_transactional() {
         return;
     }
-    let floors = floors::of_trial(&trial.workload.flows(), readings, |_| {
-        vec![End::Client, End::Server]
-    });
-    path(trial, records, &floors, readings, responses);
-    timers(hosts, readings, responses);
-    steps(trial, readings, responses);
-    let Some(mean_ns) = pooled_latency(records).mean_ns() else {
+    let lanes = raw.lanes.iter().copied();
+    let floors = floors::of_trial(lanes, |_| vec![End::Client, End::Server]);
+    path(raw, &floors, responses);
+    timers(raw, responses);
+    steps(raw, responses);
+    let Some(mean_ns) = pooled_latency(&raw.records).mean_ns() else {
         return;
     };
-    let latencies = by_client(trial, records);
+    let latencies = by_client(raw);
     slow(&latencies, responses);
     let stalled = latencies.iter().filter_map(|(client, latency)| {
         let path_ns = *floors.get(client)?;
@@ -88,7 +81,7 @@ pub(super) fn reduce(
             continue;
         }
         let parts = [HostPart::Client, HostPart::Server];
-        let shares = parts.map(|part| workers_share(part, hosts, readings, metric));
+        let shares = parts.map(|part| workers_share(raw, part, metric));
         let known = shares.iter().any(Option::is_some);
         let share = shares.into_iter().flatten().sum::<f64>().min(1.0);
         responses.put(name, known.then_some(share * mean_ns));
@@ -127,7 +120,7 @@ impl Way {
             } if workload.manner.in_flight > 1
                 && workload.manner.sizes.is_none()
                 && may_hold
-                && request_bytes.0.max(response_bytes.0) < HELD_BYTES_MAX =>
+                && request_bytes.0.max(response_bytes.0) < SEGMENT_BYTES =>
             {
                 Self::HoldsMessages
             }
@@ -144,34 +137,27 @@ impl Way {
     }
 }
 
-fn path(
-    trial: &Trial,
-    records: &[&FlowRecord],
-    floors: &BTreeMap<u32, f64>,
-    readings: &Readings<'_>,
-    responses: &mut Responses,
-) {
-    let flows = trial.workload.flows();
-    let timed = records
+fn path(raw: &Raw<'_>, floors: &BTreeMap<u32, f64>, responses: &mut Responses) {
+    let timed = raw
+        .records
         .iter()
         .filter_map(|record| Some((record.flow, record.latency.as_ref()?.count() as f64)));
     let timed: BTreeMap<FlowId, f64> = timed.collect();
-    let over_transactions = |of: &dyn Fn(&FlowPlan) -> Option<f64>| {
-        let weight = |plan: &FlowPlan| timed.get(&plan.flow).map_or(1.0, |count| count.max(1.0));
-        let known = flows
-            .iter()
-            .filter_map(|plan| Some((of(plan)?, weight(plan))));
+    let over_transactions = |of: &dyn Fn(&Lane<'_>) -> Option<f64>| {
+        let weight = |lane: &Lane<'_>| timed.get(&lane.flow).map_or(1.0, |count| count.max(1.0));
+        let lanes = raw.lanes.iter();
+        let known = lanes.filter_map(|lane| Some((of(lane)?, weight(lane))));
         let sums = known.fold((0.0, 0.0), |(sum, all), (ns, weight)| {
             (sum + ns * weight, all + weight)
         });
         (sums.1 > 0.0).then(|| sums.0 / sums.1)
     };
-    let shortest = over_transactions(&|plan| floors.get(&plan.client).copied());
+    let shortest = over_transactions(&|lane| floors.get(&lane.client).copied());
     responses.put(name::PATH_RTT, shortest);
     let [client, server] = [End::Client, End::Server].map(|end| {
-        over_transactions(&|plan| {
-            let series = readings.flow(plan.flow, end, Metric::TcpRtt)?;
-            mean(readings.gauge(&series).filter(|ns| *ns > 0.0))
+        over_transactions(&|lane| {
+            let trips = lane.gauge(end, Metric::TcpRtt)?.into_iter();
+            mean(trips.filter(|ns| *ns > 0.0))
         })
     });
     let loaded = client.into_iter().chain(server).min_by(f64::total_cmp);
@@ -181,8 +167,9 @@ fn path(
 
 /// What the timers of the hosts with flows did in the window; one that was not read leaves the sum
 /// unknown, since it may be the one.
-fn timers(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
-    let with_flows = hosts_with_flows(hosts, readings);
+fn timers(raw: &Raw<'_>, responses: &mut Responses) {
+    let readings = raw.readings;
+    let with_flows = hosts_with_flows(raw);
     let sum = |metrics: &[Metric]| -> Option<f64> {
         let amount = |host: &HostName, metric| {
             Some(readings.change_on(host, &Subject::Host, metric)?.amount)
@@ -206,22 +193,14 @@ fn timers(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Respons
 }
 
 /// How transactions and losses lie in time.
-fn steps(trial: &Trial, readings: &Readings<'_>, responses: &mut Responses) {
-    let plans = trial.workload.flows();
-    let steps = |end, metric| {
-        readings.steps(
-            plans
-                .iter()
-                .map(|plan| readings.flow(plan.flow, end, metric)),
-        )
-    };
-    let done = steps(End::Client, Metric::AppTransactions);
+fn steps(raw: &Raw<'_>, responses: &mut Responses) {
+    let done = raw.steps(|_| End::Client, Metric::AppTransactions);
     responses.put(
         name::TRANSACTIONS_VARIATION,
         done.and_then(|steps| deviation_of(&steps)),
     );
     let losing = |end| {
-        let steps = steps(end, Metric::TcpRetrans)?;
+        let steps = raw.steps(|_| end, Metric::TcpRetrans)?;
         mean(
             steps
                 .iter()
@@ -233,14 +212,11 @@ fn steps(trial: &Trial, readings: &Readings<'_>, responses: &mut Responses) {
 }
 
 /// The hosts that have an end of a flow, one of each network namespace.
-pub(super) fn hosts_with_flows<'a>(
-    hosts: &[HostRecord],
-    readings: &Readings<'a>,
-) -> Vec<&'a HostName> {
-    let ends = readings.subjects();
+pub(super) fn hosts_with_flows<'a>(raw: &Raw<'a>) -> Vec<&'a HostName> {
+    let ends = raw.readings.subjects();
     let ends = ends.filter(|(subject, _)| matches!(subject, Subject::Flow(..)));
     let names: BTreeSet<&HostName> = ends.map(|(_, host)| host).collect();
-    namespaces(hosts, names)
+    namespaces(raw.hosts, names)
 }
 
 /// Returns one host of each network namespace: of those with one address, as both ends over loopback, the
@@ -267,14 +243,13 @@ fn counted(latency: &Histogram, keep: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// Latencies of each client's transactions together.
-fn by_client(trial: &Trial, records: &[&FlowRecord]) -> BTreeMap<u32, Histogram> {
+fn by_client(raw: &Raw<'_>) -> BTreeMap<u32, Histogram> {
     let mut latencies: BTreeMap<u32, Histogram> = BTreeMap::new();
-    let flows = trial.workload.flows();
-    for record in records {
+    for record in &raw.records {
         // Flows are numbered from 0.
-        let plan = flows.get(record.flow.0 as usize);
-        if let Some((plan, latency)) = plan.zip(record.latency.as_ref()) {
-            latencies.entry(plan.client).or_default().merge(latency);
+        let lane = raw.lanes.get(record.flow.0 as usize);
+        if let Some((lane, latency)) = lane.zip(record.latency.as_ref()) {
+            latencies.entry(lane.client).or_default().merge(latency);
         }
     }
     latencies
@@ -309,22 +284,10 @@ fn slow_of(latency: &Histogram) -> Option<(f64, f64)> {
 }
 
 /// Mean over the workers of the hosts of `part` of the share of time that a clock of theirs ran.
-fn workers_share(
-    part: HostPart,
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    metric: Metric,
-) -> Option<f64> {
-    let of_part = |on: &HostName| {
-        hosts
-            .iter()
-            .any(|host| host.part == part && host.name == *on)
-    };
-    let workers = readings
-        .subjects()
-        .filter(|(subject, on)| is_worker(subject) && of_part(on));
+fn workers_share(raw: &Raw<'_>, part: HostPart, metric: Metric) -> Option<f64> {
+    let workers = raw.workers().filter(|(_, on)| raw.is_part(on, part));
     mean(workers.filter_map(|(subject, on)| {
-        let change = readings.change_on(on, subject, metric)?;
+        let change = raw.readings.change_on(on, subject, metric)?;
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
         Some(change.share().min(1.0))
     }))

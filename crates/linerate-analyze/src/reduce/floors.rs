@@ -12,9 +12,9 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::Recording;
 use linerate_model::sample::End;
-use linerate_model::workload::{FlowPlan, Workload};
+use linerate_model::workload::Workload;
 
-use super::flows::Lane;
+use super::raw::Lane;
 use super::window::Readings;
 
 /// The shortest round trip between each client and the server, in nanoseconds, over all trials.
@@ -38,8 +38,10 @@ impl Floors {
             if workload.manner.transport != Transport::Tcp {
                 continue;
             }
-            let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
-            for (client, ns) in of_trial(&workload.flows(), &readings, |lane| vec![lane.sender]) {
+            let readings = Readings::of(recording, record);
+            let plans = workload.flows();
+            let lanes = plans.iter().map(|plan| Lane::of(plan, &readings));
+            for (client, ns) in of_trial(lanes, |lane| vec![lane.sender]) {
                 let key = (workload.link_loss_ppm, client);
                 let least = floors.by_link.entry(key).or_insert(ns);
                 *least = least.min(ns);
@@ -68,23 +70,19 @@ impl Floors {
     }
 }
 
-/// Returns the shortest round trip of each client of `plans` in one trial, as TCP saw it at the `ends` of its flows;
+/// Returns the shortest round trip of each client of `lanes` in one trial, as TCP saw it at the `ends` of its flows;
 /// zero means that TCP has not measured it yet.
-pub(super) fn of_trial(
-    plans: &[FlowPlan],
-    readings: &Readings<'_>,
-    ends: fn(&Lane) -> Vec<End>,
+pub(super) fn of_trial<'a>(
+    lanes: impl Iterator<Item = Lane<'a>>,
+    ends: fn(&Lane<'_>) -> Vec<End>,
 ) -> BTreeMap<u32, f64> {
     let mut floors: BTreeMap<u32, f64> = BTreeMap::new();
-    for lane in plans.iter().map(Lane::of) {
-        for end in ends(&lane) {
-            let Some(series) = readings.flow(lane.flow, end, Metric::TcpMinRtt) else {
-                continue;
-            };
-            for ns in readings.gauge(&series).filter(|ns| *ns > 0.0) {
-                let least = floors.entry(lane.client).or_insert(ns);
-                *least = least.min(ns);
-            }
+    for lane in lanes {
+        let ends = ends(&lane).into_iter();
+        let trips = ends.filter_map(|end| lane.gauge(end, Metric::TcpMinRtt));
+        for ns in trips.flatten().filter(|ns| *ns > 0.0) {
+            let least = floors.entry(lane.client).or_insert(ns);
+            *least = least.min(ns);
         }
     }
     floors

@@ -28,8 +28,10 @@ use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
 use super::exchange::hosts_with_flows;
+use super::raw::{Raw, is_worker};
+use super::starved::our_time;
 use super::window::{Change, Readings};
-use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, cost};
+use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, Values, cost};
 
 const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
 const SYSTEM: &[Metric] = &[Metric::CpuSystem];
@@ -48,9 +50,6 @@ const MODES: &[Metric] = &[
     Metric::CpuSteal,
 ];
 
-/// Threads of the generator that move payload carry this prefix.
-const WORKER_PREFIX: &str = "worker";
-
 /// CPU time that this run took, as far as that is known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spent {
@@ -62,14 +61,14 @@ pub(super) struct Spent {
 
 /// Reduces the CPUs' part; returns what to know of disturbances.
 pub(super) fn reduce(
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
+    raw: &Raw<'_>,
     spinning: &[&HostName],
     responses: &mut Responses,
 ) -> Vec<TrialFlag> {
+    let (hosts, readings) = (raw.hosts, raw.readings);
     let mut spent = Spent::default();
     if let Some(host) = cpu_host(hosts, readings) {
-        let record = hosts.iter().find(|record| record.name == *host);
+        let record = raw.host(host);
         let online = record.and_then(|record| record.snapshot.number("cpu.online"));
         let counted = cpus_of(host, readings).len() as f64;
         cpu(
@@ -79,7 +78,7 @@ pub(super) fn reduce(
             responses,
         );
         let sharing = sharing(hosts, host);
-        let ours = |metric| our_time(&sharing, readings, metric);
+        let ours = |metric| our_time(&sharing, readings, &[&[metric]]);
         let of_host = |name: &str| responses.value(name);
         let user = of_host(name::CPU_USER).zip(ours(Metric::ThreadUser));
         let system = of_host(name::CPU_SYSTEM).zip(ours(Metric::ThreadSystem));
@@ -111,20 +110,20 @@ pub(super) fn reduce(
         pressure.map(Change::share)
     });
     responses.put(name::CPU_PRESSURE, pressure);
-    workers(readings, spinning, responses);
+    workers(raw, spinning, responses);
     for (part, name) in [
         (HostPart::Client, name::CLIENT_WORKERS),
         (HostPart::Server, name::SERVER_WORKERS),
     ] {
-        responses.put(name, workers_of(part, hosts, readings));
+        responses.put(name, workers_of(raw, part));
     }
     let host = cpu_host(hosts, readings);
-    if let Some(record) = hosts.iter().find(|record| Some(&record.name) == host) {
+    if let Some(record) = host.and_then(|host| raw.host(host)) {
         let sharing = sharing(hosts, &record.name);
         interrupts(&record.name, readings, responses);
         cost::reduce(record, &sharing, spent, readings, responses);
     }
-    responses.put(name::DELAYED_ACKS, delayed_acks(hosts, readings));
+    responses.put(name::DELAYED_ACKS, delayed_acks(raw));
     let cost = responses.value(name::CPU_COST);
     let gbit = responses.value(name::THROUGHPUT).map(|bps| bps / 1e9);
     let cost = cost.zip(gbit).filter(|(_, gbit)| *gbit > 0.0);
@@ -262,14 +261,6 @@ pub(super) fn sharing<'h>(hosts: &'h [HostRecord], host: &'h HostName) -> Vec<&'
     hosts.iter().filter(same).map(|other| &other.name).collect()
 }
 
-/// CPUs' worth of a time of our own threads on `hosts`.
-fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metric: Metric) -> Option<f64> {
-    let is_ours = |subject: &Subject, on: &HostName| {
-        matches!(subject, Subject::Thread(_)) && hosts.contains(&on)
-    };
-    readings.sum(metric, is_ours, Change::share)
-}
-
 /// Time in interrupts as tracepoints measure it, where that was asked for.
 fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Responses) {
     let measured: [(_, &[Metric]); 4] = [
@@ -286,42 +277,28 @@ fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Response
 /// CPUs' worth of time that the workers of all hosts of `part` ran.
 ///
 /// Threads are of one trial, so that this is right however many runs share a host.
-fn workers_of(part: HostPart, hosts: &[HostRecord], readings: &Readings<'_>) -> Option<f64> {
-    let of_part = |on: &HostName| {
-        let mut hosts = hosts.iter();
-        hosts.any(|host| host.part == part && host.name == *on)
-    };
-    let wanted = |subject: &Subject, on: &HostName| is_worker(subject) && of_part(on);
-    readings.sum(Metric::ThreadRun, wanted, Change::share)
-}
-
-/// Returns whether `subject` is one of the threads that move payload.
-pub(super) fn is_worker(subject: &Subject) -> bool {
-    matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX))
+fn workers_of(raw: &Raw<'_>, part: HostPart) -> Option<f64> {
+    let wanted = |subject: &Subject, on: &HostName| is_worker(subject) && raw.is_part(on, part);
+    raw.readings.sum(Metric::ThreadRun, wanted, Change::share)
 }
 
 /// Returns whether a host had several workers, which share their own CPU time each.
-pub(super) fn have_several_workers(readings: &Readings<'_>) -> bool {
+pub(super) fn have_several_workers(raw: &Raw<'_>) -> bool {
     let mut workers: BTreeMap<&HostName, usize> = BTreeMap::new();
-    for (subject, host) in readings.subjects() {
-        if is_worker(subject) {
-            *workers.entry(host).or_default() += 1;
-        }
+    for (_, host) in raw.workers() {
+        *workers.entry(host).or_default() += 1;
     }
     workers.values().any(|count| *count > 1)
 }
 
 /// What workers ran and waited at the most, and what those wanted that do not spin.
-fn workers(readings: &Readings<'_>, spinning: &[&HostName], responses: &mut Responses) {
+fn workers(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Responses) {
     let share = |subject: &Subject, host: &HostName, metric| {
-        let change = readings.change_on(host, subject, metric);
+        let change = raw.readings.change_on(host, subject, metric);
         change.map(Change::share)
     };
     let mut greatest: [Option<f64>; 3] = [None; 3];
-    for (subject, host) in readings.subjects() {
-        if !is_worker(subject) {
-            continue;
-        }
+    for (subject, host) in raw.workers() {
         let run = share(subject, host, Metric::ThreadRun);
         let wait = share(subject, host, Metric::ThreadWait);
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
@@ -344,10 +321,11 @@ fn workers(readings: &Readings<'_>, spinning: &[&HostName], responses: &mut Resp
 
 /// Sum over the hosts with flows; absent when one of them was not read, since that one may be the
 /// host that delays.
-fn delayed_acks(hosts: &[HostRecord], readings: &Readings<'_>) -> Option<f64> {
-    let hosts = hosts_with_flows(hosts, readings);
+fn delayed_acks(raw: &Raw<'_>) -> Option<f64> {
+    let hosts = hosts_with_flows(raw);
     let rate = |host: &&HostName| {
-        let change = readings.change_on(host, &Subject::Host, Metric::NetstatDelayedAcks);
+        let metric = Metric::NetstatDelayedAcks;
+        let change = raw.readings.change_on(host, &Subject::Host, metric);
         change.map(Change::rate)
     };
     (!hosts.is_empty()).then(|| hosts.iter().map(rate).sum::<Option<f64>>())?

@@ -37,9 +37,13 @@ mod plausible;
 mod profile;
 /// Receive queues and CPUs of the receiving host.
 mod queues;
+/// A trial with all that was recorded of it.
+mod raw;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
 mod steady;
+/// Responses by name, of a trial or a cell.
+mod values;
 /// First and last reading of each counter in the measured window.
 pub(crate) mod window;
 
@@ -48,29 +52,28 @@ use std::collections::BTreeMap;
 use linerate_model::flag::{Because, TrialFlag};
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::{Transport, WaitBy};
-use linerate_model::metric::Metric;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::reason::{Reason, Unshared};
 use linerate_model::run::{
-    FlowRecord, HostPart, HostProgram, HostRecord, Recording, TrialRecord, Validity, server_program,
+    FlowRecord, HostPart, HostProgram, Recording, TrialRecord, Validity, server_program,
 };
 use linerate_model::workload::{Direction, FlowPlan, Part, Traffic, Workload};
 use linerate_model::{HostName, TrialId};
-
-use crate::live::counted_instead;
 
 use arrived::Judged;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{PLACES as LOSS_PLACES, dropping_qdiscs};
-pub(crate) use exchange::{DELAYED_ACK_NS_MAX, STALL_EXCESS_NS, Way, namespaces};
+pub(crate) use exchange::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, STALL_EXCESS_NS, Way, namespaces};
 pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
 pub(crate) use plausible::tolerance;
-pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake};
+pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share};
+pub(crate) use raw::Raw;
+pub(crate) use values::Values;
 pub(crate) use window::Readings;
 
 /// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own
@@ -91,10 +94,7 @@ const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
 
 /// Returns the outcome of every recorded trial, in the order of execution.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
-    let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
-    for flow in &recording.flows {
-        flows.entry(flow.trial).or_default().push(flow);
-    }
+    let flows = by_trial(recording);
     let document = &recording.document;
     let plan: BTreeMap<TrialId, &Trial> = document
         .plan
@@ -102,13 +102,14 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         .iter()
         .map(|trial| (trial.id, trial))
         .collect();
-    let none = Vec::new();
     let known = recording.trials.iter();
     let known = known.filter_map(|record| Some((*plan.get(&record.trial)?, record)));
     let outcome = |(trial, record): (&Trial, &TrialRecord)| {
-        let flows = flows.get(&record.trial).unwrap_or(&none);
-        let readings = Readings::new(&recording.samples, record.trial, record.window_ns);
-        reduce(trial, record, flows, &readings, &document.hosts)
+        let flows = flows.get(&record.trial).cloned().unwrap_or_default();
+        let readings = Readings::of(recording, record);
+        let plans = trial.workload.flows();
+        let raw = Raw::new(trial, &plans, flows, &document.hosts, &readings);
+        reduce(&raw, record)
     };
     let mut outcomes: Vec<Outcome> = known.map(outcome).collect();
     for (trial, why) in superseded(recording, &outcomes) {
@@ -118,13 +119,19 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
     outcomes
 }
 
+/// Returns what was recorded of the flows of each trial.
+pub(crate) fn by_trial(recording: &Recording) -> BTreeMap<TrialId, Vec<&FlowRecord>> {
+    let mut flows: BTreeMap<TrialId, Vec<&FlowRecord>> = BTreeMap::new();
+    for flow in &recording.flows {
+        flows.entry(flow.trial).or_default().push(flow);
+    }
+    flows
+}
+
 /// Returns the trials that ended well and are not averaged all the same, with the reason: something disturbed
 /// them or their numbers spoil them, and a repeat whose own numbers may be averaged stands for them.
 fn superseded(recording: &Recording, outcomes: &[Outcome]) -> Vec<(TrialId, Reason)> {
-    let ended_well = |trial| {
-        let mut records = recording.trials.iter();
-        records.any(|record| record.trial == trial && record.is_valid())
-    };
+    let ended_well = |trial| recording.record(trial).is_some_and(TrialRecord::is_valid);
     let may_be_averaged = |trial| {
         let mut outcomes = outcomes.iter();
         outcomes.any(|outcome| outcome.trial == trial && outcome.is_valid())
@@ -157,43 +164,37 @@ pub fn lacking<'o>(
     })
 }
 
-fn reduce(
-    trial: &Trial,
-    record: &TrialRecord,
-    flows: &[&FlowRecord],
-    readings: &Readings<'_>,
-    hosts: &[HostRecord],
-) -> Outcome {
+fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
+    let trial = raw.trial;
     let mut flags = record.flags.clone();
-    let plans = trial.workload.flows();
-    let (level, mut responses) = reduce_flows(trial, &plans, flows, hosts, readings);
-    let refusal = plausible::refusal(&trial.workload, record.window(), &responses, hosts);
-    let spinning = spinning(trial, hosts, &responses);
-    let disturbances = machine::reduce(hosts, readings, &spinning, &mut responses);
-    starved::reduce(hosts, readings, &spinning, &mut responses);
-    exchange::reduce(trial, flows, hosts, readings, &mut responses);
-    profile::reduce(hosts, readings, &mut responses);
-    queues::reduce(trial, flows, hosts, readings, &mut responses);
-    beside::reduce(trial, flows, hosts, readings, &mut responses);
+    let (level, mut responses) = reduce_flows(raw);
+    let refusal = plausible::refusal(raw, record.window(), &responses);
+    let spinning = spinning(raw, &responses);
+    let disturbances = machine::reduce(raw, &spinning, &mut responses);
+    starved::reduce(raw, &spinning, &mut responses);
+    exchange::reduce(raw, &mut responses);
+    profile::reduce(raw, &mut responses);
+    queues::reduce(raw, &mut responses);
+    beside::reduce(raw, &mut responses);
     flags.extend(level.flags);
     if responses.value(name::THROUGHPUT).is_some() {
-        flags.extend(acknowledged_flag(server_program(hosts), trial));
+        flags.extend(acknowledged_flag(raw));
     }
-    let covered = readings.covered_share();
+    let covered = raw.readings.covered_share();
     let uncovered = covered.filter(|share| *share < WINDOW_COVERED_SHARE_MIN);
     flags.extend(uncovered.map(TrialFlag::Uncovered));
     let saturated = saturation_flag(&spinning, &responses);
     let unshared = level.unshared.filter(|how| {
         let is_unfair = matches!(how, Unshared::Unfair { .. });
-        let may_explain = is_unfair && machine::have_several_workers(readings);
+        let may_explain = is_unfair && machine::have_several_workers(raw);
         let because = workers_share(saturated.is_some(), &responses).filter(|_| may_explain);
         flags.extend(because.map(|because| TrialFlag::Unshared { how: *how, because }));
         because.is_none()
     });
     flags.extend(saturated);
     flags.extend(disturbances);
-    flags.extend(damaged::damaged(trial, hosts, readings));
-    flags.extend(beside::other_traffic(trial, flows, hosts, readings));
+    flags.extend(damaged::damaged(raw));
+    flags.extend(beside::other_traffic(raw));
     let refusal = refusal.or(unshared.map(Reason::Unshared));
     // A rate of none is no number of a path or a host.
     let ended = responses.value(name::TRANSACTIONS);
@@ -213,18 +214,12 @@ fn reduce(
     }
 }
 
-/// Reduces what the flows of `plans` say.
-fn reduce_flows(
-    trial: &Trial,
-    plans: &[FlowPlan],
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-) -> (Judged, Responses) {
+/// Reduces what the flows say.
+fn reduce_flows(raw: &Raw<'_>) -> (Judged, Responses) {
     let mut responses = Responses::default();
-    let level = flows::reduce(trial, plans, records, hosts, readings, &mut responses);
-    evidence::reduce(trial, plans, records, hosts, readings, &mut responses);
-    datagrams::reduce(trial, plans, records, hosts, readings, &mut responses);
+    let level = flows::reduce(raw, &mut responses);
+    evidence::reduce(raw, &mut responses);
+    datagrams::reduce(raw, &mut responses);
     (level, responses)
 }
 
@@ -257,25 +252,19 @@ pub(crate) fn outcomes_one_way(
     whole: &Outcome,
     ways: [Direction; 2],
 ) -> Option<[Outcome; 2]> {
-    let document = &recording.document;
-    let mut trials = document.plan.trials.iter();
-    let trial = trials.find(|trial| trial.id == whole.trial)?;
-    let mut records = recording.trials.iter();
-    let record = records.find(|record| record.trial == whole.trial)?;
-    let readings = Readings::new(&recording.samples, whole.trial, record.window_ns);
-    let flows = recording.flows.iter();
-    let flows: Vec<&FlowRecord> = flows.filter(|flow| flow.trial == whole.trial).collect();
-    let plans = trial.workload.flows();
-    let (_, of_both) = reduce_flows(trial, &plans, &flows, &document.hosts, &readings);
+    let record = recording.record(whole.trial)?;
+    let readings = Readings::of(recording, record);
+    let raw = Raw::of(recording, record, &readings)?;
+    let (_, of_both) = reduce_flows(&raw);
     Some(ways.map(|way| {
-        let plans = plans_one_way(&trial.workload, way);
-        let is_planned = |flow: &&&FlowRecord| plans.iter().any(|plan| plan.flow == flow.flow);
-        let flows: Vec<&FlowRecord> = flows.iter().filter(is_planned).copied().collect();
+        let plans = plans_one_way(&raw.trial.workload, way);
+        let mut flows = raw.records.clone();
+        flows.retain(|flow| plans.iter().any(|plan| plan.flow == flow.flow));
         let trial = Trial {
-            workload: one_way(&trial.workload, way),
-            ..trial.clone()
+            workload: one_way(&raw.trial.workload, way),
+            ..raw.trial.clone()
         };
-        let (_, of_one) = reduce_flows(&trial, &plans, &flows, &document.hosts, &readings);
+        let (_, of_one) = reduce_flows(&Raw::new(&trial, &plans, flows, raw.hosts, &readings));
         let mut outcome = whole.clone();
         let responses = &mut outcome.responses;
         responses.retain(|name, _| !of_both.0.contains_key(name));
@@ -300,22 +289,14 @@ fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     pooled
 }
 
-fn acknowledged_flag(server: &HostProgram, trial: &Trial) -> Option<TrialFlag> {
-    let to_server = matches!(
-        trial.workload.traffic,
-        Traffic::Stream { direction, .. } if direction != Direction::FromServer
-    );
-    match server {
-        HostProgram::Foreign(program)
-            if to_server
-                && counted_instead(server, &trial.workload) == Some(Metric::TcpBytesAcked) =>
-        {
-            Some(TrialFlag::Acknowledged {
-                program: program.clone(),
-            })
-        }
-        _ => None,
-    }
+fn acknowledged_flag(raw: &Raw<'_>) -> Option<TrialFlag> {
+    let direction = raw.trial.workload.traffic.direction()?;
+    let HostProgram::Foreign(program) = server_program(raw.hosts) else {
+        return None;
+    };
+    (direction != Direction::FromServer && raw.instead.is_some()).then(|| TrialFlag::Acknowledged {
+        program: program.clone(),
+    })
 }
 
 /// Returns what of several workers makes the flows of one slower than those of another, if anything does.
@@ -352,35 +333,32 @@ pub(crate) const WHOLE_SHARE_MIN: f64 = 0.998;
 
 /// Returns whether datagrams of a rate that was asked for were sent whole: a sender that spins until each is due is busy,
 /// and was not short of anything.
-pub(crate) fn sends_as_asked(workload: &Workload, value: impl Fn(&str) -> Option<f64>) -> bool {
-    let sent = value(name::THROUGHPUT_SENT).zip(value(name::THROUGHPUT_INTENDED));
+pub(crate) fn sends_as_asked(workload: &Workload, values: &impl Values) -> bool {
+    let asked = values.value(name::THROUGHPUT_INTENDED);
     workload.manner.transport == Transport::Udp
-        && sent.is_some_and(|(sent, asked)| sent >= WHOLE_SHARE_MIN * asked)
+        && asked.is_some_and(|bps| values.reaches(name::THROUGHPUT_SENT, WHOLE_SHARE_MIN * bps))
 }
 
 /// Returns the hosts whose workers spin: what they ran says nothing of what they need.
 ///
 /// 1. Those that only send, and spin before each datagram of a rate that they reach.
 /// 2. All of a single request under way, where it was asked for: they spin until a message is there, and do nothing else.
-fn spinning<'h>(
-    trial: &Trial,
-    hosts: &'h [HostRecord],
-    responses: &Responses,
-) -> Vec<&'h HostName> {
-    let manner = &trial.workload.manner;
-    let is_single = trial.workload.connections == 1 && manner.in_flight <= 1;
-    if trial.workload.traffic.is_transactional() && is_single && manner.wait == WaitBy::Spin {
-        return hosts.iter().map(|host| &host.name).collect();
+fn spinning<'a>(raw: &Raw<'a>, responses: &Responses) -> Vec<&'a HostName> {
+    let (workload, hosts) = (&raw.trial.workload, raw.hosts.iter());
+    let manner = &workload.manner;
+    let is_single = workload.connections == 1 && manner.in_flight <= 1;
+    if workload.traffic.is_transactional() && is_single && manner.wait == WaitBy::Spin {
+        return hosts.map(|host| &host.name).collect();
     }
-    let senders = match trial.workload.traffic.stream() {
-        Some((Direction::ToServer, _)) => HostPart::Client,
-        Some((Direction::FromServer, _)) => HostPart::Server,
-        Some((Direction::Both, _)) | None => return Vec::new(),
+    let senders = match workload.traffic.direction() {
+        Some(Direction::ToServer) => HostPart::Client,
+        Some(Direction::FromServer) => HostPart::Server,
+        Some(Direction::Both) | None => return Vec::new(),
     };
-    if !sends_as_asked(&trial.workload, |name| responses.value(name)) {
+    if !sends_as_asked(workload, responses) {
         return Vec::new();
     }
-    let senders = hosts.iter().filter(|host| host.part == senders);
+    let senders = hosts.filter(|host| host.part == senders);
     senders.map(|host| &host.name).collect()
 }
 
@@ -404,9 +382,5 @@ impl Responses {
             let unit = describe(name).unit;
             self.0.insert(name.to_owned(), Response { value, unit });
         }
-    }
-
-    fn value(&self, name: &str) -> Option<f64> {
-        self.0.get(name).map(|response| response.value)
     }
 }

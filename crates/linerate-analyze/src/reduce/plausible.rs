@@ -6,11 +6,10 @@
 
 use linerate_model::reason::Reason;
 use linerate_model::response::name;
-use linerate_model::run::HostRecord;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{BitsPerSec, Nanos};
 
-use super::Responses;
+use super::{Raw, Responses, Values};
 use crate::wire_use::Path;
 
 /// Share above the limit that is still believed: the clocks of the two ends.
@@ -25,14 +24,10 @@ pub(crate) fn tolerance(window: Nanos) -> f64 {
 }
 
 /// Returns why the throughput of a direction is refused, if it is.
-pub(super) fn refusal(
-    workload: &Workload,
-    window: Nanos,
-    responses: &Responses,
-    hosts: &[HostRecord],
-) -> Option<Reason> {
+pub(super) fn refusal(raw: &Raw<'_>, window: Nanos, responses: &Responses) -> Option<Reason> {
+    let workload = &raw.trial.workload;
     let tolerance = tolerance(window);
-    let path = Path::new(hosts);
+    let path = Path::new(raw.hosts);
     let of_direction = |direction| {
         let ceiling = path.ceiling(workload, direction)?;
         let rate = one_way_bps(workload, responses, direction)?;

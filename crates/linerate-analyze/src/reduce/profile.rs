@@ -10,20 +10,20 @@ use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
 use super::Responses;
-use super::window::Readings;
+use super::raw::Raw;
 
 /// Looks below which shares are not told: of 100, one more or less is one percent.
 const LOOKS_MIN: f64 = 100.0;
 
-pub(super) fn reduce(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
     for (part, end) in [(HostPart::Client, "client"), (HostPart::Server, "server")] {
-        let of_part: Vec<&HostRecord> = hosts.iter().filter(|host| host.part == part).collect();
+        let of_part = raw.hosts.iter().filter(|host| host.part == part);
         let looks = |metric: Metric| -> f64 {
-            let of_host = |host: &&HostRecord| {
-                let change = readings.change_on(&host.name, &Subject::Host, metric);
+            let of_host = |host: &HostRecord| {
+                let change = raw.readings.change_on(&host.name, &Subject::Host, metric);
                 change.map(|change| change.amount)
             };
-            of_part.iter().filter_map(of_host).sum()
+            of_part.clone().filter_map(of_host).sum()
         };
         let busy: Vec<(Work, f64)> = Work::ALL
             .iter()

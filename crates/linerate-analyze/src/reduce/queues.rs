@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
-use linerate_model::plan::Trial;
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, QueueKind, Subject};
 use linerate_model::workload::{Traffic, receiving_end};
 
 use super::Responses;
+use super::raw::Raw;
 use super::window::Readings;
 use crate::compare::balance::{SEED, chance, imbalance};
 use crate::compare::draw::Draw;
@@ -64,14 +64,10 @@ pub(crate) struct CpuIntake {
 }
 
 /// Returns what the receiving host took in; absent where flows end at several hosts.
-pub(crate) fn intake(
-    trial: &Trial,
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-) -> Option<Intake> {
-    let ends = receiving(trial, records);
-    let host = one_host(trial, &ends, hosts)?;
+pub(crate) fn intake(raw: &Raw<'_>) -> Option<Intake> {
+    let readings = raw.readings;
+    let ends = receiving(raw);
+    let host = one_host(raw, &ends)?;
     let mut intake = Intake {
         host: host.name.clone(),
         queues: BTreeMap::new(),
@@ -96,7 +92,8 @@ pub(crate) fn intake(
                 let cpu = CpuIntake {
                     packets_per_s: change(subject, Metric::SoftnetProcessed),
                     interrupts_per_s: change(subject, Metric::IrqNetworkCount),
-                    interrupt_share: interrupt_share(readings, &host.name, subject),
+                    interrupt_share: interrupt_share(readings, &host.name, subject)
+                        .map(|share| share.min(1.0)),
                     flows: 0,
                 };
                 intake.cpus.insert(*number, cpu);
@@ -108,46 +105,39 @@ pub(crate) fn intake(
     Some(intake)
 }
 
-/// Returns the share of the window that a CPU of `host` spent in hard and softirqs.
-fn interrupt_share(readings: &Readings<'_>, host: &HostName, cpu: &Subject) -> Option<f64> {
+/// Returns the share of the window that a CPU of `host` spent in hard and softirqs. Ticks are counted where they fall, and a
+/// little more of them than the window is long.
+pub(crate) fn interrupt_share(
+    readings: &Readings<'_>,
+    host: &HostName,
+    cpu: &Subject,
+) -> Option<f64> {
     let change = |metric| Some(readings.change_on(host, cpu, metric)?.rate());
     let hard = change(Metric::CpuIrq).unwrap_or(0.0);
-    Some(((change(Metric::CpuSoftIrq)? + hard) / 1e9).min(1.0))
+    Some((change(Metric::CpuSoftIrq)? + hard) / 1e9)
 }
 
 /// Returns the ends that take in the payload; of requests those of the server.
-fn receiving<'r>(trial: &Trial, records: &[&'r FlowRecord]) -> Vec<&'r FlowRecord> {
-    let is_stream = trial.workload.traffic.is_stream();
-    let ends: BTreeMap<_, _> = trial
-        .workload
-        .flows()
-        .into_iter()
-        .map(|plan| match is_stream {
-            true => (plan.flow, receiving_end(plan.client_part)),
-            false => (plan.flow, End::Server),
-        })
-        .collect();
+fn receiving<'a>(raw: &Raw<'a>) -> Vec<&'a FlowRecord> {
+    let lanes = raw.lanes.iter();
+    let ends: BTreeMap<_, _> = lanes.map(|lane| (lane.flow, lane.receiver)).collect();
     let is_it = |record: &&&FlowRecord| ends.get(&record.flow) == Some(&record.end);
-    records.iter().filter(is_it).copied().collect()
+    raw.records.iter().filter(is_it).copied().collect()
 }
 
-fn one_host<'h>(
-    trial: &Trial,
-    ends: &[&FlowRecord],
-    hosts: &'h [HostRecord],
-) -> Option<&'h HostRecord> {
+fn one_host<'a>(raw: &Raw<'a>, ends: &[&FlowRecord]) -> Option<&'a HostRecord> {
     let first = match ends.first() {
         Some(first) => &first.host,
         // Without a record of its flows a stream to the server still ends there.
         None => {
-            let mut plans = trial.workload.flows().into_iter();
-            let to_server = plans.all(|plan| receiving_end(plan.client_part) == End::Server);
-            let server = hosts.iter().find(|host| host.part == HostPart::Server);
+            let mut lanes = raw.lanes.iter();
+            let to_server = lanes.all(|lane| receiving_end(lane.client_part) == End::Server);
+            let server = raw.hosts.iter().find(|host| host.part == HostPart::Server);
             return server.filter(|_| to_server);
         }
     };
     let same = ends.iter().all(|end| end.host == *first);
-    hosts.iter().find(|host| same && host.name == *first)
+    raw.host(first).filter(|_| same)
 }
 
 /// Counts the flows of each queue and CPU, as far as their sockets say.
@@ -168,27 +158,28 @@ fn map_flows(ends: &[&FlowRecord], host: &HostRecord, intake: &mut Intake) {
     }
 }
 
-pub(super) fn reduce(
-    trial: &Trial,
-    records: &[&FlowRecord],
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    responses: &mut Responses,
-) {
+pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
+    let readings = raw.readings;
     // A connection of each transaction falls into a queue of its own.
-    if matches!(trial.workload.traffic, Traffic::Crr { .. } | Traffic::Idle) {
+    if matches!(
+        raw.trial.workload.traffic,
+        Traffic::Crr { .. } | Traffic::Idle
+    ) {
         return;
     }
-    let Some(intake) = intake(trial, records, hosts, readings) else {
+    let Some(intake) = intake(raw) else {
         // Of several hosts, which CPU has no time but for packets can be told all the same.
-        let ends = receiving(trial, records);
+        let ends = receiving(raw);
         let cpus = readings.subjects().filter(|(subject, host)| {
             let is_end = || ends.iter().any(|end| end.host == **host);
             matches!(subject, Subject::Cpu(_)) && is_end()
         });
         let shares = cpus.filter_map(|(cpu, host)| interrupt_share(readings, host, cpu));
         let most = shares.max_by(f64::total_cmp);
-        responses.put(name::CPU_INTERRUPT_SHARE_MOST, most);
+        responses.put(
+            name::CPU_INTERRUPT_SHARE_MOST,
+            most.map(|share| share.min(1.0)),
+        );
         return;
     };
     of_queues(&intake, responses);
@@ -196,7 +187,7 @@ pub(super) fn reduce(
     // Where the queue of each flow is known, flows are judged.
     let queues = intake.queues.len() as u32;
     if queues > 1 && intake.flows_mapped < intake.flows {
-        let rates = rates(&receiving(trial, records), readings);
+        let rates = rates(&receiving(raw), readings);
         let most = rates.and_then(|rates| most_by_chance(&rates, queues, SEED));
         responses.put(name::RX_QUEUE_CHANCE_PACKETS, most);
     }

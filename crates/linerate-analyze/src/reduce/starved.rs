@@ -13,7 +13,8 @@ use linerate_model::sample::Subject;
 
 use super::Responses;
 use super::exchange::hosts_with_flows;
-use super::machine::{cpu_time, is_worker, sharing};
+use super::machine::{cpu_time, sharing};
+use super::raw::Raw;
 use super::window::{Readings, mean};
 
 /// Time in which a CPU did something.
@@ -42,14 +43,10 @@ const OURS: [&[Metric]; 2] = [
     &[Metric::ThreadUser, Metric::ThreadSystem],
 ];
 
-pub(super) fn reduce(
-    hosts: &[HostRecord],
-    readings: &Readings<'_>,
-    spinning: &[&HostName],
-    responses: &mut Responses,
-) {
-    throttling(hosts, readings, responses);
-    let Some((host, waited)) = neediest(readings, spinning) else {
+pub(super) fn reduce(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Responses) {
+    let (hosts, readings) = (raw.hosts, raw.readings);
+    throttling(raw, responses);
+    let Some((host, waited)) = neediest(raw, spinning) else {
         return;
     };
     responses.put(name::WORKER_WAITED, Some(waited));
@@ -64,7 +61,7 @@ pub(super) fn reduce(
     responses.put(name::CPU_BUSY_SHARE, share(busy));
     responses.put(name::CPU_STEAL_SHARE, share(stolen));
     let beside = sharing(hosts, host);
-    let of_workers = busy_where_workers_ran(host, &beside, readings);
+    let of_workers = busy_where_workers_ran(raw, host, &beside);
     responses.put(name::WORKER_CPUS_BUSY, of_workers);
     // Another program that serves us is no stranger, and nothing is read of its threads.
     let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);
@@ -74,14 +71,9 @@ pub(super) fn reduce(
 }
 
 /// Share of the time that those CPUs of `host` were busy on which any reading found a worker of the hosts that share them.
-fn busy_where_workers_ran(
-    host: &HostName,
-    beside: &[&HostName],
-    readings: &Readings<'_>,
-) -> Option<f64> {
-    let workers = readings
-        .subjects()
-        .filter(|(subject, on)| is_worker(subject) && beside.contains(on));
+fn busy_where_workers_ran(raw: &Raw<'_>, host: &HostName, beside: &[&HostName]) -> Option<f64> {
+    let readings = raw.readings;
+    let workers = raw.workers().filter(|(_, on)| beside.contains(on));
     let found = workers.filter_map(|(subject, on)| {
         let series = readings.on(on, subject, Metric::ThreadCpu)?;
         Some(readings.gauge(&series).collect::<Vec<f64>>())
@@ -118,12 +110,10 @@ fn others(host: &HostName, beside: &[&HostName], readings: &Readings<'_>) -> Opt
 }
 
 /// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
-fn neediest<'a>(readings: &Readings<'a>, spinning: &[&HostName]) -> Option<(&'a HostName, f64)> {
-    let workers = readings
-        .subjects()
-        .filter(|(subject, host)| is_worker(subject) && !spinning.contains(host));
+fn neediest<'a>(raw: &Raw<'a>, spinning: &[&HostName]) -> Option<(&'a HostName, f64)> {
+    let workers = raw.workers().filter(|(_, host)| !spinning.contains(host));
     let needs = workers.filter_map(|(subject, host)| {
-        let share = |metric| Some(readings.change_on(host, subject, metric)?.share());
+        let share = |metric| Some(raw.readings.change_on(host, subject, metric)?.share());
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
         let run = share(Metric::ThreadRun)?.min(1.0);
         let wait = share(Metric::ThreadWait)?.min(1.0 - run);
@@ -134,7 +124,11 @@ fn neediest<'a>(readings: &Readings<'a>, spinning: &[&HostName]) -> Option<(&'a 
 }
 
 /// CPUs' worth of time of our own threads on `hosts`, by the first of `metrics` that a thread has.
-fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metrics: &[&[Metric]]) -> Option<f64> {
+pub(super) fn our_time(
+    hosts: &[&HostName],
+    readings: &Readings<'_>,
+    metrics: &[&[Metric]],
+) -> Option<f64> {
     let threads = readings
         .subjects()
         .filter(|(subject, on)| matches!(subject, Subject::Thread(_)) && hosts.contains(on));
@@ -147,9 +141,10 @@ fn our_time(hosts: &[&HostName], readings: &Readings<'_>, metrics: &[&[Metric]])
 }
 
 /// Of the hosts with flows, how often and how long the control group of our process was throttled.
-fn throttling(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Responses) {
+fn throttling(raw: &Raw<'_>, responses: &mut Responses) {
+    let readings = raw.readings;
     let greatest = |of: &dyn Fn(&HostName) -> Option<f64>| {
-        let hosts = hosts_with_flows(hosts, readings).into_iter();
+        let hosts = hosts_with_flows(raw).into_iter();
         hosts.filter_map(of).max_by(f64::total_cmp)
     };
     let change = |host: &HostName, metric| readings.change_on(host, &Subject::Host, metric);
@@ -170,8 +165,6 @@ fn throttling(hosts: &[HostRecord], readings: &Readings<'_>, responses: &mut Res
         let series = readings.on(host, &Subject::Host, Metric::CgroupQuota)?;
         Some(mean(readings.gauge(&series))? / 1e9)
     };
-    let tightest = hosts_with_flows(hosts, readings)
-        .into_iter()
-        .filter_map(quota);
+    let tightest = hosts_with_flows(raw).into_iter().filter_map(quota);
     responses.put(name::QUOTA, tightest.min_by(f64::total_cmp));
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use linerate_model::metric::Metric;
+use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::{Reading, Samples, edges};
 use linerate_model::{FlowId, HostName, TrialId};
@@ -65,6 +66,11 @@ impl<'a> Readings<'a> {
             window_ns: i64::try_from(window_ns).unwrap_or(i64::MAX),
             unpacked: RefCell::default(),
         }
+    }
+
+    /// Looks up those of `recording` that are of one of its trials.
+    pub(crate) fn of(recording: &'a Recording, record: &TrialRecord) -> Self {
+        Self::new(&recording.samples, record.trial, record.window_ns)
     }
 
     /// Returns the length of the measured window.

@@ -163,6 +163,12 @@ impl Cause {
                 ..Truth::sending(bps, at_rest, min_rtt_ns)
             }
         };
+        // No timer of either end fires.
+        let exchange = |trip_ns: u64| Truth {
+            delayed_acks: Some(0.0),
+            timeouts: Some(0.0),
+            ..Truth::transactions(trip_ns)
+        };
         match self {
             Cause::HealthyStream => {
                 let truth = Truth {
@@ -349,9 +355,7 @@ impl Cause {
                 let trip_ns = between(draw, 30e3, 20e6) as u64;
                 let truth = Truth {
                     min_rtt_ns: Some((trip_ns as f64 * 0.9) as i64),
-                    delayed_acks: Some(0.0),
-                    timeouts: Some(0.0),
-                    ..Truth::transactions(trip_ns)
+                    ..exchange(trip_ns)
                 };
                 (rr(200), truth)
             }
@@ -373,9 +377,7 @@ impl Cause {
                 let trip_ns = between(draw, 40e6, 300e6) as u64;
                 let truth = Truth {
                     min_rtt_ns: Some((trip_ns as f64 / between(draw, 5.0, 200.0)) as i64),
-                    delayed_acks: Some(0.0),
-                    timeouts: Some(0.0),
-                    ..Truth::transactions(trip_ns)
+                    ..exchange(trip_ns)
                 };
                 (rr(200), truth)
             }
@@ -387,9 +389,7 @@ impl Cause {
                 let trip_ns = between(draw, 5e6, 100e6) as u64;
                 let truth = Truth {
                     rtt_ns: between(draw, 30e3, 300e3) as i64,
-                    delayed_acks: Some(0.0),
-                    timeouts: Some(0.0),
-                    ..Truth::transactions(trip_ns)
+                    ..exchange(trip_ns)
                 };
                 (rr(200), truth)
             }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, Timing};
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Fact, FactValue, Snapshot};
-use linerate_model::manner::Manner;
 use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::response::name;
@@ -16,7 +15,7 @@ use linerate_model::run::{
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
 use linerate_model::setting;
 use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
-use linerate_model::workload::{Direction, FlowOptions, Part, Setting, Traffic, Workload};
+use linerate_model::workload::{Direction, Part, Setting, Traffic, Workload};
 use linerate_model::{FlowId, HostName, RunId, TrialId};
 
 /// The measured window of every trial.
@@ -25,7 +24,7 @@ pub const WINDOW_NS: u64 = 1_000_000_000;
 pub const MSS: f64 = 1448.0;
 
 /// What really happened in a trial; absent values are not sampled.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Truth {
     /// Payload of all flows together that TCP took in.
     pub throughput_bps: f64,
@@ -144,76 +143,33 @@ pub struct Truth {
     pub throttled: Option<f64>,
 }
 
-impl Default for Truth {
-    fn default() -> Self {
+impl Truth {
+    /// Hosts and a path that half of what they could do moves through; of what is not named there is nothing.
+    pub fn usual() -> Self {
         Self {
             throughput_bps: 500e6,
-            shares: Vec::new(),
-            read_beyond_bytes: 0.0,
             halves: 1.0,
-            variation: 0.0,
-            delivered_variation: None,
             payload_bytes: MSS,
             segments_per_ack: 2.0,
             rtt_ns: 100_000,
             window_bytes: 1 << 20,
-            unread_bytes: 0,
-            unsent_bytes: None,
-            delivery_bps: None,
             unacked: 10,
-            rwnd_share: 0.0,
-            sndbuf_share: 0.0,
             busy_share: 0.5,
             cwnd: 100,
-            lost_share: 0.0,
-            loss_parts: Vec::new(),
-            closed_share: 0.0,
-            spurious_share: 0.0,
-            in_vain: 0.0,
-            qdisc_drops: 0.0,
-            agreed: None,
             stall_ns: 500_000,
             cpus: 0.5,
-            others_cpus: 0.0,
-            others_kernel_cpus: 0.0,
-            missing_share: 0.0,
-            stolen_share: 0.0,
-            pressure_share: None,
             worker_share: 0.3,
             worker_wait_share: 0.01,
-            second_worker: false,
-            latency: Vec::new(),
-            lateness: Vec::new(),
-            acks_per_transaction: 0.0,
-            invalid: None,
             skew_ns: 1_000_000,
-            pacing_bps: None,
-            congestion: None,
-            send: None,
-            min_rtt_ns: None,
-            distances: Vec::new(),
-            server_rtt_ns: None,
-            delayed_acks: None,
-            timeouts: None,
-            marked_share: 0.0,
-            twice: None,
-            on_its_way_bytes: None,
-            swings: None,
-            offered_bytes: None,
-            beside_bps: None,
-            others_fill: false,
-            against_bps: None,
-            throttled: None,
+            ..Self::default()
         }
     }
-}
 
-impl Truth {
     /// A stream of `bps`.
     pub fn stream(bps: f64) -> Self {
         Self {
             throughput_bps: bps,
-            ..Self::default()
+            ..Self::usual()
         }
     }
 
@@ -256,7 +212,7 @@ impl Truth {
         let count = (rate * WINDOW_NS as f64 / 1e9).round().max(1.0);
         Self {
             latency: vec![((WINDOW_NS as f64 / count) as u64, count as u64)],
-            ..Self::default()
+            ..Self::usual()
         }
     }
 
@@ -268,7 +224,7 @@ impl Truth {
         Self {
             latency: vec![(rtt_ns, count - slow), (2 * rtt_ns, slow)],
             rtt_ns: rtt_ns as i64,
-            ..Self::default()
+            ..Self::usual()
         }
     }
 }
@@ -447,89 +403,105 @@ impl Run {
                 ] {
                     gauge(metric, value);
                 }
-                if let (Part::Sender, Some(bps)) = (part, truth.pacing_bps) {
-                    let each = bps / f64::from(workload.connections);
-                    gauge(Metric::TcpPacingRate, each as i64);
-                }
-                if part == Part::Receiver {
-                    gauge(Metric::AppStallMax, truth.stall_ns);
-                }
-                if let (Part::Receiver, Some(bytes)) = (part, truth.offered_bytes) {
-                    gauge(Metric::TcpRcvWnd, bytes);
-                }
-                if let (Part::Sender, Some(bytes)) = (part, truth.unsent_bytes) {
-                    gauge(Metric::TcpNotSent, bytes);
-                }
-                if let (Part::Sender, Some(bps)) = (part, truth.delivery_bps) {
-                    gauge(Metric::TcpDeliveryRate, bps as i64);
+                let each = |bps: f64| (bps / f64::from(workload.connections)) as i64;
+                let of_part = [
+                    (
+                        Part::Sender,
+                        Metric::TcpPacingRate,
+                        truth.pacing_bps.map(each),
+                    ),
+                    (Part::Sender, Metric::TcpNotSent, truth.unsent_bytes),
+                    (
+                        Part::Sender,
+                        Metric::TcpDeliveryRate,
+                        truth.delivery_bps.map(|bps| bps as i64),
+                    ),
+                    (Part::Receiver, Metric::AppStallMax, Some(truth.stall_ns)),
+                    (Part::Receiver, Metric::TcpRcvWnd, truth.offered_bytes),
+                ];
+                for (_, metric, value) in of_part.into_iter().filter(|(own, ..)| *own == part) {
+                    value.into_iter().for_each(|value| gauge(metric, value));
                 }
                 self.recording
                     .flows
                     .push(flow_record(id, flow.flow, host, end, part, truth));
             }
         }
-        for (metric, rate) in timers(truth) {
-            for (host, rate) in [("server", rate.0), ("client1", rate.1)] {
-                rates.insert((host.into(), Subject::Host, metric), rate);
-            }
+        let mut rate = |host: &str, subject: &Subject, metric, rate: f64| {
+            rates.insert((host.into(), subject.clone(), metric), rate);
+        };
+        for (metric, (server, client)) in timers(truth) {
+            rate("server", &Subject::Host, metric, server);
+            rate("client1", &Subject::Host, metric, client);
         }
         for host in ["server", "client1"] {
-            for number in 0..2 {
-                let cpu = |metric| (host.into(), Subject::Cpu(number), metric);
-                rates.insert(cpu(Metric::CpuUser), truth.cpus * 0.25e9);
-                rates.insert(cpu(Metric::CpuSystem), truth.cpus * 0.25e9);
-                rates.insert(cpu(Metric::CpuSteal), truth.stolen_share * 1e9);
+            for cpu in [0, 1].map(Subject::Cpu) {
+                rate(host, &cpu, Metric::CpuUser, truth.cpus * 0.25e9);
+                rate(host, &cpu, Metric::CpuSystem, truth.cpus * 0.25e9);
+                rate(host, &cpu, Metric::CpuSteal, truth.stolen_share * 1e9);
                 let idle = 1.0 - truth.missing_share - truth.stolen_share - 0.5 * truth.cpus;
-                rates.insert(cpu(Metric::CpuIdle), idle * 1e9);
+                rate(host, &cpu, Metric::CpuIdle, idle * 1e9);
             }
         }
         if let Some(share) = truth.pressure_share {
-            let of_host = ("server".into(), Subject::Host, Metric::PressureCpuSome);
-            rates.insert(of_host, share * 1e9);
-        }
-        let worker = |host: &str, metric| {
-            let thread = Subject::Thread("worker-0".to_owned());
-            (host.into(), thread, metric)
-        };
-        let run = worker("client1", Metric::ThreadRun);
-        rates.insert(run, truth.worker_share * 1e9);
-        if truth.second_worker {
-            let thread = Subject::Thread("worker-1".to_owned());
-            rates.insert(("client1".into(), thread, Metric::ThreadRun), 1e8);
-        }
-        let wait = worker("client1", Metric::ThreadWait);
-        rates.insert(wait, truth.worker_wait_share * 1e9);
-        if truth.qdisc_drops > 0.0 {
-            let qdisc = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000));
-            rates.insert(
-                ("client1".into(), qdisc, Metric::QdiscDrops),
-                truth.qdisc_drops,
+            rate(
+                "server",
+                &Subject::Host,
+                Metric::PressureCpuSome,
+                share * 1e9,
             );
         }
+        let [worker, second] =
+            ["worker-0", "worker-1"].map(|name| Subject::Thread(name.to_owned()));
+        rate(
+            "client1",
+            &worker,
+            Metric::ThreadRun,
+            truth.worker_share * 1e9,
+        );
+        rate(
+            "client1",
+            &worker,
+            Metric::ThreadWait,
+            truth.worker_wait_share * 1e9,
+        );
+        if truth.second_worker {
+            rate("client1", &second, Metric::ThreadRun, 1e8);
+        }
+        if truth.qdisc_drops > 0.0 {
+            let qdisc = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000));
+            rate("client1", &qdisc, Metric::QdiscDrops, truth.qdisc_drops);
+        }
+        let device = Subject::Link("eth0".to_owned());
         if let Some(beside_bps) = truth.beside_bps {
             // Superframes of 20 segments, each with its headers once.
             let payload = (truth.throughput_bps + beside_bps) / 8.0;
             let packets = payload / (20.0 * MSS);
-            let device = |metric| ("server".into(), Subject::Link("eth0".to_owned()), metric);
-            rates.insert(device(Metric::LinkRxBytes), payload + 66.0 * packets);
-            rates.insert(device(Metric::LinkRxPackets), packets);
+            rate(
+                "server",
+                &device,
+                Metric::LinkRxBytes,
+                payload + 66.0 * packets,
+            );
+            rate("server", &device, Metric::LinkRxPackets, packets);
         }
         if let Some(against_bps) = truth.against_bps {
-            let (acks, others) = (
-                truth.throughput_bps / 8.0 / MSS / truth.segments_per_ack,
-                against_bps / 8.0 / MSS,
-            );
-            let device = |metric| ("server".into(), Subject::Link("eth0".to_owned()), metric);
+            let acks = truth.throughput_bps / 8.0 / MSS / truth.segments_per_ack;
+            let others = against_bps / 8.0 / MSS;
             let bytes = 66.0 * acks + (66.0 + MSS) * others;
-            rates.insert(device(Metric::LinkTxBytes), bytes);
-            rates.insert(device(Metric::LinkTxPackets), acks + others);
+            rate("server", &device, Metric::LinkTxBytes, bytes);
+            rate("server", &device, Metric::LinkTxPackets, acks + others);
         }
         // CPU time is the server's, and so is what of it is our own.
-        let own = worker("server", Metric::ThreadUser);
-        rates.insert(own, (truth.cpus * 0.5 - truth.others_cpus).max(0.0) * 1e9);
-        let own = worker("server", Metric::ThreadSystem);
+        let user = truth.cpus * 0.5 - truth.others_cpus;
+        rate("server", &worker, Metric::ThreadUser, user.max(0.0) * 1e9);
         let system = truth.cpus * 0.5 - truth.others_kernel_cpus;
-        rates.insert(own, system.max(0.0) * 1e9);
+        rate(
+            "server",
+            &worker,
+            Metric::ThreadSystem,
+            system.max(0.0) * 1e9,
+        );
         self.samples(id, truth, &rates, &gauges);
     }
 
@@ -847,11 +819,7 @@ pub fn rr(bytes: u64) -> Workload {
             response_bytes: Bytes(bytes),
             request_writes: 1,
         },
-        connections: 1,
-        clients: 1,
-        link_loss_ppm: None,
-        options: FlowOptions::default(),
-        manner: Manner::default(),
+        ..stream()
     }
 }
 
@@ -866,79 +834,4 @@ pub fn switches(nagle: bool, delayed_ack: bool) -> [(Factor, Level); 2] {
         (Factor::Nagle, Level::Switch(nagle)),
         (Factor::DelayedAck, Level::Switch(delayed_ack)),
     ]
-}
-
-/// A whole study with a known truth: one client for C=1, five for C=10; a window limit at 16 KiB,
-/// a full link from 64 KiB on; Nagle and delayed ACK stall split requests.
-pub fn study() -> Run {
-    let mut run = Run::new(5, Some(1e9));
-    run.recording.document.study = true;
-    run.experiment("latency", Some(1), rr(4));
-    for (payload, rtt_ns) in [(4, 50_000), (536, 70_000), (1460, 100_000)] {
-        for ack in [true, false] {
-            let acks_per_transaction = if ack { 0.0 } else { 1.0 };
-            let truth = |wobble: u64| Truth {
-                acks_per_transaction,
-                ..Truth::transactions(rtt_ns + wobble)
-            };
-            let levels = [
-                (Factor::PayloadBytes, size(payload)),
-                (Factor::DelayedAck, Level::Switch(ack)),
-            ];
-            run.cell(&levels, &[truth(0), truth(100), truth(200)]);
-        }
-    }
-    run.experiment("socket-buffer", Some(3), stream());
-    for (connections, clients) in [(1, 1), (10, 5)] {
-        for (buffer, bps) in [(16_384, 262e6), (65_536, 941e6), (1_048_576, 941.2e6)] {
-            let window_bytes = buffer as i64;
-            let limited = buffer == 16_384;
-            let flows = connections as f64;
-            let truth = |wobble: f64| Truth {
-                window_bytes,
-                rwnd_share: if limited { 0.95 } else { 0.1 },
-                rtt_ns: (flows * buffer as f64 * 8e9 / bps) as i64,
-                ..Truth::stream(bps + wobble)
-            };
-            let levels = [
-                (Factor::Connections, Level::Count(connections)),
-                (Factor::Clients, Level::Count(clients)),
-                (Factor::SocketBuffer, size(buffer)),
-            ];
-            run.cell(&levels, &[truth(0.0), truth(1e5), truth(2e5)]);
-        }
-    }
-    run.experiment("small-messages", Some(9), stream());
-    for message in [100_u64, 536, 1460] {
-        for nagle in [true, false] {
-            for ack in [true, false] {
-                let payload_bytes = if nagle { MSS } else { message.min(1448) as f64 };
-                let truth = |wobble: f64| Truth {
-                    payload_bytes,
-                    stall_ns: if nagle && ack { 44_000_000 } else { 1_000_000 },
-                    ..Truth::stream(message as f64 * 4e5 * if nagle { 2.0 } else { 1.0 } + wobble)
-                };
-                let mut levels = switches(nagle, ack).to_vec();
-                levels.push((Factor::MessageBytes, size(message)));
-                run.cell(&levels, &[truth(0.0), truth(1e4), truth(2e4)]);
-            }
-        }
-    }
-    run.experiment("split-request", Some(9), rr(200));
-    for writes in [1, 2] {
-        for nagle in [true, false] {
-            for ack in [true, false] {
-                let stalls = writes == 2 && nagle && ack;
-                let rtt_ns = if stalls { 44_000_000 } else { 60_000 };
-                let mut levels = switches(nagle, ack).to_vec();
-                levels.push((Factor::RequestWrites, Level::Count(writes)));
-                let truth = |wobble: u64| Truth {
-                    rtt_ns: 60_000,
-                    ..Truth::transactions(rtt_ns + wobble)
-                };
-                run.cell(&levels, &[truth(0), truth(100), truth(200)]);
-            }
-        }
-    }
-    run
 }

@@ -249,7 +249,7 @@ impl Planned {
             Kind::RoundTrip => Truth {
                 rtt_ns: 40_000,
                 latency: vec![(value.round() as u64, (1e9 / value).round() as u64)],
-                ..Truth::default()
+                ..Truth::usual()
             },
             Kind::Cpu => Truth {
                 rtt_ns: 40_000,

@@ -51,12 +51,9 @@ const COUNTERS: [&[Metric]; 6] = [
 
 /// Returns every CPU of which there are two readings, by number.
 pub fn cpus(watched: &Watched, span: Span) -> Vec<CpuRow> {
-    let rows = watched.subjects().filter_map(|subject| match subject {
-        Subject::Cpu(cpu) => Some(CpuRow {
-            cpu: *cpu,
-            modes: modes(watched, subject, span)?,
-        }),
-        _ => None,
+    let rows = watched.cpus().filter_map(|(cpu, subject)| {
+        let modes = modes(watched, subject, span)?;
+        Some(CpuRow { cpu, modes })
     });
     rows.collect()
 }

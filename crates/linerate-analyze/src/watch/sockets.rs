@@ -139,79 +139,50 @@ impl Sockets {
                 _ => (None, 1.0),
             },
         };
-        let change = from.map(|from| Change::of(&from, &now));
-        let rate = |of: fn(&Change) -> f64| change.as_ref().map(|change| of(change) / seconds);
-        let limited = |of: fn(&Change) -> f64| {
-            let change = change.as_ref().filter(|change| change.busy_us > 0.0)?;
-            Some((of(change) / change.busy_us).min(1.0))
+        // Counters of 32 bits wrap; those of 64 never go backwards.
+        let count =
+            |of: fn(&TcpInfo) -> u32| from.map(|from| f64::from(of(&now).wrapping_sub(of(&from))));
+        let volume =
+            |of: fn(&TcpInfo) -> u64| from.map(|from| of(&now).saturating_sub(of(&from)) as f64);
+        let rate = |change: Option<f64>| change.map(|change| change / seconds);
+        let (sent, received) = (
+            volume(|tcp| tcp.bytes_sent),
+            volume(|tcp| tcp.bytes_received),
+        );
+        let (data_out, data_in) = (
+            count(|tcp| tcp.data_segs_out),
+            count(|tcp| tcp.data_segs_in),
+        );
+        let data_per_ack = || {
+            // Pure ACKs answer the data that goes the other way; a reading between both counters may be one behind.
+            let (data, acks) = match sent? >= received? {
+                true => (data_out?, count(|tcp| tcp.segs_in)? - data_in?),
+                false => (data_in?, count(|tcp| tcp.segs_out)? - data_out?),
+            };
+            (acks > 0.0 && data > 0.0).then(|| data / acks)
+        };
+        let limited = |of: fn(&TcpInfo) -> u64| {
+            let busy = volume(|tcp| tcp.busy_us).filter(|us| *us > 0.0)?;
+            Some((volume(of)? / busy).min(1.0))
         };
         Some(Flow {
             local: row.local.to_string(),
             remote: row.remote.to_string(),
             state: row.state.name(),
-            sent_bytes: rate(|change| change.sent_bytes),
-            received_bytes: rate(|change| change.received_bytes),
-            data_segments: rate(|change| change.data_out),
-            retransmissions: rate(|change| change.resent),
-            data_per_ack: change.as_ref().and_then(Change::data_per_ack),
+            sent_bytes: rate(sent),
+            received_bytes: rate(received),
+            data_segments: rate(data_out),
+            retransmissions: rate(count(|tcp| tcp.total_retrans)),
+            data_per_ack: data_per_ack(),
             rtt_us: (now.rtt_us > 0).then(|| f64::from(now.rtt_us)),
             cwnd_bytes: Some(f64::from(now.snd_cwnd) * f64::from(now.snd_mss_bytes)),
-            rwnd_limited: limited(|change| change.rwnd_limited_us),
-            sndbuf_limited: limited(|change| change.sndbuf_limited_us),
+            rwnd_limited: limited(|tcp| tcp.rwnd_limited_us),
+            sndbuf_limited: limited(|tcp| tcp.sndbuf_limited_us),
             congestion: row.congestion.as_str().to_owned(),
             receive_queue_bytes: row.receive_queue,
             send_queue_bytes: row.send_queue,
             owner: self.owners.get(&row.inode).cloned(),
         })
-    }
-}
-
-/// What a connection did between two readings.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Change {
-    sent_bytes: f64,
-    received_bytes: f64,
-    data_out: f64,
-    data_in: f64,
-    acks_out: f64,
-    acks_in: f64,
-    resent: f64,
-    busy_us: f64,
-    rwnd_limited_us: f64,
-    sndbuf_limited_us: f64,
-}
-
-impl Change {
-    fn of(from: &TcpInfo, to: &TcpInfo) -> Self {
-        // Counters of 32 bits wrap; those of 64 never go backwards.
-        let count = |of: fn(&TcpInfo) -> u32| f64::from(of(to).wrapping_sub(of(from)));
-        let volume = |of: fn(&TcpInfo) -> u64| of(to).saturating_sub(of(from)) as f64;
-        let (data_out, data_in) = (
-            count(|tcp| tcp.data_segs_out),
-            count(|tcp| tcp.data_segs_in),
-        );
-        Self {
-            sent_bytes: volume(|tcp| tcp.bytes_sent),
-            received_bytes: volume(|tcp| tcp.bytes_received),
-            data_out,
-            data_in,
-            // Segments without payload; a reading between both counters may be one behind.
-            acks_out: (count(|tcp| tcp.segs_out) - data_out).max(0.0),
-            acks_in: (count(|tcp| tcp.segs_in) - data_in).max(0.0),
-            resent: count(|tcp| tcp.total_retrans),
-            busy_us: volume(|tcp| tcp.busy_us),
-            rwnd_limited_us: volume(|tcp| tcp.rwnd_limited_us),
-            sndbuf_limited_us: volume(|tcp| tcp.sndbuf_limited_us),
-        }
-    }
-
-    /// Segments with payload for each pure ACK that answers them.
-    fn data_per_ack(&self) -> Option<f64> {
-        let (data, acks) = match self.sent_bytes >= self.received_bytes {
-            true => (self.data_out, self.acks_in),
-            false => (self.data_in, self.acks_out),
-        };
-        (acks > 0.0 && data > 0.0).then(|| data / acks)
     }
 }
 

@@ -191,7 +191,7 @@ fn nothing_valid_gives_no_number() {
 fn one_bad_trial_does_not_rule_the_tail() {
     let truth = |tail_ns: u64| Truth {
         latency: vec![(50_000, 1960), (tail_ns, 40)],
-        ..Truth::default()
+        ..Truth::usual()
     };
     let answer = answer_of(Some(1e9), rr(1), &[79_000, 76_000, 716_000].map(truth));
     let mut tiles = answer.tiles.iter();

@@ -34,7 +34,7 @@ enum Lost {
 fn working(worker_share: f64) -> Truth {
     Truth {
         worker_share,
-        ..Truth::default()
+        ..Truth::usual()
     }
 }
 

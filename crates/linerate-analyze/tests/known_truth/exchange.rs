@@ -153,7 +153,7 @@ fn a_client_further_away_waits_for_nothing() {
         distances: vec![1000.0],
         delayed_acks: Some(0.0),
         timeouts: Some(0.0),
-        ..Truth::default()
+        ..Truth::usual()
     };
     let mut run = Run::new(2, None);
     run.experiment("one", None, workload);
@@ -335,7 +335,7 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
     let waits = Truth {
         worker_share: 0.35,
         worker_wait_share: 0.6,
-        ..Truth::default()
+        ..Truth::usual()
     };
     let others = Truth {
         cpus: 2.0,
@@ -361,7 +361,7 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         cpus: 1.99,
         worker_share: 0.85,
         worker_wait_share: 0.14,
-        ..Truth::default()
+        ..Truth::usual()
     };
     check(stream(), full.clone(), Limiter::Cpu, "All CPUs are full");
     // A third of them is others', or next to nothing.
@@ -388,7 +388,7 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         stolen_share: 0.72,
         worker_share: 0.46,
         worker_wait_share: 0.5,
-        ..Truth::default()
+        ..Truth::usual()
     };
     check(
         stream(),
@@ -469,7 +469,7 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
     let saturated = Truth {
         worker_share: 0.98,
         cpus: 1.2,
-        ..Truth::default()
+        ..Truth::usual()
     };
     check(
         stream(),
@@ -487,7 +487,7 @@ fn a_run_whose_only_trial_is_invalid_is_diagnosed() {
         cpus: 2.0,
         others_cpus: 0.8,
         invalid: Some("host client1 read the end of the window 80 ms late".to_owned()),
-        ..Truth::default()
+        ..Truth::usual()
     };
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, stream());
@@ -800,7 +800,7 @@ fn where_nothing_was_answered_there_is_no_rate() {
     };
     let none = Truth {
         latency: Vec::new(),
-        ..Truth::default()
+        ..Truth::usual()
     };
     let (validity, next) = of(none);
     assert_eq!(validity, Validity::Invalid(Reason::NoExchange));

@@ -31,7 +31,7 @@ fn check(workload: Workload, truth: Truth, expected: &[Limiter]) {
 
 #[test]
 fn nothing_limits_an_idle_path() {
-    check(stream(), Truth::default(), &[]);
+    check(stream(), Truth::usual(), &[]);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn responses_that_wait_for_the_next_request_are_told_apart_from_slow_ones() {
         let truth = Truth {
             latency: vec![(latency_us * 1000, 2500)],
             rtt_ns: tcp_us * 1000,
-            ..Truth::default()
+            ..Truth::usual()
         };
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         let findings = told(&run.recording);
@@ -336,7 +336,7 @@ fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
             lateness: vec![(2_000, 2000), (late_us * 1000, 500)],
             // Nobody else has CPU time worth a word.
             cpus: 0.1,
-            ..Truth::default()
+            ..Truth::usual()
         };
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         let mut late = told(&run.recording)
@@ -370,7 +370,7 @@ fn zero_copy_that_copies_is_a_caution() {
         run.experiment("one", None, stream());
         let truth = Truth {
             send: Some(send),
-            ..Truth::default()
+            ..Truth::usual()
         };
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         let findings = told(&run.recording);
@@ -458,14 +458,14 @@ fn the_generator_is_named() {
         stream(),
         Truth {
             worker_share: 0.96,
-            ..Truth::default()
+            ..Truth::usual()
         },
         &[Limiter::Generator],
     );
     let starved = Truth {
         worker_share: 0.6,
         worker_wait_share: 0.37,
-        ..Truth::default()
+        ..Truth::usual()
     };
     // It waited beside idle CPUs: what kept it from them is no weakness of the generator.
     check(stream(), starved, &[Limiter::CpuQuota]);
@@ -473,7 +473,7 @@ fn the_generator_is_named() {
         stream(),
         Truth {
             worker_share: 0.9,
-            ..Truth::default()
+            ..Truth::usual()
         },
         &[],
     );
@@ -614,13 +614,13 @@ fn cautions_are_raised_only_with_cause() {
     );
     let late = Truth {
         skew_ns: 60_000_000,
-        ..Truth::default()
+        ..Truth::usual()
     };
     let late = [late.clone(), late.clone(), late];
     assert_eq!(ids(&|run| run.cell(&[], &late)), ["run/caution/start-skew"]);
     let invalid = Truth {
         invalid: Some("client1 vanished".to_owned()),
-        ..Truth::default()
+        ..Truth::usual()
     };
     let found = ids(&|run| {
         run.cell(&[], &[three(0.0).to_vec(), vec![invalid.clone()]].concat());
@@ -803,7 +803,7 @@ fn other_programs_are_named_where_they_share_the_cpus() {
         let truth = Truth {
             cpus: 1.0,
             others_cpus,
-            ..Truth::default()
+            ..Truth::usual()
         };
         let mut run = Run::new(1, Some(1e9));
         run.experiment("one", None, stream());
@@ -925,7 +925,7 @@ fn of_one_trial_nobody_says_that_identical_ones_differ() {
     let truth = Truth {
         cpus: 1.0,
         others_cpus: 0.3,
-        ..Truth::default()
+        ..Truth::usual()
     };
     let caution = |trials: usize| {
         let mut run = Run::new(1, Some(1e9));
@@ -1067,7 +1067,7 @@ fn ends_that_always_share_a_cpu_are_a_caution() {
             latency: vec![(5_000_000, 3080)],
             rtt_ns: 5_000_000,
             min_rtt_ns: Some(min_rtt_ns),
-            ..Truth::default()
+            ..Truth::usual()
         };
         run.cell(&[], &[truth]);
         for host in &mut run.recording.document.hosts {

@@ -62,7 +62,7 @@ fn under_way(connections: u32, trips_ns: &[u64]) -> Truth {
         cpus: 0.1,
         worker_share: 0.02,
         worker_wait_share: 0.001,
-        ..Truth::default()
+        ..Truth::usual()
     }
 }
 

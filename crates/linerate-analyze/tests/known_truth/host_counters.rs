@@ -23,7 +23,7 @@ fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, 
 fn with_counter(metric: Metric, values: [i64; 2], change: impl Fn(&mut HostRecord)) -> Run {
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, stream());
-    run.cell(&[], &[Truth::default(), Truth::default(), Truth::default()]);
+    run.cell(&[], &[Truth::usual(), Truth::usual(), Truth::usual()]);
     let hosts = run.recording.document.hosts.iter_mut();
     let names: Vec<_> = hosts
         .map(|host| {
@@ -128,7 +128,7 @@ fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
     let said = |count: i64| {
         let mut run = Run::new(1, Some(1e9));
         run.experiment("one", None, stream());
-        run.cell(&[], &[Truth::default(), Truth::default(), Truth::default()]);
+        run.cell(&[], &[Truth::usual(), Truth::usual(), Truth::usual()]);
         let (trial, host) = (run.recording.trials[0].trial, "server");
         for (metric, value) in [
             (Metric::ConntrackCount, count),
@@ -179,9 +179,9 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
     run.experiment("one", None, stream());
     let spoilt = Truth {
         invalid: Some("the host was lost".to_owned()),
-        ..Truth::default()
+        ..Truth::usual()
     };
-    run.cell(&[], &[Truth::default(), Truth::default(), spoilt]);
+    run.cell(&[], &[Truth::usual(), Truth::usual(), spoilt]);
     for (at, again) in [(0, 5), (1, 7), (2, 1000)] {
         put(
             &mut run,
@@ -249,7 +249,7 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
 fn interrupts_are_told_by_queue_and_cpu() {
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, stream());
-    run.cell(&[], &[Truth::default()]);
+    run.cell(&[], &[Truth::usual()]);
     let trial = run.recording.trials[0].trial;
     let fact = |name: &str, text: &str| Fact {
         name: format!("irq.38.{name}"),

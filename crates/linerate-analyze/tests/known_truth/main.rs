@@ -3,6 +3,8 @@
 /// Recordings with a known truth.
 mod builder {
     pub use linerate_analyze::truth::recording::*;
+
+    pub use crate::whole_study::study;
 }
 mod answer;
 mod both_ways;
@@ -23,6 +25,7 @@ mod streams;
 mod studies;
 mod verdicts;
 mod whole;
+mod whole_study;
 
 use linerate_analyze::single::{Shown, Single, single};
 use linerate_model::finding::Finding;

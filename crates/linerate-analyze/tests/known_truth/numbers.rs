@@ -24,7 +24,7 @@ fn stall(lost: [bool; 3], lost_without_nagle: bool) -> Option<String> {
         rtt_ns: 10 * MS as i64,
         latency: vec![(ms * MS, 2 - u64::from(is_lost))],
         lost_share: if is_lost { 2.0 } else { 0.0 },
-        ..Truth::default()
+        ..Truth::usual()
     };
     let mut split = rr(100);
     if let Traffic::Rr { request_writes, .. } = &mut split.traffic {
@@ -236,7 +236,7 @@ fn answer(small: [f64; 3], rates: [f64; 3], large_bytes: f64) -> String {
     let truth = |payload_bytes: f64, rate: f64| Truth {
         throughput_bps: 8.0 * payload_bytes * rate,
         payload_bytes,
-        ..Truth::default()
+        ..Truth::usual()
     };
     let mut run = Run::new(1, None);
     run.experiment("packet-rate", Some(10), stream());

@@ -52,7 +52,7 @@ fn buffers(one: [f64; 3], ten: [f64; 3], truth: &Truth) -> Analysis {
 fn the_smallest_buffer_is_that_of_the_fewest_connections() {
     let what = "Smallest sufficient buffer";
     let (same, unknown) = ([500e6, 501e6, 502e6], [100e6, 500e6, 900e6]);
-    let truth = Truth::default();
+    let truth = Truth::usual();
     let decided = buffers(same, unknown, &truth);
     let found = tile(&decided, what).expect("one connection decides");
     assert!(found.note.starts_with("with 1 connection"), "{found:?}");
@@ -67,7 +67,7 @@ fn a_buffer_that_is_the_limit_suffices_for_nothing() {
         window_bytes: 65_536,
         rwnd_share: 0.95,
         rtt_ns: 1_050_000,
-        ..Truth::default()
+        ..Truth::usual()
     };
     let analysis = buffers(same, same, &limited);
     assert_eq!(tile(&analysis, "Smallest sufficient buffer"), None);
@@ -203,7 +203,7 @@ fn stalled(longest_ns: u64, timeouts: Option<f64>) -> Analysis {
                     rtt_ns: 60_000,
                     latency: vec![(44_000_000 + wobble, 20), (longest_ns, 1)],
                     timeouts,
-                    ..Truth::default()
+                    ..Truth::usual()
                 },
                 false => Truth::transactions(60_000 + wobble),
             };

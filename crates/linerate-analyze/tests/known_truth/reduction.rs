@@ -152,7 +152,7 @@ fn a_sum_with_a_missing_flow_is_absent() {
     workload.connections = 3;
     let mut run = Run::new(1, Some(1e9));
     run.experiment("one", None, workload);
-    run.cell(&[], &[Truth::default()]);
+    run.cell(&[], &[Truth::usual()]);
     let samples = run.recording.samples.iter();
     let kept = samples.filter(|sample| sample.subject.to_string() != "flow:1:server");
     run.recording.samples = kept.collect();
@@ -270,7 +270,7 @@ fn a_saturated_worker_is_flagged() {
         let truth = Truth {
             worker_share: run,
             worker_wait_share: wait,
-            ..Truth::default()
+            ..Truth::usual()
         };
         flags(&one(stream(), truth))
     };

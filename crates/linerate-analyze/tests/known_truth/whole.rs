@@ -263,7 +263,7 @@ fn a_lone_experiment_has_one_figure_and_all_cells() {
                 (Factor::MssBytes, size(mss)),
                 (Factor::Congestion, Level::Word(congestion.to_owned())),
             ];
-            run.cell(&levels, &[Truth::default(), Truth::default()]);
+            run.cell(&levels, &[Truth::usual(), Truth::usual()]);
         }
     }
     let analysis = analyze(&run.recording);
@@ -317,7 +317,7 @@ fn packet_rates_are_compared_where_the_same_limits_them() {
     let of_payload = |payload_bytes: f64, share: f64| Truth {
         throughput_bps: share * 1e9 * payload_bytes / (payload_bytes + 90.0),
         payload_bytes,
-        ..Truth::default()
+        ..Truth::usual()
     };
     let unlike = answer(of_payload(1.2, 0.5));
     assert!(
@@ -341,7 +341,7 @@ fn packet_rate_and_shares_stand_beside_the_published_ones() {
         let truth = Truth {
             throughput_bps: 8.0 * 50_000.0 * bytes as f64,
             payload_bytes: bytes as f64,
-            ..Truth::default()
+            ..Truth::usual()
         };
         let levels = [(Factor::MessageBytes, size(bytes))];
         run.cell(&levels, &[truth.clone(), truth]);

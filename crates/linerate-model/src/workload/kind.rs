@@ -117,6 +117,11 @@ impl Traffic {
         }
     }
 
+    /// Returns which way bulk payload goes.
+    pub fn direction(&self) -> Option<Direction> {
+        self.stream().map(|(direction, _)| direction)
+    }
+
     /// Checks what the catalogue of parameters has no range for.
     pub(crate) fn check(&self, manner: &Manner) -> Result<(), WorkloadError> {
         match *self {

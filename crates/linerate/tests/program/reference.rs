@@ -266,7 +266,7 @@ fn counters_page() -> String {
         "# Protocol counters\n\n\
          What the kernel's counters of IP, TCP and UDP mean, by the kernel's names (`nstat -az`), as reports \
          say it.\nAll others that changed are shown without a meaning. Counters of drops, errors or \
-         retransmissions\ncome first. Generated from `crates/linerate-analyze/src/counters/known.rs`.\n",
+         retransmissions\ncome first. Generated from `crates/linerate-analyze/src/counters/known.tsv`.\n",
     );
     let mut heading = "";
     for counter in linerate_analyze::known_counters() {

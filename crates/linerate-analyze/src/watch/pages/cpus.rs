@@ -69,7 +69,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
 
 /// Who uses the CPUs, as far as programs were read.
 fn users(watched: &Watched, span: Span) -> Option<String> {
-    let busiest = watched.programs().busiest(span);
+    let busiest = watched.programs.busiest(span);
     let told = busiest.iter().take(PROGRAMS_TOLD_MAX);
     let told: Vec<String> = told
         .filter(|program| program.cpus >= PROGRAM_CPUS_MIN)

@@ -85,12 +85,9 @@ fn verdict(watched: &Watched, irqs: usize, span: Span) -> String {
     if irqs == 0 {
         return "no network device here has interrupts of its own".to_owned();
     }
-    let counts = watched.subjects().filter_map(|subject| match subject {
-        Subject::Cpu(cpu) => Some((
-            *cpu,
-            watched.change(subject, Metric::IrqNetworkCount, span)?,
-        )),
-        _ => None,
+    let counts = watched.cpus().filter_map(|(cpu, subject)| {
+        let count = watched.change(subject, Metric::IrqNetworkCount, span)?;
+        Some((cpu, count))
     });
     let counts: Vec<(u32, f64)> = counts.collect();
     let sum: f64 = counts.iter().map(|(_, count)| count).sum();

@@ -29,15 +29,10 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     let line = |queue: &Queue<'_>| {
         let all = sum_of(&queues, queue.link, queue.side);
         let share = queue.packets.filter(|_| all > 0.0);
-        let Queue {
-            link,
-            side,
-            number: at,
-            ..
-        } = queue;
+        let (link, side, at) = (queue.link, queue.side, queue.number);
         let place = |name: &str| fact(facts, &format!("queue.{link}.{side}.{at}.{name}"));
         vec![
-            text(format!("{} {} {}", queue.link, queue.side, queue.number)),
+            text(format!("{link} {side} {at}")),
             number(queue.packets, unit),
             number(
                 share.map(|packets| tenths(100.0 * packets / all)),
@@ -131,7 +126,7 @@ fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
     let Some(((link, side), number, count, most)) = most else {
         return "no device has several queues with packets now".to_owned();
     };
-    let flows = watched.sockets().beyond_this_host() as u32;
+    let flows = watched.sockets.beyond_this_host() as u32;
     let equal = counted(flows, "equal flow");
     let words = format!("{link} {side}: queue {number} has {most:.1} times the mean of {count}");
     match chance(flows, count, SEED) {

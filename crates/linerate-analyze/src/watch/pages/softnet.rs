@@ -21,11 +21,7 @@ const COLUMNS: [(&str, Metric); 6] = [
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let unit = unit_of_counts(span);
     let cpus: Vec<(u32, &Subject)> = watched
-        .subjects()
-        .filter_map(|subject| match subject {
-            Subject::Cpu(cpu) => Some((*cpu, subject)),
-            _ => None,
-        })
+        .cpus()
         .filter(|(_, subject)| watched.value(subject, Metric::SoftnetProcessed).is_some())
         .collect();
     let line = |(cpu, subject): &(u32, &Subject)| {

@@ -16,7 +16,7 @@ const RECEIVE_WINDOW: &str = "receive window";
 const SEND_BUFFER: &str = "send buffer";
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
-    let flows = watched.sockets().flows(span);
+    let flows = watched.sockets.flows(span);
     let share = |of: Option<f64>| number(of.map(|of| tenths(100.0 * of)), Unit::Percent);
     let line = |flow: &Flow| {
         vec![
@@ -79,12 +79,12 @@ fn limited_by(flow: &Flow) -> Option<&'static str> {
 }
 
 fn verdict(watched: &Watched, flows: &[Flow]) -> Option<String> {
-    if let Some(why) = watched.sockets().missing() {
+    if let Some(why) = watched.sockets.missing() {
         return Some(format!("sockets cannot be read: {why}"));
     }
     let sum = |of: fn(&Flow) -> Option<f64>| flows.iter().filter_map(of).sum::<f64>();
     let count = number::counted(flows.len(), "connection");
-    let beyond = match watched.sockets().beyond() {
+    let beyond = match watched.sockets.beyond() {
         0 => String::new(),
         beyond => format!(" and {beyond} more that are not shown"),
     };
