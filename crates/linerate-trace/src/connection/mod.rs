@@ -59,7 +59,7 @@ pub(crate) use key::{AddressBook, Endpoint, Key};
 pub(crate) use life::Phase;
 pub(crate) use picture::{Column, Drawn, Picture};
 pub(crate) use place::{FrameId, Place};
-pub(crate) use shares::State;
+pub(crate) use shares::{Shares, State};
 pub(crate) use sizes::Sizes;
 pub(crate) use spread::{Durations, Spread};
 pub(crate) use standing::Standing;
@@ -74,15 +74,6 @@ use serde::Serialize;
 use crate::frame::{Flags, Segment};
 pub(crate) use sequence::distance as sequence_distance;
 use sequence::{after, furthest};
-
-/// One thing of the sender and one of the receiver.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pair<T> {
-    /// The sender's.
-    pub from: T,
-    /// The receiver's.
-    pub to: T,
-}
 
 /// What is counted of one end, whatever else is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::connection::{
     BinEnd, Cause, Connection, Counts, Detail, Durations, EndDetail, Endpoint, FrameId, Gaps, Half,
-    Incident, Leg, Offer, Phase, Picture, Sizes, Spread, Standing, State, Timeline,
+    Incident, Leg, Offer, Phase, Picture, Shares, Sizes, Spread, Standing, Timeline,
 };
 
 /// How much the waits for a program differ that does the same each time, on a busy host.
@@ -124,7 +124,7 @@ pub struct EndReport {
     pub sizes: Option<SizeReport>,
     /// What the time of this direction went into.
     #[serde(skip)]
-    pub(crate) time: Option<ShareReport>,
+    pub(crate) time: Option<Shares>,
     /// The smallest window that it offered.
     pub window_bytes_min: Option<u64>,
     /// The largest.
@@ -258,27 +258,6 @@ pub(crate) const SHARES: [Share; 11] = [
         time.unseen
     }),
 ];
-
-/// What the time of a direction went into, as shares of the time of the connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ShareReport {
-    /// Nothing was on its way.
-    pub idle: f64,
-    /// The receiver's window had no room.
-    pub window: f64,
-    /// Of this, that with half of the largest window or less: what was acknowledged was not read.
-    pub unread: f64,
-    /// The longest part of that without a packet.
-    pub unread_longest: f64,
-    /// The application had no more to send.
-    pub sender: f64,
-    /// Congestion window, pacing, or sending.
-    pub path: f64,
-    /// Waiting for what was sent again.
-    pub recovering: f64,
-    /// Nagle's algorithm held a short segment.
-    pub nagle: f64,
-}
 
 /// A connection over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -430,7 +409,7 @@ impl EndReport {
             round_trip_by_timestamps: own
                 .and_then(|own| DurationReport::new(&own.round_trip_by_stamp)),
             sizes: own.and_then(|own| SizeReport::new(&own.sizes)),
-            time: own.and_then(ShareReport::new),
+            time: own.and_then(|own| own.shares.known()),
             window_bytes_min: window.map(|window| window.min),
             window_bytes_max: window.map(|window| window.max),
             window_is_scaled: scales_known,
@@ -592,32 +571,6 @@ impl LifeReport {
         shares.retain(|(_, share)| *share > 0.0);
         shares.sort_by(|one, other| other.1.total_cmp(&one.1));
         shares
-    }
-}
-
-impl ShareReport {
-    fn new(own: &EndDetail) -> Option<Self> {
-        let states = [
-            State::Idle,
-            State::Window,
-            State::Sender,
-            State::Path,
-            State::Recovering,
-            State::Nagle,
-            State::Unread,
-        ];
-        let all: u64 = states.iter().map(|&state| own.shares.time_ns(state)).sum();
-        let share = |state| own.shares.time_ns(state) as f64 / all as f64;
-        (all > 0).then(|| Self {
-            idle: share(State::Idle),
-            window: share(State::Window) + share(State::Unread),
-            unread: share(State::Unread),
-            unread_longest: own.shares.unread_ns_max() as f64 / all as f64,
-            sender: share(State::Sender),
-            path: share(State::Path),
-            recovering: share(State::Recovering),
-            nagle: share(State::Nagle),
-        })
     }
 }
 

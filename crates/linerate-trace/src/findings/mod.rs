@@ -22,7 +22,7 @@ mod wireshark;
 mod words;
 
 use crate::connection::{
-    Connection, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind,
+    Connection, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind, State,
 };
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
@@ -1126,7 +1126,7 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     // What a reader leaves of it says nothing of its size.
     let time = sender.time?;
-    let share = time.window - time.unread;
+    let share = time.window_part() - time.part(State::Unread);
     // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
     if connection.captured_at == Some(end.other())
         || !receiver.window_is_scaled
@@ -1168,16 +1168,17 @@ fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     const LONGEST_SHARE_MAX: f64 = 0.25;
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     let (counts, time) = (receiver.counts?, sender.time?);
+    let unread = time.part(State::Unread);
     let largest = receiver.window_bytes_max?;
     let segment_bytes = u64::from(sender.segment_bytes?);
     let is_reader = counts.zero_windows == 0
         && receiver.window_is_scaled
         && sender.payload_bytes >= WINDOW_BYTES_MIN
-        && time.unread >= WINDOW_SHARE_MIN
-        && time.unread >= time.window / 2.0
-        && time.unread_longest <= LONGEST_SHARE_MAX * time.unread
+        && unread >= WINDOW_SHARE_MIN
+        && unread >= time.window_part() / 2.0
+        && time.unread_part_max() <= LONGEST_SHARE_MAX * unread
         && largest >= BUFFER_SEGMENTS_MIN * segment_bytes;
-    let total_ns = (time.unread * connection.duration_ns as f64) as u64;
+    let total_ns = (unread * connection.duration_ns as f64) as u64;
     let kind = TcpFindingKind::SlowReader;
     is_reader.then(|| TcpFinding {
         value: largest,
@@ -1191,7 +1192,9 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
         return Vec::new();
     };
     // What timers took is told with them, and the wait for what was taken back; the rest of a recovery is a loss's.
-    let recovering = own.time.map_or(0.0, |time| time.recovering);
+    let recovering = own
+        .time
+        .map_or(0.0, |time| time.part(State::Recovering));
     let taken_back = incident_of(connection, IncidentKind::TakenBack, end.other());
     let recovering_ns = ((recovering * connection.duration_ns as f64) as u64)
         .saturating_sub(taken_back.map_or(0, |taken| taken.total_ns));

@@ -26,12 +26,12 @@ use super::picture::Picture;
 use super::resending::{Recovery, Repeated, Resent, TIMER_NS_MIN};
 use super::sacked::Sacked;
 use super::sequence::{after, distance};
-use super::shares::{self, Sending, Shares, State};
+use super::shares::{Shares, State};
 use super::sizes::Sizes;
 use super::spread::{Durations, Spread};
 use super::standing::Standing;
 use super::timeline::Timeline;
-use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
+use super::{FrameId, Half, Leg, Offer, Place, Verdict};
 use crate::frame::{Complaint, Flags, Reason, Segment};
 use recent::Recent;
 
@@ -118,7 +118,7 @@ pub(crate) struct EndDetail {
     /// The windows that it offered, in bytes.
     pub window: Spread,
     /// The largest of them, that of its SYN included.
-    window_bytes_max: u64,
+    pub(super) window_bytes_max: u64,
     /// How long its delayed acknowledgements waited.
     pub ack_delay: Durations,
     /// How long its window was closed.
@@ -169,8 +169,7 @@ pub(crate) struct EndDetail {
     has_other_syn: bool,
     /// Short segments that it sent while a short one was on its way.
     defies_nagle: u32,
-    pub(super) last_data_ns: u64,
-    pub(super) last_data_frame: Option<FrameId>,
+    pub(super) last_data: Place,
     /// Whether that was sent again, or overtaken.
     last_data_is_late: bool,
     /// Whether it is the first piece of a fragmented packet: how much the others carry is not known.
@@ -185,12 +184,12 @@ pub(crate) struct EndDetail {
     pub(super) duplicate_run: u16,
     /// Whether the capture cut the selective blocks of its last acknowledgement.
     pub(super) sack_is_cut: bool,
-    last_data_bytes: u32,
+    pub(super) last_data_bytes: u32,
     /// Whether more was queued behind the furthest that it sent: an end sets PSH where nothing is (RFC 9293,
     /// section 3.9.1.2).
-    has_more: bool,
+    pub(super) has_more: bool,
     /// Whether it does so: something set PSH.
-    sets_push: bool,
+    pub(super) sets_push: bool,
     /// The last segment that more was queued behind: as long as it makes them, whatever both agreed on.
     unpushed_bytes: u32,
     first_data_ns: u64,
@@ -225,8 +224,7 @@ pub(crate) struct EndDetail {
 /// A short segment that was acknowledged late: what Nagle's algorithm may wait for.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    data_frame: Option<FrameId>,
-    began_ns: u64,
+    data: Place,
     ack: Place,
     /// What the receiver's window had left before the acknowledgement.
     room_bytes: u64,
@@ -288,7 +286,7 @@ impl EndDetail {
 
     /// Returns when it sent its first payload and its last, if it sent any.
     pub(crate) fn data_times_ns(&self) -> Option<(u64, u64)> {
-        (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
+        (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data.time_ns))
     }
 
     /// Returns whether a segment is shorter than this end makes them when it has more: than a full one, or less where
@@ -547,8 +545,7 @@ impl Detail {
             if own.first_data_ns == 0 {
                 own.first_data_ns = seen.place.time_ns;
             }
-            own.last_data_ns = seen.place.time_ns;
-            own.last_data_frame = seen.place.frame;
+            own.last_data = seen.place;
             own.last_data_is_late = verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
             let other = &seen.halves[from.other() as usize];
             own.last_data_crosses = other.is_seen() && after(other.next, segment.acknowledgement);
@@ -582,7 +579,7 @@ impl Detail {
         let segment = seen.segment;
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         if segment.payload_bytes > 0 && end == seen.halves[seen.end as usize].next {
-            self.ends[seen.end as usize].last_data_ns = seen.place.time_ns;
+            self.ends[seen.end as usize].last_data.time_ns = seen.place.time_ns;
             self.life.arrive();
         }
     }
@@ -591,27 +588,12 @@ impl Detail {
     #[inline]
     pub(crate) fn update_states(&mut self, halves: &[Half; 2], shifts: Option<[u8; 2]>) {
         for from in End::BOTH {
-            let to = from.other();
-            let pair = Pair {
-                from: &halves[from as usize],
-                to: &halves[to as usize],
-            };
-            let receiver = &self.ends[to as usize];
-            let window_bytes_max = receiver.window_bytes_max;
-            let window_bytes_used = receiver.window.max;
+            let state = self.state(halves, shifts, from);
             let own = &mut self.ends[from as usize];
-            let sending = Sending {
-                recovering: own.recovery.is_some(),
-                segment_bytes: own.segment_bytes,
-                last_was_short: own.is_short(own.last_data_bytes),
-                has_more: own.has_more && own.sets_push,
-                window_bytes: window_bytes(halves, shifts, to),
-                window_bytes_max,
-                window_bytes_used,
-            };
-            own.shares.enter(shares::state(pair, &sending));
-            if pair.to.has_acknowledged() {
-                let flight = distance(pair.to.acknowledged, pair.from.next).max(0) as u32;
+            own.shares.enter(state);
+            let (half, peer) = (&halves[from as usize], &halves[from.other() as usize]);
+            if peer.has_acknowledged() {
+                let flight = distance(peer.acknowledged, half.next).max(0) as u32;
                 own.flight_bytes_max = own.flight_bytes_max.max(flight);
             }
         }
@@ -674,7 +656,7 @@ impl Detail {
     fn has_come_late(&self, seen: &Seen<'_>) -> bool {
         let (from, to) = (seen.end, seen.end.other());
         let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
-        let asked_ns = self.ends[to as usize].last_data_ns;
+        let asked_ns = self.ends[to as usize].last_data.time_ns;
         let waited_ns = seen.place.time_ns.saturating_sub(asked_ns);
         if self.last_sender != Some(to) || waited_ns < DELAYED_ACK_NS_MAX {
             return false;
@@ -703,9 +685,9 @@ impl Detail {
         if self.has_come_late(seen) {
             return;
         }
-        let (asked_ns, asked_frame) = (other.last_data_ns, other.last_data_frame);
+        let asked = other.last_data;
         let leg_ns = self.leg_ns(from);
-        let waited_ns = seen.place.time_ns.saturating_sub(asked_ns);
+        let waited_ns = seen.place.time_ns.saturating_sub(asked.time_ns);
         let length_ns = waited_ns.saturating_sub(leg_ns.unwrap_or(0));
         self.ends[from as usize].answers.add(length_ns);
         let is_first = !verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
@@ -721,10 +703,8 @@ impl Detail {
             return;
         }
         let example = Example {
-            at_ns: asked_ns,
             length_ns,
-            frames: [asked_frame, seen.place.frame, None],
-            value: 0,
+            ..Example::between(asked, seen.place, 0)
         };
         self.ends[to as usize].way.wait();
         if !after(
@@ -787,8 +767,8 @@ impl Detail {
         let peer = &seen.halves[seen.end.other() as usize];
         let is_answer = !seen.segment.flags.any(Flags::ACK)
             && seen.segment.sequence == peer.acknowledged
-            && other.last_data_frame.is_some()
-            && other.last_data_frame == other.last_frame;
+            && other.last_data.frame.is_some()
+            && other.last_data.frame == other.last_frame;
         // Nothing of its own since then.
         is_answer && self.idle_until.is_some() && own.last_frame < self.idle_until
     }
@@ -822,7 +802,7 @@ impl Detail {
             Reason::Protocol => (IncidentKind::Unreachable, 5),
             Reason::HopLimit => (IncidentKind::Unreachable, 6),
         };
-        let sent_frame = self.ends[end as usize].last_data_frame;
+        let sent_frame = self.ends[end as usize].last_data.frame;
         let example = Example {
             at_ns: place.time_ns,
             length_ns: 0,
@@ -940,7 +920,7 @@ impl Detail {
         if held > 0 && defied.saturating_mul(NAGLE_DEFIED_MAX) >= held {
             self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
             let shares = &mut self.ends[end as usize].shares;
-            shares.reassign(shares::State::Nagle, shares::State::Sender, u64::MAX);
+            shares.reassign(State::Nagle, State::Sender, u64::MAX);
             self.life.forget_nagle(match end {
                 End::Client => Phase::ClientPauses,
                 End::Server => Phase::ServerPauses,
@@ -1208,15 +1188,10 @@ impl Detail {
                 own.defies_nagle = own.defies_nagle.saturating_add(1);
             }
             let ahead = half.is_seen() && distance(segment.sequence, half.next) > 0;
-            own.outstanding.note_sent(|| Sent {
-                sequence: if ahead { half.next } else { segment.sequence },
-                end: end.wrapping_add(u32::from(is_fin)),
-                time_ns: seen.place.time_ns,
-                frame: seen.place.frame,
-                again: 0,
-                bytes: u16::try_from(segment.payload_bytes).unwrap_or(u16::MAX),
-                stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
-                identification: segment.identification,
+            own.outstanding.note_sent(|| {
+                let sequence = if ahead { half.next } else { segment.sequence };
+                let range = (sequence, end.wrapping_add(u32::from(is_fin)));
+                Sent::of(segment, seen.place, range)
             });
         }
         let window = window_bytes(seen.halves, seen.shifts, to);
@@ -1292,12 +1267,7 @@ impl Detail {
         if train.segments < TRAIN_MIN {
             return;
         }
-        let example = Example {
-            at_ns: began.time_ns,
-            length_ns: last.time_ns.saturating_sub(began.time_ns),
-            frames: [began.frame, last.frame, None],
-            value: train.segments,
-        };
+        let example = Example::between(began, last, train.segments);
         self.incidents
             .note(IncidentKind::SmallSegments, end, example);
     }
