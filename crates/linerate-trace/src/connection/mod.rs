@@ -245,7 +245,7 @@ impl Connection {
         let mut verdict = Verdict::default();
         if segment.payload_bytes > 0 {
             verdict.add(Verdict::DATA);
-        } else if segment.flags.any(Flags::ACK) && !is_control {
+        } else if segment.is_pure_ack() {
             verdict.add(Verdict::PURE_ACK);
         }
         if is_control && segment.flags.any(Flags::SYN) {
@@ -422,7 +422,7 @@ impl Connection {
         if segment.payload_bytes > 0 {
             half.data_packets = half.data_packets.saturating_add(1);
             half.payload_bytes += u64::from(segment.payload_bytes);
-        } else if flags.any(Flags::ACK) && !flags.any(Flags::SYN | Flags::FIN | Flags::RST) {
+        } else if segment.is_pure_ack() {
             half.pure_acks = half.pure_acks.saturating_add(1);
         }
         let end_of_segment = segment.sequence.wrapping_add(segment.sequence_bytes());

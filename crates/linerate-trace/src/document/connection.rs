@@ -527,10 +527,7 @@ impl LifeReport {
         let time = |phase| share(detail.life.time_ns(phase));
         let far = detail.captured_at().map(End::other);
         // Where the far end's data is seen as it arrives, what it waits for does not show.
-        let pauses = |end: End| match end {
-            End::Client => [Phase::ClientPauses, Phase::ClientGoesOn].map(time),
-            End::Server => [Phase::ServerPauses, Phase::ServerGoesOn].map(time),
-        };
+        let pauses = |end: End| [Phase::PAUSES, Phase::GOES_ON].map(|of| time(of[end as usize]));
         // Nor, of a way that is known as a bound alone, what of the time was the program's.
         let is_hidden = |end: End| far == Some(end) || detail.is_way_bound(end);
         let seen = |end: End| match is_hidden(end) {
@@ -539,8 +536,8 @@ impl LifeReport {
         };
         let [[client, to_client], [server, to_server]] = End::BOTH.map(seen);
         // Nor whether its window had room: what it has on its way does not show.
-        let mut congestion = [Phase::ClientCongestion, Phase::ServerCongestion].map(time);
-        let mut ways = [Phase::ClientWay, Phase::ServerWay].map(time);
+        let mut congestion = Phase::CONGESTION.map(time);
+        let mut ways = Phase::WAY.map(time);
         let mut unseen = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
         let mut answers = 0.0;
         for end in End::BOTH.into_iter().filter(|&end| is_hidden(end)) {

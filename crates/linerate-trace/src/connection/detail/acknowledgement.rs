@@ -4,8 +4,8 @@
 use linerate_model::sample::End;
 
 use super::{
-    DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, LOADED_SEGMENTS, QUEUE_NS_MAX,
-    RELEASE_NS_MAX, Seen, window_bytes,
+    DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, LOADED_SEGMENTS, RELEASE_NS_MAX, Seen,
+    window_bytes,
 };
 use crate::connection::Verdict;
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
@@ -160,12 +160,7 @@ impl Detail {
         let sender = &self.ends[to as usize];
         let time_ns = seen.place.time_ns;
         let delay_ns = time_ns.saturating_sub(sender.last_data.time_ns);
-        // A queue that was there a moment ago explains as much as it took then.
-        let queued_ns = sender
-            .loaded_trip
-            .filter(|(_, at_ns)| time_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
-            .map_or(0, |(trip_ns, _)| trip_ns);
-        let beyond_ns = delay_ns.saturating_sub(leg_ns.max(queued_ns));
+        let beyond_ns = delay_ns.saturating_sub(leg_ns.max(sender.queued_ns(time_ns)));
         let is_late = (DELAYED_ACK_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns);
         // What acknowledges less did not wait since the last segment.
         let is_all = seen.segment.acknowledgement == seen.halves[to as usize].next;

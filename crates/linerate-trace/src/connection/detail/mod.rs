@@ -289,6 +289,13 @@ impl EndDetail {
         (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data.time_ns))
     }
 
+    /// Returns how long a round trip took in the queue that was there a moment ago, which is part of the way.
+    fn queued_ns(&self, now_ns: u64) -> u64 {
+        self.loaded_trip
+            .filter(|(_, at_ns)| now_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
+            .map_or(0, |(trip_ns, _)| trip_ns)
+    }
+
     /// Returns whether a segment is shorter than this end makes them when it has more: than a full one, or less where
     /// the path takes less.
     #[inline]
@@ -562,10 +569,7 @@ impl Detail {
         if let Some(timeline) = &mut self.timeline {
             let bin = timeline.at(seen.place.time_ns, from);
             bin.data_packets += u32::from(segment.payload_bytes > 0);
-            let is_ack = segment.payload_bytes == 0
-                && segment.flags.any(Flags::ACK)
-                && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
-            bin.pure_acks += u32::from(is_ack);
+            bin.pure_acks += u32::from(segment.is_pure_ack());
             bin.payload_bytes += u64::from(segment.payload_bytes);
             bin.retransmissions += u32::from(verdict.any(Verdict::RETRANSMISSION));
         }
@@ -614,11 +618,7 @@ impl Detail {
         if seen.segment.payload_bytes == 0 || verdict.any(Verdict::REPEATS) {
             return;
         }
-        // A queue that was there a moment ago is part of the way.
-        let loaded = self.ends[from.other() as usize].loaded_trip;
-        let queued_ns = loaded
-            .filter(|(_, at_ns)| seen.place.time_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
-            .map_or(0, |(trip_ns, _)| trip_ns);
+        let queued_ns = self.ends[from.other() as usize].queued_ns(seen.place.time_ns);
         let leg_ns = self.leg_ns(from).unwrap_or(0);
         let trip_ns = match self.has_come_late(seen) {
             true => u64::MAX,
@@ -895,14 +895,8 @@ impl Detail {
         let way = self.ends[end.other() as usize].way_longer_ns();
         let is_timer = is_alike && way.is_none_or(|longer_ns| longer_ns < DELAYED_ACK_NS_MIN);
         if !is_timer_of_nagle {
-            let sender = end.other();
-            self.incidents
-                .withdraw(IncidentKind::NagleDelayedAck, sender);
-            let shares = &mut self.ends[sender as usize].shares;
-            shares.reassign(State::Nagle, State::Sender, u64::MAX);
-            self.life.forget_nagle(Phase::RoundTrip);
-            let from = (Cause::NagleDelayedAck, sender);
-            self.gaps.rename_all(from, (Cause::RoundTrip, end));
+            let cause = (Cause::RoundTrip, end);
+            self.forget_nagle(end.other(), Phase::RoundTrip, cause);
         }
         if !is_timer {
             self.incidents.withdraw(IncidentKind::DelayedAck, end);
@@ -918,19 +912,18 @@ impl Detail {
         let held = self.incidents.count(IncidentKind::NagleDelayedAck, end);
         let defied = self.ends[end as usize].defies_nagle;
         if held > 0 && defied.saturating_mul(NAGLE_DEFIED_MAX) >= held {
-            self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
-            let shares = &mut self.ends[end as usize].shares;
-            shares.reassign(State::Nagle, State::Sender, u64::MAX);
-            self.life.forget_nagle(match end {
-                End::Client => Phase::ClientPauses,
-                End::Server => Phase::ServerPauses,
-            });
-            let (from, to) = (
-                (Cause::NagleDelayedAck, end),
-                (Cause::DelayedAck, end.other()),
-            );
-            self.gaps.rename_all(from, to);
+            let cause = (Cause::DelayedAck, end.other());
+            self.forget_nagle(end, Phase::PAUSES[end as usize], cause);
         }
+    }
+
+    /// Takes back that Nagle's algorithm held segments of `end`: the time was of `phase`, the gaps were of `cause`.
+    fn forget_nagle(&mut self, end: End, phase: Phase, cause: (Cause, End)) {
+        self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
+        let shares = &mut self.ends[end as usize].shares;
+        shares.reassign(State::Nagle, State::Sender, u64::MAX);
+        self.life.forget_nagle(phase);
+        self.gaps.rename_all((Cause::NagleDelayedAck, end), cause);
     }
 
     /// Returns whether this frame was captured before, at another place: bridges, bonds and mirrored ports show
