@@ -241,14 +241,14 @@ impl Connection {
     #[inline]
     pub(crate) fn handle_segment(&mut self, end: End, segment: &Segment, place: Place) -> Verdict {
         let elapsed_ns = place.time_ns.saturating_sub(self.last_ns);
-        let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+        let is_syn = segment.flags.any(Flags::SYN);
         let mut verdict = Verdict::default();
         if segment.payload_bytes > 0 {
             verdict.add(Verdict::DATA);
         } else if segment.is_pure_ack() {
             verdict.add(Verdict::PURE_ACK);
         }
-        if is_control && segment.flags.any(Flags::SYN) {
+        if is_syn {
             self.handle_syn(end, segment, place);
         }
         if let Some(detail) = &mut self.detail {
@@ -267,7 +267,7 @@ impl Connection {
             }
         }
         self.count(end, segment);
-        if is_control && segment.flags.any(Flags::SYN) {
+        if is_syn {
             self.shifts = self.agreed_shifts();
         }
         let answers = Verdict::PURE_ACK | Verdict::DATA;

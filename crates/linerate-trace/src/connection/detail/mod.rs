@@ -1012,7 +1012,7 @@ impl Detail {
         let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
         let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
         let ahead = distance(half.next, segment.sequence);
-        if is_control && segment.flags.any(Flags::SYN) {
+        if segment.flags.any(Flags::SYN) {
             let is_other = half.has_syn() && half.first != segment.sequence;
             self.ends[from as usize].has_other_syn |= is_other;
         }
