@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::document::{ConnectionReport, DurationReport, EndReport, LifeReport, SHARES, Trace};
 use crate::findings::{TcpFinding, TcpFindingKind};
 use crate::number::{counted, ns};
-use crate::text::{Look, wrap_prose};
+use crate::text::{Look, write_lines};
 
 /// The number of the document's shape.
 const COMPARISON_SCHEMA_VERSION: u32 = 1;
@@ -461,10 +461,9 @@ impl Comparison {
                 }
                 _ => claim.to_owned(),
             };
-            for (at, line) in wrap_prose(&text, look).iter().enumerate() {
-                let mark = if at == 0 { mark } else { "" };
-                let _ = writeln!(out, "  {}  {line}", look.paint("36", &format!("{mark:<8}")));
-            }
+            let [first, further] =
+                [mark, ""].map(|mark| format!("  {}  ", look.paint("36", &format!("{mark:<8}"))));
+            write_lines(&look.wrap_prose(&text), &first, &further, &mut out);
         }
         out
     }

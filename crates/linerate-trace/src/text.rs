@@ -19,6 +19,8 @@ const FINDINGS_MAX: usize = 12;
 const PROOFS_MAX: usize = 2;
 /// Most characters of a line of prose where the terminal is wider.
 const COLUMNS_MAX: usize = 110;
+/// Where lines below a finding's claim begin.
+const BELOW: &str = "     ";
 
 /// How the lines should look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,30 @@ impl Look {
 
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
+    }
+
+    /// Cuts prose into lines that leave `room` before them.
+    fn wrap(self, text: &str, room: usize) -> Vec<String> {
+        wrap(text, self.columns.min(COLUMNS_MAX).saturating_sub(room), 0)
+    }
+
+    /// Cuts prose into lines that fit behind a mark.
+    pub(crate) fn wrap_prose(self, text: &str) -> Vec<String> {
+        self.wrap(text, 9)
+    }
+
+    /// Cuts prose into lines below a finding that stand back.
+    fn wrap_dim(self, text: &str) -> Vec<String> {
+        let lines = self.wrap(text, 5).into_iter();
+        lines.map(|line| self.dim(&line)).collect()
+    }
+}
+
+/// Writes lines, the first of them behind `first`.
+pub(crate) fn write_lines(lines: &[String], first: &str, further: &str, out: &mut String) {
+    for (at, line) in lines.iter().enumerate() {
+        let mark = if at == 0 { first } else { further };
+        let _ = writeln!(out, "{mark}{line}");
     }
 }
 
@@ -86,9 +112,7 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         ns(duration),
         counted(totals.connections, "connection"),
     );
-    for line in wrap(&summary, look.columns.min(COLUMNS_MAX), 0) {
-        let _ = writeln!(out, "{line}");
-    }
+    write_lines(&look.wrap(&summary, 0), "", "", out);
     let mut parts = vec![
         counted(totals.data_packets, "data segment"),
         counted(totals.pure_acks, "pure ACK"),
@@ -126,22 +150,11 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         parts.push(format!("{} out of order", count(totals.out_of_order)));
     }
     if totals.data_packets + totals.pure_acks > 0 {
-        for line in wrap(&parts.join(", "), look.columns.min(COLUMNS_MAX), 0) {
-            let _ = writeln!(out, "{line}");
-        }
+        write_lines(&look.wrap(&parts.join(", "), 0), "", "", out);
     }
     for warning in &trace.warnings {
-        for (at, line) in wrap(warning, look.columns.min(COLUMNS_MAX) - 9, 0)
-            .iter()
-            .enumerate()
-        {
-            let mark = if at == 0 {
-                look.paint("33", "warning:")
-            } else {
-                " ".repeat(8)
-            };
-            let _ = writeln!(out, "{mark} {line}");
-        }
+        let mark = look.paint("33", "warning:") + " ";
+        write_lines(&look.wrap_prose(warning), &mark, &" ".repeat(9), out);
     }
 }
 
@@ -154,9 +167,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
         };
         let _ = writeln!(out, "{}", look.dim(none));
         if trace.totals.connections > 0 {
-            for line in wrap(&looked_for(trace), look.columns.min(COLUMNS_MAX) - 5, 0) {
-                let _ = writeln!(out, "     {}", look.dim(&line));
-            }
+            write_lines(&look.wrap_dim(&looked_for(trace)), BELOW, BELOW, out);
         }
     }
     for (at, finding) in trace.findings.iter().take(FINDINGS_MAX).enumerate() {
@@ -172,9 +183,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
     }
     let blind = trace.coverage.blind_spots();
     if let Some(blind) = blind.filter(|_| !trace.findings.is_empty()) {
-        for line in wrap(&blind, look.columns.min(COLUMNS_MAX) - 5, 0) {
-            let _ = writeln!(out, "     {}", look.dim(&line));
-        }
+        write_lines(&look.wrap_dim(&blind), BELOW, BELOW, out);
     }
 }
 
@@ -193,20 +202,12 @@ pub(crate) fn looked_for(trace: &Trace) -> String {
 }
 
 fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look, out: &mut String) {
-    let columns = look.columns.min(COLUMNS_MAX) - 5;
-    for (at, line) in wrap(&finding.claim, columns, 0).iter().enumerate() {
-        let mark = if at == 0 {
-            format!("{number:>3}")
-        } else {
-            "   ".to_owned()
-        };
-        let _ = writeln!(out, "{}  {}", look.paint("36", &mark), look.bold(line));
-    }
-    let mut prose = |text: &str| {
-        for line in wrap(text, columns, 0) {
-            let _ = writeln!(out, "     {line}");
-        }
-    };
+    let claim = look.wrap(&finding.claim, 5).into_iter();
+    let claim: Vec<String> = claim.map(|line| look.bold(&line)).collect();
+    let [first, further] = [format!("{number:>3}"), " ".repeat(3)];
+    let [first, further] = [first, further].map(|mark| look.paint("36", &mark) + "  ");
+    write_lines(&claim, &first, &further, out);
+    let mut prose = |text: &str| write_lines(&look.wrap(text, 5), BELOW, BELOW, out);
     prose(&finding.explanation);
     for also in &finding.also {
         prose(&format!("The same frames: {also}"));
@@ -214,15 +215,10 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
     if let Some(advice) = &finding.advice {
         prose(&format!("→ {advice}"));
     }
-    for proof in finding.proofs.iter().take(PROOFS_MAX) {
-        let line = proof_line(proof, trace);
-        let _ = writeln!(out, "     {}", look.dim(&line));
-    }
-    if let Some(line) = more_line(finding) {
-        let _ = writeln!(out, "     {}", look.dim(&line));
-    }
-    if let Some(line) = filter_line(finding) {
-        let _ = writeln!(out, "     {}", look.dim(&line));
+    let proofs = finding.proofs.iter().take(PROOFS_MAX);
+    let proofs = proofs.map(|proof| proof_line(proof, trace));
+    for line in proofs.chain(more_line(finding)).chain(filter_line(finding)) {
+        let _ = writeln!(out, "{BELOW}{}", look.dim(&line));
     }
 }
 
@@ -439,17 +435,11 @@ fn write_conversations(trace: &Trace, look: Look, out: &mut String) {
 /// Writes `text` behind `mark`, below a connection; further lines begin where the first does.
 fn write_hanging(mark: &str, text: &str, look: Look, is_dim: bool, out: &mut String) {
     let indent = 6 + mark.chars().count();
-    let lines = wrap(
-        text,
-        look.columns.min(COLUMNS_MAX).saturating_sub(indent),
-        0,
-    );
-    for (at, line) in lines.iter().enumerate() {
-        let before = if at == 0 { mark } else { "" };
-        let width = indent - 6;
-        let line = if is_dim { look.dim(line) } else { line.clone() };
-        let _ = writeln!(out, "      {before:width$}{line}");
+    let mut lines = look.wrap(text, indent);
+    if is_dim {
+        lines = lines.iter().map(|line| look.dim(line)).collect();
     }
+    write_lines(&lines, &format!("      {mark}"), &" ".repeat(indent), out);
 }
 
 fn datagrams_line(sent: &DatagramsReport) -> String {
@@ -580,9 +570,4 @@ fn time_line(time: &LifeReport) -> String {
         .map(|(name, percent)| format!("{name} {percent} %"))
         .collect();
     format!("time: {}", parts.join(", "))
-}
-
-/// Cuts prose into lines that fit behind a mark.
-pub(crate) fn wrap_prose(text: &str, look: Look) -> Vec<String> {
-    wrap(text, look.columns.min(COLUMNS_MAX).saturating_sub(9), 0)
 }
