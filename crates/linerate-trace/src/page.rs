@@ -113,10 +113,9 @@ fn pictured(trace: &Trace) -> impl Iterator<Item = &ConnectionReport> {
 
 fn about(trace: &Trace) -> Vec<(String, String)> {
     let totals = &trace.totals;
-    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
     let pair = |label: &str, text: String| (label.to_owned(), text);
     let mut about = vec![
-        pair("Captures", names.join(", ")),
+        pair("Captures", trace.name()),
         pair("Frames", count(totals.frames)),
         pair("Time", ns(trace.duration_ns().unwrap_or(0))),
         pair("Connections", count(totals.connections)),
@@ -241,12 +240,8 @@ fn conversations(trace: &Trace) -> Option<Table> {
     let rows = trace.conversations.iter().take(ROWS_MAX).map(|one| {
         let ends = [&one.from_client, &one.from_server];
         let sum = |of: fn(&DatagramsReport) -> u64| ends.iter().map(|sent| of(sent)).sum();
-        let client = match one.client.port {
-            0 => one.client.address.to_string(),
-            _ => one.client.to_string(),
-        };
         vec![
-            TableCell::Text(client),
+            TableCell::Text(one.client_name()),
             TableCell::Text(one.server.to_string()),
             TableCell::Text(
                 one.protocol

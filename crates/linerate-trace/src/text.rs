@@ -399,17 +399,12 @@ fn write_conversations(trace: &Trace, look: Look, out: &mut String) {
         look.dim(&of)
     );
     for conversation in trace.conversations.iter().take(shown) {
-        let client = match conversation.client.port {
-            // Questions come from many ports.
-            0 => conversation.client.address.to_string(),
-            _ => conversation.client.to_string(),
-        };
         let mut facts = vec![ns(conversation.duration_ns)];
         facts.extend(conversation.protocol.map(str::to_uppercase));
         let _ = writeln!(
             out,
             "      {} → {}  {}",
-            look.bold(&client),
+            look.bold(&conversation.client_name()),
             look.bold(&conversation.server.to_string()),
             look.dim(&facts.join(", "))
         );

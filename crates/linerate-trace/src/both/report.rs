@@ -202,7 +202,7 @@ impl Both {
             if seen.left_out > 0 {
                 warnings.push(format!(
                     "{}: {} beyond those that are kept went uncompared",
-                    name(&seen.trace),
+                    seen.trace.name(),
                     counted(seen.left_out, "packet")
                 ));
             }
@@ -217,7 +217,7 @@ impl Both {
         Self {
             schema: "linerate.trace.both",
             schema_version: BOTH_SCHEMA_VERSION,
-            files: [name(&first.trace), name(&second.trace)],
+            files: [first.trace.name(), second.trace.name()],
             clock,
             connections: connections.into_iter().map(|(_, one)| one).collect(),
             alone,
@@ -234,20 +234,13 @@ impl Both {
     }
 }
 
-fn name(trace: &Trace) -> String {
-    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
-    names.join(", ")
-}
-
 /// Returns when a capture ran; to the last that was kept of it, where that is not all.
 fn span(seen: &Seen) -> (u64, u64) {
-    let files = &seen.trace.files;
-    let first = files.iter().filter_map(|file| file.first_ns).min();
     let last = match seen.left_out {
-        0 => files.iter().filter_map(|file| file.last_ns).max(),
+        0 => seen.trace.end_ns(),
         _ => Some(seen.kept_until_ns),
     };
-    (first.unwrap_or(0), last.unwrap_or(0))
+    (seen.trace.begin_ns().unwrap_or(0), last.unwrap_or(0))
 }
 
 impl JoinedReport {
