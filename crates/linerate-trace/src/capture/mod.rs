@@ -23,10 +23,11 @@ mod pcapng;
 mod window;
 
 pub use block::{Block, Piece};
-pub use error::{CaptureError, Damage};
+pub use error::CaptureError;
 pub use input::{Input, NextPiece};
 pub use link::LinkType;
 
+use error::Fault;
 use window::Window;
 
 /// The bytes that every gzip member begins with (RFC 1952, section 2.3.1).
@@ -58,7 +59,7 @@ pub struct Reader<'a> {
     window: Window<'a>,
     format: Format,
     frames: u64,
-    damage: Option<Damage>,
+    damage: Option<String>,
     packed: bool,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Reader<'a> {
         let record = match found {
             Ok(record) => record?,
             Err(fault) => {
-                self.damage = Some(damage(fault, at_bytes));
+                self.damage = Some(fault.words(at_bytes));
                 return None;
             }
         };
@@ -125,8 +126,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns what is wrong with the capture, as far as it was read.
-    pub fn damage(&self) -> Option<&Damage> {
-        self.damage.as_ref()
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
     }
 
     /// Returns how many frames were read.
@@ -185,34 +186,6 @@ struct Record {
     link: LinkType,
 }
 
-/// Why there is no next record.
-enum Fault {
-    Cut,
-    Wrong(&'static str),
-    Read(CaptureError),
-}
-
-impl From<CaptureError> for Fault {
-    fn from(error: CaptureError) -> Self {
-        Fault::Read(error)
-    }
-}
-
-#[cold]
-fn damage(fault: Fault, at_bytes: u64) -> Damage {
-    match fault {
-        Fault::Cut => Damage::Truncated { at_bytes },
-        Fault::Wrong(what) => Damage::Corrupt { at_bytes, what },
-        Fault::Read(error) => Damage::Unreadable {
-            at_bytes,
-            why: match error {
-                CaptureError::Read(cause) => cause.to_string(),
-                error => error.to_string(),
-            },
-        },
-    }
-}
-
 fn open(window: &mut Window<'_>) -> Result<Format, CaptureError> {
     let visible = window.fill(4)?;
     let Some(&magic) = window.bytes().first_chunk::<4>() else {
@@ -241,27 +214,30 @@ enum Endian {
 impl Endian {
     #[inline]
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
-        let bytes: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
-        Some(match self {
-            Endian::Little => u16::from_le_bytes(bytes),
-            Endian::Big => u16::from_be_bytes(bytes),
-        })
+        self.read(bytes, at, u16::from_le_bytes, u16::from_be_bytes)
     }
 
     #[inline]
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let bytes: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
-        Some(match self {
-            Endian::Little => u32::from_le_bytes(bytes),
-            Endian::Big => u32::from_be_bytes(bytes),
-        })
+        self.read(bytes, at, u32::from_le_bytes, u32::from_be_bytes)
     }
 
     fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
-        let bytes: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
+        self.read(bytes, at, u64::from_le_bytes, u64::from_be_bytes)
+    }
+
+    #[inline]
+    fn read<const N: usize, T>(
+        self,
+        bytes: &[u8],
+        at: usize,
+        little: impl FnOnce([u8; N]) -> T,
+        big: impl FnOnce([u8; N]) -> T,
+    ) -> Option<T> {
+        let bytes = bytes.get(at..at + N)?.try_into().ok()?;
         Some(match self {
-            Endian::Little => u64::from_le_bytes(bytes),
-            Endian::Big => u64::from_be_bytes(bytes),
+            Endian::Little => little(bytes),
+            Endian::Big => big(bytes),
         })
     }
 }

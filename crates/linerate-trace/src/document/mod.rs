@@ -97,7 +97,7 @@ impl FileReport {
         self.frames = reader.frames();
         self.bytes = reader.position_bytes();
         self.lost = reader.lost();
-        self.damage = reader.damage().map(ToString::to_string);
+        self.damage = reader.damage().map(str::to_owned);
     }
 }
 
