@@ -59,10 +59,9 @@ pub(crate) use key::{AddressBook, Endpoint, Key};
 pub(crate) use life::Phase;
 pub(crate) use picture::{Column, Drawn, Picture};
 pub(crate) use place::{FrameId, Place};
-pub(crate) use shares::{Shares, State};
+pub(crate) use shares::State;
 pub(crate) use sizes::Sizes;
 pub(crate) use spread::{Durations, Spread};
-pub(crate) use standing::Standing;
 pub(crate) use timeline::{BinEnd, Timeline};
 pub(crate) use verdict::Verdict;
 
@@ -318,6 +317,18 @@ impl Connection {
     pub(crate) fn is_closed(&self) -> bool {
         let [client, server] = &self.halves;
         (client.has_fin() && server.has_fin()) || client.has_rst() || server.has_rst()
+    }
+
+    /// Returns whether both ends acknowledged.
+    pub(crate) fn is_set_up(&self) -> bool {
+        self.halves.iter().all(Half::has_acknowledged)
+    }
+
+    /// Returns how long it took from the client's last segment to the last of all: what a refusal took.
+    pub(crate) fn answered_last_ns(&self) -> u64 {
+        let detail = self.detail.as_deref();
+        let asked_ns = detail.map_or(0, |detail| detail.ends[0].last_frame_ns);
+        self.last_ns.saturating_sub(asked_ns.max(self.first_ns))
     }
 
     /// Returns whether the server answered, as far as the capture knows: no SYN stayed alone. A client that

@@ -5,11 +5,8 @@ use serde::Serialize;
 
 use crate::connection::{
     BinEnd, Cause, Connection, Counts, Detail, Durations, EndDetail, Endpoint, FrameId, Gaps, Half,
-    Incident, Leg, Offer, Phase, Picture, Shares, Sizes, Spread, Standing, Timeline,
+    Incident, Leg, Offer, Phase, Picture, Sizes, Spread, Timeline,
 };
-
-/// How much the waits for a program differ that does the same each time, on a busy host.
-const JITTER_NS: u64 = 15_000_000;
 
 /// One connection.
 #[derive(Debug, Clone, Serialize)]
@@ -57,18 +54,6 @@ pub struct ConnectionReport {
     pub timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
     pub detailed: bool,
-    /// Whether both ends acknowledged.
-    #[serde(skip)]
-    pub(crate) is_set_up: bool,
-    /// Who reset it, if it carried no data and nothing else happened to it.
-    #[serde(skip)]
-    pub(crate) reset_without_data: Option<End>,
-    /// How much later than the way explains the server accepted, if it did.
-    #[serde(skip)]
-    pub(crate) accepted_late_ns: Option<u64>,
-    /// From the client's last segment to the last of all: what a refusal took.
-    #[serde(skip)]
-    pub(crate) answered_last_ns: u64,
     /// As it is drawn.
     #[serde(skip)]
     pub(crate) picture: Option<Box<Picture>>,
@@ -122,9 +107,6 @@ pub struct EndReport {
     pub round_trip_by_timestamps: Option<DurationReport>,
     /// Sizes of payloads.
     pub sizes: Option<SizeReport>,
-    /// What the time of this direction went into.
-    #[serde(skip)]
-    pub(crate) time: Option<Shares>,
     /// The smallest window that it offered.
     pub window_bytes_min: Option<u64>,
     /// The largest.
@@ -142,24 +124,6 @@ pub struct EndReport {
     pub answers: Option<DurationReport>,
     /// Round trips of its data with four full segments on their way at the least.
     pub round_trip_loaded: Option<DurationReport>,
-    /// Routers that its last segment might still have passed.
-    #[serde(skip)]
-    pub(crate) hop_limit: u8,
-    /// The mean of the windows that it offered.
-    #[serde(skip)]
-    pub(crate) window_bytes_mean: Option<f64>,
-    /// What was on its way in silences.
-    #[serde(skip)]
-    pub(crate) standing: Standing,
-    /// What of the time of its answers passed after it had acknowledged what it answers.
-    #[serde(skip)]
-    pub(crate) answers_proven_ns: u64,
-    /// Whether its answers took about equally long.
-    #[serde(skip)]
-    pub(crate) answers_are_alike: bool,
-    /// How much longer the way of what it sends may have become, if it may.
-    #[serde(skip)]
-    pub(crate) way_longer_ns: Option<u64>,
 }
 
 /// Durations of one kind.
@@ -336,14 +300,6 @@ impl ConnectionReport {
                 .and_then(|detail| detail.timeline.as_deref())
                 .map(TimelineReport::new),
             detailed: detail.is_some(),
-            is_set_up: connection.halves.iter().all(Half::has_acknowledged),
-            reset_without_data: connection.reset_without_data(),
-            accepted_late_ns: connection.accepted_late_ns(),
-            answered_last_ns: {
-                let asked_ns = detail.map_or(0, |detail| detail.ends[0].last_frame_ns);
-                let asked_ns = asked_ns.max(connection.first_ns);
-                connection.last_ns.saturating_sub(asked_ns)
-            },
             picture: detail.and_then(|detail| detail.picture.clone()),
         }
     }
@@ -409,7 +365,6 @@ impl EndReport {
             round_trip_by_timestamps: own
                 .and_then(|own| DurationReport::new(&own.round_trip_by_stamp)),
             sizes: own.and_then(|own| SizeReport::new(&own.sizes)),
-            time: own.and_then(|own| own.shares.known()),
             window_bytes_min: window.map(|window| window.min),
             window_bytes_max: window.map(|window| window.max),
             window_is_scaled: scales_known,
@@ -418,12 +373,6 @@ impl EndReport {
             ack_delay: own.and_then(|own| DurationReport::new(&own.ack_delay)),
             answers: own.and_then(|own| DurationReport::new(&own.answers)),
             round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
-            hop_limit: half.hop_limit,
-            window_bytes_mean: window.and_then(|window| window.mean()),
-            standing: own.map(|own| own.standing).unwrap_or_default(),
-            answers_proven_ns: own.map_or(0, |own| own.answers_proven_ns),
-            answers_are_alike: own.is_none_or(|own| own.answers.are_alike(JITTER_NS, 3)),
-            way_longer_ns: own.and_then(|own| own.way_longer_ns()),
         }
     }
 }

@@ -279,10 +279,22 @@ pub(crate) struct FindingBook {
 }
 
 impl FindingBook {
-    /// Adds the findings of one connection, of which there is a detail; returns how many there were.
-    pub(crate) fn add(&mut self, report: &ConnectionReport, connection: &Connection) -> usize {
-        let found = findings_of(report);
-        let count = found.len();
+    /// Adds the findings of one connection between client and server, whose capture goes on until `end_ns`; returns
+    /// the report that they are of, if there may be any.
+    pub(crate) fn tell(
+        &mut self,
+        connection: &Connection,
+        ends: impl FnOnce() -> [Endpoint; 2],
+        end_ns: u64,
+    ) -> Option<ConnectionReport> {
+        let is_told = Self::may_tell(connection);
+        // Held in tests: what is not asked for has nothing to tell.
+        if !is_told && !cfg!(debug_assertions) {
+            return None;
+        }
+        let report = ConnectionReport::new(connection, ends(), end_ns);
+        let found = findings_of(&report, connection);
+        debug_assert!(is_told || found.is_empty(), "{report:?}");
         for mut finding in found {
             if let Some(detail) = &connection.detail
                 && finding.kind.is_wait()
@@ -291,12 +303,12 @@ impl FindingBook {
             }
             self.keep(finding);
         }
-        count
+        Some(report)
     }
 
     /// Returns whether there may be something to tell of a connection. Of most there is not: they are short,
     /// and nothing happened to them; a report of each of a million costs a quarter of the time.
-    pub(crate) fn may_tell(connection: &Connection) -> bool {
+    fn may_tell(connection: &Connection) -> bool {
         /// Fewer than any count of segments from which something is told.
         const DATA_PACKETS_MAX: u32 = 15;
         if connection.reset_without_data().is_some() || connection.accepted_late_ns().is_some() {
@@ -327,8 +339,8 @@ impl FindingBook {
     }
 
     /// Adds what became of the SYN of a connection that was not accepted, at its end.
-    pub(crate) fn add_setup(&mut self, connection: &ConnectionReport) {
-        if let Some(finding) = setup(connection) {
+    pub(crate) fn add_setup(&mut self, report: &ConnectionReport, connection: &Connection) {
+        if let Some(finding) = setup(report, connection) {
             self.keep(finding);
         }
     }
@@ -753,12 +765,12 @@ fn conversation(connection: &ConnectionReport) -> String {
 }
 
 /// Returns what became of a SYN that was not accepted.
-fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
+fn setup(connection: &ConnectionReport, kept: &Connection) -> Option<TcpFinding> {
     // What a router said of it explains it.
     if count_of(connection, IncidentKind::Unreachable, End::Client) > 0 {
         return None;
     }
-    if let Some(end) = connection.reset_without_data {
+    if let Some(end) = kept.reset_without_data() {
         let kind = match end {
             End::Client => TcpFindingKind::ResetUnused,
             End::Server => TcpFindingKind::Reset,
@@ -775,14 +787,14 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
     };
     let length_ns = match kind {
         // What passed before the SYN that was refused is told of the SYN.
-        TcpFindingKind::Refused => connection.answered_last_ns,
+        TcpFindingKind::Refused => kept.answered_last_ns(),
         _ => connection.duration_ns,
     };
     Some(TcpFinding {
         count: u64::from(connection.from_client.packets),
         total_ns: length_ns,
         longest_ns: length_ns,
-        hop_limit: Some(connection.from_server.hop_limit),
+        hop_limit: Some(kept.halves[End::Server as usize].hop_limit),
         ..TcpFinding::new(connection, kind, End::Server)
     })
 }
@@ -838,20 +850,28 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
     found
 }
 
-/// Returns the findings of one connection.
-fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
+/// What is kept of client and server.
+type Ends = [EndDetail; 2];
+
+/// Returns the findings of one connection: of its report, and of what is kept of it beyond that. Of one that was
+/// only counted there is none.
+fn findings_of(connection: &ConnectionReport, kept: &Connection) -> Vec<TcpFinding> {
+    let Some(detail) = kept.detail.as_deref() else {
+        return Vec::new();
+    };
+    let ends = &detail.ends;
     let mut found: Vec<TcpFinding> = connection
         .incidents
         .iter()
-        .filter_map(|incident| from_incident(connection, incident))
+        .filter_map(|incident| from_incident(connection, kept, ends, incident))
         .collect();
     for end in End::BOTH {
         found.extend(queue(connection, end));
-        found.extend(window_limit(connection, end));
-        found.extend(slow_reader(connection, end));
+        found.extend(window_limit(connection, ends, end));
+        found.extend(slow_reader(connection, ends, end));
         found.extend(idle_sender(connection, end));
-        found.extend(send_limit(connection, end));
-        found.extend(from_counts(connection, end));
+        found.extend(send_limit(connection, ends, end));
+        found.extend(from_counts(connection, ends, end));
         found.extend(clamped_mss(connection, end));
     }
     if let Some(mut missing) = missing_scaling(connection) {
@@ -869,7 +889,7 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         }
         found.push(missing);
     }
-    found.extend(slow_handshake(connection));
+    found.extend(slow_handshake(connection, kept));
     // A queue makes round trips long: that is told.
     if !found
         .iter()
@@ -880,7 +900,12 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
     found
 }
 
-fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<TcpFinding> {
+fn from_incident(
+    connection: &ConnectionReport,
+    kept: &Connection,
+    ends: &Ends,
+    incident: &Incident,
+) -> Option<TcpFinding> {
     let kind = match incident.kind {
         IncidentKind::NagleDelayedAck => TcpFindingKind::NagleDelayedAck,
         IncidentKind::RetransmissionTimeout => TcpFindingKind::RetransmissionTimeout,
@@ -902,7 +927,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         IncidentKind::SynAgain
             if incident.end == End::Server
                 && connection.ending == Ending::Open
-                && !connection.is_set_up =>
+                && !kept.is_set_up() =>
         {
             TcpFindingKind::HandshakeIncomplete
         }
@@ -932,7 +957,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         out_of: connection.duration_ns,
         round_trip_ns: connection.trip_ns(incident.end),
         by: incident.by,
-        way_is_doubtful: is_way_doubtful(connection, incident),
+        way_is_doubtful: is_way_doubtful(connection, ends, incident),
         proofs: proofs(connection, &incident.examples),
         ..TcpFinding::new(connection, kind, incident.end)
     })
@@ -940,14 +965,15 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
 
 /// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
 /// times, as radio that sleeps does, or one that lost the answer. What passes after an acknowledgement of its own is surely its program's.
-fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
+fn is_way_doubtful(connection: &ConnectionReport, ends: &Ends, incident: &Incident) -> bool {
+    /// How much the waits for a program differ that does the same each time, on a busy host.
+    const JITTER_NS: u64 = 15_000_000;
     const NEARER_TIMES: u64 = 4;
     let (end, count) = (incident.end, u64::from(incident.count.max(1)));
-    let own = connection.end(end);
+    let own = &ends[end as usize];
     let is_proven = own.answers_proven_ns >= incident.total_ns / 2;
-    let is_longer = connection
-        .end(end.other())
-        .way_longer_ns
+    let is_longer = ends[end.other() as usize]
+        .way_longer_ns()
         .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
     // Where the handshake took about as long as the answers, and far longer than acknowledgements, something near the
     // client (a proxy, the network of a virtual machine) may acknowledge for a server that is so far.
@@ -960,10 +986,11 @@ fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
                     && accepted_ns >= incident.total_ns / count / 2
             });
     // An answer that was lost before it came here, and sent again, looks late.
-    let may_be_lost = own.counts.is_some_and(|counts| counts.retransmissions > 0);
+    let may_be_lost = own.counts.retransmissions > 0;
+    let are_alike = own.answers.are_alike(JITTER_NS, 3);
     let is_here = connection.captured_at == Some(end);
     !is_here
-        && (may_be_lost || may_be_behind || !is_proven && (is_longer || !own.answers_are_alike))
+        && (may_be_lost || may_be_behind || !is_proven && (is_longer || !are_alike))
 }
 
 /// Returns how often something happened at `end`.
@@ -988,10 +1015,10 @@ fn answer_kind(connection: &ConnectionReport, incident: &Incident) -> Option<Tcp
 }
 
 /// A server that takes its time before it accepts, where that is much of the connection's.
-fn slow_handshake(connection: &ConnectionReport) -> Option<TcpFinding> {
+fn slow_handshake(connection: &ConnectionReport, kept: &Connection) -> Option<TcpFinding> {
     const PART: u64 = 10;
-    let late_ns = connection
-        .accepted_late_ns
+    let late_ns = kept
+        .accepted_late_ns()
         .filter(|&late_ns| late_ns >= connection.duration_ns / PART)?;
     let kind = TcpFindingKind::SlowHandshake;
     Some(TcpFinding {
@@ -1091,19 +1118,20 @@ fn idle_sender(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 }
 
 /// A sender that stops at the same amount again and again, though nothing was lost and the window has room.
-fn send_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn send_limit(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<TcpFinding> {
     /// A congestion window has grown by more than a level's width in as many round trips.
     const SILENCES_MIN: u32 = 24;
     const SHARE_MIN: f64 = 0.5;
     const LEVEL_SHARE_MIN: f64 = 0.8;
     let (own, peer) = (connection.end(end), connection.end(end.other()));
-    let (counts, standing) = (own.counts?, own.standing);
+    let (counts, standing) = (own.counts?, ends[end as usize].standing);
+    let window_bytes_mean = ends[end.other() as usize].window.mean();
     let is_level = standing.count >= SILENCES_MIN
         && standing.level_ns as f64 >= LEVEL_SHARE_MIN * standing.total_ns as f64
         && standing.level_ns as f64 >= SHARE_MIN * connection.duration_ns as f64;
     let is_stream = peer.payload_bytes < own.payload_bytes / 100;
     let had_room =
-        peer.window_is_scaled && peer.window_bytes_mean? >= 2.0 * f64::from(standing.bytes);
+        peer.window_is_scaled && window_bytes_mean? >= 2.0 * f64::from(standing.bytes);
     // What shows less than every loss and mark shows no cause.
     let is_clear = counts.retransmissions == 0
         && counts.congestion_marked == 0
@@ -1122,10 +1150,10 @@ fn send_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 }
 
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
-fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn window_limit(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     // What a reader leaves of it says nothing of its size.
-    let time = sender.time?;
+    let time = ends[end as usize].shares.known()?;
     let share = time.window_part() - time.part(State::Unread);
     // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
     if connection.captured_at == Some(end.other())
@@ -1144,7 +1172,8 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     // round trips were longer than the path: a queue, and a larger window would lengthen it.
     let least_ns = sender.round_trip?.min_ns.max(1);
     let window_ns = share * connection.duration_ns as f64;
-    let possible = receiver.window_bytes_mean? * window_ns / least_ns as f64;
+    let window_bytes_mean = ends[end.other() as usize].window.mean()?;
+    let possible = window_bytes_mean * window_ns / least_ns as f64;
     if possible > WINDOW_EXCESS_MAX * sender.payload_bytes as f64 {
         return None;
     }
@@ -1161,13 +1190,13 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 
 /// A program that reads slowly: its window has shrunk to half or less of what it was, and held the sender back.
 /// Where the window closes, that says it.
-fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn slow_reader(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<TcpFinding> {
     /// Of a few segments half is one that arrived just now.
     const BUFFER_SEGMENTS_MIN: u64 = 8;
     /// Much of it at once may be a sender that had no more, as one whose windows are opened bit by bit had.
     const LONGEST_SHARE_MAX: f64 = 0.25;
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
-    let (counts, time) = (receiver.counts?, sender.time?);
+    let (counts, time) = (receiver.counts?, ends[end as usize].shares.known()?);
     let unread = time.part(State::Unread);
     let largest = receiver.window_bytes_max?;
     let segment_bytes = u64::from(sender.segment_bytes?);
@@ -1186,14 +1215,12 @@ fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     })
 }
 
-fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
+fn from_counts(connection: &ConnectionReport, ends: &Ends, end: End) -> Vec<TcpFinding> {
     let own = connection.end(end);
-    let Some(counts) = own.counts else {
-        return Vec::new();
-    };
+    let EndDetail { counts, shares, .. } = &ends[end as usize];
     // What timers took is told with them, and the wait for what was taken back; the rest of a recovery is a loss's.
-    let recovering = own
-        .time
+    let recovering = shares
+        .known()
         .map_or(0.0, |time| time.part(State::Recovering));
     let taken_back = incident_of(connection, IncidentKind::TakenBack, end.other());
     let recovering_ns = ((recovering * connection.duration_ns as f64) as u64)
@@ -1228,11 +1255,9 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
         add(TcpFindingKind::Spurious, counts.spurious, 0);
     }
     // At the receiver it is seen; at the sender the receiver tells.
-    let healed = connection
-        .end(end.other())
-        .counts
-        .map_or(0, |peer| peer.healed);
-    let reordered = counts.out_of_order.max(healed);
+    let reordered = counts
+        .out_of_order
+        .max(ends[end.other() as usize].counts.healed);
     if reordered >= REORDERED_MIN {
         add(TcpFindingKind::Reordering, reordered, 0);
     }
