@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
+use super::{Kind, Plan, Said, Site, Tool, first_line};
 use crate::workload::{Unit, Workload};
 
 /// The current iperf3, which `bench/install` puts beside the distribution's.
@@ -86,9 +86,6 @@ fn knows(program: &str, option: &str) -> bool {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     let document: serde_json::Value = serde_json::from_str(&said.client)?;
     let received = &document["end"]["sum_received"];
     let bits = received["bits_per_second"].as_f64();

@@ -1,6 +1,6 @@
 //! nuttcp: bulk TCP, UDP, small messages.
 
-use super::{Kind, Plan, Said, Site, Tool, after, first_line, from_outside};
+use super::{Kind, Plan, Said, Site, Tool, after, first_line};
 use crate::workload::{Unit, Workload};
 
 /// nuttcp.
@@ -31,9 +31,6 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     let seconds = after(&said.client, "real_seconds=")?;
     let bits = after(&said.client, "megabytes=")? * 8.0 * 1_048_576.0 / seconds;
     Ok(match said.workload.unit() {

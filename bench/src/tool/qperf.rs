@@ -1,6 +1,6 @@
 //! qperf: latency, small messages, UDP, bulk TCP.
 
-use super::{Kind, Plan, Said, Site, Tool, after, first_line, from_outside};
+use super::{Kind, Plan, Said, Site, Tool, after, first_line};
 use crate::workload::Workload;
 
 /// qperf.
@@ -35,9 +35,6 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     Ok(match said.workload {
         // One way, in nanoseconds: half a transaction.
         Workload::Rr1 => 1e9 / (2.0 * after(&said.client, "latency")?),
