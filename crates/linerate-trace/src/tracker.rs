@@ -204,20 +204,12 @@ impl Tracker {
             frame: FrameId::new(file, frame.number),
         };
         match frame::decode(frame.link, frame.bytes, frame.wire_bytes, parts) {
-            Decoded::Tcp => self.handle_segment(&parts.segment, place),
-            Decoded::Udp => {
-                self.handle_datagram(&parts.datagram, place);
-                None
-            }
-            Decoded::Complaint => {
-                self.handle_complaint(&parts.complaint, place);
-                None
-            }
-            Decoded::Other(other) => {
-                self.handle_other(other, frame.link);
-                None
-            }
+            Ok(Decoded::Tcp) => return self.handle_segment(&parts.segment, place),
+            Ok(Decoded::Udp) => self.handle_datagram(&parts.datagram, place),
+            Ok(Decoded::Complaint) => self.handle_complaint(&parts.complaint, place),
+            Err(other) => self.handle_other(other, frame.link),
         }
+        None
     }
 
     /// Hands the last frame over, if it was a datagram that is wanted.

@@ -59,6 +59,8 @@ pub struct Reader<'a> {
     window: Window<'a>,
     format: Format,
     frames: u64,
+    /// Bytes of the record given out last, consumed when the next is asked for.
+    held: usize,
     damage: Option<String>,
     packed: bool,
 }
@@ -90,6 +92,7 @@ impl<'a> Reader<'a> {
             window,
             format,
             frames: 0,
+            held: 0,
             damage: None,
             packed,
         })
@@ -103,6 +106,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         let at_bytes = self.window.position_bytes();
+        self.window.consume(std::mem::take(&mut self.held));
         let found = match &mut self.format {
             Format::Pcap(format) => format.next_record(&mut self.window),
             Format::Pcapng(format) => format.next_record(&mut self.window),
@@ -115,6 +119,7 @@ impl<'a> Reader<'a> {
             }
         };
         self.frames += 1;
+        self.held = record.bytes;
         let bytes = &self.window.bytes()[record.start..record.start + record.captured];
         Some(Frame {
             number: self.frames,
@@ -179,6 +184,8 @@ fn unpack<'a>(
 
 /// A frame's place in the window.
 struct Record {
+    /// Bytes of all of the record.
+    bytes: usize,
     start: usize,
     captured: usize,
     wire_bytes: u32,

@@ -90,8 +90,6 @@ pub(crate) struct Pcapng {
     interfaces: Vec<Interface>,
     /// Frames that the sections before lost.
     lost_before: Option<u64>,
-    /// Bytes of the block given out last, consumed when the next is asked for.
-    held: usize,
 }
 
 impl Pcapng {
@@ -106,8 +104,6 @@ impl Pcapng {
     /// Finds the next frame, over all blocks before it.
     #[inline]
     pub(crate) fn next_record(&mut self, window: &mut Window<'_>) -> Result<Option<Record>, Fault> {
-        window.consume(self.held);
-        self.held = 0;
         loop {
             match window.fill(FRAMING_BYTES)? {
                 0 => return Ok(None),
@@ -150,9 +146,7 @@ impl Pcapng {
                 window.consume(length);
                 continue;
             }
-            let record = self.frame(kind, &block[8..length - 4])?;
-            self.held = length;
-            return Ok(Some(record));
+            return Ok(Some(self.frame(kind, &block[8..length - 4])?));
         }
     }
 
@@ -264,6 +258,7 @@ impl Pcapng {
         let ns = interface.unit.ns(ticks);
         let offset_ns = interface.offset_s.saturating_mul(1_000_000_000);
         Ok(Record {
+            bytes: FRAMING_BYTES + body.len(),
             start: 8 + header,
             captured,
             wire_bytes: wire_bytes.max(captured as u32),

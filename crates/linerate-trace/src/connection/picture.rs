@@ -145,18 +145,19 @@ impl Picture {
     fn column(&mut self, elapsed_ns: u64) -> &mut Column {
         // Clocks that are set back stay in the last column.
         let elapsed_ns = elapsed_ns.max(self.columns.last().map_or(0, |last| last.at_ns));
-        let is_same = |last: &Column| last.at_ns / self.width_ns == elapsed_ns / self.width_ns;
-        if !self.columns.last().is_some_and(is_same) {
-            if self.columns.len() == COLUMNS_MAX {
-                self.widen();
-            }
-            let is_same = |last: &Column| last.at_ns / self.width_ns == elapsed_ns / self.width_ns;
-            if !self.columns.last().is_some_and(is_same) {
-                self.columns.push(Column {
-                    at_ns: elapsed_ns,
-                    ends: [ColumnEnd::default(); 2],
-                });
-            }
+        let is_new = |picture: &Self| {
+            let width_ns = picture.width_ns;
+            let last = picture.columns.last();
+            last.is_none_or(|last| last.at_ns / width_ns != elapsed_ns / width_ns)
+        };
+        if is_new(self) && self.columns.len() == COLUMNS_MAX {
+            self.widen();
+        }
+        if is_new(self) {
+            self.columns.push(Column {
+                at_ns: elapsed_ns,
+                ends: [ColumnEnd::default(); 2],
+            });
         }
         let last = self.columns.len() - 1;
         &mut self.columns[last]
