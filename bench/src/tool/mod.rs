@@ -45,6 +45,22 @@ pub struct Tool {
     pub plans: fn(&Site<'_>, Workload) -> Vec<Plan>,
 }
 
+impl Tool {
+    /// Returns another program.
+    const fn peer(
+        name: &'static str,
+        version: fn(&Programs) -> Option<String>,
+        plans: fn(&Site<'_>, Workload) -> Vec<Plan>,
+    ) -> Self {
+        Self {
+            name,
+            kind: Kind::Peer,
+            version,
+            plans,
+        }
+    }
+}
+
 /// Programs that are not found by name.
 #[derive(Debug, Clone)]
 pub struct Programs {

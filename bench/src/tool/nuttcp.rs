@@ -1,15 +1,10 @@
 //! nuttcp: bulk TCP, UDP, small messages.
 
-use super::{Kind, Plan, Said, Site, Tool, after, first_line};
+use super::{Plan, Said, Site, Tool, after, first_line};
 use crate::workload::{Unit, Workload};
 
 /// nuttcp.
-pub const TOOL: Tool = Tool {
-    name: "nuttcp",
-    kind: Kind::Peer,
-    version: |_| first_line("nuttcp", "-V"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("nuttcp", |_| first_line("nuttcp", "-V"), plans);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     // The data port follows the control port; ports handed out by the kernel are far apart.

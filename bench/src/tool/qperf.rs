@@ -1,15 +1,10 @@
 //! qperf: latency, small messages, UDP, bulk TCP.
 
-use super::{Kind, Plan, Said, Site, Tool, after, first_line};
+use super::{Plan, Said, Site, Tool, after, first_line};
 use crate::workload::Workload;
 
 /// qperf.
-pub const TOOL: Tool = Tool {
-    name: "qperf",
-    kind: Kind::Peer,
-    version: |_| first_line("qperf", "--version"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("qperf", |_| first_line("qperf", "--version"), plans);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (host, port, seconds) = (site.host, site.port.to_string(), site.seconds);

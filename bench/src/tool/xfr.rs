@@ -2,16 +2,11 @@
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool, first_line};
+use super::{Plan, Said, Site, Tool, first_line};
 use crate::workload::{Unit, Workload};
 
 /// xfr.
-pub const TOOL: Tool = Tool {
-    name: "xfr",
-    kind: Kind::Peer,
-    version: |_| first_line("xfr", "--version"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("xfr", |_| first_line("xfr", "--version"), plans);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (host, port, seconds) = (site.host, site.port.to_string(), site.seconds);

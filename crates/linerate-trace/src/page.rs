@@ -379,7 +379,7 @@ fn picture_figures(connection: &ConnectionReport, findings: &[TcpFinding]) -> Ve
     let Some(picture) = &connection.picture else {
         return Vec::new();
     };
-    let columns = picture.columns();
+    let columns = &picture.columns;
     let payload = |end: End| connection.end(end).payload_bytes;
     let is_drawn =
         |end: End| payload(end) > 0 && payload(end) >= payload(end.other()) / DRAWN_SHARE_MIN;
@@ -392,7 +392,7 @@ fn picture_figures(connection: &ConnectionReport, findings: &[TcpFinding]) -> Ve
     for &end in &drawn {
         figures.extend(flight_figure(connection, columns, end));
     }
-    figures.push(rate_figure(connection, columns, picture.width_ns()));
+    figures.push(rate_figure(connection, columns, picture.width_ns));
     figures
 }
 

@@ -271,7 +271,7 @@ impl Tracker {
         for conversation in &conversations {
             self.findings.add_conversation(conversation);
         }
-        self.totals.findings_left_out = self.findings.left_out();
+        self.totals.findings_left_out = self.findings.left_out;
         let mut conversations = conversations;
         conversations.truncate(reported);
         let findings = self.findings.finish();

@@ -62,7 +62,7 @@ pub(crate) use place::{FrameId, Place};
 pub(crate) use shares::State;
 pub(crate) use sizes::Sizes;
 pub(crate) use spread::{Durations, Spread};
-pub(crate) use timeline::{BinEnd, Timeline};
+pub(crate) use timeline::Timeline;
 pub(crate) use verdict::Verdict;
 
 use std::num::{NonZeroU16, NonZeroU32};

@@ -46,8 +46,9 @@ pub(crate) struct Column {
 #[derive(Debug, Clone)]
 pub(crate) struct Picture {
     start_ns: u64,
-    width_ns: u64,
-    columns: Vec<Column>,
+    /// How wide each column is, in nanoseconds.
+    pub width_ns: u64,
+    pub columns: Vec<Column>,
     /// The numbers behind wrapping: the last of each end, as it stands and from its first.
     last: [(u32, i64); 2],
     is_begun: [bool; 2],
@@ -118,15 +119,6 @@ impl Picture {
             let (least, most) = of_other.trip_ns.unwrap_or((trip_ns, trip_ns));
             of_other.trip_ns = Some((least.min(trip_ns), most.max(trip_ns)));
         }
-    }
-
-    pub(crate) fn columns(&self) -> &[Column] {
-        &self.columns
-    }
-
-    /// Returns how wide each column is, in nanoseconds.
-    pub(crate) fn width_ns(&self) -> u64 {
-        self.width_ns
     }
 
     /// Returns the number behind wrapping, near the last of its end.

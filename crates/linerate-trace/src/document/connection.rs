@@ -4,7 +4,7 @@ use linerate_model::sample::End;
 use serde::Serialize;
 
 use crate::connection::{
-    BinEnd, Cause, Connection, Counts, Detail, Durations, EndDetail, Endpoint, FrameId, Gaps, Half,
+    Cause, Connection, Counts, Detail, Durations, EndDetail, Endpoint, FrameId, Gaps, Half,
     Incident, Leg, Offer, Phase, Picture, Sizes, Spread, Timeline,
 };
 
@@ -413,8 +413,8 @@ impl DurationReport {
 
 impl SizeReport {
     fn new(sizes: &Sizes) -> Option<Self> {
-        let powers = sizes.powers().iter().enumerate();
-        (sizes.packets() > 0).then(|| Self {
+        let powers = sizes.powers.iter().enumerate();
+        (sizes.packets > 0).then(|| Self {
             min_bytes: sizes.min,
             max_bytes: sizes.max,
             frequent: sizes.frequent(),
@@ -422,7 +422,7 @@ impl SizeReport {
                 .filter(|(_, count)| **count > 0)
                 .map(|(power, count)| (1 << power, *count))
                 .collect(),
-            repeating: sizes.repeat().map(|repeat| RepeatReport {
+            repeating: sizes.repeat.map(|repeat| RepeatReport {
                 bytes: repeat.sizes().to_vec(),
                 packets: repeat.packets,
             }),
@@ -523,22 +523,17 @@ impl LifeReport {
 impl TimelineReport {
     fn new(timeline: &Timeline) -> Self {
         let bins = |end: End| {
-            let ends = || {
-                timeline
-                    .bins()
-                    .iter()
-                    .map(move |bin| &bin.ends[end as usize])
-            };
+            let ends = || timeline.bins.iter().map(move |bin| &bin[end as usize]);
             BinsReport {
-                data_packets: ends().map(|bin: &BinEnd| bin.data_packets).collect(),
+                data_packets: ends().map(|bin| bin.data_packets).collect(),
                 pure_acks: ends().map(|bin| bin.pure_acks).collect(),
                 payload_bytes: ends().map(|bin| bin.payload_bytes).collect(),
                 retransmissions: ends().map(|bin| bin.retransmissions).collect(),
             }
         };
         Self {
-            start_ns: timeline.start_ns(),
-            width_ns: timeline.width_ns(),
+            start_ns: timeline.start_ns,
+            width_ns: timeline.width_ns,
             from_client: bins(End::Client),
             from_server: bins(End::Server),
         }

@@ -275,7 +275,8 @@ pub(crate) struct FindingBook {
     found: BTreeMap<Key, TcpFinding>,
     /// Which services each client asked in vain.
     asked: BTreeMap<(TcpFindingKind, IpAddr), BTreeSet<Service>>,
-    left_out: u64,
+    /// Findings that were not kept.
+    pub left_out: u64,
 }
 
 impl FindingBook {
@@ -350,11 +351,6 @@ impl FindingBook {
         for finding in questions(conversation) {
             self.keep(finding);
         }
-    }
-
-    /// Returns how many findings were not kept.
-    pub(crate) fn left_out(&self) -> u64 {
-        self.left_out
     }
 
     /// Returns what a finding is told apart by: a client that asks many services in vain is one.
@@ -973,7 +969,8 @@ fn is_way_doubtful(connection: &ConnectionReport, ends: &Ends, incident: &Incide
     let own = &ends[end as usize];
     let is_proven = own.answers_proven_ns >= incident.total_ns / 2;
     let is_longer = ends[end.other() as usize]
-        .way_longer_ns()
+        .way
+        .longer_ns()
         .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
     // Where the handshake took about as long as the answers, and far longer than acknowledgements, something near the
     // client (a proxy, the network of a virtual machine) may acknowledge for a server that is so far.

@@ -139,7 +139,7 @@ pub(crate) struct EndDetail {
     /// The most payload of one segment of this end that surely arrived.
     pub(super) arrived_bytes_max: u32,
     /// Whether what it sent was acknowledged as soon as the way allows, and whether it still is.
-    pub(super) way: Way,
+    pub way: Way,
     /// From the other end's last data to its own, without the way.
     pub answers: Durations,
     /// When it acknowledged all that it had been sent, and said nothing with that.
@@ -234,7 +234,7 @@ struct Held {
 
 /// The way of what one end sends, and back: waits look alike whose way became longer for good.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// Whether something was acknowledged at once before the first wait.
     was_short: bool,
     has_waited: bool,
@@ -263,7 +263,7 @@ impl Way {
     }
 
     /// Returns how much longer the way may have become, if it may.
-    fn longer_ns(self) -> Option<u64> {
+    pub(crate) fn longer_ns(self) -> Option<u64> {
         (self.was_short && self.has_waited).then(|| self.beyond_ns.unwrap_or(u64::MAX))
     }
 }
@@ -286,7 +286,7 @@ impl EndDetail {
 
     /// Returns when it sent its first payload and its last, if it sent any.
     pub(crate) fn data_times_ns(&self) -> Option<(u64, u64)> {
-        (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data.time_ns))
+        (self.sizes.packets > 0).then_some((self.first_data_ns, self.last_data.time_ns))
     }
 
     /// Returns how long a round trip took in the queue that was there a moment ago, which is part of the way.
@@ -326,11 +326,6 @@ impl EndDetail {
     #[inline]
     fn is_superframe(&self, bytes: u32) -> bool {
         bytes > self.segment_bytes_max || bytes.is_multiple_of(self.segment_bytes)
-    }
-
-    /// Returns how much longer the way of what it sends may have become, if it may.
-    pub(crate) fn way_longer_ns(&self) -> Option<u64> {
-        self.way.longer_ns()
     }
 }
 
@@ -892,7 +887,7 @@ impl Detail {
         let is_alike = |slack_ns| delays.are_alike(slack_ns, LATE_ACKS_MIN);
         let [is_alike, is_timer_of_nagle] = [TIMER_SLACK_NS, 2 * TIMER_SLACK_NS].map(is_alike);
         // Nor where all came late from some time on.
-        let way = self.ends[end.other() as usize].way_longer_ns();
+        let way = self.ends[end.other() as usize].way.longer_ns();
         let is_timer = is_alike && way.is_none_or(|longer_ns| longer_ns < DELAYED_ACK_NS_MIN);
         if !is_timer_of_nagle {
             let cause = (Cause::RoundTrip, end);
@@ -1061,7 +1056,7 @@ impl Detail {
                 return Verdict::CONTROL_RETRANSMISSION;
             }
             // The first payload is not sent again if all that it overlaps is the SYN.
-            let has_sent = self.ends[from as usize].sizes.packets() > 0;
+            let has_sent = self.ends[from as usize].sizes.packets > 0;
             let overlaps = has_sent || !half.has_syn() || after(segment.sequence, half.first);
             if overlaps && !self.was_not_taken(seen) {
                 verdict.add(self.handle_resent(seen));
@@ -1219,7 +1214,7 @@ impl Detail {
         own.beyond_window += 1;
         let percent = u64::from(own.beyond_window) * 100;
         self.windows_are_doubtful |= own.beyond_window >= BEYOND_WINDOW_MIN
-            && percent > u64::from(own.sizes.packets()) * u64::from(BEYOND_WINDOW_PERCENT);
+            && percent > u64::from(own.sizes.packets) * u64::from(BEYOND_WINDOW_PERCENT);
     }
 
     /// The size of a payload, and the train that it may belong to.
