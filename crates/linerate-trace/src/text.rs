@@ -60,9 +60,9 @@ impl Look {
         self.wrap(text, 9)
     }
 
-    /// Cuts prose into lines below a finding that stand back.
-    fn wrap_dim(self, text: &str) -> Vec<String> {
-        let lines = self.wrap(text, 5).into_iter();
+    /// Cuts prose that stands back into lines that leave `room` before them.
+    fn wrap_dim(self, text: &str, room: usize) -> Vec<String> {
+        let lines = self.wrap(text, room).into_iter();
         lines.map(|line| self.dim(&line)).collect()
     }
 }
@@ -167,7 +167,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
         };
         let _ = writeln!(out, "{}", look.dim(none));
         if trace.totals.connections > 0 {
-            write_lines(&look.wrap_dim(&looked_for(trace)), BELOW, BELOW, out);
+            write_lines(&look.wrap_dim(&looked_for(trace), 5), BELOW, BELOW, out);
         }
     }
     for (at, finding) in trace.findings.iter().take(FINDINGS_MAX).enumerate() {
@@ -183,7 +183,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
     }
     let blind = trace.coverage.blind_spots();
     if let Some(blind) = blind.filter(|_| !trace.findings.is_empty()) {
-        write_lines(&look.wrap_dim(&blind), BELOW, BELOW, out);
+        write_lines(&look.wrap_dim(&blind, 5), BELOW, BELOW, out);
     }
 }
 
@@ -344,25 +344,19 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         let _ = writeln!(out, "  {}", look.dim(&facts));
     } else {
         let _ = writeln!(out);
-        write_hanging("", &facts, look, true, out);
+        write_dim(&facts, look, out);
     }
     for end in End::BOTH {
         let arrow = if end == End::Client { "→" } else { "←" };
         let (own, peer) = (connection.end(end), connection.end(end.other()));
         if own.data_packets > 0 {
-            write_hanging(
-                &format!("{arrow} "),
-                &data_line(own, peer),
-                look,
-                false,
-                out,
-            );
+            write_hanging(&format!("{arrow} "), &data_line(own, peer), look, out);
         } else if own.packets > 0 {
             let _ = writeln!(out, "      {arrow} {}", counted(own.pure_acks, "pure ACK"));
         }
     }
     if let Some(time) = &connection.time {
-        write_hanging("", &time_line(time), look, true, out);
+        write_dim(&time_line(time), look, out);
     }
     let gaps: Vec<String> = connection
         .gaps
@@ -379,7 +373,7 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         })
         .collect();
     if !gaps.is_empty() {
-        write_hanging("", &format!("silent: {}", gaps.join("; ")), look, true, out);
+        write_dim(&format!("silent: {}", gaps.join("; ")), look, out);
     }
 }
 
@@ -413,28 +407,24 @@ fn write_conversations(trace: &Trace, look: Look, out: &mut String) {
             ("←", &conversation.from_server),
         ];
         for (arrow, sent) in ends.into_iter().filter(|(_, sent)| sent.datagrams > 0) {
-            write_hanging(
-                &format!("{arrow} "),
-                &datagrams_line(sent),
-                look,
-                false,
-                out,
-            );
+            write_hanging(&format!("{arrow} "), &datagrams_line(sent), look, out);
         }
         if let Some(line) = protocol_line(conversation) {
-            write_hanging("  ", &line, look, false, out);
+            write_hanging("  ", &line, look, out);
         }
     }
 }
 
 /// Writes `text` behind `mark`, below a connection; further lines begin where the first does.
-fn write_hanging(mark: &str, text: &str, look: Look, is_dim: bool, out: &mut String) {
+fn write_hanging(mark: &str, text: &str, look: Look, out: &mut String) {
     let indent = 6 + mark.chars().count();
-    let mut lines = look.wrap(text, indent);
-    if is_dim {
-        lines = lines.iter().map(|line| look.dim(line)).collect();
-    }
-    write_lines(&lines, &format!("      {mark}"), &" ".repeat(indent), out);
+    let first = format!("      {mark}");
+    write_lines(&look.wrap(text, indent), &first, &" ".repeat(indent), out);
+}
+
+/// Writes `text` below a connection, standing back.
+fn write_dim(text: &str, look: Look, out: &mut String) {
+    write_lines(&look.wrap_dim(text, 6), "      ", "      ", out);
 }
 
 fn datagrams_line(sent: &DatagramsReport) -> String {

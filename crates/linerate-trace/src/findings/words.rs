@@ -42,7 +42,6 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
             "{behind_rate}",
             Unit::BitsPerSecond.display(finding.out_of as f64),
         ),
-        ("{syns}", times(finding.count)),
         ("{services}", services(finding)),
         ("{hops}", (finding.value & 0xff).to_string()),
         ("{hops_before}", (finding.value >> 8).to_string()),
@@ -241,9 +240,9 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::Unanswered => [
             if finding.total_ns > 0 && finding.connections > 1 {
-                "{who} did not answer: {toward} sent its SYN {syns}, for {longest} at the longest"
+                "{who} did not answer: {toward} sent its SYN {times}, for {longest} at the longest"
             } else if finding.total_ns > 0 {
-                "{who} did not answer: {toward} sent its SYN {syns} within {total}"
+                "{who} did not answer: {toward} sent its SYN {times} within {total}"
             } else {
                 "{who} did not answer the SYN of {toward}: {times}"
             },
