@@ -11,7 +11,7 @@ use crate::connection::FrameId;
 use crate::datagrams::{ConversationReport, DatagramsReport};
 use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, LifeReport, Trace};
 use crate::findings::{Proof, TcpFinding, proofs_filter};
-use crate::number::{bytes, count, counted, ns};
+use crate::number::{self, bytes, count, counted, ns};
 
 /// Findings that are shown; the document has all of them.
 const FINDINGS_MAX: usize = 12;
@@ -123,17 +123,13 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
     }
     if totals.retransmissions > 0 {
         let share = totals.retransmissions as f64 / totals.data_packets as f64;
-        let kinds = [
+        let kinds = number::counts([
             (totals.fast_retransmissions, "fast"),
             (totals.timeout_retransmissions, "by timer"),
             (totals.tail_probes, "by tail probe"),
             (totals.spurious_retransmissions, "spurious"),
-        ];
-        let kinds: Vec<String> = kinds
-            .iter()
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, name)| format!("{} {name}", count(*number)))
-            .collect();
+        ]);
+        let kinds: Vec<String> = kinds.collect();
         parts.push(format!(
             "{} retransmitted ({}{}{})",
             count(totals.retransmissions),
@@ -459,18 +455,11 @@ fn protocol_line(conversation: &ConversationReport) -> Option<String> {
             (conversation.not_followed, "not followed"),
             (conversation.failed, "failed"),
         ];
-        for (number, what) in counts {
-            let number = number.filter(|&number| number > 0);
-            parts.extend(number.map(|number| format!("{} {what}", count(number))));
-        }
+        let counts = counts.map(|(number, what)| (number.unwrap_or(0), what));
+        parts.extend(number::counts(counts));
     }
     if let Some(answers) = &conversation.answers {
-        parts.push(format!(
-            "answered after {} ({} to {})",
-            ns(answers.median_ns.unwrap_or(answers.mean_ns as u64)),
-            ns(answers.min_ns),
-            ns(answers.max_ns)
-        ));
+        parts.push(format!("answered after {}", durations(answers)));
     }
     if let Some(quic) = &conversation.quic {
         parts.push(format!("version {:#x}", quic.version));
@@ -517,10 +506,11 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
         ));
     }
     if let Some(trip) = &own.round_trip {
-        parts.push(match own.round_trip_is_bound {
-            true => format!("answer and {}", round_trip(trip)),
-            false => round_trip(trip),
-        });
+        let answer = match own.round_trip_is_bound {
+            true => "answer and ",
+            false => "",
+        };
+        parts.push(format!("{answer}round trip {}", durations(trip)));
     }
     if let Some(counts) = own.counts.filter(|counts| counts.retransmissions > 0) {
         parts.push(format!("{} retransmitted", count(counts.retransmissions)));
@@ -536,12 +526,13 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
     parts.join(", ")
 }
 
-fn round_trip(trip: &DurationReport) -> String {
+/// Writes the median, and from where to where they lie.
+fn durations(all: &DurationReport) -> String {
     format!(
-        "round trip {} ({} to {})",
-        ns(trip.median_ns.unwrap_or(trip.mean_ns as u64)),
-        ns(trip.min_ns),
-        ns(trip.max_ns)
+        "{} ({} to {})",
+        ns(all.median_ns.unwrap_or(all.mean_ns as u64)),
+        ns(all.min_ns),
+        ns(all.max_ns)
     )
 }
 

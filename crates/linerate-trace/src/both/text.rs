@@ -6,7 +6,7 @@ use linerate_model::sample::End;
 
 use super::{Both, JoinedReport, WayReport};
 use crate::findings::numbers_filter;
-use crate::number::{count, counted, ns};
+use crate::number::{self, count, counted, ns};
 use crate::text::{Look, write_lines};
 
 /// What goes one way.
@@ -169,7 +169,7 @@ impl Both {
                 ns(delay.above_min_max_ns),
             ));
         }
-        let rest = [
+        parts.extend(number::counts([
             (way.reordered, "overtaken by later ones"),
             (way.duplicated, "arrived twice"),
             (way.marked, "marked as congested between the captures"),
@@ -179,10 +179,7 @@ impl Both {
             ),
             (way.not_captured, "in the other capture only"),
             (way.outside, "sent when the other capture did not run"),
-        ];
-        for (number, what) in rest.into_iter().filter(|(number, _)| *number > 0) {
-            parts.push(format!("{} {what}", count(number)));
-        }
+        ]));
         if let Some(hops) = way.hops.filter(|&hops| hops > 0) {
             parts.push(format!("{} between", counted(hops, "router")));
         }
