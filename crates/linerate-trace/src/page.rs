@@ -616,32 +616,26 @@ fn rate_figure(connection: &ConnectionReport, columns: &[Column], width_ns: u64)
     }
 }
 
-/// A stretch of a timeline, neighbours joined.
-struct Stretch {
-    /// Its middle, since the connection's first packet.
-    ns: u64,
-    data_packets: u32,
-    acks_of_other: u32,
-}
-
-fn stretches(timeline: &TimelineReport, end: End) -> Vec<Stretch> {
-    let (own, other) = (timeline.end(end), timeline.end(end.other()));
-    let count = own.payload_bytes.len();
-    let joined = count.div_ceil(BINS_MAX).max(1);
-    let sum = |values: &[u32], from: usize, to: usize| values[from..to].iter().sum::<u32>();
-    (0..count)
-        .step_by(joined)
-        .map(|from| {
-            let to = (from + joined).min(count);
-            let width_ns = timeline.width_ns.saturating_mul((to - from) as u64);
-            let before_ns = timeline.width_ns.saturating_mul(from as u64);
-            Stretch {
-                ns: before_ns.saturating_add(width_ns / 2),
-                data_packets: sum(&own.data_packets, from, to),
-                acks_of_other: sum(&other.pure_acks, from, to),
-            }
-        })
-        .collect()
+/// Returns data segments per acknowledgement over time, neighbours joined.
+fn ratio_points(timeline: &TimelineReport, end: End) -> Vec<Point> {
+    let data = &timeline.end(end).data_packets;
+    let acks = &timeline.end(end.other()).pure_acks;
+    let joined = data.len().div_ceil(BINS_MAX).max(1);
+    let stretches = data.chunks(joined).zip(acks.chunks(joined)).enumerate();
+    let points = stretches.filter_map(|(at, (data, acks))| {
+        let width_ns = timeline.width_ns.saturating_mul(data.len() as u64);
+        let before_ns = timeline.width_ns.saturating_mul((at * joined) as u64);
+        let [data, acks] = [data, acks].map(|counts| counts.iter().sum::<u32>());
+        let note = format!(
+            "{}, {}",
+            counted(data, "data segment"),
+            counted(acks, "pure ACK")
+        );
+        let ratio = f64::from(data) / f64::from(acks);
+        let middle_ns = before_ns.saturating_add(width_ns / 2);
+        (data > 0 && acks > 0).then(|| point(middle_ns, ratio, note))
+    });
+    points.collect()
 }
 
 fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Option<Figure> {
@@ -649,20 +643,8 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
         .into_iter()
         .filter(|&end| connection.end(end).data_packets >= 32)
         .map(|end| {
-            let points = stretches(timeline, end)
-                .into_iter()
-                .filter(|stretch| stretch.acks_of_other > 0 && stretch.data_packets > 0)
-                .map(|stretch| {
-                    let ratio = f64::from(stretch.data_packets) / f64::from(stretch.acks_of_other);
-                    let note = format!(
-                        "{}, {}",
-                        counted(stretch.data_packets, "data segment"),
-                        counted(stretch.acks_of_other, "pure ACK")
-                    );
-                    point(stretch.ns, ratio, note)
-                });
-            let name = format!("data of the {}", end);
-            curve(&name, Origin::Measured, points.collect())
+            let name = format!("data of the {end}");
+            curve(&name, Origin::Measured, ratio_points(timeline, end))
         })
         .filter(|curve| curve.points.len() > 1)
         .collect();
