@@ -320,16 +320,6 @@ impl ConnectionReport {
             .is_some_and(|time| time.unseen_stream >= SHARE_MIN)
     }
 
-    /// Returns the shortest round trip from the capture to `end`.
-    pub(crate) fn trip_ns(&self, end: End) -> Option<u64> {
-        let measured = self.end(end.other()).round_trip.map(|trip| trip.min_ns);
-        let handshake = match end {
-            End::Server => self.syn_to_answer_ns,
-            End::Client => self.answer_to_ack_ns,
-        };
-        [measured, handshake].into_iter().flatten().min()
-    }
-
     /// Returns where `end` is.
     pub(crate) fn endpoint(&self, end: End) -> Endpoint {
         match end {

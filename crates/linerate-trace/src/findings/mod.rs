@@ -22,7 +22,7 @@ mod wireshark;
 mod words;
 
 use crate::connection::{
-    Connection, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind, State,
+    Connection, Detail, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind, State,
 };
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
@@ -253,8 +253,8 @@ impl Accepting {
             return;
         };
         let detail = connection.detail.as_deref();
-        let measured = detail.and_then(|detail| detail.ends[0].round_trip.spread.least());
-        let trip_ns = measured.map_or(leg.ns(), |measured| measured.min(leg.ns()));
+        let trip_ns = detail.and_then(|detail| detail.leg_ns(End::Server));
+        let trip_ns = trip_ns.unwrap_or(leg.ns());
         let own = Self {
             hop_limit: server.hop_limit,
             hop_limit_is_same: true,
@@ -846,28 +846,24 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
     found
 }
 
-/// What is kept of client and server.
-type Ends = [EndDetail; 2];
-
 /// Returns the findings of one connection: of its report, and of what is kept of it beyond that. Of one that was
 /// only counted there is none.
 fn findings_of(connection: &ConnectionReport, kept: &Connection) -> Vec<TcpFinding> {
     let Some(detail) = kept.detail.as_deref() else {
         return Vec::new();
     };
-    let ends = &detail.ends;
     let mut found: Vec<TcpFinding> = connection
         .incidents
         .iter()
-        .filter_map(|incident| from_incident(connection, kept, ends, incident))
+        .filter_map(|incident| from_incident(connection, kept, detail, incident))
         .collect();
     for end in End::BOTH {
-        found.extend(queue(connection, end));
-        found.extend(window_limit(connection, ends, end));
-        found.extend(slow_reader(connection, ends, end));
+        found.extend(queue(connection, detail, end));
+        found.extend(window_limit(connection, detail, end));
+        found.extend(slow_reader(connection, detail, end));
         found.extend(idle_sender(connection, end));
-        found.extend(send_limit(connection, ends, end));
-        found.extend(from_counts(connection, ends, end));
+        found.extend(send_limit(connection, detail, end));
+        found.extend(from_counts(connection, detail, end));
         found.extend(clamped_mss(connection, end));
     }
     if let Some(mut missing) = missing_scaling(connection) {
@@ -891,7 +887,7 @@ fn findings_of(connection: &ConnectionReport, kept: &Connection) -> Vec<TcpFindi
         .iter()
         .any(|finding| finding.kind == TcpFindingKind::Queue)
     {
-        found.extend(round_trips(connection));
+        found.extend(round_trips(connection, detail));
     }
     found
 }
@@ -899,7 +895,7 @@ fn findings_of(connection: &ConnectionReport, kept: &Connection) -> Vec<TcpFindi
 fn from_incident(
     connection: &ConnectionReport,
     kept: &Connection,
-    ends: &Ends,
+    detail: &Detail,
     incident: &Incident,
 ) -> Option<TcpFinding> {
     let kind = match incident.kind {
@@ -951,9 +947,9 @@ fn from_incident(
         longest_ns: lengths_ns.max().unwrap_or(0),
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
-        round_trip_ns: connection.trip_ns(incident.end),
+        round_trip_ns: detail.leg_ns(incident.end),
         by: incident.by,
-        way_is_doubtful: is_way_doubtful(connection, ends, incident),
+        way_is_doubtful: is_way_doubtful(connection, detail, incident),
         proofs: proofs(connection, &incident.examples),
         ..TcpFinding::new(connection, kind, incident.end)
     })
@@ -961,14 +957,14 @@ fn from_incident(
 
 /// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
 /// times, as radio that sleeps does, or one that lost the answer. What passes after an acknowledgement of its own is surely its program's.
-fn is_way_doubtful(connection: &ConnectionReport, ends: &Ends, incident: &Incident) -> bool {
+fn is_way_doubtful(connection: &ConnectionReport, detail: &Detail, incident: &Incident) -> bool {
     /// How much the waits for a program differ that does the same each time, on a busy host.
     const JITTER_NS: u64 = 15_000_000;
     const NEARER_TIMES: u64 = 4;
     let (end, count) = (incident.end, u64::from(incident.count.max(1)));
-    let own = &ends[end as usize];
+    let own = &detail.ends[end as usize];
     let is_proven = own.answers_proven_ns >= incident.total_ns / 2;
-    let is_longer = ends[end.other() as usize]
+    let is_longer = detail.ends[end.other() as usize]
         .way
         .longer_ns()
         .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
@@ -977,7 +973,7 @@ fn is_way_doubtful(connection: &ConnectionReport, ends: &Ends, incident: &Incide
     let may_be_behind = end == End::Server
         && connection
             .syn_to_answer_ns
-            .zip(connection.trip_ns(end))
+            .zip(detail.leg_ns(end))
             .is_some_and(|(accepted_ns, trip_ns)| {
                 accepted_ns >= NEARER_TIMES * trip_ns
                     && accepted_ns >= incident.total_ns / count / 2
@@ -1019,13 +1015,13 @@ fn slow_handshake(connection: &ConnectionReport, kept: &Connection) -> Option<Tc
         .filter(|&late_ns| late_ns >= connection.duration_ns / PART)?;
     let kind = TcpFindingKind::SlowHandshake;
     Some(TcpFinding {
-        round_trip_ns: connection.trip_ns(End::Server),
+        round_trip_ns: kept.detail.as_deref()?.leg_ns(End::Server),
         ..TcpFinding::lasting(connection, kind, End::Server, late_ns)
     })
 }
 
 /// Requests, one behind the other, over a way that takes most of the time.
-fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
+fn round_trips(connection: &ConnectionReport, detail: &Detail) -> Option<TcpFinding> {
     /// With fewer `may_tell` asks for nothing.
     const REQUESTS_MIN: u32 = 16;
     const SHARE_MIN: f64 = 0.5;
@@ -1036,7 +1032,7 @@ fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
     connection
         .syn_to_answer_ns
         .zip(connection.answer_to_ack_ns)?;
-    let trip_ns = connection.trip_ns(End::Client)? + connection.trip_ns(End::Server)?;
+    let trip_ns = detail.leg_ns(End::Client)? + detail.leg_ns(End::Server)?;
     let requests = connection.from_server.answers?.count;
     let share = connection.time?.round_trip;
     let total_ns = (share * connection.duration_ns as f64) as u64;
@@ -1056,7 +1052,7 @@ fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
 }
 
 /// A queue on the way: round trips under load are a multiple of the shortest.
-fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn queue(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     /// Fewer round trips under load show no queue that stands.
     const TRIPS_MIN: u32 = 16;
     const TIMES_MIN: u64 = 4;
@@ -1073,7 +1069,7 @@ fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     let loaded = own
         .round_trip_loaded
         .filter(|loaded| loaded.count >= TRIPS_MIN)?;
-    let least_ns = connection.trip_ns(end.other())?;
+    let least_ns = detail.leg_ns(end.other())?;
     let median_ns = loaded.median_ns?;
     let queued_ns = median_ns.saturating_sub(least_ns);
     if queued_ns < QUEUE_NS_MIN || median_ns < least_ns * TIMES_MIN {
@@ -1115,14 +1111,14 @@ fn idle_sender(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 }
 
 /// A sender that stops at the same amount again and again, though nothing was lost and the window has room.
-fn send_limit(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<TcpFinding> {
+fn send_limit(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     /// A congestion window has grown by more than a level's width in as many round trips.
     const SILENCES_MIN: u32 = 24;
     const SHARE_MIN: f64 = 0.5;
     const LEVEL_SHARE_MIN: f64 = 0.8;
     let (own, peer) = (connection.end(end), connection.end(end.other()));
-    let (counts, standing) = (own.counts?, ends[end as usize].standing);
-    let window_bytes_mean = ends[end.other() as usize].window.mean();
+    let (counts, standing) = (own.counts?, detail.ends[end as usize].standing);
+    let window_bytes_mean = detail.ends[end.other() as usize].window.mean();
     let is_level = standing.count >= SILENCES_MIN
         && standing.level_ns as f64 >= LEVEL_SHARE_MIN * standing.total_ns as f64
         && standing.level_ns as f64 >= SHARE_MIN * connection.duration_ns as f64;
@@ -1147,10 +1143,10 @@ fn send_limit(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<Tc
 }
 
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
-fn window_limit(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<TcpFinding> {
+fn window_limit(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     // What a reader leaves of it says nothing of its size.
-    let time = ends[end as usize].shares.known()?;
+    let time = detail.ends[end as usize].shares.known()?;
     let share = time.window_part() - time.part(State::Unread);
     // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
     if connection.captured_at == Some(end.other())
@@ -1169,7 +1165,7 @@ fn window_limit(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<
     // round trips were longer than the path: a queue, and a larger window would lengthen it.
     let least_ns = sender.round_trip?.min_ns.max(1);
     let window_ns = share * connection.duration_ns as f64;
-    let window_bytes_mean = ends[end.other() as usize].window.mean()?;
+    let window_bytes_mean = detail.ends[end.other() as usize].window.mean()?;
     let possible = window_bytes_mean * window_ns / least_ns as f64;
     if possible > WINDOW_EXCESS_MAX * sender.payload_bytes as f64 {
         return None;
@@ -1187,13 +1183,13 @@ fn window_limit(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<
 
 /// A program that reads slowly: its window has shrunk to half or less of what it was, and held the sender back.
 /// Where the window closes, that says it.
-fn slow_reader(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<TcpFinding> {
+fn slow_reader(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     /// Of a few segments half is one that arrived just now.
     const BUFFER_SEGMENTS_MIN: u64 = 8;
     /// Much of it at once may be a sender that had no more, as one whose windows are opened bit by bit had.
     const LONGEST_SHARE_MAX: f64 = 0.25;
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
-    let (counts, time) = (receiver.counts?, ends[end as usize].shares.known()?);
+    let (counts, time) = (receiver.counts?, detail.ends[end as usize].shares.known()?);
     let unread = time.part(State::Unread);
     let largest = receiver.window_bytes_max?;
     let segment_bytes = u64::from(sender.segment_bytes?);
@@ -1212,9 +1208,9 @@ fn slow_reader(connection: &ConnectionReport, ends: &Ends, end: End) -> Option<T
     })
 }
 
-fn from_counts(connection: &ConnectionReport, ends: &Ends, end: End) -> Vec<TcpFinding> {
+fn from_counts(connection: &ConnectionReport, detail: &Detail, end: End) -> Vec<TcpFinding> {
     let own = connection.end(end);
-    let EndDetail { counts, shares, .. } = &ends[end as usize];
+    let EndDetail { counts, shares, .. } = &detail.ends[end as usize];
     // What timers took is told with them, and the wait for what was taken back; the rest of a recovery is a loss's.
     let recovering = shares
         .known()
@@ -1254,7 +1250,7 @@ fn from_counts(connection: &ConnectionReport, ends: &Ends, end: End) -> Vec<TcpF
     // At the receiver it is seen; at the sender the receiver tells.
     let reordered = counts
         .out_of_order
-        .max(ends[end.other() as usize].counts.healed);
+        .max(detail.ends[end.other() as usize].counts.healed);
     if reordered >= REORDERED_MIN {
         add(TcpFindingKind::Reordering, reordered, 0);
     }

@@ -460,7 +460,7 @@ impl Detail {
     }
 
     /// Returns how long it takes from the capture to `end` and back, as far as it is known.
-    pub(super) fn leg_ns(&self, end: End) -> Option<u64> {
+    pub(crate) fn leg_ns(&self, end: End) -> Option<u64> {
         // What one end sends comes back from the other.
         let measured = self.ends[end.other() as usize].round_trip.spread.least();
         let handshake = self.ends[end as usize].leg_ns;
