@@ -10,8 +10,8 @@ use std::process::Command;
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::side::Side;
 use crate::name_of;
+use crate::side::Side;
 use crate::workload::{Placement, Workload};
 
 /// CPUs of server and client where they are pinned.

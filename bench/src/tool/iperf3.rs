@@ -15,7 +15,11 @@ pub const TOOL: Tool = Tool::peer("iperf3", |_| first_line("iperf3", "--version"
 
 /// The current iperf3, for what it does otherwise than 3.12: a thread for each
 /// flow since 3.16, a receiver that discards, GSO and GRO.
-pub const CURRENT_TOOL: Tool = Tool::peer(CURRENT, |_| first_line(CURRENT, "--version"), plans_of_current);
+pub const CURRENT_TOOL: Tool = Tool::peer(
+    CURRENT,
+    |_| first_line(CURRENT, "--version"),
+    plans_of_current,
+);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let plain = |words: &[&str]| vec![plan(site, "iperf3", "iperf3", words)];

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{FrameId, Place};
 use super::sequence::{after, distance};
+use super::{FrameId, Place};
 use crate::frame::Segment;
 
 /// Segments of one direction that are remembered; 40 KiB. Beyond it neighbours are joined by twos, and those

@@ -15,9 +15,9 @@
 
 use linerate_model::sample::End;
 
+use super::Half;
 use super::detail::{Detail, window_bytes};
 use super::sequence::distance;
-use super::Half;
 
 /// What the time went into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,12 +116,7 @@ impl Shares {
 impl Detail {
     /// Returns the state of what `from` sends. `halves` are as they are behind the last segment.
     #[inline]
-    pub(super) fn state(
-        &self,
-        halves: &[Half; 2],
-        shifts: Option<[u8; 2]>,
-        from: End,
-    ) -> State {
+    pub(super) fn state(&self, halves: &[Half; 2], shifts: Option<[u8; 2]>, from: End) -> State {
         let to = from.other();
         let (half, peer) = (&halves[from as usize], &halves[to as usize]);
         let (own, receiver) = (&self.ends[from as usize], &self.ends[to as usize]);

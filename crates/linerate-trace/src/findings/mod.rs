@@ -22,7 +22,8 @@ mod wireshark;
 mod words;
 
 use crate::connection::{
-    Connection, Detail, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind, State,
+    Connection, Detail, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident,
+    IncidentKind, State,
 };
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
@@ -982,8 +983,7 @@ fn is_way_doubtful(connection: &ConnectionReport, detail: &Detail, incident: &In
     let may_be_lost = own.counts.retransmissions > 0;
     let are_alike = own.answers.are_alike(JITTER_NS, 3);
     let is_here = connection.captured_at == Some(end);
-    !is_here
-        && (may_be_lost || may_be_behind || !is_proven && (is_longer || !are_alike))
+    !is_here && (may_be_lost || may_be_behind || !is_proven && (is_longer || !are_alike))
 }
 
 /// Returns how often something happened at `end`.
@@ -1123,8 +1123,7 @@ fn send_limit(connection: &ConnectionReport, detail: &Detail, end: End) -> Optio
         && standing.level_ns as f64 >= LEVEL_SHARE_MIN * standing.total_ns as f64
         && standing.level_ns as f64 >= SHARE_MIN * connection.duration_ns as f64;
     let is_stream = peer.payload_bytes < own.payload_bytes / 100;
-    let had_room =
-        peer.window_is_scaled && window_bytes_mean? >= 2.0 * f64::from(standing.bytes);
+    let had_room = peer.window_is_scaled && window_bytes_mean? >= 2.0 * f64::from(standing.bytes);
     // What shows less than every loss and mark shows no cause.
     let is_clear = counts.retransmissions == 0
         && counts.congestion_marked == 0
