@@ -82,6 +82,13 @@ struct Kept<S> {
 }
 
 impl<S> Kept<S> {
+    fn new() -> Self {
+        Self {
+            flows: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
     /// Returns the one with `number`, of which `end` sent something from the first of `between` to the second.
     fn flow(
         &mut self,
@@ -103,15 +110,6 @@ impl<S> Kept<S> {
             self.flows.len() - 1
         });
         &mut self.flows[at]
-    }
-}
-
-impl<S> Default for Kept<S> {
-    fn default() -> Self {
-        Self {
-            flows: Vec::new(),
-            places: HashMap::new(),
-        }
     }
 }
 
@@ -149,8 +147,8 @@ impl Seen {
         name: &str,
         most: usize,
     ) -> Result<Self, CaptureError> {
-        let mut connections = Kept::<Sighting>::default();
-        let mut conversations = Kept::<Passing>::default();
+        let mut connections = Kept::<Sighting>::new();
+        let mut conversations = Kept::<Passing>::new();
         let (mut kept, mut left_out, mut kept_until_ns) = (0, 0, 0);
         tracker.begin_file(name);
         let mut parts = Parts::default();

@@ -104,11 +104,6 @@ impl Life {
         self.times_ns[self.phase as usize] += elapsed_ns;
     }
 
-    /// Adds what passed before anything was kept but counts.
-    pub(crate) fn begin(&mut self, elapsed_ns: u64) {
-        self.times_ns[Phase::Handshake as usize] += elapsed_ns;
-    }
-
     /// Begins the phase that the states of both directions make.
     #[inline]
     pub(crate) fn enter(&mut self, halves: &[Half; 2], states: [State; 2]) {

@@ -302,9 +302,9 @@ impl Connection {
     #[cold]
     pub(crate) fn make_detail(&mut self) -> &mut Detail {
         let mut detail = Box::<Detail>::default();
-        detail
-            .life
-            .begin(self.last_ns.saturating_sub(self.first_ns));
+        // What passed before anything was kept but counts was the handshake.
+        let elapsed_ns = self.last_ns.saturating_sub(self.first_ns);
+        detail.life.add_elapsed(elapsed_ns);
         detail.set_full_segment(&self.offers);
         detail.set_handshake(self.handshake);
         detail.set_windows(&self.halves, self.shifts);

@@ -50,8 +50,7 @@ pub(crate) struct Picture {
     pub width_ns: u64,
     pub columns: Vec<Column>,
     /// The numbers behind wrapping: the last of each end, as it stands and from its first.
-    last: [(u32, i64); 2],
-    is_begun: [bool; 2],
+    last: [Option<(u32, i64)>; 2],
 }
 
 /// A packet, with what is known behind it.
@@ -72,8 +71,7 @@ impl Picture {
             start_ns,
             width_ns: WIDTH_NS_MIN,
             columns: Vec::new(),
-            last: [(0, 0); 2],
-            is_begun: [false; 2],
+            last: [None; 2],
         }
     }
 
@@ -123,10 +121,7 @@ impl Picture {
 
     /// Returns the number behind wrapping, near the last of its end.
     fn number(&mut self, end: End, first: u32, sequence: u32) -> i64 {
-        let last = &mut self.last[end as usize];
-        if !std::mem::replace(&mut self.is_begun[end as usize], true) {
-            *last = (first, 0);
-        }
+        let last = self.last[end as usize].get_or_insert((first, 0));
         let number = last.1 + i64::from(distance(last.0, sequence));
         if number > last.1 {
             *last = (sequence, number);

@@ -272,7 +272,6 @@ impl Way {
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
     segments: u32,
-    bytes: u64,
     began: Option<Place>,
     last: Option<Place>,
 }
@@ -815,7 +814,7 @@ impl Detail {
             let peer = &halves[end.other() as usize];
             if peer.has_acknowledged() {
                 let holes = &self.ends[end as usize].holes;
-                self.holes_of_capture += holes.acknowledged(peer.acknowledged).0;
+                self.holes_of_capture += holes.acknowledged(peer.acknowledged);
             }
             self.finish_recovery(end);
             self.finish_repetition(end);
@@ -1232,7 +1231,6 @@ impl Detail {
         if is_small && self.last_sender != Some(from.other()) {
             let train = &mut own.train;
             train.segments = train.segments.saturating_add(1);
-            train.bytes += u64::from(bytes);
             train.began = train.began.or(Some(seen.place));
             train.last = Some(seen.place);
         } else if own.train.segments > 0 {
