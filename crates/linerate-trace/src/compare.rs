@@ -122,10 +122,7 @@ const NUMBERS: [Number; 9] = [
         "payload_bits_per_second",
         "payload over time",
         Unit::BitsPerSecond,
-        |trace| {
-            let elapsed_ns = trace.duration_ns().filter(|&ns| ns > 0)?;
-            Some(trace.totals.payload_bytes as f64 * 8e9 / elapsed_ns as f64)
-        },
+        Trace::payload_rate,
     ),
     (
         "data_per_ack",

@@ -93,14 +93,9 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         names => names.concat(),
     };
     let _ = writeln!(out, "{}", look.bold(&name));
-    let duration = trace.duration_ns().unwrap_or(0);
-    let rate = match duration {
-        0 => String::new(),
-        ns => format!(
-            " ({} of payload)",
-            Unit::BitsPerSecond.display(totals.payload_bytes as f64 * 8e9 / ns as f64)
-        ),
-    };
+    let rate = trace.payload_rate().map_or(String::new(), |rate| {
+        format!(" ({} of payload)", Unit::BitsPerSecond.display(rate))
+    });
     let rest = match (totals.connections, totals.udp) {
         (0, 0) => String::new(),
         (0, datagrams) => format!(", {} of UDP", counted(datagrams, "datagram")),
@@ -109,7 +104,7 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
     let summary = format!(
         "{} in {}, {}{rest}",
         counted(totals.frames, "frame"),
-        ns(duration),
+        ns(trace.duration_ns().unwrap_or(0)),
         counted(totals.connections, "connection"),
     );
     write_lines(&look.wrap(&summary, 0), "", "", out);

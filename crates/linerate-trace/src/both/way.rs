@@ -174,7 +174,8 @@ impl Way {
                     self.report.duplicated += 1;
                 } else {
                     self.report.not_captured += 1;
-                    self.report.unseen += u64::from(from >= 0 && time_ns <= course.sent_until_ns());
+                    self.report.unseen +=
+                        u64::from(from >= 0 && time_ns <= course.sent_ns(course.sent_end_ns));
                 }
             }
         }
@@ -277,11 +278,6 @@ impl<S> Course<'_, S> {
             true => self.clock.to_first_ns(time_ns),
             false => i128::from(time_ns),
         }
-    }
-
-    /// Returns when the capture at the sender's side ended.
-    fn sent_until_ns(&self) -> i128 {
-        self.sent_ns(self.sent_end_ns)
     }
 
     /// Returns whether the capture at the receiver's side ran when this was sent, and long enough after it.

@@ -128,7 +128,7 @@ impl Detail {
             return State::Window;
         }
         let window_bytes = window_bytes(halves, shifts, to);
-        // Not half of that of a SYN, which may be another.
+        // Of the largest behind the handshake: a SYN's may be another.
         let has_shrunk = |window| window <= receiver.window.max / 2;
         let no_room = match window_bytes.is_some_and(has_shrunk) {
             true => State::Unread,

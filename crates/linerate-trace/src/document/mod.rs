@@ -141,6 +141,12 @@ impl Trace {
         Some(self.end_ns()?.saturating_sub(self.begin_ns()?))
     }
 
+    /// Returns the payload over the time of the capture, in bits per second.
+    pub(crate) fn payload_rate(&self) -> Option<f64> {
+        let elapsed_ns = self.duration_ns().filter(|&ns| ns > 0)?;
+        Some(self.totals.payload_bytes as f64 * 8e9 / elapsed_ns as f64)
+    }
+
     /// Returns when the capture ended, in nanoseconds since 1970.
     pub(crate) fn end_ns(&self) -> Option<u64> {
         self.files.iter().filter_map(|file| file.last_ns).max()
