@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use linerate_model::sample::End;
 use serde::Serialize;
 
-use crate::connection::{AddressBook, Durations, Endpoint, FrameId, Key, Place};
+use crate::connection::{AddressBook, Durations, Endpoint, Example, FrameId, Key, Place};
 use crate::document::DurationReport;
 use crate::frame::{Asked, Datagram, QuicKind, Says};
 
@@ -37,9 +37,6 @@ struct Pending {
     place: Place,
 }
 
-/// How long was waited for an answer, since when, and between which frames.
-type Slowest = (u64, u64, [Option<FrameId>; 2]);
-
 /// What questions came to.
 #[derive(Debug, Default)]
 struct Questions {
@@ -52,7 +49,7 @@ struct Questions {
     /// Those that were given up since too many others were waited for.
     not_followed: u64,
     /// The one that was waited for longest, as in the report, and one that was not answered.
-    slowest: Slowest,
+    slowest: Option<Example>,
     first_unanswered: Option<Place>,
 }
 
@@ -250,11 +247,12 @@ impl Questions {
         let found = self.pending.iter().position(|pending| pending.id == id);
         let Some(at) = found else { return };
         let asked = self.pending.remove(at).place;
-        let waited_ns = place.time_ns.saturating_sub(asked.time_ns);
-        self.answers.add(waited_ns);
+        let wait = Example::between(asked, place, 0);
+        self.answers.add(wait.length_ns);
         self.failed += u64::from(failed);
-        if waited_ns >= self.slowest.0 {
-            self.slowest = (waited_ns, asked.time_ns, [asked.frame, place.frame]);
+        let is_slower = |slowest: Example| wait.length_ns >= slowest.length_ns;
+        if self.slowest.is_none_or(is_slower) {
+            self.slowest = Some(wait);
         }
     }
 
@@ -339,9 +337,9 @@ pub struct ConversationReport {
     pub quic: Option<QuicReport>,
     /// The longest wait, and the first question that was not answered.
     #[serde(skip)]
-    pub(crate) slowest: Slowest,
+    pub(crate) slowest: Option<Example>,
     #[serde(skip)]
-    pub(crate) first_unanswered: Option<(u64, Option<FrameId>)>,
+    pub(crate) first_unanswered: Option<Place>,
 }
 
 /// What one end of a conversation sent.
@@ -424,10 +422,8 @@ impl ConversationReport {
             failed: of(|questions| questions.failed),
             answers: questions.and_then(|questions| DurationReport::new(&questions.answers)),
             quic: one.quic.as_deref().map(Quic::report),
-            slowest: questions.map_or((0, 0, [None; 2]), |questions| questions.slowest),
-            first_unanswered: questions
-                .and_then(|questions| questions.first_unanswered)
-                .map(|place| (place.time_ns, place.frame)),
+            slowest: questions.and_then(|questions| questions.slowest),
+            first_unanswered: questions.and_then(|questions| questions.first_unanswered),
         }
     }
 }

@@ -23,7 +23,7 @@ mod words;
 
 use crate::connection::{
     Connection, Detail, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident,
-    IncidentKind, State,
+    IncidentKind, Place, State,
 };
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
@@ -219,6 +219,19 @@ pub struct Proof {
 }
 
 impl Proof {
+    /// Returns what proves an occurrence in the connection of this number, or, with zero, in none.
+    fn of(connection: u32, example: &Example) -> Self {
+        let frames: Vec<FrameId> = example.frames.iter().flatten().copied().collect();
+        Self {
+            connection,
+            at_ns: example.at_ns,
+            length_ns: example.length_ns,
+            filter: filter_of(frames.iter().copied()),
+            frames,
+            value: example.value,
+        }
+    }
+
     /// Returns whether its frames are those of something that happened, not a connection's first.
     fn is_event(&self) -> bool {
         self.frames.len() > 1
@@ -685,14 +698,7 @@ impl TcpFinding {
 }
 
 fn proofs(connection: &ConnectionReport, examples: &[Example]) -> Vec<Proof> {
-    let proof = |example: &Example| Proof {
-        connection: connection.number,
-        at_ns: example.at_ns,
-        length_ns: example.length_ns,
-        frames: example.frames.iter().flatten().copied().collect(),
-        value: example.value,
-        filter: filter_of(example.frames.iter().flatten().copied()),
-    };
+    let proof = |example| Proof::of(connection.number, example);
     examples.iter().map(proof).collect()
 }
 
@@ -802,46 +808,38 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
     const LATE_NS_MIN: u64 = 50_000_000;
     const ANSWERS_MIN: u32 = 3;
     let (server, client) = (conversation.server, conversation.client);
-    let finding = |kind, frames: Vec<FrameId>, (at_ns, length_ns)| TcpFinding {
+    let finding = |kind, example: &Example| TcpFinding {
         out_of: conversation.asked.unwrap_or(0),
-        proofs: vec![Proof {
-            connection: 0,
-            at_ns,
-            length_ns,
-            filter: filter_of(frames.iter().copied()),
-            frames,
-            value: 0,
-        }],
+        proofs: vec![Proof::of(0, example)],
         ..TcpFinding::between(kind, server, End::Server, client)
     };
     let mut found = Vec::new();
     let unanswered = conversation.unanswered.unwrap_or(0);
     if unanswered > 0
-        && let Some((at_ns, frame)) = conversation.first_unanswered
+        && let Some(asked) = conversation.first_unanswered
     {
+        let alone = Place {
+            frame: None,
+            ..asked
+        };
+        let example = Example::between(asked, alone, 0);
         found.push(TcpFinding {
             count: unanswered,
             value: u64::from(conversation.from_server.datagrams > 0),
-            ..finding(
-                TcpFindingKind::QuestionsUnanswered,
-                frame.into_iter().collect(),
-                (at_ns, 0),
-            )
+            ..finding(TcpFindingKind::QuestionsUnanswered, &example)
         });
     }
-    if let Some(answers) = conversation.answers
+    if let (Some(answers), Some(slowest)) = (conversation.answers, &conversation.slowest)
         && let Some(median_ns) = answers.median_ns
         && median_ns >= LATE_NS_MIN
         && answers.count >= ANSWERS_MIN
     {
-        let (longest_ns, at_ns, frames) = conversation.slowest;
-        let frames = frames.into_iter().flatten().collect();
         found.push(TcpFinding {
             count: u64::from(answers.count),
             total_ns: answers.sum_ns,
             longest_ns: answers.max_ns,
             value: median_ns,
-            ..finding(TcpFindingKind::AnswersLate, frames, (at_ns, longest_ns))
+            ..finding(TcpFindingKind::AnswersLate, slowest)
         });
     }
     found
