@@ -93,7 +93,8 @@ impl Conversations {
         place: Place,
     ) -> Option<(u32, End)> {
         let is_answer = matches!(datagram.says, Says::Answer(..));
-        let Some((key, source_is_low)) = book.key(&datagram.addresses, datagram.ports()) else {
+        let found = book.key(&datagram.addresses, datagram.ports(), seed);
+        let Some((key, source_is_low)) = found else {
             self.left_out += 1;
             return None;
         };

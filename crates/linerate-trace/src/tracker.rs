@@ -91,6 +91,7 @@ pub(crate) struct Passed {
 }
 
 /// All connections of one or several captures.
+#[derive(Default)]
 pub struct Tracker {
     limits: Limits,
     filters: Vec<Filter>,
@@ -120,24 +121,7 @@ impl Tracker {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            filters: Vec::new(),
-            book: AddressBook::new(limits.seed),
-            index: HashTable::new(),
-            chunks: Vec::new(),
-            count: 0,
-            last: None,
-            closed: VecDeque::new(),
-            stripped: VecDeque::new(),
-            next_candidate: 0,
-            details: 0,
-            timelines: 0,
-            points: 0,
-            files: Vec::new(),
-            foreign: Vec::new(),
-            totals: Totals::default(),
-            findings: FindingBook::default(),
-            conversations: Conversations::default(),
-            passed: None,
+            ..Self::default()
         }
     }
 
@@ -288,7 +272,8 @@ impl Tracker {
         }
         self.totals.fragments += u64::from(segment.fragmented);
         self.totals.shortened += u64::from(segment.shortened);
-        let Some((key, source_is_low)) = self.book.key(&segment.addresses, ports) else {
+        let seed = self.limits.seed;
+        let Some((key, source_is_low)) = self.book.key(&segment.addresses, ports, seed) else {
             self.totals.untracked += 1;
             return None;
         };
@@ -579,7 +564,8 @@ impl Tracker {
             _ => self.totals.unreachable += 1,
         }
         let ports = (complaint.source_port, complaint.target_port);
-        let Some((key, source_is_low)) = self.book.key(&complaint.addresses, ports) else {
+        let seed = self.limits.seed;
+        let Some((key, source_is_low)) = self.book.key(&complaint.addresses, ports, seed) else {
             return;
         };
         let Some(at) = self.find(&key) else { return };
