@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::document::{ConnectionReport, DurationReport, EndReport, LifeReport, SHARES, Trace};
 use crate::findings::{TcpFinding, TcpFindingKind};
-use crate::number::{counted, ns};
+use crate::number::{counted, ns, ratio};
 use crate::text::{Look, write_lines};
 
 /// The number of the document's shape.
@@ -173,10 +173,6 @@ const NUMBERS: [Number; 9] = [
         },
     ),
 ];
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
 
 /// Returns the share of the time of all connections together, in percent.
 fn mean_share(trace: &Trace, share: fn(&LifeReport) -> f64) -> Option<f64> {

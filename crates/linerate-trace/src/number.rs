@@ -14,6 +14,12 @@ pub(crate) fn counts<const N: usize>(all: [(u64, &str); N]) -> impl Iterator<Ite
     some.map(|(number, what)| format!("{} {what}", count(number)))
 }
 
+/// Returns what one of `whole` has of `part`, if there is any.
+pub(crate) fn ratio(part: impl Into<u64>, whole: impl Into<u64>) -> Option<f64> {
+    let (part, whole) = (part.into() as f64, whole.into() as f64);
+    (whole > 0.0).then(|| part / whole)
+}
+
 pub(crate) fn bytes(number: u64) -> String {
     Unit::Bytes.display(number as f64)
 }

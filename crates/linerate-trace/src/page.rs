@@ -20,7 +20,7 @@ use crate::connection::Column;
 use crate::datagrams::DatagramsReport;
 use crate::document::{ConnectionReport, TimelineReport, Trace};
 use crate::findings::{Proof, TcpFinding};
-use crate::number::{bytes, count, counted, ns};
+use crate::number::{bytes, count, counted, ns, ratio};
 use crate::text::{self, looked_for};
 
 /// Connections that get pictures.
@@ -186,7 +186,7 @@ fn summary(trace: &Trace) -> Option<Table> {
     let number = |value: f64, unit| TableCell::Number(value, unit);
     let row = |connection: &ConnectionReport, end: End| {
         let (own, peer) = (connection.end(end), connection.end(end.other()));
-        let per_ack = f64::from(own.data_packets) / f64::from(peer.pure_acks);
+        let per_ack = ratio(own.data_packets, peer.pure_acks);
         vec![
             TableCell::Text(format!("#{}", connection.number)),
             TableCell::Text(connection.endpoint(end).to_string()),
@@ -194,10 +194,7 @@ fn summary(trace: &Trace) -> Option<Table> {
             number(connection.duration_ns as f64, Unit::Nanoseconds),
             number(own.payload_bytes as f64, Unit::Bytes),
             number(f64::from(own.data_packets), Unit::Count),
-            match peer.pure_acks {
-                0 => absent("none"),
-                _ => number(per_ack, Unit::Ratio),
-            },
+            TableCell::of(per_ack.map(|ratio| (ratio, Unit::Ratio)), "none"),
             match own.round_trip.and_then(|trip| trip.median_ns) {
                 Some(ns) => number(ns as f64, Unit::Nanoseconds),
                 None if !connection.detailed => absent("not kept"),

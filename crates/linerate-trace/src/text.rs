@@ -11,7 +11,7 @@ use crate::connection::FrameId;
 use crate::datagrams::{ConversationReport, DatagramsReport};
 use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, LifeReport, Trace};
 use crate::findings::{Proof, TcpFinding, proofs_filter};
-use crate::number::{self, bytes, count, counted, ns};
+use crate::number::{self, bytes, count, counted, ns, ratio};
 
 /// Findings that are shown; the document has all of them.
 const FINDINGS_MAX: usize = 12;
@@ -112,10 +112,8 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         counted(totals.data_packets, "data segment"),
         counted(totals.pure_acks, "pure ACK"),
     ];
-    if totals.pure_acks > 0 {
-        let ratio = totals.data_packets as f64 / totals.pure_acks as f64;
-        parts.push(format!("{ratio:.1} data per ACK"));
-    }
+    let per_ack = ratio(totals.data_packets, totals.pure_acks);
+    parts.extend(per_ack.map(|ratio| format!("{ratio:.1} data per ACK")));
     if totals.retransmissions > 0 {
         let share = totals.retransmissions as f64 / totals.data_packets as f64;
         let kinds = number::counts([
@@ -493,8 +491,7 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
     if let Some(rate) = own.bits_per_second {
         parts.push(Unit::BitsPerSecond.display(rate));
     }
-    if peer.pure_acks > 0 {
-        let ratio = f64::from(own.data_packets) / f64::from(peer.pure_acks);
+    if let Some(ratio) = ratio(own.data_packets, peer.pure_acks) {
         parts.push(format!(
             "{ratio:.1} per ACK ({})",
             counted(peer.pure_acks, "ACK")
