@@ -7,7 +7,7 @@ use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
 use super::{CLIENTS_MAX, SERVICES_MAX, TcpFinding, TcpFindingKind};
-use crate::number::{bytes, count, counted, ns};
+use crate::number::{bytes, count, counted, ns, ratio};
 
 /// Waits from which a message may be none that answers: programs send pings each second at the most.
 const SPEAKS_ALONE_NS_MIN: u64 = 1_000_000_000;
@@ -524,11 +524,7 @@ fn times(times: u64) -> String {
 
 /// Writes a share with two digits behind the point at the most.
 fn percent(part: u64, whole: u64) -> String {
-    let share = if whole > 0 {
-        part as f64 / whole as f64
-    } else {
-        0.0
-    };
+    let share = ratio(part, whole).unwrap_or(0.0);
     Unit::Percent.display((share * 100.0 * 100.0).round() / 100.0)
 }
 
