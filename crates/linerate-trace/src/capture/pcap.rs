@@ -91,9 +91,7 @@ impl Pcap {
             return Err(Fault::Wrong("a frame of more than 4 MiB"));
         }
         let whole = header_bytes + captured;
-        if window.fill(whole)? < whole {
-            return Err(Fault::Cut);
-        }
+        window.need(whole)?;
         Ok(Some(Record {
             bytes: whole,
             start: header_bytes,

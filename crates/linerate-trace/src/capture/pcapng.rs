@@ -120,9 +120,7 @@ impl Pcapng {
             }
             let is_frame = matches!(kind, ENHANCED_PACKET | SIMPLE_PACKET | PACKET);
             if kind == STATISTICS && length <= STATISTICS_BYTES_MAX {
-                if window.fill(length)? < length {
-                    return Err(Fault::Cut);
-                }
+                window.need(length)?;
                 self.statistics(&window.bytes()[8..length - 4]);
                 window.consume(length);
                 continue;
@@ -134,9 +132,7 @@ impl Pcapng {
             if length > RECORD_BYTES_MAX {
                 return Err(Fault::Wrong("a block of more than 4 MiB"));
             }
-            if window.fill(length)? < length {
-                return Err(Fault::Cut);
-            }
+            window.need(length)?;
             let block = &window.bytes()[..length];
             if self.field(block, length - 4)? as usize != length {
                 return Err(Fault::Wrong("a block whose two lengths differ"));
@@ -274,9 +270,7 @@ fn skip_block(window: &mut Window<'_>, length: usize) -> Result<(), Fault> {
     let mut left = length;
     while left > 0 {
         let step = left.min(64 * 1024);
-        if window.fill(step)? < step {
-            return Err(Fault::Cut);
-        }
+        window.need(step)?;
         window.consume(step);
         left -= step;
     }
