@@ -99,11 +99,12 @@ pub(crate) struct Half {
 }
 
 impl Half {
-    const SEEN: u16 = 1;
-    const ACKED: u16 = 2;
-    const SYN: u16 = 4;
-    const FIN: u16 = 8;
-    const RST: u16 = 16;
+    /// SYN, FIN and RST as in the header.
+    const SYN: u16 = Flags::SYN as u16;
+    const FIN: u16 = Flags::FIN as u16;
+    const RST: u16 = Flags::RST as u16;
+    const SEEN: u16 = 1 << 8;
+    const ACKED: u16 = 1 << 9;
 
     /// Returns whether a segment of this end was captured.
     #[inline]
@@ -460,9 +461,7 @@ impl Connection {
         if !flags.any(Flags::RST) {
             half.window = segment.window;
         }
-        let marks = u16::from(flags.0 & (Flags::SYN | Flags::FIN | Flags::RST));
-        // SYN, FIN and RST of the header: bits 1, 0, 2.
-        half.marks |= ((marks & 2) << 1) | ((marks & 1) << 3) | ((marks & 4) << 2);
+        half.marks |= u16::from(flags.0) & (Half::SYN | Half::FIN | Half::RST);
     }
 
     #[cold]
