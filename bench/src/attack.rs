@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::environment::{Environment, server_address};
 use crate::hostile::Hostile;
 use crate::rounds::Spread;
-use crate::{interrupt, machine};
+use crate::{interrupt, machine, name_of};
 
 /// Measure what real clients get of an agent that is attacked
 #[derive(Debug, Args)]
@@ -312,12 +312,11 @@ impl Place {
                 bail!("the {name} has ended");
             }
         }
-        let how = clap::ValueEnum::to_possible_value(&condition.how).context("it has a name")?;
         let mut command = self.host("client2", Path::new("nice"));
         command.args(["-n", "19"]).arg(&self.bench);
         command.args([
             "hostile",
-            how.get_name(),
+            &name_of(&condition.how),
             &format!("{}:{}", server_address(Environment::Lab), condition.port),
             "600",
         ]);

@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde::Serialize;
 
+use crate::name_of;
 use crate::side::Side;
 use crate::workload::{Placement, Workload};
 
@@ -32,13 +33,8 @@ pub enum Environment {
 
 impl Environment {
     /// Returns its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Loopback => "loopback",
-            Self::LoopbackPinned => "loopback-pinned",
-            Self::Lab => "lab",
-            Self::LabPinned => "lab-pinned",
-        }
+    pub fn name(self) -> String {
+        name_of(&self)
     }
 
     /// Returns the CPUs of server and client for a workload, if they are pinned.

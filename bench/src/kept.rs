@@ -154,7 +154,7 @@ impl Kept {
             reached: one.reached,
         };
         Self {
-            environment: comparison.environment.name().to_owned(),
+            environment: comparison.environment.name(),
             workload: workload.to_owned(),
             title: title.to_owned(),
             unit: comparison.unit,
@@ -167,11 +167,7 @@ impl Kept {
     /// Returns the row of a kind with the best median.
     pub fn best(&self, kind: Kind) -> Option<&KeptRow> {
         let rows = self.rows.iter().filter(|row| row.kind == kind);
-        let better = |a: f64, b: f64| match self.unit.less_is_better() {
-            true => b.total_cmp(&a),
-            false => a.total_cmp(&b),
-        };
-        rows.max_by(|a, b| better(a.value.median, b.value.median))
+        rows.max_by(|a, b| self.unit.order(a.value.median, b.value.median))
     }
 }
 

@@ -67,11 +67,15 @@ pub fn tree(all: &[Process], root: i32) -> Vec<i32> {
 
 /// Returns the CPU seconds that a process and everything below it have used.
 pub fn cpu_s_of(root: i32) -> anyhow::Result<f64> {
-    let per_second = sysconf(SysconfVar::CLK_TCK)?.context("the kernel counts ticks")? as f64;
     let all = processes();
     let own = tree(&all, root);
     let own = all.iter().filter(|process| own.contains(&process.pid));
-    Ok(own.map(|process| process.ticks).sum::<f64>() / per_second)
+    Ok(own.map(|process| process.ticks).sum::<f64>() / ticks_per_second()?)
+}
+
+fn ticks_per_second() -> anyhow::Result<f64> {
+    let ticks = sysconf(SysconfVar::CLK_TCK)?;
+    Ok(ticks.context("the kernel does not say how long a tick is")? as f64)
 }
 
 /// CPU seconds of everyone but this program and what it started.
@@ -90,8 +94,7 @@ pub struct Others {
 impl Others {
     /// Reads it now.
     pub fn now() -> anyhow::Result<Self> {
-        let per_second = sysconf(SysconfVar::CLK_TCK)?
-            .context("the kernel does not say how long a tick is")? as f64;
+        let per_second = ticks_per_second()?;
         let all = processes();
         let own = tree(&all, i32::try_from(std::process::id())?);
         let others = all

@@ -144,6 +144,12 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns the name of a value on the command line.
+fn name_of(value: &impl clap::ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 fn list() {
     println!("workloads:");
     for workload in Workload::ALL {
@@ -151,7 +157,7 @@ fn list() {
         println!("  {name:<20} {title}");
     }
     let environments = <Environment as clap::ValueEnum>::value_variants();
-    let names: Vec<&str> = environments.iter().map(|one| one.name()).collect();
+    let names: Vec<String> = environments.iter().map(|one| one.name()).collect();
     println!("environments: {}", names.join(", "));
     let names: Vec<&str> = tool::ALL.iter().map(|tool| tool.name).collect();
     println!("tools: {}", names.join(", "));

@@ -56,12 +56,6 @@ pub struct Comparison {
     pub targets: Vec<target::Reached>,
 }
 
-/// A row to be: which tool, and which of its plans.
-struct Candidate<'a> {
-    tool: &'a Tool,
-    at: usize,
-}
-
 /// Runs every row of a workload in rounds whose first row changes.
 pub fn compare(
     tools: &[Tool],
@@ -81,11 +75,12 @@ pub fn compare(
         seconds,
         cpus: place.environment.cpus(workload),
     };
+    // Of each row which tool it is, and which of its plans.
     let mut candidates = Vec::new();
     let mut rows = Vec::new();
     for tool in tools {
         for (at, plan) in (tool.plans)(&site(1), workload).iter().enumerate() {
-            candidates.push(Candidate { tool, at });
+            candidates.push((tool, at));
             rows.push(Row {
                 name: row_name(tool, plan),
                 kind: tool.kind,
@@ -111,10 +106,10 @@ pub fn compare(
             if row.note.is_some() && row.runs.is_empty() {
                 continue;
             }
-            let candidate = &candidates[index];
+            let (tool, at) = candidates[index];
             let once = || {
-                let plans = (candidate.tool.plans)(&site(free_port()?), workload);
-                Ok((plans.into_iter().nth(candidate.at), place))
+                let plans = (tool.plans)(&site(free_port()?), workload);
+                Ok((plans.into_iter().nth(at), place))
             };
             turn_of(index, &mut comparison, settings, once)?;
         }

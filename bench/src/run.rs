@@ -48,6 +48,12 @@ pub enum Failure {
     Other(anyhow::Error),
 }
 
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
+    }
+}
+
 /// Where runs take place.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
@@ -77,9 +83,9 @@ struct CpuReading {
 /// Runs a tool once.
 pub fn run(place: Place<'_>, workload: Workload, plan: &Plan) -> Result<Run, Failure> {
     let (server, client) = (Side::new("server"), Side::new("client"));
-    let before = Others::now().map_err(Failure::Other)?;
+    let before = Others::now()?;
     let result = both_ends(place, workload, plan, server, client)?;
-    let after = Others::now().map_err(Failure::Other)?;
+    let after = Others::now()?;
     Ok(Run {
         others_share: after.share_since(&before),
         ..result
@@ -116,9 +122,9 @@ fn both_ends(
             words,
             "server",
         );
-        serving = Some(child.map_err(Failure::Other)?);
+        serving = Some(child?);
     }
-    let outcome = (|| {
+    let outcome = (|| -> Result<_, Failure> {
         if let Some(child) = &mut serving {
             wait_listening(&server, child, plan.port)
                 .map_err(|error| of_server(child, place.scratch, error))?;
@@ -131,9 +137,7 @@ fn both_ends(
             &plan.client,
             "client",
         );
-        let child = child.map_err(Failure::Other)?;
-        let readings = follow(child, begun, plan.seconds, &server, &client);
-        readings.map_err(Failure::Other)
+        Ok(follow(child?, begun, plan.seconds, &server, &client)?)
     })();
     client.end();
     // A server that reports at the end of a connection has had its turn.
@@ -144,10 +148,7 @@ fn both_ends(
     }));
     server.end();
     if let Some(mut child) = serving {
-        child
-            .wait()
-            .context("cannot wait for the server")
-            .map_err(Failure::Other)?;
+        child.wait().context("cannot wait for the server")?;
     }
     let (readings, status, ended_ns) = outcome?;
     let text = |name: &str| fs::read_to_string(place.scratch.join(name)).unwrap_or_default();
@@ -159,8 +160,7 @@ fn both_ends(
     }
     let began_ns: u64 = text("client.began")
         .parse()
-        .context("the launcher did not say when it began")
-        .map_err(Failure::Other)?;
+        .context("the launcher did not say when it began")?;
     let said = Said {
         workload,
         seconds: f64::from(plan.seconds),
@@ -169,9 +169,9 @@ fn both_ends(
         client: text("client"),
         server: text("server"),
     };
-    let value = (plan.read)(&said).map_err(|error| {
+    let value = plan.value(&said).with_context(|| {
         let last = text("client.err");
-        Failure::Other(error.context(format!("no result; it said: {}", last.trim())))
+        format!("no result; it said: {}", last.trim())
     })?;
     let measured_s = f64::from(plan.seconds);
     let (server_cpu, client_cpu) = readings.cpu(workload.unit(), value, measured_s);

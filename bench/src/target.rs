@@ -58,11 +58,8 @@ pub fn reached(targets: &[Target], comparison: &Comparison) -> Vec<Reached> {
 pub fn best(comparison: &Comparison, kind: Kind) -> Option<&Row> {
     let rows = comparison.rows.iter().filter(|row| row.kind == kind);
     let measured = rows.filter_map(|row| Some((row.value()?.median, row)));
-    let better = |a: f64, b: f64| match comparison.unit.less_is_better() {
-        true => b.total_cmp(&a),
-        false => a.total_cmp(&b),
-    };
-    measured.max_by(|a, b| better(a.0, b.0)).map(|(_, row)| row)
+    let best = measured.max_by(|a, b| comparison.unit.order(a.0, b.0));
+    best.map(|(_, row)| row)
 }
 
 impl Reached {

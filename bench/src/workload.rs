@@ -311,6 +311,14 @@ impl Unit {
         matches!(self, Self::Seconds | Self::Bytes)
     }
 
+    /// Returns the order of two numbers, the better one last.
+    pub fn order(self, one: f64, other: f64) -> std::cmp::Ordering {
+        match self.less_is_better() {
+            true => other.total_cmp(&one),
+            false => one.total_cmp(&other),
+        }
+    }
+
     /// Returns the divisor and the name for people.
     pub fn scale(self) -> (f64, &'static str) {
         match self {

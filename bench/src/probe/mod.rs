@@ -101,16 +101,6 @@ fn begin(seconds: u64) -> Instant {
     Instant::now()
 }
 
-impl Probe {
-    /// Returns the name on the command line.
-    pub fn name(self) -> String {
-        let value = self.to_possible_value();
-        value
-            .map(|value| value.get_name().to_owned())
-            .unwrap_or_default()
-    }
-}
-
 /// Runs one end.
 pub fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
     let stream = |ends: ends::Ends| ends::Ends {

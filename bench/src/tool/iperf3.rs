@@ -4,28 +4,22 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
+use super::{Plan, Said, Site, Tool, first_line};
 use crate::workload::{Unit, Workload};
 
 /// The current iperf3, which `bench/install` puts beside the distribution's.
 const CURRENT: &str = "iperf3-current";
 
 /// The iperf3 of the distribution.
-pub const TOOL: Tool = Tool {
-    name: "iperf3",
-    kind: Kind::Peer,
-    version: |_| first_line("iperf3", "--version"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("iperf3", |_| first_line("iperf3", "--version"), plans);
 
 /// The current iperf3, for what it does otherwise than 3.12: a thread for each
 /// flow since 3.16, a receiver that discards, GSO and GRO.
-pub const CURRENT_TOOL: Tool = Tool {
-    name: CURRENT,
-    kind: Kind::Peer,
-    version: |_| first_line(CURRENT, "--version"),
-    plans: plans_of_current,
-};
+pub const CURRENT_TOOL: Tool = Tool::peer(
+    CURRENT,
+    |_| first_line(CURRENT, "--version"),
+    plans_of_current,
+);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let plain = |words: &[&str]| vec![plan(site, "iperf3", "iperf3", words)];
@@ -86,9 +80,6 @@ fn knows(program: &str, option: &str) -> bool {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     let document: serde_json::Value = serde_json::from_str(&said.client)?;
     let received = &document["end"]["sum_received"];
     let bits = received["bits_per_second"].as_f64();

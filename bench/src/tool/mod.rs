@@ -45,6 +45,22 @@ pub struct Tool {
     pub plans: fn(&Site<'_>, Workload) -> Vec<Plan>,
 }
 
+impl Tool {
+    /// Returns another program.
+    const fn peer(
+        name: &'static str,
+        version: fn(&Programs) -> Option<String>,
+        plans: fn(&Site<'_>, Workload) -> Vec<Plan>,
+    ) -> Self {
+        Self {
+            name,
+            kind: Kind::Peer,
+            version,
+            plans,
+        }
+    }
+}
+
 /// Programs that are not found by name.
 #[derive(Debug, Clone)]
 pub struct Programs {
@@ -86,7 +102,9 @@ pub struct Plan {
     pub server_reports: bool,
     /// Exit codes of the client beyond 0 with which it still gives a number.
     pub accepts: &'static [i32],
-    /// Finds the number, in the workload's unit.
+    /// Fails where what was said says that it counts for nothing.
+    pub valid: fn(&Said) -> anyhow::Result<()>,
+    /// Finds the number, in the workload's unit; of what is seen from outside it is not asked.
     pub read: fn(&Said) -> anyhow::Result<f64>,
 }
 
@@ -138,6 +156,7 @@ impl Plan {
             seconds: site.seconds,
             server_reports: false,
             accepts: &[],
+            valid: |_| Ok(()),
             read,
         }
     }
@@ -147,6 +166,16 @@ impl Plan {
         self.client
             .extend(words.iter().map(|word| (*word).to_owned()));
         self
+    }
+
+    /// Returns the number: of startup and memory what was seen from outside, else what was said.
+    pub fn value(&self, said: &Said) -> anyhow::Result<f64> {
+        (self.valid)(said)?;
+        match said.workload {
+            Workload::Startup => Ok(said.wall_s - said.seconds),
+            Workload::Memory1 | Workload::Memory10000 => Ok(said.resident_bytes),
+            _ => (self.read)(said),
+        }
     }
 
     /// Names the row.
@@ -164,15 +193,6 @@ pub fn first_line(program: &str, argument: &str) -> Option<String> {
     text.lines()
         .find(|line| !line.trim().is_empty())
         .map(|line| line.trim().to_owned())
-}
-
-/// Reads startup time and memory, which are seen from outside; nothing for other workloads.
-pub fn from_outside(said: &Said) -> Option<f64> {
-    match said.workload {
-        Workload::Startup => Some(said.wall_s - said.seconds),
-        Workload::Memory1 | Workload::Memory10000 => Some(said.resident_bytes),
-        _ => None,
-    }
 }
 
 /// Returns the number that follows `mark` in the text, at its last occurrence.
@@ -218,6 +238,26 @@ mod tests {
         );
         assert!(after("nothing", "bw").is_err());
         assert!(after("bw = fast", "bw").is_err());
+    }
+
+    #[test]
+    fn startup_and_memory_are_seen_from_outside() {
+        let programs = Programs {
+            linerate: "linerate".into(),
+            bench: "bench".into(),
+        };
+        let site = Site {
+            programs: &programs,
+            host: "127.0.0.1",
+            port: 5201,
+            seconds: 1,
+            cpus: None,
+        };
+        let plan = Plan::new(&site, &[], &[], |_| Ok(7.0));
+        let value = |workload| plan.value(&said(workload, "", "")).ok();
+        assert_eq!(value(Workload::Startup), Some(0.5));
+        assert_eq!(value(Workload::Memory1), Some(0.0));
+        assert_eq!(value(Workload::Tcp1), Some(7.0));
     }
 
     #[test]

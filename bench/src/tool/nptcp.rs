@@ -2,20 +2,19 @@
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool, first_line};
+use super::{Plan, Said, Site, Tool, first_line};
 use crate::workload::Workload;
 
 /// Round trips of each of its seven trials, for each second to measure, at a usual 14 µs.
 const REPEATS_PER_SECOND: u32 = 10_000;
 
 /// NetPIPE.
-pub const TOOL: Tool = Tool {
-    name: "NPtcp",
-    kind: Kind::Peer,
+pub const TOOL: Tool = Tool::peer(
+    "NPtcp",
     // It has no version of its own to print; that it answers at all says it is there.
-    version: |_| first_line("NPtcp", "-?").map(|_| "NetPIPE".to_owned()),
+    |_| first_line("NPtcp", "-?").map(|_| "NetPIPE".to_owned()),
     plans,
-};
+);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     if workload != Workload::Rr1 {

@@ -1,15 +1,10 @@
 //! nuttcp: bulk TCP, UDP, small messages.
 
-use super::{Kind, Plan, Said, Site, Tool, after, first_line, from_outside};
+use super::{Plan, Said, Site, Tool, after, first_line};
 use crate::workload::{Unit, Workload};
 
 /// nuttcp.
-pub const TOOL: Tool = Tool {
-    name: "nuttcp",
-    kind: Kind::Peer,
-    version: |_| first_line("nuttcp", "-V"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("nuttcp", |_| first_line("nuttcp", "-V"), plans);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     // The data port follows the control port; ports handed out by the kernel are far apart.
@@ -31,9 +26,6 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     let seconds = after(&said.client, "real_seconds=")?;
     let bits = after(&said.client, "megabytes=")? * 8.0 * 1_048_576.0 / seconds;
     Ok(match said.workload.unit() {

@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool, from_outside};
+use super::{Kind, Plan, Said, Site, Tool};
+use crate::name_of;
 use crate::probe::Probe;
 use crate::workload::Workload;
 
@@ -47,7 +48,7 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
 fn one(site: &Site<'_>, workload: Workload, probe: Probe) -> Plan {
     let program = site.programs.bench.display().to_string();
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
-    let (name, flows) = (probe.name(), workload.flows().to_string());
+    let (name, flows) = (name_of(&probe), workload.flows().to_string());
     let server = [&program, "probe", &name, "--flows", &flows, "serve", &port];
     let client = [
         &program, "probe", &name, "--flows", &flows, "run", site.host, &port, &seconds,
@@ -56,8 +57,5 @@ fn one(site: &Site<'_>, workload: Workload, probe: Probe) -> Plan {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     said.client.trim().parse().context("no number")
 }

@@ -1,15 +1,10 @@
 //! qperf: latency, small messages, UDP, bulk TCP.
 
-use super::{Kind, Plan, Said, Site, Tool, after, first_line, from_outside};
+use super::{Plan, Said, Site, Tool, after, first_line};
 use crate::workload::Workload;
 
 /// qperf.
-pub const TOOL: Tool = Tool {
-    name: "qperf",
-    kind: Kind::Peer,
-    version: |_| first_line("qperf", "--version"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("qperf", |_| first_line("qperf", "--version"), plans);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (host, port, seconds) = (site.host, site.port.to_string(), site.seconds);
@@ -35,9 +30,6 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     Ok(match said.workload {
         // One way, in nanoseconds: half a transaction.
         Workload::Rr1 => 1e9 / (2.0 * after(&said.client, "latency")?),

@@ -2,16 +2,11 @@
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool, after, first_line};
+use super::{Plan, Said, Site, Tool, after, first_line};
 use crate::workload::Workload;
 
 /// sockperf.
-pub const TOOL: Tool = Tool {
-    name: "sockperf",
-    kind: Kind::Peer,
-    version: |_| first_line("sockperf", "--version"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("sockperf", |_| first_line("sockperf", "--version"), plans);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());

@@ -2,16 +2,11 @@
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool, first_line, from_outside};
+use super::{Plan, Said, Site, Tool, first_line};
 use crate::workload::{Unit, Workload};
 
 /// xfr.
-pub const TOOL: Tool = Tool {
-    name: "xfr",
-    kind: Kind::Peer,
-    version: |_| first_line("xfr", "--version"),
-    plans,
-};
+pub const TOOL: Tool = Tool::peer("xfr", |_| first_line("xfr", "--version"), plans);
 
 fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
     let (host, port, seconds) = (site.host, site.port.to_string(), site.seconds);
@@ -35,9 +30,6 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
-    if let Some(value) = from_outside(said) {
-        return Ok(value);
-    }
     let document: serde_json::Value = serde_json::from_str(&said.client)?;
     let bytes = document["bytes_total"].as_f64();
     let millis = document["duration_ms"].as_f64();

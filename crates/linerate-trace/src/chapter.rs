@@ -163,14 +163,11 @@ fn counts(captures: &[TracedCapture<'_>]) -> Option<Table> {
             Ok(trace) if trace.totals.tcp_frames == 0 => vec![absent("no TCP"); 4],
             Ok(trace) => {
                 let totals = &trace.totals;
-                let per_ack = totals.data_packets as f64 / totals.pure_acks as f64;
+                let per_ack = number::ratio(totals.data_packets, totals.pure_acks);
                 vec![
                     count(totals.data_packets),
                     count(totals.pure_acks),
-                    match totals.pure_acks {
-                        0 => absent("no ACK"),
-                        _ => TableCell::Number(per_ack, Unit::Ratio),
-                    },
+                    TableCell::of(per_ack.map(|ratio| (ratio, Unit::Ratio)), "no ACK"),
                     count(totals.retransmissions),
                 ]
             }

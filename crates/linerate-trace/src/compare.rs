@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::document::{ConnectionReport, DurationReport, EndReport, LifeReport, SHARES, Trace};
 use crate::findings::{TcpFinding, TcpFindingKind};
-use crate::number::{counted, ns};
-use crate::text::{Look, wrap_prose};
+use crate::number::{counted, ns, ratio};
+use crate::text::{Look, write_lines};
 
 /// The number of the document's shape.
 const COMPARISON_SCHEMA_VERSION: u32 = 1;
@@ -96,7 +96,7 @@ pub fn compare(before: &Trace, after: &Trace) -> Comparison {
     Comparison {
         schema: "linerate.trace.comparison",
         schema_version: COMPARISON_SCHEMA_VERSION,
-        files: both.map(name_of),
+        files: both.map(Trace::name),
         numbers: numbers.chain(shares).collect(),
         findings: findings(before, after),
         warnings: [("before", before), ("after", after)]
@@ -107,11 +107,6 @@ pub fn compare(before: &Trace, after: &Trace) -> Comparison {
             })
             .collect(),
     }
-}
-
-fn name_of(trace: &Trace) -> String {
-    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
-    names.join(", ")
 }
 
 type Number = (&'static str, &'static str, Unit, fn(&Trace) -> Option<f64>);
@@ -127,10 +122,7 @@ const NUMBERS: [Number; 9] = [
         "payload_bits_per_second",
         "payload over time",
         Unit::BitsPerSecond,
-        |trace| {
-            let elapsed_ns = trace.duration_ns().filter(|&ns| ns > 0)?;
-            Some(trace.totals.payload_bytes as f64 * 8e9 / elapsed_ns as f64)
-        },
+        Trace::payload_rate,
     ),
     (
         "data_per_ack",
@@ -182,10 +174,6 @@ const NUMBERS: [Number; 9] = [
     ),
 ];
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 /// Returns the share of the time of all connections together, in percent.
 fn mean_share(trace: &Trace, share: fn(&LifeReport) -> f64) -> Option<f64> {
     let lives = trace
@@ -226,35 +214,17 @@ fn middle(mut weighted: Vec<(u64, u64)>) -> Option<f64> {
 
 fn findings(before: &Trace, after: &Trace) -> Vec<ComparedFinding> {
     let key = |finding: &TcpFinding| (finding.kind, port_of(finding), finding.who_is);
-    let mut compared: Vec<ComparedFinding> = Vec::new();
+    let mut pairs: Vec<[Option<&TcpFinding>; 2]> = Vec::new();
     let mut remaining: Vec<&TcpFinding> = after.findings.iter().collect();
     for finding in &before.findings {
         let place = remaining
             .iter()
             .position(|other| key(other) == key(finding));
-        let now = place.map(|place| remaining.remove(place));
-        compared.push(ComparedFinding {
-            kind: finding.kind,
-            port: port_of(finding),
-            before: Some(finding.claim.clone()),
-            after: now.map(|now| now.claim.clone()),
-            not_seen: match now {
-                Some(_) => None,
-                None => why_not_seen(after, finding),
-            },
-            total_ns: [finding.total_ns, now.map_or(0, |now| now.total_ns)],
-            filter: now.unwrap_or(finding).display_filter(),
-        });
+        pairs.push([Some(finding), place.map(|place| remaining.remove(place))]);
     }
-    compared.extend(remaining.into_iter().map(|finding| ComparedFinding {
-        kind: finding.kind,
-        port: port_of(finding),
-        before: None,
-        after: Some(finding.claim.clone()),
-        not_seen: why_not_seen(before, finding),
-        total_ns: [0, finding.total_ns],
-        filter: finding.display_filter(),
-    }));
+    pairs.extend(remaining.into_iter().map(|finding| [None, Some(finding)]));
+    let compared = |pair| ComparedFinding::new([before, after], pair);
+    let mut compared: Vec<ComparedFinding> = pairs.into_iter().filter_map(compared).collect();
     // Within each kind of change in the order of their captures.
     compared.sort_by_key(ComparedFinding::change);
     compared
@@ -271,7 +241,7 @@ fn port_of(finding: &TcpFinding) -> Option<u16> {
 /// 3. What shows at the sender only must not have been captured at the receiver.
 fn why_not_seen(trace: &Trace, finding: &TcpFinding) -> Option<String> {
     use TcpFindingKind as Kind;
-    let (port, name) = (port_of(finding), name_of(trace));
+    let (port, name) = (port_of(finding), trace.name());
     let is_its = |other: u16| port.is_none_or(|port| port == other);
     let with_port = port.map_or(String::new(), |port| format!(" with port {port}"));
     let talks = trace
@@ -332,6 +302,31 @@ fn why_not_seen(trace: &Trace, finding: &TcpFinding) -> Option<String> {
 }
 
 impl ComparedFinding {
+    fn new([before, after]: [&Trace; 2], pair: [Option<&TcpFinding>; 2]) -> Option<Self> {
+        let not_seen = match pair {
+            [Some(gone), None] => why_not_seen(after, gone),
+            [None, Some(new)] => why_not_seen(before, new),
+            _ => None,
+        };
+        let shown = pair[1].or(pair[0])?;
+        let [before, after] = pair.map(|one| one.map(|one| one.claim.clone()));
+        Some(Self {
+            kind: shown.kind,
+            port: port_of(shown),
+            before,
+            after,
+            not_seen,
+            total_ns: pair.map(|one| one.map_or(0, |one| one.total_ns)),
+            filter: shown.display_filter(),
+        })
+    }
+
+    /// Returns what it says; after the change, where it does so.
+    fn claim(&self) -> &str {
+        let claim = self.after.as_deref().or(self.before.as_deref());
+        claim.unwrap_or_default()
+    }
+
     /// Returns the place of its change, and the word for it.
     fn change(&self) -> (u8, &'static str) {
         match (&self.before, &self.after, &self.not_seen) {
@@ -362,9 +357,8 @@ impl Comparison {
                 (None, Some(_), Some(_)) => "Still there",
                 (None, None, _) => "New",
             };
-            let claim = finding.after.as_ref().or(finding.before.as_ref());
             TracedFinding {
-                claim: format!("{mark}: {}", claim.map_or("", |claim| claim)),
+                claim: format!("{mark}: {}", finding.claim()),
                 explanation: match (&finding.not_seen, &finding.before, &finding.after) {
                     (Some(reason), _, _) => format!("It could not be seen there: {reason}."),
                     (None, Some(before), Some(_)) => format!("Before: {before}."),
@@ -451,8 +445,7 @@ impl Comparison {
         }
         for finding in &self.findings {
             let (_, mark) = finding.change();
-            let claim = finding.after.as_deref().or(finding.before.as_deref());
-            let claim = claim.unwrap_or_default();
+            let claim = finding.claim();
             let [before_ns, after_ns] = finding.total_ns;
             let text = match (&finding.not_seen, mark) {
                 (Some(reason), _) => format!("{claim} ({reason})"),
@@ -461,10 +454,9 @@ impl Comparison {
                 }
                 _ => claim.to_owned(),
             };
-            for (at, line) in wrap_prose(&text, look).iter().enumerate() {
-                let mark = if at == 0 { mark } else { "" };
-                let _ = writeln!(out, "  {}  {line}", look.paint("36", &format!("{mark:<8}")));
-            }
+            let [first, further] =
+                [mark, ""].map(|mark| format!("  {}  ", look.paint("36", &format!("{mark:<8}"))));
+            write_lines(&look.wrap_prose(&text), &first, &further, &mut out);
         }
         out
     }

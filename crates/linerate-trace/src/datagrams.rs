@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use linerate_model::sample::End;
 use serde::Serialize;
 
-use crate::connection::{AddressBook, Durations, Endpoint, FrameId, Key, Place};
+use crate::connection::{AddressBook, Durations, Endpoint, Example, FrameId, Key, Place};
 use crate::document::DurationReport;
 use crate::frame::{Asked, Datagram, QuicKind, Says};
 
@@ -22,15 +22,12 @@ const ANSWER_NS_MAX: u64 = 5_000_000_000;
 /// at 999 ms (RFC 9002), some stacks' at 200 ms.
 const INITIAL_AGAIN_NS_MIN: u64 = 150_000_000;
 
-/// What one end sent.
+/// What one end sent, and when.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
-    datagrams: u64,
-    bytes: u64,
-    bytes_max: u32,
+    report: DatagramsReport,
     first_ns: u64,
     last_ns: u64,
-    gap: (u64, Option<FrameId>),
 }
 
 /// A question that waits, by its own number and the port that it came from.
@@ -39,9 +36,6 @@ struct Pending {
     id: (u64, u16),
     place: Place,
 }
-
-/// How long was waited for an answer, since when, and between which frames.
-type Slowest = (u64, u64, [Option<FrameId>; 2]);
 
 /// What questions came to.
 #[derive(Debug, Default)]
@@ -55,20 +49,17 @@ struct Questions {
     /// Those that were given up since too many others were waited for.
     not_followed: u64,
     /// The one that was waited for longest, as in the report, and one that was not answered.
-    slowest: Slowest,
+    slowest: Option<Example>,
     first_unanswered: Option<Place>,
 }
 
-/// QUIC's handshake.
+/// QUIC's handshake, and when its packets came.
 #[derive(Debug, Clone, Copy, Default)]
 struct Quic {
-    version: u32,
+    report: QuicReport,
     initial_ns: Option<u64>,
     answered_ns: Option<u64>,
     established_ns: Option<u64>,
-    again: u32,
-    retry: bool,
-    negotiation: bool,
 }
 
 #[derive(Debug)]
@@ -102,7 +93,8 @@ impl Conversations {
         place: Place,
     ) -> Option<(u32, End)> {
         let is_answer = matches!(datagram.says, Says::Answer(..));
-        let Some((key, source_is_low)) = book.key(&datagram.addresses, datagram.ports()) else {
+        let found = book.key(&datagram.addresses, datagram.ports(), seed);
+        let Some((key, source_is_low)) = found else {
             self.left_out += 1;
             return None;
         };
@@ -149,7 +141,8 @@ impl Conversations {
         most: usize,
         end_ns: u64,
     ) -> Vec<ConversationReport> {
-        let payload = |one: &Conversation| one.ends[0].bytes + one.ends[1].bytes;
+        let bytes = |sent: &Sent| sent.report.payload_bytes;
+        let payload = |one: &Conversation| one.ends.iter().map(bytes).sum::<u64>();
         self.all
             .sort_by_key(|one| (std::cmp::Reverse(payload(one)), one.number));
         let mut reports: Vec<ConversationReport> = Vec::new();
@@ -208,18 +201,30 @@ impl Conversation {
 
 impl Sent {
     fn add(&mut self, datagram: &Datagram, place: Place) {
-        if self.datagrams == 0 {
+        let report = &mut self.report;
+        if report.datagrams == 0 {
             self.first_ns = place.time_ns;
         } else {
             let gap_ns = place.time_ns.saturating_sub(self.last_ns);
-            if gap_ns > self.gap.0 {
-                self.gap = (gap_ns, place.frame);
+            if gap_ns > report.gap_ns_max {
+                (report.gap_ns_max, report.gap_frame) = (gap_ns, place.frame);
             }
         }
-        self.datagrams += 1;
-        self.bytes += u64::from(datagram.payload_bytes);
-        self.bytes_max = self.bytes_max.max(datagram.payload_bytes);
+        report.datagrams += 1;
+        report.payload_bytes += u64::from(datagram.payload_bytes);
+        report.datagram_bytes_max = report.datagram_bytes_max.max(datagram.payload_bytes);
         self.last_ns = place.time_ns;
+    }
+
+    fn report(&self) -> DatagramsReport {
+        let elapsed_ns = self.last_ns.saturating_sub(self.first_ns);
+        // Over a handful of datagrams there is no rate.
+        let has_rate = elapsed_ns > 0 && self.report.datagrams >= 8;
+        let bits = self.report.payload_bytes as f64 * 8e9;
+        DatagramsReport {
+            bits_per_second: has_rate.then(|| bits / elapsed_ns as f64),
+            ..self.report
+        }
     }
 }
 
@@ -243,11 +248,12 @@ impl Questions {
         let found = self.pending.iter().position(|pending| pending.id == id);
         let Some(at) = found else { return };
         let asked = self.pending.remove(at).place;
-        let waited_ns = place.time_ns.saturating_sub(asked.time_ns);
-        self.answers.add(waited_ns);
+        let wait = Example::between(asked, place, 0);
+        self.answers.add(wait.length_ns);
         self.failed += u64::from(failed);
-        if waited_ns >= self.slowest.0 {
-            self.slowest = (waited_ns, asked.time_ns, [asked.frame, place.frame]);
+        let is_slower = |slowest: Example| wait.length_ns >= slowest.length_ns;
+        if self.slowest.is_none_or(is_slower) {
+            self.slowest = Some(wait);
         }
     }
 
@@ -270,18 +276,27 @@ impl Questions {
 impl Quic {
     fn handle(&mut self, end: End, version: u32, kind: QuicKind, time_ns: u64) {
         if version != 0 {
-            self.version = version;
+            self.report.version = version;
         }
-        self.retry |= kind == QuicKind::Retry;
-        self.negotiation |= kind == QuicKind::Negotiation;
+        self.report.retry |= kind == QuicKind::Retry;
+        self.report.negotiation |= kind == QuicKind::Negotiation;
         match end {
             End::Client if kind == QuicKind::Initial => {
                 let first_ns = *self.initial_ns.get_or_insert(time_ns);
                 let is_late = time_ns.saturating_sub(first_ns) >= INITIAL_AGAIN_NS_MIN;
-                self.again += u32::from(self.answered_ns.is_none() && is_late);
+                self.report.initials_again += u32::from(self.answered_ns.is_none() && is_late);
             }
             End::Client => {}
             End::Server => self.answered_ns = self.answered_ns.or(Some(time_ns)),
+        }
+    }
+
+    fn report(&self) -> QuicReport {
+        let since = |(ns, initial_ns): (u64, u64)| ns.saturating_sub(initial_ns);
+        QuicReport {
+            answer_ns: self.answered_ns.zip(self.initial_ns).map(since),
+            handshake_ns: self.established_ns.zip(self.initial_ns).map(since),
+            ..self.report
         }
     }
 }
@@ -323,13 +338,13 @@ pub struct ConversationReport {
     pub quic: Option<QuicReport>,
     /// The longest wait, and the first question that was not answered.
     #[serde(skip)]
-    pub(crate) slowest: Slowest,
+    pub(crate) slowest: Option<Example>,
     #[serde(skip)]
-    pub(crate) first_unanswered: Option<(u64, Option<FrameId>)>,
+    pub(crate) first_unanswered: Option<Place>,
 }
 
 /// What one end of a conversation sent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DatagramsReport {
     /// Datagrams.
     pub datagrams: u64,
@@ -346,7 +361,7 @@ pub struct DatagramsReport {
 }
 
 /// QUIC's handshake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct QuicReport {
     /// The version in the long headers.
     pub version: u32,
@@ -369,6 +384,14 @@ impl ConversationReport {
         self.protocol.is_some() && (client == 0) != (server == 0) && client + server > 1
     }
 
+    /// Returns the client; without a port where questions come from many.
+    pub(crate) fn client_name(&self) -> String {
+        match self.client.port {
+            0 => self.client.address.to_string(),
+            _ => self.client.to_string(),
+        }
+    }
+
     fn new(one: &Conversation, book: &AddressBook) -> Self {
         let [low, high] = book.endpoints(&one.key);
         let (client, server) = match one.client_is_low {
@@ -377,7 +400,7 @@ impl ConversationReport {
         };
         let questions = one.asks.as_ref().map(|(_, questions)| questions);
         let of = |count: fn(&Questions) -> u64| questions.map(|questions| count(questions));
-        let sent = |end: End| DatagramsReport::new(&one.ends[end as usize]);
+        let [from_client, from_server] = one.ends.map(|sent| sent.report());
         Self {
             number: one.number,
             client,
@@ -391,48 +414,17 @@ impl ConversationReport {
             first_frame: one.first.frame,
             start_ns: one.first.time_ns,
             duration_ns: one.last_ns.saturating_sub(one.first.time_ns),
-            from_client: sent(End::Client),
-            from_server: sent(End::Server),
+            from_client,
+            from_server,
             asked: of(|questions| questions.asked),
             asked_again: of(|questions| questions.again),
             unanswered: of(|questions| questions.unanswered),
             not_followed: of(|questions| questions.not_followed),
             failed: of(|questions| questions.failed),
             answers: questions.and_then(|questions| DurationReport::new(&questions.answers)),
-            quic: one.quic.as_deref().map(|quic| QuicReport {
-                version: quic.version,
-                answer_ns: quic
-                    .answered_ns
-                    .zip(quic.initial_ns)
-                    .map(|(answered, initial)| answered.saturating_sub(initial)),
-                handshake_ns: quic
-                    .established_ns
-                    .zip(quic.initial_ns)
-                    .map(|(established, initial)| established.saturating_sub(initial)),
-                initials_again: quic.again,
-                retry: quic.retry,
-                negotiation: quic.negotiation,
-            }),
-            slowest: questions.map_or((0, 0, [None; 2]), |questions| questions.slowest),
-            first_unanswered: questions
-                .and_then(|questions| questions.first_unanswered)
-                .map(|place| (place.time_ns, place.frame)),
-        }
-    }
-}
-
-impl DatagramsReport {
-    fn new(sent: &Sent) -> Self {
-        let elapsed_ns = sent.last_ns.saturating_sub(sent.first_ns);
-        // Over a handful of datagrams there is no rate.
-        let has_rate = elapsed_ns > 0 && sent.datagrams >= 8;
-        Self {
-            datagrams: sent.datagrams,
-            payload_bytes: sent.bytes,
-            bits_per_second: has_rate.then(|| sent.bytes as f64 * 8e9 / elapsed_ns as f64),
-            datagram_bytes_max: sent.bytes_max,
-            gap_ns_max: sent.gap.0,
-            gap_frame: sent.gap.1,
+            quic: one.quic.as_deref().map(Quic::report),
+            slowest: questions.and_then(|questions| questions.slowest),
+            first_unanswered: questions.and_then(|questions| questions.first_unanswered),
         }
     }
 }

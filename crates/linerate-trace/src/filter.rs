@@ -61,24 +61,16 @@ impl Filter {
 
 impl Word {
     fn parse(text: &str) -> Option<Self> {
+        let word = |network, port| Some(Self { network, port });
         // Before ports: an address may begin with a colon.
         if let Ok(network) = text.parse() {
-            return Some(Self {
-                network: Some(network),
-                port: None,
-            });
+            return word(Some(network), None);
         }
         if let Some(port) = text.strip_prefix(':') {
-            return Some(Self {
-                network: None,
-                port: Some(port.parse().ok()?),
-            });
+            return word(None, Some(port.parse().ok()?));
         }
         let socket = text.parse::<std::net::SocketAddr>().ok()?;
-        Some(Self {
-            network: Some(socket.ip().into()),
-            port: Some(socket.port()),
-        })
+        word(Some(socket.ip().into()), Some(socket.port()))
     }
 
     fn kind(&self) -> (bool, bool) {

@@ -20,7 +20,7 @@ use crate::connection::Column;
 use crate::datagrams::DatagramsReport;
 use crate::document::{ConnectionReport, TimelineReport, Trace};
 use crate::findings::{Proof, TcpFinding};
-use crate::number::{bytes, count, counted, ns};
+use crate::number::{bytes, count, counted, ns, ratio};
 use crate::text::{self, looked_for};
 
 /// Connections that get pictures.
@@ -113,10 +113,9 @@ fn pictured(trace: &Trace) -> impl Iterator<Item = &ConnectionReport> {
 
 fn about(trace: &Trace) -> Vec<(String, String)> {
     let totals = &trace.totals;
-    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
     let pair = |label: &str, text: String| (label.to_owned(), text);
     let mut about = vec![
-        pair("Captures", names.join(", ")),
+        pair("Captures", trace.name()),
         pair("Frames", count(totals.frames)),
         pair("Time", ns(trace.duration_ns().unwrap_or(0))),
         pair("Connections", count(totals.connections)),
@@ -187,7 +186,7 @@ fn summary(trace: &Trace) -> Option<Table> {
     let number = |value: f64, unit| TableCell::Number(value, unit);
     let row = |connection: &ConnectionReport, end: End| {
         let (own, peer) = (connection.end(end), connection.end(end.other()));
-        let per_ack = f64::from(own.data_packets) / f64::from(peer.pure_acks);
+        let per_ack = ratio(own.data_packets, peer.pure_acks);
         vec![
             TableCell::Text(format!("#{}", connection.number)),
             TableCell::Text(connection.endpoint(end).to_string()),
@@ -195,10 +194,7 @@ fn summary(trace: &Trace) -> Option<Table> {
             number(connection.duration_ns as f64, Unit::Nanoseconds),
             number(own.payload_bytes as f64, Unit::Bytes),
             number(f64::from(own.data_packets), Unit::Count),
-            match peer.pure_acks {
-                0 => absent("none"),
-                _ => number(per_ack, Unit::Ratio),
-            },
+            TableCell::of(per_ack.map(|ratio| (ratio, Unit::Ratio)), "none"),
             match own.round_trip.and_then(|trip| trip.median_ns) {
                 Some(ns) => number(ns as f64, Unit::Nanoseconds),
                 None if !connection.detailed => absent("not kept"),
@@ -241,12 +237,8 @@ fn conversations(trace: &Trace) -> Option<Table> {
     let rows = trace.conversations.iter().take(ROWS_MAX).map(|one| {
         let ends = [&one.from_client, &one.from_server];
         let sum = |of: fn(&DatagramsReport) -> u64| ends.iter().map(|sent| of(sent)).sum();
-        let client = match one.client.port {
-            0 => one.client.address.to_string(),
-            _ => one.client.to_string(),
-        };
         vec![
-            TableCell::Text(client),
+            TableCell::Text(one.client_name()),
             TableCell::Text(one.server.to_string()),
             TableCell::Text(
                 one.protocol
@@ -384,7 +376,7 @@ fn picture_figures(connection: &ConnectionReport, findings: &[TcpFinding]) -> Ve
     let Some(picture) = &connection.picture else {
         return Vec::new();
     };
-    let columns = picture.columns();
+    let columns = &picture.columns;
     let payload = |end: End| connection.end(end).payload_bytes;
     let is_drawn =
         |end: End| payload(end) > 0 && payload(end) >= payload(end.other()) / DRAWN_SHARE_MIN;
@@ -397,7 +389,7 @@ fn picture_figures(connection: &ConnectionReport, findings: &[TcpFinding]) -> Ve
     for &end in &drawn {
         figures.extend(flight_figure(connection, columns, end));
     }
-    figures.push(rate_figure(connection, columns, picture.width_ns()));
+    figures.push(rate_figure(connection, columns, picture.width_ns));
     figures
 }
 
@@ -621,32 +613,26 @@ fn rate_figure(connection: &ConnectionReport, columns: &[Column], width_ns: u64)
     }
 }
 
-/// A stretch of a timeline, neighbours joined.
-struct Stretch {
-    /// Its middle, since the connection's first packet.
-    ns: u64,
-    data_packets: u32,
-    acks_of_other: u32,
-}
-
-fn stretches(timeline: &TimelineReport, end: End) -> Vec<Stretch> {
-    let (own, other) = (timeline.end(end), timeline.end(end.other()));
-    let count = own.payload_bytes.len();
-    let joined = count.div_ceil(BINS_MAX).max(1);
-    let sum = |values: &[u32], from: usize, to: usize| values[from..to].iter().sum::<u32>();
-    (0..count)
-        .step_by(joined)
-        .map(|from| {
-            let to = (from + joined).min(count);
-            let width_ns = timeline.width_ns.saturating_mul((to - from) as u64);
-            let before_ns = timeline.width_ns.saturating_mul(from as u64);
-            Stretch {
-                ns: before_ns.saturating_add(width_ns / 2),
-                data_packets: sum(&own.data_packets, from, to),
-                acks_of_other: sum(&other.pure_acks, from, to),
-            }
-        })
-        .collect()
+/// Returns data segments per acknowledgement over time, neighbours joined.
+fn ratio_points(timeline: &TimelineReport, end: End) -> Vec<Point> {
+    let data = &timeline.end(end).data_packets;
+    let acks = &timeline.end(end.other()).pure_acks;
+    let joined = data.len().div_ceil(BINS_MAX).max(1);
+    let stretches = data.chunks(joined).zip(acks.chunks(joined)).enumerate();
+    let points = stretches.filter_map(|(at, (data, acks))| {
+        let width_ns = timeline.width_ns.saturating_mul(data.len() as u64);
+        let before_ns = timeline.width_ns.saturating_mul((at * joined) as u64);
+        let [data, acks] = [data, acks].map(|counts| counts.iter().sum::<u32>());
+        let note = format!(
+            "{}, {}",
+            counted(data, "data segment"),
+            counted(acks, "pure ACK")
+        );
+        let ratio = f64::from(data) / f64::from(acks);
+        let middle_ns = before_ns.saturating_add(width_ns / 2);
+        (data > 0 && acks > 0).then(|| point(middle_ns, ratio, note))
+    });
+    points.collect()
 }
 
 fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Option<Figure> {
@@ -654,20 +640,8 @@ fn ratio_figure(connection: &ConnectionReport, timeline: &TimelineReport) -> Opt
         .into_iter()
         .filter(|&end| connection.end(end).data_packets >= 32)
         .map(|end| {
-            let points = stretches(timeline, end)
-                .into_iter()
-                .filter(|stretch| stretch.acks_of_other > 0 && stretch.data_packets > 0)
-                .map(|stretch| {
-                    let ratio = f64::from(stretch.data_packets) / f64::from(stretch.acks_of_other);
-                    let note = format!(
-                        "{}, {}",
-                        counted(stretch.data_packets, "data segment"),
-                        counted(stretch.acks_of_other, "pure ACK")
-                    );
-                    point(stretch.ns, ratio, note)
-                });
-            let name = format!("data of the {}", end);
-            curve(&name, Origin::Measured, points.collect())
+            let name = format!("data of the {end}");
+            curve(&name, Origin::Measured, ratio_points(timeline, end))
         })
         .filter(|curve| curve.points.len() > 1)
         .collect();

@@ -11,7 +11,7 @@ use crate::connection::FrameId;
 use crate::datagrams::{ConversationReport, DatagramsReport};
 use crate::document::{ConnectionReport, DurationReport, EndReport, Ending, LifeReport, Trace};
 use crate::findings::{Proof, TcpFinding, proofs_filter};
-use crate::number::{bytes, count, counted, ns};
+use crate::number::{self, bytes, count, counted, ns, ratio};
 
 /// Findings that are shown; the document has all of them.
 const FINDINGS_MAX: usize = 12;
@@ -19,6 +19,8 @@ const FINDINGS_MAX: usize = 12;
 const PROOFS_MAX: usize = 2;
 /// Most characters of a line of prose where the terminal is wider.
 const COLUMNS_MAX: usize = 110;
+/// Where lines below a finding's claim begin.
+const BELOW: &str = "     ";
 
 /// How the lines should look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,30 @@ impl Look {
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
+
+    /// Cuts prose into lines that leave `room` before them.
+    fn wrap(self, text: &str, room: usize) -> Vec<String> {
+        wrap(text, self.columns.min(COLUMNS_MAX).saturating_sub(room), 0)
+    }
+
+    /// Cuts prose into lines that fit behind a mark.
+    pub(crate) fn wrap_prose(self, text: &str) -> Vec<String> {
+        self.wrap(text, 9)
+    }
+
+    /// Cuts prose that stands back into lines that leave `room` before them.
+    fn wrap_dim(self, text: &str, room: usize) -> Vec<String> {
+        let lines = self.wrap(text, room).into_iter();
+        lines.map(|line| self.dim(&line)).collect()
+    }
+}
+
+/// Writes lines, the first of them behind `first`.
+pub(crate) fn write_lines(lines: &[String], first: &str, further: &str, out: &mut String) {
+    for (at, line) in lines.iter().enumerate() {
+        let mark = if at == 0 { first } else { further };
+        let _ = writeln!(out, "{mark}{line}");
+    }
 }
 
 /// Returns the document as text.
@@ -67,14 +93,9 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         names => names.concat(),
     };
     let _ = writeln!(out, "{}", look.bold(&name));
-    let duration = trace.duration_ns().unwrap_or(0);
-    let rate = match duration {
-        0 => String::new(),
-        ns => format!(
-            " ({} of payload)",
-            Unit::BitsPerSecond.display(totals.payload_bytes as f64 * 8e9 / ns as f64)
-        ),
-    };
+    let rate = trace.payload_rate().map_or(String::new(), |rate| {
+        format!(" ({} of payload)", Unit::BitsPerSecond.display(rate))
+    });
     let rest = match (totals.connections, totals.udp) {
         (0, 0) => String::new(),
         (0, datagrams) => format!(", {} of UDP", counted(datagrams, "datagram")),
@@ -83,33 +104,25 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
     let summary = format!(
         "{} in {}, {}{rest}",
         counted(totals.frames, "frame"),
-        ns(duration),
+        ns(trace.duration_ns().unwrap_or(0)),
         counted(totals.connections, "connection"),
     );
-    for line in wrap(&summary, look.columns.min(COLUMNS_MAX), 0) {
-        let _ = writeln!(out, "{line}");
-    }
+    write_lines(&look.wrap(&summary, 0), "", "", out);
     let mut parts = vec![
         counted(totals.data_packets, "data segment"),
         counted(totals.pure_acks, "pure ACK"),
     ];
-    if totals.pure_acks > 0 {
-        let ratio = totals.data_packets as f64 / totals.pure_acks as f64;
-        parts.push(format!("{ratio:.1} data per ACK"));
-    }
+    let per_ack = ratio(totals.data_packets, totals.pure_acks);
+    parts.extend(per_ack.map(|ratio| format!("{ratio:.1} data per ACK")));
     if totals.retransmissions > 0 {
         let share = totals.retransmissions as f64 / totals.data_packets as f64;
-        let kinds = [
+        let kinds = number::counts([
             (totals.fast_retransmissions, "fast"),
             (totals.timeout_retransmissions, "by timer"),
             (totals.tail_probes, "by tail probe"),
             (totals.spurious_retransmissions, "spurious"),
-        ];
-        let kinds: Vec<String> = kinds
-            .iter()
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, name)| format!("{} {name}", count(*number)))
-            .collect();
+        ]);
+        let kinds: Vec<String> = kinds.collect();
         parts.push(format!(
             "{} retransmitted ({}{}{})",
             count(totals.retransmissions),
@@ -126,22 +139,11 @@ fn write_heading(trace: &Trace, look: Look, out: &mut String) {
         parts.push(format!("{} out of order", count(totals.out_of_order)));
     }
     if totals.data_packets + totals.pure_acks > 0 {
-        for line in wrap(&parts.join(", "), look.columns.min(COLUMNS_MAX), 0) {
-            let _ = writeln!(out, "{line}");
-        }
+        write_lines(&look.wrap(&parts.join(", "), 0), "", "", out);
     }
     for warning in &trace.warnings {
-        for (at, line) in wrap(warning, look.columns.min(COLUMNS_MAX) - 9, 0)
-            .iter()
-            .enumerate()
-        {
-            let mark = if at == 0 {
-                look.paint("33", "warning:")
-            } else {
-                " ".repeat(8)
-            };
-            let _ = writeln!(out, "{mark} {line}");
-        }
+        let mark = look.paint("33", "warning:") + " ";
+        write_lines(&look.wrap_prose(warning), &mark, &" ".repeat(9), out);
     }
 }
 
@@ -154,9 +156,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
         };
         let _ = writeln!(out, "{}", look.dim(none));
         if trace.totals.connections > 0 {
-            for line in wrap(&looked_for(trace), look.columns.min(COLUMNS_MAX) - 5, 0) {
-                let _ = writeln!(out, "     {}", look.dim(&line));
-            }
+            write_lines(&look.wrap_dim(&looked_for(trace), 5), BELOW, BELOW, out);
         }
     }
     for (at, finding) in trace.findings.iter().take(FINDINGS_MAX).enumerate() {
@@ -172,9 +172,7 @@ fn write_findings(trace: &Trace, look: Look, out: &mut String) {
     }
     let blind = trace.coverage.blind_spots();
     if let Some(blind) = blind.filter(|_| !trace.findings.is_empty()) {
-        for line in wrap(&blind, look.columns.min(COLUMNS_MAX) - 5, 0) {
-            let _ = writeln!(out, "     {}", look.dim(&line));
-        }
+        write_lines(&look.wrap_dim(&blind, 5), BELOW, BELOW, out);
     }
 }
 
@@ -193,20 +191,12 @@ pub(crate) fn looked_for(trace: &Trace) -> String {
 }
 
 fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look, out: &mut String) {
-    let columns = look.columns.min(COLUMNS_MAX) - 5;
-    for (at, line) in wrap(&finding.claim, columns, 0).iter().enumerate() {
-        let mark = if at == 0 {
-            format!("{number:>3}")
-        } else {
-            "   ".to_owned()
-        };
-        let _ = writeln!(out, "{}  {}", look.paint("36", &mark), look.bold(line));
-    }
-    let mut prose = |text: &str| {
-        for line in wrap(text, columns, 0) {
-            let _ = writeln!(out, "     {line}");
-        }
-    };
+    let claim = look.wrap(&finding.claim, 5).into_iter();
+    let claim: Vec<String> = claim.map(|line| look.bold(&line)).collect();
+    let [first, further] = [format!("{number:>3}"), " ".repeat(3)];
+    let [first, further] = [first, further].map(|mark| look.paint("36", &mark) + "  ");
+    write_lines(&claim, &first, &further, out);
+    let mut prose = |text: &str| write_lines(&look.wrap(text, 5), BELOW, BELOW, out);
     prose(&finding.explanation);
     for also in &finding.also {
         prose(&format!("The same frames: {also}"));
@@ -214,15 +204,10 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
     if let Some(advice) = &finding.advice {
         prose(&format!("→ {advice}"));
     }
-    for proof in finding.proofs.iter().take(PROOFS_MAX) {
-        let line = proof_line(proof, trace);
-        let _ = writeln!(out, "     {}", look.dim(&line));
-    }
-    if let Some(line) = more_line(finding) {
-        let _ = writeln!(out, "     {}", look.dim(&line));
-    }
-    if let Some(line) = filter_line(finding) {
-        let _ = writeln!(out, "     {}", look.dim(&line));
+    let proofs = finding.proofs.iter().take(PROOFS_MAX);
+    let proofs = proofs.map(|proof| proof_line(proof, trace));
+    for line in proofs.chain(more_line(finding)).chain(filter_line(finding)) {
+        let _ = writeln!(out, "{BELOW}{}", look.dim(&line));
     }
 }
 
@@ -348,25 +333,19 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         let _ = writeln!(out, "  {}", look.dim(&facts));
     } else {
         let _ = writeln!(out);
-        write_hanging("", &facts, look, true, out);
+        write_dim(&facts, look, out);
     }
     for end in End::BOTH {
         let arrow = if end == End::Client { "→" } else { "←" };
         let (own, peer) = (connection.end(end), connection.end(end.other()));
         if own.data_packets > 0 {
-            write_hanging(
-                &format!("{arrow} "),
-                &data_line(own, peer),
-                look,
-                false,
-                out,
-            );
+            write_hanging(&format!("{arrow} "), &data_line(own, peer), look, out);
         } else if own.packets > 0 {
             let _ = writeln!(out, "      {arrow} {}", counted(own.pure_acks, "pure ACK"));
         }
     }
     if let Some(time) = &connection.time {
-        write_hanging("", &time_line(time), look, true, out);
+        write_dim(&time_line(time), look, out);
     }
     let gaps: Vec<String> = connection
         .gaps
@@ -383,7 +362,7 @@ fn write_connection(connection: &ConnectionReport, look: Look, out: &mut String)
         })
         .collect();
     if !gaps.is_empty() {
-        write_hanging("", &format!("silent: {}", gaps.join("; ")), look, true, out);
+        write_dim(&format!("silent: {}", gaps.join("; ")), look, out);
     }
 }
 
@@ -403,17 +382,12 @@ fn write_conversations(trace: &Trace, look: Look, out: &mut String) {
         look.dim(&of)
     );
     for conversation in trace.conversations.iter().take(shown) {
-        let client = match conversation.client.port {
-            // Questions come from many ports.
-            0 => conversation.client.address.to_string(),
-            _ => conversation.client.to_string(),
-        };
         let mut facts = vec![ns(conversation.duration_ns)];
         facts.extend(conversation.protocol.map(str::to_uppercase));
         let _ = writeln!(
             out,
             "      {} → {}  {}",
-            look.bold(&client),
+            look.bold(&conversation.client_name()),
             look.bold(&conversation.server.to_string()),
             look.dim(&facts.join(", "))
         );
@@ -422,34 +396,24 @@ fn write_conversations(trace: &Trace, look: Look, out: &mut String) {
             ("←", &conversation.from_server),
         ];
         for (arrow, sent) in ends.into_iter().filter(|(_, sent)| sent.datagrams > 0) {
-            write_hanging(
-                &format!("{arrow} "),
-                &datagrams_line(sent),
-                look,
-                false,
-                out,
-            );
+            write_hanging(&format!("{arrow} "), &datagrams_line(sent), look, out);
         }
         if let Some(line) = protocol_line(conversation) {
-            write_hanging("  ", &line, look, false, out);
+            write_hanging("  ", &line, look, out);
         }
     }
 }
 
 /// Writes `text` behind `mark`, below a connection; further lines begin where the first does.
-fn write_hanging(mark: &str, text: &str, look: Look, is_dim: bool, out: &mut String) {
+fn write_hanging(mark: &str, text: &str, look: Look, out: &mut String) {
     let indent = 6 + mark.chars().count();
-    let lines = wrap(
-        text,
-        look.columns.min(COLUMNS_MAX).saturating_sub(indent),
-        0,
-    );
-    for (at, line) in lines.iter().enumerate() {
-        let before = if at == 0 { mark } else { "" };
-        let width = indent - 6;
-        let line = if is_dim { look.dim(line) } else { line.clone() };
-        let _ = writeln!(out, "      {before:width$}{line}");
-    }
+    let first = format!("      {mark}");
+    write_lines(&look.wrap(text, indent), &first, &" ".repeat(indent), out);
+}
+
+/// Writes `text` below a connection, standing back.
+fn write_dim(text: &str, look: Look, out: &mut String) {
+    write_lines(&look.wrap_dim(text, 6), "      ", "      ", out);
 }
 
 fn datagrams_line(sent: &DatagramsReport) -> String {
@@ -484,18 +448,11 @@ fn protocol_line(conversation: &ConversationReport) -> Option<String> {
             (conversation.not_followed, "not followed"),
             (conversation.failed, "failed"),
         ];
-        for (number, what) in counts {
-            let number = number.filter(|&number| number > 0);
-            parts.extend(number.map(|number| format!("{} {what}", count(number))));
-        }
+        let counts = counts.map(|(number, what)| (number.unwrap_or(0), what));
+        parts.extend(number::counts(counts));
     }
     if let Some(answers) = &conversation.answers {
-        parts.push(format!(
-            "answered after {} ({} to {})",
-            ns(answers.median_ns.unwrap_or(answers.mean_ns as u64)),
-            ns(answers.min_ns),
-            ns(answers.max_ns)
-        ));
+        parts.push(format!("answered after {}", durations(answers)));
     }
     if let Some(quic) = &conversation.quic {
         parts.push(format!("version {:#x}", quic.version));
@@ -534,18 +491,18 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
     if let Some(rate) = own.bits_per_second {
         parts.push(Unit::BitsPerSecond.display(rate));
     }
-    if peer.pure_acks > 0 {
-        let ratio = f64::from(own.data_packets) / f64::from(peer.pure_acks);
+    if let Some(ratio) = ratio(own.data_packets, peer.pure_acks) {
         parts.push(format!(
             "{ratio:.1} per ACK ({})",
             counted(peer.pure_acks, "ACK")
         ));
     }
     if let Some(trip) = &own.round_trip {
-        parts.push(match own.round_trip_is_bound {
-            true => format!("answer and {}", round_trip(trip)),
-            false => round_trip(trip),
-        });
+        let answer = match own.round_trip_is_bound {
+            true => "answer and ",
+            false => "",
+        };
+        parts.push(format!("{answer}round trip {}", durations(trip)));
     }
     if let Some(counts) = own.counts.filter(|counts| counts.retransmissions > 0) {
         parts.push(format!("{} retransmitted", count(counts.retransmissions)));
@@ -561,12 +518,13 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
     parts.join(", ")
 }
 
-fn round_trip(trip: &DurationReport) -> String {
+/// Writes the median, and from where to where they lie.
+fn durations(all: &DurationReport) -> String {
     format!(
-        "round trip {} ({} to {})",
-        ns(trip.median_ns.unwrap_or(trip.mean_ns as u64)),
-        ns(trip.min_ns),
-        ns(trip.max_ns)
+        "{} ({} to {})",
+        ns(all.median_ns.unwrap_or(all.mean_ns as u64)),
+        ns(all.min_ns),
+        ns(all.max_ns)
     )
 }
 
@@ -580,9 +538,4 @@ fn time_line(time: &LifeReport) -> String {
         .map(|(name, percent)| format!("{name} {percent} %"))
         .collect();
     format!("time: {}", parts.join(", "))
-}
-
-/// Cuts prose into lines that fit behind a mark.
-pub(crate) fn wrap_prose(text: &str, look: Look) -> Vec<String> {
-    wrap(text, look.columns.min(COLUMNS_MAX).saturating_sub(9), 0)
 }

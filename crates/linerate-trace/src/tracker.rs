@@ -91,6 +91,7 @@ pub(crate) struct Passed {
 }
 
 /// All connections of one or several captures.
+#[derive(Default)]
 pub struct Tracker {
     limits: Limits,
     filters: Vec<Filter>,
@@ -120,24 +121,7 @@ impl Tracker {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            filters: Vec::new(),
-            book: AddressBook::new(limits.seed),
-            index: HashTable::new(),
-            chunks: Vec::new(),
-            count: 0,
-            last: None,
-            closed: VecDeque::new(),
-            stripped: VecDeque::new(),
-            next_candidate: 0,
-            details: 0,
-            timelines: 0,
-            points: 0,
-            files: Vec::new(),
-            foreign: Vec::new(),
-            totals: Totals::default(),
-            findings: FindingBook::default(),
-            conversations: Conversations::default(),
-            passed: None,
+            ..Self::default()
         }
     }
 
@@ -204,20 +188,12 @@ impl Tracker {
             frame: FrameId::new(file, frame.number),
         };
         match frame::decode(frame.link, frame.bytes, frame.wire_bytes, parts) {
-            Decoded::Tcp => self.handle_segment(&parts.segment, place),
-            Decoded::Udp => {
-                self.handle_datagram(&parts.datagram, place);
-                None
-            }
-            Decoded::Complaint => {
-                self.handle_complaint(&parts.complaint, place);
-                None
-            }
-            Decoded::Other(other) => {
-                self.handle_other(other, frame.link);
-                None
-            }
+            Ok(Decoded::Tcp) => return self.handle_segment(&parts.segment, place),
+            Ok(Decoded::Udp) => self.handle_datagram(&parts.datagram, place),
+            Ok(Decoded::Complaint) => self.handle_complaint(&parts.complaint, place),
+            Err(other) => self.handle_other(other, frame.link),
         }
+        None
     }
 
     /// Hands the last frame over, if it was a datagram that is wanted.
@@ -230,16 +206,6 @@ impl Tracker {
         connection_at(&self.chunks, at)
     }
 
-    /// Returns where a connection's client and server are.
-    fn endpoints(&self, connection: &Connection) -> [Endpoint; 2] {
-        let [low, high] = self.book.endpoints(&connection.key);
-        if connection.client_is_low {
-            [low, high]
-        } else {
-            [high, low]
-        }
-    }
-
     /// Ends the capture and hands over what it came to.
     pub fn finish(mut self) -> Trace {
         let mut chunks = std::mem::take(&mut self.chunks);
@@ -250,19 +216,15 @@ impl Tracker {
                 detail.finish(&connection.halves, connection.last_ns);
             }
             self.totals.add(connection);
-            let is_told = FindingBook::may_tell(connection);
-            if is_told || cfg!(debug_assertions) {
-                let ends = self.endpoints(connection);
-                let report = ConnectionReport::new(connection, ends, end_ns);
-                let found = self.findings.add(&report, connection);
-                debug_assert!(is_told || found == 0, "{report:?}");
-                self.findings.add_setup(&report);
+            let ends = || endpoints(&self.book, connection);
+            if let Some(report) = self.findings.tell(connection, ends, end_ns) {
+                self.findings.add_setup(&report, connection);
             }
         }
         let mut refusing = self.findings.refusing();
         if !refusing.is_empty() {
             for connection in chunks.iter().flatten() {
-                let [_, server] = self.endpoints(connection);
+                let [_, server] = endpoints(&self.book, connection);
                 if let Some(host) = refusing.get_mut(&server.address) {
                     Accepting::add(host, connection);
                 }
@@ -284,7 +246,7 @@ impl Tracker {
             .into_iter()
             .map(|Reverse((_, at))| {
                 let connection = connection_at(&chunks, at);
-                ConnectionReport::new(connection, self.endpoints(connection), end_ns)
+                ConnectionReport::new(connection, endpoints(&self.book, connection), end_ns)
             })
             .collect();
         self.totals.udp_left_out = self.conversations.left_out;
@@ -293,7 +255,7 @@ impl Tracker {
         for conversation in &conversations {
             self.findings.add_conversation(conversation);
         }
-        self.totals.findings_left_out = self.findings.left_out();
+        self.totals.findings_left_out = self.findings.left_out;
         let mut conversations = conversations;
         conversations.truncate(reported);
         let findings = self.findings.finish();
@@ -310,7 +272,8 @@ impl Tracker {
         }
         self.totals.fragments += u64::from(segment.fragmented);
         self.totals.shortened += u64::from(segment.shortened);
-        let Some((key, source_is_low)) = self.book.key(&segment.addresses, ports) else {
+        let seed = self.limits.seed;
+        let Some((key, source_is_low)) = self.book.key(&segment.addresses, ports, seed) else {
             self.totals.untracked += 1;
             return None;
         };
@@ -455,9 +418,10 @@ impl Tracker {
         let connection = self.connection(at);
         if !connection.is_accepted() {
             // Silent for longer than all others: it will not be answered.
-            let ends = self.endpoints(connection);
+            let ends = endpoints(&self.book, connection);
             let report = ConnectionReport::new(connection, ends, u64::MAX);
-            self.findings.add_setup(&report);
+            self.findings
+                .add_setup(&report, connection_at(&self.chunks, at));
         }
         self.unlink(at);
         self.totals.add(connection_at(&self.chunks, at));
@@ -561,16 +525,10 @@ impl Tracker {
             return;
         };
         detail.finish(&connection.halves, connection.last_ns);
-        let connection = self.connection(at);
-        let is_told = FindingBook::may_tell(connection);
-        // Held in tests: what is not asked for has nothing to tell.
-        if is_told || cfg!(debug_assertions) {
-            let now_ns = self.files.last().and_then(|file| file.last_ns);
-            let ends = self.endpoints(connection);
-            let report = ConnectionReport::new(connection, ends, now_ns.unwrap_or(0));
-            let found = self.findings.add(&report, connection_at(&self.chunks, at));
-            debug_assert!(is_told || found == 0, "{report:?}");
-        }
+        let now_ns = self.files.last().and_then(|file| file.last_ns);
+        let connection = connection_at(&self.chunks, at);
+        let ends = || endpoints(&self.book, connection);
+        self.findings.tell(connection, ends, now_ns.unwrap_or(0));
         let Some(detail) = self.connection_mut(at).detail.take() else {
             return;
         };
@@ -606,7 +564,8 @@ impl Tracker {
             _ => self.totals.unreachable += 1,
         }
         let ports = (complaint.source_port, complaint.target_port);
-        let Some((key, source_is_low)) = self.book.key(&complaint.addresses, ports) else {
+        let seed = self.limits.seed;
+        let Some((key, source_is_low)) = self.book.key(&complaint.addresses, ports, seed) else {
             return;
         };
         let Some(at) = self.find(&key) else { return };
@@ -643,6 +602,16 @@ impl Tracker {
         } else if self.foreign.len() < FOREIGN_MAX {
             self.foreign.push((link, 1));
         }
+    }
+}
+
+/// Returns where a connection's client and server are.
+fn endpoints(book: &AddressBook, connection: &Connection) -> [Endpoint; 2] {
+    let [low, high] = book.endpoints(&connection.key);
+    if connection.client_is_low {
+        [low, high]
+    } else {
+        [high, low]
     }
 }
 

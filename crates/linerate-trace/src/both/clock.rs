@@ -9,6 +9,8 @@
 //! Sen). A drift shows in both alike; a queue that grows shows in one, and is none. Nor is it one if chance
 //! can make such a rate of stretches in any order.
 
+use serde::Serialize;
+
 /// When both captures saw the same segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Instants {
@@ -28,16 +30,21 @@ const APART_MAX: f64 = 0.25;
 /// Standard deviations of Kendall's statistic within which a rate may be chance (three in a thousand).
 const CHANCE_DEVIATIONS: f64 = 3.0;
 
-/// The second clock as the first shows it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Clock {
+/// The second capture's clock, as the first one's shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Clock {
+    #[serde(skip)]
     begin_ns: u64,
-    /// The second clock less the first at `begin_ns`.
+    /// The second clock less the first, when the first segment was seen.
     pub offset_ns: i64,
-    /// By how much the offset may be wrong, where segments went both ways.
+    /// By how much that may be wrong: half the shortest round trip between the captures; unknown where
+    /// segments went one way only.
     pub uncertainty_ns: Option<u64>,
     /// What the second clock gains, as a share of the time.
-    pub drift: f64,
+    #[serde(skip)]
+    drift: f64,
+    /// The same in millionths.
+    pub drift_ppm: f64,
     /// Segments that tell so.
     pub samples: u64,
 }
@@ -82,6 +89,7 @@ impl Clock {
             offset_ns: i64::try_from(offset).unwrap_or(i64::MAX),
             uncertainty_ns: distance.map(|ns| u64::try_from(ns.abs() / 2 + 1).unwrap_or(u64::MAX)),
             drift,
+            drift_ppm: drift * 1e6,
             samples: pairs.len() as u64,
         }
     }

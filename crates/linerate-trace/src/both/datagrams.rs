@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use linerate_model::sample::End;
 
-use super::clock::{Clock, Instants};
+use super::clock::Instants;
 use super::join::{once, turn};
-use super::way::{Fate, Sending, Way};
-use super::{Joined, Sighting};
+use super::way::{Course, Fate, Sending, Way};
+use super::{Joined, SeenConversation, Sighted, Sighting};
 use crate::connection::{Endpoint, FrameId};
-use crate::frame::{Datagram, Flags};
+use crate::frame::Flags;
 use crate::tracker::Passed;
 
 /// Datagrams of each conversation by which it is looked for where its addresses are others.
@@ -25,24 +25,11 @@ const ALIKE_MIN: u32 = 8;
 /// The most that a datagram may take on its way.
 const WAY_NS_MAX: i128 = 5_000_000_000;
 
-/// One conversation as a capture saw it.
-#[derive(Debug)]
-pub(crate) struct SeenConversation {
-    pub number: u32,
-    /// Client and server.
-    pub ends: [Endpoint; 2],
-    pub passings: Vec<Passing>,
-}
-
 /// One datagram as a capture saw it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passing {
-    pub end: End,
-    time_ns: u64,
-    frame: u64,
-    mark: Mark,
-    hop_limit: u8,
-    congestion_marked: bool,
+    sighting: Sighting,
+    begin: [u64; 4],
 }
 
 /// What a datagram is known by.
@@ -53,66 +40,52 @@ struct Mark {
     begin: [u64; 4],
 }
 
-impl SeenConversation {
+impl Passing {
     pub(crate) fn new(passed: &Passed) -> Self {
         let datagram = &passed.datagram;
-        let [source, target] = Endpoint::pair(datagram.addresses, datagram.ports());
         Self {
-            number: passed.number,
-            ends: match passed.end {
-                End::Client => [source, target],
-                End::Server => [target, source],
+            sighting: Sighting {
+                time_ns: passed.place.time_ns,
+                frame: passed.place.frame.map_or(0, FrameId::number),
+                end: passed.end,
+                sequence: 0,
+                length: 1,
+                payload_bytes: datagram.payload_bytes,
+                acknowledgement: 0,
+                stamp: None,
+                identification: datagram.identification,
+                window: 0,
+                flags: Flags(0),
+                hop_limit: datagram.hop_limit,
+                congestion_marked: datagram.congestion_marked,
             },
-            passings: Vec::new(),
+            begin: datagram.begin,
         }
     }
 
-    pub(crate) fn add(&mut self, passed: &Passed) {
-        self.passings.push(Passing::new(passed));
+    fn mark(&self) -> Mark {
+        Mark {
+            identification: self.sighting.identification,
+            payload_bytes: self.sighting.payload_bytes,
+            begin: self.begin,
+        }
     }
 }
 
-impl Passing {
-    fn new(passed: &Passed) -> Self {
-        let Datagram {
-            payload_bytes,
-            identification,
-            hop_limit,
-            congestion_marked,
-            begin,
-            ..
-        } = passed.datagram;
+impl Sighted for Passing {
+    fn end(&self) -> End {
+        self.sighting.end
+    }
+
+    fn as_first(&self, joined: &Joined) -> Self {
         Self {
-            end: passed.end,
-            time_ns: passed.place.time_ns,
-            frame: passed.place.frame.map_or(0, FrameId::number),
-            mark: Mark {
-                identification,
-                payload_bytes,
-                begin,
-            },
-            hop_limit,
-            congestion_marked,
+            sighting: joined.as_first(&self.sighting),
+            ..*self
         }
     }
 
-    /// As a segment is kept.
-    fn sighting(&self) -> Sighting {
-        Sighting {
-            time_ns: self.time_ns,
-            frame: self.frame,
-            end: self.end,
-            sequence: 0,
-            length: 1,
-            payload_bytes: self.mark.payload_bytes,
-            acknowledgement: 0,
-            stamp: None,
-            identification: self.mark.identification,
-            window: 0,
-            flags: Flags(0),
-            hop_limit: self.hop_limit,
-            congestion_marked: self.congestion_marked,
-        }
+    fn way(course: &Course<'_, Self>) -> Way {
+        way(course)
     }
 }
 
@@ -149,9 +122,9 @@ pub(crate) fn join(
             continue;
         };
         let instants = pairs.iter().map(|(sent, arrived)| Instants {
-            first_ns: sent.time_ns,
-            second_ns: arrived.time_ns,
-            is_forward: (sent.end == End::Client) == first_is_nearer,
+            first_ns: sent.sighting.time_ns,
+            second_ns: arrived.sighting.time_ns,
+            is_forward: (sent.end() == End::Client) == first_is_nearer,
         });
         let instants = instants.collect();
         let joined_one = Joined {
@@ -176,8 +149,8 @@ fn by_content(conversations: &[SeenConversation], taken: &HashSet<usize>) -> Onl
         if taken.contains(&place) {
             continue;
         }
-        for passing in conversation.passings.iter().take(LOOKED_AT_MAX) {
-            let entry = only.entry((passing.mark, passing.end));
+        for passing in conversation.sightings.iter().take(LOOKED_AT_MAX) {
+            let entry = only.entry((passing.mark(), passing.end()));
             entry
                 .and_modify(|known| *known = None)
                 .or_insert(Some(place));
@@ -190,9 +163,9 @@ fn by_content(conversations: &[SeenConversation], taken: &HashSet<usize>) -> Onl
 /// turned there.
 fn alike(one: &SeenConversation, others: &Only, taken: &HashSet<usize>) -> Option<(usize, bool)> {
     let mut counts: BTreeMap<(usize, bool), u32> = BTreeMap::new();
-    for passing in one.passings.iter().take(LOOKED_AT_MAX) {
+    for passing in one.sightings.iter().take(LOOKED_AT_MAX) {
         for is_turned in [false, true] {
-            let key = (passing.mark, turn(passing.end, is_turned));
+            let key = (passing.mark(), turn(passing.end(), is_turned));
             if let Some(Some(place)) = others.get(&key)
                 && !taken.contains(place)
             {
@@ -212,17 +185,17 @@ fn once_in_both(
     other: &SeenConversation,
     is_turned: bool,
 ) -> Vec<(Passing, Passing)> {
-    let theirs = once(&other.passings, |passing| {
-        ((turn(passing.end, is_turned), passing.mark), *passing)
+    let theirs = once(&other.sightings, |passing| {
+        ((turn(passing.end(), is_turned), passing.mark()), *passing)
     });
-    let ours = once(&one.passings, |passing| {
-        ((passing.end, passing.mark), *passing)
+    let ours = once(&one.sightings, |passing| {
+        ((passing.end(), passing.mark()), *passing)
     });
     let mut pairs: Vec<(Passing, Passing)> = ours
         .into_iter()
         .filter_map(|(key, passing)| Some((passing, *theirs.get(&key)?)))
         .collect();
-    pairs.sort_by_key(|(passing, _)| (passing.time_ns, passing.frame));
+    pairs.sort_by_key(|(passing, _)| (passing.sighting.time_ns, passing.sighting.frame));
     pairs
 }
 
@@ -233,15 +206,16 @@ fn once_in_both(
 /// are believed.
 fn first_is_nearer(pairs: &[(Passing, Passing)]) -> Option<bool> {
     let apart = |(first, second): &(Passing, Passing)| {
-        i128::from(second.time_ns) - i128::from(first.time_ns)
+        i128::from(second.sighting.time_ns) - i128::from(first.sighting.time_ns)
     };
-    let of = |end: End| pairs.iter().filter(move |(first, _)| first.end == end);
+    let of = |end: End| pairs.iter().filter(move |(first, _)| first.end() == end);
     let client = of(End::Client).map(apart).min();
     let server = of(End::Server).map(apart).max();
     if let (Some(client), Some(server)) = (client, server) {
         return Some(client > server);
     }
     let (first, second) = pairs.first()?;
+    let (first, second) = (&first.sighting, &second.sighting);
     let is_later = match first.hop_limit.cmp(&second.hop_limit) {
         std::cmp::Ordering::Greater => true,
         std::cmp::Ordering::Less => false,
@@ -250,117 +224,94 @@ fn first_is_nearer(pairs: &[(Passing, Passing)]) -> Option<bool> {
     Some(is_later == (first.end == End::Client))
 }
 
-/// What is known of a direction of a conversation.
-pub(crate) struct Course<'a> {
-    /// What the capture at the sender's side saw, and what the other did.
-    pub sent: &'a [Passing],
-    pub arrived: &'a [Passing],
-    pub clock: Clock,
-    /// Whether the first capture is at the sender's side.
-    pub is_forward: bool,
-    /// When the capture at the receiver's side ran, by its own clock.
-    pub span_ns: (u64, u64),
+/// Returns what became of each datagram of a direction.
+fn way(course: &Course<'_, Passing>) -> Way {
+    let mut way = Way::default();
+    let mut waiting: HashMap<Mark, VecDeque<usize>> = HashMap::new();
+    for (at, passing) in (0..).zip(course.sent) {
+        let time_ns = course.sent_ns(passing.sighting.time_ns);
+        waiting
+            .entry(passing.mark())
+            .or_default()
+            .push_back(way.sendings.len());
+        way.sendings.push(Sending {
+            sighting: passing.sighting,
+            from: at,
+            to: at + 1,
+            time_ns,
+            arrived_bytes: 0,
+            delay_ns: None,
+            fate: Fate::Unknown,
+        });
+    }
+    let mut arrivals: HashMap<Mark, usize> = HashMap::new();
+    for passing in course.arrived {
+        *arrivals.entry(passing.mark()).or_default() += 1;
+    }
+    let usual_ns = usual_ns(course, &waiting, &arrivals, &way);
+    let mut furthest = i64::MIN;
+    for passing in course.arrived {
+        let time_ns = course.arrived_ns(passing.sighting.time_ns);
+        let all = arrivals.get(&passing.mark()).copied().unwrap_or(0);
+        let Some(sendings) = waiting.get_mut(&passing.mark()) else {
+            way.report.not_captured += 1;
+            continue;
+        };
+        // As many sent as arrived are the same in their order; of more it is the one whose way is the most
+        // like that of others.
+        let way_ns = |at: usize| time_ns - way.sendings[at].time_ns;
+        let place = match sendings.len() == all {
+            true => (!sendings.is_empty()).then_some(0),
+            false => {
+                // They were sent one after another: it is one of the two about the usual time.
+                let next = sendings.partition_point(|&at| way_ns(at) > usual_ns);
+                (next.saturating_sub(1)..sendings.len().min(next + 1))
+                    .min_by_key(|&place| (way_ns(sendings[place]) - usual_ns).abs())
+            }
+        };
+        let place = place.filter(|&place| way_ns(sendings[place]).abs() < WAY_NS_MAX);
+        *arrivals.entry(passing.mark()).or_insert(1) -= 1;
+        let Some(place) = place else {
+            way.report.duplicated += u64::from(sendings.is_empty());
+            way.report.not_captured += u64::from(!sendings.is_empty());
+            continue;
+        };
+        let Some(at) = sendings.remove(place) else {
+            continue;
+        };
+        let sending = &mut way.sendings[at];
+        sending.fate = Fate::Arrived;
+        sending.delay_ns = i64::try_from(time_ns - sending.time_ns).ok();
+        let own = &sending.sighting;
+        way.report.note_passing(own, &passing.sighting);
+        way.report.reordered += u64::from(sending.from < furthest);
+        furthest = furthest.max(sending.from);
+    }
+    // What was sent so late that it may have come after the end of the other capture is not known.
+    let slack_ns = way.slack_ns(course.clock);
+    for sending in &mut way.sendings {
+        let has_run = course.ran_for(sending.time_ns, slack_ns);
+        if sending.fate == Fate::Unknown && has_run {
+            sending.fate = Fate::Lost;
+        }
+    }
+    way
 }
 
-impl Course<'_> {
-    fn ns(&self, time_ns: u64, is_first: bool) -> i128 {
-        match is_first {
-            true => i128::from(time_ns),
-            false => self.clock.to_first_ns(time_ns),
-        }
-    }
-
-    /// Returns what became of each datagram.
-    pub(crate) fn way(&self) -> Way {
-        let mut way = Way::default();
-        let ran = [self.span_ns.0, self.span_ns.1].map(|ns| self.ns(ns, !self.is_forward));
-        let mut waiting: HashMap<Mark, VecDeque<usize>> = HashMap::new();
-        for (at, passing) in (0..).zip(self.sent) {
-            let time_ns = self.ns(passing.time_ns, self.is_forward);
-            waiting
-                .entry(passing.mark)
-                .or_default()
-                .push_back(way.sendings.len());
-            way.sendings.push(Sending {
-                sighting: passing.sighting(),
-                from: at,
-                to: at + 1,
-                time_ns,
-                arrived_bytes: 0,
-                delay_ns: None,
-                fate: Fate::Unknown,
-            });
-        }
-        let mut arrivals: HashMap<Mark, usize> = HashMap::new();
-        for passing in self.arrived {
-            *arrivals.entry(passing.mark).or_default() += 1;
-        }
-        let usual_ns = self.usual_ns(&waiting, &arrivals, &way);
-        let mut furthest = i64::MIN;
-        for passing in self.arrived {
-            let time_ns = self.ns(passing.time_ns, !self.is_forward);
-            let all = arrivals.get(&passing.mark).copied().unwrap_or(0);
-            let Some(sendings) = waiting.get_mut(&passing.mark) else {
-                way.not_sent += 1;
-                continue;
-            };
-            // As many sent as arrived are the same in their order; of more it is the one whose way is the most
-            // like that of others.
-            let way_ns = |at: usize| time_ns - way.sendings[at].time_ns;
-            let place = match sendings.len() == all {
-                true => (!sendings.is_empty()).then_some(0),
-                false => {
-                    // They were sent one after another: it is one of the two about the usual time.
-                    let next = sendings.partition_point(|&at| way_ns(at) > usual_ns);
-                    (next.saturating_sub(1)..sendings.len().min(next + 1))
-                        .min_by_key(|&place| (way_ns(sendings[place]) - usual_ns).abs())
-                }
-            };
-            let place = place.filter(|&place| way_ns(sendings[place]).abs() < WAY_NS_MAX);
-            *arrivals.entry(passing.mark).or_insert(1) -= 1;
-            let Some(place) = place else {
-                way.duplicated += u64::from(sendings.is_empty());
-                way.not_sent += u64::from(!sendings.is_empty());
-                continue;
-            };
-            let Some(at) = sendings.remove(place) else {
-                continue;
-            };
-            let sending = &mut way.sendings[at];
-            sending.fate = Fate::Arrived;
-            sending.delay_ns = i64::try_from(time_ns - sending.time_ns).ok();
-            let own = &sending.sighting;
-            way.marked += u64::from(passing.congestion_marked && !own.congestion_marked);
-            way.hops = own.hop_limit.checked_sub(passing.hop_limit).or(way.hops);
-            way.reordered += u64::from(sending.from < furthest);
-            furthest = furthest.max(sending.from);
-        }
-        // What was sent so late that it may have come after the end of the other capture is not known.
-        let slack_ns = way.slack_ns(self.clock);
-        for sending in &mut way.sendings {
-            let has_run = (ran[0]..=ran[1] - slack_ns).contains(&sending.time_ns);
-            if sending.fate == Fate::Unknown && has_run {
-                sending.fate = Fate::Lost;
-            }
-        }
-        way
-    }
-
-    /// Returns the median way of those that stand once in both captures.
-    fn usual_ns(
-        &self,
-        waiting: &HashMap<Mark, VecDeque<usize>>,
-        arrivals: &HashMap<Mark, usize>,
-        way: &Way,
-    ) -> i128 {
-        let alone = self.arrived.iter().filter_map(|passing| {
-            let sendings = waiting.get(&passing.mark)?;
-            let is_alone = sendings.len() == 1 && arrivals.get(&passing.mark) == Some(&1);
-            let time_ns = self.ns(passing.time_ns, !self.is_forward);
-            is_alone.then(|| time_ns - way.sendings[sendings[0]].time_ns)
-        });
-        let mut ways: Vec<i128> = alone.collect();
-        ways.sort_unstable();
-        ways.get(ways.len() / 2).copied().unwrap_or(0)
-    }
+/// Returns the median way of those that stand once in both captures.
+fn usual_ns(
+    course: &Course<'_, Passing>,
+    waiting: &HashMap<Mark, VecDeque<usize>>,
+    arrivals: &HashMap<Mark, usize>,
+    way: &Way,
+) -> i128 {
+    let alone = course.arrived.iter().filter_map(|passing| {
+        let sendings = waiting.get(&passing.mark())?;
+        let is_alone = sendings.len() == 1 && arrivals.get(&passing.mark()) == Some(&1);
+        let time_ns = course.arrived_ns(passing.sighting.time_ns);
+        is_alone.then(|| time_ns - way.sendings[sendings[0]].time_ns)
+    });
+    let mut ways: Vec<i128> = alone.collect();
+    ways.sort_unstable();
+    ways.get(ways.len() / 2).copied().unwrap_or(0)
 }

@@ -28,15 +28,15 @@ mod text;
 /// Sendings and arrivals of one direction.
 mod way;
 
+pub use clock::Clock;
 pub use page::page;
-pub use report::{Both, ClockReport, JoinedReport, Rewritten, WayReport};
+pub use report::{Both, JoinedReport, Rewritten, WayReport};
 pub use sighting::Seen;
 pub use text::text;
 
-pub(crate) use clock::Clock;
-pub(crate) use datagrams::SeenConversation;
+pub(crate) use datagrams::Passing;
 pub(crate) use join::Joined;
-pub(crate) use sighting::{SeenConnection, Sighting};
+pub(crate) use sighting::{SeenConnection, SeenConversation, SeenFlow, Sighted, Sighting};
 
 /// Captures of which less is the same, of a hundred segments, are not two views of the same traffic.
 const SAME_PERCENT_MIN: u64 = 20;
@@ -60,7 +60,7 @@ pub fn join(first: Seen, second: Seen) -> Option<Both> {
             .map(|one| seen.connections[at(one)].sightings.len());
         let datagrams = spoken
             .iter()
-            .map(|one| seen.conversations[at(one)].passings.len());
+            .map(|one| seen.conversations[at(one)].sightings.len());
         segments.chain(datagrams).map(|count| count as u64).sum()
     };
     let fewer = of_joined(&first, |one| one.first).min(of_joined(&second, |one| one.second));

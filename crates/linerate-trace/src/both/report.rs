@@ -3,11 +3,10 @@
 use linerate_model::sample::End;
 use serde::Serialize;
 
-use super::datagrams::{self, Passing};
 use super::decided::decide;
 use super::join::{self, Joined};
 use super::way::{Course, Fate, Sending, Way};
-use super::{Clock, Seen, SeenConnection, Sighting};
+use super::{Clock, Seen, SeenFlow, Sighted, Sighting};
 use crate::connection::Endpoint;
 use crate::document::Trace;
 use crate::number::counted;
@@ -31,7 +30,7 @@ pub struct Both {
     /// The two files.
     pub files: [String; 2],
     /// How far the second clock is from the first.
-    pub clock: ClockReport,
+    pub clock: Clock,
     /// Connections that both saw, those with the most segments first.
     pub connections: Vec<JoinedReport>,
     /// Connections that only one of them saw.
@@ -42,20 +41,6 @@ pub struct Both {
     pub warnings: Vec<String>,
     /// What each comes to by itself.
     pub captures: [Trace; 2],
-}
-
-/// The second capture's clock, as the first one's shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ClockReport {
-    /// The second clock less the first, when the first segment was seen.
-    pub offset_ns: i64,
-    /// By how much that may be wrong: half the shortest round trip between the captures; unknown where
-    /// segments went one way only.
-    pub uncertainty_ns: Option<u64>,
-    /// What the second clock gains, in millionths.
-    pub drift_ppm: f64,
-    /// Segments that tell so.
-    pub samples: u64,
 }
 
 /// A connection, or a conversation over UDP, that both saw.
@@ -78,7 +63,7 @@ pub struct JoinedReport {
 }
 
 /// One direction between the captures.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct WayReport {
     /// The capture at the sender's side: 0 or 1.
     pub sent_at: usize,
@@ -113,9 +98,10 @@ pub struct WayReport {
     pub acks_lost: u64,
     /// Of these, those of which that is undecided.
     pub acks_undecided: u64,
-    /// Segments that the first capture must have seen, and did not.
+    /// Segments that the first capture must have seen, had it missed nothing, and did not: of bytes behind the
+    /// first that it saw, and while it ran.
     #[serde(skip)]
-    unseen: u64,
+    pub(crate) unseen: u64,
     /// Routers between the captures, as hop limits tell.
     pub hops: Option<u8>,
     /// How long the way took.
@@ -178,26 +164,26 @@ impl Both {
         [joined, spoken]: [&[Joined]; 2],
         clock: Clock,
     ) -> Self {
-        let mut connections: Vec<(usize, JoinedReport)> = joined
-            .iter()
-            .map(|one| {
-                let pair = [
-                    &first.connections[one.first],
-                    &second.connections[one.second],
-                ];
-                let segments = pair.map(|connection| connection.sightings.len());
-                let spans = [span(&first), span(&second)];
-                (
-                    segments[0].max(segments[1]),
-                    JoinedReport::new(one, pair, clock, spans),
-                )
-            })
-            .collect();
+        let spans = [span(&first), span(&second)];
+        let connection = |one: &Joined| {
+            let pair = [
+                &first.connections[one.first],
+                &second.connections[one.second],
+            ];
+            let segments = pair.map(|connection| connection.sightings.len());
+            let report = JoinedReport::new(one, pair, clock, spans);
+            (segments[0].max(segments[1]), report)
+        };
+        let conversation = |one: &Joined| {
+            let pair = [
+                &first.conversations[one.first],
+                &second.conversations[one.second],
+            ];
+            JoinedReport::new(one, pair, clock, spans)
+        };
+        let mut connections: Vec<(usize, JoinedReport)> = joined.iter().map(connection).collect();
         connections.sort_by_key(|(segments, one)| (std::cmp::Reverse(*segments), one.numbers));
-        let mut conversations: Vec<JoinedReport> = spoken
-            .iter()
-            .map(|one| JoinedReport::of_datagrams(one, [&first, &second], clock))
-            .collect();
+        let mut conversations: Vec<JoinedReport> = spoken.iter().map(conversation).collect();
         let said = [&first, &second].map(|seen| {
             let mut files = seen.trace.files.iter();
             files.any(|file| file.lost.is_some_and(|lost| lost > 0))
@@ -216,7 +202,7 @@ impl Both {
             if seen.left_out > 0 {
                 warnings.push(format!(
                     "{}: {} beyond those that are kept went uncompared",
-                    name(&seen.trace),
+                    seen.trace.name(),
                     counted(seen.left_out, "packet")
                 ));
             }
@@ -231,13 +217,8 @@ impl Both {
         Self {
             schema: "linerate.trace.both",
             schema_version: BOTH_SCHEMA_VERSION,
-            files: [name(&first.trace), name(&second.trace)],
-            clock: ClockReport {
-                offset_ns: clock.offset_ns,
-                uncertainty_ns: clock.uncertainty_ns,
-                drift_ppm: clock.drift * 1e6,
-                samples: clock.samples,
-            },
+            files: [first.trace.name(), second.trace.name()],
+            clock,
             connections: connections.into_iter().map(|(_, one)| one).collect(),
             alone,
             conversations,
@@ -253,42 +234,36 @@ impl Both {
     }
 }
 
-fn name(trace: &Trace) -> String {
-    let names: Vec<&str> = trace.files.iter().map(|file| &*file.name).collect();
-    names.join(", ")
-}
-
 /// Returns when a capture ran; to the last that was kept of it, where that is not all.
 fn span(seen: &Seen) -> (u64, u64) {
-    let files = &seen.trace.files;
-    let first = files.iter().filter_map(|file| file.first_ns).min();
     let last = match seen.left_out {
-        0 => files.iter().filter_map(|file| file.last_ns).max(),
+        0 => seen.trace.end_ns(),
         _ => Some(seen.kept_until_ns),
     };
-    (first.unwrap_or(0), last.unwrap_or(0))
+    (seen.trace.begin_ns().unwrap_or(0), last.unwrap_or(0))
 }
 
 impl JoinedReport {
-    fn new(
+    fn new<S: Sighted>(
         joined: &Joined,
-        [first, second]: [&SeenConnection; 2],
+        pair: [&SeenFlow<S>; 2],
         clock: Clock,
         spans: [(u64, u64); 2],
     ) -> Self {
-        let normal: Vec<Sighting> = second
-            .sightings
-            .iter()
-            .map(|one| joined.as_first(one))
-            .collect();
+        /// Fewer sendings with another identification may be mistaken for each other.
+        const IDENTIFIED_MIN: u64 = 3;
+        let [first, second] = pair;
+        let normal = second.sightings.iter().map(|one| one.as_first(joined));
+        let normal: Vec<S> = normal.collect();
         let captures = [&first.sightings[..], &normal[..]];
-        let ways = End::BOTH.map(|end| {
+        let mut rewritten = Vec::new();
+        let [from_client, from_server] = End::BOTH.map(|end| {
             let sent_at = joined.sent_at(end);
-            let by = |capture: usize, end: End| -> Vec<Sighting> {
+            let by = |capture: usize, end: End| -> Vec<S> {
                 let all = captures[capture].iter();
-                all.filter(|one| one.end == end).copied().collect()
+                all.filter(|one| one.end() == end).copied().collect()
             };
-            let course = Course {
+            let way = S::way(&Course {
                 sent: &by(sent_at, end),
                 arrived: &by(1 - sent_at, end),
                 answers: &by(1 - sent_at, end.other()),
@@ -296,48 +271,27 @@ impl JoinedReport {
                 is_forward: sent_at == 0,
                 span_ns: spans[1 - sent_at],
                 sent_end_ns: spans[sent_at].1,
-            };
-            (sent_at, Way::of(&course))
+            });
+            rewritten.extend(rewritings(joined, pair, end, sent_at));
+            let is_other = way.identified.0 == 0 && way.identified.1 >= IDENTIFIED_MIN;
+            let others = [
+                (way.stamps_differ, "timestamps"),
+                (is_other, "IP identification"),
+            ];
+            for (_, what) in others.into_iter().filter(|(differs, _)| *differs) {
+                rewritten.push(Rewritten {
+                    end,
+                    what,
+                    sent: "as sent".to_owned(),
+                    arrived: "others".to_owned(),
+                });
+            }
+            WayReport::new(sent_at, way)
         });
-        /// Fewer sendings with another identification may be mistaken for each other.
-        const IDENTIFIED_MIN: u64 = 3;
-        let mut rewritten = Vec::new();
-        for (end, (sent_at, way)) in End::BOTH.into_iter().zip(&ways) {
-            rewritten.extend(rewritings(joined, [first, second], end, *sent_at));
-            if way.stamps_differ {
-                rewritten.push(Rewritten {
-                    end,
-                    what: "timestamps",
-                    sent: "as sent".to_owned(),
-                    arrived: "others".to_owned(),
-                });
-            }
-            if way.identified.0 == 0 && way.identified.1 >= IDENTIFIED_MIN {
-                rewritten.push(Rewritten {
-                    end,
-                    what: "IP identification",
-                    sent: "as sent".to_owned(),
-                    arrived: "others".to_owned(),
-                });
-            }
-        }
-        let ways = ways.map(|(sent_at, way)| WayReport::new(sent_at, &way));
-        let numbers = [first.number, second.number];
-        Self::made(joined, numbers, [first.ends, second.ends], ways, rewritten)
-    }
-
-    /// Puts together what is the same of both: `ends` are the two of each capture, as it took them.
-    fn made(
-        joined: &Joined,
-        numbers: [u32; 2],
-        [first, second]: [[Endpoint; 2]; 2],
-        [from_client, from_server]: [WayReport; 2],
-        rewritten: Vec<Rewritten>,
-    ) -> Self {
         let turned = |end: End| join::turn(end, joined.is_turned) as usize;
-        let of = |end: End| [first[end as usize], second[turned(end)]];
+        let of = |end: End| [first.ends[end as usize], second.ends[turned(end)]];
         Self {
-            numbers,
+            numbers: pair.map(|one| one.number),
             client: of(End::Client),
             server: of(End::Server),
             nearer_to_client: joined.nearer_to_client(),
@@ -347,38 +301,6 @@ impl JoinedReport {
         }
     }
 
-    /// A conversation over UDP.
-    fn of_datagrams(joined: &Joined, seen: [&Seen; 2], clock: Clock) -> Self {
-        let [first, second] = [
-            &seen[0].conversations[joined.first],
-            &seen[1].conversations[joined.second],
-        ];
-        let turned = |end: End| join::turn(end, joined.is_turned);
-        let ways = End::BOTH.map(|end| {
-            let sent_at = joined.sent_at(end);
-            let by = |capture: usize| -> Vec<Passing> {
-                let (all, end) = match capture {
-                    0 => (&first.passings, end),
-                    _ => (&second.passings, turned(end)),
-                };
-                all.iter().filter(|one| one.end == end).copied().collect()
-            };
-            let course = datagrams::Course {
-                sent: &by(sent_at),
-                arrived: &by(1 - sent_at),
-                clock,
-                is_forward: sent_at == 0,
-                span_ns: span(seen[1 - sent_at]),
-            };
-            WayReport::new(sent_at, &course.way())
-        });
-        let numbers = [first.number, second.number];
-        let ends = [first.ends, second.ends];
-        let moved = End::BOTH.map(|end| moved(joined, ends, end));
-        let rewritten = moved.into_iter().flatten().collect();
-        Self::made(joined, numbers, ends, ways, rewritten)
-    }
-
     /// Returns the direction from `end`.
     pub(crate) fn from(&self, end: End) -> &WayReport {
         match end {
@@ -386,18 +308,6 @@ impl JoinedReport {
             End::Server => &self.from_server,
         }
     }
-}
-
-/// Returns what of the address and port of `end` is another behind the way; `ends` are those of each capture.
-fn moved(joined: &Joined, ends: [[Endpoint; 2]; 2], end: End) -> Vec<Rewritten> {
-    let sent_at = joined.sent_at(end);
-    let ends = [sent_at, 1 - sent_at].map(|capture| match capture {
-        0 => ends[0][end as usize],
-        _ => ends[1][join::turn(end, joined.is_turned) as usize],
-    });
-    let address = differing(end, "address", ends.map(|one| one.address.to_string()));
-    let port = differing(end, "port", ends.map(|one| one.port.to_string()));
-    address.into_iter().chain(port).collect()
 }
 
 /// Returns that `what` of `end` is another behind the way, if it is.
@@ -411,9 +321,9 @@ fn differing(end: End, what: &'static str, [sent, arrived]: [String; 2]) -> Opti
 }
 
 /// Returns what of the SYN of `end`, its address and its numbers is another behind the way.
-fn rewritings(
+fn rewritings<S>(
     joined: &Joined,
-    pair: [&SeenConnection; 2],
+    pair: [&SeenFlow<S>; 2],
     end: End,
     sent_at: usize,
 ) -> Vec<Rewritten> {
@@ -422,8 +332,11 @@ fn rewritings(
         _ => join::turn(end, joined.is_turned),
     };
     let order = [sent_at, 1 - sent_at];
-    let mut found = moved(joined, pair.map(|one| one.ends), end);
+    let mut found = Vec::new();
     let mut compare = |what, values| found.extend(differing(end, what, values));
+    let ends = order.map(|capture| pair[capture].ends[end_in(capture) as usize]);
+    compare("address", ends.map(|one| one.address.to_string()));
+    compare("port", ends.map(|one| one.port.to_string()));
     let offers = order.map(|capture| pair[capture].offers[end_in(capture) as usize]);
     if let [Some((one, first)), Some((other, second))] = offers {
         let written = |number: Option<String>| number.unwrap_or_else(|| "none".to_owned());
@@ -456,7 +369,7 @@ fn rewritings(
 }
 
 impl WayReport {
-    fn new(sent_at: usize, way: &Way) -> Self {
+    fn new(sent_at: usize, way: Way) -> Self {
         let all = |fate: Fate| way.sendings.iter().filter(move |one| one.fate == fate);
         let mut delays: Vec<(u64, i64)> = way
             .sendings
@@ -481,18 +394,7 @@ impl WayReport {
                 .map(|one| u64::from(one.sighting.payload_bytes))
                 .sum(),
             missed_by_capture: all(Fate::Missed).count() as u64,
-            undecided: 0,
             outside: all(Fate::Unknown).count() as u64,
-            sent_again: way.sent_again,
-            not_captured: way.not_sent,
-            duplicated: way.duplicated,
-            reordered: way.reordered,
-            marked: way.marked,
-            acks: way.acks.0,
-            acks_lost: way.acks.1,
-            acks_undecided: 0,
-            unseen: way.unseen,
-            hops: way.hops,
             delay: DelayReport::new(&delays),
             examples: all(Fate::Lost)
                 .take(EXAMPLES_MAX)
@@ -507,7 +409,15 @@ impl WayReport {
                 .filter_map(|one| u64::try_from(one.time_ns).ok())
                 .collect(),
             points: thinned(&delays),
+            ..way.report
         }
+    }
+
+    /// Notes what the way did to a packet.
+    pub(super) fn note_passing(&mut self, sent: &Sighting, arrived: &Sighting) {
+        let marked = arrived.congestion_marked && !sent.congestion_marked;
+        self.marked += u64::from(marked);
+        self.hops = sent.hop_limit.checked_sub(arrived.hop_limit).or(self.hops);
     }
 }
 

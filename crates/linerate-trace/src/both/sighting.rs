@@ -10,7 +10,8 @@ use crate::frame::{Flags, Parts, Segment};
 use crate::tracker::Handled;
 use crate::{Trace, Tracker};
 
-use super::SeenConversation;
+use super::way::{Course, Way};
+use super::{Joined, Passing};
 
 /// Segments of one capture that are kept to be joined; 56 bytes each.
 const SIGHTINGS_MAX: usize = 2_000_000;
@@ -34,15 +35,82 @@ pub(crate) struct Sighting {
     pub congestion_marked: bool,
 }
 
-/// One connection as a capture saw it.
+/// What is kept of a segment or a datagram.
+pub(crate) trait Sighted: Copy {
+    /// Returns who sent it.
+    fn end(&self) -> End;
+
+    /// Returns what the second capture saw with ends and numbers as the first has them.
+    fn as_first(&self, joined: &Joined) -> Self;
+
+    /// Returns what became of what one end sent.
+    fn way(course: &Course<'_, Self>) -> Way;
+}
+
+impl Sighted for Sighting {
+    fn end(&self) -> End {
+        self.end
+    }
+
+    fn as_first(&self, joined: &Joined) -> Self {
+        joined.as_first(self)
+    }
+
+    fn way(course: &Course<'_, Self>) -> Way {
+        Way::of(course)
+    }
+}
+
+/// One connection, or conversation over UDP, as a capture saw it.
 #[derive(Debug)]
-pub(crate) struct SeenConnection {
+pub(crate) struct SeenFlow<S> {
     pub number: u32,
     /// Client and server.
     pub ends: [Endpoint; 2],
     /// What their SYNs offered, and their first sequence numbers.
     pub offers: [Option<(Offer, u32)>; 2],
-    pub sightings: Vec<Sighting>,
+    pub sightings: Vec<S>,
+}
+
+pub(crate) type SeenConnection = SeenFlow<Sighting>;
+pub(crate) type SeenConversation = SeenFlow<Passing>;
+
+/// All of one kind, by their numbers.
+struct Kept<S> {
+    flows: Vec<SeenFlow<S>>,
+    places: HashMap<u32, usize>,
+}
+
+impl<S> Kept<S> {
+    fn new() -> Self {
+        Self {
+            flows: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    /// Returns the one with `number`, of which `end` sent something from the first of `between` to the second.
+    fn flow(
+        &mut self,
+        number: u32,
+        end: End,
+        between: impl FnOnce() -> [Endpoint; 2],
+    ) -> &mut SeenFlow<S> {
+        let at = *self.places.entry(number).or_insert_with(|| {
+            let [source, target] = between();
+            self.flows.push(SeenFlow {
+                number,
+                ends: match end {
+                    End::Client => [source, target],
+                    End::Server => [target, source],
+                },
+                offers: [None; 2],
+                sightings: Vec::new(),
+            });
+            self.flows.len() - 1
+        });
+        &mut self.flows[at]
+    }
 }
 
 /// A capture that is to be joined with another.
@@ -79,52 +147,45 @@ impl Seen {
         name: &str,
         most: usize,
     ) -> Result<Self, CaptureError> {
-        let mut connections: Vec<SeenConnection> = Vec::new();
-        let mut places: HashMap<u32, usize> = HashMap::new();
-        let mut conversations: Vec<SeenConversation> = Vec::new();
-        let mut spoken: HashMap<u32, usize> = HashMap::new();
+        let mut connections = Kept::<Sighting>::new();
+        let mut conversations = Kept::<Passing>::new();
         let (mut kept, mut left_out, mut kept_until_ns) = (0, 0, 0);
         tracker.begin_file(name);
         let mut parts = Parts::default();
         while let Some(frame) = reader.next_frame() {
-            let Some(handled) = tracker.handle_frame(&frame, &mut parts) else {
-                let Some(passed) = tracker.take_passed() else {
-                    continue;
-                };
-                if kept == most {
-                    left_out += 1;
-                    continue;
-                }
-                kept += 1;
-                kept_until_ns = kept_until_ns.max(passed.place.time_ns);
-                let at = *spoken.entry(passed.number).or_insert_with(|| {
-                    conversations.push(SeenConversation::new(&passed));
-                    conversations.len() - 1
-                });
-                conversations[at].add(&passed);
+            let handled = tracker.handle_frame(&frame, &mut parts);
+            let handled = handled.filter(|one| !one.verdict.any(Verdict::DUPLICATE_FRAME));
+            let passed = tracker.take_passed();
+            let segments = handled.map(|one| one.place);
+            let Some(place) = segments.or(passed.map(|one| one.place)) else {
                 continue;
             };
-            if handled.verdict.any(Verdict::DUPLICATE_FRAME) {
-                continue;
-            }
             if kept == most {
                 left_out += 1;
                 continue;
             }
             kept += 1;
-            kept_until_ns = kept_until_ns.max(handled.place.time_ns);
-            let number = tracker.connection(handled.at).number;
-            let at = *places.entry(number).or_insert_with(|| {
-                connections.push(SeenConnection::new(number, &handled));
-                connections.len() - 1
-            });
-            connections[at].add(&handled);
+            kept_until_ns = kept_until_ns.max(place.time_ns);
+            if let Some(handled) = handled {
+                let segment = handled.segment;
+                let ports = (segment.source_port, segment.target_port);
+                let between = || Endpoint::pair(segment.addresses, ports);
+                let number = tracker.connection(handled.at).number;
+                let connection = connections.flow(number, handled.end, between);
+                connection.add(&handled);
+            }
+            if let Some(passed) = passed {
+                let datagram = &passed.datagram;
+                let between = || Endpoint::pair(datagram.addresses, datagram.ports());
+                let conversation = conversations.flow(passed.number, passed.end, between);
+                conversation.sightings.push(Passing::new(&passed));
+            }
         }
         tracker.end_file(reader)?;
         Ok(Self {
             trace: tracker.finish(),
-            connections,
-            conversations,
+            connections: connections.flows,
+            conversations: conversations.flows,
             left_out,
             kept_until_ns,
         })
@@ -132,21 +193,6 @@ impl Seen {
 }
 
 impl SeenConnection {
-    fn new(number: u32, handled: &Handled<'_>) -> Self {
-        let segment = handled.segment;
-        let ports = (segment.source_port, segment.target_port);
-        let [source, target] = Endpoint::pair(segment.addresses, ports);
-        Self {
-            number,
-            ends: match handled.end {
-                End::Client => [source, target],
-                End::Server => [target, source],
-            },
-            offers: [None; 2],
-            sightings: Vec::new(),
-        }
-    }
-
     fn add(&mut self, handled: &Handled<'_>) {
         let segment = handled.segment;
         if segment.flags.any(Flags::SYN) && self.offers[handled.end as usize].is_none() {

@@ -6,8 +6,8 @@ use linerate_model::sample::End;
 
 use super::{Both, JoinedReport, WayReport};
 use crate::findings::numbers_filter;
-use crate::number::{count, counted, ns};
-use crate::text::{Look, wrap_prose};
+use crate::number::{self, count, counted, ns};
+use crate::text::{Look, write_lines};
 
 /// What goes one way.
 pub(crate) const SEGMENT: &str = "segment";
@@ -28,9 +28,7 @@ pub fn text(both: &Both, look: Look) -> String {
         "{}",
         look.bold(&format!("{first} and {second}: the same traffic"))
     );
-    for line in wrap_prose(&both.clock_words(), look) {
-        let _ = writeln!(out, "{line}");
-    }
+    write_lines(&look.wrap_prose(&both.clock_words()), "", "", &mut out);
     for warning in &both.warnings {
         let _ = writeln!(out, "{} {warning}", look.paint("33", "warning:"));
     }
@@ -82,15 +80,12 @@ fn write_joined(both: &Both, joined: &JoinedReport, what: &str, look: Look, out:
         if way.sent == 0 && way.acks == 0 {
             continue;
         }
-        let lines = wrap_prose(&both.way_words(way, what), look);
-        for (at, line) in lines.iter().enumerate() {
-            let arrow = if at == 0 { arrow } else { " " };
-            let _ = writeln!(out, "      {arrow} {line}");
-        }
+        let lines = look.wrap_prose(&both.way_words(way, what));
+        write_lines(&lines, &format!("      {arrow} "), &" ".repeat(8), out);
         if !way.examples.is_empty() {
             let [frames, filter] = both.lost_words(way);
             // What is to be pasted stays in one line.
-            let mut lines = wrap_prose(&frames, look);
+            let mut lines = look.wrap_prose(&frames);
             lines.push(filter);
             for line in lines {
                 let _ = writeln!(out, "        {}", look.dim(&line));
@@ -174,7 +169,7 @@ impl Both {
                 ns(delay.above_min_max_ns),
             ));
         }
-        let rest = [
+        parts.extend(number::counts([
             (way.reordered, "overtaken by later ones"),
             (way.duplicated, "arrived twice"),
             (way.marked, "marked as congested between the captures"),
@@ -184,10 +179,7 @@ impl Both {
             ),
             (way.not_captured, "in the other capture only"),
             (way.outside, "sent when the other capture did not run"),
-        ];
-        for (number, what) in rest.into_iter().filter(|(number, _)| *number > 0) {
-            parts.push(format!("{} {what}", count(number)));
-        }
+        ]));
         if let Some(hops) = way.hops.filter(|&hops| hops > 0) {
             parts.push(format!("{} between", counted(hops, "router")));
         }

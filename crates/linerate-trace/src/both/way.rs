@@ -7,8 +7,8 @@
 //! 3. A sending of which no byte arrived was lost between the captures; unless the receiver acknowledged
 //!    its bytes though none of their sendings arrived, then the second capture missed it.
 
-use super::Sighting;
 use super::clock::Clock;
+use super::{Sighting, WayReport};
 use crate::connection::sequence_distance;
 use crate::frame::Flags;
 
@@ -46,23 +46,8 @@ pub(crate) enum Fate {
 #[derive(Debug, Default)]
 pub(crate) struct Way {
     pub sendings: Vec<Sending>,
-    /// Arrivals beyond their sendings: the network sent them twice.
-    pub duplicated: u64,
-    /// Arrivals of which no sending was captured.
-    pub not_sent: u64,
-    /// Those of them that the first capture must have seen, had it missed nothing: of bytes behind the
-    /// first that it saw, and while it ran.
-    pub unseen: u64,
-    /// Arrivals behind those of later sendings.
-    pub reordered: u64,
-    /// Arrivals with a mark of congestion that the sending did not have.
-    pub marked: u64,
-    /// Routers between the captures.
-    pub hops: Option<u8>,
-    /// Acknowledgements without payload, and those that did not arrive.
-    pub acks: (u64, u64),
-    /// Sendings of bytes that had been sent before.
-    pub sent_again: u64,
+    /// What is counted of it.
+    pub report: WayReport,
     /// Whether timestamps differ between sending and arrival.
     pub stamps_differ: bool,
     /// Sendings that arrived with their IP identification, and with another.
@@ -70,13 +55,13 @@ pub(crate) struct Way {
 }
 
 /// What is known of both captures.
-pub(crate) struct Course<'a> {
+pub(crate) struct Course<'a, S> {
     /// What the capture at the sender's side saw of the sender, in the order of time.
-    pub sent: &'a [Sighting],
+    pub sent: &'a [S],
     /// What the other saw of it, with numbers as the first has them.
-    pub arrived: &'a [Sighting],
+    pub arrived: &'a [S],
     /// What the other saw of the receiver.
-    pub answers: &'a [Sighting],
+    pub answers: &'a [S],
     pub clock: Clock,
     /// Whether the first capture is at the sender's side.
     pub is_forward: bool,
@@ -87,7 +72,7 @@ pub(crate) struct Course<'a> {
 }
 
 impl Way {
-    pub(crate) fn of(course: &Course<'_>) -> Self {
+    pub(crate) fn of(course: &Course<'_, Sighting>) -> Self {
         let mut way = Self::default();
         let Some(base) = course.sent.iter().map(|one| one.sequence).next() else {
             return way;
@@ -97,7 +82,7 @@ impl Way {
         let mut highest: Option<i64> = None;
         for sighting in course.sent.iter().filter(|one| one.length > 0) {
             let from = unwrapped(&mut at, sighting.sequence);
-            way.sent_again += u64::from(highest.is_some_and(|highest| from < highest));
+            way.report.sent_again += u64::from(highest.is_some_and(|highest| from < highest));
             highest = highest.max(Some(from + i64::from(sighting.length)));
             way.sendings.push(Sending {
                 sighting: *sighting,
@@ -124,7 +109,7 @@ impl Way {
         uncertain_ns + ways.max().map_or(uncertain_ns, i128::from).max(0)
     }
 
-    fn match_arrivals(&mut self, course: &Course<'_>, base: u32) {
+    fn match_arrivals(&mut self, course: &Course<'_, Sighting>, base: u32) {
         let mut order: Vec<usize> = (0..self.sendings.len()).collect();
         order.sort_by_key(|&at| (self.sendings[at].from, self.sendings[at].time_ns));
         let longest = self
@@ -170,17 +155,14 @@ impl Way {
                 if sending.from == from {
                     let delay = time_ns - sending.time_ns;
                     sending.delay_ns = i64::try_from(delay).ok();
-                    let (own, theirs) = (sending.sighting.hop_limit, arrival.hop_limit);
-                    self.hops = own.checked_sub(theirs).or(self.hops);
-                    self.marked +=
-                        u64::from(arrival.congestion_marked && !sending.sighting.congestion_marked);
+                    self.report.note_passing(&sending.sighting, arrival);
                     let (is_same, is_other) = identities(&sending.sighting, arrival);
                     self.identified.0 += u64::from(is_same);
                     self.identified.1 += u64::from(is_other);
                     self.stamps_differ |= sending.sighting.stamp != arrival.stamp
                         && sending.sighting.identification == arrival.identification
                         && arrival.identification != 0;
-                    self.reordered += u64::from(sending.time_ns < last_sent_ns);
+                    self.report.reordered += u64::from(sending.time_ns < last_sent_ns);
                     last_sent_ns = last_sent_ns.max(sending.time_ns);
                 }
                 if rest.is_empty() {
@@ -189,10 +171,11 @@ impl Way {
             }
             if rest == [(from, to)] {
                 if has_candidates {
-                    self.duplicated += 1;
+                    self.report.duplicated += 1;
                 } else {
-                    self.not_sent += 1;
-                    self.unseen += u64::from(from >= 0 && time_ns <= course.sent_until_ns());
+                    self.report.not_captured += 1;
+                    self.report.unseen +=
+                        u64::from(from >= 0 && time_ns <= course.sent_ns(course.sent_end_ns));
                 }
             }
         }
@@ -200,7 +183,7 @@ impl Way {
 
     /// Tells which acknowledgements without payload arrived: by their IP identification, and what is left on
     /// both sides by their numbers, since boxes rewrite identifications, and some windows.
-    fn match_acks(&mut self, course: &Course<'_>, slack_ns: i128) {
+    fn match_acks(&mut self, course: &Course<'_, Sighting>, slack_ns: i128) {
         let is_ack = |one: &&Sighting| one.length == 0 && one.flags.any(Flags::ACK);
         let numbers = |one: &Sighting| (one.acknowledgement, one.sequence);
         let key = |one: &Sighting| (numbers(one), one.window, one.identification);
@@ -214,7 +197,7 @@ impl Way {
         for one in course.sent.iter().filter(is_ack) {
             let has_run = course.ran_for(course.sent_ns(one.time_ns), slack_ns);
             let found = seen.get_mut(&key(one)).filter(|count| **count > 0);
-            self.acks.0 += u64::from(has_run || found.is_some());
+            self.report.acks += u64::from(has_run || found.is_some());
             match found {
                 Some(count) => {
                     *count -= 1;
@@ -227,12 +210,12 @@ impl Way {
         for numbers in missing {
             match left.get_mut(&numbers).filter(|count| **count > 0) {
                 Some(count) => *count -= 1,
-                None => self.acks.1 += 1,
+                None => self.report.acks_lost += 1,
             }
         }
     }
 
-    fn tell_fates(&mut self, course: &Course<'_>, base: u32, slack_ns: i128) {
+    fn tell_fates(&mut self, course: &Course<'_, Sighting>, base: u32, slack_ns: i128) {
         // How far the receiver has acknowledged, by what the capture at its side saw.
         let mut at = (base, 0);
         let acknowledged = course
@@ -282,28 +265,23 @@ fn identities(sent: &Sighting, arrived: &Sighting) -> (bool, bool) {
     (is_known && is_same, is_known && !is_same)
 }
 
-impl Course<'_> {
-    fn sent_ns(&self, time_ns: u64) -> i128 {
+impl<S> Course<'_, S> {
+    pub(super) fn sent_ns(&self, time_ns: u64) -> i128 {
         match self.is_forward {
             true => i128::from(time_ns),
             false => self.clock.to_first_ns(time_ns),
         }
     }
 
-    fn arrived_ns(&self, time_ns: u64) -> i128 {
+    pub(super) fn arrived_ns(&self, time_ns: u64) -> i128 {
         match self.is_forward {
             true => self.clock.to_first_ns(time_ns),
             false => i128::from(time_ns),
         }
     }
 
-    /// Returns when the capture at the sender's side ended.
-    fn sent_until_ns(&self) -> i128 {
-        self.sent_ns(self.sent_end_ns)
-    }
-
     /// Returns whether the capture at the receiver's side ran when this was sent, and long enough after it.
-    fn ran_for(&self, time_ns: i128, slack_ns: i128) -> bool {
+    pub(super) fn ran_for(&self, time_ns: i128, slack_ns: i128) -> bool {
         let (begin, end) = (
             self.arrived_ns(self.span_ns.0),
             self.arrived_ns(self.span_ns.1),

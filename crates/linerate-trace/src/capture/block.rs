@@ -37,14 +37,6 @@ impl Block {
     pub(super) fn place(&mut self, offset: usize) -> &mut [u8] {
         &mut self.bytes[self.at + offset..self.at + BLOCK_BYTES]
     }
-
-    /// Returns it for other bytes, or another where it had to grow.
-    fn again(self) -> Self {
-        match self.bytes.len() > HEAD_BYTES + PAGE_BYTES + BLOCK_BYTES {
-            true => Self::default(),
-            false => self,
-        }
-    }
 }
 
 /// Bytes of a block.
@@ -65,9 +57,12 @@ impl Piece {
         }
     }
 
-    /// Returns its block, to be read to again.
+    /// Returns its block, to be read to again, or another where it had to grow.
     pub(super) fn into_block(self) -> Block {
-        self.block.again()
+        match self.block.bytes.len() > HEAD_BYTES + PAGE_BYTES + BLOCK_BYTES {
+            true => Block::default(),
+            false => self.block,
+        }
     }
 
     /// Returns whether there is nothing in it, which is the end of an input.

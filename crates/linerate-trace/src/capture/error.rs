@@ -1,7 +1,5 @@
 //! Why a capture cannot be read at all, and what is wrong with one that can.
 
-use std::fmt;
-
 use super::link::LinkType;
 
 /// Why a capture cannot be read.
@@ -34,43 +32,37 @@ pub enum CaptureError {
     Link(LinkType),
 }
 
-/// What is wrong with a capture whose frames up to there were read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Damage {
-    /// It ends inside a record: the program that wrote it was stopped, or the disk was full.
-    Truncated {
-        /// Where the record begins, in bytes from the start (of the unpacked capture).
-        at_bytes: u64,
-    },
-    /// A record cannot be: nothing behind it was read.
-    Corrupt {
-        /// Where it begins, in bytes from the start (of the unpacked capture).
-        at_bytes: u64,
-        /// What cannot be.
-        what: &'static str,
-    },
+/// Why there is no next record.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The capture ends inside it: the program that wrote it was stopped, or the disk was full.
+    Cut,
+    /// It cannot be, for this reason: nothing behind it was read.
+    Wrong(&'static str),
     /// Reading failed: a disk error, or a damaged gzip stream.
-    Unreadable {
-        /// How far it was read, in bytes of the unpacked capture.
-        at_bytes: u64,
-        /// What the reader said.
-        why: String,
-    },
+    Read(CaptureError),
 }
 
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Damage::Truncated { at_bytes } => {
-                write!(f, "the capture ends inside the record at byte {at_bytes}")
+impl From<CaptureError> for Fault {
+    fn from(error: CaptureError) -> Self {
+        Fault::Read(error)
+    }
+}
+
+impl Fault {
+    /// Says what is wrong with the record that begins `at_bytes` from the start of the unpacked capture.
+    #[cold]
+    pub(super) fn words(self, at_bytes: u64) -> String {
+        let why = match self {
+            Fault::Cut => return format!("the capture ends inside the record at byte {at_bytes}"),
+            Fault::Wrong(what) => {
+                return format!(
+                    "the record at byte {at_bytes} cannot be ({what}); nothing behind it was read"
+                );
             }
-            Damage::Corrupt { at_bytes, what } => write!(
-                f,
-                "the record at byte {at_bytes} cannot be ({what}); nothing behind it was read"
-            ),
-            Damage::Unreadable { at_bytes, why } => {
-                write!(f, "reading ended at byte {at_bytes}: {why}")
-            }
-        }
+            Fault::Read(CaptureError::Read(cause)) => cause.to_string(),
+            Fault::Read(error) => error.to_string(),
+        };
+        format!("reading ended at byte {at_bytes}: {why}")
     }
 }

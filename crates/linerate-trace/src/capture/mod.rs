@@ -23,10 +23,11 @@ mod pcapng;
 mod window;
 
 pub use block::{Block, Piece};
-pub use error::{CaptureError, Damage};
+pub use error::CaptureError;
 pub use input::{Input, NextPiece};
 pub use link::LinkType;
 
+use error::Fault;
 use window::Window;
 
 /// The bytes that every gzip member begins with (RFC 1952, section 2.3.1).
@@ -58,7 +59,9 @@ pub struct Reader<'a> {
     window: Window<'a>,
     format: Format,
     frames: u64,
-    damage: Option<Damage>,
+    /// Bytes of the record given out last, consumed when the next is asked for.
+    held: usize,
+    damage: Option<String>,
     packed: bool,
 }
 
@@ -89,6 +92,7 @@ impl<'a> Reader<'a> {
             window,
             format,
             frames: 0,
+            held: 0,
             damage: None,
             packed,
         })
@@ -102,6 +106,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         let at_bytes = self.window.position_bytes();
+        self.window.consume(std::mem::take(&mut self.held));
         let found = match &mut self.format {
             Format::Pcap(format) => format.next_record(&mut self.window),
             Format::Pcapng(format) => format.next_record(&mut self.window),
@@ -109,11 +114,12 @@ impl<'a> Reader<'a> {
         let record = match found {
             Ok(record) => record?,
             Err(fault) => {
-                self.damage = Some(damage(fault, at_bytes));
+                self.damage = Some(fault.words(at_bytes));
                 return None;
             }
         };
         self.frames += 1;
+        self.held = record.bytes;
         let bytes = &self.window.bytes()[record.start..record.start + record.captured];
         Some(Frame {
             number: self.frames,
@@ -125,8 +131,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns what is wrong with the capture, as far as it was read.
-    pub fn damage(&self) -> Option<&Damage> {
-        self.damage.as_ref()
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
     }
 
     /// Returns how many frames were read.
@@ -178,39 +184,13 @@ fn unpack<'a>(
 
 /// A frame's place in the window.
 struct Record {
+    /// Bytes of all of the record.
+    bytes: usize,
     start: usize,
     captured: usize,
     wire_bytes: u32,
     time_ns: u64,
     link: LinkType,
-}
-
-/// Why there is no next record.
-enum Fault {
-    Cut,
-    Wrong(&'static str),
-    Read(CaptureError),
-}
-
-impl From<CaptureError> for Fault {
-    fn from(error: CaptureError) -> Self {
-        Fault::Read(error)
-    }
-}
-
-#[cold]
-fn damage(fault: Fault, at_bytes: u64) -> Damage {
-    match fault {
-        Fault::Cut => Damage::Truncated { at_bytes },
-        Fault::Wrong(what) => Damage::Corrupt { at_bytes, what },
-        Fault::Read(error) => Damage::Unreadable {
-            at_bytes,
-            why: match error {
-                CaptureError::Read(cause) => cause.to_string(),
-                error => error.to_string(),
-            },
-        },
-    }
 }
 
 fn open(window: &mut Window<'_>) -> Result<Format, CaptureError> {
@@ -241,27 +221,30 @@ enum Endian {
 impl Endian {
     #[inline]
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
-        let bytes: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
-        Some(match self {
-            Endian::Little => u16::from_le_bytes(bytes),
-            Endian::Big => u16::from_be_bytes(bytes),
-        })
+        self.read(bytes, at, u16::from_le_bytes, u16::from_be_bytes)
     }
 
     #[inline]
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let bytes: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
-        Some(match self {
-            Endian::Little => u32::from_le_bytes(bytes),
-            Endian::Big => u32::from_be_bytes(bytes),
-        })
+        self.read(bytes, at, u32::from_le_bytes, u32::from_be_bytes)
     }
 
     fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
-        let bytes: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
+        self.read(bytes, at, u64::from_le_bytes, u64::from_be_bytes)
+    }
+
+    #[inline]
+    fn read<const N: usize, T>(
+        self,
+        bytes: &[u8],
+        at: usize,
+        little: impl FnOnce([u8; N]) -> T,
+        big: impl FnOnce([u8; N]) -> T,
+    ) -> Option<T> {
+        let bytes = bytes.get(at..at + N)?.try_into().ok()?;
         Some(match self {
-            Endian::Little => u64::from_le_bytes(bytes),
-            Endian::Big => u64::from_be_bytes(bytes),
+            Endian::Little => little(bytes),
+            Endian::Big => big(bytes),
         })
     }
 }

@@ -44,8 +44,6 @@ impl Order {
 pub(crate) struct Pcap {
     order: Order,
     link: LinkType,
-    /// Bytes of the record given out last, consumed when the next is asked for.
-    held: usize,
 }
 
 impl Pcap {
@@ -72,15 +70,12 @@ impl Pcap {
             order,
             // The upper half carries the length of frame check sequences.
             link: LinkType((network & 0xffff) as u16),
-            held: 0,
         })
     }
 
     /// Finds the next record.
     #[inline]
-    pub(crate) fn next_record(&mut self, window: &mut Window<'_>) -> Result<Option<Record>, Fault> {
-        window.consume(self.held);
-        self.held = 0;
+    pub(crate) fn next_record(&self, window: &mut Window<'_>) -> Result<Option<Record>, Fault> {
         let header_bytes = self.order.header_bytes;
         match window.fill(header_bytes)? {
             0 => return Ok(None),
@@ -96,11 +91,9 @@ impl Pcap {
             return Err(Fault::Wrong("a frame of more than 4 MiB"));
         }
         let whole = header_bytes + captured;
-        if window.fill(whole)? < whole {
-            return Err(Fault::Cut);
-        }
-        self.held = whole;
+        window.need(whole)?;
         Ok(Some(Record {
+            bytes: whole,
             start: header_bytes,
             captured,
             // Some writers leave the length out of frames that they did not cut.

@@ -90,8 +90,6 @@ pub(crate) struct Pcapng {
     interfaces: Vec<Interface>,
     /// Frames that the sections before lost.
     lost_before: Option<u64>,
-    /// Bytes of the block given out last, consumed when the next is asked for.
-    held: usize,
 }
 
 impl Pcapng {
@@ -106,8 +104,6 @@ impl Pcapng {
     /// Finds the next frame, over all blocks before it.
     #[inline]
     pub(crate) fn next_record(&mut self, window: &mut Window<'_>) -> Result<Option<Record>, Fault> {
-        window.consume(self.held);
-        self.held = 0;
         loop {
             match window.fill(FRAMING_BYTES)? {
                 0 => return Ok(None),
@@ -124,9 +120,7 @@ impl Pcapng {
             }
             let is_frame = matches!(kind, ENHANCED_PACKET | SIMPLE_PACKET | PACKET);
             if kind == STATISTICS && length <= STATISTICS_BYTES_MAX {
-                if window.fill(length)? < length {
-                    return Err(Fault::Cut);
-                }
+                window.need(length)?;
                 self.statistics(&window.bytes()[8..length - 4]);
                 window.consume(length);
                 continue;
@@ -138,9 +132,7 @@ impl Pcapng {
             if length > RECORD_BYTES_MAX {
                 return Err(Fault::Wrong("a block of more than 4 MiB"));
             }
-            if window.fill(length)? < length {
-                return Err(Fault::Cut);
-            }
+            window.need(length)?;
             let block = &window.bytes()[..length];
             if self.field(block, length - 4)? as usize != length {
                 return Err(Fault::Wrong("a block whose two lengths differ"));
@@ -150,9 +142,7 @@ impl Pcapng {
                 window.consume(length);
                 continue;
             }
-            let record = self.frame(kind, &block[8..length - 4])?;
-            self.held = length;
-            return Ok(Some(record));
+            return Ok(Some(self.frame(kind, &block[8..length - 4])?));
         }
     }
 
@@ -264,6 +254,7 @@ impl Pcapng {
         let ns = interface.unit.ns(ticks);
         let offset_ns = interface.offset_s.saturating_mul(1_000_000_000);
         Ok(Record {
+            bytes: FRAMING_BYTES + body.len(),
             start: 8 + header,
             captured,
             wire_bytes: wire_bytes.max(captured as u32),
@@ -279,9 +270,7 @@ fn skip_block(window: &mut Window<'_>, length: usize) -> Result<(), Fault> {
     let mut left = length;
     while left > 0 {
         let step = left.min(64 * 1024);
-        if window.fill(step)? < step {
-            return Err(Fault::Cut);
-        }
+        window.need(step)?;
         window.consume(step);
         left -= step;
     }

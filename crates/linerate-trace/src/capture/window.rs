@@ -5,7 +5,7 @@
 //! memory the copy takes as long as all that is done with its frames.
 
 use super::block::{Block, Piece};
-use super::error::CaptureError;
+use super::error::{CaptureError, Fault};
 use super::input::NextPiece;
 
 /// The longest record that is believed. The largest that Linux can capture is a superframe of
@@ -47,6 +47,15 @@ impl<'a> Window<'a> {
             return Ok(self.piece.len());
         }
         self.fill_more(wanted)
+    }
+
+    /// Makes `wanted` bytes visible.
+    #[inline]
+    pub(super) fn need(&mut self, wanted: usize) -> Result<(), Fault> {
+        match self.fill(wanted)? < wanted {
+            true => Err(Fault::Cut),
+            false => Ok(()),
+        }
     }
 
     /// Returns what is visible.

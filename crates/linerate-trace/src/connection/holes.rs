@@ -24,8 +24,8 @@ pub(crate) struct Holes(Option<Box<Kept>>);
 #[derive(Debug, Clone, Default)]
 struct Kept {
     open: Vec<Hole>,
-    /// Those that were reached and are forgotten, and their bytes.
-    reached: (u32, u64),
+    /// Those that were reached and are forgotten.
+    reached: u32,
 }
 
 impl Holes {
@@ -96,28 +96,17 @@ impl Holes {
         let reached = &mut kept.reached;
         kept.open.retain(|hole| {
             let is_far = distance(hole.end, acknowledged) > FAR;
-            if is_far {
-                reached.0 += 1;
-                reached.1 += u64::from(hole.end.wrapping_sub(hole.start));
-            }
+            *reached += u32::from(is_far);
             !is_far
         });
     }
 
-    /// Returns how many holes `acknowledged` has reached all the same, and their bytes: what they
-    /// miss arrived, so the capture lost it.
-    pub(crate) fn acknowledged(&self, acknowledged: u32) -> (u32, u64) {
-        let Some(kept) = &self.0 else {
-            return (0, 0);
-        };
-        let reached = kept
-            .open
-            .iter()
-            .filter(|hole| !after(hole.end, acknowledged));
-        reached.fold(kept.reached, |(count, bytes), hole| {
-            let length = hole.end.wrapping_sub(hole.start);
-            (count + 1, bytes + u64::from(length))
-        })
+    /// Returns how many holes `acknowledged` has reached all the same: what they miss arrived, so the capture lost
+    /// it.
+    pub(crate) fn acknowledged(&self, acknowledged: u32) -> u32 {
+        let Some(kept) = &self.0 else { return 0 };
+        let is_reached = |hole: &&Hole| !after(hole.end, acknowledged);
+        kept.reached + kept.open.iter().filter(is_reached).count() as u32
     }
 }
 
@@ -171,7 +160,7 @@ mod tests {
             holes.retire(step.wrapping_mul(1 << 29));
         }
         assert_eq!(holes.fill(100, 200), None);
-        assert_eq!(holes.acknowledged(50), (1, 100));
+        assert_eq!(holes.acknowledged(50), 1);
     }
 
     #[test]
@@ -179,7 +168,7 @@ mod tests {
         let mut holes = Holes::default();
         holes.open(100, 200, 0);
         holes.open(300, 450, 0);
-        assert_eq!(holes.acknowledged(200), (1, 100));
-        assert_eq!(holes.acknowledged(500), (2, 250));
+        assert_eq!(holes.acknowledged(200), 1);
+        assert_eq!(holes.acknowledged(500), 2);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use linerate_model::sample::End;
 
-use super::FrameId;
+use super::{FrameId, Place};
 
 /// Examples that are kept of each kind and end: the first, and then the longest.
 const EXAMPLES_MAX: usize = 4;
@@ -70,6 +70,18 @@ pub struct Example {
     pub frames: [Option<FrameId>; 3],
     /// A number that belongs to it: segments of a burst, the MTU that a router named.
     pub value: u32,
+}
+
+impl Example {
+    /// Returns what began and ended there, as both frames prove.
+    pub(crate) fn between(began: Place, ended: Place, value: u32) -> Self {
+        Self {
+            at_ns: began.time_ns,
+            length_ns: ended.time_ns.saturating_sub(began.time_ns),
+            frames: [began.frame, ended.frame, None],
+            value,
+        }
+    }
 }
 
 fn known_frames<S: Serializer>(

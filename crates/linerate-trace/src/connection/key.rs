@@ -72,29 +72,28 @@ fn fold(one: u64, other: u64) -> u64 {
 }
 
 /// The addresses of IPv6 that were seen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AddressBook {
-    seed: u64,
     addresses: Vec<u128>,
     places: HashTable<u32>,
 }
 
 impl AddressBook {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self {
-            seed,
-            addresses: Vec::new(),
-            places: HashTable::new(),
-        }
-    }
-
     /// Returns the key of a segment, and whether its sender is the low end; nothing if there are
-    /// too many addresses.
+    /// too many addresses. `seed` is as in [`Key::hash`].
     #[inline]
-    pub(crate) fn key(&mut self, addresses: &Addresses, ports: (u16, u16)) -> Option<(Key, bool)> {
+    pub(crate) fn key(
+        &mut self,
+        addresses: &Addresses,
+        ports: (u16, u16),
+        seed: u64,
+    ) -> Option<(Key, bool)> {
         let (source, target, is_v6) = match *addresses {
             Addresses::V4 { source, target } => (source, target, false),
-            Addresses::V6 { source, target } => (self.number(source)?, self.number(target)?, true),
+            Addresses::V6 { source, target } => {
+                let [source, target] = [source, target].map(|address| self.number(address, seed));
+                (source?, target?, true)
+            }
         };
         let source_is_low = (source, ports.0) <= (target, ports.1);
         let ((low, low_port), (high, high_port)) = if source_is_low {
@@ -125,8 +124,7 @@ impl AddressBook {
     }
 
     /// Returns the number of an address, a new one for a new address.
-    fn number(&mut self, address: u128) -> Option<u32> {
-        let seed = self.seed;
+    fn number(&mut self, address: u128, seed: u64) -> Option<u32> {
         let hash = move |address: u128| fold((address >> 64) as u64 ^ seed, address as u64 ^ !seed);
         let addresses = &self.addresses;
         let found = self

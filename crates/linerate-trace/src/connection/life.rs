@@ -63,6 +63,15 @@ pub(crate) enum Phase {
     AtRest,
 }
 
+/// Those of each end, the client's first.
+impl Phase {
+    pub(crate) const CONGESTION: [Self; 2] = [Self::ClientCongestion, Self::ServerCongestion];
+    pub(crate) const WAY: [Self; 2] = [Self::ClientWay, Self::ServerWay];
+    pub(crate) const PAUSES: [Self; 2] = [Self::ClientPauses, Self::ServerPauses];
+    const ANSWERS: [Self; 2] = [Self::ClientAnswers, Self::ServerAnswers];
+    pub(crate) const GOES_ON: [Self; 2] = [Self::ClientGoesOn, Self::ServerGoesOn];
+}
+
 const PHASES: usize = Phase::AtRest as usize + 1;
 
 /// Nanoseconds in each phase.
@@ -93,11 +102,6 @@ impl Life {
     #[inline]
     pub(crate) fn add_elapsed(&mut self, elapsed_ns: u64) {
         self.times_ns[self.phase as usize] += elapsed_ns;
-    }
-
-    /// Adds what passed before anything was kept but counts.
-    pub(crate) fn begin(&mut self, elapsed_ns: u64) {
-        self.times_ns[Phase::Handshake as usize] += elapsed_ns;
     }
 
     /// Begins the phase that the states of both directions make.
@@ -155,19 +159,14 @@ impl Life {
         let answers = speech
             .last
             .map_or(speech.end == End::Server, |last| last != speech.end);
-        let way = match (speech.end, answers) {
-            (End::Client, true) => Phase::ClientWay,
-            (End::Server, true) => Phase::ServerWay,
-            (End::Client, false) => Phase::ClientGoesOn,
-            (End::Server, false) => Phase::ServerGoesOn,
+        let (way, program) = match answers {
+            true => (Phase::WAY, Phase::ANSWERS),
+            false => (Phase::GOES_ON, Phase::PAUSES),
         };
-        self.times_ns[way as usize] += trip_ns;
-        let phase = match (speech.end, answers) {
-            _ if speech.is_nagle => Phase::Nagle,
-            (End::Client, true) => Phase::ClientAnswers,
-            (End::Server, true) => Phase::ServerAnswers,
-            (End::Client, false) => Phase::ClientPauses,
-            (End::Server, false) => Phase::ServerPauses,
+        self.times_ns[way[speech.end as usize] as usize] += trip_ns;
+        let phase = match speech.is_nagle {
+            true => Phase::Nagle,
+            false => program[speech.end as usize],
         };
         self.times_ns[phase as usize] += waited_ns - trip_ns;
     }

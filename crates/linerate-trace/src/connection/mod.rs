@@ -62,8 +62,7 @@ pub(crate) use place::{FrameId, Place};
 pub(crate) use shares::State;
 pub(crate) use sizes::Sizes;
 pub(crate) use spread::{Durations, Spread};
-pub(crate) use standing::Standing;
-pub(crate) use timeline::{BinEnd, Timeline};
+pub(crate) use timeline::Timeline;
 pub(crate) use verdict::Verdict;
 
 use std::num::{NonZeroU16, NonZeroU32};
@@ -74,15 +73,6 @@ use serde::Serialize;
 use crate::frame::{Flags, Segment};
 pub(crate) use sequence::distance as sequence_distance;
 use sequence::{after, furthest};
-
-/// One thing of the sender and one of the receiver.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pair<T> {
-    /// The sender's.
-    pub from: T,
-    /// The receiver's.
-    pub to: T,
-}
 
 /// What is counted of one end, whatever else is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,11 +99,12 @@ pub(crate) struct Half {
 }
 
 impl Half {
-    const SEEN: u16 = 1;
-    const ACKED: u16 = 2;
-    const SYN: u16 = 4;
-    const FIN: u16 = 8;
-    const RST: u16 = 16;
+    /// SYN, FIN and RST as in the header.
+    const SYN: u16 = Flags::SYN as u16;
+    const FIN: u16 = Flags::FIN as u16;
+    const RST: u16 = Flags::RST as u16;
+    const SEEN: u16 = 1 << 8;
+    const ACKED: u16 = 1 << 9;
 
     /// Returns whether a segment of this end was captured.
     #[inline]
@@ -250,14 +241,14 @@ impl Connection {
     #[inline]
     pub(crate) fn handle_segment(&mut self, end: End, segment: &Segment, place: Place) -> Verdict {
         let elapsed_ns = place.time_ns.saturating_sub(self.last_ns);
-        let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+        let is_syn = segment.flags.any(Flags::SYN);
         let mut verdict = Verdict::default();
         if segment.payload_bytes > 0 {
             verdict.add(Verdict::DATA);
-        } else if segment.flags.any(Flags::ACK) && !is_control {
+        } else if segment.is_pure_ack() {
             verdict.add(Verdict::PURE_ACK);
         }
-        if is_control && segment.flags.any(Flags::SYN) {
+        if is_syn {
             self.handle_syn(end, segment, place);
         }
         if let Some(detail) = &mut self.detail {
@@ -276,7 +267,7 @@ impl Connection {
             }
         }
         self.count(end, segment);
-        if is_control && segment.flags.any(Flags::SYN) {
+        if is_syn {
             self.shifts = self.agreed_shifts();
         }
         let answers = Verdict::PURE_ACK | Verdict::DATA;
@@ -312,9 +303,9 @@ impl Connection {
     #[cold]
     pub(crate) fn make_detail(&mut self) -> &mut Detail {
         let mut detail = Box::<Detail>::default();
-        detail
-            .life
-            .begin(self.last_ns.saturating_sub(self.first_ns));
+        // What passed before anything was kept but counts was the handshake.
+        let elapsed_ns = self.last_ns.saturating_sub(self.first_ns);
+        detail.life.add_elapsed(elapsed_ns);
         detail.set_full_segment(&self.offers);
         detail.set_handshake(self.handshake);
         detail.set_windows(&self.halves, self.shifts);
@@ -327,6 +318,18 @@ impl Connection {
     pub(crate) fn is_closed(&self) -> bool {
         let [client, server] = &self.halves;
         (client.has_fin() && server.has_fin()) || client.has_rst() || server.has_rst()
+    }
+
+    /// Returns whether both ends acknowledged.
+    pub(crate) fn is_set_up(&self) -> bool {
+        self.halves.iter().all(Half::has_acknowledged)
+    }
+
+    /// Returns how long it took from the client's last segment to the last of all: what a refusal took.
+    pub(crate) fn answered_last_ns(&self) -> u64 {
+        let detail = self.detail.as_deref();
+        let asked_ns = detail.map_or(0, |detail| detail.ends[0].last_frame_ns);
+        self.last_ns.saturating_sub(asked_ns.max(self.first_ns))
     }
 
     /// Returns whether the server answered, as far as the capture knows: no SYN stayed alone. A client that
@@ -431,7 +434,7 @@ impl Connection {
         if segment.payload_bytes > 0 {
             half.data_packets = half.data_packets.saturating_add(1);
             half.payload_bytes += u64::from(segment.payload_bytes);
-        } else if flags.any(Flags::ACK) && !flags.any(Flags::SYN | Flags::FIN | Flags::RST) {
+        } else if segment.is_pure_ack() {
             half.pure_acks = half.pure_acks.saturating_add(1);
         }
         let end_of_segment = segment.sequence.wrapping_add(segment.sequence_bytes());
@@ -458,9 +461,7 @@ impl Connection {
         if !flags.any(Flags::RST) {
             half.window = segment.window;
         }
-        let marks = u16::from(flags.0 & (Flags::SYN | Flags::FIN | Flags::RST));
-        // SYN, FIN and RST of the header: bits 1, 0, 2.
-        half.marks |= ((marks & 2) << 1) | ((marks & 1) << 3) | ((marks & 4) << 2);
+        half.marks |= u16::from(flags.0) & (Half::SYN | Half::FIN | Half::RST);
     }
 
     #[cold]

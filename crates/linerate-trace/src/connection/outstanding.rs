@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::FrameId;
 use super::sequence::{after, distance};
+use super::{FrameId, Place};
+use crate::frame::Segment;
 
 /// Segments of one direction that are remembered; 40 KiB. Beyond it neighbours are joined by twos, and those
 /// that follow are joined as far: what is joined gives a round trip where its last is acknowledged, and its
@@ -34,6 +35,29 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// Returns what `segment` sends from `sequence` on, up to `end`.
+    #[inline]
+    pub(crate) fn of(segment: &Segment, place: Place, (sequence, end): (u32, u32)) -> Self {
+        Self {
+            sequence,
+            end,
+            time_ns: place.time_ns,
+            frame: place.frame,
+            again: 0,
+            bytes: u16::try_from(segment.payload_bytes).unwrap_or(u16::MAX),
+            stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
+            identification: segment.identification,
+        }
+    }
+
+    /// Returns when it was sent last, with the frame of its first sending.
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            time_ns: self.time_ns,
+            frame: self.frame,
+        }
+    }
+
     fn is_followed_by(&self, other: &Self) -> bool {
         self.end == other.sequence && self.again == other.again
     }

@@ -46,11 +46,11 @@ pub(crate) struct Column {
 #[derive(Debug, Clone)]
 pub(crate) struct Picture {
     start_ns: u64,
-    width_ns: u64,
-    columns: Vec<Column>,
+    /// How wide each column is, in nanoseconds.
+    pub width_ns: u64,
+    pub columns: Vec<Column>,
     /// The numbers behind wrapping: the last of each end, as it stands and from its first.
-    last: [(u32, i64); 2],
-    is_begun: [bool; 2],
+    last: [Option<(u32, i64)>; 2],
 }
 
 /// A packet, with what is known behind it.
@@ -71,8 +71,7 @@ impl Picture {
             start_ns,
             width_ns: WIDTH_NS_MIN,
             columns: Vec::new(),
-            last: [(0, 0); 2],
-            is_begun: [false; 2],
+            last: [None; 2],
         }
     }
 
@@ -120,21 +119,9 @@ impl Picture {
         }
     }
 
-    pub(crate) fn columns(&self) -> &[Column] {
-        &self.columns
-    }
-
-    /// Returns how wide each column is, in nanoseconds.
-    pub(crate) fn width_ns(&self) -> u64 {
-        self.width_ns
-    }
-
     /// Returns the number behind wrapping, near the last of its end.
     fn number(&mut self, end: End, first: u32, sequence: u32) -> i64 {
-        let last = &mut self.last[end as usize];
-        if !std::mem::replace(&mut self.is_begun[end as usize], true) {
-            *last = (first, 0);
-        }
+        let last = self.last[end as usize].get_or_insert((first, 0));
         let number = last.1 + i64::from(distance(last.0, sequence));
         if number > last.1 {
             *last = (sequence, number);
@@ -145,18 +132,19 @@ impl Picture {
     fn column(&mut self, elapsed_ns: u64) -> &mut Column {
         // Clocks that are set back stay in the last column.
         let elapsed_ns = elapsed_ns.max(self.columns.last().map_or(0, |last| last.at_ns));
-        let is_same = |last: &Column| last.at_ns / self.width_ns == elapsed_ns / self.width_ns;
-        if !self.columns.last().is_some_and(is_same) {
-            if self.columns.len() == COLUMNS_MAX {
-                self.widen();
-            }
-            let is_same = |last: &Column| last.at_ns / self.width_ns == elapsed_ns / self.width_ns;
-            if !self.columns.last().is_some_and(is_same) {
-                self.columns.push(Column {
-                    at_ns: elapsed_ns,
-                    ends: [ColumnEnd::default(); 2],
-                });
-            }
+        let is_new = |picture: &Self| {
+            let width_ns = picture.width_ns;
+            let last = picture.columns.last();
+            last.is_none_or(|last| last.at_ns / width_ns != elapsed_ns / width_ns)
+        };
+        if is_new(self) && self.columns.len() == COLUMNS_MAX {
+            self.widen();
+        }
+        if is_new(self) {
+            self.columns.push(Column {
+                at_ns: elapsed_ns,
+                ends: [ColumnEnd::default(); 2],
+            });
         }
         let last = self.columns.len() - 1;
         &mut self.columns[last]

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// When and where a segment was captured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Place {
     /// When, in nanoseconds since 1970.
     pub time_ns: u64,

@@ -18,7 +18,7 @@ use super::detail::{Detail, Seen};
 use super::incident::{Example, IncidentKind};
 use super::outstanding::Sent;
 use super::sequence::{after, distance};
-use super::{FrameId, Verdict};
+use super::{Place, Verdict};
 
 /// The shortest retransmission timer that is told by its silence alone. Linux has 200 ms, other
 /// systems 230 ms to 1 s, all plus the round trip.
@@ -55,10 +55,8 @@ struct Run {
     segments: u32,
     /// The number behind the last of them.
     end: u32,
-    began_ns: u64,
-    last_ns: u64,
-    first_frame: Option<FrameId>,
-    last_frame: Option<FrameId>,
+    began: Place,
+    last: Place,
 }
 
 impl Run {
@@ -67,10 +65,8 @@ impl Run {
         Self {
             segments: 0,
             end: seen.segment.sequence,
-            began_ns: seen.place.time_ns,
-            last_ns: seen.place.time_ns,
-            first_frame: seen.place.frame,
-            last_frame: seen.place.frame,
+            began: seen.place,
+            last: seen.place,
         }
     }
 }
@@ -127,16 +123,8 @@ impl Detail {
             }
         }
         let own = &mut self.ends[from as usize];
-        let before = own.outstanding.note_sent_again(&Sent {
-            sequence: segment.sequence,
-            end,
-            time_ns,
-            frame: seen.place.frame,
-            again: 0,
-            bytes: u16::try_from(segment.payload_bytes).unwrap_or(u16::MAX),
-            stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
-            identification: segment.identification,
-        });
+        let again = Sent::of(segment, seen.place, (segment.sequence, end));
+        let before = own.outstanding.note_sent_again(&again);
         // What a router sent back was not lost, and comes again in pieces as soon as its word does.
         let is_resized = self.ends[from as usize]
             .too_big
@@ -197,12 +185,7 @@ impl Detail {
         if run.segments < BURST_MIN || is_blind {
             return;
         }
-        let example = Example {
-            at_ns: run.began_ns,
-            length_ns: run.last_ns.saturating_sub(run.began_ns),
-            frames: [run.first_frame, run.last_frame, None],
-            value: run.segments,
-        };
+        let example = Example::between(run.began, run.last, run.segments);
         self.incidents.note(IncidentKind::LossBurst, end, example);
     }
 
@@ -283,12 +266,7 @@ impl Detail {
                     .recovery
                     .is_none_or(|recovery| !recovery.reason.any(Verdict::TIMEOUT)));
         if is_timer {
-            let example = Example {
-                at_ns: own.last_data_ns,
-                length_ns: silent_ns,
-                frames: [own.last_data_frame, place.frame, None],
-                value: seen.segment.payload_bytes,
-            };
+            let example = Example::between(own.last_data, place, seen.segment.payload_bytes);
             self.incidents
                 .note(IncidentKind::RetransmissionTimeout, from, example);
             let stalls = &mut self.ends[from as usize].unheard_stalls;
@@ -313,7 +291,6 @@ impl Detail {
 
     /// Adds a segment to those side by side that were sent again.
     fn note_run(&mut self, seen: &Seen<'_>) {
-        let place = seen.place;
         let sequence = seen.segment.sequence;
         let fresh = Run::of(seen);
         let Some(recovery) = &mut self.ends[seen.end as usize].recovery else {
@@ -325,8 +302,7 @@ impl Detail {
         }
         run.segments = run.segments.saturating_add(1);
         run.end = sequence.wrapping_add(seen.segment.payload_bytes);
-        run.last_ns = place.time_ns;
-        run.last_frame = place.frame;
+        run.last = seen.place;
         if run.segments > recovery.longest.segments {
             recovery.longest = *run;
         }
@@ -334,14 +310,12 @@ impl Detail {
 
     /// Keeps the frames of a loss: the first sending, if it was captured, and the second.
     fn note_loss(&mut self, seen: &Seen<'_>, before: Option<Sent>) {
-        let place = seen.place;
-        let sent_ns = before.map_or(place.time_ns, |sent| sent.time_ns);
-        let example = Example {
-            at_ns: sent_ns,
-            length_ns: place.time_ns.saturating_sub(sent_ns),
-            frames: [before.and_then(|sent| sent.frame), place.frame, None],
-            value: seen.segment.payload_bytes,
+        let unknown = Place {
+            frame: None,
+            ..seen.place
         };
+        let sent = before.map_or(unknown, |sent| sent.place());
+        let example = Example::between(sent, seen.place, seen.segment.payload_bytes);
         self.incidents.note(IncidentKind::Loss, seen.end, example);
     }
 
@@ -352,13 +326,8 @@ impl Detail {
             return;
         };
         let example = Example {
-            at_ns: taken.acknowledged.time_ns,
-            length_ns: seen
-                .place
-                .time_ns
-                .saturating_sub(taken.acknowledged.time_ns),
             frames: [taken.told.frame, taken.acknowledged.frame, seen.place.frame],
-            value: taken.bytes,
+            ..Example::between(taken.acknowledged, seen.place, taken.bytes)
         };
         self.incidents.note(IncidentKind::TakenBack, to, example);
     }
@@ -389,17 +358,14 @@ impl Detail {
             sequence,
             bytes,
             sendings: 1,
-            began_ns: before.time_ns,
+            began: before.place(),
             again_ns: place.time_ns,
-            last_ns: place.time_ns,
-            first_frame: before.frame,
-            last_frame: place.frame,
+            last: place,
             stalls: (0, 0),
             receiver_is_there: false,
         });
         repeated.sendings += 1;
-        repeated.last_ns = place.time_ns;
-        repeated.last_frame = place.frame;
+        repeated.last = place;
         repeated.receiver_is_there |= has_later || is_heard;
     }
 
@@ -423,21 +389,15 @@ impl Detail {
         let Some(repeated) = self.ends[end as usize].repeated.take() else {
             return;
         };
-        let length_ns = repeated.last_ns.saturating_sub(repeated.began_ns);
+        let example = Example::between(repeated.began, repeated.last, repeated.bytes);
         let is_hole = repeated.sendings > REPEATED_MIN
-            && length_ns >= 2 * TIMER_NS_MIN
+            && example.length_ns >= 2 * TIMER_NS_MIN
             && repeated.bytes > arrived_bytes
             && repeated.receiver_is_there
             && at != Some(end.other());
         if !is_hole {
             return;
         }
-        let example = Example {
-            at_ns: repeated.began_ns,
-            length_ns,
-            frames: [repeated.first_frame, repeated.last_frame, None],
-            value: repeated.bytes,
-        };
         // The receiver is there: it is not silent.
         self.ends[end as usize].unheard = 0;
         let kind = IncidentKind::RepeatedSegment;
@@ -445,7 +405,7 @@ impl Detail {
             .note_times(kind, end, example, repeated.sendings);
         let timer = (IncidentKind::RetransmissionTimeout, end);
         self.incidents
-            .withdraw_since(timer, repeated.began_ns, repeated.stalls);
+            .withdraw_since(timer, repeated.began.time_ns, repeated.stalls);
     }
 }
 
@@ -456,12 +416,10 @@ pub(crate) struct Repeated {
     bytes: u32,
     sendings: u32,
     /// When it was sent first.
-    began_ns: u64,
+    began: Place,
     /// When it was sent again first.
     again_ns: u64,
-    last_ns: u64,
-    first_frame: Option<FrameId>,
-    last_frame: Option<FrameId>,
+    last: Place,
     /// How often, and how long, its timer was all that happened.
     stalls: (u32, u64),
     /// Whether its receiver was heard of while it was sent again.

@@ -13,8 +13,11 @@
 //! 5. `Path`: as before, but the last segment was full: congestion window, pacing, or the next
 //!    segment is about to leave.
 
+use linerate_model::sample::End;
+
+use super::Half;
+use super::detail::{Detail, window_bytes};
 use super::sequence::distance;
-use super::{Half, Pair};
 
 /// What the time went into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,11 +68,6 @@ impl Shares {
         }
     }
 
-    /// Returns the longest time between two packets in which the window had no room and was not read.
-    pub(crate) fn unread_ns_max(&self) -> u64 {
-        self.unread_ns_max
-    }
-
     /// Gives `elapsed_ns` of `from` to `to`: what came behind says what the time went into.
     pub(crate) fn reassign(&mut self, from: State, to: State, elapsed_ns: u64) {
         let moved = elapsed_ns.min(self.times_ns[from as usize]);
@@ -89,70 +87,77 @@ impl Shares {
         self.state
     }
 
-    /// Returns the time in `state`, in nanoseconds.
-    pub(crate) fn time_ns(&self, state: State) -> u64 {
-        self.times_ns[state as usize]
+    /// Returns these where there is a time in which both ends were seen.
+    pub(crate) fn known(self) -> Option<Self> {
+        (self.known_ns() > 0).then_some(self)
+    }
+
+    /// Returns what part of the time in which both ends were seen was in `state`.
+    pub(crate) fn part(&self, state: State) -> f64 {
+        self.times_ns[state as usize] as f64 / self.known_ns() as f64
+    }
+
+    /// Returns the part in which the receiver's window had no room, read or not.
+    pub(crate) fn window_part(&self) -> f64 {
+        self.part(State::Window) + self.part(State::Unread)
+    }
+
+    /// Returns the longest part without a packet in which the window had no room and was not read.
+    pub(crate) fn unread_part_max(&self) -> f64 {
+        self.unread_ns_max as f64 / self.known_ns() as f64
+    }
+
+    fn known_ns(&self) -> u64 {
+        let unknown_ns = self.times_ns[State::Unknown as usize];
+        self.times_ns.iter().sum::<u64>() - unknown_ns
     }
 }
 
-/// What is known of a direction beside its sequence numbers.
-pub(crate) struct Sending {
-    /// Whether something that was sent again is not acknowledged yet.
-    pub recovering: bool,
-    /// Bytes of a full segment.
-    pub segment_bytes: u32,
-    /// Whether the last segment was shorter than a full one.
-    pub last_was_short: bool,
-    /// Whether more was queued behind it.
-    pub has_more: bool,
-    /// The receiver's window in bytes, if its scale is known.
-    pub window_bytes: Option<u64>,
-    /// The largest that it was.
-    pub window_bytes_max: u64,
-    /// The largest behind the handshake: a SYN's may be another.
-    pub window_bytes_used: u64,
-}
-
-/// Returns the state of the direction from `pair.from` to `pair.to`.
-#[inline]
-pub(crate) fn state(pair: Pair<&Half>, sending: &Sending) -> State {
-    if !pair.from.is_seen() || !pair.to.is_seen() {
-        return State::Unknown;
-    }
-    let flight = distance(pair.to.acknowledged, pair.from.next);
-    let closed = pair.to.window == 0;
-    if closed {
-        return State::Window;
-    }
-    let has_shrunk = |window| window <= sending.window_bytes_used / 2;
-    let no_room = match sending.window_bytes.is_some_and(has_shrunk) {
-        true => State::Unread,
-        false => State::Window,
-    };
-    let room = sending
-        .window_bytes
-        .map(|window| window.saturating_sub(flight.max(0) as u64));
-    if flight <= 0 {
-        // A sender does not cut its segments to fill a window that was twice as large once (RFC 9293,
-        // section 3.8.6.2.1).
-        let least = u64::from(sending.segment_bytes).min(sending.window_bytes_max / 2);
-        let is_narrow = room.is_some_and(|room| room < least);
-        // What is queued, though all is acknowledged, is paced, or held behind the host and before the capture.
-        return match (is_narrow, sending.has_more && flight == 0) {
-            (true, _) => no_room,
-            (false, true) => State::Path,
-            (false, false) => State::Idle,
+impl Detail {
+    /// Returns the state of what `from` sends. `halves` are as they are behind the last segment.
+    #[inline]
+    pub(super) fn state(&self, halves: &[Half; 2], shifts: Option<[u8; 2]>, from: End) -> State {
+        let to = from.other();
+        let (half, peer) = (&halves[from as usize], &halves[to as usize]);
+        let (own, receiver) = (&self.ends[from as usize], &self.ends[to as usize]);
+        if !half.is_seen() || !peer.is_seen() {
+            return State::Unknown;
+        }
+        let flight = distance(peer.acknowledged, half.next);
+        if peer.window == 0 {
+            return State::Window;
+        }
+        let window_bytes = window_bytes(halves, shifts, to);
+        // Of the largest behind the handshake: a SYN's may be another.
+        let has_shrunk = |window| window <= receiver.window.max / 2;
+        let no_room = match window_bytes.is_some_and(has_shrunk) {
+            true => State::Unread,
+            false => State::Window,
         };
-    }
-    if sending.recovering {
-        return State::Recovering;
-    }
-    if room.is_some_and(|room| room < u64::from(sending.segment_bytes)) {
-        return no_room;
-    }
-    if sending.last_was_short && !sending.has_more {
-        State::Sender
-    } else {
-        State::Path
+        let room = window_bytes.map(|window| window.saturating_sub(flight.max(0) as u64));
+        let has_more = own.has_more && own.sets_push;
+        if flight <= 0 {
+            // A sender does not cut its segments to fill a window that was twice as large once (RFC 9293,
+            // section 3.8.6.2.1).
+            let least = u64::from(own.segment_bytes).min(receiver.window_bytes_max / 2);
+            let is_narrow = room.is_some_and(|room| room < least);
+            // What is queued, though all is acknowledged, is paced, or held behind the host and before the capture.
+            return match (is_narrow, has_more && flight == 0) {
+                (true, _) => no_room,
+                (false, true) => State::Path,
+                (false, false) => State::Idle,
+            };
+        }
+        if own.recovery.is_some() {
+            return State::Recovering;
+        }
+        if room.is_some_and(|room| room < u64::from(own.segment_bytes)) {
+            return no_room;
+        }
+        if own.is_short(own.last_data_bytes) && !has_more {
+            State::Sender
+        } else {
+            State::Path
+        }
     }
 }

@@ -28,13 +28,15 @@ impl Repeat {
 pub(crate) struct Sizes {
     pub min: u32,
     pub max: u32,
-    powers: [u32; POWERS],
+    /// How many were of each power of two: place p holds 2^p to 2^(p+1) − 1.
+    pub powers: [u32; POWERS],
     frequent: [(u32, u32); FREQUENT_MAX],
     last: [u32; PERIOD_MAX],
     /// For each period, how many packets in a row were as long as the one a period before.
     runs: [u32; PERIOD_MAX],
-    best: Option<Repeat>,
-    packets: u32,
+    /// The sequence that the most packets in a row followed.
+    pub repeat: Option<Repeat>,
+    pub packets: u32,
 }
 
 impl Default for Sizes {
@@ -46,7 +48,7 @@ impl Default for Sizes {
             frequent: [(0, 0); FREQUENT_MAX],
             last: [0; PERIOD_MAX],
             runs: [0; PERIOD_MAX],
-            best: None,
+            repeat: None,
             packets: 0,
         }
     }
@@ -77,7 +79,7 @@ impl Sizes {
         self.last[0] = bytes;
         // A sequence is looked at when it has come three times at the least, and then only where
         // it does better than what is known; of one size is no sequence.
-        let known = self.best.map_or(0, |best| best.packets);
+        let known = self.repeat.map_or(0, |best| best.packets);
         if self.runs[0] == 0 {
             for period in 2..=PERIOD_MAX {
                 let run = self.runs[period - 1];
@@ -123,21 +125,11 @@ impl Sizes {
         for (at, size) in sizes.iter_mut().take(period).enumerate() {
             *size = turn(start + at);
         }
-        self.best = Some(Repeat {
+        self.repeat = Some(Repeat {
             sizes,
             period: period as u8,
             packets: run + period as u32,
         });
-    }
-
-    /// Returns the sequence that the most packets in a row followed.
-    pub(crate) fn repeat(&self) -> Option<Repeat> {
-        self.best
-    }
-
-    /// Returns how many payloads were of each power of two: place p holds 2^p to 2^(p+1) − 1.
-    pub(crate) fn powers(&self) -> &[u32; POWERS] {
-        &self.powers
     }
 
     /// Returns the most frequent sizes with a lower bound of their counts, most frequent first.
@@ -151,11 +143,6 @@ impl Sizes {
         found.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
         found
     }
-
-    /// Returns how many payloads there were.
-    pub(crate) fn packets(&self) -> u32 {
-        self.packets
-    }
 }
 
 #[cfg(test)]
@@ -165,7 +152,7 @@ mod tests {
     fn repeat_of(sizes: &[u32]) -> Option<(Vec<u32>, u32)> {
         let mut all = Sizes::default();
         sizes.iter().for_each(|&size| all.add(size));
-        let repeat = all.repeat()?;
+        let repeat = all.repeat?;
         Some((repeat.sizes().to_vec(), repeat.packets))
     }
 
@@ -189,7 +176,7 @@ mod tests {
         }
         assert_eq!(sizes.frequent()[0], (1448, 1000));
         assert_eq!(sizes.frequent()[1], (1, 200));
-        assert_eq!((sizes.min, sizes.max, sizes.packets()), (1, 1448, 2000));
-        assert_eq!(sizes.powers()[10], 1000);
+        assert_eq!((sizes.min, sizes.max, sizes.packets), (1, 1448, 2000));
+        assert_eq!(sizes.powers[10], 1000);
     }
 }

@@ -8,13 +8,6 @@ const BINS_MAX: usize = 256;
 /// The width that bins begin with.
 const WIDTH_NS_MIN: u64 = 1_000_000;
 
-/// One bin: what each end sent in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Bin {
-    /// What the client sent, then what the server sent.
-    pub ends: [BinEnd; 2],
-}
-
 /// What one end sent in one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BinEnd {
@@ -36,9 +29,12 @@ impl BinEnd {
 /// The bins of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline {
-    start_ns: u64,
-    width_ns: u64,
-    bins: Vec<Bin>,
+    /// When the first bin begins, in nanoseconds since 1970.
+    pub start_ns: u64,
+    /// How wide each bin is, in nanoseconds.
+    pub width_ns: u64,
+    /// What the client sent in each, then what the server sent.
+    pub bins: Vec<[BinEnd; 2]>,
 }
 
 impl Timeline {
@@ -60,23 +56,9 @@ impl Timeline {
         }
         let at = (elapsed / self.width_ns) as usize;
         if at >= self.bins.len() {
-            self.bins.resize(at + 1, Bin::default());
+            self.bins.resize(at + 1, [BinEnd::default(); 2]);
         }
-        &mut self.bins[at].ends[end as usize]
-    }
-
-    /// Returns when the first bin begins, in nanoseconds since 1970.
-    pub(crate) fn start_ns(&self) -> u64 {
-        self.start_ns
-    }
-
-    /// Returns how wide each bin is, in nanoseconds.
-    pub(crate) fn width_ns(&self) -> u64 {
-        self.width_ns
-    }
-
-    pub(crate) fn bins(&self) -> &[Bin] {
-        &self.bins
+        &mut self.bins[at][end as usize]
     }
 
     #[cold]
@@ -86,8 +68,8 @@ impl Timeline {
         for at in 0..halves {
             let mut bin = self.bins[2 * at];
             if let Some(second) = self.bins.get(2 * at + 1) {
-                bin.ends[0].join(&second.ends[0]);
-                bin.ends[1].join(&second.ends[1]);
+                bin[0].join(&second[0]);
+                bin[1].join(&second[1]);
             }
             self.bins[at] = bin;
         }
@@ -112,13 +94,13 @@ mod tests {
                 .at(1000 + second * 1_000_000_000, end)
                 .payload_bytes += 3;
         }
-        assert!(timeline.bins().len() <= BINS_MAX);
+        assert!(timeline.bins.len() <= BINS_MAX);
         let sum = |end: usize| -> u64 {
-            let bins = timeline.bins().iter();
-            bins.map(|bin| bin.ends[end].payload_bytes).sum()
+            let bins = timeline.bins.iter();
+            bins.map(|bin| bin[end].payload_bytes).sum()
         };
         assert_eq!((sum(0), sum(1)), (7500, 7500));
-        assert!(timeline.width_ns() * BINS_MAX as u64 > 4_999_000_000_000);
+        assert!(timeline.width_ns * BINS_MAX as u64 > 4_999_000_000_000);
     }
 
     #[test]
@@ -127,9 +109,9 @@ mod tests {
         timeline.at(u64::MAX, End::Client).data_packets += 1;
         assert_eq!(
             timeline
-                .bins()
+                .bins
                 .iter()
-                .map(|bin| bin.ends[0].data_packets)
+                .map(|bin| bin[0].data_packets)
                 .sum::<u32>(),
             1
         );

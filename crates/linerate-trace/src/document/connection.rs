@@ -4,12 +4,9 @@ use linerate_model::sample::End;
 use serde::Serialize;
 
 use crate::connection::{
-    BinEnd, Cause, Connection, Counts, Detail, Durations, EndDetail, Endpoint, FrameId, Gaps, Half,
-    Incident, Leg, Offer, Phase, Picture, Sizes, Spread, Standing, State, Timeline,
+    Cause, Connection, Counts, Detail, Durations, EndDetail, Endpoint, FrameId, Gaps, Half,
+    Incident, Leg, Offer, Phase, Picture, Sizes, Spread, Timeline,
 };
-
-/// How much the waits for a program differ that does the same each time, on a busy host.
-const JITTER_NS: u64 = 15_000_000;
 
 /// One connection.
 #[derive(Debug, Clone, Serialize)]
@@ -57,18 +54,6 @@ pub struct ConnectionReport {
     pub timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
     pub detailed: bool,
-    /// Whether both ends acknowledged.
-    #[serde(skip)]
-    pub(crate) is_set_up: bool,
-    /// Who reset it, if it carried no data and nothing else happened to it.
-    #[serde(skip)]
-    pub(crate) reset_without_data: Option<End>,
-    /// How much later than the way explains the server accepted, if it did.
-    #[serde(skip)]
-    pub(crate) accepted_late_ns: Option<u64>,
-    /// From the client's last segment to the last of all: what a refusal took.
-    #[serde(skip)]
-    pub(crate) answered_last_ns: u64,
     /// As it is drawn.
     #[serde(skip)]
     pub(crate) picture: Option<Box<Picture>>,
@@ -122,9 +107,6 @@ pub struct EndReport {
     pub round_trip_by_timestamps: Option<DurationReport>,
     /// Sizes of payloads.
     pub sizes: Option<SizeReport>,
-    /// What the time of this direction went into.
-    #[serde(skip)]
-    pub(crate) time: Option<ShareReport>,
     /// The smallest window that it offered.
     pub window_bytes_min: Option<u64>,
     /// The largest.
@@ -142,24 +124,6 @@ pub struct EndReport {
     pub answers: Option<DurationReport>,
     /// Round trips of its data with four full segments on their way at the least.
     pub round_trip_loaded: Option<DurationReport>,
-    /// Routers that its last segment might still have passed.
-    #[serde(skip)]
-    pub(crate) hop_limit: u8,
-    /// The mean of the windows that it offered.
-    #[serde(skip)]
-    pub(crate) window_bytes_mean: Option<f64>,
-    /// What was on its way in silences.
-    #[serde(skip)]
-    pub(crate) standing: Standing,
-    /// What of the time of its answers passed after it had acknowledged what it answers.
-    #[serde(skip)]
-    pub(crate) answers_proven_ns: u64,
-    /// Whether its answers took about equally long.
-    #[serde(skip)]
-    pub(crate) answers_are_alike: bool,
-    /// How much longer the way of what it sends may have become, if it may.
-    #[serde(skip)]
-    pub(crate) way_longer_ns: Option<u64>,
 }
 
 /// Durations of one kind.
@@ -259,27 +223,6 @@ pub(crate) const SHARES: [Share; 11] = [
     }),
 ];
 
-/// What the time of a direction went into, as shares of the time of the connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ShareReport {
-    /// Nothing was on its way.
-    pub idle: f64,
-    /// The receiver's window had no room.
-    pub window: f64,
-    /// Of this, that with half of the largest window or less: what was acknowledged was not read.
-    pub unread: f64,
-    /// The longest part of that without a packet.
-    pub unread_longest: f64,
-    /// The application had no more to send.
-    pub sender: f64,
-    /// Congestion window, pacing, or sending.
-    pub path: f64,
-    /// Waiting for what was sent again.
-    pub recovering: f64,
-    /// Nagle's algorithm held a short segment.
-    pub nagle: f64,
-}
-
 /// A connection over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TimelineReport {
@@ -357,14 +300,6 @@ impl ConnectionReport {
                 .and_then(|detail| detail.timeline.as_deref())
                 .map(TimelineReport::new),
             detailed: detail.is_some(),
-            is_set_up: connection.halves.iter().all(Half::has_acknowledged),
-            reset_without_data: connection.reset_without_data(),
-            accepted_late_ns: connection.accepted_late_ns(),
-            answered_last_ns: {
-                let asked_ns = detail.map_or(0, |detail| detail.ends[0].last_frame_ns);
-                let asked_ns = asked_ns.max(connection.first_ns);
-                connection.last_ns.saturating_sub(asked_ns)
-            },
             picture: detail.and_then(|detail| detail.picture.clone()),
         }
     }
@@ -383,16 +318,6 @@ impl ConnectionReport {
         const SHARE_MIN: f64 = 0.01;
         self.time
             .is_some_and(|time| time.unseen_stream >= SHARE_MIN)
-    }
-
-    /// Returns the shortest round trip from the capture to `end`.
-    pub(crate) fn trip_ns(&self, end: End) -> Option<u64> {
-        let measured = self.end(end.other()).round_trip.map(|trip| trip.min_ns);
-        let handshake = match end {
-            End::Server => self.syn_to_answer_ns,
-            End::Client => self.answer_to_ack_ns,
-        };
-        [measured, handshake].into_iter().flatten().min()
     }
 
     /// Returns where `end` is.
@@ -430,7 +355,6 @@ impl EndReport {
             round_trip_by_timestamps: own
                 .and_then(|own| DurationReport::new(&own.round_trip_by_stamp)),
             sizes: own.and_then(|own| SizeReport::new(&own.sizes)),
-            time: own.and_then(ShareReport::new),
             window_bytes_min: window.map(|window| window.min),
             window_bytes_max: window.map(|window| window.max),
             window_is_scaled: scales_known,
@@ -439,12 +363,6 @@ impl EndReport {
             ack_delay: own.and_then(|own| DurationReport::new(&own.ack_delay)),
             answers: own.and_then(|own| DurationReport::new(&own.answers)),
             round_trip_loaded: own.and_then(|own| DurationReport::new(&own.round_trip_loaded)),
-            hop_limit: half.hop_limit,
-            window_bytes_mean: window.and_then(|window| window.mean()),
-            standing: own.map(|own| own.standing).unwrap_or_default(),
-            answers_proven_ns: own.map_or(0, |own| own.answers_proven_ns),
-            answers_are_alike: own.is_none_or(|own| own.answers.are_alike(JITTER_NS, 3)),
-            way_longer_ns: own.and_then(|own| own.way_longer_ns()),
         }
     }
 }
@@ -485,8 +403,8 @@ impl DurationReport {
 
 impl SizeReport {
     fn new(sizes: &Sizes) -> Option<Self> {
-        let powers = sizes.powers().iter().enumerate();
-        (sizes.packets() > 0).then(|| Self {
+        let powers = sizes.powers.iter().enumerate();
+        (sizes.packets > 0).then(|| Self {
             min_bytes: sizes.min,
             max_bytes: sizes.max,
             frequent: sizes.frequent(),
@@ -494,7 +412,7 @@ impl SizeReport {
                 .filter(|(_, count)| **count > 0)
                 .map(|(power, count)| (1 << power, *count))
                 .collect(),
-            repeating: sizes.repeat().map(|repeat| RepeatReport {
+            repeating: sizes.repeat.map(|repeat| RepeatReport {
                 bytes: repeat.sizes().to_vec(),
                 packets: repeat.packets,
             }),
@@ -548,10 +466,7 @@ impl LifeReport {
         let time = |phase| share(detail.life.time_ns(phase));
         let far = detail.captured_at().map(End::other);
         // Where the far end's data is seen as it arrives, what it waits for does not show.
-        let pauses = |end: End| match end {
-            End::Client => [Phase::ClientPauses, Phase::ClientGoesOn].map(time),
-            End::Server => [Phase::ServerPauses, Phase::ServerGoesOn].map(time),
-        };
+        let pauses = |end: End| [Phase::PAUSES, Phase::GOES_ON].map(|of| time(of[end as usize]));
         // Nor, of a way that is known as a bound alone, what of the time was the program's.
         let is_hidden = |end: End| far == Some(end) || detail.is_way_bound(end);
         let seen = |end: End| match is_hidden(end) {
@@ -560,8 +475,8 @@ impl LifeReport {
         };
         let [[client, to_client], [server, to_server]] = End::BOTH.map(seen);
         // Nor whether its window had room: what it has on its way does not show.
-        let mut congestion = [Phase::ClientCongestion, Phase::ServerCongestion].map(time);
-        let mut ways = [Phase::ClientWay, Phase::ServerWay].map(time);
+        let mut congestion = Phase::CONGESTION.map(time);
+        let mut ways = Phase::WAY.map(time);
         let mut unseen = far.map_or(0.0, |end| std::mem::take(&mut congestion[end as usize]));
         let mut answers = 0.0;
         for end in End::BOTH.into_iter().filter(|&end| is_hidden(end)) {
@@ -595,51 +510,20 @@ impl LifeReport {
     }
 }
 
-impl ShareReport {
-    fn new(own: &EndDetail) -> Option<Self> {
-        let states = [
-            State::Idle,
-            State::Window,
-            State::Sender,
-            State::Path,
-            State::Recovering,
-            State::Nagle,
-            State::Unread,
-        ];
-        let all: u64 = states.iter().map(|&state| own.shares.time_ns(state)).sum();
-        let share = |state| own.shares.time_ns(state) as f64 / all as f64;
-        (all > 0).then(|| Self {
-            idle: share(State::Idle),
-            window: share(State::Window) + share(State::Unread),
-            unread: share(State::Unread),
-            unread_longest: own.shares.unread_ns_max() as f64 / all as f64,
-            sender: share(State::Sender),
-            path: share(State::Path),
-            recovering: share(State::Recovering),
-            nagle: share(State::Nagle),
-        })
-    }
-}
-
 impl TimelineReport {
     fn new(timeline: &Timeline) -> Self {
         let bins = |end: End| {
-            let ends = || {
-                timeline
-                    .bins()
-                    .iter()
-                    .map(move |bin| &bin.ends[end as usize])
-            };
+            let ends = || timeline.bins.iter().map(move |bin| &bin[end as usize]);
             BinsReport {
-                data_packets: ends().map(|bin: &BinEnd| bin.data_packets).collect(),
+                data_packets: ends().map(|bin| bin.data_packets).collect(),
                 pure_acks: ends().map(|bin| bin.pure_acks).collect(),
                 payload_bytes: ends().map(|bin| bin.payload_bytes).collect(),
                 retransmissions: ends().map(|bin| bin.retransmissions).collect(),
             }
         };
         Self {
-            start_ns: timeline.start_ns(),
-            width_ns: timeline.width_ns(),
+            start_ns: timeline.start_ns,
+            width_ns: timeline.width_ns,
             from_client: bins(End::Client),
             from_server: bins(End::Server),
         }

@@ -27,7 +27,7 @@ const LOOKED_FOR: [&str; 16] = [
 ];
 
 /// What was looked for, and what cannot be seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// What was looked for, whether it was found or not; nothing, where there is no TCP connection.
     pub looked_for: Vec<&'static str>,
@@ -38,10 +38,7 @@ pub struct Coverage {
 impl Coverage {
     pub(super) fn new(totals: &Totals, connections: &[ConnectionReport]) -> Self {
         if totals.connections == 0 {
-            return Self {
-                looked_for: Vec::new(),
-                cannot_show: Vec::new(),
-            };
+            return Self::default();
         }
         let any = |holds: fn(&ConnectionReport) -> bool| connections.iter().any(holds);
         let blind = [

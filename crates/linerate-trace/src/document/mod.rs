@@ -97,7 +97,7 @@ impl FileReport {
         self.frames = reader.frames();
         self.bytes = reader.position_bytes();
         self.lost = reader.lost();
-        self.damage = reader.damage().map(ToString::to_string);
+        self.damage = reader.damage().map(str::to_owned);
     }
 }
 
@@ -130,11 +130,26 @@ impl Trace {
             .expect("the document has no map with odd keys and no failing serializer")
     }
 
+    /// Returns the names of its files.
+    pub(crate) fn name(&self) -> String {
+        let names: Vec<&str> = self.files.iter().map(|file| &*file.name).collect();
+        names.join(", ")
+    }
+
     /// Returns how long the capture took, in nanoseconds.
     pub(crate) fn duration_ns(&self) -> Option<u64> {
-        let first = self.files.iter().filter_map(|file| file.first_ns).min()?;
-        let last = self.files.iter().filter_map(|file| file.last_ns).max()?;
-        Some(last.saturating_sub(first))
+        Some(self.end_ns()?.saturating_sub(self.begin_ns()?))
+    }
+
+    /// Returns the payload over the time of the capture, in bits per second.
+    pub(crate) fn payload_rate(&self) -> Option<f64> {
+        let elapsed_ns = self.duration_ns().filter(|&ns| ns > 0)?;
+        Some(self.totals.payload_bytes as f64 * 8e9 / elapsed_ns as f64)
+    }
+
+    /// Returns when the capture ended, in nanoseconds since 1970.
+    pub(crate) fn end_ns(&self) -> Option<u64> {
+        self.files.iter().filter_map(|file| file.last_ns).max()
     }
 
     /// Returns when the capture began, in nanoseconds since 1970.

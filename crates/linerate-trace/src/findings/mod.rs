@@ -22,7 +22,8 @@ mod wireshark;
 mod words;
 
 use crate::connection::{
-    Connection, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident, IncidentKind,
+    Connection, Detail, Durations, EndDetail, Endpoint, Example, FrameId, Half, Incident,
+    IncidentKind, Place, State,
 };
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
@@ -218,6 +219,19 @@ pub struct Proof {
 }
 
 impl Proof {
+    /// Returns what proves an occurrence in the connection of this number, or, with zero, in none.
+    fn of(connection: u32, example: &Example) -> Self {
+        let frames: Vec<FrameId> = example.frames.iter().flatten().copied().collect();
+        Self {
+            connection,
+            at_ns: example.at_ns,
+            length_ns: example.length_ns,
+            filter: filter_of(frames.iter().copied()),
+            frames,
+            value: example.value,
+        }
+    }
+
     /// Returns whether its frames are those of something that happened, not a connection's first.
     fn is_event(&self) -> bool {
         self.frames.len() > 1
@@ -253,8 +267,8 @@ impl Accepting {
             return;
         };
         let detail = connection.detail.as_deref();
-        let measured = detail.and_then(|detail| detail.ends[0].round_trip.spread.least());
-        let trip_ns = measured.map_or(leg.ns(), |measured| measured.min(leg.ns()));
+        let trip_ns = detail.and_then(|detail| detail.leg_ns(End::Server));
+        let trip_ns = trip_ns.unwrap_or(leg.ns());
         let own = Self {
             hop_limit: server.hop_limit,
             hop_limit_is_same: true,
@@ -275,14 +289,27 @@ pub(crate) struct FindingBook {
     found: BTreeMap<Key, TcpFinding>,
     /// Which services each client asked in vain.
     asked: BTreeMap<(TcpFindingKind, IpAddr), BTreeSet<Service>>,
-    left_out: u64,
+    /// Findings that were not kept.
+    pub left_out: u64,
 }
 
 impl FindingBook {
-    /// Adds the findings of one connection, of which there is a detail; returns how many there were.
-    pub(crate) fn add(&mut self, report: &ConnectionReport, connection: &Connection) -> usize {
-        let found = findings_of(report);
-        let count = found.len();
+    /// Adds the findings of one connection between client and server, whose capture goes on until `end_ns`; returns
+    /// the report that they are of, if there may be any.
+    pub(crate) fn tell(
+        &mut self,
+        connection: &Connection,
+        ends: impl FnOnce() -> [Endpoint; 2],
+        end_ns: u64,
+    ) -> Option<ConnectionReport> {
+        let is_told = Self::may_tell(connection);
+        // Held in tests: what is not asked for has nothing to tell.
+        if !is_told && !cfg!(debug_assertions) {
+            return None;
+        }
+        let report = ConnectionReport::new(connection, ends(), end_ns);
+        let found = findings_of(&report, connection);
+        debug_assert!(is_told || found.is_empty(), "{report:?}");
         for mut finding in found {
             if let Some(detail) = &connection.detail
                 && finding.kind.is_wait()
@@ -291,12 +318,12 @@ impl FindingBook {
             }
             self.keep(finding);
         }
-        count
+        Some(report)
     }
 
     /// Returns whether there may be something to tell of a connection. Of most there is not: they are short,
     /// and nothing happened to them; a report of each of a million costs a quarter of the time.
-    pub(crate) fn may_tell(connection: &Connection) -> bool {
+    fn may_tell(connection: &Connection) -> bool {
         /// Fewer than any count of segments from which something is told.
         const DATA_PACKETS_MAX: u32 = 15;
         if connection.reset_without_data().is_some() || connection.accepted_late_ns().is_some() {
@@ -327,8 +354,8 @@ impl FindingBook {
     }
 
     /// Adds what became of the SYN of a connection that was not accepted, at its end.
-    pub(crate) fn add_setup(&mut self, connection: &ConnectionReport) {
-        if let Some(finding) = setup(connection) {
+    pub(crate) fn add_setup(&mut self, report: &ConnectionReport, connection: &Connection) {
+        if let Some(finding) = setup(report, connection) {
             self.keep(finding);
         }
     }
@@ -338,11 +365,6 @@ impl FindingBook {
         for finding in questions(conversation) {
             self.keep(finding);
         }
-    }
-
-    /// Returns how many findings were not kept.
-    pub(crate) fn left_out(&self) -> u64 {
-        self.left_out
     }
 
     /// Returns what a finding is told apart by: a client that asks many services in vain is one.
@@ -676,14 +698,7 @@ impl TcpFinding {
 }
 
 fn proofs(connection: &ConnectionReport, examples: &[Example]) -> Vec<Proof> {
-    let proof = |example: &Example| Proof {
-        connection: connection.number,
-        at_ns: example.at_ns,
-        length_ns: example.length_ns,
-        frames: example.frames.iter().flatten().copied().collect(),
-        value: example.value,
-        filter: filter_of(example.frames.iter().flatten().copied()),
-    };
+    let proof = |example| Proof::of(connection.number, example);
     examples.iter().map(proof).collect()
 }
 
@@ -753,12 +768,12 @@ fn conversation(connection: &ConnectionReport) -> String {
 }
 
 /// Returns what became of a SYN that was not accepted.
-fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
+fn setup(connection: &ConnectionReport, kept: &Connection) -> Option<TcpFinding> {
     // What a router said of it explains it.
     if count_of(connection, IncidentKind::Unreachable, End::Client) > 0 {
         return None;
     }
-    if let Some(end) = connection.reset_without_data {
+    if let Some(end) = kept.reset_without_data() {
         let kind = match end {
             End::Client => TcpFindingKind::ResetUnused,
             End::Server => TcpFindingKind::Reset,
@@ -775,14 +790,14 @@ fn setup(connection: &ConnectionReport) -> Option<TcpFinding> {
     };
     let length_ns = match kind {
         // What passed before the SYN that was refused is told of the SYN.
-        TcpFindingKind::Refused => connection.answered_last_ns,
+        TcpFindingKind::Refused => kept.answered_last_ns(),
         _ => connection.duration_ns,
     };
     Some(TcpFinding {
         count: u64::from(connection.from_client.packets),
         total_ns: length_ns,
         longest_ns: length_ns,
-        hop_limit: Some(connection.from_server.hop_limit),
+        hop_limit: Some(kept.halves[End::Server as usize].hop_limit),
         ..TcpFinding::new(connection, kind, End::Server)
     })
 }
@@ -793,65 +808,61 @@ fn questions(conversation: &ConversationReport) -> Vec<TcpFinding> {
     const LATE_NS_MIN: u64 = 50_000_000;
     const ANSWERS_MIN: u32 = 3;
     let (server, client) = (conversation.server, conversation.client);
-    let finding = |kind, frames: Vec<FrameId>, (at_ns, length_ns)| TcpFinding {
+    let finding = |kind, example: &Example| TcpFinding {
         out_of: conversation.asked.unwrap_or(0),
-        proofs: vec![Proof {
-            connection: 0,
-            at_ns,
-            length_ns,
-            filter: filter_of(frames.iter().copied()),
-            frames,
-            value: 0,
-        }],
+        proofs: vec![Proof::of(0, example)],
         ..TcpFinding::between(kind, server, End::Server, client)
     };
     let mut found = Vec::new();
     let unanswered = conversation.unanswered.unwrap_or(0);
     if unanswered > 0
-        && let Some((at_ns, frame)) = conversation.first_unanswered
+        && let Some(asked) = conversation.first_unanswered
     {
+        let alone = Place {
+            frame: None,
+            ..asked
+        };
+        let example = Example::between(asked, alone, 0);
         found.push(TcpFinding {
             count: unanswered,
             value: u64::from(conversation.from_server.datagrams > 0),
-            ..finding(
-                TcpFindingKind::QuestionsUnanswered,
-                frame.into_iter().collect(),
-                (at_ns, 0),
-            )
+            ..finding(TcpFindingKind::QuestionsUnanswered, &example)
         });
     }
-    if let Some(answers) = conversation.answers
+    if let (Some(answers), Some(slowest)) = (conversation.answers, &conversation.slowest)
         && let Some(median_ns) = answers.median_ns
         && median_ns >= LATE_NS_MIN
         && answers.count >= ANSWERS_MIN
     {
-        let (longest_ns, at_ns, frames) = conversation.slowest;
-        let frames = frames.into_iter().flatten().collect();
         found.push(TcpFinding {
             count: u64::from(answers.count),
             total_ns: answers.sum_ns,
             longest_ns: answers.max_ns,
             value: median_ns,
-            ..finding(TcpFindingKind::AnswersLate, frames, (at_ns, longest_ns))
+            ..finding(TcpFindingKind::AnswersLate, slowest)
         });
     }
     found
 }
 
-/// Returns the findings of one connection.
-fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
+/// Returns the findings of one connection: of its report, and of what is kept of it beyond that. Of one that was
+/// only counted there is none.
+fn findings_of(connection: &ConnectionReport, kept: &Connection) -> Vec<TcpFinding> {
+    let Some(detail) = kept.detail.as_deref() else {
+        return Vec::new();
+    };
     let mut found: Vec<TcpFinding> = connection
         .incidents
         .iter()
-        .filter_map(|incident| from_incident(connection, incident))
+        .filter_map(|incident| from_incident(connection, kept, detail, incident))
         .collect();
     for end in End::BOTH {
-        found.extend(queue(connection, end));
-        found.extend(window_limit(connection, end));
-        found.extend(slow_reader(connection, end));
+        found.extend(queue(connection, detail, end));
+        found.extend(window_limit(connection, detail, end));
+        found.extend(slow_reader(connection, detail, end));
         found.extend(idle_sender(connection, end));
-        found.extend(send_limit(connection, end));
-        found.extend(from_counts(connection, end));
+        found.extend(send_limit(connection, detail, end));
+        found.extend(from_counts(connection, detail, end));
         found.extend(clamped_mss(connection, end));
     }
     if let Some(mut missing) = missing_scaling(connection) {
@@ -869,18 +880,23 @@ fn findings_of(connection: &ConnectionReport) -> Vec<TcpFinding> {
         }
         found.push(missing);
     }
-    found.extend(slow_handshake(connection));
+    found.extend(slow_handshake(connection, kept));
     // A queue makes round trips long: that is told.
     if !found
         .iter()
         .any(|finding| finding.kind == TcpFindingKind::Queue)
     {
-        found.extend(round_trips(connection));
+        found.extend(round_trips(connection, detail));
     }
     found
 }
 
-fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<TcpFinding> {
+fn from_incident(
+    connection: &ConnectionReport,
+    kept: &Connection,
+    detail: &Detail,
+    incident: &Incident,
+) -> Option<TcpFinding> {
     let kind = match incident.kind {
         IncidentKind::NagleDelayedAck => TcpFindingKind::NagleDelayedAck,
         IncidentKind::RetransmissionTimeout => TcpFindingKind::RetransmissionTimeout,
@@ -902,7 +918,7 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         IncidentKind::SynAgain
             if incident.end == End::Server
                 && connection.ending == Ending::Open
-                && !connection.is_set_up =>
+                && !kept.is_set_up() =>
         {
             TcpFindingKind::HandshakeIncomplete
         }
@@ -930,9 +946,9 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
         longest_ns: lengths_ns.max().unwrap_or(0),
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
-        round_trip_ns: connection.trip_ns(incident.end),
+        round_trip_ns: detail.leg_ns(incident.end),
         by: incident.by,
-        way_is_doubtful: is_way_doubtful(connection, incident),
+        way_is_doubtful: is_way_doubtful(connection, detail, incident),
         proofs: proofs(connection, &incident.examples),
         ..TcpFinding::new(connection, kind, incident.end)
     })
@@ -940,30 +956,32 @@ fn from_incident(connection: &ConnectionReport, incident: &Incident) -> Option<T
 
 /// Returns whether waits of an end may be those for a way to it that takes longer: for good since they began, or at
 /// times, as radio that sleeps does, or one that lost the answer. What passes after an acknowledgement of its own is surely its program's.
-fn is_way_doubtful(connection: &ConnectionReport, incident: &Incident) -> bool {
+fn is_way_doubtful(connection: &ConnectionReport, detail: &Detail, incident: &Incident) -> bool {
+    /// How much the waits for a program differ that does the same each time, on a busy host.
+    const JITTER_NS: u64 = 15_000_000;
     const NEARER_TIMES: u64 = 4;
     let (end, count) = (incident.end, u64::from(incident.count.max(1)));
-    let own = connection.end(end);
+    let own = &detail.ends[end as usize];
     let is_proven = own.answers_proven_ns >= incident.total_ns / 2;
-    let is_longer = connection
-        .end(end.other())
-        .way_longer_ns
+    let is_longer = detail.ends[end.other() as usize]
+        .way
+        .longer_ns()
         .is_some_and(|longer_ns| longer_ns > incident.total_ns / count / 2);
     // Where the handshake took about as long as the answers, and far longer than acknowledgements, something near the
     // client (a proxy, the network of a virtual machine) may acknowledge for a server that is so far.
     let may_be_behind = end == End::Server
         && connection
             .syn_to_answer_ns
-            .zip(connection.trip_ns(end))
+            .zip(detail.leg_ns(end))
             .is_some_and(|(accepted_ns, trip_ns)| {
                 accepted_ns >= NEARER_TIMES * trip_ns
                     && accepted_ns >= incident.total_ns / count / 2
             });
     // An answer that was lost before it came here, and sent again, looks late.
-    let may_be_lost = own.counts.is_some_and(|counts| counts.retransmissions > 0);
+    let may_be_lost = own.counts.retransmissions > 0;
+    let are_alike = own.answers.are_alike(JITTER_NS, 3);
     let is_here = connection.captured_at == Some(end);
-    !is_here
-        && (may_be_lost || may_be_behind || !is_proven && (is_longer || !own.answers_are_alike))
+    !is_here && (may_be_lost || may_be_behind || !is_proven && (is_longer || !are_alike))
 }
 
 /// Returns how often something happened at `end`.
@@ -988,20 +1006,20 @@ fn answer_kind(connection: &ConnectionReport, incident: &Incident) -> Option<Tcp
 }
 
 /// A server that takes its time before it accepts, where that is much of the connection's.
-fn slow_handshake(connection: &ConnectionReport) -> Option<TcpFinding> {
+fn slow_handshake(connection: &ConnectionReport, kept: &Connection) -> Option<TcpFinding> {
     const PART: u64 = 10;
-    let late_ns = connection
-        .accepted_late_ns
+    let late_ns = kept
+        .accepted_late_ns()
         .filter(|&late_ns| late_ns >= connection.duration_ns / PART)?;
     let kind = TcpFindingKind::SlowHandshake;
     Some(TcpFinding {
-        round_trip_ns: connection.trip_ns(End::Server),
+        round_trip_ns: kept.detail.as_deref()?.leg_ns(End::Server),
         ..TcpFinding::lasting(connection, kind, End::Server, late_ns)
     })
 }
 
 /// Requests, one behind the other, over a way that takes most of the time.
-fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
+fn round_trips(connection: &ConnectionReport, detail: &Detail) -> Option<TcpFinding> {
     /// With fewer `may_tell` asks for nothing.
     const REQUESTS_MIN: u32 = 16;
     const SHARE_MIN: f64 = 0.5;
@@ -1012,7 +1030,7 @@ fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
     connection
         .syn_to_answer_ns
         .zip(connection.answer_to_ack_ns)?;
-    let trip_ns = connection.trip_ns(End::Client)? + connection.trip_ns(End::Server)?;
+    let trip_ns = detail.leg_ns(End::Client)? + detail.leg_ns(End::Server)?;
     let requests = connection.from_server.answers?.count;
     let share = connection.time?.round_trip;
     let total_ns = (share * connection.duration_ns as f64) as u64;
@@ -1032,7 +1050,7 @@ fn round_trips(connection: &ConnectionReport) -> Option<TcpFinding> {
 }
 
 /// A queue on the way: round trips under load are a multiple of the shortest.
-fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn queue(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     /// Fewer round trips under load show no queue that stands.
     const TRIPS_MIN: u32 = 16;
     const TIMES_MIN: u64 = 4;
@@ -1049,7 +1067,7 @@ fn queue(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     let loaded = own
         .round_trip_loaded
         .filter(|loaded| loaded.count >= TRIPS_MIN)?;
-    let least_ns = connection.trip_ns(end.other())?;
+    let least_ns = detail.leg_ns(end.other())?;
     let median_ns = loaded.median_ns?;
     let queued_ns = median_ns.saturating_sub(least_ns);
     if queued_ns < QUEUE_NS_MIN || median_ns < least_ns * TIMES_MIN {
@@ -1091,19 +1109,19 @@ fn idle_sender(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 }
 
 /// A sender that stops at the same amount again and again, though nothing was lost and the window has room.
-fn send_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn send_limit(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     /// A congestion window has grown by more than a level's width in as many round trips.
     const SILENCES_MIN: u32 = 24;
     const SHARE_MIN: f64 = 0.5;
     const LEVEL_SHARE_MIN: f64 = 0.8;
     let (own, peer) = (connection.end(end), connection.end(end.other()));
-    let (counts, standing) = (own.counts?, own.standing);
+    let (counts, standing) = (own.counts?, detail.ends[end as usize].standing);
+    let window_bytes_mean = detail.ends[end.other() as usize].window.mean();
     let is_level = standing.count >= SILENCES_MIN
         && standing.level_ns as f64 >= LEVEL_SHARE_MIN * standing.total_ns as f64
         && standing.level_ns as f64 >= SHARE_MIN * connection.duration_ns as f64;
     let is_stream = peer.payload_bytes < own.payload_bytes / 100;
-    let had_room =
-        peer.window_is_scaled && peer.window_bytes_mean? >= 2.0 * f64::from(standing.bytes);
+    let had_room = peer.window_is_scaled && window_bytes_mean? >= 2.0 * f64::from(standing.bytes);
     // What shows less than every loss and mark shows no cause.
     let is_clear = counts.retransmissions == 0
         && counts.congestion_marked == 0
@@ -1122,11 +1140,11 @@ fn send_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 }
 
 /// The receiver's window: it stands for a share of the time, so it needs a stream, not a request.
-fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn window_limit(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
     // What a reader leaves of it says nothing of its size.
-    let time = sender.time?;
-    let share = time.window - time.unread;
+    let time = detail.ends[end as usize].shares.known()?;
+    let share = time.window_part() - time.part(State::Unread);
     // At the receiver, data is acknowledged as it is seen: what is on its way does not show.
     if connection.captured_at == Some(end.other())
         || !receiver.window_is_scaled
@@ -1144,7 +1162,8 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     // round trips were longer than the path: a queue, and a larger window would lengthen it.
     let least_ns = sender.round_trip?.min_ns.max(1);
     let window_ns = share * connection.duration_ns as f64;
-    let possible = receiver.window_bytes_mean? * window_ns / least_ns as f64;
+    let window_bytes_mean = detail.ends[end.other() as usize].window.mean()?;
+    let possible = window_bytes_mean * window_ns / least_ns as f64;
     if possible > WINDOW_EXCESS_MAX * sender.payload_bytes as f64 {
         return None;
     }
@@ -1161,23 +1180,24 @@ fn window_limit(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
 
 /// A program that reads slowly: its window has shrunk to half or less of what it was, and held the sender back.
 /// Where the window closes, that says it.
-fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
+fn slow_reader(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<TcpFinding> {
     /// Of a few segments half is one that arrived just now.
     const BUFFER_SEGMENTS_MIN: u64 = 8;
     /// Much of it at once may be a sender that had no more, as one whose windows are opened bit by bit had.
     const LONGEST_SHARE_MAX: f64 = 0.25;
     let (sender, receiver) = (connection.end(end), connection.end(end.other()));
-    let (counts, time) = (receiver.counts?, sender.time?);
+    let (counts, time) = (receiver.counts?, detail.ends[end as usize].shares.known()?);
+    let unread = time.part(State::Unread);
     let largest = receiver.window_bytes_max?;
     let segment_bytes = u64::from(sender.segment_bytes?);
     let is_reader = counts.zero_windows == 0
         && receiver.window_is_scaled
         && sender.payload_bytes >= WINDOW_BYTES_MIN
-        && time.unread >= WINDOW_SHARE_MIN
-        && time.unread >= time.window / 2.0
-        && time.unread_longest <= LONGEST_SHARE_MAX * time.unread
+        && unread >= WINDOW_SHARE_MIN
+        && unread >= time.window_part() / 2.0
+        && time.unread_part_max() <= LONGEST_SHARE_MAX * unread
         && largest >= BUFFER_SEGMENTS_MIN * segment_bytes;
-    let total_ns = (time.unread * connection.duration_ns as f64) as u64;
+    let total_ns = (unread * connection.duration_ns as f64) as u64;
     let kind = TcpFindingKind::SlowReader;
     is_reader.then(|| TcpFinding {
         value: largest,
@@ -1185,13 +1205,13 @@ fn slow_reader(connection: &ConnectionReport, end: End) -> Option<TcpFinding> {
     })
 }
 
-fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
+fn from_counts(connection: &ConnectionReport, detail: &Detail, end: End) -> Vec<TcpFinding> {
     let own = connection.end(end);
-    let Some(counts) = own.counts else {
-        return Vec::new();
-    };
+    let EndDetail { counts, shares, .. } = &detail.ends[end as usize];
     // What timers took is told with them, and the wait for what was taken back; the rest of a recovery is a loss's.
-    let recovering = own.time.map_or(0.0, |time| time.recovering);
+    let recovering = shares
+        .known()
+        .map_or(0.0, |time| time.part(State::Recovering));
     let taken_back = incident_of(connection, IncidentKind::TakenBack, end.other());
     let recovering_ns = ((recovering * connection.duration_ns as f64) as u64)
         .saturating_sub(taken_back.map_or(0, |taken| taken.total_ns));
@@ -1225,11 +1245,9 @@ fn from_counts(connection: &ConnectionReport, end: End) -> Vec<TcpFinding> {
         add(TcpFindingKind::Spurious, counts.spurious, 0);
     }
     // At the receiver it is seen; at the sender the receiver tells.
-    let healed = connection
-        .end(end.other())
-        .counts
-        .map_or(0, |peer| peer.healed);
-    let reordered = counts.out_of_order.max(healed);
+    let reordered = counts
+        .out_of_order
+        .max(detail.ends[end.other() as usize].counts.healed);
     if reordered >= REORDERED_MIN {
         add(TcpFindingKind::Reordering, reordered, 0);
     }

@@ -7,7 +7,7 @@ use linerate_model::sample::End;
 use linerate_model::unit::Unit;
 
 use super::{CLIENTS_MAX, SERVICES_MAX, TcpFinding, TcpFindingKind};
-use crate::number::{bytes, count, counted, ns};
+use crate::number::{bytes, count, counted, ns, ratio};
 
 /// Waits from which a message may be none that answers: programs send pings each second at the most.
 const SPEAKS_ALONE_NS_MIN: u64 = 1_000_000_000;
@@ -42,7 +42,6 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
             "{behind_rate}",
             Unit::BitsPerSecond.display(finding.out_of as f64),
         ),
-        ("{syns}", times(finding.count)),
         ("{services}", services(finding)),
         ("{hops}", (finding.value & 0xff).to_string()),
         ("{hops_before}", (finding.value >> 8).to_string()),
@@ -241,9 +240,9 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::Unanswered => [
             if finding.total_ns > 0 && finding.connections > 1 {
-                "{who} did not answer: {toward} sent its SYN {syns}, for {longest} at the longest"
+                "{who} did not answer: {toward} sent its SYN {times}, for {longest} at the longest"
             } else if finding.total_ns > 0 {
-                "{who} did not answer: {toward} sent its SYN {syns} within {total}"
+                "{who} did not answer: {toward} sent its SYN {times} within {total}"
             } else {
                 "{who} did not answer the SYN of {toward}: {times}"
             },
@@ -525,11 +524,7 @@ fn times(times: u64) -> String {
 
 /// Writes a share with two digits behind the point at the most.
 fn percent(part: u64, whole: u64) -> String {
-    let share = if whole > 0 {
-        part as f64 / whole as f64
-    } else {
-        0.0
-    };
+    let share = ratio(part, whole).unwrap_or(0.0);
     Unit::Percent.display((share * 100.0 * 100.0).round() / 100.0)
 }
 

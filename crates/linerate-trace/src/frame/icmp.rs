@@ -41,16 +41,12 @@ pub(crate) enum Reason {
     HopLimit,
 }
 
-/// Decodes an ICMP message of IPv4 (RFC 792, RFC 1191, RFC 1122, RFC 1812).
+/// Returns what an ICMP message of IPv4 says (RFC 792, RFC 1191, RFC 1122, RFC 1812).
 #[cold]
-pub(crate) fn decode_v4(
-    bytes: &[u8],
-    sender: IpAddr,
-    complaint: &mut Complaint,
-) -> Result<Decoded, NoSegment> {
+pub(crate) fn reason_v4(bytes: &[u8]) -> Result<Reason, NoSegment> {
     const UNREACHABLE: u8 = 3;
     const TIME_EXCEEDED: u8 = 11;
-    let reason = match bytes {
+    Ok(match bytes {
         [UNREACHABLE, 4, ..] => Reason::TooBig(u32::from(u16_at(bytes, 6).ok_or(NoSegment::Cut)?)),
         [UNREACHABLE, 9 | 10 | 13, ..] => Reason::Prohibited,
         [UNREACHABLE, 1 | 7 | 8 | 12, ..] => Reason::NoHost,
@@ -59,22 +55,16 @@ pub(crate) fn decode_v4(
         [UNREACHABLE, ..] => Reason::NoWay,
         [TIME_EXCEEDED, 0, ..] => Reason::HopLimit,
         _ => return Err(NoSegment::NotTcp),
-    };
-    *complaint = quote(bytes, reason, sender)?;
-    Ok(Decoded::Complaint)
+    })
 }
 
-/// Decodes an ICMP message of IPv6 (RFC 4443).
+/// Returns what an ICMP message of IPv6 says (RFC 4443).
 #[cold]
-pub(crate) fn decode_v6(
-    bytes: &[u8],
-    sender: IpAddr,
-    complaint: &mut Complaint,
-) -> Result<Decoded, NoSegment> {
+pub(crate) fn reason_v6(bytes: &[u8]) -> Result<Reason, NoSegment> {
     const UNREACHABLE: u8 = 1;
     const PACKET_TOO_BIG: u8 = 2;
     const TIME_EXCEEDED: u8 = 3;
-    let reason = match bytes {
+    Ok(match bytes {
         [PACKET_TOO_BIG, ..] => Reason::TooBig(u32_at(bytes, 4).ok_or(NoSegment::Cut)?),
         [UNREACHABLE, 1 | 5 | 6, ..] => Reason::Prohibited,
         [UNREACHABLE, 3, ..] => Reason::NoHost,
@@ -82,23 +72,29 @@ pub(crate) fn decode_v6(
         [UNREACHABLE, ..] => Reason::NoWay,
         [TIME_EXCEEDED, 0, ..] => Reason::HopLimit,
         _ => return Err(NoSegment::NotTcp),
-    };
-    *complaint = quote(bytes, reason, sender)?;
-    Ok(Decoded::Complaint)
+    })
 }
 
-/// All quote the packet from the ninth byte on, and at least the first eight bytes of TCP.
-fn quote(bytes: &[u8], reason: Reason, sender: IpAddr) -> Result<Complaint, NoSegment> {
+/// Decodes what an ICMP message is about: all quote the packet from the ninth byte on, and at least the first eight
+/// bytes of TCP.
+#[cold]
+pub(crate) fn decode(
+    bytes: &[u8],
+    reason: Reason,
+    sender: IpAddr,
+    complaint: &mut Complaint,
+) -> Result<Decoded, NoSegment> {
     const HEADER_BYTES: usize = 8;
     let packet = bytes.get(HEADER_BYTES..).ok_or(NoSegment::Cut)?;
     let (addresses, segment) = ip::quoted(packet).ok_or(NoSegment::NotTcp)?;
     let ports = u16_at(segment, 0).zip(u16_at(segment, 2));
     let (source_port, target_port) = ports.ok_or(NoSegment::Cut)?;
-    Ok(Complaint {
+    *complaint = Complaint {
         addresses,
         source_port,
         target_port,
         reason,
         sender: Some(sender),
-    })
+    };
+    Ok(Decoded::Complaint)
 }

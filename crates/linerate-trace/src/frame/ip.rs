@@ -6,7 +6,7 @@ use super::{Decoded, NoSegment, Parts, icmp, tcp, tunnel, u16_at, udp};
 
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
+pub(super) const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_ICMPV6: u8 = 58;
 
 const IPV4_HEADER_BYTES: usize = 20;
@@ -69,14 +69,18 @@ pub(crate) struct Packet {
 /// Decodes an IP packet of which `bytes` were captured and which was `packet_bytes` long, inside
 /// `depth` others.
 #[inline]
-pub(crate) fn decode(bytes: &[u8], packet_bytes: usize, depth: u8, parts: &mut Parts) -> Decoded {
-    let decoded = match bytes.first().map(|first| first >> 4) {
+pub(crate) fn decode(
+    bytes: &[u8],
+    packet_bytes: usize,
+    depth: u8,
+    parts: &mut Parts,
+) -> Result<Decoded, NoSegment> {
+    match bytes.first().map(|first| first >> 4) {
         Some(4) => ipv4(bytes, packet_bytes, depth, parts),
         Some(6) => ipv6(bytes, packet_bytes, depth, parts),
         Some(_) => Err(NoSegment::Malformed),
         None => Err(NoSegment::Cut),
-    };
-    decoded.unwrap_or_else(Decoded::Other)
+    }
 }
 
 #[inline]
@@ -114,7 +118,8 @@ fn ipv4(
         }
         PROTOCOL_ICMP => {
             let sender = Ipv4Addr::new(header[12], header[13], header[14], header[15]);
-            icmp::decode_v4(rest, sender.into(), &mut parts.complaint)
+            let reason = icmp::reason_v4(rest)?;
+            icmp::decode(rest, reason, sender.into(), &mut parts.complaint)
         }
         other => {
             let packet = ipv4_packet(header, payload_bytes, packet_bytes);
@@ -203,7 +208,8 @@ fn ipv6(
         PROTOCOL_TCP => tcp::decode(rest, &packet, &mut parts.segment),
         PROTOCOL_ICMPV6 => {
             let sender = packet.addresses.source();
-            icmp::decode_v6(rest, sender, &mut parts.complaint)
+            let reason = icmp::reason_v6(rest)?;
+            icmp::decode(rest, reason, sender, &mut parts.complaint)
         }
         other => behind(other, rest, &packet, depth, parts),
     }

@@ -32,8 +32,6 @@ pub(crate) enum Decoded {
     Udp,
     /// An ICMP message that a segment did not get through.
     Complaint,
-    /// Something else, or something that cannot be decoded.
-    Other(NoSegment),
 }
 
 /// Where a frame is decoded to: room for each of what it may be, used again for the next.
@@ -73,15 +71,16 @@ pub(crate) enum NoSegment {
 
 /// Decodes a frame of `link` that was `wire_bytes` long into `parts`.
 #[inline]
-pub(crate) fn decode(link: LinkType, bytes: &[u8], wire_bytes: u32, parts: &mut Parts) -> Decoded {
-    match link::header_bytes(link, bytes) {
-        Ok(header_bytes) => {
-            let packet_bytes = (wire_bytes as usize).saturating_sub(header_bytes);
-            let packet = bytes.get(header_bytes..).unwrap_or_default();
-            ip::decode(packet, packet_bytes, 0, parts)
-        }
-        Err(other) => Decoded::Other(other),
-    }
+pub(crate) fn decode(
+    link: LinkType,
+    bytes: &[u8],
+    wire_bytes: u32,
+    parts: &mut Parts,
+) -> Result<Decoded, NoSegment> {
+    let header_bytes = link::header_bytes(link, bytes)?;
+    let packet_bytes = (wire_bytes as usize).saturating_sub(header_bytes);
+    let packet = bytes.get(header_bytes..).unwrap_or_default();
+    ip::decode(packet, packet_bytes, 0, parts)
 }
 
 /// Reads two bytes in network order.

@@ -123,6 +123,13 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
+    /// Returns whether it acknowledges and carries nothing: no payload, no SYN, FIN or RST.
+    #[inline]
+    pub(crate) fn is_pure_ack(&self) -> bool {
+        let controls = Flags::SYN | Flags::FIN | Flags::RST;
+        self.payload_bytes == 0 && self.flags.any(Flags::ACK) && !self.flags.any(controls)
+    }
+
     /// Returns the sequence space that it takes: payload, SYN and FIN.
     #[inline]
     pub(crate) fn sequence_bytes(&self) -> u32 {

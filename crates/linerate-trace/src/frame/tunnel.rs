@@ -2,6 +2,7 @@
 //! GTP-U, L2TP, Teredo, EtherIP, MPLS in IP, GRE and UDP. What is inside is what connections are made of; what is known to carry packets
 //! and is not followed is named.
 
+use super::ip::PROTOCOL_UDP;
 use super::link;
 use super::{Decoded, NoSegment, Parts, ip, u16_at};
 use crate::capture::LinkType;
@@ -10,7 +11,6 @@ use crate::capture::LinkType;
 const DEPTH_MAX: u8 = 4;
 
 const PROTOCOL_IPV4: u8 = 4;
-const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_IPV6: u8 = 41;
 const PROTOCOL_GRE: u8 = 47;
 const PROTOCOL_ESP: u8 = 50;
@@ -66,28 +66,23 @@ pub(crate) fn decode(
         PROTOCOL_MPLS => Inner::Typed(link::ETHERTYPE_MPLS, 0),
         _ => return Err(NoSegment::NotTcp),
     };
-    let found = match start_of(&inner, bytes) {
-        Ok(at) => {
-            let packet = bytes.get(at..).unwrap_or_default();
-            ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1, parts)
-        }
-        Err(other) => Decoded::Other(other),
-    };
-    match found {
-        Decoded::Other(NoSegment::NotIp)
-            if matches!(inner, Inner::Typed(..)) && protocol == PROTOCOL_GRE =>
-        {
-            Err(NoSegment::Undecoded(OTHER_GRE))
+    let found = start_of(&inner, bytes).and_then(|at| {
+        let packet = bytes.get(at..).unwrap_or_default();
+        ip::decode(packet, wire_bytes.saturating_sub(at), depth + 1, parts)
+    });
+    found.map_err(|other| match other {
+        NoSegment::NotIp if matches!(inner, Inner::Typed(..)) && protocol == PROTOCOL_GRE => {
+            NoSegment::Undecoded(OTHER_GRE)
         }
         // Bridges carry much that is no IP.
-        Decoded::Other(NoSegment::NotIp | NoSegment::NotTcp) => Err(NoSegment::NotTcp),
+        NoSegment::NotIp => NoSegment::NotTcp,
         // What looked like a tunnel by its port was none, as is what nothing cut and is too short all the same.
-        Decoded::Other(NoSegment::Malformed) if protocol == PROTOCOL_UDP => Err(NoSegment::NotTcp),
-        Decoded::Other(NoSegment::Cut) if protocol == PROTOCOL_UDP && bytes.len() >= wire_bytes => {
-            Err(NoSegment::NotTcp)
+        NoSegment::Malformed if protocol == PROTOCOL_UDP => NoSegment::NotTcp,
+        NoSegment::Cut if protocol == PROTOCOL_UDP && bytes.len() >= wire_bytes => {
+            NoSegment::NotTcp
         }
-        found => Ok(found),
-    }
+        other => other,
+    })
 }
 
 /// Returns where the IP header begins.

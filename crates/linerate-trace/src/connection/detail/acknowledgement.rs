@@ -4,8 +4,8 @@
 use linerate_model::sample::End;
 
 use super::{
-    DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, LOADED_SEGMENTS, QUEUE_NS_MAX,
-    RELEASE_NS_MAX, Seen, window_bytes,
+    DELAYED_ACK_NS_MAX, DELAYED_ACK_NS_MIN, Detail, Held, LOADED_SEGMENTS, RELEASE_NS_MAX, Seen,
+    window_bytes,
 };
 use crate::connection::Verdict;
 use crate::connection::gaps::{Cause, GAP_NS_MIN};
@@ -159,13 +159,8 @@ impl Detail {
         };
         let sender = &self.ends[to as usize];
         let time_ns = seen.place.time_ns;
-        let delay_ns = time_ns.saturating_sub(sender.last_data_ns);
-        // A queue that was there a moment ago explains as much as it took then.
-        let queued_ns = sender
-            .loaded_trip
-            .filter(|(_, at_ns)| time_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
-            .map_or(0, |(trip_ns, _)| trip_ns);
-        let beyond_ns = delay_ns.saturating_sub(leg_ns.max(queued_ns));
+        let delay_ns = time_ns.saturating_sub(sender.last_data.time_ns);
+        let beyond_ns = delay_ns.saturating_sub(leg_ns.max(sender.queued_ns(time_ns)));
         let is_late = (DELAYED_ACK_NS_MIN..=DELAYED_ACK_NS_MAX).contains(&beyond_ns);
         // What acknowledges less did not wait since the last segment.
         let is_all = seen.segment.acknowledgement == seen.halves[to as usize].next;
@@ -173,7 +168,7 @@ impl Detail {
             return Verdict::default();
         }
         let is_short = sender.is_short(sender.last_data_bytes);
-        let (data_frame, began_ns) = (sender.last_data_frame, sender.last_data_ns);
+        let data = sender.last_data;
         if is_short {
             let receiver = &seen.halves[from as usize];
             let flight = distance(receiver.acknowledged, seen.halves[to as usize].next);
@@ -181,8 +176,7 @@ impl Detail {
             let window =
                 window_bytes(seen.halves, seen.shifts, from).unwrap_or(u64::from(receiver.window));
             self.ends[to as usize].held = Some(Held {
-                data_frame,
-                began_ns,
+                data,
                 ack: seen.place,
                 room_bytes: window.saturating_sub(flight.max(0) as u64),
                 gap: None,
@@ -194,10 +188,8 @@ impl Detail {
         own.counts.delayed_acks += 1;
         own.ack_delay.add(beyond_ns);
         let example = Example {
-            at_ns: began_ns,
             length_ns: beyond_ns,
-            frames: [data_frame, seen.place.frame, None],
-            value: 0,
+            ..Example::between(data, seen.place, 0)
         };
         self.incidents.note(IncidentKind::DelayedAck, from, example);
         Verdict::DELAYED_ACK
@@ -283,12 +275,9 @@ impl Detail {
         if !is_short || is_too_soon || is_too_late || !had_room {
             return Verdict::default();
         }
-        let length_ns = held.ack.time_ns.saturating_sub(held.began_ns);
         let example = Example {
-            at_ns: held.began_ns,
-            length_ns,
-            frames: [held.data_frame, held.ack.frame, seen.place.frame],
-            value: seen.segment.payload_bytes,
+            frames: [held.data.frame, held.ack.frame, seen.place.frame],
+            ..Example::between(held.data, held.ack, payload_bytes)
         };
         self.incidents
             .note(IncidentKind::NagleDelayedAck, from, example);

@@ -26,12 +26,12 @@ use super::picture::Picture;
 use super::resending::{Recovery, Repeated, Resent, TIMER_NS_MIN};
 use super::sacked::Sacked;
 use super::sequence::{after, distance};
-use super::shares::{self, Sending, Shares, State};
+use super::shares::{Shares, State};
 use super::sizes::Sizes;
 use super::spread::{Durations, Spread};
 use super::standing::Standing;
 use super::timeline::Timeline;
-use super::{FrameId, Half, Leg, Offer, Pair, Place, Verdict};
+use super::{FrameId, Half, Leg, Offer, Place, Verdict};
 use crate::frame::{Complaint, Flags, Reason, Segment};
 use recent::Recent;
 
@@ -118,7 +118,7 @@ pub(crate) struct EndDetail {
     /// The windows that it offered, in bytes.
     pub window: Spread,
     /// The largest of them, that of its SYN included.
-    window_bytes_max: u64,
+    pub(super) window_bytes_max: u64,
     /// How long its delayed acknowledgements waited.
     pub ack_delay: Durations,
     /// How long its window was closed.
@@ -139,7 +139,7 @@ pub(crate) struct EndDetail {
     /// The most payload of one segment of this end that surely arrived.
     pub(super) arrived_bytes_max: u32,
     /// Whether what it sent was acknowledged as soon as the way allows, and whether it still is.
-    pub(super) way: Way,
+    pub way: Way,
     /// From the other end's last data to its own, without the way.
     pub answers: Durations,
     /// When it acknowledged all that it had been sent, and said nothing with that.
@@ -169,8 +169,7 @@ pub(crate) struct EndDetail {
     has_other_syn: bool,
     /// Short segments that it sent while a short one was on its way.
     defies_nagle: u32,
-    pub(super) last_data_ns: u64,
-    pub(super) last_data_frame: Option<FrameId>,
+    pub(super) last_data: Place,
     /// Whether that was sent again, or overtaken.
     last_data_is_late: bool,
     /// Whether it is the first piece of a fragmented packet: how much the others carry is not known.
@@ -185,12 +184,12 @@ pub(crate) struct EndDetail {
     pub(super) duplicate_run: u16,
     /// Whether the capture cut the selective blocks of its last acknowledgement.
     pub(super) sack_is_cut: bool,
-    last_data_bytes: u32,
+    pub(super) last_data_bytes: u32,
     /// Whether more was queued behind the furthest that it sent: an end sets PSH where nothing is (RFC 9293,
     /// section 3.9.1.2).
-    has_more: bool,
+    pub(super) has_more: bool,
     /// Whether it does so: something set PSH.
-    sets_push: bool,
+    pub(super) sets_push: bool,
     /// The last segment that more was queued behind: as long as it makes them, whatever both agreed on.
     unpushed_bytes: u32,
     first_data_ns: u64,
@@ -225,8 +224,7 @@ pub(crate) struct EndDetail {
 /// A short segment that was acknowledged late: what Nagle's algorithm may wait for.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    data_frame: Option<FrameId>,
-    began_ns: u64,
+    data: Place,
     ack: Place,
     /// What the receiver's window had left before the acknowledgement.
     room_bytes: u64,
@@ -236,7 +234,7 @@ struct Held {
 
 /// The way of what one end sends, and back: waits look alike whose way became longer for good.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// Whether something was acknowledged at once before the first wait.
     was_short: bool,
     has_waited: bool,
@@ -265,7 +263,7 @@ impl Way {
     }
 
     /// Returns how much longer the way may have become, if it may.
-    fn longer_ns(self) -> Option<u64> {
+    pub(crate) fn longer_ns(self) -> Option<u64> {
         (self.was_short && self.has_waited).then(|| self.beyond_ns.unwrap_or(u64::MAX))
     }
 }
@@ -274,7 +272,6 @@ impl Way {
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
     segments: u32,
-    bytes: u64,
     began: Option<Place>,
     last: Option<Place>,
 }
@@ -288,7 +285,14 @@ impl EndDetail {
 
     /// Returns when it sent its first payload and its last, if it sent any.
     pub(crate) fn data_times_ns(&self) -> Option<(u64, u64)> {
-        (self.sizes.packets() > 0).then_some((self.first_data_ns, self.last_data_ns))
+        (self.sizes.packets > 0).then_some((self.first_data_ns, self.last_data.time_ns))
+    }
+
+    /// Returns how long a round trip took in the queue that was there a moment ago, which is part of the way.
+    fn queued_ns(&self, now_ns: u64) -> u64 {
+        self.loaded_trip
+            .filter(|(_, at_ns)| now_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
+            .map_or(0, |(trip_ns, _)| trip_ns)
     }
 
     /// Returns whether a segment is shorter than this end makes them when it has more: than a full one, or less where
@@ -321,11 +325,6 @@ impl EndDetail {
     #[inline]
     fn is_superframe(&self, bytes: u32) -> bool {
         bytes > self.segment_bytes_max || bytes.is_multiple_of(self.segment_bytes)
-    }
-
-    /// Returns how much longer the way of what it sends may have become, if it may.
-    pub(crate) fn way_longer_ns(&self) -> Option<u64> {
-        self.way.longer_ns()
     }
 }
 
@@ -460,7 +459,7 @@ impl Detail {
     }
 
     /// Returns how long it takes from the capture to `end` and back, as far as it is known.
-    pub(super) fn leg_ns(&self, end: End) -> Option<u64> {
+    pub(crate) fn leg_ns(&self, end: End) -> Option<u64> {
         // What one end sends comes back from the other.
         let measured = self.ends[end.other() as usize].round_trip.spread.least();
         let handshake = self.ends[end as usize].leg_ns;
@@ -547,8 +546,7 @@ impl Detail {
             if own.first_data_ns == 0 {
                 own.first_data_ns = seen.place.time_ns;
             }
-            own.last_data_ns = seen.place.time_ns;
-            own.last_data_frame = seen.place.frame;
+            own.last_data = seen.place;
             own.last_data_is_late = verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
             let other = &seen.halves[from.other() as usize];
             own.last_data_crosses = other.is_seen() && after(other.next, segment.acknowledgement);
@@ -565,10 +563,7 @@ impl Detail {
         if let Some(timeline) = &mut self.timeline {
             let bin = timeline.at(seen.place.time_ns, from);
             bin.data_packets += u32::from(segment.payload_bytes > 0);
-            let is_ack = segment.payload_bytes == 0
-                && segment.flags.any(Flags::ACK)
-                && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
-            bin.pure_acks += u32::from(is_ack);
+            bin.pure_acks += u32::from(segment.is_pure_ack());
             bin.payload_bytes += u64::from(segment.payload_bytes);
             bin.retransmissions += u32::from(verdict.any(Verdict::RETRANSMISSION));
         }
@@ -582,7 +577,7 @@ impl Detail {
         let segment = seen.segment;
         let end = segment.sequence.wrapping_add(segment.payload_bytes);
         if segment.payload_bytes > 0 && end == seen.halves[seen.end as usize].next {
-            self.ends[seen.end as usize].last_data_ns = seen.place.time_ns;
+            self.ends[seen.end as usize].last_data.time_ns = seen.place.time_ns;
             self.life.arrive();
         }
     }
@@ -591,27 +586,12 @@ impl Detail {
     #[inline]
     pub(crate) fn update_states(&mut self, halves: &[Half; 2], shifts: Option<[u8; 2]>) {
         for from in End::BOTH {
-            let to = from.other();
-            let pair = Pair {
-                from: &halves[from as usize],
-                to: &halves[to as usize],
-            };
-            let receiver = &self.ends[to as usize];
-            let window_bytes_max = receiver.window_bytes_max;
-            let window_bytes_used = receiver.window.max;
+            let state = self.state(halves, shifts, from);
             let own = &mut self.ends[from as usize];
-            let sending = Sending {
-                recovering: own.recovery.is_some(),
-                segment_bytes: own.segment_bytes,
-                last_was_short: own.is_short(own.last_data_bytes),
-                has_more: own.has_more && own.sets_push,
-                window_bytes: window_bytes(halves, shifts, to),
-                window_bytes_max,
-                window_bytes_used,
-            };
-            own.shares.enter(shares::state(pair, &sending));
-            if pair.to.has_acknowledged() {
-                let flight = distance(pair.to.acknowledged, pair.from.next).max(0) as u32;
+            own.shares.enter(state);
+            let (half, peer) = (&halves[from as usize], &halves[from.other() as usize]);
+            if peer.has_acknowledged() {
+                let flight = distance(peer.acknowledged, half.next).max(0) as u32;
                 own.flight_bytes_max = own.flight_bytes_max.max(flight);
             }
         }
@@ -632,11 +612,7 @@ impl Detail {
         if seen.segment.payload_bytes == 0 || verdict.any(Verdict::REPEATS) {
             return;
         }
-        // A queue that was there a moment ago is part of the way.
-        let loaded = self.ends[from.other() as usize].loaded_trip;
-        let queued_ns = loaded
-            .filter(|(_, at_ns)| seen.place.time_ns.saturating_sub(*at_ns) <= QUEUE_NS_MAX)
-            .map_or(0, |(trip_ns, _)| trip_ns);
+        let queued_ns = self.ends[from.other() as usize].queued_ns(seen.place.time_ns);
         let leg_ns = self.leg_ns(from).unwrap_or(0);
         let trip_ns = match self.has_come_late(seen) {
             true => u64::MAX,
@@ -674,7 +650,7 @@ impl Detail {
     fn has_come_late(&self, seen: &Seen<'_>) -> bool {
         let (from, to) = (seen.end, seen.end.other());
         let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
-        let asked_ns = self.ends[to as usize].last_data_ns;
+        let asked_ns = self.ends[to as usize].last_data.time_ns;
         let waited_ns = seen.place.time_ns.saturating_sub(asked_ns);
         if self.last_sender != Some(to) || waited_ns < DELAYED_ACK_NS_MAX {
             return false;
@@ -703,9 +679,9 @@ impl Detail {
         if self.has_come_late(seen) {
             return;
         }
-        let (asked_ns, asked_frame) = (other.last_data_ns, other.last_data_frame);
+        let asked = other.last_data;
         let leg_ns = self.leg_ns(from);
-        let waited_ns = seen.place.time_ns.saturating_sub(asked_ns);
+        let waited_ns = seen.place.time_ns.saturating_sub(asked.time_ns);
         let length_ns = waited_ns.saturating_sub(leg_ns.unwrap_or(0));
         self.ends[from as usize].answers.add(length_ns);
         let is_first = !verdict.any(Verdict::RETRANSMISSION | Verdict::OUT_OF_ORDER);
@@ -721,10 +697,8 @@ impl Detail {
             return;
         }
         let example = Example {
-            at_ns: asked_ns,
             length_ns,
-            frames: [asked_frame, seen.place.frame, None],
-            value: 0,
+            ..Example::between(asked, seen.place, 0)
         };
         self.ends[to as usize].way.wait();
         if !after(
@@ -787,8 +761,8 @@ impl Detail {
         let peer = &seen.halves[seen.end.other() as usize];
         let is_answer = !seen.segment.flags.any(Flags::ACK)
             && seen.segment.sequence == peer.acknowledged
-            && other.last_data_frame.is_some()
-            && other.last_data_frame == other.last_frame;
+            && other.last_data.frame.is_some()
+            && other.last_data.frame == other.last_frame;
         // Nothing of its own since then.
         is_answer && self.idle_until.is_some() && own.last_frame < self.idle_until
     }
@@ -822,7 +796,7 @@ impl Detail {
             Reason::Protocol => (IncidentKind::Unreachable, 5),
             Reason::HopLimit => (IncidentKind::Unreachable, 6),
         };
-        let sent_frame = self.ends[end as usize].last_data_frame;
+        let sent_frame = self.ends[end as usize].last_data.frame;
         let example = Example {
             at_ns: place.time_ns,
             length_ns: 0,
@@ -840,7 +814,7 @@ impl Detail {
             let peer = &halves[end.other() as usize];
             if peer.has_acknowledged() {
                 let holes = &self.ends[end as usize].holes;
-                self.holes_of_capture += holes.acknowledged(peer.acknowledged).0;
+                self.holes_of_capture += holes.acknowledged(peer.acknowledged);
             }
             self.finish_recovery(end);
             self.finish_repetition(end);
@@ -912,17 +886,11 @@ impl Detail {
         let is_alike = |slack_ns| delays.are_alike(slack_ns, LATE_ACKS_MIN);
         let [is_alike, is_timer_of_nagle] = [TIMER_SLACK_NS, 2 * TIMER_SLACK_NS].map(is_alike);
         // Nor where all came late from some time on.
-        let way = self.ends[end.other() as usize].way_longer_ns();
+        let way = self.ends[end.other() as usize].way.longer_ns();
         let is_timer = is_alike && way.is_none_or(|longer_ns| longer_ns < DELAYED_ACK_NS_MIN);
         if !is_timer_of_nagle {
-            let sender = end.other();
-            self.incidents
-                .withdraw(IncidentKind::NagleDelayedAck, sender);
-            let shares = &mut self.ends[sender as usize].shares;
-            shares.reassign(State::Nagle, State::Sender, u64::MAX);
-            self.life.forget_nagle(Phase::RoundTrip);
-            let from = (Cause::NagleDelayedAck, sender);
-            self.gaps.rename_all(from, (Cause::RoundTrip, end));
+            let cause = (Cause::RoundTrip, end);
+            self.forget_nagle(end.other(), Phase::RoundTrip, cause);
         }
         if !is_timer {
             self.incidents.withdraw(IncidentKind::DelayedAck, end);
@@ -938,19 +906,18 @@ impl Detail {
         let held = self.incidents.count(IncidentKind::NagleDelayedAck, end);
         let defied = self.ends[end as usize].defies_nagle;
         if held > 0 && defied.saturating_mul(NAGLE_DEFIED_MAX) >= held {
-            self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
-            let shares = &mut self.ends[end as usize].shares;
-            shares.reassign(shares::State::Nagle, shares::State::Sender, u64::MAX);
-            self.life.forget_nagle(match end {
-                End::Client => Phase::ClientPauses,
-                End::Server => Phase::ServerPauses,
-            });
-            let (from, to) = (
-                (Cause::NagleDelayedAck, end),
-                (Cause::DelayedAck, end.other()),
-            );
-            self.gaps.rename_all(from, to);
+            let cause = (Cause::DelayedAck, end.other());
+            self.forget_nagle(end, Phase::PAUSES[end as usize], cause);
         }
+    }
+
+    /// Takes back that Nagle's algorithm held segments of `end`: the time was of `phase`, the gaps were of `cause`.
+    fn forget_nagle(&mut self, end: End, phase: Phase, cause: (Cause, End)) {
+        self.incidents.withdraw(IncidentKind::NagleDelayedAck, end);
+        let shares = &mut self.ends[end as usize].shares;
+        shares.reassign(State::Nagle, State::Sender, u64::MAX);
+        self.life.forget_nagle(phase);
+        self.gaps.rename_all((Cause::NagleDelayedAck, end), cause);
     }
 
     /// Returns whether this frame was captured before, at another place: bridges, bonds and mirrored ports show
@@ -1039,7 +1006,7 @@ impl Detail {
         let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
         let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
         let ahead = distance(half.next, segment.sequence);
-        if is_control && segment.flags.any(Flags::SYN) {
+        if segment.flags.any(Flags::SYN) {
             let is_other = half.has_syn() && half.first != segment.sequence;
             self.ends[from as usize].has_other_syn |= is_other;
         }
@@ -1088,7 +1055,7 @@ impl Detail {
                 return Verdict::CONTROL_RETRANSMISSION;
             }
             // The first payload is not sent again if all that it overlaps is the SYN.
-            let has_sent = self.ends[from as usize].sizes.packets() > 0;
+            let has_sent = self.ends[from as usize].sizes.packets > 0;
             let overlaps = has_sent || !half.has_syn() || after(segment.sequence, half.first);
             if overlaps && !self.was_not_taken(seen) {
                 verdict.add(self.handle_resent(seen));
@@ -1208,15 +1175,10 @@ impl Detail {
                 own.defies_nagle = own.defies_nagle.saturating_add(1);
             }
             let ahead = half.is_seen() && distance(segment.sequence, half.next) > 0;
-            own.outstanding.note_sent(|| Sent {
-                sequence: if ahead { half.next } else { segment.sequence },
-                end: end.wrapping_add(u32::from(is_fin)),
-                time_ns: seen.place.time_ns,
-                frame: seen.place.frame,
-                again: 0,
-                bytes: u16::try_from(segment.payload_bytes).unwrap_or(u16::MAX),
-                stamp: segment.timestamps.map_or(0, |stamps| stamps.value),
-                identification: segment.identification,
+            own.outstanding.note_sent(|| {
+                let sequence = if ahead { half.next } else { segment.sequence };
+                let range = (sequence, end.wrapping_add(u32::from(is_fin)));
+                Sent::of(segment, seen.place, range)
             });
         }
         let window = window_bytes(seen.halves, seen.shifts, to);
@@ -1251,7 +1213,7 @@ impl Detail {
         own.beyond_window += 1;
         let percent = u64::from(own.beyond_window) * 100;
         self.windows_are_doubtful |= own.beyond_window >= BEYOND_WINDOW_MIN
-            && percent > u64::from(own.sizes.packets()) * u64::from(BEYOND_WINDOW_PERCENT);
+            && percent > u64::from(own.sizes.packets) * u64::from(BEYOND_WINDOW_PERCENT);
     }
 
     /// The size of a payload, and the train that it may belong to.
@@ -1269,7 +1231,6 @@ impl Detail {
         if is_small && self.last_sender != Some(from.other()) {
             let train = &mut own.train;
             train.segments = train.segments.saturating_add(1);
-            train.bytes += u64::from(bytes);
             train.began = train.began.or(Some(seen.place));
             train.last = Some(seen.place);
         } else if own.train.segments > 0 {
@@ -1292,12 +1253,7 @@ impl Detail {
         if train.segments < TRAIN_MIN {
             return;
         }
-        let example = Example {
-            at_ns: began.time_ns,
-            length_ns: last.time_ns.saturating_sub(began.time_ns),
-            frames: [began.frame, last.frame, None],
-            value: train.segments,
-        };
+        let example = Example::between(began, last, train.segments);
         self.incidents
             .note(IncidentKind::SmallSegments, end, example);
     }

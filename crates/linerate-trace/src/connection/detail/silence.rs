@@ -51,17 +51,11 @@ impl Detail {
         let Some(since) = own.zero_since.take() else {
             return;
         };
-        let length_ns = place.time_ns.saturating_sub(since.time_ns);
-        if length_ns == 0 {
+        let example = Example::between(since, place, 0);
+        if example.length_ns == 0 {
             return;
         }
-        own.zero_window.add(length_ns);
-        let example = Example {
-            at_ns: since.time_ns,
-            length_ns,
-            frames: [since.frame, place.frame, None],
-            value: 0,
-        };
+        own.zero_window.add(example.length_ns);
         self.incidents.note(IncidentKind::ZeroWindow, end, example);
     }
 
