@@ -19,9 +19,9 @@ pub fn swatch(look: &Look, figure: &Figure) -> Markup {
 
 fn line(look: &Look) -> Markup {
     html! {
-        path d="M0 7h30" stroke="currentColor" stroke-width="2" stroke-dasharray=[mark::dashes(look.dash)] {}
-        @if let Some(shape) = look.shape {
-            g transform="translate(15 7)" { (mark::marker(shape, look.origin)) }
+        path d="M0 7h30" stroke="currentColor" stroke-width="2" stroke-dasharray=[look.dashes] {}
+        @if let Some(outline) = look.marker {
+            g transform="translate(15 7)" { (mark::marker(outline, look.origin)) }
         }
     }
 }
