@@ -35,7 +35,7 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
             @if !chapter.figures.is_empty() {
                 div.figures {
                     @for (place, (figure, id)) in figures.clone().enumerate() {
-                        (self::figure(figure, id, Some(number(place))))
+                        (measured(figure, id, Some(number(place))))
                     }
                 }
             }
@@ -93,18 +93,22 @@ fn is_drawn(figure: &Figure) -> bool {
     figure.curves.iter().any(|curve| !curve.points.is_empty())
 }
 
-/// Sets a chart, its legend and caption.
-fn figure(figure: &Figure, id: &str, number: Option<usize>) -> Markup {
-    let heading = html! {
-        @if let Some(number) = number { "Figure " (number) ". " } (figure.title)
-    };
+/// Sets what trials came to, as far as any is valid.
+fn measured(figure: &Figure, id: &str, number: Option<usize>) -> Markup {
+    let title = &figure.title;
+    let heading = number.map_or(title.clone(), |number| format!("Figure {number}. {title}"));
     if !is_drawn(figure) {
         return html! {
             figure id=(id) { h3 { (heading) } p.soft { "Nothing valid to draw." } }
         };
     }
+    let label = format!("Chart: {title}. Its data follows as a table.");
+    self::figure(figure, id, &heading, &label)
+}
+
+/// Sets a chart, its legend and caption; `label` stands for it where it cannot be seen.
+pub fn figure(figure: &Figure, id: &str, heading: &str, label: &str) -> Markup {
     let title = format!("{id}-title");
-    let label = format!("Chart: {}. Its data follows as a table.", figure.title);
     html! {
         figure id=(id) aria-labelledby=(title) {
             h3 id=(title) { (heading) }
@@ -122,7 +126,7 @@ fn over_time(chapter: &Chapter, ids: &[String]) -> Markup {
     let ids = &ids[chapter.figures.len()..];
     html! {
         @for (figure, id) in chapter.over_time.iter().zip(ids) {
-            details { summary { (figure.title) } (self::figure(figure, id, None)) }
+            details { summary { (figure.title) } (measured(figure, id, None)) }
         }
     }
 }
@@ -135,7 +139,7 @@ pub fn is_open(table: &Table, chapter: &Chapter) -> bool {
 }
 
 /// Sets what each curve's look means.
-pub fn legend(figure: &Figure) -> Markup {
+fn legend(figure: &Figure) -> Markup {
     html! {
         ul.legend {
             @for (curve, look) in figure.curves.iter().zip(look::looks(figure)) {
@@ -162,26 +166,16 @@ fn trials(chapter: &Chapter, at: usize, anchors: &Anchors) -> Markup {
     if chapter.trials.is_empty() {
         return html! {};
     }
-    let body = html! {
-        table {
-            thead { tr {
-                th.number scope="col" { "Trial" }
-                th scope="col" { "Cell" }
-                th.number scope="col" { "Replicate" }
-                th.number scope="col" { "Response" }
-                th scope="col" { "Remarks" }
-            } }
-            tbody {
-                @for (row, line) in chapter.trials.iter().enumerate() {
-                    (trial(line, anchors.trial_row(line.trial, at, row)))
-                }
-            }
+    let rows = html! {
+        @for (row, line) in chapter.trials.iter().enumerate() {
+            (trial(line, anchors.trial_row(line.trial, at, row)))
         }
     };
+    let heads = ["Trial", "Cell", "Replicate", "Response", "Remarks"];
     html! {
         details.trials {
             summary { (wording::trial_count(&chapter.trials)) }
-            (table::scrolling("Trials", &body))
+            (table::grid("Trials", &heads, &[true, false, true, true, false], &rows))
         }
     }
 }

@@ -88,25 +88,16 @@ fn left_out(analysis: &Analysis, anchors: &Anchors) -> Markup {
         let title = wording::chapter_title(known, anchors.numbers[at]);
         Some(html! { a href={ "#" (anchors.chapters[at]) } { (title) } })
     };
-    let body = html! {
-        table {
-            thead { tr {
-                th scope="col" { "What" }
-                th scope="col" { "Why" }
-                th scope="col" { "Where" }
-            } }
-            tbody {
-                @for item in &analysis.left_out {
-                    tr {
-                        th scope="row" { (item.what) }
-                        td { (item.why) }
-                        td { @match place(item.chapter) { Some(link) => (link), None => "–" } }
-                    }
-                }
+    let rows = html! {
+        @for item in &analysis.left_out {
+            tr {
+                th scope="row" { (item.what) }
+                td { (item.why) }
+                td { @match place(item.chapter) { Some(link) => (link), None => "–" } }
             }
         }
     };
-    table::scrolling("Not measured", &body)
+    table::grid("Not measured", &["What", "Why", "Where"], &[], &rows)
 }
 
 /// Sets what was damaged in the bundle.
