@@ -18,7 +18,7 @@ pub fn evidence(analysis: &Analysis, anchors: &Anchors) -> Markup {
             h2 { "Evidence" }
             @if left > 0 && is_usable(analysis) {
                 (fold("actions", &count("All actions", left), &html! {
-                    ol { @for item in &analysis.recommendations { (answer::action(item, anchors)) } }
+                    ol { @for one in wording::advice(analysis, 0) { (answer::action(&one, anchors)) } }
                 }))
             }
             @if has_answer && !analysis.summary.rows.is_empty() {

@@ -48,10 +48,9 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
     base-uri 'none'; form-action 'none'";
 
 /// How much of a report is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The answer and the chapters; what proves them is behind a click.
-    #[default]
     Answer,
     /// Everything, for paper that has to hold all of it.
     Full,

@@ -122,19 +122,13 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
         let forms = clauses(&trust.line(), "; …");
         parts.push(Passage::new("Trust: ", look(trust), forms));
     }
-    if let Some(why) = &analysis.partial {
-        parts.push(Passage::new(
-            "Partial: ",
-            Look::Warning,
-            clauses(why, "; …"),
-        ));
-    }
-    if let [first, ..] = analysis.damage.as_slice() {
-        parts.push(Passage::new(
-            "Damaged: ",
-            Look::Warning,
-            clauses(first, "; …"),
-        ));
+    let warnings = [
+        ("Partial: ", &analysis.partial),
+        ("Damaged: ", &analysis.damage.first().cloned()),
+    ];
+    for (lead, why) in warnings {
+        let forms = why.iter().map(|why| clauses(why, "; …"));
+        parts.extend(forms.map(|forms| Passage::new(lead, Look::Warning, forms)));
     }
     let level = analysis.trust.as_ref().map(|trust| trust.level);
     if level == Some(TrustLevel::DoNotUse) {
@@ -150,15 +144,12 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
         .collect();
     told(&mut parts, "Findings", &claims);
     // What was measured to help first, then what would raise what the findings above name.
-    let measured = analysis.recommendations.iter();
-    let measured = measured.map(|one| one.action.clone());
     let advice = wording::advice(analysis, TOLD_MAX).into_iter();
-    let advice = advice.map(|one| format!("{} (Gain not measured.)", one.action));
-    told(
-        &mut parts,
-        "What to do",
-        &measured.chain(advice).collect::<Vec<_>>(),
-    );
+    let actions = advice.map(|one| match one.gain {
+        Some(_) => one.action,
+        None => format!("{} (Gain not measured.)", one.action),
+    });
+    told(&mut parts, "What to do", &actions.collect::<Vec<_>>());
     parts
 }
 
