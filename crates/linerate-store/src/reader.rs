@@ -99,7 +99,9 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
         ))
     });
     damage.extend(lost);
-    sort(&mut stored, &mut flows);
+    // What is sorted already, as always in a whole bundle, stays.
+    stored.sort_by_key(|trial| trial.record.trial);
+    flows.sort_by_key(|flow| flow.trial);
     missing_rows(&stored, &flows, &samples, &mut damage);
     let events = read_events(dir, &mut damage);
     Ok(Recording {
@@ -234,12 +236,6 @@ fn trials_in(table: &Table) -> BTreeSet<TrialId> {
     }
 }
 
-/// Puts everything into its order; what is sorted already, as always in a whole bundle, stays.
-fn sort(stored: &mut [StoredTrial], flows: &mut [FlowRecord]) {
-    stored.sort_by_key(|trial| trial.record.trial);
-    flows.sort_by_key(|flow| flow.trial);
-}
-
 /// Tells of rows that trials should have and that are not there, and of rows without a trial.
 fn missing_rows(
     stored: &[StoredTrial],
@@ -247,23 +243,18 @@ fn missing_rows(
     samples: &Samples,
     damage: &mut Vec<String>,
 ) {
+    let of_flows = count(flows.iter().map(|flow| flow.trial));
+    let of_samples = count(samples.iter().map(|sample| sample.trial));
+    let expected_flows: fn(&StoredTrial) -> u64 = |trial| trial.flow_rows;
     let kinds = [
-        ("flow", count(flows.iter().map(|flow| flow.trial)), true),
-        (
-            "sample",
-            count(samples.iter().map(|sample| sample.trial)),
-            false,
-        ),
+        ("flow", of_flows, expected_flows),
+        ("sample", of_samples, |trial| trial.sample_rows),
     ];
-    for (what, found, is_flows) in kinds {
+    for (what, found, expected) in kinds {
         let mut short = Vec::new();
         let mut rows = 0u64;
         for trial in stored {
-            let expected = if is_flows {
-                trial.flow_rows
-            } else {
-                trial.sample_rows
-            };
+            let expected = expected(trial);
             let got = found.get(&trial.record.trial).copied().unwrap_or(0);
             if got < expected {
                 short.push(trial.record.trial);
