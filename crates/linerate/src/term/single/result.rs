@@ -7,7 +7,7 @@ use linerate_analyze::single::{Single, SingleTrial};
 use linerate_model::finding::{Caution, FindingKind, Limiter, TrustLevel};
 use linerate_model::flag::TrialFlag;
 use linerate_model::number;
-use linerate_model::response::name;
+use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Kind, Traffic, Workload};
 
@@ -248,6 +248,14 @@ pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
     trial.responses.get(name).copied()
 }
 
+/// Returns the response that a run is made for.
+pub(super) fn main_response(workload: &Workload) -> &'static str {
+    match workload.traffic.kind() {
+        Kind::Idle => name::CONNECTIONS_HELD,
+        kind => kind.about().responses[0],
+    }
+}
+
 /// Returns those of `all` responses that there are, each behind its label.
 pub(super) fn values(trial: &SingleTrial<'_>, unit: Unit, all: &[(&str, &str)]) -> String {
     let value = |(label, name): &(&str, &str)| {
@@ -338,11 +346,8 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
 
 /// Mean, interval and deviation over several runs.
 fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
-    let (name, unit) = match single.workload.traffic.kind() {
-        Kind::Idle => (name::CONNECTIONS_HELD, Unit::Count),
-        Kind::Rr | Kind::Crr => (name::TRANSACTIONS, Unit::PerSecond),
-        Kind::Stream => (name::THROUGHPUT, Unit::BitsPerSecond),
-    };
+    let name = main_response(&single.workload);
+    let unit = describe(name).unit;
     // A unit that was asked for takes the place of the prefix that fits best.
     let asked = rate_unit.filter(|_| unit == Unit::BitsPerSecond);
     let (unit, scale, symbol) = match asked {
