@@ -372,9 +372,5 @@ fn unreadable(error: CaptureError, name: &str) -> Failure {
         }
         _ => None,
     };
-    let failure = Failure::failed(anyhow::Error::new(error).context(format!("cannot read {name}")));
-    match next {
-        Some(next) => failure.next(next),
-        None => failure,
-    }
+    Failure::failed(anyhow::Error::new(error).context(format!("cannot read {name}"))).maybe(next)
 }
