@@ -148,6 +148,8 @@ fn round_trips(hosts: &[HostSpec]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_lab::LinkSpec;
+
     use super::*;
 
     fn host(name: &str, delay_ms: u64) -> HostSpec {
