@@ -372,10 +372,9 @@ fn fitted(text: &str, width: usize, right: bool) -> String {
         let kept: String = text.chars().take(width.saturating_sub(1)).collect();
         return format!("{kept}…");
     }
-    let space = " ".repeat(width - length);
     match right {
-        true => format!("{space}{text}"),
-        false => format!("{text}{space}"),
+        true => format!("{text:>width$}"),
+        false => format!("{text:<width$}"),
     }
 }
 
