@@ -13,7 +13,7 @@ pub use answer::terminal_answer;
 
 use crate::wording;
 use answer::Passage;
-use fit::{GAP, clean, column_widths, length, natural_widths};
+use fit::{GAP, clean, column_widths, natural_widths};
 
 /// Narrowest width that lines are wrapped to, in characters.
 const WIDTH_MIN: usize = 40;
@@ -201,6 +201,7 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    use super::fit::length;
     use super::*;
 
     #[test]
