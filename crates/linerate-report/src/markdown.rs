@@ -9,7 +9,6 @@ use linerate_model::analysis::{
     Analysis, Chapter, Figure, HostCounters, HostInterrupts, HostSummary, Table, TrialLine,
 };
 use linerate_model::finding::Finding;
-use linerate_model::remedy::Remedy;
 
 use crate::html::{Extent, is_open, is_usable};
 use crate::{number, points, wording};
@@ -90,13 +89,10 @@ impl Page {
             self.paragraph(&format!("**Trust:** {}", escape(&trust.line())));
         }
         let short = ["Asked", "Version", "Started"];
-        let is_told = |label: &str| self.extent == Extent::Full || short.contains(&label);
-        let about = analysis.about.iter().filter(|(label, _)| is_told(label));
-        let about: Vec<String> = about
-            .map(|(label, text)| format!("- **{}:** {}", escape(label), escape(text)))
-            .collect();
-        for line in &about {
-            self.line(line);
+        for (label, text) in &analysis.about {
+            if self.is_full() || short.contains(&label.as_str()) {
+                self.line(&format!("- **{}:** {}", escape(label), escape(text)));
+            }
         }
         self.line("");
     }
@@ -187,49 +183,24 @@ impl Page {
     /// Writes what was measured to help first, then what would raise what the findings name.
     fn actions(&mut self, analysis: &Analysis) {
         self.heading(2, "What to do");
-        let measured = analysis.recommendations.iter();
-        let measured = measured.map(|item| {
-            let confirm = code(&item.confirm);
-            [
-                escape(&item.action),
-                escape(&item.predicted),
-                escape(wording::or_none(&item.cost)),
-                escape(wording::or_none(&item.undo)),
-                format!("\n   - Confirm: {confirm}"),
-            ]
-        });
-        let advice = wording::advice(analysis, usize::MAX).into_iter();
-        let advice = advice.map(|one| {
-            let of = |part: fn(&Remedy) -> &'static str| match &one.remedy {
-                Some(remedy) => escape(part(remedy)) + ".",
-                None => wording::or_none("").to_owned(),
-            };
-            let confirm = one
-                .remedy
-                .as_ref()
-                .map(|remedy| format!("\n   - Confirm: {}{}", code(remedy.measure), remedy.when()));
-            [
-                escape(&one.action),
-                "not measured".to_owned(),
-                of(|remedy| remedy.cost),
-                of(|remedy| remedy.undo),
-                format!(
-                    "{}\n   - Why: finding {}",
-                    confirm.unwrap_or_default(),
-                    one.place + 1
-                ),
-            ]
-        });
-        let items: Vec<[String; 5]> = measured.chain(advice).collect();
-        if items.is_empty() {
+        let advice = wording::advice(analysis, usize::MAX);
+        if advice.is_empty() {
             self.paragraph("No action is recommended.");
             return;
         }
-        for (at, [action, gain, cost, undo, last]) in items.iter().enumerate() {
-            self.line(&format!(
-                "{}. **{action}**\n   - Gain: {gain}\n   - Cost: {cost}\n   - Undo: {undo}{last}",
-                at + 1
-            ));
+        for (at, one) in advice.iter().enumerate() {
+            let told = |text: &Option<String>| escape(text.as_deref().unwrap_or(wording::UNKNOWN));
+            self.line(&format!("{}. **{}**", at + 1, escape(&one.action)));
+            let gain = escape(one.gain.unwrap_or("not measured"));
+            self.line(&format!("   - Gain: {gain}"));
+            self.line(&format!("   - Cost: {}", told(&one.cost)));
+            self.line(&format!("   - Undo: {}", told(&one.undo)));
+            if let Some((command, when)) = &one.confirm {
+                self.line(&format!("   - Confirm: {}{when}", code(command)));
+            }
+            if let (None, Some(place)) = (one.gain, one.why) {
+                self.line(&format!("   - Why: finding {}", place + 1));
+            }
         }
         self.line("");
     }

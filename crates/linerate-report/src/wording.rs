@@ -8,7 +8,6 @@ use linerate_model::analysis::{
 };
 use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust};
 use linerate_model::id::TrialId;
-use linerate_model::remedy::Remedy;
 use linerate_model::text::sentence;
 use linerate_model::unit::Unit;
 
@@ -76,15 +75,9 @@ pub const COUNTERS: &str = "Change during the measured windows of valid trials, 
 
 /// Returns the first reasons behind a judgement, as a sentence.
 pub fn trust_reasons(trust: &Trust, shown: usize) -> String {
-    let reasons: Vec<&str> = trust
-        .reasons
-        .iter()
-        .take(shown)
-        .map(String::as_str)
-        .collect();
-    match reasons.is_empty() {
-        true => "No reason to doubt these numbers was found.".to_owned(),
-        false => stop(&reasons.join("; ")),
+    match &trust.reasons[..shown.min(trust.reasons.len())] {
+        [] => "No reason to doubt these numbers was found.".to_owned(),
+        reasons => stop(&reasons.join("; ")),
     }
 }
 
@@ -200,46 +193,66 @@ pub fn kind(kind: FindingKind) -> &'static str {
     }
 }
 
-/// What to do about a finding, of which no gain was measured.
-pub struct Advice {
-    /// The place of the finding.
-    pub place: usize,
+/// Something to do.
+pub struct Advice<'a> {
     /// What to do, a sentence.
     pub action: String,
-    /// What that costs and how it is measured, where it is what is done about others of its kind.
-    pub remedy: Option<Remedy>,
+    /// What that gained; none where it was not measured.
+    pub gain: Option<&'a str>,
+    /// What it costs, where that is told.
+    pub cost: Option<String>,
+    /// How it is taken back, where that is told.
+    pub undo: Option<String>,
+    /// The command that confirms it, and when that is to be run.
+    pub confirm: Option<(&'a str, String)>,
+    /// The place of the finding that it follows from.
+    pub why: Option<usize>,
 }
 
-fn capitalised(words: &str) -> String {
-    let mut letters = words.chars();
-    let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(letters).collect()
-}
-
-/// Returns what would raise the numbers of the first `shown` findings that name a limiter, where no gain of
-/// it was measured, with the place of the finding: as many as there is room for beside what was measured.
+/// Returns what was measured to help, all of it, and then what would raise the numbers of the first `shown`
+/// findings that name a limiter, where no gain of it was measured: as many as there is room for beside what was
+/// measured.
+///
 /// Of a full link, which nothing is wrong with, and of what a chapter of the study brings about itself (requests
 /// in pieces, or one at a time) nothing has to be done; what raises them stands in the finding and in the chapter.
-pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice> {
-    let measured = &analysis.recommendations;
+pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice<'_>> {
+    let known = |text: &str| Some(if text.is_empty() { UNKNOWN } else { text }.to_owned());
+    let measured = analysis.recommendations.iter().map(|item| Advice {
+        action: item.action.clone(),
+        gain: Some(&item.predicted),
+        cost: known(&item.cost),
+        undo: known(&item.undo),
+        confirm: Some((&item.confirm, String::new())),
+        why: (analysis.findings.iter()).position(|finding| finding.id == item.finding),
+    });
     let findings = analysis.findings.iter().take(shown).enumerate();
-    let advice = findings.filter_map(|(place, finding)| match finding.kind {
+    let others = findings.filter_map(|(place, finding)| match finding.kind {
         FindingKind::Limiter(Limiter::LinkRate) => None,
         kind if kind.is_of_traffic() && finding.chapter.is_some() => None,
         FindingKind::Limiter(limiter) => {
-            let is_measured = measured.iter().any(|item| item.finding == finding.id);
+            let mut measured = analysis.recommendations.iter();
+            let is_measured = measured.any(|item| item.finding == finding.id);
             let remedy = limiter.remedy();
-            let own = finding.action.as_deref().map(capitalised);
+            let own = finding.action.as_deref();
+            // What is done about others of its kind does not go with an action of its own.
+            let usual = || Some(remedy).filter(|_| own.is_none());
             (!is_measured).then(|| Advice {
-                place,
-                action: stop(own.as_deref().unwrap_or(remedy.action)),
-                remedy: Some(remedy).filter(|_| own.is_none()),
+                action: stop(own.unwrap_or(remedy.action)),
+                gain: None,
+                cost: usual().map(|remedy| format!("{}.", remedy.cost)),
+                undo: usual().map(|remedy| format!("{}.", remedy.undo)),
+                confirm: usual().map(|remedy| (remedy.measure, remedy.when())),
+                why: Some(place),
             })
         }
         _ => None,
     });
-    advice.take(shown.saturating_sub(measured.len())).collect()
+    let room = shown.saturating_sub(analysis.recommendations.len());
+    measured.chain(others.take(room)).collect()
 }
+
+/// What is told of a cost or a way back that is not known.
+pub const UNKNOWN: &str = "none known";
 
 /// Returns what to do before a run is measured again whose numbers are not to be used: what took the hosts
 /// first, then what its cautions say.
@@ -256,14 +269,6 @@ pub fn before_again(analysis: &Analysis) -> Vec<String> {
     let cautions = analysis.cautions.iter();
     all.extend(cautions.map(|one| format!("{} {}", one.claim, one.explanation)));
     all
-}
-
-/// Returns `text`, or that there is nothing to tell.
-pub fn or_none(text: &str) -> &str {
-    match text {
-        "" => "none known",
-        text => text,
-    }
 }
 
 /// Returns what the origin of a curve is called behind its name; nothing when measured.

@@ -101,12 +101,18 @@ fn fill_and_rename<E: From<FileError>>(
     Ok(())
 }
 
-/// Replaces the file `name` in `directory` with `bytes`, name and all.
-pub(crate) fn replace_with(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), FileError> {
-    replace(&directory.join(name), |file, temporary| {
+/// Replaces the file `name` in `directory` with `bytes`, name and all; returns its path.
+pub(crate) fn replace_with(
+    directory: &Path,
+    name: &str,
+    bytes: &[u8],
+) -> Result<PathBuf, FileError> {
+    let path = directory.join(name);
+    replace(&path, |file, temporary| {
         io::Write::write_all(file, bytes).map_err(failed(Step::Write, temporary))
     })?;
-    sync_directory(directory)
+    sync_directory(directory)?;
+    Ok(path)
 }
 
 /// Opens a file to read it. What is none, as a pipe or a device that stands there in its place, would be

@@ -108,14 +108,17 @@ impl TableName {
 
 /// Returns the name of the file of one capture, below [`CAPTURES`]: `000001-server.pcapng`.
 pub(crate) fn capture_file(trial: TrialId, host: &HostName) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let host: String = host
         .0
         .chars()
-        .map(|c| if plain(c) { c } else { '_' })
+        .map(|c| if is_plain(c) { c } else { '_' })
         .take(HOST_CHARS_MAX)
         .collect();
     format!("{:06}-{host}.pcapng", trial.0)
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
 /// Characters of a host that its file's name holds: the name has room for a number behind them.
@@ -128,8 +131,7 @@ pub(crate) fn is_capture_path(path: &str) -> bool {
         .strip_prefix(CAPTURES)
         .and_then(|rest| rest.strip_prefix('/'));
     let Some(name) = name else { return false };
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    name.ends_with(".pcapng") && !name.starts_with('.') && name.chars().all(plain)
+    name.ends_with(".pcapng") && !name.starts_with('.') && name.chars().all(is_plain)
 }
 
 #[cfg(test)]

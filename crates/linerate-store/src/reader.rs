@@ -49,7 +49,7 @@ pub enum ReadError {
     },
     /// A later version wrote the bundle.
     #[error(
-        "cannot read {path}: it has bundle format {found}, and this version reads up to {known}; \
+        "cannot read {path}: it has bundle format {found}, and this version reads up to {BUNDLE_FORMAT}; \
          use a newer linerate"
     )]
     Newer {
@@ -57,8 +57,6 @@ pub enum ReadError {
         path: PathBuf,
         /// Its number.
         found: u32,
-        /// The highest number that this version reads.
-        known: u32,
     },
 }
 
@@ -99,7 +97,9 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
         ))
     });
     damage.extend(lost);
-    sort(&mut stored, &mut flows);
+    // What is sorted already, as always in a whole bundle, stays.
+    stored.sort_by_key(|trial| trial.record.trial);
+    flows.sort_by_key(|flow| flow.trial);
     missing_rows(&stored, &flows, &samples, &mut damage);
     let events = read_events(dir, &mut damage);
     Ok(Recording {
@@ -145,7 +145,6 @@ fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
         return Err(ReadError::Newer {
             path,
             found: format,
-            known: BUNDLE_FORMAT,
         });
     }
     serde_json::from_slice(&text).map_err(document)
@@ -168,7 +167,12 @@ fn read_table(
     let file = dir.join(name.file());
     if file.exists() {
         read_file(&file, &name.file(), name, damage, |table| {
-            seen.extend(trials_in(table));
+            seen.extend(
+                table
+                    .trials()
+                    .iter()
+                    .map(|trial| TrialId(trial.cast_unsigned())),
+            );
             take(table, &mut odd);
         });
     } else if !partial.exists() && !name.is_optional() {
@@ -223,23 +227,6 @@ fn read_file(
     }
 }
 
-/// Returns the trials that rows of `table` belong to; `trial` is every table's first column.
-fn trials_in(table: &Table) -> BTreeSet<TrialId> {
-    match table.columns.first() {
-        Some((_, crate::table::Column::Int32(trials))) => trials
-            .iter()
-            .map(|trial| TrialId(trial.cast_unsigned()))
-            .collect(),
-        _ => BTreeSet::new(),
-    }
-}
-
-/// Puts everything into its order; what is sorted already, as always in a whole bundle, stays.
-fn sort(stored: &mut [StoredTrial], flows: &mut [FlowRecord]) {
-    stored.sort_by_key(|trial| trial.record.trial);
-    flows.sort_by_key(|flow| flow.trial);
-}
-
 /// Tells of rows that trials should have and that are not there, and of rows without a trial.
 fn missing_rows(
     stored: &[StoredTrial],
@@ -247,23 +234,18 @@ fn missing_rows(
     samples: &Samples,
     damage: &mut Vec<String>,
 ) {
+    let of_flows = count(flows.iter().map(|flow| flow.trial));
+    let of_samples = count(samples.iter().map(|sample| sample.trial));
+    let expected_flows: fn(&StoredTrial) -> u64 = |trial| trial.flow_rows;
     let kinds = [
-        ("flow", count(flows.iter().map(|flow| flow.trial)), true),
-        (
-            "sample",
-            count(samples.iter().map(|sample| sample.trial)),
-            false,
-        ),
+        ("flow", of_flows, expected_flows),
+        ("sample", of_samples, |trial| trial.sample_rows),
     ];
-    for (what, found, is_flows) in kinds {
+    for (what, found, expected) in kinds {
         let mut short = Vec::new();
         let mut rows = 0u64;
         for trial in stored {
-            let expected = if is_flows {
-                trial.flow_rows
-            } else {
-                trial.sample_rows
-            };
+            let expected = expected(trial);
             let got = found.get(&trial.record.trial).copied().unwrap_or(0);
             if got < expected {
                 short.push(trial.record.trial);

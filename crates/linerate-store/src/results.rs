@@ -24,7 +24,6 @@
 //!    `auto`, is null there and stands in `cell`.
 //! 3. A trial without any response has one row, whose response is null, so that no trial is missing.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use linerate_model::experiment::{Factor, Level};
@@ -37,9 +36,9 @@ use serde_json::{Value, json};
 
 use crate::durable;
 use crate::layout::RESULTS;
-use crate::rows::trials::cell_json;
+use crate::rows::{self, trials::cell_json};
 use crate::table::{Column, Table, TableFormat};
-use crate::writer::WriteError;
+use crate::writer::{WriteError, unfit};
 
 /// Columns that repeat: stored as a dictionary.
 const DICTIONARY: &[&str] = &[
@@ -53,13 +52,8 @@ const DICTIONARY: &[&str] = &[
 
 /// Writes `outcomes` as the results of the bundle in `dir` and returns the file's path.
 pub fn write_results(dir: &Path, outcomes: &[Outcome]) -> Result<PathBuf, WriteError> {
-    let path = dir.join(RESULTS);
-    let bytes = encode(&table(outcomes)).map_err(|cause| WriteError::Encode {
-        path: path.clone(),
-        cause: cause.into(),
-    })?;
-    durable::replace_with(dir, RESULTS, &bytes)?;
-    Ok(path)
+    let bytes = encode(&table(outcomes)).map_err(unfit(&dir.join(RESULTS)))?;
+    Ok(durable::replace_with(dir, RESULTS, &bytes)?)
 }
 
 /// Returns the rows of `results.parquet` as text: commas between values, a line of names first.
@@ -72,43 +66,36 @@ pub fn results_csv(outcomes: &[Outcome]) -> String {
             if at > 0 {
                 text.push(',');
             }
-            push_csv(&mut text, column, row);
+            text.push_str(&csv_field(column, row));
         }
         text.push_str("\r\n");
     }
     text
 }
 
-fn push_csv(text: &mut String, column: &Column, row: usize) {
-    let mut push = |value: Option<&dyn std::fmt::Display>| {
-        if let Some(value) = value {
-            // Writing into a text cannot fail.
-            let _ = write!(text, "{value}");
-        }
-    };
-    fn shown<T: std::fmt::Display>(value: &Option<T>) -> Option<&dyn std::fmt::Display> {
-        value.as_ref().map(|value| value as &dyn std::fmt::Display)
+fn csv_field(column: &Column, row: usize) -> String {
+    fn shown(value: Option<impl ToString>) -> String {
+        value.map_or(String::new(), |value| value.to_string())
     }
     match column {
-        Column::Int32(values) => push(Some(&values[row])),
-        Column::Int64(values) => push(Some(&values[row])),
-        Column::MaybeInt64(values) => push(shown(&values[row])),
-        Column::MaybeDouble(values) => push(shown(&values[row])),
-        Column::MaybeBool(values) => push(shown(&values[row])),
-        Column::Text(values) => push(Some(&quoted(&values[row]))),
-        Column::MaybeText(values) => push(shown(&values[row].as_ref().map(quoted))),
+        Column::Int32(values) => values[row].to_string(),
+        Column::Int64(values) => values[row].to_string(),
+        Column::MaybeInt64(values) => shown(values[row]),
+        Column::MaybeDouble(values) => shown(values[row]),
+        Column::MaybeBool(values) => shown(values[row]),
+        Column::Text(values) => quoted(&values[row]),
+        Column::MaybeText(values) => shown(values[row].as_ref().map(quoted)),
         // No column of results is a list.
-        Column::MaybeList(_) => {}
+        Column::MaybeList(_) => String::new(),
     }
 }
 
 /// Returns a text as a field, as RFC 4180 quotes it.
 fn quoted(text: &ByteArray) -> String {
-    let text = String::from_utf8_lossy(text.data());
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into_owned()
+    let text = rows::text(text);
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
     }
 }
 

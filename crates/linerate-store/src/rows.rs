@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use parquet::data_type::ByteArray;
+
+use crate::layout::TableName;
 use crate::table::TableFormat;
 
 /// Captures.
@@ -18,8 +21,6 @@ pub(crate) mod stacks;
 /// Trials.
 pub(crate) mod trials;
 
-use crate::layout::TableName;
-
 /// Rows that were left out: what is odd about them, and how many there are.
 pub(crate) type Odd = BTreeMap<String, u64>;
 
@@ -32,6 +33,11 @@ pub(crate) fn format_of(table: TableName) -> &'static TableFormat<'static> {
         TableName::Flows => &flows::FORMAT,
         TableName::Trials => &trials::FORMAT,
     }
+}
+
+/// Returns `bytes` as text.
+pub(crate) fn text(bytes: &ByteArray) -> String {
+    String::from_utf8_lossy(bytes.data()).into_owned()
 }
 
 /// Counts one row that was left out because of `what`.

@@ -59,7 +59,6 @@ use parquet::errors::ParquetError;
 use crate::durable::{self, FileError, Step, failed};
 use crate::events::{self, EventLog};
 use crate::layout::{CAPTURES, EVENTS, PARTIAL, REPORT, RUN, TableName, capture_file};
-use crate::rows::flows::TableError;
 use crate::rows::trials::StoredTrial;
 use crate::rows::{captures, flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile};
@@ -97,7 +96,7 @@ pub enum WriteError {
         path: PathBuf,
         /// What does not fit.
         #[source]
-        cause: Box<dyn std::error::Error + Send + Sync>,
+        cause: Unfit,
     },
     /// A flow or sample of one trial was given with another.
     #[error("cannot store trial {trial}: a row of trial {other} is among its own")]
@@ -161,28 +160,22 @@ impl Writer {
     fn store(&mut self, trial: TrialId, evidence: &TrialEvidence) -> Result<(), WriteError> {
         if !evidence.profiles.is_empty() {
             let profiles = &evidence.profiles;
-            self.write_part(TableName::Stacks, trial, || Ok(stacks::table(profiles)?))?;
+            self.write_part(TableName::Stacks, trial, stacks::table(profiles))?;
         }
         let captures = self.store_files(trial, &evidence.captures)?;
         if !captures.is_empty() {
-            self.write_part(TableName::Captures, trial, || {
-                Ok(captures::table(&captures)?)
-            })?;
+            self.write_part(TableName::Captures, trial, captures::table(&captures))?;
         }
         let samples = &evidence.samples;
-        self.write_part(TableName::Samples, trial, || {
-            Ok(samples::table(samples.iter())?)
-        })?;
-        self.write_part(TableName::Flows, trial, || flows::table(&evidence.flows))?;
+        self.write_part(TableName::Samples, trial, samples::table(samples.iter()))?;
+        self.write_part(TableName::Flows, trial, flows::table(&evidence.flows))?;
         let stored = StoredTrial {
             record: evidence.record.clone(),
             flow_rows: evidence.flows.len() as u64,
             sample_rows: samples.len() as u64,
         };
         let planned = self.planned.iter().find(|planned| planned.id == trial);
-        self.write_part(TableName::Trials, trial, || {
-            Ok(trials::table(&stored, planned)?)
-        })?;
+        self.write_part(TableName::Trials, trial, trials::table(&stored, planned))?;
         durable::sync_directory(&self.partial)?;
         Ok(self.events.sync()?)
     }
@@ -218,13 +211,10 @@ impl Writer {
         &self,
         name: TableName,
         trial: TrialId,
-        table: impl FnOnce() -> Result<Table, TableError>,
+        table: Result<Table, impl Into<Unfit>>,
     ) -> Result<(), WriteError> {
         let path = self.partial.join(name.partial_file(trial));
-        let table = table().map_err(|cause| WriteError::Encode {
-            path: path.clone(),
-            cause: cause.into(),
-        })?;
+        let table = table.map_err(unfit(&path))?;
         durable::replace(&path, |file, temporary| {
             write_tables(name, file, std::iter::once(Ok(table))).map_err(encoding(temporary))
         })
@@ -232,10 +222,7 @@ impl Writer {
 
     /// Stores one event.
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
-        let line = events::line(event).map_err(|cause| WriteError::Encode {
-            path: self.dir.join(EVENTS),
-            cause: cause.into(),
-        })?;
+        let line = events::line(event).map_err(unfit(&self.dir.join(EVENTS)))?;
         Ok(self.events.append(&line)?)
     }
 
@@ -298,19 +285,14 @@ impl Writer {
 
 /// Writes `html` as the report of the bundle in `dir` and returns its path.
 pub fn write_report(dir: &Path, html: &str) -> Result<PathBuf, WriteError> {
-    let path = dir.join(REPORT);
-    durable::replace_with(dir, REPORT, html.as_bytes())?;
-    Ok(path)
+    Ok(durable::replace_with(dir, REPORT, html.as_bytes())?)
 }
 
 fn write_document(dir: &Path, document: &RunDocument) -> Result<(), WriteError> {
-    let path = dir.join(RUN);
-    let mut json = serde_json::to_vec_pretty(document).map_err(|cause| WriteError::Encode {
-        path: path.clone(),
-        cause: cause.into(),
-    })?;
+    let mut json = serde_json::to_vec_pretty(document).map_err(unfit(&dir.join(RUN)))?;
     json.push(b'\n');
-    Ok(durable::replace_with(dir, RUN, &json)?)
+    durable::replace_with(dir, RUN, &json)?;
+    Ok(())
 }
 
 /// Returns one trial's part of a table, or nothing if it cannot be read.
@@ -352,15 +334,20 @@ fn encoding(path: &Path) -> impl FnOnce(ParquetError) -> WriteError + '_ {
         ParquetError::External(cause) if cause.is::<std::io::Error>() => {
             match cause.downcast::<std::io::Error>() {
                 Ok(cause) => failed(Step::Write, path)(*cause).into(),
-                Err(cause) => WriteError::Encode {
-                    path: path.to_owned(),
-                    cause,
-                },
+                Err(cause) => unfit(path)(cause),
             }
         }
-        error => WriteError::Encode {
-            path: path.to_owned(),
-            cause: Box::new(error),
-        },
+        error => unfit(path)(error),
+    }
+}
+
+/// What of a file's content does not fit.
+pub(crate) type Unfit = Box<dyn std::error::Error + Send + Sync>;
+
+/// Returns a function that turns what does not fit into the file at `path` into a [`WriteError`].
+pub(crate) fn unfit<E: Into<Unfit>>(path: &Path) -> impl FnOnce(E) -> WriteError + '_ {
+    move |cause| WriteError::Encode {
+        path: path.to_owned(),
+        cause: cause.into(),
     }
 }

@@ -56,10 +56,8 @@ pub fn new_run(moment: &Moment, seed: Option<u64>) -> CmdResult<(RunId, u64)> {
 
 /// Returns the bundle's directory: the one asked for, or a name with the time in it.
 pub fn directory(asked: Option<&Path>, kind: &str, moment: &Moment) -> PathBuf {
-    match asked {
-        Some(path) => path.to_owned(),
-        None => PathBuf::from(format!("linerate-{kind}-{}.bundle", moment.compact)),
-    }
+    let usual = || format!("linerate-{kind}-{}.bundle", moment.compact).into();
+    asked.map_or_else(usual, Path::to_owned)
 }
 
 /// Refuses a directory that cannot become a bundle, before anything is measured.
@@ -78,15 +76,6 @@ pub fn check_new(directory: &Path) -> CmdResult<()> {
     }
 }
 
-/// Reads a bundle, analyses it and writes its `report.html` and `results.parquet`; returns both and
-/// the report's file.
-pub fn report(directory: &Path) -> CmdResult<(Recording, Analysis, PathBuf)> {
-    let recording = read(directory)?;
-    let analysis = analysis(&recording, directory);
-    let file = write(directory, &recording, &analysis)?;
-    Ok((recording, analysis, file))
-}
-
 /// Writes the `report.html` and `results.parquet` of a bundle; returns the report's file.
 pub fn write(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
     let html = linerate_report::html(analysis, Extent::Answer);
@@ -101,13 +90,8 @@ pub fn analysis(recording: &Recording, directory: &Path) -> Analysis {
     with_captures(linerate_analyze::analyze(recording), recording, directory)
 }
 
-/// Returns the same with figures that were published for other systems.
-pub fn analysis_with_published(recording: &Recording, directory: &Path) -> Analysis {
-    let analysis = linerate_analyze::analyze_with_published(recording);
-    with_captures(analysis, recording, directory)
-}
-
-fn with_captures(mut analysis: Analysis, recording: &Recording, directory: &Path) -> Analysis {
+/// Adds what the captures of a bundle show to what follows from its tables.
+pub fn with_captures(mut analysis: Analysis, recording: &Recording, directory: &Path) -> Analysis {
     if !recording.captures.is_empty() {
         let captured = captured(recording, directory);
         analysis.chapters.push(chapter::chapter(&captured));
@@ -178,9 +162,4 @@ fn is_to_be_stopped(recording: &Recording) -> bool {
     let whole = recording.document.cut_short.is_none();
     let trials = &recording.document.plan.trials;
     whole && trials.iter().any(|trial| trial.timing.is_until_stopped())
-}
-
-/// Closes `what` of the document: the time at which it ended.
-pub fn ended(document: &mut linerate_model::run::RunDocument) {
-    document.ended_utc = Some(Moment::now().rfc3339);
 }

@@ -36,7 +36,7 @@ impl Drawing<'_> {
             (0.0, 0.0)
         };
         let strokes = self.strokes(curve, plot, shift.0 + shift.1 / 2.0);
-        let strokes: Vec<Vec<Dot<'_>>> = match look.shape {
+        let strokes: Vec<Vec<Dot<'_>>> = match look.marker {
             None => strokes.into_iter().map(decimated).collect(),
             Some(_) => strokes,
         };
@@ -45,7 +45,7 @@ impl Drawing<'_> {
         let noted = dots().any(|dot| !dot.point.note.is_empty() || dot.point.limiter.is_some());
         let is_told = noted || dots().count() <= TOLD_MAX;
         // The phone's drawing has the same points, unless pixels were left out.
-        let is_told = is_told && (sheet.is_first || look.shape.is_none());
+        let is_told = is_told && (sheet.is_first || look.marker.is_none());
         let told = is_told.then(|| self.told(dots()));
         let zero = plot.y(self.y.share(0.0).unwrap_or(0.0));
         html! {
@@ -60,12 +60,12 @@ impl Drawing<'_> {
                 } @else {
                     path.interval d=(self.intervals(dots(), plot)) {}
                     // A limit that was computed at one place only would not show as a line.
-                    @if look.shape.is_none() && dots().count() == 1 {
+                    @if look.marker.is_none() && dots().count() == 1 {
                         @for dot in dots() {
                             path.line d={ "M" (tenths(dot.x - 12.0)) " " (tenths(dot.y)) "h24" } {}
                         }
                     }
-                    path.v.line d=(line) stroke-dasharray=[mark::dashes(look.dash)]
+                    path.v.line d=(line) stroke-dasharray=[look.dashes]
                         marker-start=[mark::marker_reference(look)]
                         marker-mid=[mark::marker_reference(look)]
                         marker-end=[mark::marker_reference(look)] {}

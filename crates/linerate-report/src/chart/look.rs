@@ -10,68 +10,39 @@
 
 use linerate_model::analysis::{Curve, Figure, Origin};
 
-/// Number of hues that the style sheet defines for measured curves.
+/// Number of hues that the style sheet defines for measured curves, and of markers and hatches.
 pub const HUES: usize = 6;
-
 /// Most points of a curve that are marked one by one; a longer series is a line.
 const MARKERS_MAX: usize = 40;
 
-/// The shape of a marker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    Circle,
-    Square,
-    Diamond,
-    TriangleUp,
-    TriangleDown,
-    Cross,
-}
+/// Outlines of markers around 0, 0, in the order in which curves take them: circle, square, diamond,
+/// triangle up, triangle down, cross.
+pub const MARKERS: [&str; HUES] = [
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z",
+    "M-3.8 -3.8h7.6v7.6h-7.6Z",
+    "M0 -5.2L5.2 0L0 5.2L-5.2 0Z",
+    "M0 -4.8L5 4H-5Z",
+    "M0 4.8L-5 -4H5Z",
+    "M-3 -4.8L0 -1.8L3 -4.8L4.8 -3L1.8 0L4.8 3L3 4.8L0 1.8L-3 4.8L-4.8 3L-1.8 0L-4.8 -3Z",
+];
 
-impl Shape {
-    /// All shapes, in the order in which curves take them.
-    pub const ALL: [Shape; HUES] = [
-        Shape::Circle,
-        Shape::Square,
-        Shape::Diamond,
-        Shape::TriangleUp,
-        Shape::TriangleDown,
-        Shape::Cross,
-    ];
-}
+/// Strokes of the tiles that bars are hatched with, so that colour is not needed to tell them apart, in the
+/// order in which curves take them: plain, rising, dots, falling, level, crossed. Neighbouring tiles
+/// continue them.
+pub const TILES: [Option<&str>; HUES] = [
+    None,
+    Some("M-1 8L8 -1M-1 1L1 -1M6 8L8 6"),
+    Some("M2.5 3.5h2"),
+    Some("M-1 -1L8 8M6 -1L8 1M-1 6L1 8"),
+    Some("M0 3.5h7"),
+    Some("M-1 8L8 -1M-1 -1L8 8"),
+];
 
-/// How a line is broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dash {
-    Solid,
-    Dashed,
-    LongDashed,
-    Dotted,
-    /// Dots and dashes by turns.
-    Mixed,
-}
-
-/// How the bars of a curve are hatched, so that colour is not needed to tell them apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hatch {
-    Plain,
-    Rising,
-    Dots,
-    Falling,
-    Level,
-    Crossed,
-}
-
-impl Hatch {
-    /// All hatches, in the order in which curves take them.
-    pub const ALL: [Hatch; HUES] = [
-        Hatch::Plain,
-        Hatch::Rising,
-        Hatch::Dots,
-        Hatch::Falling,
-        Hatch::Level,
-        Hatch::Crossed,
-    ];
-}
+/// Dashes of a broken line, of one with long dashes, of a dotted one, and of dots and dashes by turns.
+const DASHED: &str = "6 4";
+const LONG_DASHED: &str = "10 4";
+const DOTTED: &str = "2 3";
+const MIXED: &str = "6 3 2 3";
 
 /// The look of one curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,10 +53,10 @@ pub struct Look {
     pub rank: usize,
     /// The style property that holds its colour.
     pub color: String,
-    /// How its line is broken.
-    pub dash: Dash,
-    /// Its marker; none for computed curves and long series.
-    pub shape: Option<Shape>,
+    /// The dashes of its line; none of a solid one.
+    pub dashes: Option<&'static str>,
+    /// The outline of its marker; none for computed curves and long series.
+    pub marker: Option<&'static str>,
 }
 
 /// Returns the looks of the figure's curves, in their order.
@@ -99,20 +70,20 @@ pub fn looks(figure: &Figure) -> Vec<Look> {
 }
 
 fn look(curve: &Curve, rank: usize) -> Look {
-    let shape = (curve.points.len() <= MARKERS_MAX).then_some(Shape::ALL[rank % HUES]);
-    const COMPUTED: [Dash; 3] = [Dash::Dotted, Dash::Mixed, Dash::LongDashed];
-    const PUBLISHED: [Dash; 2] = [Dash::Dashed, Dash::LongDashed];
-    let (dash, shape) = match curve.origin {
-        Origin::Measured => (Dash::Solid, shape),
-        Origin::Computed => (COMPUTED[rank % 3], None),
-        Origin::Published => (PUBLISHED[rank % 2], shape),
+    let marker = (curve.points.len() <= MARKERS_MAX).then_some(MARKERS[rank % HUES]);
+    const COMPUTED: [&str; 3] = [DOTTED, MIXED, LONG_DASHED];
+    const PUBLISHED: [&str; 2] = [DASHED, LONG_DASHED];
+    let (dashes, marker) = match curve.origin {
+        Origin::Measured => (None, marker),
+        Origin::Computed => (Some(COMPUTED[rank % 3]), None),
+        Origin::Published => (Some(PUBLISHED[rank % 2]), marker),
     };
     Look {
         origin: curve.origin,
         rank,
         color: color(curve.origin, rank),
-        dash,
-        shape,
+        dashes,
+        marker,
     }
 }
 
@@ -126,9 +97,9 @@ pub fn color(origin: Origin, rank: usize) -> String {
 }
 
 impl Look {
-    /// Returns the hatching of the curve's bars; published ones are never plain.
-    pub fn hatch(&self) -> Hatch {
+    /// Returns the place in [`TILES`] of the hatching of the curve's bars; published ones are never plain.
+    pub fn hatch(&self) -> usize {
         let shift = usize::from(self.origin == Origin::Published);
-        Hatch::ALL[(self.rank + shift) % HUES]
+        (self.rank + shift) % HUES
     }
 }

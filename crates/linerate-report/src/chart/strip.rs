@@ -117,8 +117,8 @@ impl Drawing<'_> {
 fn of_curve(look: &Look, x: f64, y: f64) -> Markup {
     html! {
         g.whose style={ "color:" (look.color) } transform={ "translate(" (tenths(x)) " " (tenths(y)) ")" } {
-            @match look.shape {
-                Some(shape) => (mark::marker(shape, look.origin)),
+            @match look.marker {
+                Some(outline) => (mark::marker(outline, look.origin)),
                 None => path d="M-6 0h12" stroke="currentColor" stroke-width="2" {},
             }
         }

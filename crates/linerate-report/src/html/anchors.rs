@@ -21,7 +21,6 @@ pub struct Anchors {
     pub figure_numbers: Vec<usize>,
     /// The findings of each chapter that stand in no earlier one; at the end those of none.
     own_findings: Vec<Vec<usize>>,
-    finding_places: BTreeMap<String, usize>,
     trial_places: BTreeMap<TrialId, (usize, usize)>,
 }
 
@@ -61,15 +60,8 @@ impl Anchors {
             numbers: wording::chapter_numbers(analysis),
             figure_numbers: figure_numbers(analysis),
             own_findings: own_findings(analysis),
-            finding_places: finding_places(analysis),
             trial_places: trial_places(analysis),
         }
-    }
-
-    /// Returns the identifier of the finding called `id`, and its place among the findings.
-    pub fn finding(&self, id: &str) -> Option<(&str, usize)> {
-        let place = *self.finding_places.get(id)?;
-        Some((&self.findings[place], place))
     }
 
     /// Returns the places of the findings that stand in a chapter, or in none.
@@ -121,24 +113,11 @@ fn own_findings(analysis: &Analysis) -> Vec<Vec<usize>> {
     own
 }
 
-fn finding_places(analysis: &Analysis) -> BTreeMap<String, usize> {
-    let mut places = BTreeMap::new();
-    for (at, finding) in analysis.findings.iter().enumerate() {
-        places.entry(finding.id.clone()).or_insert(at);
-    }
-    places
-}
-
 fn trial_places(analysis: &Analysis) -> BTreeMap<TrialId, (usize, usize)> {
     let mut places = BTreeMap::new();
-    for (chapter, lines) in analysis
-        .chapters
-        .iter()
-        .map(|chapter| &chapter.trials)
-        .enumerate()
-    {
-        for (row, line) in lines.iter().enumerate() {
-            places.entry(line.trial).or_insert((chapter, row));
+    for (at, chapter) in analysis.chapters.iter().enumerate() {
+        for (row, line) in chapter.trials.iter().enumerate() {
+            places.entry(line.trial).or_insert((at, row));
         }
     }
     places

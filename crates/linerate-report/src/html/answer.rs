@@ -2,7 +2,6 @@
 
 use linerate_model::analysis::Analysis;
 use linerate_model::answer::Tile;
-use linerate_model::finding::Recommendation;
 use linerate_model::number::counted;
 use maud::{Markup, html};
 
@@ -157,7 +156,7 @@ fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
     if analysis.findings.is_empty() {
         return html! {};
     }
-    let actions = actions(analysis, anchors);
+    let advice = wording::advice(analysis, SHOWN_MAX);
     html! {
         div.pair {
             section {
@@ -174,57 +173,31 @@ fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
                     } }
                 }
             }
-            @if let Some(actions) = actions { section { h2 { "What to do" } (actions) } }
-        }
-    }
-}
-
-/// Sets what was measured to help first, then what would raise what the findings next to it name.
-fn actions(analysis: &Analysis, anchors: &Anchors) -> Option<Markup> {
-    let measured = analysis.recommendations.iter().take(SHOWN_MAX);
-    let advice = wording::advice(analysis, SHOWN_MAX);
-    if analysis.recommendations.is_empty() && advice.is_empty() {
-        return None;
-    }
-    Some(html! {
-        ol {
-            @for item in measured { (action(item, anchors)) }
-            @for one in &advice { (unmeasured(one, anchors)) }
-        }
-    })
-}
-
-/// Sets what would raise a number, of which no gain was measured here.
-fn unmeasured(advice: &Advice, anchors: &Anchors) -> Markup {
-    html! {
-        li.action {
-            strong { (advice.action) }
-            dl {
-                dt { "Gain" } dd { "not measured" }
-                @if let Some(remedy) = &advice.remedy {
-                    dt { "Cost" } dd { (remedy.cost) "." }
-                    dt { "Undo" } dd { (remedy.undo) "." }
-                    dt { "Confirm" } dd { code { (remedy.measure) } (remedy.when()) }
+            @if !advice.is_empty() {
+                section {
+                    h2 { "What to do" }
+                    ol { @for one in advice.iter().take(SHOWN_MAX) { (action(one, anchors)) } }
                 }
-                dt { "Why" }
-                dd { a href={ "#" (anchors.findings[advice.place]) } { "finding " (advice.place + 1) } }
             }
         }
     }
 }
 
 /// Sets one thing to do: what, what it gains and costs, how to undo and to confirm it.
-pub fn action(item: &Recommendation, anchors: &Anchors) -> Markup {
+pub fn action(advice: &Advice<'_>, anchors: &Anchors) -> Markup {
     html! {
         li.action {
-            strong { (item.action) }
+            strong { (advice.action) }
             dl {
-                dt { "Gain" } dd { (item.predicted) }
-                dt { "Cost" } dd { (wording::or_none(&item.cost)) }
-                dt { "Undo" } dd { (wording::or_none(&item.undo)) }
-                dt { "Confirm" } dd { code { (item.confirm) } }
-                @if let Some((id, place)) = anchors.finding(&item.finding) {
-                    dt { "Why" } dd { a href={ "#" (id) } { "finding " (place + 1) } }
+                dt { "Gain" } dd { (advice.gain.unwrap_or("not measured")) }
+                @if let Some(cost) = &advice.cost { dt { "Cost" } dd { (cost) } }
+                @if let Some(undo) = &advice.undo { dt { "Undo" } dd { (undo) } }
+                @if let Some((command, when)) = &advice.confirm {
+                    dt { "Confirm" } dd { code { (command) } (when) }
+                }
+                @if let Some(place) = advice.why {
+                    dt { "Why" }
+                    dd { a href={ "#" (anchors.findings[place]) } { "finding " (place + 1) } }
                 }
             }
         }

@@ -16,8 +16,8 @@ const OPEN_ROWS_MAX: usize = 16;
 pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
     let chapter = &analysis.chapters[at];
     let findings = anchors.findings_of(Some(at));
+    let first = anchors.figure_numbers[at];
     let figures = chapter.figures.iter().zip(&anchors.figures[at]);
-    let number = |place: usize| anchors.figure_numbers[at] + place;
     html! {
         section.chapter id=(anchors.chapters[at]) {
             h2 {
@@ -34,8 +34,8 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
             }
             @if !chapter.figures.is_empty() {
                 div.figures {
-                    @for (place, (figure, id)) in figures.clone().enumerate() {
-                        (self::figure(figure, id, Some(number(place))))
+                    @for (number, (figure, id)) in (first..).zip(figures) {
+                        (measured(figure, id, Some(number)))
                     }
                 }
             }
@@ -57,7 +57,7 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                     }
                 }
                 (trials(chapter, at, anchors))
-                (data(chapter, number(0)))
+                (data(chapter, first))
             }
         }
     }
@@ -65,22 +65,16 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
 
 /// Sets the points of all figures.
 fn data(chapter: &Chapter, first: usize) -> Markup {
-    let drawn = || {
-        chapter
-            .figures
-            .iter()
-            .enumerate()
-            .filter(|(_, figure)| is_drawn(figure))
-    };
-    let numbers: Vec<usize> = drawn().map(|(place, _)| first + place).collect();
+    let numbered = (first..).zip(&chapter.figures);
+    let drawn: Vec<_> = numbered.filter(|(_, figure)| is_drawn(figure)).collect();
     html! {
-        @if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
+        @if let (Some((first, _)), Some((last, _))) = (drawn.first(), drawn.last()) {
             details {
                 summary {
                     @if first == last { "Data of figure " (first) }
                     @else { "Data of figures " (first) "–" (last) }
                 }
-                @for (number, (_, figure)) in numbers.iter().zip(drawn()) {
+                @for (number, figure) in &drawn {
                     @let title = format!("Figure {number}. {}", figure.title);
                     (table::points(&title, &points::table(figure)))
                 }
@@ -93,18 +87,22 @@ fn is_drawn(figure: &Figure) -> bool {
     figure.curves.iter().any(|curve| !curve.points.is_empty())
 }
 
-/// Sets a chart, its legend and caption.
-fn figure(figure: &Figure, id: &str, number: Option<usize>) -> Markup {
-    let heading = html! {
-        @if let Some(number) = number { "Figure " (number) ". " } (figure.title)
-    };
+/// Sets what trials came to, as far as any is valid.
+fn measured(figure: &Figure, id: &str, number: Option<usize>) -> Markup {
+    let title = &figure.title;
+    let heading = number.map_or(title.clone(), |number| format!("Figure {number}. {title}"));
     if !is_drawn(figure) {
         return html! {
             figure id=(id) { h3 { (heading) } p.soft { "Nothing valid to draw." } }
         };
     }
+    let label = format!("Chart: {title}. Its data follows as a table.");
+    self::figure(figure, id, &heading, &label)
+}
+
+/// Sets a chart, its legend and caption; `label` stands for it where it cannot be seen.
+pub fn figure(figure: &Figure, id: &str, heading: &str, label: &str) -> Markup {
     let title = format!("{id}-title");
-    let label = format!("Chart: {}. Its data follows as a table.", figure.title);
     html! {
         figure id=(id) aria-labelledby=(title) {
             h3 id=(title) { (heading) }
@@ -122,7 +120,7 @@ fn over_time(chapter: &Chapter, ids: &[String]) -> Markup {
     let ids = &ids[chapter.figures.len()..];
     html! {
         @for (figure, id) in chapter.over_time.iter().zip(ids) {
-            details { summary { (figure.title) } (self::figure(figure, id, None)) }
+            details { summary { (figure.title) } (measured(figure, id, None)) }
         }
     }
 }
@@ -135,7 +133,7 @@ pub fn is_open(table: &Table, chapter: &Chapter) -> bool {
 }
 
 /// Sets what each curve's look means.
-pub fn legend(figure: &Figure) -> Markup {
+fn legend(figure: &Figure) -> Markup {
     html! {
         ul.legend {
             @for (curve, look) in figure.curves.iter().zip(look::looks(figure)) {
@@ -162,26 +160,16 @@ fn trials(chapter: &Chapter, at: usize, anchors: &Anchors) -> Markup {
     if chapter.trials.is_empty() {
         return html! {};
     }
-    let body = html! {
-        table {
-            thead { tr {
-                th.number scope="col" { "Trial" }
-                th scope="col" { "Cell" }
-                th.number scope="col" { "Replicate" }
-                th.number scope="col" { "Response" }
-                th scope="col" { "Remarks" }
-            } }
-            tbody {
-                @for (row, line) in chapter.trials.iter().enumerate() {
-                    (trial(line, anchors.trial_row(line.trial, at, row)))
-                }
-            }
+    let rows = html! {
+        @for (row, line) in chapter.trials.iter().enumerate() {
+            (trial(line, anchors.trial_row(line.trial, at, row)))
         }
     };
+    let heads = ["Trial", "Cell", "Replicate", "Response", "Remarks"];
     html! {
         details.trials {
             summary { (wording::trial_count(&chapter.trials)) }
-            (table::scrolling("Trials", &body))
+            (table::grid("Trials", &heads, &[true, false, true, true, false], &rows))
         }
     }
 }

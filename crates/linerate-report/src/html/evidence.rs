@@ -18,7 +18,7 @@ pub fn evidence(analysis: &Analysis, anchors: &Anchors) -> Markup {
             h2 { "Evidence" }
             @if left > 0 && is_usable(analysis) {
                 (fold("actions", &count("All actions", left), &html! {
-                    ol { @for item in &analysis.recommendations { (answer::action(item, anchors)) } }
+                    ol { @for one in wording::advice(analysis, 0) { (answer::action(&one, anchors)) } }
                 }))
             }
             @if has_answer && !analysis.summary.rows.is_empty() {
@@ -43,7 +43,9 @@ pub fn evidence(analysis: &Analysis, anchors: &Anchors) -> Markup {
             @if !analysis.interrupts.is_empty() {
                 (fold("interrupts", "Interrupts of network devices", &interrupts(&analysis.interrupts)))
             }
-            (fold("reading", "How to read this", &reading()))
+            (fold("reading", "How to read this", &html! {
+                dl.terms { @for (term, meaning) in wording::READING { dt { (term) } dd { (meaning) } } }
+            }))
         }
     }
 }
@@ -88,25 +90,16 @@ fn left_out(analysis: &Analysis, anchors: &Anchors) -> Markup {
         let title = wording::chapter_title(known, anchors.numbers[at]);
         Some(html! { a href={ "#" (anchors.chapters[at]) } { (title) } })
     };
-    let body = html! {
-        table {
-            thead { tr {
-                th scope="col" { "What" }
-                th scope="col" { "Why" }
-                th scope="col" { "Where" }
-            } }
-            tbody {
-                @for item in &analysis.left_out {
-                    tr {
-                        th scope="row" { (item.what) }
-                        td { (item.why) }
-                        td { @match place(item.chapter) { Some(link) => (link), None => "–" } }
-                    }
-                }
+    let rows = html! {
+        @for item in &analysis.left_out {
+            tr {
+                th scope="row" { (item.what) }
+                td { (item.why) }
+                td { @match place(item.chapter) { Some(link) => (link), None => "–" } }
             }
         }
     };
-    table::scrolling("Not measured", &body)
+    table::grid("Not measured", &["What", "Why", "Where"], &[], &rows)
 }
 
 /// Sets what was damaged in the bundle.
@@ -118,15 +111,6 @@ pub fn damage(damage: &[String]) -> Markup {
                 p { "These parts could not be read; everything else was used." }
                 ul { @for item in damage { li { (item) } } }
             }
-        }
-    }
-}
-
-/// Sets the definitions of what the numbers mean.
-fn reading() -> Markup {
-    html! {
-        dl.terms {
-            @for (term, meaning) in wording::READING { dt { (term) } dd { (meaning) } }
         }
     }
 }

@@ -61,22 +61,14 @@ fn evidence(finding: &Finding, anchors: &Anchors) -> Markup {
             }
         }
     };
-    let body = html! {
-        table {
-            thead { tr {
-                th scope="col" { "Measured" }
-                th.number scope="col" { "Value" }
-                @if of_trials { th scope="col" { "Trials" } }
-            } }
-            tbody { @for piece in evidence { (row(piece)) } }
-        }
-    };
+    let rows = html! { @for piece in evidence { (row(piece)) } };
+    let heads = &["Measured", "Value", "Trials"][..if of_trials { 3 } else { 2 }];
     html! {
         details {
             summary {
                 "Evidence: effect " (number::estimate(&finding.effect).line()) ", " (note)
             }
-            (table::scrolling("Evidence", &body))
+            (table::grid("Evidence", heads, &[false, true, false], &rows))
             @if let FindingKind::Limiter(limiter) = finding.kind {
                 p.soft.small { "What it means, how to confirm it and what to do: " code { (limiter.page()) } }
             }
@@ -86,20 +78,15 @@ fn evidence(finding: &Finding, anchors: &Anchors) -> Markup {
 
 /// Sets the reasons to trust a number less, a line each.
 pub fn cautions(cautions: &[Finding], anchors: &Anchors) -> Markup {
-    let body = html! {
-        table {
-            thead { tr { th scope="col" { "Caution" } th scope="col" { "What it means" } } }
-            tbody {
-                @for caution in cautions {
-                    tr {
-                        th scope="row" { (caution.claim) }
-                        td { (caution.explanation) " " (trial_links(caution.evidence.as_slice().first().map_or(&[], |piece| &piece.trials), anchors)) }
-                    }
-                }
+    let rows = html! {
+        @for caution in cautions {
+            tr {
+                th scope="row" { (caution.claim) }
+                td { (caution.explanation) " " (trial_links(caution.evidence.as_slice().first().map_or(&[], |piece| &piece.trials), anchors)) }
             }
         }
     };
-    table::scrolling("Cautions", &body)
+    table::grid("Cautions", &["Caution", "What it means"], &[], &rows)
 }
 
 /// Sets trial numbers as links, runs of neighbours as a link to the first of them.

@@ -1,7 +1,6 @@
 //! Hosts: one row a machine, then the facts of the first and what differs in the others.
 
 use linerate_model::analysis::HostSummary;
-use linerate_model::id::HostName;
 use linerate_model::number::counted;
 use maud::{Markup, html};
 
@@ -26,7 +25,7 @@ const NOT_READ: &str = "not read";
 
 /// A host, or several that are set up alike.
 struct Machine<'a> {
-    names: Vec<&'a HostName>,
+    names: Vec<String>,
     part: &'a str,
     cells: Vec<Option<&'a str>>,
 }
@@ -41,8 +40,10 @@ pub fn hosts(hosts: &[HostSummary]) -> Markup {
         (facts(&format!("All {} facts of {}", first.facts.len(), first.name), &first.facts, &first.limits))
         @for other in others {
             @let (of_facts, limits) = (beside(&other.facts, &first.facts), beside(&other.limits, &first.limits));
-            @if differing(&of_facts, &limits) > 0 {
-                (facts(&compared(&other.name, &of_facts, &limits, &first.name), &of_facts, &limits))
+            @let differing = differing(&of_facts, &limits);
+            @if differing > 0 {
+                @let words = format!("{}: as {}, but for {}", other.name, first.name, counted(differing, "thing"));
+                (facts(&words, &of_facts, &limits))
             }
         }
     }
@@ -54,9 +55,9 @@ fn machines(hosts: &[HostSummary]) -> Markup {
     for host in hosts {
         let cells: Vec<_> = COLUMNS.iter().map(|(_, name)| known(host, name)).collect();
         match machines.iter_mut().find(|other| other.cells == cells) {
-            Some(machine) => machine.names.push(&host.name),
+            Some(machine) => machine.names.push(host.name.to_string()),
             None => machines.push(Machine {
-                names: vec![&host.name],
+                names: vec![host.name.to_string()],
                 part: &host.part,
                 cells,
             }),
@@ -64,33 +65,21 @@ fn machines(hosts: &[HostSummary]) -> Markup {
     }
     let is_known = |at: &usize| machines.iter().any(|machine| machine.cells[*at].is_some());
     let shown: Vec<usize> = (0..COLUMNS.len()).filter(is_known).collect();
-    let body = html! {
-        table {
-            thead { tr {
-                th scope="col" { "Host" }
-                @for &at in &shown { th scope="col" { (COLUMNS[at].0) } }
-            } }
-            tbody {
-                @for machine in &machines {
-                    tr {
-                        th scope="row" {
-                            (names(&machine.names))
-                            @if !machine.part.is_empty() && machine.names.len() == 1 {
-                                span.soft { ", " (machine.part) }
-                            }
-                        }
-                        @for &at in &shown { td { (machine.cells[at].unwrap_or("–")) } }
+    let rows = html! {
+        @for machine in &machines {
+            tr {
+                th scope="row" {
+                    (machine.names.join(", "))
+                    @if !machine.part.is_empty() && machine.names.len() == 1 {
+                        span.soft { ", " (machine.part) }
                     }
                 }
+                @for &at in &shown { td { (machine.cells[at].unwrap_or("–")) } }
             }
         }
     };
-    table::scrolling("Hosts", &body)
-}
-
-fn names(names: &[&HostName]) -> String {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    names.join(", ")
+    let heads: Vec<&str> = shown.iter().map(|at| COLUMNS[*at].0).collect();
+    table::grid("Hosts", &[&["Host"][..], &heads].concat(), &[], &rows)
 }
 
 /// Returns the first fact of that name, or with that end, that was read.
@@ -116,22 +105,6 @@ fn differing(facts: &[(String, String)], limits: &[(String, String)]) -> usize {
     facts.iter().filter(|(name, _)| !is_identity(name)).count() + limits.len()
 }
 
-/// Says how far a host is another one than the first.
-fn compared(
-    name: &HostName,
-    facts: &[(String, String)],
-    limits: &[(String, String)],
-    first: &HostName,
-) -> String {
-    match differing(facts, limits) {
-        0 => format!("{name}: set up as {first}"),
-        differing => format!(
-            "{name}: as {first}, but for {}",
-            counted(differing, "thing")
-        ),
-    }
-}
-
 fn facts(words: &str, facts: &[(String, String)], limits: &[(String, String)]) -> Markup {
     html! {
         details {
@@ -154,7 +127,7 @@ pub fn pairs(head: &str, pairs: &[(String, String)]) -> Markup {
     };
     html! {
         table.facts {
-            thead { tr { th scope="col" { (head) } th scope="col" { (second) } } }
+            (table::head(&[head, second], &[]))
             tbody {
                 @for (label, text) in pairs {
                     tr { th scope="row" { (label) } td { (text) } }
@@ -172,15 +145,13 @@ mod tests {
     fn addresses_do_not_make_a_host_another_one() {
         let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let first = [pair("cpu.online", "2"), pair("link.eth0.address", "a")];
-        let check = |facts: &[(String, String)], words: &str| {
-            let facts = beside(facts, &first);
-            let told = compared(&HostName::from("b"), &facts, &[], &HostName::from("a"));
-            assert_eq!(told, words);
+        let check = |facts: &[(String, String)], things: usize| {
+            assert_eq!(differing(&beside(facts, &first), &[]), things);
         };
-        check(&first, "b: set up as a");
+        check(&first, 0);
         let same = [pair("cpu.online", "2"), pair("link.eth0.address", "b")];
-        check(&same, "b: set up as a");
+        check(&same, 0);
         let other = [pair("cpu.online", "4"), pair("link.eth0.address", "b")];
-        check(&other, "b: as a, but for 1 thing");
+        check(&other, 1);
     }
 }

@@ -48,10 +48,9 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
     base-uri 'none'; form-action 'none'";
 
 /// How much of a report is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The answer and the chapters; what proves them is behind a click.
-    #[default]
     Answer,
     /// Everything, for paper that has to hold all of it.
     Full,
@@ -59,14 +58,8 @@ pub enum Extent {
 
 /// Returns the report as one HTML file without external references.
 pub fn html(analysis: &Analysis, extent: Extent) -> String {
-    let stripped;
-    let analysis = match is_usable(analysis) {
-        true => analysis,
-        false => {
-            stripped = without_limiters(analysis);
-            &stripped
-        }
-    };
+    let stripped = (!is_usable(analysis)).then(|| without_limiters(analysis));
+    let analysis = stripped.as_ref().unwrap_or(analysis);
     let anchors = Anchors::new(analysis);
     let page = markup! {
         (DOCTYPE)
@@ -78,7 +71,12 @@ pub fn html(analysis: &Analysis, extent: Extent) -> String {
                     (mark::definitions())
                 }
                 (answer::page_one(analysis, &anchors))
-                main { (sections(analysis, &anchors)) }
+                main {
+                    (findings::without_chapter(analysis, &anchors))
+                    @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, &anchors)) }
+                    (evidence::damage(&analysis.damage))
+                    (evidence::evidence(analysis, &anchors))
+                }
                 footer {
                     "Made by linerate from stored data alone: the same bundle gives the same page."
                 }
@@ -124,15 +122,6 @@ fn head_of(title: &str) -> Markup {
             title { (title) }
             style { (PreEscaped(style(title))) }
         }
-    }
-}
-
-fn sections(analysis: &Analysis, anchors: &Anchors) -> Markup {
-    markup! {
-        (findings::without_chapter(analysis, anchors))
-        @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, anchors)) }
-        (evidence::damage(&analysis.damage))
-        (evidence::evidence(analysis, anchors))
     }
 }
 

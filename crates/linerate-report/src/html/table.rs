@@ -19,6 +19,32 @@ pub fn scrolling(label: &str, table: &Markup) -> Markup {
     }
 }
 
+/// Sets `rows` under the heads of their columns; `right` says which of those are of numbers.
+pub fn grid(label: &str, heads: &[&str], right: &[bool], rows: &Markup) -> Markup {
+    let body = html! {
+        table {
+            (head(heads, right))
+            tbody { (rows) }
+        }
+    };
+    scrolling(label, &body)
+}
+
+/// Sets the heads of columns.
+pub fn head(heads: &[impl AsRef<str>], right: &[bool]) -> Markup {
+    html! {
+        thead { tr {
+            @for (at, head) in heads.iter().enumerate() {
+                @if right.get(at) == Some(&true) {
+                    th.number scope="col" { (head.as_ref()) }
+                } @else {
+                    th scope="col" { (head.as_ref()) }
+                }
+            }
+        } }
+    }
+}
+
 /// Sets a table with its heading as caption.
 pub fn table(table: &Table) -> Markup {
     if table.rows.is_empty() {
@@ -97,7 +123,7 @@ pub fn points(title: &str, table: &PointTable) -> Markup {
         // Its look is the table's, not each cell's: of large figures it is most of the page.
         table.points {
             caption { (title) }
-            thead { tr { @for column in &table.columns { th scope="col" { (column) } } } }
+            (head(&table.columns, &[]))
             tbody {
                 @for (position, values) in &table.rows {
                     tr {

@@ -6,7 +6,7 @@ use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{answer, chapter, head_of, table};
-use crate::chart::{self, look, mark};
+use crate::chart::{look, mark};
 
 /// Returns the page as one HTML file without external references.
 pub fn trace_html(page: &TracePage) -> String {
@@ -133,17 +133,8 @@ fn shares(shares: &[(String, f64)]) -> Markup {
 }
 
 fn figure(figure: &Figure) -> Markup {
-    let title = format!("{}-title", figure.id);
-    html! {
-        figure id=(figure.id) aria-labelledby=(title) {
-            h3 id=(title) { (figure.title) }
-            @if figure.curves.iter().any(|curve| !curve.name.is_empty()) { (chapter::legend(figure)) }
-            div.plot id={ (figure.id) "-plot" } role="img" aria-label={ "Chart: " (figure.title) ". " (figure.caption) } {
-                (chart::drawings(figure))
-            }
-            @if !figure.caption.is_empty() { figcaption { (figure.caption) } }
-        }
-    }
+    let label = format!("Chart: {}. {}", figure.title, figure.caption);
+    chapter::figure(figure, &figure.id, &figure.title, &label)
 }
 
 fn terms(page: &TracePage) -> Markup {

@@ -7,6 +7,7 @@ use linerate_model::text;
 
 use super::fit::{clean, length};
 use super::{Look, Page, WIDTH_MAX, WIDTH_MIN};
+use crate::html::is_usable;
 use crate::{number, wording};
 
 /// Lines of the screen, less one for the prompt that follows.
@@ -16,11 +17,7 @@ const TOLD_MAX: usize = 3;
 
 /// Returns the last lines of a command that made `report`: 23 of at most `width` characters.
 pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: bool) -> String {
-    let mut page = Page {
-        text: String::new(),
-        width: width.clamp(WIDTH_MIN, WIDTH_MAX),
-        color,
-    };
+    let mut page = Page::new(width.clamp(WIDTH_MIN, WIDTH_MAX), color);
     let mut parts = parts(analysis);
     // One line is the report's path, which is not wrapped: it must survive copying.
     fit_into(&mut parts, page.width, LINES_MAX - 1);
@@ -113,31 +110,21 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
     let mut parts = vec![Passage::head(Look::Quiet, &analysis.title)];
     let answer = &analysis.answer;
     if !answer.verdict.is_empty() {
-        parts.push(Passage::head(
-            Look::Heading,
-            &format!("{}.", answer.verdict),
-        ));
+        parts.push(Passage::head(Look::Strong, &format!("{}.", answer.verdict)));
     }
     if let Some(trust) = &analysis.trust {
         let forms = clauses(&trust.line(), "; …");
         parts.push(Passage::new("Trust: ", look(trust), forms));
     }
-    if let Some(why) = &analysis.partial {
-        parts.push(Passage::new(
-            "Partial: ",
-            Look::Warning,
-            clauses(why, "; …"),
-        ));
+    let warnings = [
+        ("Partial: ", analysis.partial.as_ref()),
+        ("Damaged: ", analysis.damage.first()),
+    ];
+    for (lead, why) in warnings {
+        let forms = why.map(|why| clauses(why, "; …"));
+        parts.extend(forms.map(|forms| Passage::new(lead, Look::Warning, forms)));
     }
-    if let [first, ..] = analysis.damage.as_slice() {
-        parts.push(Passage::new(
-            "Damaged: ",
-            Look::Warning,
-            clauses(first, "; …"),
-        ));
-    }
-    let level = analysis.trust.as_ref().map(|trust| trust.level);
-    if level == Some(TrustLevel::DoNotUse) {
+    if !is_usable(analysis) {
         let before = wording::before_again(analysis);
         told(&mut parts, "Before you measure again", &before);
         return parts;
@@ -150,15 +137,12 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
         .collect();
     told(&mut parts, "Findings", &claims);
     // What was measured to help first, then what would raise what the findings above name.
-    let measured = analysis.recommendations.iter();
-    let measured = measured.map(|one| one.action.clone());
     let advice = wording::advice(analysis, TOLD_MAX).into_iter();
-    let advice = advice.map(|one| format!("{} (Gain not measured.)", one.action));
-    told(
-        &mut parts,
-        "What to do",
-        &measured.chain(advice).collect::<Vec<_>>(),
-    );
+    let actions = advice.map(|one| match one.gain {
+        Some(_) => one.action,
+        None => format!("{} (Gain not measured.)", one.action),
+    });
+    told(&mut parts, "What to do", &actions.collect::<Vec<_>>());
     parts
 }
 
@@ -186,7 +170,7 @@ fn told(parts: &mut Vec<Passage>, head: &str, all: &[String]) {
         0..=TOLD_MAX => String::new(),
         count => format!(" ({TOLD_MAX} of {count})"),
     };
-    parts.push(Passage::head(Look::Heading, &format!("{head}{of}")));
+    parts.push(Passage::head(Look::Strong, &format!("{head}{of}")));
     for (at, text) in all.iter().take(TOLD_MAX).enumerate() {
         let lead = format!("{:>2}  ", at + 1);
         parts.push(Passage::new(&lead, Look::Key, clauses(text, ".")));

@@ -5,7 +5,7 @@ use linerate_model::{HostName, TrialId};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
-use super::{Odd, leave_out};
+use super::{Odd, leave_out, text};
 use crate::layout::is_capture_path;
 use crate::table::{Column, Table, TableFormat};
 
@@ -82,10 +82,7 @@ pub(crate) fn read(table: &Table, captures: &mut Vec<TrialCapture>, odd: &mut Od
     else {
         return leave_out(odd, "a table of another shape".to_owned());
     };
-    let text = |text: &Option<ByteArray>| {
-        let text = text.as_ref()?;
-        Some(String::from_utf8_lossy(text.data()).into_owned())
-    };
+    let text = |cell: &Option<ByteArray>| cell.as_ref().map(text);
     for at in 0..table.rows() {
         let Some(host) = hosts[at].as_utf8().ok().map(HostName::from) else {
             leave_out(odd, "a host that is not text".to_owned());

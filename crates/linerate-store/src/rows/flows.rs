@@ -9,10 +9,12 @@ use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
 use parquet::data_type::ByteArray;
-use parquet::errors::ParquetError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::{Odd, leave_out};
+use super::{Odd, leave_out, text};
 use crate::table::{Column, Table, TableFormat};
+use crate::writer::Unfit;
 
 /// Schema and packing of `flows.parquet`.
 pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
@@ -47,25 +49,10 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
 };
 
 /// Returns `flows` as a table, in the order given.
-pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
+pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, Unfit> {
     let settings = flows
         .iter()
         .map(|flow| serde_json::to_vec(&flow.settings))
-        .collect::<Result<Vec<_>, _>>()?;
-    // A document of its own: every flow has it or none does, and it is read as a whole.
-    let datagrams = flows
-        .iter()
-        .map(|flow| {
-            let counts = flow.datagrams.as_ref().map(serde_json::to_vec);
-            counts.transpose()
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let lateness = flows
-        .iter()
-        .map(|flow| {
-            let histogram = flow.lateness.as_ref().map(serde_json::to_vec);
-            histogram.transpose()
-        })
         .collect::<Result<Vec<_>, _>>()?;
     let text = |of: &dyn Fn(&FlowRecord) -> String| Column::texts(flows.iter().map(of));
     let number = |of: &dyn Fn(&FlowRecord) -> Option<i64>| {
@@ -94,10 +81,10 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
         buckets(|bucket| bucket.0),
         buckets(|bucket| bucket.1),
         Column::maybe_texts(flows.iter().map(|flow| flow.ended_early.clone())),
-        Column::maybe_texts(datagrams.into_iter()),
+        documents(flows.iter().map(|flow| flow.datagrams.as_ref()))?,
         number(&|flow| flow.incoming.cpu.map(i64::from)),
         number(&|flow| flow.incoming.napi.map(i64::from)),
-        Column::maybe_texts(lateness.into_iter()),
+        documents(flows.iter().map(|flow| flow.lateness.as_ref()))?,
         number(&|flow| flow.requests.map(|count| count.due.cast_signed())),
         number(&|flow| flow.requests.map(|count| count.sent.cast_signed())),
         number(&|flow| Some(flow.connections.as_ref()?.made.cast_signed())),
@@ -110,15 +97,20 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, TableError> {
     ])?)
 }
 
-/// Flows that cannot be made into a table.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TableError {
-    /// The settings of a flow are no JSON.
-    #[error(transparent)]
-    Settings(#[from] serde_json::Error),
-    /// The columns do not fit.
-    #[error(transparent)]
-    Table(#[from] ParquetError),
+/// Makes a column of documents of their own: every flow has one or none does, and it is read as a whole.
+fn documents<'f, T: Serialize + 'f>(
+    documents: impl Iterator<Item = Option<&'f T>>,
+) -> serde_json::Result<Column> {
+    let texts = documents.map(|one| one.map(serde_json::to_vec).transpose());
+    let texts: Vec<Option<Vec<u8>>> = texts.collect::<Result<_, _>>()?;
+    Ok(Column::maybe_texts(texts.into_iter()))
+}
+
+/// Returns the document of a flow that has one.
+fn document<T: DeserializeOwned>(text: &Option<ByteArray>) -> serde_json::Result<Option<T>> {
+    let text = text.as_ref();
+    text.map(|text| serde_json::from_slice(text.data()))
+        .transpose()
 }
 
 /// Appends the flows of `table` to `flows`; rows that make no sense go to `odd`.
@@ -162,7 +154,6 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
     else {
         return Err("a table of another shape");
     };
-    let text = |bytes: &ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
     let number = |numbers: &[Option<i64>]| numbers[at].map(u32::try_from).transpose();
     let count = |numbers: &[Option<i64>]| numbers[at].map(i64::cast_unsigned);
     let settings = serde_json::from_slice(settings[at].data())
@@ -193,15 +184,8 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
             bytes_received: received[at].cast_unsigned(),
             settings,
             latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
-            lateness: lateness[at]
-                .as_ref()
-                .map(|histogram| serde_json::from_slice(histogram.data()))
-                .transpose()
-                .map_err(|_| "a lateness that is not JSON")?,
-            datagrams: datagrams[at]
-                .as_ref()
-                .map(|counts| serde_json::from_slice(counts.data()))
-                .transpose()
+            lateness: document(&lateness[at]).map_err(|_| "a lateness that is not JSON")?,
+            datagrams: document(&datagrams[at])
                 .map_err(|_| "counts of datagrams that are not JSON")?,
             requests: requests
                 .map(|(due, sent)| RequestCount { due, sent })

@@ -6,7 +6,7 @@ use linerate_model::{HostName, TrialId};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
-use super::{Odd, leave_out};
+use super::{Odd, leave_out, text};
 use crate::table::{Column, Table, TableFormat};
 
 /// Schema and packing of `samples.parquet`.
@@ -84,16 +84,11 @@ pub(crate) fn read(table: &Table, samples: &mut Vec<TrialSample>, odd: &mut Odd)
             (None, _, _) => leave_out(odd, "a host name that is not text".to_owned()),
             (_, None, _) => leave_out(
                 odd,
-                format!("the unknown subject `{}`", word(&subjects[at])),
+                format!("the unknown subject `{}`", text(&subjects[at])),
             ),
-            (_, _, None) => leave_out(odd, format!("the unknown metric `{}`", word(&metrics[at]))),
+            (_, _, None) => leave_out(odd, format!("the unknown metric `{}`", text(&metrics[at]))),
         }
     }
-}
-
-/// Returns `bytes` as text for a message.
-fn word(bytes: &ByteArray) -> String {
-    String::from_utf8_lossy(bytes.data()).into_owned()
 }
 
 /// The word read last and what it means.

@@ -11,7 +11,7 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use serde_json::{Value, json};
 
-use super::{Odd, leave_out};
+use super::{Odd, leave_out, text};
 use crate::table::{Column, Table, TableFormat};
 
 /// Schema and packing of `trials.parquet`.
@@ -122,8 +122,6 @@ pub(crate) fn read(table: &Table, trials: &mut Vec<StoredTrial>, odd: &mut Odd) 
 
 fn validity(reason: Option<&ByteArray>) -> Validity {
     reason.map_or(Validity::Valid, |reason| {
-        Validity::Invalid(Reason::Told(
-            String::from_utf8_lossy(reason.data()).into_owned(),
-        ))
+        Validity::Invalid(Reason::Told(text(reason)))
     })
 }

@@ -30,7 +30,7 @@ mod watch;
 
 pub use given::Typed;
 pub use peer::PeerArgs;
-pub use run::{RateFormat, RunArgs};
+pub use run::{OF_IPERF3, RATE_UNITS, RunArgs};
 pub use tls::{ServeTlsArgs, TlsArgs};
 pub use trace::{LiveArgs, TraceArgs, TraceFormat};
 pub use watch::{PageChoice, WatchArgs};

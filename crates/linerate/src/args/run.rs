@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use linerate_analyze::precision::Precision;
 use linerate_model::capture::CaptureOptions;
 use linerate_model::parameter::{Shape, parameter_of, short};
@@ -390,36 +390,24 @@ fn confidence(text: &str) -> Result<Precision, String> {
     })
 }
 
-/// Prefix and unit of printed rates: lower case bits, upper case bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RateFormat {
-    /// kbit/s
-    #[value(name = "k")]
-    Kbit,
-    /// Mbit/s
-    #[value(name = "m")]
-    Mbit,
-    /// Gbit/s
-    #[value(name = "g")]
-    Gbit,
-    /// Tbit/s
-    #[value(name = "t")]
-    Tbit,
-    /// KiB/s
-    #[value(name = "K")]
-    KiByte,
-    /// MiB/s
-    #[value(name = "M")]
-    MiByte,
-    /// GiB/s
-    #[value(name = "G")]
-    GiByte,
-    /// TiB/s
-    #[value(name = "T")]
-    TiByte,
-    /// The documents of iperf3.
-    #[value(name = "iperf3")]
-    Iperf3,
+/// Prefixes of printed rates, lower case bits and upper case bytes, with the unit and how many bits per second
+/// one of it is.
+pub const RATE_UNITS: [(&str, &str, f64); 8] = [
+    ("k", "kbit/s", 1e3),
+    ("m", "Mbit/s", 1e6),
+    ("g", "Gbit/s", 1e9),
+    ("t", "Tbit/s", 1e12),
+    ("K", "KiB/s", 8.0 * 1024.0),
+    ("M", "MiB/s", 8.0 * 1024.0 * 1024.0),
+    ("G", "GiB/s", 8.0 * 1024.0 * 1024.0 * 1024.0),
+    ("T", "TiB/s", 8.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0),
+];
+/// The format that is no prefix: the documents of iperf3.
+pub const OF_IPERF3: &str = "iperf3";
+
+fn rate_formats() -> PossibleValuesParser {
+    let prefixes = RATE_UNITS.into_iter().map(|(prefix, ..)| prefix);
+    prefixes.chain([OF_IPERF3]).collect::<Vec<_>>().into()
 }
 
 /// What is told of it.
@@ -450,9 +438,10 @@ pub struct OutputArgs {
         short,
         long,
         value_name = "kmgtKMGT|iperf3",
+        value_parser = rate_formats(),
         hide_possible_values = true
     )]
-    pub format: Option<RateFormat>,
+    pub format: Option<String>,
     /// Write an evidence bundle with its report to this directory
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,

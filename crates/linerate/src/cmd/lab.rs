@@ -8,8 +8,8 @@ use linerate_lab::named::{
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::term;
 use crate::term::lab::{Labs, show};
+use crate::{similar, term};
 
 /// Runs the command.
 pub fn lab(args: &LabArgs) -> CmdResult {
@@ -21,8 +21,9 @@ pub fn lab(args: &LabArgs) -> CmdResult {
             host,
             command,
         } => exec(name, host, command),
-        LabCommand::Down { name, all } => match name {
-            Some(name) if !all => {
+        // Without a name it is all of them: the command line says either.
+        LabCommand::Down { name, all: _ } => match name {
+            Some(name) => {
                 Registry::of_user()?
                     .down(name)
                     .map_err(|error| match error {
@@ -31,7 +32,7 @@ pub fn lab(args: &LabArgs) -> CmdResult {
                     })?;
                 Ok(Exit::Ok)
             }
-            _ => down_all(),
+            None => down_all(),
         },
         LabCommand::Hold => {
             named::hold()?;
@@ -78,12 +79,8 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
                 .map_err(Failure::usage)?;
             LabSpec::from_toml(&text, &file.display().to_string()).map_err(|error| {
                 let error = anyhow::Error::from(error);
-                let message = format!("{error:#}");
-                let failure = Failure::usage(error);
-                match crate::similar::of_key(&message) {
-                    Some(near) => failure.next(format!("did you mean `{near}`?")),
-                    None => failure,
-                }
+                let near = similar::of_key(&error);
+                Failure::usage(error).maybe(near)
             })?
         }
         None => LabSpec::study_default(args.clients),
@@ -163,11 +160,9 @@ fn visit_failed(error: VisitError, name: &str) -> Failure {
 }
 
 fn of_registry(error: RegistryError) -> Failure {
-    match error {
-        RegistryError::Unknown { .. } => Failure::failed(error)
-            .next("`linerate lab list` shows the labs, `linerate lab up` makes one"),
-        error => Failure::failed(error),
-    }
+    let is_unknown = matches!(error, RegistryError::Unknown { .. });
+    let next = "`linerate lab list` shows the labs, `linerate lab up` makes one";
+    Failure::failed(error).maybe(is_unknown.then_some(next))
 }
 
 fn down_all() -> CmdResult {

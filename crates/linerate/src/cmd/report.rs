@@ -11,10 +11,8 @@ use super::execute;
 use super::run::failure_of;
 use crate::args::{ReplayForm, ReportArgs, ReportFormat};
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::term::Kind;
 use crate::term::progress::PlanProgress;
 use crate::term::single::{self, Conclusion, Form, Output};
-
 use crate::{browser, bundle, meant, term};
 
 /// Runs the command.
@@ -25,17 +23,14 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     if let Some(form) = args.replay {
         return replay(args, form);
     }
-    let is_as_kept = !args.full && !args.published;
-    if args.format == ReportFormat::Html && args.out.is_none() && is_as_kept {
-        let (_, _, file) = bundle::report(&args.bundle)?;
-        term::line(&file.display().to_string());
-        return Ok(Exit::Ok);
-    }
     check(args)?;
     let recording = bundle::read(&args.bundle)?;
-    let analysis = || match args.published {
-        true => bundle::analysis_with_published(&recording, &args.bundle),
-        false => bundle::analysis(&recording, &args.bundle),
+    let analysis = || {
+        let analysis = match args.published {
+            true => linerate_analyze::analyze_with_published(&recording),
+            false => linerate_analyze::analyze(&recording),
+        };
+        bundle::with_captures(analysis, &recording, &args.bundle)
     };
     let extent = match args.full {
         true => Extent::Full,
@@ -44,10 +39,12 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     let html = || linerate_report::html(&analysis(), extent);
     let text = match args.format {
         ReportFormat::Html if args.out.is_none() => {
-            let file =
-                linerate_store::write_report(&args.bundle, &html()).map_err(Failure::failed)?;
-            term::line(&file.display().to_string());
-            return Ok(Exit::Ok);
+            let file = match args.full || args.published {
+                true => linerate_store::write_report(&args.bundle, &html())?,
+                // As it is kept, with its results beside it.
+                false => bundle::write(&args.bundle, &recording, &analysis())?,
+            };
+            return told(&file);
         }
         ReportFormat::Pdf => {
             let file = args.out.clone().unwrap_or_else(|| {
@@ -57,19 +54,24 @@ pub fn report(args: &ReportArgs) -> CmdResult {
                 file
             });
             browser::print(&html(), &file)?;
-            term::line(&file.display().to_string());
-            return Ok(Exit::Ok);
+            return told(&file);
         }
         ReportFormat::Html => html(),
         ReportFormat::Markdown => linerate_report::markdown(&analysis(), extent),
         ReportFormat::Json => linerate_report::json(&analysis()),
         ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
     };
-    let kind = match args.format {
-        ReportFormat::Json => Kind::Json,
-        _ => Kind::Plain,
+    let form = match args.format {
+        ReportFormat::Json => Form::Json,
+        _ => Form::Text,
     };
-    write(&text, kind, args.out.as_deref())?;
+    write(&text, form, args.out.as_deref())?;
+    Ok(Exit::Ok)
+}
+
+/// Says where the report is.
+fn told(file: &Path) -> CmdResult {
+    term::line(&file.display().to_string());
     Ok(Exit::Ok)
 }
 
@@ -120,11 +122,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         meant::check_iperf3_document(&trial.workload, &trial.timing, runs)?;
     }
     let output = Output {
-        form: match form {
-            ReplayForm::Text => Form::Text,
-            ReplayForm::Json | ReplayForm::Iperf3 => Form::Json,
-            ReplayForm::JsonStream => Form::JsonStream,
-        },
+        form: meant::replayed(form),
         iperf3: form == ReplayForm::Iperf3,
         rate_unit: None,
         interval: meant::interval(args.interval, form == ReplayForm::Text, runs)?,
@@ -165,26 +163,18 @@ fn flame(bundle: &Path, path: &Path) -> CmdResult {
         let error = anyhow!("there is no profile in {}", bundle.display());
         return Err(Failure::failed(error).next("measure again with --profile"));
     }
-    write(
-        &linerate_analyze::collapsed(&recording),
-        Kind::Plain,
-        Some(path),
-    )?;
+    let stacks = linerate_analyze::collapsed(&recording);
+    write(&stacks, Form::Text, Some(path))?;
     Ok(Exit::Ok)
 }
 
-fn write(text: &str, kind: Kind, path: Option<&Path>) -> CmdResult<()> {
-    match path {
-        Some(path) if path != Path::new("-") => std::fs::write(path, text)
-            .with_context(|| format!("cannot write {}", path.display()))?,
-        _ => print(text, kind)?,
+/// Writes into a file, or to standard output, where a reader that has seen enough is no failure.
+fn write(text: &str, form: Form, path: Option<&Path>) -> CmdResult<()> {
+    if let Some(path) = path.filter(|path| *path != Path::new("-")) {
+        let written = std::fs::write(path, text);
+        return Ok(written.with_context(|| format!("cannot write {}", path.display()))?);
     }
-    Ok(())
-}
-
-/// Prints to standard output; a reader that has seen enough is no failure.
-fn print(text: &str, kind: Kind) -> CmdResult<()> {
-    match term::file(text, kind) {
+    match term::file(text, form) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(Failure::failed),
     }

@@ -11,7 +11,7 @@ use linerate_model::experiment::Timing;
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 
-use crate::args::{RateFormat, RunArgs};
+use crate::args::{OF_IPERF3, RATE_UNITS, RunArgs};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::{self, ForeignServer, HostsAsked};
@@ -169,7 +169,7 @@ fn inventories(args: &RunArgs) -> Inventories {
 fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
     let interval = interval(
         args.output.interval,
-        is_text(args),
+        form(args).0 == Form::Text,
         *args.time.repetitions().end(),
     )?;
     match args.observe.sample_rate {
@@ -180,10 +180,6 @@ fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
         ))),
         _ => Ok(interval),
     }
-}
-
-fn is_text(args: &RunArgs) -> bool {
-    !args.output.json && !args.output.json_stream
 }
 
 /// Returns the time between interval lines: whole tenths, since that is when samples are taken. Several runs
@@ -293,8 +289,8 @@ fn output(args: &RunArgs, interval: Nanos) -> Output {
             (_, true) => Form::JsonStream,
             _ => Form::Text,
         },
-        iperf3: output.format == Some(RateFormat::Iperf3),
-        rate_unit: output.format.and_then(rate_unit),
+        iperf3: output.format.as_deref() == Some(OF_IPERF3),
+        rate_unit: output.format.as_deref().and_then(rate_unit),
         all_flows: output.all_flows,
         sum_only: output.sum_only,
         verbose: output.verbose,
@@ -303,18 +299,9 @@ fn output(args: &RunArgs, interval: Nanos) -> Output {
 }
 
 /// Returns the unit that `-f` asks for; a choice of documents is none.
-fn rate_unit(format: RateFormat) -> Option<RateUnit> {
-    let (name, bits_per_second) = match format {
-        RateFormat::Kbit => ("kbit/s", 1e3),
-        RateFormat::Mbit => ("Mbit/s", 1e6),
-        RateFormat::Gbit => ("Gbit/s", 1e9),
-        RateFormat::Tbit => ("Tbit/s", 1e12),
-        RateFormat::KiByte => ("KiB/s", 8.0 * 1024.0),
-        RateFormat::MiByte => ("MiB/s", 8.0 * 1024f64.powi(2)),
-        RateFormat::GiByte => ("GiB/s", 8.0 * 1024f64.powi(3)),
-        RateFormat::TiByte => ("TiB/s", 8.0 * 1024f64.powi(4)),
-        RateFormat::Iperf3 => return None,
-    };
+fn rate_unit(format: &str) -> Option<RateUnit> {
+    let mut units = RATE_UNITS.into_iter();
+    let (_, name, bits_per_second) = units.find(|(prefix, ..)| *prefix == format)?;
     Some(RateUnit {
         name,
         bits_per_second,

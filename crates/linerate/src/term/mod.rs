@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::OnceLock;
 
-use console::{Style, Term};
+use console::Term;
 pub use linerate_model::text::wrap;
 use linerate_model::{HostName, Nanos};
+pub use linerate_report::Look;
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -22,6 +23,8 @@ pub mod progress;
 pub mod single;
 /// A watched host.
 pub mod watch;
+
+use single::Form;
 
 /// Columns where no terminal says how many it has.
 const COLUMNS: usize = 80;
@@ -211,33 +214,24 @@ fn print_json(
     }
 }
 
-/// What a text for programs is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// JSON.
-    Json,
-    /// Anything else.
-    Plain,
-}
-
 /// Prints what is for programs: byte by byte, but on a terminal without what that would obey.
-pub fn file(text: &str, kind: Kind) -> std::io::Result<()> {
+pub fn file(text: &str, form: Form) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let on_terminal = out.is_terminal();
-    write_file(&mut out, text, kind, on_terminal)?;
+    write_file(&mut out, text, form, on_terminal)?;
     out.flush()
 }
 
 fn write_file(
     out: &mut impl Write,
     text: &str,
-    kind: Kind,
+    form: Form,
     on_terminal: bool,
 ) -> std::io::Result<()> {
-    match (on_terminal, kind) {
+    match (on_terminal, form) {
         (false, _) => out.write_all(text.as_bytes()),
-        (true, Kind::Json) => Escaped(out).write_all(text.as_bytes()),
-        (true, Kind::Plain) => out.write_all(clean(text, Colours::None).as_bytes()),
+        (true, Form::Json | Form::JsonStream) => Escaped(out).write_all(text.as_bytes()),
+        (true, Form::Text) => out.write_all(clean(text, Colours::None).as_bytes()),
     }
 }
 
@@ -250,35 +244,9 @@ pub fn color() -> bool {
     })
 }
 
-/// How words stand out, where standard output has colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// As everything.
-    Plain,
-    /// The answer.
-    Strong,
-    /// Heads of tables.
-    Quiet,
-    /// What is as it should be.
-    Good,
-    /// What to bear in mind.
-    Warning,
-    /// What makes a number useless.
-    Bad,
-}
-
-/// Returns `text` as it stands out.
+/// Returns `text` as it stands out, where standard output has colours.
 pub fn styled(text: &str, look: Look) -> String {
-    let style = Style::new().force_styling(color());
-    let style = match look {
-        Look::Plain => return text.to_owned(),
-        Look::Strong => style.bold(),
-        Look::Quiet => style.dim(),
-        Look::Good => style.green(),
-        Look::Warning => style.yellow(),
-        Look::Bad => style.red().bold(),
-    };
-    style.apply_to(text).to_string()
+    linerate_report::styled(text, look, color())
 }
 
 /// Returns the columns of lines on standard output.
@@ -329,23 +297,23 @@ pub fn paragraph(words: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Colours, Escaped, Kind, clean, write_file};
+    use super::{Colours, Escaped, Form, clean, write_file};
 
     /// A program reads what was said; a terminal that shows it obeys nothing of it.
     #[test]
     fn files_are_as_they_are_but_on_a_terminal() {
-        let written = |kind: Kind, on_terminal: bool| {
+        let written = |form: Form, on_terminal: bool| {
             let mut out = Vec::new();
-            write_file(&mut out, "a,\u{1b}[2J\u{9b}1m\r\n\tä", kind, on_terminal).unwrap();
+            write_file(&mut out, "a,\u{1b}[2J\u{9b}1m\r\n\tä", form, on_terminal).unwrap();
             String::from_utf8(out).unwrap()
         };
-        for kind in [Kind::Json, Kind::Plain] {
-            assert_eq!(written(kind, false), "a,\u{1b}[2J\u{9b}1m\r\n\tä");
+        for form in [Form::Json, Form::Text] {
+            assert_eq!(written(form, false), "a,\u{1b}[2J\u{9b}1m\r\n\tä");
         }
         let plain = "a,\u{fffd}[2J\u{fffd}1m\u{fffd}\n\tä";
-        assert_eq!(written(Kind::Plain, true), plain);
+        assert_eq!(written(Form::Text, true), plain);
         let json = "a,\\u001b[2J\\u009b1m\\u000d\n\tä";
-        assert_eq!(written(Kind::Json, true), json);
+        assert_eq!(written(Form::Json, true), json);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The answer of a measurement, for people: the number, what limits it, how far to trust it, what to do
 //! next. How it was made follows for those who ask.
 
-use std::collections::BTreeSet;
+use std::mem::discriminant;
 
 use linerate_analyze::single::{Single, SingleTrial};
 use linerate_model::finding::{Caution, FindingKind, Limiter, TrustLevel};
 use linerate_model::flag::TrialFlag;
 use linerate_model::number;
-use linerate_model::response::name;
+use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Kind, Traffic, Workload};
 
@@ -153,30 +153,25 @@ fn trust(single: &Single<'_>) {
 
 /// What to know of the trials that no finding and no caution says, each kind once.
 fn notes(single: &Single<'_>) {
-    let mut told: Vec<(std::mem::Discriminant<TrialFlag>, Vec<String>, usize)> = Vec::new();
-    for trial in &single.trials {
-        let mut kinds = BTreeSet::new();
-        for flag in trial
-            .flags
-            .iter()
-            .filter(|flag| !is_said(flag, trial, single))
-        {
-            let kind = std::mem::discriminant(flag);
-            let at = told.iter().position(|(known, ..)| *known == kind);
-            let at = at.unwrap_or_else(|| {
-                told.push((kind, Vec::new(), 0));
-                told.len() - 1
-            });
-            let is_first_trial = told[at].2 == 0 || kinds.contains(&at) && told[at].2 == 1;
-            if is_first_trial {
-                told[at].1.push(flag.to_string());
-            }
-            if kinds.insert(at) {
-                told[at].2 += 1;
-            }
+    let unsaid = single.trials.iter().map(|trial| {
+        let flags = trial.flags.iter();
+        flags.filter(|flag| !is_said(flag, trial, single)).collect()
+    });
+    let unsaid: Vec<Vec<&TrialFlag>> = unsaid.collect();
+    let mut told = Vec::new();
+    for kind in unsaid.iter().flatten().map(|flag| discriminant(*flag)) {
+        if told.contains(&kind) {
+            continue;
         }
-    }
-    for (_, words, trials) in told {
+        told.push(kind);
+        let of_kind = |flags: &Vec<&TrialFlag>| -> Vec<String> {
+            let flags = flags.iter().filter(|flag| discriminant(**flag) == kind);
+            flags.map(ToString::to_string).collect()
+        };
+        let mut such = unsaid.iter().map(of_kind).filter(|words| !words.is_empty());
+        // In the words of the first trial of those.
+        let words = such.next().unwrap_or_default();
+        let trials = 1 + such.count();
         let of = match single.trials.len() {
             1 => String::new(),
             all => format!(" ({trials} of {all} runs)"),
@@ -248,13 +243,27 @@ pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
     trial.responses.get(name).copied()
 }
 
+/// Returns the response that a run is made for.
+pub(super) fn main_response(workload: &Workload) -> &'static str {
+    match workload.traffic.kind() {
+        Kind::Idle => name::CONNECTIONS_HELD,
+        kind => kind.about().responses[0],
+    }
+}
+
+/// Joins words, if there are any.
+pub(super) fn list(words: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
+    let words: Vec<String> = words.into_iter().collect();
+    (!words.is_empty()).then(|| words.join(between))
+}
+
 /// Returns those of `all` responses that there are, each behind its label.
-pub(super) fn values(trial: &SingleTrial<'_>, unit: Unit, all: &[(&str, &str)]) -> String {
+pub(super) fn values(trial: &SingleTrial<'_>, unit: Unit, all: &[(&str, &str)]) -> Option<String> {
     let value = |(label, name): &(&str, &str)| {
         let value = unit.display(of(trial, name)?);
         Some(format!("{label} {value}"))
     };
-    all.iter().filter_map(value).collect::<Vec<_>>().join(", ")
+    list(all.iter().filter_map(value), ", ")
 }
 
 fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
@@ -272,10 +281,8 @@ fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
         )
     });
     let unread = trial.lost_unread.map_or(String::new(), |share| {
-        format!(
-            "; {} lost unread while a linerate worker had no time left",
-            Unit::Percent.display(100.0 * share)
-        )
+        let share = number::percent(share);
+        format!("; {share} lost unread while a linerate worker had no time left")
     });
     let words = rate_words(rate, rate_unit) + &asked + &unread;
     let ways = [name::THROUGHPUT_TO_SERVER, name::THROUGHPUT_FROM_SERVER];
@@ -313,10 +320,9 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         ("p99.9", name::RTT_P999),
         ("max", name::RTT_MAX),
     ];
-    let words = values(trial, Unit::Nanoseconds, &quantiles);
-    if words.is_empty() {
+    let Some(words) = values(trial, Unit::Nanoseconds, &quantiles) else {
         return;
-    }
+    };
     let since = match workload.manner.requests_per_s {
         Some(_) => ", from the scheduled send time",
         None => "",
@@ -338,11 +344,8 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
 
 /// Mean, interval and deviation over several runs.
 fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
-    let (name, unit) = match single.workload.traffic.kind() {
-        Kind::Idle => (name::CONNECTIONS_HELD, Unit::Count),
-        Kind::Rr | Kind::Crr => (name::TRANSACTIONS, Unit::PerSecond),
-        Kind::Stream => (name::THROUGHPUT, Unit::BitsPerSecond),
-    };
+    let name = main_response(&single.workload);
+    let unit = describe(name).unit;
     // A unit that was asked for takes the place of the prefix that fits best.
     let asked = rate_unit.filter(|_| unit == Unit::BitsPerSecond);
     let (unit, scale, symbol) = match asked {

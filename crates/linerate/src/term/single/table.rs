@@ -3,11 +3,12 @@
 use linerate_analyze::live::Interval;
 use linerate_analyze::single::{Single, SingleTrial};
 use linerate_model::manner::Transport;
-use linerate_model::response::name;
+use linerate_model::number;
+use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Kind, Traffic, Workload};
+use linerate_model::workload::{Traffic, Workload};
 
-use super::result::of;
+use super::result::{main_response, of};
 use super::{RateUnit, rate_words};
 use crate::term::{self, Look, line, styled};
 
@@ -191,7 +192,7 @@ pub(super) fn run(number: usize, single: &Single<'_>, rate_unit: Option<RateUnit
     let cells: String = columns
         .map(|(_, width, name)| format!("  {:>width$}", cell(trial, name, rate_unit)))
         .collect();
-    let rate = main_rate(&single.workload, trial, rate_unit).unwrap_or_else(|| "–".to_owned());
+    let rate = cell(trial, main_response(&single.workload), rate_unit);
     let lead = format!("{number:>5}  {rate:>12}{cells}  ");
     let indent = lead.chars().count();
     let (words, look) = match &trial.invalid {
@@ -215,37 +216,22 @@ pub(super) fn run(number: usize, single: &Single<'_>, rate_unit: Option<RateUnit
     texts.map(text).collect()
 }
 
+/// Returns a response in words, with the unit of rates that was asked for.
 fn cell(trial: &SingleTrial<'_>, response: &str, rate_unit: Option<RateUnit>) -> String {
-    let unit = match response {
-        name::THROUGHPUT_TO_SERVER | name::THROUGHPUT_FROM_SERVER => {
-            let rate = of(trial, response).map(|rate| rate_words(rate, rate_unit));
-            return rate.unwrap_or_else(|| "–".to_owned());
-        }
-        name::LOSS_SHARE => Unit::Percent,
-        name::RETRANSMITTED => Unit::Count,
-        _ => Unit::Nanoseconds,
+    let Some(value) = of(trial, response) else {
+        return "–".to_owned();
     };
-    let factor = if unit == Unit::Percent { 100.0 } else { 1.0 };
-    of(trial, response).map_or_else(|| "–".to_owned(), |value| unit.display(factor * value))
-}
-
-/// The number that a run is made for, in words.
-fn main_rate(
-    workload: &Workload,
-    trial: &SingleTrial<'_>,
-    rate_unit: Option<RateUnit>,
-) -> Option<String> {
-    match workload.traffic.kind() {
-        Kind::Stream => Some(rate_words(of(trial, name::THROUGHPUT)?, rate_unit)),
-        Kind::Idle => Some(Unit::Count.display(of(trial, name::CONNECTIONS_HELD)?)),
-        Kind::Rr | Kind::Crr => Some(Unit::PerSecond.display(of(trial, name::TRANSACTIONS)?)),
+    match describe(response).unit {
+        Unit::BitsPerSecond => rate_words(value, rate_unit),
+        Unit::Ratio => number::percent(value),
+        unit => unit.display(value),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_analyze::Latency;
-    use linerate_model::workload::Direction;
+    use linerate_model::workload::{Direction, Kind};
 
     use super::*;
 
