@@ -1,8 +1,8 @@
-//! Files that nobody sees half-written, and that are their owner's alone.
+//! Files of ours: their owner's alone, a line for each entry, and never seen half-written.
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use linerate_model::hex;
@@ -29,4 +29,17 @@ pub(crate) fn keep(
     let kept = written.and_then(|file| place(&draft, &file));
     let _ = std::fs::remove_file(&draft);
     kept
+}
+
+/// Makes a directory that is its owner's alone, where it is missing.
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    let mut make = std::fs::DirBuilder::new();
+    make.recursive(true).mode(0o700).create(path)
+}
+
+/// Returns the lines that say something, with their numbers: neither empty nor comments.
+pub(crate) fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().map(str::trim);
+    let said = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
+    (1..).zip(lines).filter(said)
 }

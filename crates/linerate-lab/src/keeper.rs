@@ -6,7 +6,6 @@
 use std::ffi::CString;
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,19 +28,21 @@ const READY_LIMIT: Duration = Duration::from_secs(10);
 /// The hosts' first processes and the thread that made them.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    inits: Vec<Kept>,
-    has_names: bool,
+    /// The first processes, in the order of the hosts asked for.
+    pub(crate) inits: Vec<Kept>,
+    /// Whether every host knows the names of all.
+    pub(crate) has_names: bool,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// One host's first process.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Kept {
     /// Name of the host.
     pub host: String,
     /// The process.
-    pub init: Arc<Init>,
+    pub init: Init,
 }
 
 impl Keeper {
@@ -62,16 +63,6 @@ impl Keeper {
         let ended = || LabError::Keeper(io::ErrorKind::BrokenPipe.into());
         (keeper.inits, keeper.has_names) = reported.recv().map_err(|_| ended())??;
         Ok(keeper)
-    }
-
-    /// Returns the hosts in the order asked for.
-    pub(crate) fn inits(&self) -> &[Kept] {
-        &self.inits
-    }
-
-    /// Returns whether every host knows the names of all.
-    pub(crate) fn has_names(&self) -> bool {
-        self.has_names
     }
 
     /// Ends all hosts with every program in them, and waits until they are gone.
@@ -99,13 +90,12 @@ impl Drop for Keeper {
 }
 
 fn end(kept: &Kept) -> Result<(), LabError> {
-    let still_there = || LabError::StillThere {
-        host: kept.host.clone(),
-        waited_ms: END_LIMIT.as_millis(),
-    };
-    let ended = pidfd::wait_ended(kept.init.process.as_fd(), END_LIMIT);
+    let ended = pidfd::wait_readable(kept.init.process.as_fd(), END_LIMIT);
     if !ended.map_err(LabError::Keeper)? {
-        return Err(still_there());
+        return Err(LabError::StillThere {
+            host: kept.host.clone(),
+            waited_ms: END_LIMIT.as_millis(),
+        });
     }
     // Fails only if the process was reaped before, as it is where SIGCHLD is ignored.
     let _reaped = pidfd::reap(&kept.init.process);
@@ -147,10 +137,9 @@ fn make(hosts: &[String]) -> Result<Made, LabError> {
                 maker: maker.as_fd(),
                 ready: ready.as_fd(),
             };
-            let init = init::spawn(told).map_err(failed)?;
             Ok(Kept {
                 host: host.clone(),
-                init: Arc::new(init),
+                init: init::spawn(told).map_err(failed)?,
             })
         })
         .collect();

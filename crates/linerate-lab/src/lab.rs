@@ -4,13 +4,12 @@ use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::sync::Arc;
 
 use crate::enter::Entered;
 use crate::error::LabError;
 use crate::keeper::{Keeper, Kept};
 use crate::network::{self, Network};
-use crate::relay::RelayCount;
+use crate::relay::{Relay, RelayCount};
 use crate::spec::LabSpec;
 use crate::sys::guest::{EndsWith, Guest, place};
 use crate::sys::init::NAMESPACES;
@@ -48,10 +47,10 @@ impl Lab {
         spec.check(&spec.name)?;
         let names = spec.hosts.iter().map(|host| host.name.clone()).collect();
         let keeper = Keeper::start(names)?;
-        let network = Network::lay(&spec.hosts, keeper.inits())?;
-        let hosts = keeper.inits().iter().zip(1u8..).map(described).collect();
-        let mut degraded = network.degraded().to_vec();
-        if !keeper.has_names() {
+        let network = Network::lay(&spec.hosts, &keeper.inits)?;
+        let hosts = keeper.inits.iter().zip(1u8..).map(described).collect();
+        let mut degraded = network.degraded.clone();
+        if !keeper.has_names {
             degraded.push("hosts do not know each other by name: /etc/hosts of a host cannot be replaced; use addresses".to_owned());
         }
         Ok(Self {
@@ -79,11 +78,8 @@ impl Lab {
 
     /// Returns what became of the frames on links that delay or lose.
     pub fn relay_counts(&self) -> Vec<RelayCount> {
-        self.network
-            .relays()
-            .iter()
-            .map(|relay| relay.count())
-            .collect()
+        let relays = self.network.relays.iter();
+        relays.map(Relay::count).collect()
     }
 
     /// Returns a command that will run `program` in `host`.
@@ -96,7 +92,7 @@ impl Lab {
         let kept = self.find(host)?;
         let process = kept.init.process.as_fd().try_clone_to_owned();
         let guest = Guest {
-            host: Arc::new(process.map_err(LabError::Keeper)?),
+            host: process.map_err(LabError::Keeper)?,
             namespaces: NAMESPACES,
             ends_with_caller: EndsWith::Host,
         };
@@ -112,7 +108,7 @@ impl Lab {
     }
 
     fn find(&self, host: &str) -> Result<&Kept, LabError> {
-        let mut inits = self.keeper.inits().iter();
+        let mut inits = self.keeper.inits.iter();
         inits
             .find(|kept| kept.host == host)
             .ok_or_else(|| LabError::NoHost {

@@ -5,7 +5,7 @@
 //! digests of passwords are made.
 
 use std::fs::File;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -206,9 +206,7 @@ impl Register {
 
     /// Holds other writers back until the guard is dropped.
     fn lock(&self) -> Result<File, RegisterError> {
-        let mut make = std::fs::DirBuilder::new();
-        let made = make.recursive(true).mode(0o700).create(&self.directory);
-        let locked = made
+        let locked = draft::make_directory(&self.directory)
             .and_then(|()| File::open(&self.directory))
             .and_then(|directory| directory.lock().map(|()| directory));
         locked.map_err(self.io("change"))
@@ -245,9 +243,8 @@ fn line(token: &Token) -> String {
 
 /// Returns the tokens of a file, or the number of the line that is none.
 fn parse(text: &str) -> Result<Vec<Token>, usize> {
-    let lines = text.lines().map(str::trim).enumerate();
-    let said = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    said.map(|(at, line)| token(line).ok_or(at + 1)).collect()
+    let lines = draft::entries(text);
+    lines.map(|(at, line)| token(line).ok_or(at)).collect()
 }
 
 fn token(line: &str) -> Option<Token> {

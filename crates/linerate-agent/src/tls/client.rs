@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
@@ -18,7 +18,7 @@ use ureq::unversioned::transport::{
 };
 
 use super::known::{KnownAgents, KnownError};
-use super::{Fingerprint, Identity, TlsFileError, authorities, provider};
+use super::{Fingerprint, Identity, TlsFileError, authorities, provider, unusable};
 
 /// How agents' certificates are judged, and what callers show of their own.
 #[derive(Debug, Clone)]
@@ -76,10 +76,8 @@ impl Trust {
     pub fn authorities(path: &Path) -> Result<Self, TlsFileError> {
         let roots = Arc::new(authorities(path)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-        let verifier = verifier.map_err(|error| TlsFileError::Unusable {
-            path: path.to_owned(),
-            source: rustls::Error::General(error.to_string()),
-        })?;
+        let general = |error: VerifierBuilderError| rustls::Error::General(error.to_string());
+        let verifier = verifier.map_err(general).map_err(unusable(path))?;
         Ok(Self {
             judge: Judge::Authorities(verifier),
             own: None,
@@ -213,10 +211,7 @@ impl<In: Transport> Connector<In> for TlsConnector {
         let now = Arc::clone(&details.current_time);
         let mut sock = TransportAdapter::new(transport.boxed(), now);
         sock.set_timeout(details.timeout);
-        match conn.complete_io(&mut sock) {
-            Ok(_) => {}
-            Err(error) => return Err(as_handshake_error(error)),
-        }
+        conn.complete_io(&mut sock).map_err(as_handshake_error)?;
         let config = details.config;
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
         let stream = StreamOwned { conn, sock };

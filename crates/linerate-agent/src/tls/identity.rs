@@ -1,6 +1,6 @@
 //! A certificate and its key: read, or made and kept.
 
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use base64::Engine;
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::draft;
 
-use super::{Fingerprint, TlsFileError, certificates, provider, read};
+use super::{Fingerprint, TlsFileError, cannot, certificates, provider, read, unusable};
 
 /// The file in the state directory that holds both, certificate first.
 const FILE: &str = "agent.pem";
@@ -38,10 +38,7 @@ impl Identity {
             chain,
             key: PrivateKeyDer::from_pem_slice(&text).map_err(missing)?,
         };
-        identity.check().map_err(|source| TlsFileError::Unusable {
-            path: key.to_owned(),
-            source,
-        })?;
+        identity.check().map_err(unusable(key))?;
         Ok(identity)
     }
 
@@ -51,12 +48,8 @@ impl Identity {
         if !path.exists() {
             make(directory, &path, host_name)?;
         }
-        let io = |source| TlsFileError::Io {
-            doing: "read",
-            path: path.clone(),
-            source,
-        };
-        let mode = path.metadata().map_err(io)?.permissions().mode() & 0o777;
+        let metadata = path.metadata().map_err(cannot("read", &path))?;
+        let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(TlsFileError::Readable { path, mode });
         }
@@ -81,23 +74,12 @@ impl Identity {
 /// Makes a key and a certificate that it signs itself. Of several who do so at once, the first one's
 /// file stays and is everyone's.
 fn make(directory: &Path, path: &Path, host_name: &str) -> Result<(), TlsFileError> {
-    let io = |doing| {
-        move |source| TlsFileError::Io {
-            doing,
-            path: path.to_owned(),
-            source,
-        }
-    };
     let text = self_signed(host_name).map_err(TlsFileError::Make)?;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(io("make the directory of"))?;
+    draft::make_directory(directory).map_err(cannot("make the directory of", path))?;
     let kept = draft::keep(path, &text, |draft, _| std::fs::hard_link(draft, path));
     match kept {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        result => result.map_err(io("write")),
+        result => result.map_err(cannot("write", path)),
     }
 }
 

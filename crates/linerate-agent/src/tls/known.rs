@@ -8,11 +8,12 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Fingerprint;
+use crate::draft;
 
 /// A file of known agents.
 #[derive(Clone)]
@@ -128,8 +129,7 @@ impl KnownAgents {
 
 fn open(path: &Path) -> std::io::Result<File> {
     if let Some(directory) = path.parent().filter(|of| !of.as_os_str().is_empty()) {
-        let mut make = std::fs::DirBuilder::new();
-        make.recursive(true).mode(0o700).create(directory)?;
+        draft::make_directory(directory)?;
     }
     let mut how = OpenOptions::new();
     how.read(true).append(true).create(true).mode(0o600);
@@ -138,19 +138,12 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 /// Looks for `name` in the text of `path`: an error where it has shown something else before.
 fn find(text: &str, name: &str, shown: Fingerprint, path: &Path) -> Result<bool, KnownError> {
-    for (at, line) in text.lines().enumerate() {
-        let line_number = at + 1;
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let words = line.split_once(char::is_whitespace);
+    for (line, words) in draft::entries(text) {
+        let words = words.split_once(char::is_whitespace);
         let read = words.and_then(|(of, rest)| Some((of, rest.trim().parse().ok()?)));
         let Some((of, pinned)) = read else {
-            return Err(KnownError::Line {
-                path: path.to_owned(),
-                line: line_number,
-            });
+            let path = path.to_owned();
+            return Err(KnownError::Line { path, line });
         };
         if of != name {
             continue;
@@ -162,7 +155,7 @@ fn find(text: &str, name: &str, shown: Fingerprint, path: &Path) -> Result<bool,
                 shown,
                 pinned,
                 path: path.to_owned(),
-                line: line_number,
+                line,
             }),
         };
     }

@@ -109,22 +109,30 @@ pub enum TlsFileError {
 pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, TlsFileError> {
     let mut store = RootCertStore::empty();
     for certificate in certificates(path)? {
-        store
-            .add(certificate)
-            .map_err(|source| TlsFileError::Unusable {
-                path: path.to_owned(),
-                source,
-            })?;
+        store.add(certificate).map_err(unusable(path))?;
     }
     Ok(store)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    std::fs::read(path).map_err(|source| TlsFileError::Io {
-        doing: "read",
+/// Says that what a file holds cannot be used.
+fn unusable(path: &Path) -> impl Fn(rustls::Error) -> TlsFileError {
+    move |source| TlsFileError::Unusable {
         path: path.to_owned(),
         source,
-    })
+    }
+}
+
+/// Says that a file, or the directory of it, cannot be used for `doing`.
+fn cannot(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> TlsFileError {
+    move |source| TlsFileError::Io {
+        doing,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
+    std::fs::read(path).map_err(cannot("read", path))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {

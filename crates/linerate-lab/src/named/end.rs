@@ -84,7 +84,7 @@ fn end_process(
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             result => result.map_err(failed)?,
         }
-        if process::wait_ended(process.as_fd(), *limit).map_err(failed)? {
+        if process::wait_readable(process.as_fd(), *limit).map_err(failed)? {
             return Ok(());
         }
     }

@@ -17,7 +17,7 @@ use nix::sys::signal::{SigSet, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::end::{DownError, end};
-use super::registry::{Registry, RegistryError};
+use super::registry::{Registry, RegistryError, unusable};
 use super::state::{FORMAT, ProcessKey, State, StateHost};
 use crate::enter::enter;
 use crate::error::LabError;
@@ -137,7 +137,7 @@ impl Registry {
             end(name, &state).map_err(UpError::Clean)?;
         }
         self.remove(name).map_err(UpError::Clean)?;
-        fs::create_dir(&path).map_err(|source| RegistryError::Directory { path, source }.into())
+        Ok(fs::create_dir(&path).map_err(unusable(&path))?)
     }
 
     fn start(&self, spec: &LabSpec, holder: &HolderCommand) -> Result<State, UpError> {

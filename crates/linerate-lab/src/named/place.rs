@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::registry::RegistryError;
+use super::registry::{RegistryError, unusable};
 
 /// Returns the directory for the program's runtime files.
 pub(super) fn base_of(user: u32, runtime: Option<PathBuf>) -> PathBuf {
@@ -19,10 +19,7 @@ pub(super) fn base_of(user: u32, runtime: Option<PathBuf>) -> PathBuf {
 
 /// Makes a directory in a place where anyone may write, and refuses one made by another.
 pub(super) fn secure(path: &Path, user: u32) -> Result<(), RegistryError> {
-    let failed = |source| RegistryError::Directory {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = unusable(path);
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}

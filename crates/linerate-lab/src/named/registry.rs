@@ -73,6 +73,14 @@ pub enum RegistryError {
     },
 }
 
+/// Says that a directory cannot be used.
+pub(super) fn unusable(path: &Path) -> impl Fn(io::Error) -> RegistryError {
+    move |source| RegistryError::Directory {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 impl Registry {
     /// Returns the registry at `root`, making the directory if it is not there.
     pub fn at(root: PathBuf) -> Result<Self, RegistryError> {
@@ -80,10 +88,7 @@ impl Registry {
             .recursive(true)
             .mode(0o700)
             .create(&root);
-        made.map_err(|source| RegistryError::Directory {
-            path: root.clone(),
-            source,
-        })?;
+        made.map_err(unusable(&root))?;
         Ok(Self { root })
     }
 
@@ -141,9 +146,8 @@ impl Registry {
     /// 4. The directory is removed.
     pub fn down(&self, name: &str) -> Result<(), DownError> {
         let _lock = self.lock()?;
-        let state = self.find(name)?;
-        end(name, &state)?;
-        self.remove(name)
+        self.find(name)?;
+        self.end_and_remove(name)
     }
 
     /// Takes down all labs and removes what crashed ones left; returns their names.
@@ -177,10 +181,7 @@ impl Registry {
             file.lock()?;
             Ok(file)
         };
-        lock().map_err(|source| RegistryError::Directory {
-            path: self.root.clone(),
-            source,
-        })
+        lock().map_err(unusable(&self.root))
     }
 
     /// Reads the state of lab `name`; `None` if there is no such file.
@@ -238,13 +239,10 @@ impl Registry {
     }
 
     fn names(&self) -> Result<Vec<String>, RegistryError> {
-        let failed = |source| RegistryError::Directory {
-            path: self.root.clone(),
-            source,
-        };
+        let failed = unusable(&self.root);
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.root).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
+        for entry in fs::read_dir(&self.root).map_err(&failed)? {
+            let name = entry.map_err(&failed)?.file_name();
             names.extend(name.into_string().ok().filter(|name| name_is_valid(name)));
         }
         names.sort();

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, ExitStatus};
-use std::sync::Arc;
 use std::{env, io};
 
 use super::registry::{Registry, RegistryError};
@@ -116,7 +115,7 @@ fn guest_of(state: &State, host: &str) -> Result<Guest, VisitError> {
         0
     };
     Ok(Guest {
-        host: Arc::new(init),
+        host: init,
         namespaces: NAMESPACES | user,
         ends_with_caller: EndsWith::Caller,
     })

@@ -7,7 +7,7 @@ use linerate_model::host::LAB_LINK_ALIAS;
 use super::{LabError, at_step};
 use crate::shape::{Shape, is_framed, shape_of, superframe_segments};
 use crate::spec::LinkSpec;
-use crate::sys::ethtool::{Feature, OnOff, set_feature};
+use crate::sys::ethtool::{TSO_OFF, set_feature};
 use crate::sys::netlink::Netlink;
 use crate::sys::packet::PacketSocket;
 
@@ -16,7 +16,7 @@ pub(super) fn tune_end(name: &str, link: &LinkSpec) -> Result<(), LabError> {
     if !(is_framed(link.rate) || link.loss > 0.0) {
         return Ok(());
     }
-    set_feature(name, Feature::Tso, OnOff::Off).map_err(at_step(format!("turn off tso of {name}")))
+    set_feature(name, TSO_OFF).map_err(at_step(format!("turn off tso of {name}")))
 }
 
 /// Lets device `index`, a host's veth that is on, know the numbers of its receive queues.
@@ -40,22 +40,14 @@ pub(super) fn number_queues(
     look(None)
 }
 
-/// Limits what leaves the switch's port `name` to the rate of `link`.
-pub(super) fn limit_port(
-    netlink: &mut Netlink,
-    name: &str,
-    link: &LinkSpec,
-) -> Result<(), LabError> {
-    limit(netlink, name, link, |shape| shape)
-}
-
 /// Limits what leaves device `name` of a host to the rate of `link`.
 pub(super) fn limit_host(
     netlink: &mut Netlink,
     name: &str,
     link: &LinkSpec,
 ) -> Result<(), LabError> {
-    limit(netlink, name, link, |shape| shape.of_host(link.host_queue))?;
+    let shape = shape_of(link).map(|shape| shape.of_host(link.host_queue));
+    limit(netlink, name, shape)?;
     let Some(rate) = link.rate else {
         return Ok(());
     };
@@ -66,18 +58,18 @@ pub(super) fn limit_host(
         .map_err(at_step(format!("limit aggregates (GSO) of {name}")))
 }
 
-fn limit(
+/// Limits what leaves device `name`, where there is a limit.
+pub(super) fn limit(
     netlink: &mut Netlink,
     name: &str,
-    link: &LinkSpec,
-    of_end: impl FnOnce(Shape) -> Shape,
+    shape: Option<Shape>,
 ) -> Result<(), LabError> {
-    let Some(shape) = shape_of(link) else {
+    let Some(shape) = shape else {
         return Ok(());
     };
     let index = index_of(netlink, name)?;
     netlink
-        .add_filter(index, &of_end(shape))
+        .add_filter(index, &shape)
         .map_err(at_step(format!("limit {name}")))
 }
 

@@ -41,9 +41,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::error::{LabError, at_step};
 use crate::keeper::Kept;
 use crate::relay::Relay;
-use crate::shape::{flow_queue_bytes, is_framed};
+use crate::shape::{flow_queue_bytes, is_framed, shape_of};
 use crate::spec::{HostSpec, LinkSpec};
-use crate::sys::ethtool::{Feature, OnOff, set_feature};
+use crate::sys::ethtool::{GRO_ON, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
 use crate::sys::netlink::{End, Netlink, Pair};
 use crate::sys::xdp::pass_program;
@@ -53,9 +53,7 @@ pub(crate) use address::{
 };
 
 use address::{PREFIX, PREFIX_V6};
-use device::{
-    limit_host, limit_port, number_queues, open_frames, plug, tell_rate, tune_end, turn_on,
-};
+use device::{limit, limit_host, number_queues, open_frames, plug, tell_rate, tune_end, turn_on};
 use held::relay_of;
 
 /// The switch of the data network.
@@ -74,9 +72,11 @@ const QUEUES_STOP_SINCE: (u32, u32) = (6, 16);
 /// The cables of a lab that is up; dropping it removes them.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
-    relays: Vec<Relay>,
+    /// The relays of the links that delay or lose.
+    pub(crate) relays: Vec<Relay>,
     devices: Vec<String>,
-    degraded: Vec<String>,
+    /// What this kernel refused and the lab does without.
+    pub(crate) degraded: Vec<String>,
 }
 
 /// One host while its cables are laid.
@@ -86,6 +86,17 @@ struct Site<'a> {
     namespace: OwnedFd,
     /// What numbers the queues of its device, where it has several.
     program: Option<BorrowedFd<'a>>,
+}
+
+impl Site<'_> {
+    /// Returns the end of a cable that is device `name` of the host.
+    fn end<'a>(&'a self, name: &'a str, link: &LinkSpec) -> End<'a> {
+        End {
+            network: Some(self.namespace.as_fd()),
+            receive_queues: link.queues,
+            ..End::here(name)
+        }
+    }
 }
 
 impl Network {
@@ -113,16 +124,6 @@ impl Network {
             network.join(&mut netlink, &site)?;
         }
         Ok(network)
-    }
-
-    /// Returns the relays of the links that delay or lose.
-    pub(crate) fn relays(&self) -> &[Relay] {
-        &self.relays
-    }
-
-    /// Returns what this kernel refused and the lab does without.
-    pub(crate) fn degraded(&self) -> &[String] {
-        &self.degraded
     }
 
     /// Removes the cables; hosts that are gone took theirs with them.
@@ -171,7 +172,7 @@ impl Network {
     fn quiet_switch(&mut self) {
         for scope in ["all", "default"] {
             let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-            self.write_setting("the switch", &path, "1");
+            self.degraded.extend(refused("the switch", &path, "1"));
         }
     }
 
@@ -210,21 +211,13 @@ impl Network {
                 .map(|bytes| ("/proc/sys/net/ipv4/tcp_limit_output_bytes", bytes.as_str())),
         );
         let name = &site.spec.name;
+        let host = format!("host `{name}`");
         run_in_network(site.namespace.as_fd(), || {
-            let mut network = Network::default();
-            for (path, value) in settings {
-                network.write_setting(&format!("host `{name}`"), path, value);
-            }
-            std::mem::take(&mut network.degraded)
+            let all = settings.into_iter();
+            all.filter_map(|(path, value)| refused(&host, path, value))
+                .collect()
         })
-        .map_err(at_step(format!("enter host `{name}`")))
-    }
-
-    fn write_setting(&mut self, place: &str, path: &str, value: &str) {
-        if let Err(error) = fs::write(path, value) {
-            self.degraded
-                .push(format!("{place}: {path} = {value} was refused ({error})"));
-        }
+        .map_err(at_step(format!("enter {host}")))
     }
 
     fn join_control(&mut self, netlink: &mut Netlink, site: &Site<'_>) -> Result<(), LabError> {
@@ -233,7 +226,7 @@ impl Network {
             mtu_bytes: CONTROL_MTU_BYTES,
             ..LinkSpec::default()
         };
-        self.add_cable(netlink, &port, Far::Host(site, CONTROL_DEVICE), &link)?;
+        self.add_cable(netlink, &port, site.end(CONTROL_DEVICE, &link), &link)?;
         plug(netlink, &port, CONTROL_SWITCH)
     }
 
@@ -245,17 +238,17 @@ impl Network {
                 format!("wire{}", site.number),
                 format!("inner{}", site.number),
             );
-            self.add_cable(netlink, &wire, Far::Host(site, DATA_DEVICE), link)?;
-            self.add_cable(netlink, &port, Far::Here(&inner), link)?;
+            self.add_cable(netlink, &wire, site.end(DATA_DEVICE, link), link)?;
+            self.add_cable(netlink, &port, End::here(&inner), link)?;
             tune_end(&wire, link)?;
             let near = open_frames(netlink, &wire)?;
             let far = open_frames(netlink, &inner)?;
             self.relays.push(Relay::start(relay_of(site, near, far))?);
         } else {
-            self.add_cable(netlink, &port, Far::Host(site, DATA_DEVICE), link)?;
+            self.add_cable(netlink, &port, site.end(DATA_DEVICE, link), link)?;
         }
         tune_end(&port, link)?;
-        limit_port(netlink, &port, link)?;
+        limit(netlink, &port, shape_of(link))?;
         plug(netlink, &port, DATA_SWITCH)
     }
 
@@ -263,16 +256,11 @@ impl Network {
         &mut self,
         netlink: &mut Netlink,
         name: &str,
-        far: Far<'_>,
+        far: End<'_>,
         link: &LinkSpec,
     ) -> Result<(), LabError> {
-        let near = End {
-            name,
-            network: None,
-            receive_queues: 1,
-        };
         let pair = Pair {
-            ends: [near, far.end(link.queues)],
+            ends: [End::here(name), far],
             mtu_bytes: link.mtu_bytes,
         };
         netlink
@@ -290,28 +278,10 @@ impl Drop for Network {
     }
 }
 
-/// Where the other end of a cable is.
-#[derive(Clone, Copy)]
-enum Far<'a> {
-    Host(&'a Site<'a>, &'a str),
-    Here(&'a str),
-}
-
-impl<'a> Far<'a> {
-    fn end(self, queues: u32) -> End<'a> {
-        match self {
-            Far::Host(site, name) => End {
-                name,
-                network: Some(site.namespace.as_fd()),
-                receive_queues: queues,
-            },
-            Far::Here(name) => End {
-                name,
-                network: None,
-                receive_queues: 1,
-            },
-        }
-    }
+/// Writes a setting; says if it was refused.
+fn refused(place: &str, path: &str, value: &str) -> Option<String> {
+    let error = fs::write(path, value).err()?;
+    Some(format!("{place}: {path} = {value} was refused ({error})"))
 }
 
 /// Returns the version of the kernel; that of the first where it cannot be read.
@@ -331,7 +301,7 @@ fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
     let mut netlink = Netlink::open().map_err(at_step("open rtnetlink".to_owned()))?;
     let link = &site.spec.link;
     turn_on(&mut netlink, "lo")?;
-    let merging = set_feature(DATA_DEVICE, Feature::Gro, OnOff::On);
+    let merging = set_feature(DATA_DEVICE, GRO_ON);
     merging.map_err(at_step(format!("turn on gro of {DATA_DEVICE}")))?;
     limit_host(&mut netlink, DATA_DEVICE, link)?;
     let data = turn_on(&mut netlink, DATA_DEVICE)?;

@@ -6,6 +6,8 @@
 mod file;
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -87,17 +89,23 @@ pub enum SpecError {
         source: Box<toml::de::Error>,
     },
     /// A value is outside its limits.
-    #[error("{origin}: {key} is {value}, allowed is {allowed}")]
+    #[error("{origin}: {fault}")]
     Limit {
         /// Where the text came from.
         origin: String,
-        /// The key, with the host it belongs to.
-        key: String,
-        /// The value found.
-        value: String,
-        /// What would have been accepted.
-        allowed: String,
+        /// The value.
+        fault: Fault,
     },
+}
+
+/// A value outside its limits.
+#[derive(Debug, thiserror::Error)]
+#[error("{key} is {value}, allowed is {allowed}")]
+pub struct Fault {
+    /// Its key, with the host it belongs to.
+    key: String,
+    value: String,
+    allowed: String,
 }
 
 impl Default for LinkSpec {
@@ -173,22 +181,13 @@ impl LabSpec {
     pub fn check(&self, origin: &str) -> Result<(), SpecError> {
         self.hold().map_err(|fault| SpecError::Limit {
             origin: origin.to_owned(),
-            key: fault.key,
-            value: fault.value,
-            allowed: fault.allowed,
+            fault,
         })
     }
 
     fn hold(&self) -> Result<(), Fault> {
         hold_name("name", &self.name)?;
-        let count = self.hosts.len();
-        let allowed = format!("1 to {HOSTS_MAX}");
-        hold(
-            (1..=HOSTS_MAX).contains(&count),
-            "the number of hosts",
-            count,
-            allowed,
-        )?;
+        hold_within("the number of hosts", self.hosts.len(), 1..=HOSTS_MAX)?;
         let mut seen = BTreeSet::new();
         for host in &self.hosts {
             let (key, name) = ("a host's name", &host.name);
@@ -216,27 +215,19 @@ impl LinkSpec {
 
     fn hold(&self) -> Result<(), Fault> {
         if let Some(rate) = self.rate {
-            let is_within = (RATE_MIN.0..=RATE_MAX.0).contains(&rate.0);
-            hold(is_within, "rate", rate, format!("{RATE_MIN} to {RATE_MAX}"))?;
+            hold_within("rate", rate, RATE_MIN..=RATE_MAX)?;
         }
-        let (delay, loss, mtu) = (self.delay, self.loss, self.mtu_bytes);
+        let delay = self.delay;
         let allowed = format!("0 to {DELAY_MAX}");
         hold(delay <= DELAY_MAX, "delay", delay, allowed)?;
-        let allowed = format!("0 to {LOSS_MAX}");
-        hold((0.0..=LOSS_MAX).contains(&loss), "loss", loss, allowed)?;
-        let is_within = (MTU_BYTES_MIN..=MTU_BYTES_MAX).contains(&mtu);
-        let allowed = format!("{MTU_BYTES_MIN} to {MTU_BYTES_MAX}");
-        hold(is_within, "mtu_bytes", mtu, allowed)?;
-        let is_within = (1..=QUEUES_MAX).contains(&self.queues);
-        let allowed = format!("1 to {QUEUES_MAX}");
-        hold(is_within, "queues", self.queues, allowed)?;
+        hold_within("loss", self.loss, 0.0..=LOSS_MAX)?;
+        hold_within("mtu_bytes", self.mtu_bytes, MTU_BYTES_MIN..=MTU_BYTES_MAX)?;
+        hold_within("queues", self.queues, 1..=QUEUES_MAX)?;
         if let Some(bytes) = self.host_queue {
             let why = "left out without a rate: nothing waits there";
             hold(self.rate.is_some(), "host_queue", bytes, why)?;
-            let least = host_queue_min(self.rate, mtu);
-            let is_within = (least..=HOST_QUEUE_MAX).contains(&bytes);
-            let allowed = format!("{least} to {HOST_QUEUE_MAX}");
-            hold(is_within, "host_queue", bytes, allowed)?;
+            let least = host_queue_min(self.rate, self.mtu_bytes);
+            hold_within("host_queue", bytes, least..=HOST_QUEUE_MAX)?;
         }
         let held = self.rate.map_or(0.0, |rate| rate.0 * delay.as_s() / 8.0);
         let is_within = held <= HELD_BYTES_MAX as f64;
@@ -264,13 +255,6 @@ fn quoted(text: &str) -> String {
     format!("`{text}`")
 }
 
-/// A value outside its limits.
-struct Fault {
-    key: String,
-    value: String,
-    allowed: String,
-}
-
 fn hold(
     is_within: bool,
     key: &str,
@@ -285,6 +269,15 @@ fn hold(
         value: value.to_string(),
         allowed: allowed.into(),
     })
+}
+
+fn hold_within<T: PartialOrd + Display>(
+    key: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), Fault> {
+    let allowed = format!("{} to {}", range.start(), range.end());
+    hold(range.contains(&value), key, value, allowed)
 }
 
 fn hold_name(key: &str, name: &str) -> Result<(), Fault> {

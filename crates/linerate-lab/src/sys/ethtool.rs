@@ -5,36 +5,27 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::check;
 
-/// A feature that veth lets be changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Feature {
-    /// TCP segmentation offload on sending.
-    Tso,
-    /// Merging of received segments; on veth it also turns on NAPI.
-    Gro,
-}
-
-/// `ETHTOOL_STSO`.
-const SET_TSO: u32 = 0x1f;
-/// `ETHTOOL_SGRO`.
-const SET_GRO: u32 = 0x2c;
-
+/// A feature of veth, on or off.
+#[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Value {
+pub struct Feature {
     command: u32,
     value: u32,
 }
 
+/// TCP segmentation offload on sending, off (`ETHTOOL_STSO`).
+pub const TSO_OFF: Feature = Feature {
+    command: 0x1f,
+    value: 0,
+};
+/// Merging of received segments, on (`ETHTOOL_SGRO`); on veth it also turns on NAPI.
+pub const GRO_ON: Feature = Feature {
+    command: 0x2c,
+    value: 1,
+};
+
 /// Sets `feature` of `device` in the calling thread's network namespace.
-pub fn set_feature(device: &str, feature: Feature, on: OnOff) -> io::Result<()> {
-    let command = match feature {
-        Feature::Tso => SET_TSO,
-        Feature::Gro => SET_GRO,
-    };
-    let mut value = Value {
-        command,
-        value: u32::from(on == OnOff::On),
-    };
+pub fn set_feature(device: &str, mut feature: Feature) -> io::Result<()> {
     // SAFETY: ifreq is plain bytes, for which zero is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if device.len() >= request.ifr_name.len() {
@@ -43,21 +34,12 @@ pub fn set_feature(device: &str, feature: Feature, on: OnOff) -> io::Result<()> 
     for (place, byte) in request.ifr_name.iter_mut().zip(device.bytes()) {
         *place = byte as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    request.ifr_ifru.ifru_data = (&raw mut feature).cast();
     let socket = datagram_socket()?;
-    // SAFETY: the request names a device and points to a value of the layout that the command
+    // SAFETY: the request names a device and points to a feature of the layout that the command
     // reads; both live across the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
     Ok(())
-}
-
-/// A switch with two positions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnOff {
-    /// On.
-    On,
-    /// Off.
-    Off,
 }
 
 fn datagram_socket() -> io::Result<OwnedFd> {

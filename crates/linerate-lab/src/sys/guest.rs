@@ -12,15 +12,15 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::Arc;
 
-use super::{check, check_long};
+use super::check;
+use super::process::has_ended;
 
 /// What to enter, and whose death to follow.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Guest {
     /// The host's first process.
-    pub host: Arc<OwnedFd>,
+    pub host: OwnedFd,
     /// The namespaces to take from it, as `CLONE_NEW*` flags.
     pub namespaces: libc::c_int,
     /// Whether the program also ends with the thread that started it.
@@ -76,7 +76,7 @@ fn fork_escorted() -> io::Result<()> {
     let own = unsafe { libc::getpid() };
     // SAFETY: touches no memory of ours; the descriptor is closed by exec or by the escort.
     let escort = unsafe { libc::syscall(libc::SYS_pidfd_open, own, 0) };
-    let escort = check_long(escort)? as RawFd;
+    let escort = check(escort)? as RawFd;
     // SAFETY: this process has one thread, so the child may do anything that we may.
     let child = check(unsafe { libc::fork() })?;
     if child != 0 {
@@ -97,16 +97,6 @@ fn die_with_parent() -> io::Result<()> {
     // SAFETY: takes one number and concerns this process alone.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })?;
     Ok(())
-}
-
-fn has_ended(process: RawFd) -> bool {
-    let mut poll = libc::pollfd {
-        fd: process,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: one valid entry; the timeout of zero returns at once.
-    unsafe { libc::poll(&raw mut poll, 1, 0) != 0 }
 }
 
 fn empty_set() -> libc::sigset_t {

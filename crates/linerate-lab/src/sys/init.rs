@@ -9,7 +9,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use super::check_long;
+use super::check;
+use super::process::has_ended;
 
 /// The namespaces that a host has for itself.
 pub const NAMESPACES: libc::c_int =
@@ -62,7 +63,7 @@ pub fn spawn(told: Told<'_>) -> io::Result<Init> {
     // SAFETY: args lives across the call and has the size given; pidfd is a valid place for a
     // descriptor. Without CLONE_VM the child runs on a copy of this memory, like after fork, and
     // does only what `run` promises.
-    let pid = check_long(unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size) })?;
+    let pid = check(unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size) })?;
     if pid == 0 {
         run(told);
     }
@@ -104,14 +105,7 @@ fn run(told: Told<'_>) -> ! {
 
 /// Ends this process if `maker` ended before the death signal was set.
 fn end_without(maker: RawFd) {
-    let mut poll = libc::pollfd {
-        fd: maker,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: one valid entry; the timeout of zero returns at once.
-    let ended = unsafe { libc::poll(&raw mut poll, 1, 0) };
-    if ended != 0 {
+    if has_ended(maker) {
         // SAFETY: ends the process without running this program's exit handlers.
         unsafe { libc::_exit(1) };
     }

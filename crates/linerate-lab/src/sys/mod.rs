@@ -21,17 +21,9 @@ pub mod xdp;
 
 use std::io;
 
-/// Returns the error of the last call when `result` is -1, as libc's functions report it.
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(result)
-}
-
-/// Returns the error of the last call when `result` is -1, as `syscall` reports it.
-fn check_long(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result == -1 {
+/// Returns the error of the last call when `result` is -1, as libc's functions and `syscall` report it.
+fn check<N: Copy + PartialEq + From<i8>>(result: N) -> io::Result<N> {
+    if result == N::from(-1) {
         return Err(io::Error::last_os_error());
     }
     Ok(result)

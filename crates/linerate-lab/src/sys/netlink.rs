@@ -40,6 +40,17 @@ pub struct End<'a> {
     pub receive_queues: u32,
 }
 
+impl<'a> End<'a> {
+    /// Returns an end in the network namespace of the connection, with one queue.
+    pub fn here(name: &'a str) -> Self {
+        Self {
+            name,
+            network: None,
+            receive_queues: 1,
+        }
+    }
+}
+
 /// A pair of devices to be made: what goes in at one end comes out at the other.
 #[derive(Debug, Clone)]
 pub struct Pair<'a> {
@@ -103,8 +114,7 @@ impl Netlink {
 
     /// Turns device `index` on.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
+        let mut message = device(index);
         message.header.flags = LinkFlags::Up;
         message.header.change_mask = LinkFlags::Up;
         self.change(RouteNetlinkMessage::SetLink(message))
@@ -137,9 +147,7 @@ impl Netlink {
 
     /// Removes device `index`, and with it its other end.
     pub fn remove(&mut self, index: u32) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        self.change(RouteNetlinkMessage::DelLink(message))
+        self.change(RouteNetlinkMessage::DelLink(device(index)))
     }
 
     /// Gives device `index` an address, usable at once.
@@ -177,8 +185,7 @@ impl Netlink {
     }
 
     fn set(&mut self, index: u32, attribute: LinkAttribute) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
+        let mut message = device(index);
         message.attributes.push(attribute);
         self.change(RouteNetlinkMessage::SetLink(message))
     }
@@ -222,6 +229,12 @@ impl Netlink {
             };
         }
     }
+}
+
+fn device(index: u32) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    message
 }
 
 fn end_message(end: &End<'_>, other: &End<'_>, mtu_bytes: u32) -> LinkMessage {

@@ -10,12 +10,12 @@ use std::process::Command;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use super::{check, check_long};
+use super::check;
 
 /// Opens process `pid`.
 pub fn open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes an id and flags 0 and touches no memory of ours.
-    let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) })?;
+    let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) })?;
     // SAFETY: the call returned a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
@@ -23,7 +23,7 @@ pub fn open(pid: u32) -> io::Result<OwnedFd> {
 /// Sends `signal` to the process.
 pub fn signal(process: BorrowedFd<'_>, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a borrowed descriptor is open; a null siginfo makes the kernel fill its own.
-    check_long(unsafe {
+    check(unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
             process.as_raw_fd(),
@@ -35,13 +35,19 @@ pub fn signal(process: BorrowedFd<'_>, signal: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the process has ended; tells whether it did within `limit`.
-pub fn wait_ended(process: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
-    wait_readable(process, limit)
+/// Tells whether the process has ended; between fork and exec, too, since it is a system call and no more.
+pub fn has_ended(process: RawFd) -> bool {
+    let mut poll = libc::pollfd {
+        fd: process,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one valid entry; the timeout of zero returns at once.
+    unsafe { libc::poll(&raw mut poll, 1, 0) != 0 }
 }
 
-/// Waits until `fd` can be read or was closed at its other end; tells whether it was within
-/// `limit`.
+/// Waits until `fd` can be read or was closed at its other end, or its process has ended; tells whether it
+/// was within `limit`.
 pub fn wait_readable(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     let begin = Instant::now();
     loop {

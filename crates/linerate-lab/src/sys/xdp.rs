@@ -4,7 +4,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use super::check_long;
+use super::check;
 
 /// `BPF_PROG_LOAD`, `BPF_PROG_TYPE_XDP` and `BPF_F_XDP_HAS_FRAGS` of include/uapi/linux/bpf.h.
 const PROGRAM_LOAD: libc::c_int = 5;
@@ -44,7 +44,7 @@ pub fn pass_program() -> io::Result<OwnedFd> {
     };
     // SAFETY: the kernel reads `size_of::<Load>()` bytes of `load`, and through it the instructions
     // and the licence, which ends in zero; all live across the call, and it writes to none of them.
-    let fd = check_long(unsafe {
+    let fd = check(unsafe {
         libc::syscall(
             libc::SYS_bpf,
             PROGRAM_LOAD,
