@@ -6,7 +6,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use linerate_model::workload::Setting;
 
-use crate::sys::socket::{self, MptcpState};
+use crate::sys::socket::{self, Mptcp, SO_PROTOCOL};
 
 /// Returns a new socket of MPTCP; of plain TCP where the kernel has no MPTCP or has it switched off.
 pub(super) fn open(peer: SocketAddr) -> io::Result<OwnedFd> {
@@ -27,19 +27,19 @@ fn is_missing(error: &io::Error) -> bool {
 
 /// Returns the setting that tells what was spoken.
 pub(super) fn transport_setting(fd: RawFd) -> Setting {
-    let word = match socket::mptcp_state(fd) {
-        MptcpState::Spoken { .. } => "mptcp",
-        MptcpState::FellBack => "tcp (one end or the path between does not support MPTCP)",
-        MptcpState::Absent => "tcp (this end has no MPTCP: see net.mptcp.enabled)",
+    let word = match (socket::mptcp(fd), socket::read(fd, SO_PROTOCOL)) {
+        (Mptcp::Spoken { .. }, _) => "mptcp",
+        (_, Ok(libc::IPPROTO_MPTCP)) => "tcp (one end or the path between does not support MPTCP)",
+        _ => "tcp (this end has no MPTCP: see net.mptcp.enabled)",
     };
     Setting::granted("transport", Some("mptcp".to_owned()), Some(word.to_owned()))
 }
 
 /// Returns what was in force at the end.
 pub(super) fn effective_transport(fd: RawFd) -> String {
-    match socket::mptcp_state(fd) {
-        MptcpState::Spoken { subflows: 1 } => "mptcp, 1 subflow".to_owned(),
-        MptcpState::Spoken { subflows } => format!("mptcp, {subflows} subflows"),
-        MptcpState::FellBack | MptcpState::Absent => "tcp".to_owned(),
+    match socket::mptcp(fd) {
+        Mptcp::Spoken { subflows: 1, .. } => "mptcp, 1 subflow".to_owned(),
+        Mptcp::Spoken { subflows, .. } => format!("mptcp, {subflows} subflows"),
+        Mptcp::PlainTcp => "tcp".to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use linerate_model::workload::{FlowOptions, Part, Setting};
 
 use crate::flow::sampler::WindowsSeen;
 use crate::flow::{FlowConfig, Shared, mechanism, mptcp, settings};
-use crate::measure::tcp_info;
+use crate::measure::tcp_info::{self, Widened};
 use crate::sys::socket::{
     self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_RCVLOWAT, SO_SNDBUF,
     TCP_CORK, TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
@@ -32,43 +32,37 @@ pub(crate) struct Refused {
 /// an accepted socket the same calls work, except that the first window (64 KiB by default) has
 /// been offered already: a smaller buffer takes hold once that much has been received.
 pub(crate) fn apply(fd: RawFd, options: &FlowOptions) -> Result<(), Refused> {
-    let int = |option, value| set(fd, option, value);
-    if let Some(bytes) = options.socket_buffer {
-        // Above the sysctl the kernel grants less and says nothing; `granted` shows it.
-        let value = i32::try_from(bytes.0).unwrap_or(i32::MAX);
-        int(SO_SNDBUF, value)?;
-        int(SO_RCVBUF, value)?;
-    }
-    if let Some(bytes) = options.mss_bytes {
-        int(TCP_MAXSEG, i32::try_from(bytes).unwrap_or(i32::MAX))?;
-    }
-    if let Some(nagle) = options.nagle {
-        int(TCP_NODELAY, i32::from(!nagle))?;
-    }
-    if let Some(cork) = options.cork {
-        int(TCP_CORK, i32::from(cork))?;
-    }
-    if let Some(us) = options.busy_poll_us {
-        int(SO_BUSY_POLL, i32::try_from(us).unwrap_or(i32::MAX))?;
+    let most = |value| i32::try_from(value).unwrap_or(i32::MAX);
+    // Above the sysctl the kernel grants less and says nothing; `granted` shows it.
+    let buffer = options.socket_buffer.map(|bytes| most(bytes.0));
+    for (option, value) in [
+        (SO_SNDBUF, buffer),
+        (SO_RCVBUF, buffer),
+        (
+            TCP_MAXSEG,
+            options.mss_bytes.map(|bytes| most(bytes.into())),
+        ),
+        (TCP_NODELAY, options.nagle.map(|nagle| i32::from(!nagle))),
+        (TCP_CORK, options.cork.map(i32::from)),
+        (SO_BUSY_POLL, options.busy_poll_us.map(|us| most(us.into()))),
+    ] {
+        if let Some(value) = value {
+            set(fd, option, value)?;
+        }
     }
     if let Some(tos) = options.tos {
         // A dual-stack socket takes both; one of IPv4 knows no traffic class.
-        let v6 = int(IPV6_TCLASS, tos.into());
-        int(IP_TOS, tos.into()).or(v6)?;
+        let v6 = set(fd, IPV6_TCLASS, tos.into());
+        set(fd, IP_TOS, tos.into()).or(v6)?;
     }
     if let Some(rate) = options.pacing_bps {
-        socket::limit_pacing(fd, rate / 8).map_err(|source| Refused {
-            name: "SO_MAX_PACING_RATE",
-            value: (rate / 8).to_string(),
-            source,
-        })?;
+        let bytes_per_s = rate / 8;
+        socket::limit_pacing(fd, bytes_per_s)
+            .map_err(|source| refused("SO_MAX_PACING_RATE", &bytes_per_s, source))?;
     }
     if let Some(algorithm) = &options.congestion {
-        socket::set_congestion(fd, algorithm).map_err(|source| Refused {
-            name: name::TCP_CONGESTION,
-            value: algorithm.clone(),
-            source,
-        })?;
+        socket::set_congestion(fd, algorithm)
+            .map_err(|source| refused(name::TCP_CONGESTION, algorithm, source))?;
     }
     Ok(())
 }
@@ -121,11 +115,16 @@ pub(super) fn set_low_water(fd: RawFd, config: &FlowConfig) -> Result<Option<Set
 
 /// Sets one option.
 pub(super) fn set(fd: RawFd, option: IntOption, value: i32) -> Result<(), Refused> {
-    socket::set(fd, option, value).map_err(|source| Refused {
-        name: option.name,
-        value: value.to_string(),
+    socket::set(fd, option, value).map_err(|source| refused(option.name, &value, source))
+}
+
+fn refused(name: &'static str, value: &impl ToString, source: io::Error) -> Refused {
+    let value = value.to_string();
+    Refused {
+        name,
+        value,
         source,
-    })
+    }
 }
 
 /// Returns every setting as requested and granted.
@@ -218,7 +217,7 @@ pub(crate) fn effective_settings(
     let mut room = [0; TCP_INFO_BYTES_MAX];
     let written = socket::tcp_info(fd, &mut room).unwrap_or(0);
     let kernel = &room[..written];
-    tcp_info::for_each(kernel, |metric, value| windows.note(metric, value));
+    Widened::default().for_each(kernel, |metric, value| windows.note(metric, value));
     let int = |option| socket::read(fd, option).ok();
     let usable = |option| int(option).map(|value| settings::usable_bytes(value).to_string());
     let (manner, counts) = (&flow.config.manner, flow.counters.read());

@@ -19,13 +19,9 @@ pub(super) fn listen(config: FlowConfig, local_ip: IpAddr) -> Result<Flow, Conne
     let socket = OwnedFd::from(listener);
     // Accepted connections take the options over.
     options::apply(socket.as_raw_fd(), &config.options)?;
-    let any = match local_ip {
-        IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-    };
     let inspect = |source| ConnectError::Inspect { source };
     let local = socket::local(socket.as_fd()).map_err(inspect)?;
-    place(config, socket, local, SocketAddr::new(any, 0), None)
+    place(config, socket, local, any_like(local_ip), None)
 }
 
 /// Makes the client's end of a place, which connects to `peer` again and again while it runs.
@@ -39,12 +35,16 @@ pub(super) fn reach(
     let socket =
         socket::open(peer, libc::IPPROTO_TCP).map_err(|error| ConnectError::open(error, peer))?;
     options::apply(socket.as_raw_fd(), &config.options)?;
-    let any = match peer {
-        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-    };
-    let local = bind.unwrap_or(SocketAddr::new(any, 0));
+    let local = bind.unwrap_or(any_like(peer.ip()));
     place(config, socket, local, peer, Some((peer, bind)))
+}
+
+/// Returns the address that stands for any of the family of `ip`, without a port.
+fn any_like(ip: IpAddr) -> SocketAddr {
+    match ip {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
 }
 
 fn place(

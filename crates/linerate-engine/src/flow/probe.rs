@@ -48,6 +48,13 @@ pub(super) struct Choice {
     pub(super) reason: String,
 }
 
+impl Choice {
+    fn copy(reason: String) -> Self {
+        let by = SendBy::Copy;
+        Self { by, reason }
+    }
+}
+
 /// The last choice of each kind of socket, with the instant at which it was made.
 static LAST: Mutex<Vec<(Transport, u64, Choice)>> = Mutex::new(Vec::new());
 
@@ -64,10 +71,7 @@ pub(super) fn choice(transport: Transport) -> Choice {
     }
     let choice = match rates(transport) {
         Ok(rates) => fastest(&rates),
-        Err(error) => Choice {
-            by: SendBy::Copy,
-            reason: format!("no probe: {error}"),
-        },
+        Err(error) => Choice::copy(format!("no probe: {error}")),
     };
     last.push((transport, now, choice.clone()));
     choice
@@ -79,18 +83,13 @@ fn fastest(rates: &[(SendBy, f64)]) -> Choice {
     let others = rates.iter().skip(1).copied();
     let best = others.reduce(|a, b| if b.1 > a.1 { b } else { a });
     let Some((by, rate)) = best else {
-        return Choice {
-            by: SendBy::Copy,
-            reason: "no other method works here".to_owned(),
-        };
+        return Choice::copy("no other method works here".to_owned());
     };
     let ratio = rate / plain;
     let name = send_name(by);
     if ratio < GAIN_MIN {
-        return Choice {
-            by: SendBy::Copy,
-            reason: format!("a probe found nothing faster: {name} {ratio:.2} × send"),
-        };
+        let reason = format!("a probe found nothing faster: {name} {ratio:.2} × send");
+        return Choice::copy(reason);
     }
     Choice {
         by,

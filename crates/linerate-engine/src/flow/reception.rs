@@ -109,12 +109,6 @@ impl AsFd for DatagramListener {
     }
 }
 
-impl AsRawFd for DatagramListener {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-}
-
 fn arrival(fd: RawFd, bytes_max: usize) -> io::Result<Arrival> {
     let mut bytes = vec![0; bytes_max];
     let (received, peer, local) = datagram::receive_from(fd, &mut bytes)?;

@@ -9,7 +9,7 @@ use crate::flow::{Shared, datagram};
 use crate::measure::tcp_info::{StreamEnd, Widened};
 use crate::measure::{datagrams, tcp_info};
 use crate::sys::clock::now_ns;
-use crate::sys::socket::{self, MptcpReceived, TCP_INFO_BYTES_MAX};
+use crate::sys::socket::{self, Mptcp, TCP_INFO_BYTES_MAX};
 
 /// The most samples that one flow gives: five counters of ours and the fields of TCP_INFO; one of
 /// datagrams has none of the latter and eight of its own.
@@ -126,9 +126,8 @@ fn tcp_bytes_received(flow: &Shared, info: &[u8], read_bytes: u64) -> Option<i64
     if flow.config.manner.transport != Transport::Mptcp || info.is_empty() {
         return of_tcp();
     }
-    match socket::mptcp_bytes_received(flow.fd()) {
-        MptcpReceived::Bytes(bytes) => i64::try_from(bytes).ok(),
-        MptcpReceived::Unknown => None,
-        MptcpReceived::PlainTcp => of_tcp(),
+    match socket::mptcp(flow.fd()) {
+        Mptcp::Spoken { bytes_received, .. } => i64::try_from(bytes_received?).ok(),
+        Mptcp::PlainTcp => of_tcp(),
     }
 }

@@ -160,15 +160,6 @@ pub(crate) fn options(kernel: &[u8]) -> Option<String> {
     })
 }
 
-/// Calls `each` with every field that the kernel wrote and that has a value now.
-pub(crate) fn for_each(kernel: &[u8], mut each: impl FnMut(Metric, i64)) {
-    for field in FIELDS {
-        if let Some(value) = value(kernel, field) {
-            each(field.metric, value);
-        }
-    }
-}
-
 /// Returns one field, if the kernel wrote it and it has a value now.
 pub(crate) fn field_of(kernel: &[u8], metric: Metric) -> Option<i64> {
     FIELDS
@@ -320,9 +311,9 @@ mod tests {
     fn an_older_kernel_has_fewer_fields() {
         // Linux 4.2 wrote 136 bytes, up to and including tcpi_bytes_received.
         let mut seen = Vec::new();
-        for_each(&made(136), |metric, _| seen.push(metric));
+        Widened::default().for_each(&made(136), |metric, _| seen.push(metric));
         assert_eq!(seen.last(), Some(&Metric::TcpBytesReceived));
-        for_each(&[], |metric, _| panic!("{} from nothing", metric.name()));
+        Widened::default().for_each(&[], |metric, _| panic!("{} from nothing", metric.name()));
         assert_eq!(options(&[]), None);
     }
 

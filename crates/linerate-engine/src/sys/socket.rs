@@ -40,11 +40,8 @@ impl IntOption {
 
 macro_rules! int_option {
     ($level:ident $name:ident) => {
-        pub(crate) const $name: IntOption = IntOption {
-            name: stringify!($name),
-            level: libc::$level,
-            option: libc::$name,
-        };
+        pub(crate) const $name: IntOption =
+            IntOption::new(stringify!($name), libc::$level, libc::$name);
     };
 }
 
@@ -131,13 +128,8 @@ pub(crate) fn remote(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
 type AddressCall = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
 
 fn address(fd: BorrowedFd<'_>, call: AddressCall) -> io::Result<SocketAddr> {
-    let mut storage = libc::sockaddr_in6 {
-        sin6_family: 0,
-        sin6_port: 0,
-        sin6_flowinfo: 0,
-        sin6_addr: libc::in6_addr { s6_addr: [0; 16] },
-        sin6_scope_id: 0,
-    };
+    // SAFETY: a sockaddr_in6 is numbers only, for which zero is a value.
+    let mut storage: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
     let mut bytes = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `bytes` bytes to `storage`, which is that long.
     let status = unsafe { call(fd.as_raw_fd(), (&raw mut storage).cast(), &mut bytes) };
@@ -390,63 +382,35 @@ pub(crate) fn tcp_info(fd: RawFd, room: &mut [u8; TCP_INFO_BYTES_MAX]) -> io::Re
 
 /// What a socket that was asked to speak MPTCP speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MptcpState {
-    /// MPTCP, with so many subflows.
+pub(crate) enum Mptcp {
+    /// MPTCP.
     Spoken {
         /// Connections of TCP that carry it, the first included.
         subflows: u8,
+        /// Payload that it took in, in order, over all of them: mptcpi_bytes_received, since Linux 6.5.
+        bytes_received: Option<u64>,
     },
-    /// TCP, since one end or the path between does not speak MPTCP.
-    FellBack,
-    /// TCP: it is no socket of MPTCP.
-    Absent,
-}
-
-/// Returns what the socket speaks: MPTCP_INFO, since Linux 5.16 (include/uapi/linux/mptcp.h).
-pub(crate) fn mptcp_state(fd: RawFd) -> MptcpState {
-    // struct mptcp_info begins with six numbers of a byte, the first of which counts the subflows
-    // beside the first, and has its flags at byte 8.
-    let mut head = [0_u8; 12];
-    let told = read_option(fd, SOL_MPTCP, MPTCP_INFO, &mut head);
-    if !matches!(read(fd, SO_PROTOCOL), Ok(libc::IPPROTO_MPTCP)) {
-        return MptcpState::Absent;
-    }
-    let flags = u32::from_ne_bytes([head[8], head[9], head[10], head[11]]);
-    if told.is_err() || flags & MPTCP_INFO_FLAG_FALLBACK != 0 {
-        return MptcpState::FellBack;
-    }
-    MptcpState::Spoken {
-        subflows: head[0] + 1,
-    }
-}
-
-/// What a socket that was asked to speak MPTCP says of the payload that it took in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MptcpReceived {
-    /// mptcpi_bytes_received, since Linux 6.5: in order, over all subflows.
-    Bytes(u64),
-    /// It speaks MPTCP, but the kernel does not say.
-    Unknown,
-    /// It speaks TCP.
+    /// TCP: it is no socket of MPTCP, or it fell back.
     PlainTcp,
 }
 
-/// Returns the payload that MPTCP took in, in order.
-pub(crate) fn mptcp_bytes_received(fd: RawFd) -> MptcpReceived {
-    // struct mptcp_info has its flags at byte 8 and mptcpi_bytes_received at byte 64.
+/// Returns what the socket speaks: MPTCP_INFO, since Linux 5.16 (include/uapi/linux/mptcp.h).
+pub(crate) fn mptcp(fd: RawFd) -> Mptcp {
+    // struct mptcp_info begins with six numbers of a byte, the first of which counts the subflows
+    // beside the first, and has its flags at byte 8 and mptcpi_bytes_received at byte 64.
     let mut info = [0_u8; 72];
-    let told = read_option(fd, SOL_MPTCP, MPTCP_INFO, &mut info);
-    let number =
-        |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
     // Sockets of TCP have no such option (ENOPROTOOPT), nor has MPTCP that fell back (EOPNOTSUPP).
-    match told {
-        Ok(_) if number(8) & MPTCP_INFO_FLAG_FALLBACK != 0 => return MptcpReceived::PlainTcp,
-        Ok(bytes) if bytes < info.len() => return MptcpReceived::Unknown,
-        Ok(_) => {}
-        Err(_) => return MptcpReceived::PlainTcp,
+    let Ok(bytes) = read_option(fd, SOL_MPTCP, MPTCP_INFO, &mut info) else {
+        return Mptcp::PlainTcp;
+    };
+    if u32::from_ne_bytes(std::array::from_fn(|at| info[8 + at])) & MPTCP_INFO_FLAG_FALLBACK != 0 {
+        return Mptcp::PlainTcp;
     }
-    let received = std::array::from_fn(|at| info[64 + at]);
-    MptcpReceived::Bytes(u64::from_ne_bytes(received))
+    let received = u64::from_ne_bytes(std::array::from_fn(|at| info[64 + at]));
+    Mptcp::Spoken {
+        subflows: info[0] + 1,
+        bytes_received: (bytes == info.len()).then_some(received),
+    }
 }
 
 /// Returns the error that the calling thread's last call left, if `status` says that it failed.
