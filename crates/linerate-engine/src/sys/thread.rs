@@ -26,11 +26,6 @@ pub(crate) fn cpu_times_ns() -> (u64, u64) {
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
-/// Lets whoever else waits for the CPU of the calling thread have it first.
-pub(crate) fn yield_cpu() {
-    std::thread::yield_now();
-}
-
 /// Lets the calling thread run on `cpu` only.
 pub(crate) fn pin(cpu: usize) -> io::Result<()> {
     // One bit a CPU; the kernel takes a mask of any length, so none of its CPUs is out of reach.

@@ -27,7 +27,7 @@ pub(super) fn deal(keys: &[FlowKey], workers_max: usize) -> Vec<Vec<usize>> {
     let workers = keys.len().min(workers_max).max(1);
     let mut shares = vec![Vec::new(); workers];
     let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by_key(|&index| (part_order(keys[index].client_part()), keys[index].flow));
+    order.sort_by_key(|&index| (keys[index].client_part() as u8, keys[index].flow));
     for (turn, index) in order.into_iter().enumerate() {
         shares[turn % workers].push(index);
     }
@@ -40,15 +40,6 @@ impl FlowKey {
             End::Client => self.part,
             End::Server => self.part.opposite(),
         }
-    }
-}
-
-fn part_order(part: Part) -> u8 {
-    match part {
-        Part::Sender => 0,
-        Part::Receiver => 1,
-        Part::Requester => 2,
-        Part::Responder => 3,
     }
 }
 

@@ -8,14 +8,13 @@ use std::io;
 use std::time::Duration;
 
 use linerate_model::manner::WaitBy;
-use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
 use crate::schedule::{Control, Ending};
 use crate::sys::call_ring::CallRing;
 use crate::sys::clock::now_ns;
 use crate::worker::timers::Timers;
-use crate::worker::waiting::{asked, wait_word, without_io_uring};
+use crate::worker::waiting::{asked, wait_setting, wait_word, without_io_uring};
 use crate::worker::{Memory, Seat, Wait, break_off, next_sweep, sweep};
 use crate::workload::crr::{KEYS_PER_PLACE, Place, PlaceIo, SocketEvents};
 
@@ -145,15 +144,6 @@ fn choose(
         (_, Some(_)) => WaitBy::Uring,
         (_, None) => WaitBy::Epoll,
     });
-    let said = Setting {
-        effective: Some(granted.to_owned()),
-        capped_by: refused.clone().filter(|_| asked == WaitBy::Uring),
-        why: refused.filter(|_| asked != WaitBy::Uring),
-        ..Setting::granted(
-            name::WAIT,
-            Some(wait_word(asked).to_owned()),
-            Some(granted.to_owned()),
-        )
-    };
+    let said = wait_setting(asked, granted, refused);
     Ok((events.map_or_else(SocketEvents::epoll, Ok)?, said))
 }

@@ -5,8 +5,7 @@
 //! answering: the thread then yields as soon as it has nothing to do but to wait.
 
 use std::hint;
-use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::RawFd;
 
 use crate::schedule::Ending;
 use crate::sys::clock::{now_ns, tick_ns};
@@ -30,11 +29,6 @@ const ROUNDS: u32 = 4;
 /// Turns that one of several flows may have before the next: a response and its next request, or a
 /// request and its response, and a call that finds no more.
 const TURNS_MAX: usize = 3;
-
-/// Makes the socket answer at once.
-pub(super) fn prepare(socket: BorrowedFd<'_>) -> io::Result<()> {
-    socket::set_blocking(socket, None)
-}
 
 /// Plays the part to its end; returns whether it has yielded its CPU on the way.
 ///
@@ -130,7 +124,7 @@ impl PeerCpu {
     /// Lets the peer have the CPU, if that is ours.
     fn yield_cpu(&self) {
         if self.is_here {
-            thread::yield_cpu();
+            std::thread::yield_now();
         }
     }
 }

@@ -15,6 +15,7 @@ use linerate_model::manner::WaitBy;
 use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
+use crate::sys::socket;
 use crate::worker::epoll::EpollLoop;
 use crate::worker::ring::RingLoop;
 use crate::worker::spin::Pause;
@@ -41,7 +42,7 @@ impl Wait for Waiting {
         let alone = seats.len() == 1;
         let takes_turns = seats.iter().all(takes_turns);
         let talks = seats.iter_mut().all(|seat| seat.player.talk().is_some());
-        let mut said = Setting::granted(name::WAIT, Some(wait_word(asked).to_owned()), None);
+        let mut refused = None;
         let waiting = match asked {
             WaitBy::Auto | WaitBy::Xdp if alone && takes_turns => {
                 let flow = &seats[0].flow;
@@ -50,14 +51,13 @@ impl Wait for Waiting {
             }
             WaitBy::Spin => {
                 for seat in seats.iter() {
-                    spin::prepare(seat.flow.socket())?;
+                    socket::set_blocking(seat.flow.socket(), None)?;
                 }
                 Waiting::Spin(Pause::measure())
             }
             WaitBy::Epoll => Waiting::Epoll(EpollLoop::prepare(seats)?),
             WaitBy::Uring if !talks => {
-                let why = "io_uring serves requests and responses only";
-                said.capped_by = Some(why.to_owned());
+                refused = Some("io_uring serves requests and responses only".to_owned());
                 Waiting::Epoll(EpollLoop::prepare(seats)?)
             }
             WaitBy::Auto | WaitBy::Xdp if !talks => Waiting::Epoll(EpollLoop::prepare(seats)?),
@@ -65,18 +65,13 @@ impl Wait for Waiting {
                 match RingLoop::prepare(seats, memory.room.bytes()) {
                     Ok(ring) => Waiting::Uring(Box::new(ring)),
                     Err(error) => {
-                        let why = Some(without_io_uring(&error));
-                        match asked {
-                            WaitBy::Uring => said.capped_by = why,
-                            _ => said.why = why,
-                        }
+                        refused = Some(without_io_uring(&error));
                         Waiting::Epoll(EpollLoop::prepare(seats)?)
                     }
                 }
             }
         };
-        said.granted = Some(waiting.word().to_owned());
-        said.effective.clone_from(&said.granted);
+        let said = wait_setting(asked, waiting.word(), refused);
         Ok((waiting, Some(said)))
     }
 
@@ -134,6 +129,22 @@ impl Waiting {
 pub(super) fn asked<P>(seats: &[Seat<P>]) -> WaitBy {
     let first = seats.first();
     first.map_or(WaitBy::Auto, |seat| seat.flow.config.manner.wait)
+}
+
+/// Returns how waiting is told; `refused` is why io_uring does not serve, if it does not: a cap where it was
+/// asked for.
+pub(super) fn wait_setting(asked: WaitBy, granted: &str, refused: Option<String>) -> Setting {
+    let granted = Some(granted.to_owned());
+    let (capped_by, why) = match asked {
+        WaitBy::Uring => (refused, None),
+        _ => (None, refused),
+    };
+    Setting {
+        effective: granted.clone(),
+        capped_by,
+        why,
+        ..Setting::granted(name::WAIT, Some(wait_word(asked).to_owned()), granted)
+    }
 }
 
 /// Returns whether one blocking call after another is all that the flow's part makes.

@@ -11,7 +11,6 @@
 //! was away for long does not yield again until that has become a small share of the time.
 
 use crate::sys::clock::now_ns;
-use crate::sys::thread;
 
 /// Payload after which a worker yields: half of what the second-level cache of a server's core has.
 const GIVE_BYTES: usize = 512 << 10;
@@ -44,7 +43,7 @@ impl CpuYield {
         self.sent_bytes += bytes;
         if self.sent_bytes >= GIVE_BYTES {
             self.sent_bytes = 0;
-            self.give(now_ns, thread::yield_cpu);
+            self.give(now_ns, std::thread::yield_now);
         }
     }
 
