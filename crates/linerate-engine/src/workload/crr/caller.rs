@@ -8,10 +8,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use linerate_model::metric::Metric;
-use linerate_model::shortfall::{ConnectionCount, RequestCount};
+use linerate_model::shortfall::ConnectionCount;
 
 use crate::flow::{Shared, options};
-use crate::measure::latency::Longest;
 use crate::measure::{Window, tcp_info};
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
@@ -33,9 +32,8 @@ const PAUSE_NS: u64 = 1_000_000;
 pub(crate) struct Caller {
     request_bytes: usize,
     response_bytes: usize,
-    requests: OrderedRequests,
+    pub(super) requests: OrderedRequests,
     latency: usize,
-    longest: Longest,
     call: Option<Call>,
     complete: u64,
     failed: u64,
@@ -63,9 +61,8 @@ impl Caller {
         Self {
             request_bytes,
             response_bytes,
-            requests: OrderedRequests::new(1, timing),
+            requests: OrderedRequests::new(1, timing, window),
             latency,
-            longest: Longest::new(window),
             call: None,
             complete: 0,
             failed: 0,
@@ -260,7 +257,6 @@ impl Caller {
         let now_ns = now_ns();
         let began_ns = self.requests.end(now_ns);
         io.latencies[self.latency].record(began_ns, now_ns);
-        self.longest.note(began_ns, now_ns);
         io.flow.counters.first_payload(|| now_ns);
         io.flow.counters.transactions(1);
         self.failed_in_a_row = 0;
@@ -272,8 +268,7 @@ impl Caller {
     fn fail(&mut self, control: &Control, doing: &str, error: &io::Error) -> Option<Ending> {
         self.call = None;
         let now_ns = now_ns();
-        let began_ns = self.requests.end(now_ns);
-        self.longest.note(began_ns, now_ns);
+        self.requests.end(now_ns);
         if now_ns >= control.stop_ns() {
             self.stopped = true;
             return Some(control.stopped());
@@ -316,20 +311,6 @@ impl Caller {
         self.requests
             .due_ns()
             .map(|due_ns| due_ns.max(self.not_before_ns))
-    }
-
-    /// Returns the longest transaction, given that the part ends at `now_ns`.
-    pub(crate) fn stall_max_ns(&self, now_ns: u64) -> u64 {
-        let mut longest = self.longest;
-        if let Some(oldest_ns) = self.requests.oldest_ns() {
-            longest.note(oldest_ns, now_ns);
-        }
-        longest.longest_ns()
-    }
-
-    /// Returns the requests of an open loop.
-    pub(crate) fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
-        self.requests.timing.count(control, now_ns)
     }
 
     /// Returns the connections, of which `made` are complete.

@@ -144,24 +144,16 @@ impl Seated for Place {
     }
 
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
-        match self {
-            Place::Caller(caller) => Some(caller.stall_max_ns(now_ns)),
-            Place::Callee(_) => None,
-        }
+        Some(self.caller()?.requests.stall_max_ns(now_ns))
     }
 
     fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
-        match self {
-            Place::Caller(caller) => caller.requests(control, now_ns),
-            Place::Callee(_) => None,
-        }
+        self.caller()?.requests.timing.count(control, now_ns)
     }
 
     fn connections(&self, flow: &Shared) -> Option<ConnectionCount> {
-        match self {
-            Place::Caller(caller) => Some(caller.connections(flow.counters.read().transactions)),
-            Place::Callee(_) => None,
-        }
+        let made = flow.counters.read().transactions;
+        Some(self.caller()?.connections(made))
     }
 }
 
@@ -197,8 +189,12 @@ impl Place {
 
     /// Returns when the place wants a turn whatever its sockets say.
     pub(crate) fn timer_ns(&self) -> Option<u64> {
+        self.caller()?.timer_ns()
+    }
+
+    fn caller(&self) -> Option<&Caller> {
         match self {
-            Place::Caller(caller) => caller.timer_ns(),
+            Place::Caller(caller) => Some(caller),
             Place::Callee(_) => None,
         }
     }

@@ -13,6 +13,7 @@ mod responder;
 use linerate_model::workload::Traffic;
 
 use crate::flow::FlowConfig;
+use crate::workload::messages::SizeSequence;
 use crate::workload::sizes::Draw;
 
 pub(crate) use requester::Requester;
@@ -83,6 +84,19 @@ impl Shape {
             .saturating_mul(self.largest(self.response_bytes))
     }
 
+    fn request_sizes(&self) -> SizeSequence {
+        self.sizes(self.request_bytes)
+    }
+
+    fn response_sizes(&self) -> SizeSequence {
+        self.sizes(self.response_bytes)
+    }
+
+    fn sizes(&self, bytes: usize) -> SizeSequence {
+        let draw = self.draw.clone();
+        SizeSequence { bytes, draw }
+    }
+
     fn call_bytes_max(&self, bytes: usize) -> usize {
         let one = self.largest(bytes);
         let calls = self.batch.min(self.in_flight);
@@ -104,82 +118,8 @@ impl Shape {
     }
 }
 
-/// The sizes of requests, or of responses, one after another.
-#[derive(Debug)]
-struct SizeSequence {
-    bytes: usize,
-    draw: Option<Draw>,
-}
-
-impl SizeSequence {
-    fn requests(shape: &Shape) -> Self {
-        Self {
-            bytes: shape.request_bytes,
-            draw: shape.draw.clone(),
-        }
-    }
-
-    fn responses(shape: &Shape) -> Self {
-        Self {
-            bytes: shape.response_bytes,
-            draw: shape.draw.clone(),
-        }
-    }
-
-    /// Returns the next size; 1 ns, or what [`Draw::next_bytes`] takes.
-    fn next(&mut self) -> usize {
-        match &mut self.draw {
-            None => self.bytes,
-            Some(draw) => draw.next_bytes(),
-        }
-    }
-}
-
-/// Follows a row of sizes through the bytes that arrive.
-#[derive(Debug)]
-struct Arrivals {
-    row: SizeSequence,
-    /// Bytes of the message under way that have not come yet.
-    left_bytes: usize,
-    whole: bool,
-}
-
-impl Arrivals {
-    fn new(mut row: SizeSequence) -> Self {
-        let left_bytes = row.next();
-        Self {
-            row,
-            left_bytes,
-            whole: true,
-        }
-    }
-
-    /// Takes `bytes` that have arrived; returns how many messages they complete.
-    fn take(&mut self, mut bytes: usize) -> u64 {
-        let mut complete = 0;
-        while bytes >= self.left_bytes {
-            bytes -= self.left_bytes;
-            self.left_bytes = self.row.next();
-            complete += 1;
-        }
-        self.left_bytes -= bytes;
-        // Whether the last one is untouched: where the peer may close.
-        self.whole = bytes == 0 && (complete > 0 || self.whole);
-        complete
-    }
-
-    /// Returns whether nothing of the next message has come yet.
-    fn is_between(&self) -> bool {
-        self.whole
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use linerate_model::Bytes;
-    use linerate_model::id::FlowId;
-    use linerate_model::manner::Sizes;
-
     use super::*;
 
     fn shape(request_bytes: usize, request_writes: usize) -> Shape {
@@ -206,27 +146,6 @@ mod tests {
         check(2, 2, &[1, 1]);
         check(100, 3, &[34, 33, 33]);
         check(16, 16, &[1; 16]);
-    }
-
-    #[test]
-    fn messages_are_found_in_the_bytes_that_arrive() {
-        let sizes = Sizes::List {
-            bytes: [3, 1, 2].map(Bytes).into(),
-        };
-        let mut shape = shape(9, 1);
-        shape.draw = Some(Draw::new(&sizes, FlowId(0)));
-        let mut arrivals = Arrivals::new(SizeSequence::requests(&shape));
-        assert!(arrivals.is_between());
-        let mut check = |bytes, complete, between| {
-            assert_eq!(arrivals.take(bytes), complete);
-            assert_eq!(arrivals.is_between(), between);
-        };
-        check(2, 0, false);
-        check(1, 1, true);
-        check(1, 1, true);
-        // The third, two whole ones more, and one byte of the sixth.
-        check(2 + 3 + 1 + 1, 3, false);
-        check(1, 1, true);
     }
 
     #[test]

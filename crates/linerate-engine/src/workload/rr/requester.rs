@@ -2,15 +2,14 @@
 
 use std::io;
 
-use linerate_model::shortfall::RequestCount;
-
+use crate::flow::FlowConfig;
 use crate::measure::Window;
-use crate::measure::latency::Longest;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
+use crate::workload::messages::{Messages, SizeSequence};
+use crate::workload::rr::Shape;
 use crate::workload::rr::requests::OrderedRequests;
-use crate::workload::rr::{Arrivals, Shape, SizeSequence};
 use crate::workload::timing::RequestTiming;
 use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
@@ -20,10 +19,9 @@ pub(crate) struct Requester {
     shape: Shape,
     latency: usize,
     acks_at_once: bool,
-    longest: Longest,
-    requests: OrderedRequests,
+    pub(crate) requests: OrderedRequests,
     request_sizes: SizeSequence,
-    responses: Arrivals,
+    responses: Messages,
     /// What the send call under way, or the next one of a split request, has to hand over.
     call: Call,
     /// When a response was last complete: the clock of an untimed closed loop.
@@ -55,19 +53,19 @@ enum Next {
 impl Requester {
     /// Returns a requester that records in the worker's latency record number `latency`.
     pub(crate) fn new(
-        shape: Shape,
-        timing: RequestTiming,
+        config: &FlowConfig,
+        control: &Control,
         window: Window,
         latency: usize,
-        acks_at_once: bool,
     ) -> Self {
+        let shape = Shape::of(config);
+        let timing = RequestTiming::of(&config.manner, control.start_ns(), config.flow);
         Self {
             latency,
-            acks_at_once,
-            longest: Longest::new(window),
-            requests: OrderedRequests::new(shape.in_flight, timing),
-            request_sizes: SizeSequence::requests(&shape),
-            responses: Arrivals::new(SizeSequence::responses(&shape)),
+            acks_at_once: config.acks_at_once(),
+            requests: OrderedRequests::new(shape.in_flight, timing, window),
+            request_sizes: shape.request_sizes(),
+            responses: Messages::new(shape.response_sizes()),
             call: Call::default(),
             last_ns: 0,
             stopped: false,
@@ -181,7 +179,6 @@ impl Requester {
         for _ in 0..complete {
             let began_ns = self.requests.end(now_ns);
             io.latencies[self.latency].record(began_ns, now_ns);
-            self.longest.note(began_ns, now_ns);
         }
         io.flow.counters.transactions(complete);
         self.last_ns = now_ns;
@@ -218,7 +215,7 @@ impl Talk for Requester {
             // An error here is one of the connection, and the next receive reports it.
             let _ = socket::set(io.flow.fd(), TCP_QUICKACK, 1);
         }
-        let complete = self.responses.take(received);
+        let complete = self.responses.moved(received);
         if complete == 0 {
             return Turn::Moved(Want::Readable);
         }
@@ -269,17 +266,5 @@ impl Play for Requester {
 
     fn is_quiet(&self) -> bool {
         self.requests.under_way() == 0
-    }
-
-    fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
-        let mut longest = self.longest;
-        if let Some(oldest_ns) = self.requests.oldest_ns() {
-            longest.note(oldest_ns, now_ns);
-        }
-        Some(longest.longest_ns())
-    }
-
-    fn requests(&self, control: &Control, now_ns: u64) -> Option<RequestCount> {
-        self.requests.timing.count(control, now_ns)
     }
 }

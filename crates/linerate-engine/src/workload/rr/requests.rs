@@ -4,6 +4,8 @@
 //! At most `in_flight` requests are under way. Each has a slot; the slot of a complete one is that of
 //! a request to come.
 
+use crate::measure::Window;
+use crate::measure::latency::Longest;
 use crate::workload::timing::RequestTiming;
 
 /// What is due, under way and complete on one flow.
@@ -13,12 +15,14 @@ pub(crate) struct OrderedRequests {
     slots: Box<[u64]>,
     complete: u64,
     pub(crate) timing: RequestTiming,
+    longest: Longest,
 }
 
 impl OrderedRequests {
     /// Returns nothing under way yet; 8 bytes a slot.
-    pub(crate) fn new(in_flight: usize, timing: RequestTiming) -> Self {
+    pub(crate) fn new(in_flight: usize, timing: RequestTiming, window: Window) -> Self {
         Self {
+            longest: Longest::new(window),
             slots: vec![timing.begin_ns; in_flight].into(),
             complete: 0,
             timing,
@@ -46,7 +50,18 @@ impl OrderedRequests {
     pub(crate) fn end(&mut self, now_ns: u64) -> u64 {
         let slot = self.slot(self.complete);
         self.complete += 1;
-        std::mem::replace(&mut self.slots[slot], self.timing.free_ns(now_ns))
+        let began_ns = std::mem::replace(&mut self.slots[slot], self.timing.free_ns(now_ns));
+        self.longest.note(began_ns, now_ns);
+        began_ns
+    }
+
+    /// Returns the longest transaction, given that the part ends at `now_ns`.
+    pub(crate) fn stall_max_ns(&self, now_ns: u64) -> u64 {
+        let mut longest = self.longest;
+        if let Some(oldest_ns) = self.oldest_ns() {
+            longest.note(oldest_ns, now_ns);
+        }
+        longest.longest_ns()
     }
 
     /// Returns how many requests wait for their response.
@@ -55,7 +70,7 @@ impl OrderedRequests {
     }
 
     /// Returns since when the oldest request under way counts.
-    pub(crate) fn oldest_ns(&self) -> Option<u64> {
+    fn oldest_ns(&self) -> Option<u64> {
         (self.under_way() > 0).then(|| self.slots[self.slot(self.complete)])
     }
 
@@ -78,7 +93,15 @@ mod tests {
     use super::*;
 
     fn requests(in_flight: usize, per_s: Option<u32>, think_ns: u64) -> OrderedRequests {
-        OrderedRequests::new(in_flight, RequestTiming::new(per_s, think_ns, 1_000))
+        let window = Window {
+            begin_ns: 0,
+            end_ns: u64::MAX,
+        };
+        OrderedRequests::new(
+            in_flight,
+            RequestTiming::new(per_s, think_ns, 1_000),
+            window,
+        )
     }
 
     #[test]

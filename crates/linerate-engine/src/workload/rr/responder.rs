@@ -2,11 +2,13 @@
 
 use std::io;
 
+use crate::flow::FlowConfig;
 use crate::pace::CALL_BYTES_MAX;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, TCP_QUICKACK};
-use crate::workload::rr::{Arrivals, Shape, SizeSequence};
+use crate::workload::messages::{Messages, SizeSequence};
+use crate::workload::rr::Shape;
 use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
 /// Answers requests until the requester closes.
@@ -14,7 +16,7 @@ use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 pub(crate) struct Responder {
     shape: Shape,
     acks_at_once: bool,
-    requests: Arrivals,
+    requests: Messages,
     responses: SizeSequence,
     /// Requests without an answer, those of the call under way not counted.
     owed: u64,
@@ -27,11 +29,12 @@ pub(crate) struct Responder {
 
 impl Responder {
     /// Returns a responder.
-    pub(crate) fn new(shape: Shape, acks_at_once: bool) -> Self {
+    pub(crate) fn new(config: &FlowConfig) -> Self {
+        let shape = Shape::of(config);
         Self {
-            acks_at_once,
-            requests: Arrivals::new(SizeSequence::requests(&shape)),
-            responses: SizeSequence::responses(&shape),
+            acks_at_once: config.acks_at_once(),
+            requests: Messages::new(shape.request_sizes()),
+            responses: shape.response_sizes(),
             owed: 0,
             call_bytes: 0,
             taken_bytes: 0,
@@ -117,7 +120,7 @@ impl Talk for Responder {
         if let Some(ending) = self.tick(io.control, tick_ns()) {
             return Turn::Ended(ending);
         }
-        self.owed += self.requests.take(received);
+        self.owed += self.requests.moved(received);
         Turn::Moved(match self.owed {
             0 => Want::Readable,
             _ => Want::Writable,

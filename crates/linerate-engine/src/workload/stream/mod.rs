@@ -2,8 +2,6 @@
 
 /// A sender lets others have its CPU between calls.
 mod cpu_yield;
-/// Whole messages, counted from bytes.
-mod messages;
 /// Takes payload to the end of the stream.
 mod receiver;
 /// Sends payload message after message.

@@ -10,8 +10,8 @@ use crate::measure::gap::Gap;
 use crate::schedule::{Control, Ending, GRACE_NS};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
+use crate::workload::messages::Messages;
 use crate::workload::sizes::Draw;
-use crate::workload::stream::messages::Messages;
 use crate::workload::{Io, Play, Turn, Want, failed};
 
 /// Most bytes that one receive call drops. The call returns as soon as the queue is empty, so
@@ -33,17 +33,22 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Returns a receiver; `acks_at_once` asks for an acknowledgement after every receive.
-    pub(crate) fn new(config: &FlowConfig, window: Window, acks_at_once: bool) -> Self {
+    /// Returns a receiver.
+    pub(crate) fn new(config: &FlowConfig, window: Window) -> Self {
         let sizes = config.manner.sizes.as_ref();
         Self {
             by: config.manner.receive,
             gap: Gap::new(window),
             arrived_ns: 0,
-            acks_at_once,
-            messages: sizes.map(|sizes| Messages::new(Draw::new(sizes, config.flow))),
+            acks_at_once: config.acks_at_once(),
+            messages: sizes.map(|sizes| Messages::drawn(Draw::new(sizes, config.flow))),
             bytes_max: config.manner.bytes_max.map(|bytes| bytes.0),
         }
+    }
+
+    /// Returns the longest wait for payload.
+    pub(crate) fn stall_max_ns(&self, now_ns: u64) -> u64 {
+        self.gap.longest_ns(now_ns)
     }
 
     fn receive(&self, io: &mut Io<'_>) -> (usize, io::Result<usize>) {
@@ -110,10 +115,6 @@ impl Play for Receiver {
             true => control.stopped(),
             false => control.unheard("the end of the stream"),
         })
-    }
-
-    fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
-        Some(self.gap.longest_ns(now_ns))
     }
 }
 

@@ -10,8 +10,8 @@ use crate::schedule::{Control, Ending};
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket;
 use crate::sys::zerocopy::{self, Completions};
+use crate::workload::messages::Messages;
 use crate::workload::sizes::Draw;
-use crate::workload::stream::messages::Messages;
 use crate::workload::{Io, Play, Turn, Want, failed};
 
 /// Messages together this large are bulk: their ends cannot be told apart, and the ways that do not
@@ -163,7 +163,7 @@ impl Sender {
             Mixed {
                 ahead: draw.clone(),
                 batch,
-                messages: Messages::new(draw),
+                messages: Messages::drawn(draw),
             }
         });
         let left_bytes = config.manner.bytes_max.map_or(u64::MAX, |most| most.0);
