@@ -53,7 +53,7 @@ use linerate_model::{BitsPerSec, Nanos};
 use crate::measure::counters::{Counters, Counts};
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::tcp_info;
-use crate::sys::socket::{self, TCP_INFO_BYTES_MAX};
+use crate::sys::socket;
 use crate::sys::xdp::Frames;
 
 pub use address::Address;
@@ -169,10 +169,8 @@ impl Flow {
 
     /// Returns TCP's smoothed round trip, at first the handshake's; absent where nothing measured one.
     pub fn round_trip(&self) -> Option<Nanos> {
-        let mut room = [0; TCP_INFO_BYTES_MAX];
-        let written = socket::tcp_info(self.shared.fd(), &mut room).ok()?;
-        let trip = tcp_info::field_of(&room[..written], Metric::TcpRtt)?;
-        u64::try_from(trip).ok().filter(|trip| *trip > 0).map(Nanos)
+        let trip = tcp_info::ask_ns(self.shared.fd(), Metric::TcpRtt);
+        trip.filter(|trip| *trip > 0).map(Nanos)
     }
 
     /// Returns where this end is.

@@ -3,8 +3,12 @@
 //! Fields were only ever added at the end, so a field is present if the kernel wrote that far.
 //! The list below is the whole knowledge of the layout: metric, offset in bytes, width, factor.
 
+use std::os::fd::RawFd;
+
 use linerate_model::metric::{Kind, Metric};
 use linerate_model::setting;
+
+use crate::sys::socket;
 
 /// Width of a field.
 #[derive(Debug, Clone, Copy)]
@@ -166,6 +170,13 @@ pub(crate) fn field_of(kernel: &[u8], metric: Metric) -> Option<i64> {
         .iter()
         .find(|field| field.metric == metric)
         .and_then(|field| value(kernel, field))
+}
+
+/// Asks the kernel for one time of a connection, in nanoseconds.
+pub(crate) fn ask_ns(fd: RawFd, metric: Metric) -> Option<u64> {
+    let mut room = [0; socket::TCP_INFO_BYTES_MAX];
+    let written = socket::tcp_info(fd, &mut room).ok()?;
+    u64::try_from(field_of(&room[..written], metric)?).ok()
 }
 
 /// Whether the other end has ended the stream, which tcpi_bytes_received has as one byte.

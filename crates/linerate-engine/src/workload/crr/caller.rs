@@ -5,7 +5,7 @@ mod ring;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use linerate_model::metric::Metric;
 use linerate_model::shortfall::ConnectionCount;
@@ -15,7 +15,7 @@ use crate::measure::{Window, tcp_info};
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::epoll::{END, READ, WRITE};
-use crate::sys::socket::{self, SO_ERROR, TCP_INFO_BYTES_MAX};
+use crate::sys::socket::{self, SO_ERROR};
 use crate::workload::crr::{PlaceIo, SocketEvent, SocketEvents, bytes};
 use crate::workload::rr::OrderedRequests;
 use crate::workload::timing::RequestTiming;
@@ -248,7 +248,7 @@ impl Caller {
         if self.complete.is_multiple_of(ASKED_ONE_IN)
             && let Some(call) = &self.call
         {
-            let ns = shortest_rtt_ns(call.socket.as_raw_fd());
+            let ns = tcp_info::ask_ns(call.socket.as_raw_fd(), Metric::TcpMinRtt);
             io.flow.counters.note_rtt(ns.unwrap_or(0));
         }
         self.complete += 1;
@@ -321,11 +321,4 @@ impl Caller {
             last_failure: self.last_failure.clone(),
         }
     }
-}
-
-/// Asks the kernel for the shortest round trip of a connection.
-fn shortest_rtt_ns(fd: RawFd) -> Option<u64> {
-    let mut room = [0; TCP_INFO_BYTES_MAX];
-    let written = socket::tcp_info(fd, &mut room).ok()?;
-    u64::try_from(tcp_info::field_of(&room[..written], Metric::TcpMinRtt)?).ok()
 }
