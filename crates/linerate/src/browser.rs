@@ -61,16 +61,11 @@ fn print_in(folder: &Path, browser: &Path, html: &str, pdf: &Path) -> CmdResult<
         .spawn()
         .with_context(|| format!("cannot start {}", browser.display()))?;
     wait(child, browser)?;
-    std::fs::copy(&made, pdf)
-        .map(|_| ())
-        .with_context(|| {
-            format!(
-                "cannot write {} as {} printed it",
-                pdf.display(),
-                browser.display()
-            )
-        })
-        .map_err(Failure::failed)
+    std::fs::copy(&made, pdf).with_context(|| {
+        let (pdf, browser) = (pdf.display(), browser.display());
+        format!("cannot write {pdf} as {browser} printed it")
+    })?;
+    Ok(())
 }
 
 fn wait(mut child: Child, browser: &Path) -> CmdResult<()> {
@@ -98,11 +93,10 @@ fn find() -> CmdResult<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let places = NAMES
+    let mut places = NAMES
         .iter()
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     places
-        .into_iter()
         .find(|place| place.is_file())
         .ok_or_else(|| {
             let error = anyhow!(

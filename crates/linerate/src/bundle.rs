@@ -78,15 +78,6 @@ pub fn check_new(directory: &Path) -> CmdResult<()> {
     }
 }
 
-/// Reads a bundle, analyses it and writes its `report.html` and `results.parquet`; returns both and
-/// the report's file.
-pub fn report(directory: &Path) -> CmdResult<(Recording, Analysis, PathBuf)> {
-    let recording = read(directory)?;
-    let analysis = analysis(&recording, directory);
-    let file = write(directory, &recording, &analysis)?;
-    Ok((recording, analysis, file))
-}
-
 /// Writes the `report.html` and `results.parquet` of a bundle; returns the report's file.
 pub fn write(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
     let html = linerate_report::html(analysis, Extent::Answer);
@@ -101,13 +92,8 @@ pub fn analysis(recording: &Recording, directory: &Path) -> Analysis {
     with_captures(linerate_analyze::analyze(recording), recording, directory)
 }
 
-/// Returns the same with figures that were published for other systems.
-pub fn analysis_with_published(recording: &Recording, directory: &Path) -> Analysis {
-    let analysis = linerate_analyze::analyze_with_published(recording);
-    with_captures(analysis, recording, directory)
-}
-
-fn with_captures(mut analysis: Analysis, recording: &Recording, directory: &Path) -> Analysis {
+/// Adds what the captures of a bundle show to what follows from its tables.
+pub fn with_captures(mut analysis: Analysis, recording: &Recording, directory: &Path) -> Analysis {
     if !recording.captures.is_empty() {
         let captured = captured(recording, directory);
         analysis.chapters.push(chapter::chapter(&captured));

@@ -1,6 +1,7 @@
 //! Exit codes and failures.
 
 use std::fmt;
+use std::process::ExitCode;
 
 /// How a command ended; each has an exit code of its own, documented in docs/guide/exit-codes.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,12 @@ impl Exit {
             Exit::Interrupted => 130,
             Exit::Program(code) => code,
         }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
     }
 }
 
@@ -67,9 +74,14 @@ impl Failure {
     }
 
     /// Adds what the user can do about it.
-    pub fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = Some(next.into());
-        self
+    pub fn next(self, next: impl Into<String>) -> Self {
+        self.maybe(Some(next))
+    }
+
+    /// Adds what the user can do about it, where that is known.
+    pub fn maybe(self, next: Option<impl Into<String>>) -> Self {
+        let next = next.map(Into::into);
+        Self { next, ..self }
     }
 }
 

@@ -151,19 +151,14 @@ fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
 pub fn resolve(text: &str, asked: &HostsAsked) -> CmdResult<SocketAddr> {
     let (host, port) = split_port(text, asked.port)?;
     let addresses = addresses(&host, port)?;
-    let wanted = |address: &&SocketAddr| match asked.family {
-        Some(Family::V4) => address.is_ipv4(),
-        Some(Family::V6) => address.is_ipv6(),
-        None => true,
-    };
-    let family = match asked.family {
-        Some(Family::V4) => "IPv4",
-        _ => "IPv6",
+    let (family, is_wanted): (_, fn(&SocketAddr) -> bool) = match asked.family {
+        Some(Family::V4) => ("IPv4", SocketAddr::is_ipv4),
+        Some(Family::V6) => ("IPv6", SocketAddr::is_ipv6),
+        None => ("IPv6", |_| true),
     };
     addresses
-        .iter()
-        .find(wanted)
-        .copied()
+        .into_iter()
+        .find(is_wanted)
         .ok_or_else(|| Failure::failed(anyhow!("{host} has no {family} address")))
 }
 
@@ -256,10 +251,7 @@ fn tell_met(met: &Met) {
 /// Returns the failure that an agent's error is, with what the user can do.
 pub fn agent_failure(error: AgentError) -> Failure {
     let next = next_step(&error);
-    Failure {
-        next,
-        ..Failure::failed(error)
-    }
+    Failure::failed(error).maybe(next)
 }
 
 /// Returns the hosts of a run: the server, and the clients or this host in their place.
@@ -331,19 +323,12 @@ pub fn check_this_host(workload: &Workload, cpus: &[u32]) -> CmdResult<()> {
             Lacking::Cpu(_) => failure.next("name CPUs of these with -A, or none"),
             Lacking::Congestion(_) => failure.next(format!(
                 "choose one of those with -C: {}",
-                congestion_available()
+                setting_of_kernel("net/ipv4/tcp_available_congestion_control")
             )),
             // It says itself what to do.
             Lacking::Files(_) | Lacking::Option(_) => failure,
         }
     })
-}
-
-/// Returns the congestion control algorithms that the kernel has at hand.
-fn congestion_available() -> String {
-    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    std::fs::read_to_string(path)
-        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 /// Returns an agent of this host, in this process.
@@ -369,8 +354,12 @@ fn source_address(peer: SocketAddr) -> Option<IpAddr> {
 
 /// Returns the kernel's name of this host.
 pub fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+    setting_of_kernel("kernel/hostname")
+}
+
+fn setting_of_kernel(name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/sys/{name}"))
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 /// Gathers the hosts, telling the user when one of them is busy.
@@ -394,8 +383,7 @@ pub fn gather(
         };
         Failure {
             exit,
-            error: error.into(),
-            next,
+            ..Failure::failed(error).maybe(next)
         }
     })
 }

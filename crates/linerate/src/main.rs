@@ -59,11 +59,7 @@ fn main() -> ExitCode {
         term::failure::print(form, &failure);
         failure.exit
     });
-    if exit != Exit::Ok {
-        ExitCode::from(exit.code())
-    } else {
-        ExitCode::SUCCESS
-    }
+    exit.into()
 }
 
 /// Returns the failure of a command whose standard output takes no more; what it measured ended with that.
@@ -86,7 +82,7 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
     // A command without its subcommand is answered by the help: nothing was typed that is wrong.
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         term::bare_note(&error.render().to_string());
-        return ExitCode::from(Exit::Usage.code());
+        return Exit::Usage.into();
     }
     let said = term::usage(error, hint.as_deref());
     let help = || {
@@ -103,5 +99,5 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
         true => term::single::print_failure(form, iperf3, &failure),
         false => term::failure::print(form, &failure),
     }
-    ExitCode::from(Exit::Usage.code())
+    Exit::Usage.into()
 }

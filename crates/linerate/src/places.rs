@@ -54,10 +54,10 @@ fn private_directory(path: &Path) -> std::io::Result<()> {
     let mut make = std::fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
     make.recursive(true).create(path)?;
-    match nix::unistd::access(path, nix::unistd::AccessFlags::W_OK) {
-        Ok(()) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
+    Ok(nix::unistd::access(
+        path,
+        nix::unistd::AccessFlags::W_OK,
+    )?)
 }
 
 /// Returns the absolute path in a variable; others are to be ignored (XDG Base Directory).

@@ -35,13 +35,15 @@ fn letters(word: &str) -> Vec<char> {
     letters
 }
 
-/// Returns what an unknown key of a file was probably meant to be, as its reader's `message` lists those
-/// there are: "unknown field `rte`, expected one of `rate`, `delay`".
-pub fn of_key(message: &str) -> Option<&str> {
+/// Asks whether an unknown key of a file is one of those that there are, as the `error` of its reader lists them:
+/// "unknown field `rte`, expected one of `rate`, `delay`".
+pub fn of_key(error: &anyhow::Error) -> Option<String> {
+    let message = format!("{error:#}");
     let (_, rest) = message.rsplit_once("unknown ")?;
     let mut quoted = rest.split('`').skip(1).step_by(2);
     let typed = quoted.next()?;
-    nearest(typed, quoted)
+    let near = nearest(typed, quoted)?;
+    Some(format!("did you mean `{near}`?"))
 }
 
 #[cfg(test)]
@@ -64,9 +66,14 @@ mod tests {
 
     #[test]
     fn keys_are_found_in_what_a_reader_says() {
-        let message = "line 2: unknown field `rte`, expected one of `rate`, `delay`, `loss`";
-        assert_eq!(of_key(message), Some("rate"));
-        assert_eq!(of_key("unknown field `x`, expected `name`"), None);
-        assert_eq!(of_key("cannot read it"), None);
+        let check = |message: &'static str, expected: Option<&str>| {
+            assert_eq!(of_key(&anyhow::anyhow!(message)).as_deref(), expected);
+        };
+        check(
+            "line 2: unknown field `rte`, expected one of `rate`, `delay`, `loss`",
+            Some("did you mean `rate`?"),
+        );
+        check("unknown field `x`, expected `name`", None);
+        check("cannot read it", None);
     }
 }

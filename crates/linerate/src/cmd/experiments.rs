@@ -167,10 +167,7 @@ fn refused(error: PlanError) -> Failure {
         }
         _ => None,
     };
-    Failure {
-        next,
-        ..Failure::usage(error)
-    }
+    Failure::usage(error).maybe(next)
 }
 
 fn request(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> PlanRequest {

@@ -8,7 +8,7 @@ use linerate_lab::named::{
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::term;
+use crate::{similar, term};
 use crate::term::lab::{Labs, show};
 
 /// Runs the command.
@@ -78,12 +78,8 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
                 .map_err(Failure::usage)?;
             LabSpec::from_toml(&text, &file.display().to_string()).map_err(|error| {
                 let error = anyhow::Error::from(error);
-                let message = format!("{error:#}");
-                let failure = Failure::usage(error);
-                match crate::similar::of_key(&message) {
-                    Some(near) => failure.next(format!("did you mean `{near}`?")),
-                    None => failure,
-                }
+                let near = similar::of_key(&error);
+                Failure::usage(error).maybe(near)
             })?
         }
         None => LabSpec::study_default(args.clients),

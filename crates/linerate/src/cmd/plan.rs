@@ -40,12 +40,11 @@ pub fn read(file: &Path) -> CmdResult<Draft> {
     let near = file.to_str().filter(|_| !file.exists());
     let near = near.and_then(|typed| similar::nearest(typed, names.iter().map(String::as_str)));
     let unknown = |error| {
-        let failure = Failure::usage(error);
-        match near {
-            Some(name) => failure.next(format!("did you mean the chapter `{name}`?")),
-            None if file.is_file() => failure,
-            None => failure.next(format!("name a file, or a chapter: {}", names.join(", "))),
-        }
+        Failure::usage(error).maybe(match near {
+            Some(name) => Some(format!("did you mean the chapter `{name}`?")),
+            None if file.is_file() => None,
+            None => Some(format!("name a file, or a chapter: {}", names.join(", "))),
+        })
     };
     let unreadable = || format!("cannot read the experiment file {}", file.display());
     let length = std::fs::metadata(file)
@@ -61,12 +60,8 @@ pub fn read(file: &Path) -> CmdResult<Draft> {
         .map_err(Failure::usage)?;
     linerate_plan::read_experiment(&text, &file.display().to_string()).map_err(|error| {
         let error = anyhow::Error::from(error);
-        let message = format!("{error:#}");
         let keys = "docs/reference/experiment.md lists every key and its range";
-        let next = match similar::of_key(&message) {
-            Some(near) => format!("did you mean `{near}`? {keys}"),
-            None => keys.to_owned(),
-        };
-        Failure::usage(error).next(next)
+        let near = similar::of_key(&error).map(|near| format!("{near} {keys}"));
+        Failure::usage(error).next(near.unwrap_or_else(|| keys.to_owned()))
     })
 }

@@ -13,8 +13,7 @@ use crate::args::{ReplayForm, ReportArgs, ReportFormat};
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::term::Kind;
 use crate::term::progress::PlanProgress;
-use crate::term::single::{self, Conclusion, Form, Output};
-
+use crate::term::single::{self, Conclusion, Output};
 use crate::{browser, bundle, meant, term};
 
 /// Runs the command.
@@ -25,17 +24,14 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     if let Some(form) = args.replay {
         return replay(args, form);
     }
-    let is_as_kept = !args.full && !args.published;
-    if args.format == ReportFormat::Html && args.out.is_none() && is_as_kept {
-        let (_, _, file) = bundle::report(&args.bundle)?;
-        term::line(&file.display().to_string());
-        return Ok(Exit::Ok);
-    }
     check(args)?;
     let recording = bundle::read(&args.bundle)?;
-    let analysis = || match args.published {
-        true => bundle::analysis_with_published(&recording, &args.bundle),
-        false => bundle::analysis(&recording, &args.bundle),
+    let analysis = || {
+        let analysis = match args.published {
+            true => linerate_analyze::analyze_with_published(&recording),
+            false => linerate_analyze::analyze(&recording),
+        };
+        bundle::with_captures(analysis, &recording, &args.bundle)
     };
     let extent = match args.full {
         true => Extent::Full,
@@ -44,10 +40,12 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     let html = || linerate_report::html(&analysis(), extent);
     let text = match args.format {
         ReportFormat::Html if args.out.is_none() => {
-            let file =
-                linerate_store::write_report(&args.bundle, &html()).map_err(Failure::failed)?;
-            term::line(&file.display().to_string());
-            return Ok(Exit::Ok);
+            let file = match args.full || args.published {
+                true => linerate_store::write_report(&args.bundle, &html())?,
+                // As it is kept, with its results beside it.
+                false => bundle::write(&args.bundle, &recording, &analysis())?,
+            };
+            return told(&file);
         }
         ReportFormat::Pdf => {
             let file = args.out.clone().unwrap_or_else(|| {
@@ -57,8 +55,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
                 file
             });
             browser::print(&html(), &file)?;
-            term::line(&file.display().to_string());
-            return Ok(Exit::Ok);
+            return told(&file);
         }
         ReportFormat::Html => html(),
         ReportFormat::Markdown => linerate_report::markdown(&analysis(), extent),
@@ -70,6 +67,12 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         _ => Kind::Plain,
     };
     write(&text, kind, args.out.as_deref())?;
+    Ok(Exit::Ok)
+}
+
+/// Says where the report is.
+fn told(file: &Path) -> CmdResult {
+    term::line(&file.display().to_string());
     Ok(Exit::Ok)
 }
 
@@ -120,11 +123,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         meant::check_iperf3_document(&trial.workload, &trial.timing, runs)?;
     }
     let output = Output {
-        form: match form {
-            ReplayForm::Text => Form::Text,
-            ReplayForm::Json | ReplayForm::Iperf3 => Form::Json,
-            ReplayForm::JsonStream => Form::JsonStream,
-        },
+        form: meant::replayed(form),
         iperf3: form == ReplayForm::Iperf3,
         rate_unit: None,
         interval: meant::interval(args.interval, form == ReplayForm::Text, runs)?,

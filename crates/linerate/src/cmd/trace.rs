@@ -1,14 +1,14 @@
 //! `linerate trace`: captures explained.
 
 use std::fs::File;
-use std::io::{BufWriter, Read};
+use std::io::BufWriter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use linerate_model::TrialId;
 use linerate_trace::both::{self, Both, Seen};
-use linerate_trace::capture::CaptureError;
+use linerate_trace::capture::{CaptureError, Reader};
 use linerate_trace::compare::compare;
 use linerate_trace::rows::{CsvRows, ParquetRows, Row};
 use linerate_trace::{Limits, Parts, Trace, Tracker, page, text};
@@ -81,10 +81,9 @@ fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
     let into_files = [&args.html, &args.csv, &args.parquet, &args.out];
     let is_one = into_files.iter().any(|file| file.is_some()) || args.wanted() == TraceFormat::Html;
     // Both ends of one trial are one page, as two files are.
-    let has_rows = args.csv.is_some() || args.parquet.is_some();
     if let [(trial, _, one), (of, _, other)] = &files[..]
         && is_one
-        && !has_rows
+        && !has_rows(args)
         && trial == of
         && let Some(both) = joined(args, one, other)?
     {
@@ -124,17 +123,20 @@ fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
 
 fn limits(args: &TraceArgs) -> CmdResult<Limits> {
     let is_page = args.html.is_some() || args.wanted() == TraceFormat::Html;
-    let has_document = is_page || args.wanted() != TraceFormat::Text;
+    let usual = match is_page || args.wanted() != TraceFormat::Text {
+        true => DOCUMENT_CONNECTIONS,
+        false => TEXT_CONNECTIONS,
+    };
     Ok(Limits {
-        reported: args.top.unwrap_or(if has_document {
-            DOCUMENT_CONNECTIONS
-        } else {
-            TEXT_CONNECTIONS
-        }),
+        reported: args.top.unwrap_or(usual),
         points: if is_page { PICTURED_MAX } else { 0 },
         seed: seed()?,
         ..Limits::default()
     })
+}
+
+fn tracker(args: &TraceArgs, limits: Limits) -> Tracker {
+    Tracker::new(limits).with_filters(args.flow.clone())
 }
 
 fn look(args: &TraceArgs) -> text::Look {
@@ -147,11 +149,12 @@ fn look(args: &TraceArgs) -> text::Look {
 
 /// Explains what `files` hold together, or what passes on this host.
 fn explain(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
-    let mut tracker = Tracker::new(limits(args)?).with_filters(args.flow.clone());
+    let mut tracker = tracker(args, limits(args)?);
     let mut rows = create_row_files(args)?;
     if let Some(device) = &args.live.interface {
         let (reader, capture) = live_capture::begin(&args.live, device)?;
-        read(&mut tracker, &mut rows, Box::new(reader), device)?;
+        let reader = read_ahead::reader(reader).map_err(|error| unreadable(error, device))?;
+        read(&mut tracker, &mut rows, reader, device)?;
         capture.end()?;
     }
     for path in files {
@@ -176,17 +179,19 @@ fn explain(args: &TraceArgs, files: &[PathBuf]) -> CmdResult {
 
 /// Returns whether two files may be two views of the same traffic, rather than packets to be listed.
 fn may_be_joined(args: &TraceArgs) -> bool {
-    let has_rows = args.csv.is_some() || args.parquet.is_some();
-    !has_rows && args.files.iter().all(|path| path.is_file())
+    !has_rows(args) && args.files.iter().all(|path| path.is_file())
+}
+
+fn has_rows(args: &TraceArgs) -> bool {
+    args.csv.is_some() || args.parquet.is_some()
 }
 
 /// Joins two captures, if they show the same packets.
 fn joined(args: &TraceArgs, one: &Path, other: &Path) -> CmdResult<Option<Both>> {
     let seen = |path: &Path| -> CmdResult<Seen> {
         let name = path.display().to_string();
-        let reader = read_ahead::reader(open(&name)?).map_err(|error| unreadable(error, &name));
-        let tracker = Tracker::new(limits(args)?).with_filters(args.flow.clone());
-        let seen = Seen::read(tracker, &mut reader?, &name_of(path));
+        let tracker = tracker(args, limits(args)?);
+        let seen = Seen::read(tracker, &mut open(&name)?, &name_of(path));
         seen.map_err(|error| unreadable(error, &name))
     };
     Ok(both::join(seen(one)?, seen(other)?))
@@ -221,7 +226,7 @@ fn comparison(args: &TraceArgs, before: &Path, after: &Path) -> CmdResult {
             reported: args.top.unwrap_or(DOCUMENT_CONNECTIONS),
             ..limits(args)?
         };
-        let mut tracker = Tracker::new(limits).with_filters(args.flow.clone());
+        let mut tracker = tracker(args, limits);
         read(&mut tracker, &mut RowFiles::new(), open(&name)?, &name)?;
         Ok(tracker.finish())
     };
@@ -320,28 +325,28 @@ fn create_row_files(args: &TraceArgs) -> anyhow::Result<RowFiles> {
     Ok(files)
 }
 
-fn open(name: &str) -> CmdResult<Box<dyn Read + Send>> {
-    if name == "-" {
-        return Ok(Box::new(std::io::stdin()));
-    }
-    let file = File::open(name).map_err(|error| {
-        let failure =
-            Failure::failed(anyhow::Error::new(error).context(format!("cannot open {name}")));
-        failure.next(
-            "name a capture (pcap or pcapng), `-` for standard input, or a bundle of `linerate run \
-             --capture --out`",
-        )
-    })?;
-    Ok(Box::new(file))
+/// Opens a capture.
+fn open(name: &str) -> CmdResult<Reader<'static>> {
+    let reader = if name == "-" {
+        read_ahead::reader(std::io::stdin())
+    } else {
+        let file = File::open(name).with_context(|| format!("cannot open {name}"));
+        read_ahead::reader(file.map_err(|error| {
+            Failure::failed(error).next(
+                "name a capture (pcap or pcapng), `-` for standard input, or a bundle of `linerate run \
+                 --capture --out`",
+            )
+        })?)
+    };
+    reader.map_err(|error| unreadable(error, name))
 }
 
 fn read(
     tracker: &mut Tracker,
     rows: &mut RowFiles,
-    input: Box<dyn Read + Send>,
+    mut reader: Reader<'_>,
     name: &str,
 ) -> CmdResult<()> {
-    let mut reader = read_ahead::reader(input).map_err(|error| unreadable(error, name))?;
     if rows.is_empty() {
         // Its loop is compiled for speed, and this crate for size: a tenth of the time.
         let read = tracker.read(&mut reader, name);
@@ -372,9 +377,5 @@ fn unreadable(error: CaptureError, name: &str) -> Failure {
         }
         _ => None,
     };
-    let failure = Failure::failed(anyhow::Error::new(error).context(format!("cannot read {name}")));
-    match next {
-        Some(next) => failure.next(next),
-        None => failure,
-    }
+    Failure::failed(anyhow::Error::new(error).context(format!("cannot read {name}"))).maybe(next)
 }

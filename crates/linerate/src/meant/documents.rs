@@ -16,15 +16,22 @@ pub fn printed(command: &Command) -> Form {
         Command::Trace(args) => json(args.wanted() == TraceFormat::Json && args.out.is_none()),
         Command::Lab(args) => json(matches!(args.command, LabCommand::List { json: true })),
         Command::Report(args) => match args.replay {
-            Some(ReplayForm::Json | ReplayForm::Iperf3) => Form::Json,
-            Some(ReplayForm::JsonStream) => Form::JsonStream,
-            Some(ReplayForm::Text) => Form::Text,
+            Some(form) => replayed(form),
             None => {
                 let is_printed = args.out.as_ref().is_none_or(|path| path.as_os_str() == "-");
                 json(args.format == ReportFormat::Json && is_printed)
             }
         },
         _ => Form::Text,
+    }
+}
+
+/// Returns the form of a run that is shown again.
+pub fn replayed(form: ReplayForm) -> Form {
+    match form {
+        ReplayForm::Text => Form::Text,
+        ReplayForm::Json | ReplayForm::Iperf3 => Form::Json,
+        ReplayForm::JsonStream => Form::JsonStream,
     }
 }
 

@@ -20,7 +20,7 @@ mod lab;
 /// One measurement.
 mod measurement;
 
-pub use documents::{asked, printed};
+pub use documents::{asked, printed, replayed};
 pub use experiments::{Experiments, experiment, study};
 pub use lab::{LAB_CLIENTS, LabAsked};
 pub use measurement::{Measurement, check_iperf3_document, form, interval, measurement};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use linerate_lab::named::State;
-use linerate_lab::{HostSpec, LabSpec, LinkSpec};
+use linerate_lab::{HostSpec, LabSpec};
 use linerate_model::Nanos;
 use linerate_model::unit::significant;
 use serde::Serialize;
@@ -31,15 +31,7 @@ struct Host<'a> {
     address: IpAddr,
     control_address: IpAddr,
     pid: u32,
-    #[serde(flatten)]
-    link: Link,
-    /// To the first host, by the delays of the links.
-    round_trip_ns: u64,
-}
-
-/// The link of a host; a rate and a queue that are absent have no limit.
-#[derive(Debug, Serialize)]
-struct Link {
+    /// Of its link, as all that follows; a rate and a queue that are absent have no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_bps: Option<f64>,
     delay_ns: u64,
@@ -48,19 +40,8 @@ struct Link {
     queues: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     host_queue_bytes: Option<u64>,
-}
-
-impl Link {
-    fn of(link: &LinkSpec) -> Self {
-        Self {
-            rate_bps: link.rate.map(|rate| rate.0),
-            delay_ns: link.delay.0,
-            loss: link.loss,
-            mtu_bytes: link.mtu_bytes,
-            queues: link.queues,
-            host_queue_bytes: link.host_queue.map(|bytes| bytes.0),
-        }
-    }
+    /// To the first host, by the delays of the links.
+    round_trip_ns: u64,
 }
 
 impl<'a> Labs<'a> {
@@ -89,7 +70,12 @@ fn hosts(state: &State) -> Vec<Host<'_>> {
             address: at.data_address,
             control_address: at.control_address,
             pid: at.init.pid,
-            link: Link::of(&spec.link),
+            rate_bps: spec.link.rate.map(|rate| rate.0),
+            delay_ns: spec.link.delay.0,
+            loss: spec.link.loss,
+            mtu_bytes: spec.link.mtu_bytes,
+            queues: spec.link.queues,
+            host_queue_bytes: spec.link.host_queue.map(|bytes| bytes.0),
             round_trip_ns: match spec.name == first.name {
                 true => 0,
                 false => LabSpec::round_trip(first, spec).0,
@@ -162,6 +148,8 @@ fn round_trips(hosts: &[HostSpec]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_lab::LinkSpec;
+
     use super::*;
 
     fn host(name: &str, delay_ms: u64) -> HostSpec {

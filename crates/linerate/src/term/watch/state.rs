@@ -333,18 +333,14 @@ impl State {
     }
 }
 
-fn longer(Nanos(interval_ns): Nanos) -> Nanos {
-    let all = INTERVALS_MS.map(Nanos::from_ms);
-    *all.iter()
-        .find(|one| one.0 > interval_ns)
-        .unwrap_or(&Nanos(interval_ns))
+fn longer(interval: Nanos) -> Nanos {
+    let mut all = INTERVALS_MS.into_iter().map(Nanos::from_ms);
+    all.find(|one| *one > interval).unwrap_or(interval)
 }
 
-fn shorter(Nanos(interval_ns): Nanos) -> Nanos {
-    let all = INTERVALS_MS.map(Nanos::from_ms);
-    *all.iter()
-        .rfind(|one| one.0 < interval_ns)
-        .unwrap_or(&Nanos(interval_ns))
+fn shorter(interval: Nanos) -> Nanos {
+    let mut all = INTERVALS_MS.into_iter().map(Nanos::from_ms);
+    all.rfind(|one| *one < interval).unwrap_or(interval)
 }
 
 /// Orders cells: what is absent is the least, then numbers and texts that begin with one by size, then
