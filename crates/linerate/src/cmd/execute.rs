@@ -92,23 +92,21 @@ pub fn drive(
             Err(error)
         }
     };
-    match (recorded, directory) {
-        (Ok(Some(recording)), _) => Ok(Driven {
-            recording,
-            unkept: None,
-        }),
-        (Ok(None), Some(path)) => Ok(Driven {
-            recording: bundle::read(path).map_err(|failure| kept(path, failure.error))?,
-            unkept: None,
-        }),
-        (Ok(None), None) => Err(Failure::failed(anyhow!("the run was not recorded"))),
-        (Err(error), None) => Err(Failure::failed(error)),
+    let (recording, unkept) = match (recorded, directory) {
+        (Ok(Some(recording)), _) => (recording, None),
+        (Ok(None), Some(path)) => {
+            let read = bundle::read(path).map_err(|failure| kept(path, failure.error));
+            (read?, None)
+        }
+        (Ok(None), None) => return Err(Failure::failed(anyhow!("the run was not recorded"))),
+        (Err(error), None) => return Err(Failure::failed(error)),
         // What a disk that is full does not take was measured all the same.
-        (Err(error), Some(path)) => Ok(Driven {
-            recording: recovered(path, document, unkept),
-            unkept: Some(unkept_in(path, error)),
-        }),
-    }
+        (Err(error), Some(path)) => {
+            let recording = recovered(path, document, unkept);
+            (recording, Some(unkept_in(path, error)))
+        }
+    };
+    Ok(Driven { recording, unkept })
 }
 
 /// Returns what was measured of a run whose bundle could not be written to its end: what is there, and the

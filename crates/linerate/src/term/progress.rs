@@ -112,59 +112,47 @@ impl<'a> PlanProgress<'a> {
     fn begins(&mut self, trial: &Trial, progress: &Progress) {
         let Progress { over, of, left } = *progress;
         self.live = Some(Live::new(trial, LIVE_INTERVAL).summed());
-        let chapter = self.chapter_of(trial);
-        if chapter != self.chapter {
+        // By name: the report numbers what was measured, without gaps.
+        let known = self.plan.experiment(&trial.experiment);
+        let chapter = known.map_or(&trial.experiment, |experiment| &experiment.title);
+        if *chapter != self.chapter {
             // A number of another workload would be read as one of this.
             self.reading.clear();
         }
-        let left = left.map(|left| Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000));
-        let left = |before: &str| left.map_or(String::new(), |left| format!("{before}{left} left"));
+        let left = left.map_or(String::new(), |left| {
+            let whole = Nanos(left.0.div_ceil(1_000_000_000) * 1_000_000_000);
+            format!("{whole} left")
+        });
+        let number = format!("trial {} of {of}", over + 1);
+        let behind = |lead: &str, words: &str| match words {
+            "" => String::new(),
+            words => format!("{lead}{words}"),
+        };
         if let Some(bar) = &self.bar {
             let cell = cell_words(self.plan, trial);
+            let fitting = |text: String, taken: usize| -> String {
+                text.chars().take(super::width() - taken).collect()
+            };
             bar.set_length(of as u64);
-            let prefix = format!("{chapter}   trial {} of {of}   {cell}", over + 1);
-            bar.set_prefix(prefix.chars().take(super::width() - 1).collect::<String>());
-            let reading = if self.reading.is_empty() {
-                "…"
-            } else {
-                &self.reading
+            bar.set_prefix(fitting(format!("{chapter}   {number}   {cell}"), 1));
+            let reading = match self.reading.as_str() {
+                "" => "…",
+                reading => reading,
             };
             let invalid = match self.invalid {
                 0 => String::new(),
                 count => format!("   {count} invalid"),
             };
-            let message = format!("{reading}{}{invalid}", left("   "));
-            bar.set_message(
-                message
-                    .chars()
-                    .take(super::width() - BAR_COLUMNS)
-                    .collect::<String>(),
-            );
-        } else if chapter != self.chapter || over >= self.lines + LINE_EVERY_TRIALS {
-            let cell = match cell_words(self.plan, trial) {
-                cell if cell.is_empty() => cell,
-                cell => format!("; {cell}"),
-            };
-            let reading = match self.reading.as_str() {
-                "" => String::new(),
-                reading => format!("; last {reading}"),
-            };
-            let left = left("; ");
-            note(&format!(
-                "{chapter}: trial {} of {of}{cell}{reading}{left}",
-                over + 1
-            ));
+            let message = format!("{reading}{}{invalid}", behind("   ", &left));
+            bar.set_message(fitting(message, BAR_COLUMNS));
+        } else if *chapter != self.chapter || over >= self.lines + LINE_EVERY_TRIALS {
+            let cell = behind("; ", &cell_words(self.plan, trial));
+            let reading = behind("; last ", &self.reading);
+            let left = behind("; ", &left);
+            note(&format!("{chapter}: {number}{cell}{reading}{left}"));
             self.lines = over;
         }
-        self.chapter = chapter;
-    }
-
-    fn chapter_of(&self, trial: &Trial) -> String {
-        match self.plan.experiment(&trial.experiment) {
-            // By name: the report numbers what was measured, without gaps.
-            Some(experiment) => experiment.title.clone(),
-            None => trial.experiment.clone(),
-        }
+        self.chapter.clone_from(chapter);
     }
 }
 
