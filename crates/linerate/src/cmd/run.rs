@@ -146,19 +146,18 @@ fn execute_single(
     let interrupted = stop.load(Ordering::Relaxed);
     let exit = bundle::exit_of(recording, single.trust.level, interrupted);
     let is_kept = unkept.is_none();
-    let result = match exit {
-        exit if !is_kept => unkept.map_or(Ok(exit), Err),
-        Exit::Failed | Exit::Interrupted => failure_of(&recording.document, &single, exit, failed),
-        exit => Ok(exit),
-    };
-    let (result, determined) = match (result, wanted) {
-        (Ok(exit @ (Exit::Ok | Exit::Untrustworthy)), Some(wanted)) => {
-            match determined(recording, wanted) {
-                Ok(words) => (Ok(exit), Some(words)),
-                Err(failure) => (Err(failure), None),
-            }
+    let result = match (unkept, exit) {
+        (Some(failure), _) => Err(failure),
+        (None, Exit::Failed | Exit::Interrupted) => {
+            failure_of(&recording.document, &single, exit, failed)
         }
-        (result, _) => (result, None),
+        (None, exit) => Ok(exit),
+    };
+    let wanted = wanted.filter(|_| matches!(result, Ok(Exit::Ok | Exit::Untrustworthy)));
+    let determined = wanted.map(|wanted| determined(recording, wanted));
+    let (result, determined) = match determined.transpose() {
+        Ok(words) => (result, words),
+        Err(failure) => (Err(failure), None),
     };
     let failure = match &result {
         Err(failure) => Some(failure.to_string()),

@@ -187,10 +187,10 @@ fn state(args: &ServeArgs) -> CmdResult<Option<PathBuf>> {
 }
 
 fn register_has_tokens(state: Option<&Path>) -> CmdResult<bool> {
-    let tokens = state
-        .map(|state| Register::of(state).tokens())
-        .transpose()?;
-    Ok(tokens.is_some_and(|tokens| !tokens.is_empty()))
+    match state {
+        Some(state) => Ok(!Register::of(state).tokens()?.is_empty()),
+        None => Ok(false),
+    }
 }
 
 fn access(args: &ServeArgs, token: Option<&str>, state: Option<&Path>) -> Access {
@@ -209,16 +209,14 @@ fn access(args: &ServeArgs, token: Option<&str>, state: Option<&Path>) -> Access
 /// Says who may come, where that is not whoever has a token.
 fn note_on_access(args: &ServeArgs, has_tokens: bool) -> Option<&'static str> {
     let is_near = args.bind.to_canonical().is_loopback();
-    match (args.public, has_tokens) {
+    match args.public {
         _ if is_near => None,
-        (true, _) => {
-            Some("public: other hosts may measure without a token, but not observe this one")
-        }
-        (false, false) => Some(
+        true => Some("public: other hosts may measure without a token, but not observe this one"),
+        false if has_tokens => None,
+        false => Some(
             "no token: only this host may measure; `linerate token add NAME` makes one for others, \
              --public lets everyone measure",
         ),
-        (false, true) => None,
     }
 }
 
@@ -234,11 +232,8 @@ fn with_tls(
         false => Plain::Loopback,
     };
     let server = server.with_plain(plain);
-    let given = args
-        .tls
-        .tls_cert
-        .as_deref()
-        .zip(args.tls.tls_key.as_deref());
+    let tls = &args.tls;
+    let given = tls.tls_cert.as_deref().zip(tls.tls_key.as_deref());
     let identity = match (given, state) {
         (Some((certificate, key)), _) => {
             Identity::read(certificate, key).map_err(Failure::usage)?
@@ -351,10 +346,7 @@ fn bind(args: &ServeArgs, core: &Arc<Core>) -> CmdResult<Server> {
     result.map_err(|error| {
         let in_use = matches!(&error, ServeError::Bind { source, .. }
             if source.kind() == std::io::ErrorKind::AddrInUse);
-        let failure = Failure::failed(error);
-        if in_use {
-            return failure.next("another program has the port: end it, or choose one with --port");
-        }
-        failure
+        let next = "another program has the port: end it, or choose one with --port";
+        Failure::failed(error).maybe(in_use.then_some(next))
     })
 }

@@ -161,10 +161,9 @@ fn sleep_until(due: Instant, stop: &AtomicBool) -> bool {
 /// Serves the counters to Prometheus, reading the host whenever it asks.
 fn export(address: std::net::SocketAddr, names: Vec<String>, host: Watching) -> CmdResult {
     let exporter = Exporter::bind(address, names).map_err(|error| {
-        let ServeError::Bind { .. } = &error else {
-            return Failure::failed(error);
-        };
-        Failure::failed(error).next("choose another address or port with --prometheus")
+        let is_taken = matches!(error, ServeError::Bind { .. });
+        let next = is_taken.then_some("choose another address or port with --prometheus");
+        Failure::failed(error).maybe(next)
     })?;
     term::note(&format!("serving http://{}/metrics", exporter.address()?));
     let stop = interrupt::flag()?;

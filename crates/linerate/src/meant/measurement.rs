@@ -169,7 +169,7 @@ fn inventories(args: &RunArgs) -> Inventories {
 fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
     let interval = interval(
         args.output.interval,
-        is_text(args),
+        form(args).0 == Form::Text,
         *args.time.repetitions().end(),
     )?;
     match args.observe.sample_rate {
@@ -180,10 +180,6 @@ fn interval_of(args: &RunArgs) -> CmdResult<Nanos> {
         ))),
         _ => Ok(interval),
     }
-}
-
-fn is_text(args: &RunArgs) -> bool {
-    !args.output.json && !args.output.json_stream
 }
 
 /// Returns the time between interval lines: whole tenths, since that is when samples are taken. Several runs
