@@ -49,7 +49,7 @@ pub enum ReadError {
     },
     /// A later version wrote the bundle.
     #[error(
-        "cannot read {path}: it has bundle format {found}, and this version reads up to {known}; \
+        "cannot read {path}: it has bundle format {found}, and this version reads up to {BUNDLE_FORMAT}; \
          use a newer linerate"
     )]
     Newer {
@@ -57,8 +57,6 @@ pub enum ReadError {
         path: PathBuf,
         /// Its number.
         found: u32,
-        /// The highest number that this version reads.
-        known: u32,
     },
 }
 
@@ -147,7 +145,6 @@ fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
         return Err(ReadError::Newer {
             path,
             found: format,
-            known: BUNDLE_FORMAT,
         });
     }
     serde_json::from_slice(&text).map_err(document)
@@ -170,7 +167,7 @@ fn read_table(
     let file = dir.join(name.file());
     if file.exists() {
         read_file(&file, &name.file(), name, damage, |table| {
-            seen.extend(trials_in(table));
+            seen.extend(table.trials().iter().map(|trial| TrialId(trial.cast_unsigned())));
             take(table, &mut odd);
         });
     } else if !partial.exists() && !name.is_optional() {
@@ -222,17 +219,6 @@ fn read_file(
                 number::counted(file.rows_of(group), "row")
             )),
         }
-    }
-}
-
-/// Returns the trials that rows of `table` belong to; `trial` is every table's first column.
-fn trials_in(table: &Table) -> BTreeSet<TrialId> {
-    match table.columns.first() {
-        Some((_, crate::table::Column::Int32(trials))) => trials
-            .iter()
-            .map(|trial| TrialId(trial.cast_unsigned()))
-            .collect(),
-        _ => BTreeSet::new(),
     }
 }
 

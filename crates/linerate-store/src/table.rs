@@ -162,20 +162,6 @@ impl Column {
         Column::MaybeText(texts.map(|it| it.map(|text| text.into().into())).collect())
     }
 
-    /// Returns the number of rows.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Column::Int32(values) => values.len(),
-            Column::Int64(values) => values.len(),
-            Column::MaybeInt64(values) => values.len(),
-            Column::Text(values) => values.len(),
-            Column::MaybeText(values) => values.len(),
-            Column::MaybeList(values) => values.len(),
-            Column::MaybeDouble(values) => values.len(),
-            Column::MaybeBool(values) => values.len(),
-        }
-    }
-
     /// Returns how many bytes its texts have.
     pub(crate) fn text_bytes(&self) -> u64 {
         let bytes = match self {
@@ -204,9 +190,17 @@ impl Column {
 }
 
 impl Table {
+    /// Returns the trial that each row belongs to: every table's first column.
+    pub(crate) fn trials(&self) -> &[i32] {
+        match self.columns.first() {
+            Some((_, Column::Int32(trials))) => trials,
+            _ => &[],
+        }
+    }
+
     /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |(_, column)| column.len())
+        self.trials().len()
     }
 
     /// Moves the rows of `other`, a table of the same format, behind its own.
