@@ -1,11 +1,12 @@
 //! What the traffic cost, and what the CPUs did.
 
 use linerate_analyze::single::SingleTrial;
+use linerate_model::number;
 use linerate_model::profile::Work;
 use linerate_model::response::{name, share_name};
 use linerate_model::unit::Unit;
 
-use super::result::{of, values};
+use super::result::{list, of, values};
 use crate::term::labelled;
 
 /// Kinds of work that are told of each end.
@@ -16,14 +17,12 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         ("clients", name::CLIENT_WORKERS),
         ("server", name::SERVER_WORKERS),
     ];
-    let workers = values(trial, Unit::Ratio, &workers);
-    if !workers.is_empty() {
+    if let Some(workers) = values(trial, Unit::Ratio, &workers) {
         labelled("workers' CPUs", &workers);
     }
-    let words = [time(trial), cycles(trial)];
-    let words: Vec<String> = words.into_iter().flatten().collect();
-    if !words.is_empty() {
-        labelled("cost", &(words.join("; ") + &share(trial)));
+    let costs = [time(trial), cycles(trial)];
+    if let Some(words) = list(costs.into_iter().flatten(), "; ") {
+        labelled("cost", &(words + &share(trial)));
     }
     for end in ["client", "server"] {
         if let Some(words) = profile(trial, end) {
@@ -65,8 +64,8 @@ fn cycles(trial: &SingleTrial<'_>) -> Option<String> {
         let packet = packet.map(|cycles| format!("{cycles} cycles per packet"));
         let byte = byte.map(|cycles| format!("{cycles} per byte"));
         let bits = bits.map(|bits| format!("{bits} Gbit/s per GHz"));
-        let words: Vec<String> = [packet, byte, bits].into_iter().flatten().collect();
-        (!words.is_empty()).then(|| format!("{} ({source})", words.join(", ")))
+        let words = list([packet, byte, bits].into_iter().flatten(), ", ");
+        words.map(|words| format!("{words} ({source})"))
     })
 }
 
@@ -74,7 +73,7 @@ fn share(trial: &SingleTrial<'_>) -> String {
     match of(trial, name::HOST_SHARE) {
         Some(share) if share < 1.0 => format!(
             "; this run's {} of the host's packets",
-            Unit::Percent.display(100.0 * share)
+            number::percent(share)
         ),
         _ => String::new(),
     }
@@ -87,10 +86,7 @@ fn profile(trial: &SingleTrial<'_>, end: &str) -> Option<String> {
         .filter_map(|work| Some((of(trial, &share_name(end, *work))?, work.title())))
         .collect();
     shares.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let words: Vec<String> = shares
-        .iter()
-        .take(WORKS_TOLD_MAX)
-        .map(|(share, title)| format!("{title} {}", Unit::Percent.display(100.0 * share)))
-        .collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    let told = shares.iter().take(WORKS_TOLD_MAX);
+    let words = told.map(|(share, title)| format!("{title} {}", number::percent(*share)));
+    list(words, ", ")
 }

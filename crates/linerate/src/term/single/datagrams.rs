@@ -5,7 +5,7 @@ use linerate_model::number;
 use linerate_model::response::name;
 use linerate_model::unit::Unit;
 
-use super::result::of;
+use super::result::{list, of};
 use crate::term::labelled;
 
 /// The places that lose datagrams, in the order in which these pass them, with their responses.
@@ -38,18 +38,15 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
             number::counted(sent.round() as u64, "datagram"),
             Unit::Percent.display(100.0 * share)
         );
-        let places: Vec<String> = PLACES
-            .iter()
-            .filter_map(|(place, name)| {
-                let lost = whole(count(name)?);
-                let qdisc = trial.dropping_qdiscs.first();
-                let qdisc = qdisc.filter(|_| QDISCS.contains(name));
-                let which = qdisc.map_or(String::new(), |qdisc| format!(" ({qdisc})"));
-                Some(format!("{lost} {place}{which}"))
-            })
-            .collect();
-        if !places.is_empty() {
-            words += &format!(": {}", places.join(", "));
+        let places = PLACES.iter().filter_map(|(place, name)| {
+            let lost = whole(count(name)?);
+            let qdisc = trial.dropping_qdiscs.first();
+            let qdisc = qdisc.filter(|_| QDISCS.contains(name));
+            let which = qdisc.map_or(String::new(), |qdisc| format!(" ({qdisc})"));
+            Some(format!("{lost} {place}{which}"))
+        });
+        if let Some(places) = list(places, ", ") {
+            words += &format!(": {places}");
         }
         labelled("lost", &words);
     }
@@ -61,12 +58,10 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         ("late", count(name::LATE)),
         ("twice", count(name::DUPLICATES)),
     ];
-    let order: Vec<String> = order
-        .into_iter()
-        .filter_map(|(word, count)| Some(format!("{} {word}", whole(count?))))
-        .collect();
-    if !order.is_empty() {
-        labelled("order", &order.join(", "));
+    let order = order.into_iter();
+    let order = order.filter_map(|(word, count)| Some(format!("{} {word}", whole(count?))));
+    if let Some(order) = list(order, ", ") {
+        labelled("order", &order);
     }
     if let Some(jitter) = of(trial, name::JITTER) {
         labelled("jitter", &Unit::Nanoseconds.display(jitter));

@@ -15,7 +15,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Setting, Traffic, Workload};
 
 use super::cost;
-use super::result::{of, values};
+use super::result::{list, of, values};
 use crate::term::labelled;
 
 /// Messages from this size on are not counted aloud: the rate in bytes says enough.
@@ -84,19 +84,14 @@ fn window(trial: &SingleTrial<'_>) {
 }
 
 fn tcp(trial: &SingleTrial<'_>) {
-    let mut words = Vec::new();
-    if let Some(bytes) = of(trial, name::PAYLOAD_PER_SEGMENT) {
-        words.push(format!("{} per data segment", Unit::Bytes.display(bytes)));
-    }
-    if let Some(count) = of(trial, name::SEGMENTS_PER_ACK) {
-        words.push(agreeing(
-            &Unit::Ratio.display(count),
-            "data segment per ACK",
-            "data segments per ACK",
-        ));
-    }
-    if !words.is_empty() {
-        labelled("TCP", &words.join(", "));
+    let payload = of(trial, name::PAYLOAD_PER_SEGMENT)
+        .map(|bytes| format!("{} per data segment", Unit::Bytes.display(bytes)));
+    let segments = of(trial, name::SEGMENTS_PER_ACK).map(|count| {
+        let (one, many) = ("data segment per ACK", "data segments per ACK");
+        agreeing(&Unit::Ratio.display(count), one, many)
+    });
+    if let Some(words) = list([payload, segments].into_iter().flatten(), ", ") {
+        labelled("TCP", &words);
     }
 }
 
@@ -116,7 +111,7 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
             ("irq", name::CPU_IRQ),
             ("steal", name::CPU_STEAL),
         ];
-        let parts = values(trial, Unit::Ratio, &parts);
+        let parts = values(trial, Unit::Ratio, &parts).unwrap_or_default();
         let words = format!("{} ({parts})", Unit::Ratio.display(busy));
         labelled("CPUs busy", &words);
     }
@@ -126,8 +121,7 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
         ("sending", name::NET_TX),
         ("of devices", name::HARDIRQ_MEASURED),
     ];
-    let measured = values(trial, Unit::Ratio, &measured);
-    if !measured.is_empty() {
+    if let Some(measured) = values(trial, Unit::Ratio, &measured) {
         labelled("interrupts", &format!("{measured}, measured"));
     }
     // Connections that carry nothing have no packets that anything could be the cost of.
@@ -170,7 +164,7 @@ fn cpus_used(flows: Flows<'_>) -> Option<String> {
         let cpus = hosts.entry((flow.end, &*flow.host.0)).or_default();
         cpus.extend(flow.cpu);
     }
-    let words: Vec<String> = hosts
+    let words = hosts
         .into_iter()
         .filter(|(_, cpus)| !cpus.is_empty())
         .map(|((_, host), cpus)| {
@@ -186,9 +180,8 @@ fn cpus_used(flows: Flows<'_>) -> Option<String> {
                 .map(u32::to_string)
                 .collect();
             format!("{host} {noun} {}{more}", listed.join(" "))
-        })
-        .collect();
-    (!words.is_empty()).then(|| words.join(", "))
+        });
+    list(words, ", ")
 }
 
 /// How traffic was made: what each end says, once where all say the same.

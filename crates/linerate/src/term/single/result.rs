@@ -256,13 +256,23 @@ pub(super) fn main_response(workload: &Workload) -> &'static str {
     }
 }
 
+/// Joins words, if there are any.
+pub(super) fn list(words: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
+    let words: Vec<String> = words.into_iter().collect();
+    (!words.is_empty()).then(|| words.join(between))
+}
+
 /// Returns those of `all` responses that there are, each behind its label.
-pub(super) fn values(trial: &SingleTrial<'_>, unit: Unit, all: &[(&str, &str)]) -> String {
+pub(super) fn values(
+    trial: &SingleTrial<'_>,
+    unit: Unit,
+    all: &[(&str, &str)],
+) -> Option<String> {
     let value = |(label, name): &(&str, &str)| {
         let value = unit.display(of(trial, name)?);
         Some(format!("{label} {value}"))
     };
-    all.iter().filter_map(value).collect::<Vec<_>>().join(", ")
+    list(all.iter().filter_map(value), ", ")
 }
 
 fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
@@ -321,10 +331,9 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         ("p99.9", name::RTT_P999),
         ("max", name::RTT_MAX),
     ];
-    let words = values(trial, Unit::Nanoseconds, &quantiles);
-    if words.is_empty() {
+    let Some(words) = values(trial, Unit::Nanoseconds, &quantiles) else {
         return;
-    }
+    };
     let since = match workload.manner.requests_per_s {
         Some(_) => ", from the scheduled send time",
         None => "",
