@@ -68,8 +68,7 @@ impl Failure {
     pub fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::Usage,
-            error: error.into(),
-            next: None,
+            ..Self::failed(error)
         }
     }
 

@@ -162,10 +162,8 @@ fn one_of<T: Copy>(asked: &[(bool, &str, T)], what: &str, next: &str) -> CmdResu
 
 /// Reads the rate of each flow and the messages of a burst; 0 is no limit.
 fn rate(text: &str) -> CmdResult<(Option<u64>, u32)> {
-    let (rate, burst) = match text.split_once('/') {
-        Some((rate, burst)) => (rate, Some(burst)),
-        None => (text, None),
-    };
+    let parts = text.split_once('/');
+    let (rate, burst) = parts.map_or((text, None), |(rate, burst)| (rate, Some(burst)));
     let rate: BitsPerSec = rate.parse().map_err(|error: ParseUnitError| {
         Failure::usage(anyhow!("--bitrate (-b): {error}")).next("give a rate as `-b 100M`")
     })?;
@@ -274,10 +272,8 @@ fn sizes(text: &str) -> CmdResult<(Bytes, Bytes)> {
             Failure::usage(anyhow!(error)).next("give sizes as `-r 64,1K`")
         })
     };
-    match text.split_once(',') {
-        Some((request, response)) => Ok((size(request)?, size(response)?)),
-        None => Ok((size(text)?, size(text)?)),
-    }
+    let (request, response) = text.split_once(',').unwrap_or((text, text));
+    Ok((size(request)?, size(response)?))
 }
 
 #[cfg(test)]

@@ -115,25 +115,15 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
         (ErrorKind::UnknownArgument, _) => {
             let flag = text(ContextKind::InvalidArg)?;
             let flag = flag.split('=').next().unwrap_or(flag);
-            let of_others = || match command {
-                Some("run" | "serve") => of_neighbour(flag),
+            let known = match command {
+                Some("run") => of_neighbour(flag)
+                    .or_else(|| of_server(flag))
+                    .or_else(|| of_lab(flag)),
+                Some("serve") => of_neighbour(flag),
+                Some("study") => of_lab(flag),
                 _ => None,
             };
-            let of_server = || match command {
-                Some("run") => of_server(flag),
-                _ => None,
-            };
-            let of_lab = || match (command, flag) {
-                (Some("run" | "study"), "--loss" | "--delay" | "--queues") => {
-                    let name = flag.trim_start_matches('-');
-                    Some(format!("links of a lab have one: `--lab --lab-{name}`"))
-                }
-                _ => None,
-            };
-            of_others()
-                .or_else(of_server)
-                .or_else(of_lab)
-                .or_else(|| of_slip(flag, words))
+            known.or_else(|| of_slip(flag, words))
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let typed = text(ContextKind::InvalidSubcommand)?;
@@ -180,6 +170,13 @@ fn of_neighbour(flag: &str) -> Option<String> {
         .iter()
         .find(|(flags, _)| flags.contains(&flag));
     known.map(|(_, instead)| (*instead).to_owned())
+}
+
+/// Returns the flag of a lab's links that says what `flag` would.
+fn of_lab(flag: &str) -> Option<String> {
+    let name = flag.strip_prefix("--")?;
+    let is_known = ["loss", "delay", "queues"].contains(&name);
+    is_known.then(|| format!("links of a lab have one: `--lab --lab-{name}`"))
 }
 
 /// Returns the flag of the command that `flag` is a slip of.

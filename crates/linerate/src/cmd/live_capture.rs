@@ -41,17 +41,13 @@ pub fn begin(args: &LiveArgs, device: &str) -> CmdResult<(PipeReader, LiveCaptur
     let (reader, pipe) = std::io::pipe().context("no pipe")?;
     let link_type = capture.link_type();
     let writer = |out: Sink| Writer::new(out, link_type, device, config.snap_bytes);
-    let mut outputs = vec![Output {
-        writer: writer(Box::new(BufWriter::new(pipe)))?,
-        anonymiser: None,
-    }];
+    let mut outputs = vec![(writer(Box::new(BufWriter::new(pipe)))?, None)];
     if let Some(path) = &args.write {
         let file = File::create(path);
         let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-        outputs.push(Output {
-            writer: writer(Box::new(BufWriter::with_capacity(1 << 20, file)))?,
-            anonymiser: args.anonymous.then(|| Anonymiser::new(link_type)),
-        });
+        let writer = writer(Box::new(BufWriter::with_capacity(1 << 20, file)))?;
+        let anonymiser = args.anonymous.then(|| Anonymiser::new(link_type));
+        outputs.push((writer, anonymiser));
     }
     let stop = interrupt::flag()?;
     let until = args
@@ -93,20 +89,16 @@ impl LiveCapture {
 /// Where a capture is written.
 type Sink = Box<dyn Write + Send>;
 
-struct Output {
-    writer: Writer<Sink>,
-    anonymiser: Option<Anonymiser>,
-}
+/// A file, and who hides addresses in it.
+type Output = (Writer<Sink>, Option<Anonymiser>);
 
-impl Output {
-    fn frame(&mut self, frame: &Frame<'_>) -> std::io::Result<()> {
-        match &mut self.anonymiser {
-            None => self.writer.frame(frame),
-            Some(anonymiser) => match anonymiser.anonymise(frame) {
-                Some(frame) => self.writer.frame(&frame),
-                None => Ok(()),
-            },
-        }
+fn write((writer, anonymiser): &mut Output, frame: &Frame<'_>) -> std::io::Result<()> {
+    match anonymiser {
+        None => writer.frame(frame),
+        Some(anonymiser) => match anonymiser.anonymise(frame) {
+            Some(frame) => writer.frame(&frame),
+            None => Ok(()),
+        },
     }
 }
 
@@ -126,7 +118,7 @@ fn follow(
                 return;
             }
             for output in &mut outputs {
-                if let Err(error) = output.frame(frame) {
+                if let Err(error) = write(output, frame) {
                     failure.get_or_insert(error);
                 }
             }
@@ -142,10 +134,8 @@ fn follow(
         }
     }
     let counts = capture.counts()?;
-    for output in outputs {
-        output
-            .writer
-            .finish(unix_ns(), counts.frames, counts.drops)?;
+    for (writer, _) in outputs {
+        writer.finish(unix_ns(), counts.frames, counts.drops)?;
     }
     failure.map_or(Ok(counts), Err)
 }

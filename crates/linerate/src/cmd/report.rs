@@ -11,9 +11,8 @@ use super::execute;
 use super::run::failure_of;
 use crate::args::{ReplayForm, ReportArgs, ReportFormat};
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::term::Kind;
 use crate::term::progress::PlanProgress;
-use crate::term::single::{self, Conclusion, Output};
+use crate::term::single::{self, Conclusion, Form, Output};
 use crate::{browser, bundle, meant, term};
 
 /// Runs the command.
@@ -62,11 +61,11 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         ReportFormat::Json => linerate_report::json(&analysis()),
         ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
     };
-    let kind = match args.format {
-        ReportFormat::Json => Kind::Json,
-        _ => Kind::Plain,
+    let form = match args.format {
+        ReportFormat::Json => Form::Json,
+        _ => Form::Text,
     };
-    write(&text, kind, args.out.as_deref())?;
+    write(&text, form, args.out.as_deref())?;
     Ok(Exit::Ok)
 }
 
@@ -164,26 +163,18 @@ fn flame(bundle: &Path, path: &Path) -> CmdResult {
         let error = anyhow!("there is no profile in {}", bundle.display());
         return Err(Failure::failed(error).next("measure again with --profile"));
     }
-    write(
-        &linerate_analyze::collapsed(&recording),
-        Kind::Plain,
-        Some(path),
-    )?;
+    let stacks = linerate_analyze::collapsed(&recording);
+    write(&stacks, Form::Text, Some(path))?;
     Ok(Exit::Ok)
 }
 
-fn write(text: &str, kind: Kind, path: Option<&Path>) -> CmdResult<()> {
-    match path {
-        Some(path) if path != Path::new("-") => std::fs::write(path, text)
-            .with_context(|| format!("cannot write {}", path.display()))?,
-        _ => print(text, kind)?,
+/// Writes into a file, or to standard output, where a reader that has seen enough is no failure.
+fn write(text: &str, form: Form, path: Option<&Path>) -> CmdResult<()> {
+    if let Some(path) = path.filter(|path| *path != Path::new("-")) {
+        let written = std::fs::write(path, text);
+        return Ok(written.with_context(|| format!("cannot write {}", path.display()))?);
     }
-    Ok(())
-}
-
-/// Prints to standard output; a reader that has seen enough is no failure.
-fn print(text: &str, kind: Kind) -> CmdResult<()> {
-    match term::file(text, kind) {
+    match term::file(text, form) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(Failure::failed),
     }

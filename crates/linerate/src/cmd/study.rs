@@ -69,16 +69,12 @@ fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
 
 /// Returns the exit that says more against a number.
 fn worse(one: Exit, other: Exit) -> Exit {
-    let grave = |exit| match exit {
+    let grave = |exit: &Exit| match exit {
         Exit::Ok => 0,
         Exit::Untrustworthy => 1,
         Exit::Usage => 2,
         Exit::Failed | Exit::Program(_) => 3,
         Exit::Interrupted => 4,
     };
-    if grave(other) > grave(one) {
-        other
-    } else {
-        one
-    }
+    std::cmp::max_by_key(one, other, grave)
 }

@@ -23,6 +23,8 @@ pub mod single;
 /// A watched host.
 pub mod watch;
 
+use single::Form;
+
 /// Columns where no terminal says how many it has.
 const COLUMNS: usize = 80;
 /// Fewest columns that text is wrapped to.
@@ -211,33 +213,24 @@ fn print_json(
     }
 }
 
-/// What a text for programs is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// JSON.
-    Json,
-    /// Anything else.
-    Plain,
-}
-
 /// Prints what is for programs: byte by byte, but on a terminal without what that would obey.
-pub fn file(text: &str, kind: Kind) -> std::io::Result<()> {
+pub fn file(text: &str, form: Form) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let on_terminal = out.is_terminal();
-    write_file(&mut out, text, kind, on_terminal)?;
+    write_file(&mut out, text, form, on_terminal)?;
     out.flush()
 }
 
 fn write_file(
     out: &mut impl Write,
     text: &str,
-    kind: Kind,
+    form: Form,
     on_terminal: bool,
 ) -> std::io::Result<()> {
-    match (on_terminal, kind) {
+    match (on_terminal, form) {
         (false, _) => out.write_all(text.as_bytes()),
-        (true, Kind::Json) => Escaped(out).write_all(text.as_bytes()),
-        (true, Kind::Plain) => out.write_all(clean(text, Colours::None).as_bytes()),
+        (true, Form::Json | Form::JsonStream) => Escaped(out).write_all(text.as_bytes()),
+        (true, Form::Text) => out.write_all(clean(text, Colours::None).as_bytes()),
     }
 }
 
@@ -329,23 +322,23 @@ pub fn paragraph(words: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Colours, Escaped, Kind, clean, write_file};
+    use super::{Colours, Escaped, Form, clean, write_file};
 
     /// A program reads what was said; a terminal that shows it obeys nothing of it.
     #[test]
     fn files_are_as_they_are_but_on_a_terminal() {
-        let written = |kind: Kind, on_terminal: bool| {
+        let written = |form: Form, on_terminal: bool| {
             let mut out = Vec::new();
-            write_file(&mut out, "a,\u{1b}[2J\u{9b}1m\r\n\tä", kind, on_terminal).unwrap();
+            write_file(&mut out, "a,\u{1b}[2J\u{9b}1m\r\n\tä", form, on_terminal).unwrap();
             String::from_utf8(out).unwrap()
         };
-        for kind in [Kind::Json, Kind::Plain] {
-            assert_eq!(written(kind, false), "a,\u{1b}[2J\u{9b}1m\r\n\tä");
+        for form in [Form::Json, Form::Text] {
+            assert_eq!(written(form, false), "a,\u{1b}[2J\u{9b}1m\r\n\tä");
         }
         let plain = "a,\u{fffd}[2J\u{fffd}1m\u{fffd}\n\tä";
-        assert_eq!(written(Kind::Plain, true), plain);
+        assert_eq!(written(Form::Text, true), plain);
         let json = "a,\\u001b[2J\\u009b1m\\u000d\n\tä";
-        assert_eq!(written(Kind::Json, true), json);
+        assert_eq!(written(Form::Json, true), json);
     }
 
     #[test]
