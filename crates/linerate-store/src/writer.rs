@@ -160,28 +160,22 @@ impl Writer {
     fn store(&mut self, trial: TrialId, evidence: &TrialEvidence) -> Result<(), WriteError> {
         if !evidence.profiles.is_empty() {
             let profiles = &evidence.profiles;
-            self.write_part(TableName::Stacks, trial, || Ok(stacks::table(profiles)?))?;
+            self.write_part(TableName::Stacks, trial, stacks::table(profiles))?;
         }
         let captures = self.store_files(trial, &evidence.captures)?;
         if !captures.is_empty() {
-            self.write_part(TableName::Captures, trial, || {
-                Ok(captures::table(&captures)?)
-            })?;
+            self.write_part(TableName::Captures, trial, captures::table(&captures))?;
         }
         let samples = &evidence.samples;
-        self.write_part(TableName::Samples, trial, || {
-            Ok(samples::table(samples.iter())?)
-        })?;
-        self.write_part(TableName::Flows, trial, || flows::table(&evidence.flows))?;
+        self.write_part(TableName::Samples, trial, samples::table(samples.iter()))?;
+        self.write_part(TableName::Flows, trial, flows::table(&evidence.flows))?;
         let stored = StoredTrial {
             record: evidence.record.clone(),
             flow_rows: evidence.flows.len() as u64,
             sample_rows: samples.len() as u64,
         };
         let planned = self.planned.iter().find(|planned| planned.id == trial);
-        self.write_part(TableName::Trials, trial, || {
-            Ok(trials::table(&stored, planned)?)
-        })?;
+        self.write_part(TableName::Trials, trial, trials::table(&stored, planned))?;
         durable::sync_directory(&self.partial)?;
         Ok(self.events.sync()?)
     }
@@ -217,10 +211,10 @@ impl Writer {
         &self,
         name: TableName,
         trial: TrialId,
-        table: impl FnOnce() -> Result<Table, Unfit>,
+        table: Result<Table, impl Into<Unfit>>,
     ) -> Result<(), WriteError> {
         let path = self.partial.join(name.partial_file(trial));
-        let table = table().map_err(unfit(&path))?;
+        let table = table.map_err(unfit(&path))?;
         durable::replace(&path, |file, temporary| {
             write_tables(name, file, std::iter::once(Ok(table))).map_err(encoding(temporary))
         })

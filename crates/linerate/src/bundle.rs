@@ -165,8 +165,3 @@ fn is_to_be_stopped(recording: &Recording) -> bool {
     let trials = &recording.document.plan.trials;
     whole && trials.iter().any(|trial| trial.timing.is_until_stopped())
 }
-
-/// Closes `what` of the document: the time at which it ended.
-pub fn ended(document: &mut linerate_model::run::RunDocument) {
-    document.ended_utc = Some(Moment::now().rfc3339);
-}

@@ -16,11 +16,7 @@ const TOLD_MAX: usize = 3;
 
 /// Returns the last lines of a command that made `report`: 23 of at most `width` characters.
 pub fn terminal_answer(analysis: &Analysis, report: &str, width: usize, color: bool) -> String {
-    let mut page = Page {
-        text: String::new(),
-        width: width.clamp(WIDTH_MIN, WIDTH_MAX),
-        color,
-    };
+    let mut page = Page::new(width.clamp(WIDTH_MIN, WIDTH_MAX), color);
     let mut parts = parts(analysis);
     // One line is the report's path, which is not wrapped: it must survive copying.
     fit_into(&mut parts, page.width, LINES_MAX - 1);

@@ -13,7 +13,7 @@ pub use answer::terminal_answer;
 
 use crate::wording;
 use answer::Passage;
-use fit::{GAP, clean, column_widths, length, natural_widths};
+use fit::{GAP, clean, column_widths, natural_widths};
 
 /// Narrowest width that lines are wrapped to, in characters.
 const WIDTH_MIN: usize = 40;
@@ -29,11 +29,7 @@ const COLUMN_WRAPS: usize = 24;
 /// Colours are written only when `color` is true. Control characters of the analysis never
 /// reach the terminal.
 pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
-    let mut page = Page {
-        text: String::new(),
-        width: width.clamp(WIDTH_MIN, WIDTH_MAX),
-        color,
-    };
+    let mut page = Page::new(width.clamp(WIDTH_MIN, WIDTH_MAX), color);
     page.line(Look::Heading, &clean(&analysis.title));
     page.line(Look::Quiet, &"─".repeat(page.width));
     page.blank();
@@ -54,11 +50,7 @@ pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
 /// Lines are at most `width` characters long. Columns that have no room beside the others follow in a
 /// table of their own below, each time with the first column, which names the rows.
 pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: bool) -> String {
-    let mut page = Page {
-        text: String::new(),
-        width: width.max(WIDTH_MIN),
-        color,
-    };
+    let mut page = Page::new(width.max(WIDTH_MIN), color);
     page.line(Look::Heading, &clean(&table.title));
     if !table.rows.is_empty() {
         for part in parts(table, page.width) {
@@ -147,6 +139,11 @@ struct Page {
 }
 
 impl Page {
+    fn new(width: usize, color: bool) -> Self {
+        let text = String::new();
+        Self { text, width, color }
+    }
+
     fn columns(&mut self, table: &Table, cell: fn(&TableCell) -> String) {
         let (heads, rows) = texts(table, cell);
         let right = wording::number_columns(table);
@@ -173,11 +170,9 @@ impl Page {
             let mut line = String::new();
             for ((lines, &width), &right) in wrapped.iter().zip(widths).zip(right) {
                 let text = lines.get(at).map_or("", String::as_str);
-                let space = " ".repeat(width.saturating_sub(length(text)));
-                line += &if right {
-                    space + text
-                } else {
-                    text.to_owned() + &space
+                line += &match right {
+                    true => format!("{text:>width$}"),
+                    false => format!("{text:<width$}"),
                 };
                 line += &" ".repeat(GAP);
             }
@@ -206,6 +201,7 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    use super::fit::length;
     use super::*;
 
     #[test]

@@ -9,8 +9,9 @@ use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::{Recording, RunDocument, TrialEvidence};
 
+use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
-use crate::{bundle, term};
+use crate::term;
 
 /// Executes what `request` asks for, writes bundle and report, prints the summary.
 pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBool) -> CmdResult {
@@ -75,20 +76,18 @@ pub fn drive(
             .map_err(|error| Failure::failed(error).next("name another directory with --out"))?,
     };
     let result = execute(request, &mut fleet, &mut recorder, stop, audience);
-    let mut document = request.document(&fleet);
+    let (mut document, failure) = match result {
+        Ok(document) => (document, None),
+        Err(error) => (request.document(&fleet), Some(anyhow::Error::from(error))),
+    };
     drop(fleet);
     linerate_agent::give_back_text();
     let unkept = recorder.take_unkept();
-    let recorded = match result {
-        Ok(ended) => {
-            document = ended;
-            bundle::ended(&mut document);
-            recorder.finish(&document).map_err(anyhow::Error::from)
-        }
-        Err(error) => {
-            let error = anyhow::Error::from(error);
+    document.ended_utc = Some(Moment::now().rfc3339);
+    let recorded = match failure {
+        None => recorder.finish(&document).map_err(anyhow::Error::from),
+        Some(error) => {
             document.cut_short = Some(format!("{error:#}"));
-            bundle::ended(&mut document);
             Err(error)
         }
     };

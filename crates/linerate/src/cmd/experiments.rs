@@ -148,18 +148,8 @@ fn offer_quick(mut failure: Failure, is_study: bool) -> Failure {
     failure
 }
 
-/// Makes a plan, or says why it cannot be made.
-pub fn make_plan(
-    drafts: &[Draft],
-    budget: Option<Nanos>,
-    seed: u64,
-    hosts: Hosts,
-) -> CmdResult<Plan> {
-    linerate_plan::plan(drafts, &request(budget, seed, hosts)).map_err(refused)
-}
-
 /// Says what to do about a plan that cannot be made.
-fn refused(error: PlanError) -> Failure {
+pub fn refused(error: PlanError) -> Failure {
     let next = match &error {
         PlanError::Budget { least, .. } => {
             let seconds = least.0.div_ceil(1_000_000_000);
@@ -170,7 +160,9 @@ fn refused(error: PlanError) -> Failure {
     Failure::usage(error).maybe(next)
 }
 
-fn request(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> PlanRequest {
+/// Returns what a plan is made for.
+pub fn request(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> PlanRequest {
+    let trips = hosts.round_trip.0.saturating_mul(ROUND_TRIPS_PER_TRIAL);
     PlanRequest {
         budget,
         seed,
@@ -178,15 +170,10 @@ fn request(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> PlanRequest {
             Some(_) => FURTHER_BLOCKS,
             None => 0,
         },
-        overhead_per_trial: overhead_per_trial(hosts.round_trip),
+        overhead_per_trial: Nanos(OVERHEAD_PER_TRIAL.0.saturating_add(trips)),
         overhead_once: OVERHEAD_ONCE,
         hosts,
     }
-}
-
-fn overhead_per_trial(round_trip: Nanos) -> Nanos {
-    let trips = round_trip.0.saturating_mul(ROUND_TRIPS_PER_TRIAL);
-    Nanos(OVERHEAD_PER_TRIAL.0.saturating_add(trips))
 }
 
 /// Returns what a plan needs to know of hosts that are namespaces of this machine.

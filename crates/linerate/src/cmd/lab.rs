@@ -21,8 +21,9 @@ pub fn lab(args: &LabArgs) -> CmdResult {
             host,
             command,
         } => exec(name, host, command),
-        LabCommand::Down { name, all } => match name {
-            Some(name) if !all => {
+        // Without a name it is all of them: the command line says either.
+        LabCommand::Down { name, all: _ } => match name {
+            Some(name) => {
                 Registry::of_user()?
                     .down(name)
                     .map_err(|error| match error {
@@ -31,7 +32,7 @@ pub fn lab(args: &LabArgs) -> CmdResult {
                     })?;
                 Ok(Exit::Ok)
             }
-            _ => down_all(),
+            None => down_all(),
         },
         LabCommand::Hold => {
             named::hold()?;

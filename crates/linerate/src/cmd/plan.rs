@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use linerate_plan::Draft;
 
-use super::experiments::{make_plan, show, this_machine};
+use super::experiments::{refused, request, show, this_machine};
 use crate::args::PlanArgs;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::{similar, term};
@@ -18,7 +18,8 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     let draft = read(&args.experiment)?;
     let drafts = [draft];
     let hosts = this_machine(args.clients, &drafts);
-    let plan = make_plan(&drafts, args.budget, args.seed, hosts)?;
+    let request = request(args.budget, args.seed, hosts);
+    let plan = linerate_plan::plan(&drafts, &request).map_err(refused)?;
     if args.json {
         term::line(&serde_json::to_string_pretty(&plan)?);
         return Ok(Exit::Ok);
@@ -28,17 +29,16 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
 
 /// Returns the chapter of the study that `file` names, or reads and checks an experiment file.
 pub fn read(file: &Path) -> CmdResult<Draft> {
-    let mut chapters = linerate_plan::study().into_iter();
-    let chapter = chapters.find(|draft| Path::new(&draft.experiment.name) == file);
+    let chapters = linerate_plan::study();
+    let mut named = chapters.iter();
+    let chapter = named.find(|draft| Path::new(&draft.experiment.name) == file);
     if let Some(draft) = chapter.filter(|_| !file.exists()) {
-        return Ok(draft);
+        return Ok(draft.clone());
     }
-    let names: Vec<String> = linerate_plan::study()
-        .into_iter()
-        .map(|draft| draft.experiment.name)
-        .collect();
+    let names = chapters.iter().map(|draft| draft.experiment.name.as_str());
+    let names: Vec<&str> = names.collect();
     let near = file.to_str().filter(|_| !file.exists());
-    let near = near.and_then(|typed| similar::nearest(typed, names.iter().map(String::as_str)));
+    let near = near.and_then(|typed| similar::nearest(typed, names.iter().copied()));
     let unknown = |error| {
         Failure::usage(error).maybe(match near {
             Some(name) => Some(format!("did you mean the chapter `{name}`?")),

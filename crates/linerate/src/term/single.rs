@@ -111,7 +111,7 @@ pub fn show(reader: &mut dyn Reader, event: &RunEvent<'_>) {
 /// Shows one measurement: its events as they come, and in the end what follows from them.
 pub trait Reader {
     /// Takes up an event.
-    fn take(&mut self, event: &RunEvent<'_>);
+    fn take(&mut self, _event: &RunEvent<'_>) {}
     /// Shows the result.
     fn conclude(&mut self, conclusion: &Conclusion<'_>);
 }
@@ -144,12 +144,12 @@ struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    fn of(conclusion: &Conclusion<'a>) -> Self {
+    fn of(conclusion: &Conclusion<'a>, error: Option<&'a Failure>) -> Self {
         Self {
             single: conclusion.single,
             server_output: server_output(conclusion.peer),
-            error: conclusion.error.map(ToString::to_string),
-            next: conclusion.error.and_then(|error| error.next.as_deref()),
+            error: error.map(ToString::to_string),
+            next: error.and_then(|error| error.next.as_deref()),
         }
     }
 }
@@ -373,21 +373,14 @@ impl Reader for JsonLines {
         if let Some(error) = conclusion.error {
             ErrorDocument::of(error, SINGLE_SCHEMA).print(Form::JsonStream);
         }
-        let document = Document {
-            // The event before says it.
-            error: None,
-            next: None,
-            ..Document::of(conclusion)
-        };
-        json_line("end", document);
+        // The event before says why it failed.
+        json_line("end", Document::of(conclusion, None));
     }
 }
 
 impl Reader for JsonDocument {
-    fn take(&mut self, _: &RunEvent<'_>) {}
-
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        json_document(&Document::of(conclusion));
+        json_document(&Document::of(conclusion, conclusion.error));
     }
 }
 

@@ -367,15 +367,13 @@ fn is_nothing(cell: &str) -> bool {
 
 /// Returns `text` in exactly `width` cells.
 fn fitted(text: &str, width: usize, right: bool) -> String {
-    let length = text.chars().count();
-    if length > width {
+    if text.chars().count() > width {
         let kept: String = text.chars().take(width.saturating_sub(1)).collect();
         return format!("{kept}…");
     }
-    let space = " ".repeat(width - length);
     match right {
-        true => format!("{space}{text}"),
-        false => format!("{text}{space}"),
+        true => format!("{text:>width$}"),
+        false => format!("{text:<width$}"),
     }
 }
 
