@@ -89,13 +89,10 @@ impl Page {
             self.paragraph(&format!("**Trust:** {}", escape(&trust.line())));
         }
         let short = ["Asked", "Version", "Started"];
-        let is_told = |label: &str| self.extent == Extent::Full || short.contains(&label);
-        let about = analysis.about.iter().filter(|(label, _)| is_told(label));
-        let about: Vec<String> = about
-            .map(|(label, text)| format!("- **{}:** {}", escape(label), escape(text)))
-            .collect();
-        for line in &about {
-            self.line(line);
+        for (label, text) in &analysis.about {
+            if self.is_full() || short.contains(&label.as_str()) {
+                self.line(&format!("- **{}:** {}", escape(label), escape(text)));
+            }
         }
         self.line("");
     }

@@ -75,15 +75,9 @@ pub const COUNTERS: &str = "Change during the measured windows of valid trials, 
 
 /// Returns the first reasons behind a judgement, as a sentence.
 pub fn trust_reasons(trust: &Trust, shown: usize) -> String {
-    let reasons: Vec<&str> = trust
-        .reasons
-        .iter()
-        .take(shown)
-        .map(String::as_str)
-        .collect();
-    match reasons.is_empty() {
-        true => "No reason to doubt these numbers was found.".to_owned(),
-        false => stop(&reasons.join("; ")),
+    match &trust.reasons[..shown.min(trust.reasons.len())] {
+        [] => "No reason to doubt these numbers was found.".to_owned(),
+        reasons => stop(&reasons.join("; ")),
     }
 }
 

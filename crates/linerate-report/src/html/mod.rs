@@ -58,14 +58,8 @@ pub enum Extent {
 
 /// Returns the report as one HTML file without external references.
 pub fn html(analysis: &Analysis, extent: Extent) -> String {
-    let stripped;
-    let analysis = match is_usable(analysis) {
-        true => analysis,
-        false => {
-            stripped = without_limiters(analysis);
-            &stripped
-        }
-    };
+    let stripped = (!is_usable(analysis)).then(|| without_limiters(analysis));
+    let analysis = stripped.as_ref().unwrap_or(analysis);
     let anchors = Anchors::new(analysis);
     let page = markup! {
         (DOCTYPE)

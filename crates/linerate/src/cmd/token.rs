@@ -1,7 +1,6 @@
 //! `linerate token`: who may call this host's agent.
 
 use anyhow::anyhow;
-use linerate_agent::access::register::Token;
 use linerate_agent::access::{Register, RegisterError, Scopes, now_s};
 use linerate_model::Nanos;
 
@@ -48,19 +47,11 @@ fn list(register: &Register) -> CmdResult {
     if tokens.is_empty() {
         term::note(&format!("no token in {}", register.path().display()));
     }
-    for Token {
-        name,
-        scopes,
-        expires_s,
-        ..
-    } in &tokens
-    {
-        let has_expired = expires_s.is_some_and(|end| now_s() >= end);
+    for token in &tokens {
+        let has_expired = token.expires_s.is_some_and(|end| now_s() >= end);
         let standing = if has_expired { ", expired" } else { "" };
-        term::line(&format!(
-            "{name}  {scopes}  {}{standing}",
-            until(*expires_s)
-        ));
+        let (name, scopes, until) = (&token.name, &token.scopes, until(token.expires_s));
+        term::line(&format!("{name}  {scopes}  {until}{standing}"));
     }
     Ok(Exit::Ok)
 }
