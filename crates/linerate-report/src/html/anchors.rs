@@ -115,14 +115,9 @@ fn own_findings(analysis: &Analysis) -> Vec<Vec<usize>> {
 
 fn trial_places(analysis: &Analysis) -> BTreeMap<TrialId, (usize, usize)> {
     let mut places = BTreeMap::new();
-    for (chapter, lines) in analysis
-        .chapters
-        .iter()
-        .map(|chapter| &chapter.trials)
-        .enumerate()
-    {
-        for (row, line) in lines.iter().enumerate() {
-            places.entry(line.trial).or_insert((chapter, row));
+    for (at, chapter) in analysis.chapters.iter().enumerate() {
+        for (row, line) in chapter.trials.iter().enumerate() {
+            places.entry(line.trial).or_insert((at, row));
         }
     }
     places

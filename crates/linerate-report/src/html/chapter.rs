@@ -16,8 +16,8 @@ const OPEN_ROWS_MAX: usize = 16;
 pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
     let chapter = &analysis.chapters[at];
     let findings = anchors.findings_of(Some(at));
+    let first = anchors.figure_numbers[at];
     let figures = chapter.figures.iter().zip(&anchors.figures[at]);
-    let number = |place: usize| anchors.figure_numbers[at] + place;
     html! {
         section.chapter id=(anchors.chapters[at]) {
             h2 {
@@ -34,8 +34,8 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
             }
             @if !chapter.figures.is_empty() {
                 div.figures {
-                    @for (place, (figure, id)) in figures.clone().enumerate() {
-                        (measured(figure, id, Some(number(place))))
+                    @for (number, (figure, id)) in (first..).zip(figures) {
+                        (measured(figure, id, Some(number)))
                     }
                 }
             }
@@ -57,7 +57,7 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                     }
                 }
                 (trials(chapter, at, anchors))
-                (data(chapter, number(0)))
+                (data(chapter, first))
             }
         }
     }
@@ -65,22 +65,16 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
 
 /// Sets the points of all figures.
 fn data(chapter: &Chapter, first: usize) -> Markup {
-    let drawn = || {
-        chapter
-            .figures
-            .iter()
-            .enumerate()
-            .filter(|(_, figure)| is_drawn(figure))
-    };
-    let numbers: Vec<usize> = drawn().map(|(place, _)| first + place).collect();
+    let numbered = (first..).zip(&chapter.figures);
+    let drawn: Vec<_> = numbered.filter(|(_, figure)| is_drawn(figure)).collect();
     html! {
-        @if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
+        @if let (Some((first, _)), Some((last, _))) = (drawn.first(), drawn.last()) {
             details {
                 summary {
                     @if first == last { "Data of figure " (first) }
                     @else { "Data of figures " (first) "–" (last) }
                 }
-                @for (number, (_, figure)) in numbers.iter().zip(drawn()) {
+                @for (number, figure) in &drawn {
                     @let title = format!("Figure {number}. {}", figure.title);
                     (table::points(&title, &points::table(figure)))
                 }

@@ -43,7 +43,9 @@ pub fn evidence(analysis: &Analysis, anchors: &Anchors) -> Markup {
             @if !analysis.interrupts.is_empty() {
                 (fold("interrupts", "Interrupts of network devices", &interrupts(&analysis.interrupts)))
             }
-            (fold("reading", "How to read this", &reading()))
+            (fold("reading", "How to read this", &html! {
+                dl.terms { @for (term, meaning) in wording::READING { dt { (term) } dd { (meaning) } } }
+            }))
         }
     }
 }
@@ -109,15 +111,6 @@ pub fn damage(damage: &[String]) -> Markup {
                 p { "These parts could not be read; everything else was used." }
                 ul { @for item in damage { li { (item) } } }
             }
-        }
-    }
-}
-
-/// Sets the definitions of what the numbers mean.
-fn reading() -> Markup {
-    html! {
-        dl.terms {
-            @for (term, meaning) in wording::READING { dt { (term) } dd { (meaning) } }
         }
     }
 }

@@ -71,7 +71,12 @@ pub fn html(analysis: &Analysis, extent: Extent) -> String {
                     (mark::definitions())
                 }
                 (answer::page_one(analysis, &anchors))
-                main { (sections(analysis, &anchors)) }
+                main {
+                    (findings::without_chapter(analysis, &anchors))
+                    @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, &anchors)) }
+                    (evidence::damage(&analysis.damage))
+                    (evidence::evidence(analysis, &anchors))
+                }
                 footer {
                     "Made by linerate from stored data alone: the same bundle gives the same page."
                 }
@@ -117,15 +122,6 @@ fn head_of(title: &str) -> Markup {
             title { (title) }
             style { (PreEscaped(style(title))) }
         }
-    }
-}
-
-fn sections(analysis: &Analysis, anchors: &Anchors) -> Markup {
-    markup! {
-        (findings::without_chapter(analysis, anchors))
-        @for at in 0..analysis.chapters.len() { (chapter::chapter(analysis, at, anchors)) }
-        (evidence::damage(&analysis.damage))
-        (evidence::evidence(analysis, anchors))
     }
 }
 

@@ -12,25 +12,17 @@ pub fn swatch(look: &Look, figure: &Figure) -> Markup {
     let style = format!("color: {}", look.color);
     html! {
         svg width="30" height="14" viewBox="0 0 30 14" aria-hidden="true" style=(style) {
-            @if is_bar { (bar(look)) } @else { (line(look)) }
-        }
-    }
-}
-
-fn line(look: &Look) -> Markup {
-    html! {
-        path d="M0 7h30" stroke="currentColor" stroke-width="2" stroke-dasharray=[look.dashes] {}
-        @if let Some(outline) = look.marker {
-            g transform="translate(15 7)" { (mark::marker(outline, look.origin)) }
-        }
-    }
-}
-
-fn bar(look: &Look) -> Markup {
-    html! {
-        rect x="8" width="14" height="14" fill="currentColor" {}
-        @if let Some(hatch) = mark::hatch_reference(look) {
-            rect x="8" width="14" height="14" fill=(hatch) {}
+            @if is_bar {
+                rect x="8" width="14" height="14" fill="currentColor" {}
+                @if let Some(hatch) = mark::hatch_reference(look) {
+                    rect x="8" width="14" height="14" fill=(hatch) {}
+                }
+            } @else {
+                path d="M0 7h30" stroke="currentColor" stroke-width="2" stroke-dasharray=[look.dashes] {}
+                @if let Some(outline) = look.marker {
+                    g transform="translate(15 7)" { (mark::marker(outline, look.origin)) }
+                }
+            }
         }
     }
 }
