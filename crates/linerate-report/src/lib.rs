@@ -38,7 +38,7 @@ mod wording;
 pub use html::{Extent, html, trace_html};
 pub use markdown::markdown;
 pub use openmetrics::Exposition;
-pub use terminal::{terminal, terminal_answer, terminal_page};
+pub use terminal::{Look, styled, terminal, terminal_answer, terminal_page};
 pub use wording::{number_columns, short_cell};
 
 /// Returns the analysis as JSON: base units, `format` first.

@@ -110,7 +110,7 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
     let answer = &analysis.answer;
     if !answer.verdict.is_empty() {
         parts.push(Passage::head(
-            Look::Heading,
+            Look::Strong,
             &format!("{}.", answer.verdict),
         ));
     }
@@ -173,7 +173,7 @@ fn told(parts: &mut Vec<Passage>, head: &str, all: &[String]) {
         0..=TOLD_MAX => String::new(),
         count => format!(" ({TOLD_MAX} of {count})"),
     };
-    parts.push(Passage::head(Look::Heading, &format!("{head}{of}")));
+    parts.push(Passage::head(Look::Strong, &format!("{head}{of}")));
     for (at, text) in all.iter().take(TOLD_MAX).enumerate() {
         let lead = format!("{:>2}  ", at + 1);
         parts.push(Passage::new(&lead, Look::Key, clauses(text, ".")));

@@ -30,10 +30,10 @@ const COLUMN_WRAPS: usize = 24;
 /// reach the terminal.
 pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
     let mut page = Page::new(width.clamp(WIDTH_MIN, WIDTH_MAX), color);
-    page.line(Look::Heading, &clean(&analysis.title));
+    page.line(Look::Strong, &clean(&analysis.title));
     page.line(Look::Quiet, &"─".repeat(page.width));
     page.blank();
-    page.line(Look::Heading, "Summary");
+    page.line(Look::Strong, "Summary");
     page.columns(&analysis.summary, wording::cell);
     if let Some(trust) = &analysis.trust {
         let look = match trust.level {
@@ -51,7 +51,7 @@ pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
 /// table of their own below, each time with the first column, which names the rows.
 pub fn terminal_page(table: &Table, verdict: Option<&str>, width: usize, color: bool) -> String {
     let mut page = Page::new(width.max(WIDTH_MIN), color);
-    page.line(Look::Heading, &clean(&table.title));
+    page.line(Look::Strong, &clean(&table.title));
     if !table.rows.is_empty() {
         for part in parts(table, page.width) {
             page.columns(&part, wording::short_cell);
@@ -110,25 +110,40 @@ fn texts(table: &Table, cell: fn(&TableCell) -> String) -> (Vec<String>, Vec<Vec
     (heads.collect(), table.rows.iter().map(row).collect())
 }
 
-/// How a piece of text stands out.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Look {
+/// How words stand out, where there are colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// As everything.
     Plain,
-    Heading,
-    Key,
+    /// The answer, and headings.
+    Strong,
+    /// Heads of tables.
     Quiet,
+    /// What a line is about.
+    Key,
+    /// What is as it should be.
+    Good,
+    /// What to bear in mind.
     Warning,
+    /// What makes a number useless.
+    Bad,
 }
 
-impl Look {
-    fn code(self) -> &'static str {
-        match self {
-            Look::Plain => "",
-            Look::Heading => "\u{1b}[1m",
-            Look::Key => "\u{1b}[36m",
-            Look::Quiet => "\u{1b}[2m",
-            Look::Warning => "\u{1b}[33m",
-        }
+/// Returns `text` as it stands out.
+pub fn styled(text: &str, look: Look, color: bool) -> String {
+    let code = match look {
+        _ if !color => "",
+        Look::Plain => "",
+        Look::Strong => "\u{1b}[1m",
+        Look::Quiet => "\u{1b}[2m",
+        Look::Key => "\u{1b}[36m",
+        Look::Good => "\u{1b}[32m",
+        Look::Warning => "\u{1b}[33m",
+        Look::Bad => "\u{1b}[31m\u{1b}[1m",
+    };
+    match code {
+        "" => text.to_owned(),
+        code => format!("{code}{text}\u{1b}[0m"),
     }
 }
 
@@ -186,12 +201,7 @@ impl Page {
     }
 
     fn styled(&mut self, look: Look, text: &str) {
-        let code = if self.color { look.code() } else { "" };
-        self.text.push_str(code);
-        self.text.push_str(text);
-        if !code.is_empty() {
-            self.text.push_str("\u{1b}[0m");
-        }
+        self.text += &styled(text, look, self.color);
     }
 
     fn blank(&mut self) {

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::OnceLock;
 
-use console::{Style, Term};
+use console::Term;
 pub use linerate_model::text::wrap;
 use linerate_model::{HostName, Nanos};
+pub use linerate_report::Look;
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -243,35 +244,9 @@ pub fn color() -> bool {
     })
 }
 
-/// How words stand out, where standard output has colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// As everything.
-    Plain,
-    /// The answer.
-    Strong,
-    /// Heads of tables.
-    Quiet,
-    /// What is as it should be.
-    Good,
-    /// What to bear in mind.
-    Warning,
-    /// What makes a number useless.
-    Bad,
-}
-
-/// Returns `text` as it stands out.
+/// Returns `text` as it stands out, where standard output has colours.
 pub fn styled(text: &str, look: Look) -> String {
-    let style = Style::new().force_styling(color());
-    let style = match look {
-        Look::Plain => return text.to_owned(),
-        Look::Strong => style.bold(),
-        Look::Quiet => style.dim(),
-        Look::Good => style.green(),
-        Look::Warning => style.yellow(),
-        Look::Bad => style.red().bold(),
-    };
-    style.apply_to(text).to_string()
+    linerate_report::styled(text, look, color())
 }
 
 /// Returns the columns of lines on standard output.
