@@ -43,6 +43,15 @@ pub fn fit(text: &str, columns: usize) -> Vec<String> {
     wrap(text, columns, 0).into_iter().flat_map(cut).collect()
 }
 
+/// Returns `text`, or as much of it as `columns` characters hold with the mark that there is more.
+pub fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(columns.saturating_sub(1)).collect();
+    begin + "…"
+}
+
 fn wrap_line(text: &str, columns: usize, indent: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words(text, columns.saturating_sub(indent)) {

@@ -1,5 +1,6 @@
 //! Words in a drawing: how much room they need, and what is done where there is less.
 
+use linerate_model::text;
 use maud::{Markup, html};
 
 use super::{FONT_PX, GAP_PX, LINE_PX, Plot, tenths};
@@ -120,12 +121,7 @@ pub fn width_px(text: &str) -> f64 {
 
 /// Cuts a text that is wider than `room` pixels.
 pub fn cut(text: &str, room: f64) -> String {
-    if width_px(text) <= room {
-        return text.to_owned();
-    }
-    let characters = (room / (FONT_PX * CHARACTER_EM)) as usize;
-    let begin: String = text.chars().take(characters.saturating_sub(1)).collect();
-    begin + "…"
+    text::cut(text, (room / (FONT_PX * CHARACTER_EM)) as usize)
 }
 
 /// Breaks words into lines of at most `width` characters, as far as words are that short.

@@ -2,6 +2,7 @@
 
 use linerate_model::analysis::{Flame, FlameFrame};
 use linerate_model::profile::Work;
+use linerate_model::text;
 use maud::{Markup, html};
 
 use crate::chart::tenths;
@@ -112,14 +113,7 @@ fn draw(bar: &Bar<'_>, rows: usize, all: u64) -> Markup {
 
 /// Returns as much of `name` as has room; nothing if that would say nothing.
 fn shortened(name: &str, letters: usize) -> Option<String> {
-    if letters < LETTERS_MIN {
-        return None;
-    }
-    if name.chars().count() <= letters {
-        return Some(name.to_owned());
-    }
-    let begin: String = name.chars().take(letters - 1).collect();
-    Some(begin + "…")
+    (letters >= LETTERS_MIN).then(|| text::cut(name, letters))
 }
 
 fn legend(bars: &[Bar<'_>]) -> Markup {

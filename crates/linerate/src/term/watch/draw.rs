@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use linerate_analyze::watch::Span;
+use linerate_model::text::cut;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -367,10 +368,7 @@ fn is_nothing(cell: &str) -> bool {
 
 /// Returns `text` in exactly `width` cells.
 fn fitted(text: &str, width: usize, right: bool) -> String {
-    if text.chars().count() > width {
-        let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-        return format!("{kept}…");
-    }
+    let text = cut(text, width);
     match right {
         true => format!("{text:>width$}"),
         false => format!("{text:<width$}"),
