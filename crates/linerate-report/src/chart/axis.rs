@@ -53,17 +53,19 @@ impl DrawnAxis {
 pub fn horizontal(figure: &Figure, categories: &[String]) -> DrawnAxis {
     let prefix = number::prefix_of_axis(figure.x.unit, points::position_max(figure));
     let named = wording::heading(&figure.x.label);
+    let log = figure.x.scale == Scale::Log;
+    let axis = |title, ticks, range| DrawnAxis {
+        title,
+        ticks,
+        prefix,
+        range,
+        log,
+    };
     if figure.x.scale == Scale::Category {
         let ticks = categories.iter().enumerate();
-        return DrawnAxis {
-            title: named,
-            ticks: ticks.map(|(at, name)| (at as f64, name.clone())).collect(),
-            prefix,
-            range: (-0.5, categories.len() as f64 - 0.5),
-            log: false,
-        };
+        let ticks = ticks.map(|(at, name)| (at as f64, name.clone()));
+        return axis(named, ticks.collect(), (-0.5, categories.len() as f64 - 0.5));
     }
-    let log = figure.x.scale == Scale::Log;
     let all = numeric_positions(figure, |_| true);
     let range = (
         all.first().copied().unwrap_or(0.0),
@@ -72,28 +74,21 @@ pub fn horizontal(figure: &Figure, categories: &[String]) -> DrawnAxis {
     let measured = numeric_positions(figure, |curve| curve.origin == Origin::Measured);
     let measured = if measured.is_empty() { all } else { measured };
     if log || measured.len() <= POSITIONS_MAX {
-        return DrawnAxis {
-            title: match log {
-                true => log_label(&figure.x, &measured),
-                false => named,
-            },
-            ticks: labelled(&measured, figure.x.unit),
-            prefix,
-            range,
-            log,
+        let title = match log {
+            true => log_label(&figure.x, &measured),
+            false => named,
         };
+        return axis(title, labelled(&measured, figure.x.unit), range);
     }
     let step = round_step((range.1 - range.0) / prefix.divisor) * prefix.divisor;
     // Time is told from its beginning.
     let begins_at_zero = (0.0..step).contains(&range.0);
     let range = (if begins_at_zero { 0.0 } else { range.0 }, range.1);
-    DrawnAxis {
-        title: label(&figure.x, prefix),
-        ticks: even_ticks(range, step, prefix),
-        prefix,
+    axis(
+        label(&figure.x, prefix),
+        even_ticks(range, step, prefix),
         range,
-        log,
-    }
+    )
 }
 
 /// Returns the vertical axis: from zero, or by decades when it is logarithmic.
