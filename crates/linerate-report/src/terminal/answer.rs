@@ -7,6 +7,7 @@ use linerate_model::text;
 
 use super::fit::{clean, length};
 use super::{Look, Page, WIDTH_MAX, WIDTH_MIN};
+use crate::html::is_usable;
 use crate::{number, wording};
 
 /// Lines of the screen, less one for the prompt that follows.
@@ -119,15 +120,14 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
         parts.push(Passage::new("Trust: ", look(trust), forms));
     }
     let warnings = [
-        ("Partial: ", &analysis.partial),
-        ("Damaged: ", &analysis.damage.first().cloned()),
+        ("Partial: ", analysis.partial.as_ref()),
+        ("Damaged: ", analysis.damage.first()),
     ];
     for (lead, why) in warnings {
-        let forms = why.iter().map(|why| clauses(why, "; …"));
+        let forms = why.map(|why| clauses(why, "; …"));
         parts.extend(forms.map(|forms| Passage::new(lead, Look::Warning, forms)));
     }
-    let level = analysis.trust.as_ref().map(|trust| trust.level);
-    if level == Some(TrustLevel::DoNotUse) {
+    if !is_usable(analysis) {
         let before = wording::before_again(analysis);
         told(&mut parts, "Before you measure again", &before);
         return parts;

@@ -160,11 +160,9 @@ fn visit_failed(error: VisitError, name: &str) -> Failure {
 }
 
 fn of_registry(error: RegistryError) -> Failure {
-    match error {
-        RegistryError::Unknown { .. } => Failure::failed(error)
-            .next("`linerate lab list` shows the labs, `linerate lab up` makes one"),
-        error => Failure::failed(error),
-    }
+    let is_unknown = matches!(error, RegistryError::Unknown { .. });
+    let next = "`linerate lab list` shows the labs, `linerate lab up` makes one";
+    Failure::failed(error).maybe(is_unknown.then_some(next))
 }
 
 fn down_all() -> CmdResult {
