@@ -1,7 +1,6 @@
 //! Hosts: one row a machine, then the facts of the first and what differs in the others.
 
 use linerate_model::analysis::HostSummary;
-use linerate_model::id::HostName;
 use linerate_model::number::counted;
 use maud::{Markup, html};
 
@@ -26,7 +25,7 @@ const NOT_READ: &str = "not read";
 
 /// A host, or several that are set up alike.
 struct Machine<'a> {
-    names: Vec<&'a HostName>,
+    names: Vec<String>,
     part: &'a str,
     cells: Vec<Option<&'a str>>,
 }
@@ -56,9 +55,9 @@ fn machines(hosts: &[HostSummary]) -> Markup {
     for host in hosts {
         let cells: Vec<_> = COLUMNS.iter().map(|(_, name)| known(host, name)).collect();
         match machines.iter_mut().find(|other| other.cells == cells) {
-            Some(machine) => machine.names.push(&host.name),
+            Some(machine) => machine.names.push(host.name.to_string()),
             None => machines.push(Machine {
-                names: vec![&host.name],
+                names: vec![host.name.to_string()],
                 part: &host.part,
                 cells,
             }),
@@ -70,7 +69,7 @@ fn machines(hosts: &[HostSummary]) -> Markup {
         @for machine in &machines {
             tr {
                 th scope="row" {
-                    (names(&machine.names))
+                    (machine.names.join(", "))
                     @if !machine.part.is_empty() && machine.names.len() == 1 {
                         span.soft { ", " (machine.part) }
                     }
@@ -81,11 +80,6 @@ fn machines(hosts: &[HostSummary]) -> Markup {
     };
     let heads: Vec<&str> = shown.iter().map(|at| COLUMNS[*at].0).collect();
     table::grid("Hosts", &[&["Host"][..], &heads].concat(), &[], &rows)
-}
-
-fn names(names: &[&HostName]) -> String {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    names.join(", ")
 }
 
 /// Returns the first fact of that name, or with that end, that was read.
