@@ -36,7 +36,7 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
             "{} of {} of the whole trial ({})",
             whole((sent - received).max(0.0)),
             number::counted(sent.round() as u64, "datagram"),
-            Unit::Percent.display(100.0 * share)
+            number::percent(share)
         );
         let places = PLACES.iter().filter_map(|(place, name)| {
             let lost = whole(count(name)?);

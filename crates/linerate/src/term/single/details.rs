@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_analyze::single::{Flows, SingleTrial};
 use linerate_model::Bytes;
 use linerate_model::manner::Transport;
-use linerate_model::number::agreeing;
+use linerate_model::number::{self, agreeing};
 use linerate_model::response::name;
 use linerate_model::sample::End;
 use linerate_model::setting;
@@ -97,11 +97,8 @@ fn tcp(trial: &SingleTrial<'_>) {
 
 fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
     if let Some(busy) = of(trial, name::WORKER_BUSY_SHARE_MAX) {
-        let words = format!(
-            "busiest worker ran {} of the time",
-            Unit::Percent.display(busy * 100.0)
-        );
-        labelled("generator", &words);
+        let share = number::percent(busy);
+        labelled("generator", &format!("busiest worker ran {share} of the time"));
     }
     if let Some(busy) = of(trial, name::CPU_BUSY) {
         let parts = [

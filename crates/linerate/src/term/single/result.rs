@@ -290,10 +290,8 @@ fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
         )
     });
     let unread = trial.lost_unread.map_or(String::new(), |share| {
-        format!(
-            "; {} lost unread while a linerate worker had no time left",
-            Unit::Percent.display(100.0 * share)
-        )
+        let share = number::percent(share);
+        format!("; {share} lost unread while a linerate worker had no time left")
     });
     let words = rate_words(rate, rate_unit) + &asked + &unread;
     let ways = [name::THROUGHPUT_TO_SERVER, name::THROUGHPUT_FROM_SERVER];
