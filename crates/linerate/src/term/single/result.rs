@@ -1,7 +1,7 @@
 //! The answer of a measurement, for people: the number, what limits it, how far to trust it, what to do
 //! next. How it was made follows for those who ask.
 
-use std::collections::BTreeSet;
+use std::mem::discriminant;
 
 use linerate_analyze::single::{Single, SingleTrial};
 use linerate_model::finding::{Caution, FindingKind, Limiter, TrustLevel};
@@ -153,33 +153,32 @@ fn trust(single: &Single<'_>) {
 
 /// What to know of the trials that no finding and no caution says, each kind once.
 fn notes(single: &Single<'_>) {
-    let mut told: Vec<(std::mem::Discriminant<TrialFlag>, Vec<String>, usize)> = Vec::new();
-    for trial in &single.trials {
-        let mut kinds = BTreeSet::new();
-        for flag in trial
-            .flags
-            .iter()
+    let unsaid = single.trials.iter().map(|trial| {
+        let flags = trial.flags.iter();
+        flags
             .filter(|flag| !is_said(flag, trial, single))
-        {
-            let kind = std::mem::discriminant(flag);
-            let at = told.iter().position(|(known, ..)| *known == kind);
-            let at = at.unwrap_or_else(|| {
-                told.push((kind, Vec::new(), 0));
-                told.len() - 1
-            });
-            let is_first_trial = told[at].2 == 0 || kinds.contains(&at) && told[at].2 == 1;
-            if is_first_trial {
-                told[at].1.push(flag.to_string());
-            }
-            if kinds.insert(at) {
-                told[at].2 += 1;
-            }
+            .collect()
+    });
+    let unsaid: Vec<Vec<&TrialFlag>> = unsaid.collect();
+    let mut told = Vec::new();
+    for kind in unsaid.iter().flatten().map(|flag| discriminant(*flag)) {
+        if told.contains(&kind) {
+            continue;
         }
-    }
-    for (_, words, trials) in told {
+        told.push(kind);
+        let of_kind = |flags: &Vec<&TrialFlag>| -> Vec<String> {
+            let flags = flags.iter().filter(|flag| discriminant(**flag) == kind);
+            flags.map(ToString::to_string).collect()
+        };
+        let mut trials = unsaid
+            .iter()
+            .map(of_kind)
+            .filter(|words| !words.is_empty());
+        // In the words of the first trial of those.
+        let words = trials.next().unwrap_or_default();
         let of = match single.trials.len() {
             1 => String::new(),
-            all => format!(" ({trials} of {all} runs)"),
+            all => format!(" ({} of {all} runs)", 1 + trials.count()),
         };
         for words in of_all_hosts(words) {
             labelled("note", &(words + &of));
