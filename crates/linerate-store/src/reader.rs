@@ -167,7 +167,12 @@ fn read_table(
     let file = dir.join(name.file());
     if file.exists() {
         read_file(&file, &name.file(), name, damage, |table| {
-            seen.extend(table.trials().iter().map(|trial| TrialId(trial.cast_unsigned())));
+            seen.extend(
+                table
+                    .trials()
+                    .iter()
+                    .map(|trial| TrialId(trial.cast_unsigned())),
+            );
             take(table, &mut odd);
         });
     } else if !partial.exists() && !name.is_optional() {

@@ -96,15 +96,13 @@ fn find() -> CmdResult<PathBuf> {
     let mut places = NAMES
         .iter()
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    places
-        .find(|place| place.is_file())
-        .ok_or_else(|| {
-            let error = anyhow!(
-                "cannot print to PDF: no Chromium in PATH ({})",
-                NAMES.join(", ")
-            );
-            Failure::failed(error).next(format!(
-                "set {BROWSER_VARIABLE} to one, or open report.html in any browser and print it"
-            ))
-        })
+    places.find(|place| place.is_file()).ok_or_else(|| {
+        let error = anyhow!(
+            "cannot print to PDF: no Chromium in PATH ({})",
+            NAMES.join(", ")
+        );
+        Failure::failed(error).next(format!(
+            "set {BROWSER_VARIABLE} to one, or open report.html in any browser and print it"
+        ))
+    })
 }

@@ -54,10 +54,7 @@ fn private_directory(path: &Path) -> std::io::Result<()> {
     let mut make = std::fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
     make.recursive(true).create(path)?;
-    Ok(nix::unistd::access(
-        path,
-        nix::unistd::AccessFlags::W_OK,
-    )?)
+    Ok(nix::unistd::access(path, nix::unistd::AccessFlags::W_OK)?)
 }
 
 /// Returns the absolute path in a variable; others are to be ignored (XDG Base Directory).

@@ -64,7 +64,11 @@ pub fn horizontal(figure: &Figure, categories: &[String]) -> DrawnAxis {
     if figure.x.scale == Scale::Category {
         let ticks = categories.iter().enumerate();
         let ticks = ticks.map(|(at, name)| (at as f64, name.clone()));
-        return axis(named, ticks.collect(), (-0.5, categories.len() as f64 - 0.5));
+        return axis(
+            named,
+            ticks.collect(),
+            (-0.5, categories.len() as f64 - 0.5),
+        );
     }
     let all = numeric_positions(figure, |_| true);
     let range = (

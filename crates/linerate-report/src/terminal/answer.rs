@@ -110,10 +110,7 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
     let mut parts = vec![Passage::head(Look::Quiet, &analysis.title)];
     let answer = &analysis.answer;
     if !answer.verdict.is_empty() {
-        parts.push(Passage::head(
-            Look::Strong,
-            &format!("{}.", answer.verdict),
-        ));
+        parts.push(Passage::head(Look::Strong, &format!("{}.", answer.verdict)));
     }
     if let Some(trust) = &analysis.trust {
         let forms = clauses(&trust.line(), "; …");

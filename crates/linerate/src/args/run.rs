@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use linerate_analyze::precision::Precision;
 use linerate_model::capture::CaptureOptions;
 use linerate_model::parameter::{Shape, parameter_of, short};

@@ -8,8 +8,8 @@ use linerate_lab::named::{
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::{similar, term};
 use crate::term::lab::{Labs, show};
+use crate::{similar, term};
 
 /// Runs the command.
 pub fn lab(args: &LabArgs) -> CmdResult {

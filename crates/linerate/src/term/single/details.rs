@@ -98,7 +98,10 @@ fn tcp(trial: &SingleTrial<'_>) {
 fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
     if let Some(busy) = of(trial, name::WORKER_BUSY_SHARE_MAX) {
         let share = number::percent(busy);
-        labelled("generator", &format!("busiest worker ran {share} of the time"));
+        labelled(
+            "generator",
+            &format!("busiest worker ran {share} of the time"),
+        );
     }
     if let Some(busy) = of(trial, name::CPU_BUSY) {
         let parts = [

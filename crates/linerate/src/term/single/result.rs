@@ -155,9 +155,7 @@ fn trust(single: &Single<'_>) {
 fn notes(single: &Single<'_>) {
     let unsaid = single.trials.iter().map(|trial| {
         let flags = trial.flags.iter();
-        flags
-            .filter(|flag| !is_said(flag, trial, single))
-            .collect()
+        flags.filter(|flag| !is_said(flag, trial, single)).collect()
     });
     let unsaid: Vec<Vec<&TrialFlag>> = unsaid.collect();
     let mut told = Vec::new();
@@ -170,10 +168,7 @@ fn notes(single: &Single<'_>) {
             let flags = flags.iter().filter(|flag| discriminant(**flag) == kind);
             flags.map(ToString::to_string).collect()
         };
-        let mut trials = unsaid
-            .iter()
-            .map(of_kind)
-            .filter(|words| !words.is_empty());
+        let mut trials = unsaid.iter().map(of_kind).filter(|words| !words.is_empty());
         // In the words of the first trial of those.
         let words = trials.next().unwrap_or_default();
         let of = match single.trials.len() {
@@ -262,11 +257,7 @@ pub(super) fn list(words: impl IntoIterator<Item = String>, between: &str) -> Op
 }
 
 /// Returns those of `all` responses that there are, each behind its label.
-pub(super) fn values(
-    trial: &SingleTrial<'_>,
-    unit: Unit,
-    all: &[(&str, &str)],
-) -> Option<String> {
+pub(super) fn values(trial: &SingleTrial<'_>, unit: Unit, all: &[(&str, &str)]) -> Option<String> {
     let value = |(label, name): &(&str, &str)| {
         let value = unit.display(of(trial, name)?);
         Some(format!("{label} {value}"))
