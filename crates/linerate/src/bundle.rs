@@ -56,10 +56,8 @@ pub fn new_run(moment: &Moment, seed: Option<u64>) -> CmdResult<(RunId, u64)> {
 
 /// Returns the bundle's directory: the one asked for, or a name with the time in it.
 pub fn directory(asked: Option<&Path>, kind: &str, moment: &Moment) -> PathBuf {
-    match asked {
-        Some(path) => path.to_owned(),
-        None => PathBuf::from(format!("linerate-{kind}-{}.bundle", moment.compact)),
-    }
+    let usual = || format!("linerate-{kind}-{}.bundle", moment.compact).into();
+    asked.map_or_else(usual, Path::to_owned)
 }
 
 /// Refuses a directory that cannot become a bundle, before anything is measured.

@@ -205,7 +205,7 @@ struct Callers {
 
 impl Callers {
     fn new(token: Option<String>, asked: &TrustAsked) -> CmdResult<Self> {
-        let trust = match &asked.judge {
+        let mut trust = match &asked.judge {
             Judge::Nobody => return Ok(Self { token, trust: None }),
             Judge::Authorities(file) => Trust::authorities(file).map_err(Failure::usage)?,
             Judge::Known(file) => {
@@ -213,12 +213,10 @@ impl Callers {
                 Trust::known(KnownAgents::new(path, Arc::new(tell_met)))
             }
         };
-        let trust = match &asked.own {
-            None => trust,
-            Some((certificate, key)) => {
-                trust.showing(Identity::read(certificate, key).map_err(Failure::usage)?)
-            }
-        };
+        if let Some((certificate, key)) = &asked.own {
+            let own = Identity::read(certificate, key).map_err(Failure::usage)?;
+            trust = trust.showing(own);
+        }
         Ok(Self {
             token,
             trust: Some(trust),

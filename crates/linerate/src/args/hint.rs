@@ -166,10 +166,9 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
 
 /// Returns what does the same as a flag of iperf3's or netperf's.
 fn of_neighbour(flag: &str) -> Option<String> {
-    let known = OF_NEIGHBOURS
-        .iter()
-        .find(|(flags, _)| flags.contains(&flag));
-    known.map(|(_, instead)| (*instead).to_owned())
+    let mut all = OF_NEIGHBOURS.iter();
+    let (_, instead) = all.find(|(flags, _)| flags.contains(&flag))?;
+    Some((*instead).to_owned())
 }
 
 /// Returns the flag of a lab's links that says what `flag` would.

@@ -58,14 +58,13 @@ fn cycles(trial: &SingleTrial<'_>) -> Option<String> {
         (counted, "counted by the CPU"),
         (nominal, "as CPU time × frequency"),
     ];
+    let units = ["cycles per packet", "per byte", "Gbit/s per GHz"];
     sources.into_iter().find_map(|(names, source)| {
-        let [packet, byte, bits] =
-            names.map(|name| of(trial, name).map(|value| Unit::Count.display(value)));
-        let packet = packet.map(|cycles| format!("{cycles} cycles per packet"));
-        let byte = byte.map(|cycles| format!("{cycles} per byte"));
-        let bits = bits.map(|bits| format!("{bits} Gbit/s per GHz"));
-        let words = list([packet, byte, bits].into_iter().flatten(), ", ");
-        words.map(|words| format!("{words} ({source})"))
+        let told = names.into_iter().zip(units).filter_map(|(name, unit)| {
+            let value = Unit::Count.display(of(trial, name)?);
+            Some(format!("{value} {unit}"))
+        });
+        Some(format!("{} ({source})", list(told, ", ")?))
     })
 }
 
