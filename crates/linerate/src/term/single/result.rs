@@ -168,12 +168,13 @@ fn notes(single: &Single<'_>) {
             let flags = flags.iter().filter(|flag| discriminant(**flag) == kind);
             flags.map(ToString::to_string).collect()
         };
-        let mut trials = unsaid.iter().map(of_kind).filter(|words| !words.is_empty());
+        let mut such = unsaid.iter().map(of_kind).filter(|words| !words.is_empty());
         // In the words of the first trial of those.
-        let words = trials.next().unwrap_or_default();
+        let words = such.next().unwrap_or_default();
+        let trials = 1 + such.count();
         let of = match single.trials.len() {
             1 => String::new(),
-            all => format!(" ({} of {all} runs)", 1 + trials.count()),
+            all => format!(" ({trials} of {all} runs)"),
         };
         for words in of_all_hosts(words) {
             labelled("note", &(words + &of));
