@@ -59,7 +59,10 @@ fn every_operation_takes_its_scope_and_no_other() {
     });
     let all = register.add("all", Scopes::ALL, None).unwrap();
     let rules = Access::new(None, Some(register), Strangers::Refused, Vec::new());
-    let serving = Serving::start(|server| server.with_access(rules));
+    let serving = Serving::start(|mut server| {
+        server.access = rules;
+        server
+    });
     let (_, document) = ask(&serving, "GET", "/v1/openapi.json", Some(&all));
     let mut walked = BTreeSet::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -98,7 +101,10 @@ fn tokens_expire_and_are_removed_while_the_agent_runs() {
     let folder = tempfile::tempdir().unwrap();
     let register = Register::of(folder.path());
     let rules = Access::new(None, Some(register.clone()), Strangers::Refused, Vec::new());
-    let serving = Serving::start(|server| server.with_access(rules));
+    let serving = Serving::start(|mut server| {
+        server.access = rules;
+        server
+    });
     let status = |token: &str| ask(&serving, "GET", "/v1/clock", Some(token)).0;
     let kept = register.add("kept", Scopes::ALL, None).unwrap();
     let gone = register.add("gone", Scopes::ALL, Some(u64::MAX)).unwrap();
@@ -125,7 +131,10 @@ fn who_may_only_observe_captures_nothing_and_is_told() {
         .add("ci", "measure".parse().unwrap(), None)
         .unwrap();
     let rules = Access::new(None, Some(register), Strangers::Refused, Vec::new());
-    let serving = Serving::start(|server| server.with_access(rules));
+    let serving = Serving::start(|mut server| {
+        server.access = rules;
+        server
+    });
     let info = |token: &str| ask(&serving, "GET", "/v1/agent", Some(token)).1;
     assert!(info(&token)["observe_refused"].is_null());
     let refused = info(&measures)["observe_refused"].to_string();

@@ -146,8 +146,9 @@ fn a_certificate_that_is_vouched_for_does_instead_of_a_token() {
     let identity = Identity::kept_in(&state, "test").unwrap();
     let rules = Access::new(Some("secret-secret"), None, Strangers::Refused, Vec::new());
     let serving = Serving::start(|server| {
-        let server = server.with_tls(identity, Some(&callers)).unwrap();
-        server.with_access(rules)
+        let mut server = server.with_tls(identity, Some(&callers)).unwrap();
+        server.access = rules;
+        server
     });
     let info = |token: Option<&str>, own: Option<Identity>| {
         let (trust, _) = known(path.clone());

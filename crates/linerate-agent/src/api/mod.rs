@@ -377,6 +377,11 @@ pub enum TrialState {
 }
 
 impl TrialState {
+    /// Returns whether flows are still missing.
+    pub fn is_gathering(&self) -> bool {
+        matches!(self, Self::Gathering { .. })
+    }
+
     /// Returns whether nothing more comes of the trial.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Finished | Self::Failed { .. })

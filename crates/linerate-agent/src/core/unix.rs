@@ -17,7 +17,7 @@ use socket2::SockRef;
 use super::flows::take_up;
 use super::slot::TrialSlot;
 use super::{lock, refuse};
-use crate::api::{Refusal, RefusalCode, TrialState};
+use crate::api::{Refusal, RefusalCode};
 use crate::serve::hello::{HELLO_BYTES, Hello};
 
 /// How long the listener waits for the next connection before it looks whether the trial goes on.
@@ -72,8 +72,7 @@ fn is_early(error: &std::io::Error) -> bool {
 
 fn is_gathering(slot: &TrialSlot) -> bool {
     let gathered = lock(&slot.gathered);
-    matches!(gathered.session.state(), TrialState::Gathering { .. })
-        && !slot.abort.load(Ordering::Relaxed)
+    gathered.session.state().is_gathering() && !slot.abort.load(Ordering::Relaxed)
 }
 
 fn take_up_stream(slot: &TrialSlot, mut stream: UnixStream) -> Result<(), String> {
@@ -84,7 +83,7 @@ fn take_up_stream(slot: &TrialSlot, mut stream: UnixStream) -> Result<(), String
         .map_err(text)?;
     let mut bytes = [0; HELLO_BYTES];
     stream.read_exact(&mut bytes).map_err(text)?;
-    let hello = Hello::decode(&bytes).map_err(|error| error.to_string())?;
+    let hello = Hello::decode(&bytes).ok_or("not a linerate data connection")?;
     if hello.cookie != slot.cookie {
         return Err("the connection is of another trial".to_owned());
     }

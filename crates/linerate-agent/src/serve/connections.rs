@@ -22,8 +22,8 @@ const FILES_PART: usize = 4;
 /// All connections that are not flows yet.
 #[derive(Debug)]
 pub(super) struct Connections {
-    unknown: Mutex<ConnectionTable>,
-    control: Mutex<ConnectionTable>,
+    /// Of each [`Kind`].
+    tables: [Mutex<ConnectionTable>; 2],
     gone: AtomicU64,
 }
 
@@ -62,8 +62,7 @@ impl Connections {
             })
         };
         Arc::new(Self {
-            unknown: table(UNKNOWN_MAX),
-            control: table(CONTROL_MAX),
+            tables: [UNKNOWN_MAX, CONTROL_MAX].map(table),
             gone: AtomicU64::new(0),
         })
     }
@@ -82,7 +81,10 @@ impl Connections {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (id, gone) = lock(&self.unknown).places.handle_arrival(address.ip());
+        let (id, gone) = self
+            .table(Kind::Unknown)
+            .places
+            .handle_arrival(address.ip());
         let guard = ConnectionGuard {
             connections: Arc::clone(self),
             address,
@@ -91,15 +93,14 @@ impl Connections {
         let task = tokio::spawn(serve(guard));
         // All tasks share the accepting one's thread: this one has not begun, so it cannot have
         // given back its place already.
-        lock(&self.unknown).tasks.insert(id, task.abort_handle());
+        self.table(Kind::Unknown)
+            .tasks
+            .insert(id, task.abort_handle());
         self.dismiss(Kind::Unknown, gone);
     }
 
     fn table(&self, kind: Kind) -> MutexGuard<'_, ConnectionTable> {
-        match kind {
-            Kind::Unknown => lock(&self.unknown),
-            Kind::Control => lock(&self.control),
-        }
+        lock(&self.tables[kind as usize])
     }
 
     fn dismiss(&self, kind: Kind, gone: Option<PlaceId>) {

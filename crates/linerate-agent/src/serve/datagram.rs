@@ -141,7 +141,7 @@ impl FirstDatagrams {
     }
 
     fn is_expected(&self, hello: &[u8; HELLO_BYTES]) -> bool {
-        Hello::decode(hello).is_ok_and(|hello| self.core.expects_datagrams(hello))
+        Hello::decode(hello).is_some_and(|hello| self.core.expects_datagrams(hello))
     }
 
     /// Gives a flow its socket.
@@ -151,7 +151,7 @@ impl FirstDatagrams {
         arrival: &Arrival,
         hello: &[u8; HELLO_BYTES],
     ) -> Vec<Arrival> {
-        let (Ok(hello), Ok((socket, strays))) = (Hello::decode(hello), listener.accept(arrival))
+        let (Some(hello), Ok((socket, strays))) = (Hello::decode(hello), listener.accept(arrival))
         else {
             return Vec::new();
         };

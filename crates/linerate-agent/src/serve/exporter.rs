@@ -21,7 +21,7 @@ use super::gate::gate_page;
 use super::http::{Peer, placed};
 use super::threads::{Desk, Threads, Who};
 use super::{
-    ACCEPT_PAUSE, ServeError, listen, runtime, serve_http, set_control_options, unless_stopped,
+    ServeError, accepted, listen, runtime, serve_http, set_control_options, unless_stopped,
 };
 use crate::api::Refusal;
 use crate::core::open_files_max;
@@ -75,10 +75,7 @@ async fn accept_all(listener: std::net::TcpListener, router: Router) -> Result<(
     let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
     let connections = Connections::new(open_files_max());
     loop {
-        let Ok((stream, peer)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
+        let (stream, peer) = accepted(|| listener.accept()).await;
         let router = router.clone();
         set_control_options(&stream);
         let from = Peer::Address(peer);
@@ -94,10 +91,9 @@ async fn metrics(
     let accept = headers.get(header::ACCEPT);
     let accept = accept.and_then(|value| value.to_str().ok());
     let accept = accept.unwrap_or_default().to_owned();
-    let of = Who::of(&peer, None);
     let desk = Desk {
         threads,
-        of,
+        of: Who::of(&peer, None),
         takes_gzip: false,
     };
     let made = async {

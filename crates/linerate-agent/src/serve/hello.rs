@@ -25,17 +25,6 @@ pub struct Hello {
     pub flow: FlowId,
 }
 
-/// The bytes are no hello.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HelloError {
-    /// Another program, or noise.
-    #[error("not a linerate data connection")]
-    Magic,
-    /// A version that this program does not know.
-    #[error("data connection of layout {0}, this program knows {VERSION}")]
-    Version(u16),
-}
-
 impl Hello {
     /// Returns the bytes that open a data connection.
     pub fn encode(&self) -> [u8; HELLO_BYTES] {
@@ -47,20 +36,16 @@ impl Hello {
         bytes
     }
 
-    /// Reads the bytes that opened a connection.
-    pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Result<Self, HelloError> {
-        let (magic, rest) = bytes.split_at(8);
-        if magic != HELLO_MAGIC {
-            return Err(HelloError::Magic);
-        }
-        let version = u16::from_be_bytes([rest[0], rest[1]]);
-        if version != VERSION {
-            return Err(HelloError::Version(version));
+    /// Reads the bytes that opened a connection; absent where they are no hello of a known version.
+    pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
+        let rest = bytes.strip_prefix(HELLO_MAGIC)?;
+        if !rest.starts_with(&VERSION.to_be_bytes()) {
+            return None;
         }
         let flow = FlowId(u32::from_be_bytes([rest[4], rest[5], rest[6], rest[7]]));
         let mut cookie = [0; 16];
         cookie.copy_from_slice(&rest[8..]);
-        Ok(Self { cookie, flow })
+        Some(Self { cookie, flow })
     }
 }
 
@@ -74,18 +59,18 @@ mod tests {
             cookie: *b"0123456789abcdef",
             flow: FlowId(0x0102_0304),
         };
-        assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+        assert_eq!(Hello::decode(&hello.encode()), Some(hello));
     }
 
     #[test]
     fn strangers_are_told_apart() {
-        assert_eq!(Hello::decode(&[b'G'; HELLO_BYTES]), Err(HelloError::Magic));
+        assert_eq!(Hello::decode(&[b'G'; HELLO_BYTES]), None);
         let mut newer = Hello {
             cookie: [7; 16],
             flow: FlowId(0),
         }
         .encode();
         newer[9] = 2;
-        assert_eq!(Hello::decode(&newer), Err(HelloError::Version(2)));
+        assert_eq!(Hello::decode(&newer), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -65,6 +65,16 @@ pub(super) enum Peer {
     Address(SocketAddr),
     /// By the Unix socket, from a user who may.
     Socket,
+}
+
+impl Peer {
+    /// Returns the address that it counts as: users of this host are at loopback.
+    pub(super) fn ip(self) -> IpAddr {
+        match self {
+            Self::Address(peer) => peer.ip(),
+            Self::Socket => Ipv4Addr::LOCALHOST.into(),
+        }
+    }
 }
 
 /// The router for one connection: notes the peer and bounds the time of each answer.
@@ -152,8 +162,10 @@ pub(super) fn router(core: Arc<Core>, access: &Arc<Access>, threads: &Threads) -
     .into_iter()
     .fold(Router::new(), Router::merge)
     .layer(DefaultBodyLimit::max(ASSIGNMENT_BYTES_MAX))
-    .layer(from_fn_with_state(Arc::clone(access), identify))
-    .layer(Extension(threads.clone()))
+    .layer(from_fn_with_state(
+        (Arc::clone(access), threads.clone()),
+        identify,
+    ))
     .layer(from_fn_with_state(Arc::clone(&core), gate))
     .with_state(core)
 }
@@ -184,7 +196,8 @@ fn on<T: 'static>(operation: &Operation, handler: impl Handler<T, Arc<Core>>) ->
 
 /// Finds out who asks, whatever is asked for: who may not call is not told either what there is.
 async fn identify(
-    State(access): State<Arc<Access>>,
+    State((access, threads)): State<(Arc<Access>, Threads)>,
+    Extension(peer): Extension<Peer>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
@@ -196,8 +209,6 @@ async fn identify(
         }),
         certificate: request.extensions().get::<Fingerprint>().copied(),
     };
-    let peer = request.extensions().get::<Peer>();
-    let peer = peer.ok_or_else(|| refuse(RefusalCode::Internal, "a request from nowhere"))?;
     let caller = match peer {
         // The kernel says whose it is.
         Peer::Socket => Caller::Trusted,
@@ -208,15 +219,11 @@ async fn identify(
         let refused = Json(refuse(RefusalCode::BadRequest, error));
         return Ok((StatusCode::NOT_IMPLEMENTED, refused).into_response());
     }
-    let of = Who::of(peer, Some(&caller));
-    let threads = request.extensions().get::<Threads>().cloned();
-    let takes_gzip = takes_gzip(request.headers());
-    let desk = threads.map(|threads| Desk {
+    let desk = Desk {
         threads,
-        of,
-        takes_gzip,
-    });
-    let desk = desk.ok_or_else(|| refuse(RefusalCode::Internal, "a request without threads"))?;
+        of: Who::of(&peer, Some(&caller)),
+        takes_gzip: takes_gzip(request.headers()),
+    };
     request.extensions_mut().insert(desk);
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
@@ -390,8 +397,7 @@ async fn agent(
 async fn api_document() -> Response {
     static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
     let document = DOCUMENT.get_or_init(|| openapi::document().to_string().into());
-    let kind = [(header::CONTENT_TYPE, "application/json")];
-    (kind, document.clone()).into_response()
+    of_kind("application/json", document.clone())
 }
 
 async fn clock() -> Json<ClockReading> {
@@ -423,14 +429,11 @@ async fn observation(
 async fn admit(
     State(core): State<Arc<Core>>,
     Extension(caller): Extension<Caller>,
+    Extension(peer): Extension<Peer>,
     request: Request,
 ) -> Answer<crate::api::Admitted> {
-    let from = match request.extensions().get::<Peer>() {
-        Some(Peer::Address(peer)) => peer.ip(),
-        Some(Peer::Socket) | None => Ipv4Addr::LOCALHOST.into(),
-    };
     let asked: crate::api::AdmitRequest = body(request, BODY_BYTES_MAX).await?;
-    let admitted = core.admit(&caller, Some(from), &asked)?;
+    let admitted = core.admit(&caller, Some(peer.ip()), &asked)?;
     // What was ended for it goes on for a moment, which its first trial would measure.
     let end = Instant::now() + EVICTION_WAIT;
     while asked.evict && core.has_guests_under_way() && Instant::now() < end {

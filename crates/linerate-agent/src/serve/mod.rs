@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use linerate_compat::iperf3::Cookie;
 use linerate_compat::iperf3::auth::Gate;
 use linerate_engine::DatagramListener;
 use linerate_model::manner::Transport;
@@ -107,11 +108,14 @@ pub struct Server {
     listener: std::net::TcpListener,
     datagrams: DatagramListener,
     core: Arc<Core>,
-    iperf3_gate: Option<Gate>,
     local: Option<LocalSocket>,
     tls: Option<Acceptor>,
-    plain: Plain,
-    access: Access,
+    /// Which iperf3 clients are let in; absent: all that may measure without a token.
+    pub iperf3_gate: Option<Gate>,
+    /// From where control connections are taken without TLS; this host at first.
+    pub plain: Plain,
+    /// Who is let in; this host's callers at first.
+    pub access: Access,
 }
 
 /// From where control connections are taken without TLS.
@@ -133,18 +137,12 @@ impl Server {
             listener,
             datagrams,
             core,
-            iperf3_gate: None,
             local: None,
             tls: None,
+            iperf3_gate: None,
             plain: Plain::Loopback,
             access: Access::new(None, None, Strangers::Refused, Vec::new()),
         })
-    }
-
-    /// Lets in whom `access` lets, instead of this host's callers only.
-    pub fn with_access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
     }
 
     /// Speaks TLS, as `identity`. Callers may show a certificate for which an authority of the file
@@ -159,12 +157,6 @@ impl Server {
         Ok(self)
     }
 
-    /// Takes control connections without TLS from there.
-    pub fn with_plain(mut self, plain: Plain) -> Self {
-        self.plain = plain;
-        self
-    }
-
     /// Serves root and the agent's own user by a Unix socket, too.
     pub fn add_socket(&mut self, path: &Path) -> Result<(), ServeError> {
         let local = LocalSocket::bind(path).map_err(|source| ServeError::Socket {
@@ -173,12 +165,6 @@ impl Server {
         })?;
         self.local = Some(local);
         Ok(())
-    }
-
-    /// Lets in only iperf3 clients that `gate` lets.
-    pub fn with_iperf3_gate(mut self, gate: Gate) -> Self {
-        self.iperf3_gate = Some(gate);
-        self
     }
 
     /// Returns the address that it listens on.
@@ -311,10 +297,7 @@ async fn accept_all(
         tokio::spawn(accept_local(listener, connections, ways));
     }
     loop {
-        let Ok((stream, peer)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
+        let (stream, peer) = accepted(|| listener.accept()).await;
         if !ways.access.takes(peer.ip()) {
             continue;
         }
@@ -327,15 +310,22 @@ async fn accept_all(
     }
 }
 
+/// Waits for the next connection, however often the system refuses to accept one.
+async fn accepted<T, F: Future<Output = std::io::Result<T>>>(accept: impl Fn() -> F) -> T {
+    loop {
+        match accept().await {
+            Ok(connection) => return connection,
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
 /// Takes up callers of this host; others than its users are hung up on.
 async fn accept_local(listener: UnixListener, connections: Arc<Connections>, ways: Arc<Ways>) {
     // Their connections have the places of loopback.
     let here = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
+        let (stream, _) = accepted(|| listener.accept()).await;
         if local::is_ours(&stream) {
             let (core, router) = (Arc::clone(&ways.core), ways.router.clone());
             connections.take_in(here, |guard| {
@@ -360,7 +350,7 @@ fn take_up_at_once(stream: TcpStream, core: &Core) -> Option<TcpStream> {
     // Asked past the runtime, which has not heard of it yet; it does not block.
     let peeked = recv(stream.as_raw_fd(), &mut bytes, MsgFlags::MSG_PEEK);
     let is_here = peeked.is_ok_and(|count| count == HELLO_BYTES);
-    let Some(hello) = is_here.then(|| Hello::decode(&bytes).ok()).flatten() else {
+    let Some(hello) = is_here.then(|| Hello::decode(&bytes)).flatten() else {
         return Some(stream);
     };
     let mut stream = stream.into_std().ok()?;
@@ -416,7 +406,7 @@ impl Opening {
         match begin {
             TLS_FIRST_BYTE => Some(Self::Tls),
             _ if first[..same] == HELLO_MAGIC[..same] => Some(Self::Data),
-            _ if Door::takes(begin) && !first.contains(&b' ') => Some(Self::Iperf3),
+            _ if Cookie::may_begin_with(begin) && !first.contains(&b' ') => Some(Self::Iperf3),
             _ if is_of_method(begin) => Some(Self::Http),
             _ => None,
         }
@@ -432,14 +422,12 @@ fn is_of_method(byte: u8) -> bool {
 async fn take_up_plain(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
     let here = guard.address().ip().to_canonical().is_loopback();
     set_control_options(&stream);
-    if here || ways.plain == Plain::Everywhere {
-        let core = Some(Arc::clone(&ways.core));
-        let peer = Peer::Address(guard.address());
-        serve_http(stream, guard, peer, ways.router.clone(), core).await;
-    } else {
-        let peer = Peer::Address(guard.address());
-        serve_http(stream, guard, peer, http::over_tls_only(), None).await;
-    }
+    let (router, core) = match here || ways.plain == Plain::Everywhere {
+        true => (ways.router.clone(), Some(Arc::clone(&ways.core))),
+        false => (http::over_tls_only(), None),
+    };
+    let peer = Peer::Address(guard.address());
+    serve_http(stream, guard, peer, router, core).await;
 }
 
 /// Serves a control connection over TLS.
@@ -473,16 +461,9 @@ fn set_control_options(stream: &TcpStream) {
 async fn take_up_data(mut stream: TcpStream, core: &Core) {
     let mut bytes = [0; HELLO_BYTES];
     let read = tokio::time::timeout(FIRST_BYTES_DEADLINE, stream.read_exact(&mut bytes)).await;
-    if !matches!(read, Ok(Ok(_))) {
-        return;
+    if let (Ok(Ok(_)), Some(hello), Ok(stream)) = (read, Hello::decode(&bytes), stream.into_std()) {
+        deliver(hello, stream, core);
     }
-    let Ok(hello) = Hello::decode(&bytes) else {
-        return;
-    };
-    let Ok(stream) = stream.into_std() else {
-        return;
-    };
-    deliver(hello, stream, core);
 }
 
 /// Gives a flow to the trial that waits for it. A connection that nobody waits for is closed by

@@ -56,23 +56,22 @@ impl Owner {
 
     /// Notes that the other end closed the connection.
     pub(super) fn note_hang_up(&self) {
+        self.end(|served| match served.requests >= REQUESTS_KEPT {
+            true => Disconnection::HungUp,
+            false => Disconnection::Expected,
+        });
+    }
+
+    fn end(&self, ending: impl FnOnce(&Served) -> Disconnection) {
         let run = lock(&self.run).take();
         if let Some(served) = run {
-            let ending = match served.requests >= REQUESTS_KEPT {
-                true => Disconnection::HungUp,
-                false => Disconnection::Expected,
-            };
-            self.core.disconnected(&served.lease, ending);
+            self.core.disconnected(&served.lease, ending(&served));
         }
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let run = lock(&self.run).take();
-        if let Some(served) = run {
-            self.core
-                .disconnected(&served.lease, Disconnection::Expected);
-        }
+        self.end(|_| Disconnection::Expected);
     }
 }

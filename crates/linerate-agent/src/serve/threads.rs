@@ -1,7 +1,7 @@
 //! Work of which others shall not wait: each caller's in turn, so that one's pile is its own to wait for.
 
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
@@ -104,12 +104,8 @@ pub(crate) struct Who {
 impl Who {
     /// Returns who sends a request.
     pub(super) fn of(peer: &Peer, caller: Option<&Caller>) -> Self {
-        let from = match peer {
-            Peer::Address(peer) => peer.ip(),
-            Peer::Socket => Ipv4Addr::LOCALHOST.into(),
-        };
         let token = caller.and_then(Caller::name).map(str::to_owned);
-        let from = Source::of(from);
+        let from = Source::of(peer.ip());
         Self { from, token }
     }
 }
@@ -149,9 +145,7 @@ impl Threads {
         of: Who,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Refusal> {
-        let from = of.from;
-        let place = self.work.place(of).await;
-        let place = place.ok_or_else(|| too_many(from, WORK))?;
+        let place = place_of(&self.work, &of, WORK).await?;
         let work = move || {
             let done = work();
             drop(place);
@@ -166,9 +160,14 @@ impl Threads {
     }
 }
 
-fn too_many(from: Source, rules: Rules) -> Refusal {
-    let error = format!("{} requests from {from} wait here already", rules.waiting);
-    refuse(RefusalCode::Busy, error)
+/// Waits for a place; refuses whoever has too many waiting.
+async fn place_of(queue: &Arc<Queue<Who>>, of: &Who, rules: Rules) -> Result<Place<Who>, Refusal> {
+    let place = queue.place(of.clone()).await;
+    place.ok_or_else(|| {
+        let from = of.from;
+        let error = format!("{} requests from {from} wait here already", rules.waiting);
+        refuse(RefusalCode::Busy, error)
+    })
 }
 
 /// The threads, and who asks for them: what a request brings along.
@@ -191,14 +190,12 @@ impl Desk {
 
     /// Waits until it is the caller's turn to send a large body, which is read while the place is held.
     pub(super) async fn place_of_body(&self) -> Result<Place<Who>, Refusal> {
-        let place = self.threads.bodies.place(self.of.clone()).await;
-        place.ok_or_else(|| too_many(self.of.from, BODIES))
+        place_of(&self.threads.bodies, &self.of, BODIES).await
     }
 
     /// Waits until the caller may have a long answer, which has its place until it was sent.
     pub(super) async fn place_of_answer(&self) -> Result<Place<Who>, Refusal> {
-        let place = self.threads.answers.place(self.of.clone()).await;
-        place.ok_or_else(|| too_many(self.of.from, ANSWERS))
+        place_of(&self.threads.answers, &self.of, ANSWERS).await
     }
 }
 

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linerate_agent::access::{Access, Register, Strangers};
+use linerate_agent::api::LimitsInfo;
 use linerate_agent::confine::{Becoming, Confined};
 use linerate_agent::log::LogEntry;
 use linerate_agent::serve::{Plain, ServeError, Server};
 use linerate_agent::tls::{Fingerprint, Identity, TlsFileError};
-use linerate_agent::{AgentConfig, Core, Limits};
+use linerate_agent::{AgentConfig, Core};
 use linerate_compat::iperf3::auth::{Gate, Padding, PrivateKey, Users};
 use serde::Serialize;
 
@@ -44,7 +45,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     }
     let core = Core::new(AgentConfig {
         host_name: hosts::host_name(),
-        limits: Limits {
+        limits: LimitsInfo {
             flows: Some(args.limit_flows),
             trial: Some(args.limit_time),
             rate: args.limit_rate,
@@ -64,7 +65,8 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     let state = state(args)?;
     let has_tokens = token.is_some() || register_has_tokens(state.as_deref())?;
     let access = access(args, token.as_deref(), state.as_deref());
-    let server = bind(args, &core)?.with_access(access);
+    let mut server = bind(args, &core)?;
+    server.access = access;
     let (server, identity) = with_tls(server, args, state.as_deref())?;
     let server = with_iperf3_auth(server, &args.iperf3)?;
     let (server, socket) = with_socket(server, args)?;
@@ -224,16 +226,15 @@ fn note_on_access(args: &ServeArgs, has_tokens: bool) -> Option<&'static str> {
 
 /// Speaks TLS unless nobody elsewhere can come; returns the fingerprint of what it shows.
 fn with_tls(
-    server: Server,
+    mut server: Server,
     args: &ServeArgs,
     state: Option<&Path>,
 ) -> CmdResult<(Server, Option<Fingerprint>)> {
     // A lab's control network is in namespaces of its own.
-    let plain = match args.tls.plain || args.lab_host {
+    server.plain = match args.tls.plain || args.lab_host {
         true => Plain::Everywhere,
         false => Plain::Loopback,
     };
-    let server = server.with_plain(plain);
     let given = args
         .tls
         .tls_cert
@@ -313,7 +314,7 @@ fn with_socket(mut server: Server, args: &ServeArgs) -> CmdResult<(Server, Optio
 }
 
 /// Lets only known users come with iperf3, if that was asked for.
-fn with_iperf3_auth(server: Server, args: &Iperf3AuthArgs) -> CmdResult<Server> {
+fn with_iperf3_auth(mut server: Server, args: &Iperf3AuthArgs) -> CmdResult<Server> {
     let (Some(key), Some(users)) = (&args.rsa_private_key_path, &args.authorized_users_path) else {
         return Ok(server);
     };
@@ -323,7 +324,7 @@ fn with_iperf3_auth(server: Server, args: &Iperf3AuthArgs) -> CmdResult<Server> 
     };
     let (private_key, users_text) = (read(key)?, read(users)?);
     let named = || format!("{} and {}", key.display(), users.display());
-    Ok(server.with_iperf3_gate(Gate {
+    server.iperf3_gate = Some(Gate {
         key: PrivateKey::from_pem(&private_key).with_context(named)?,
         users: Users::parse(&users_text).with_context(named)?,
         padding: match args.use_pkcs1_padding {
@@ -331,7 +332,8 @@ fn with_iperf3_auth(server: Server, args: &Iperf3AuthArgs) -> CmdResult<Server> 
             false => Padding::Oaep,
         },
         skew_s: args.time_skew_threshold,
-    }))
+    });
+    Ok(server)
 }
 
 /// Binds the address; where the kernel has no IPv6, the default falls back to IPv4.
