@@ -42,7 +42,7 @@ pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected, is_placed, listen_all, ports};
 use limits::flow_rate_max;
 pub use limits::{Lacking, check_here};
-pub(crate) use limits::{buffers_of, open_files_max, workers_of_guest};
+pub(crate) use limits::{buffers_of, cpus_online, open_files_max, workers_of_guest};
 pub(crate) use slot::OtherEnd;
 use slot::{Change, Gathered, TrialRecord, TrialSlot};
 use watch::Watch;
@@ -90,16 +90,13 @@ const GUEST_RECORD_BYTES_MAX: u64 = 8 << 20;
 /// Connections after which the heap is trimmed: they may have sent 64 KiB each.
 const CONNECTIONS_A_TRIM: u64 = 64;
 
-/// What the agent allows callers that hold no token.
-pub type Limits = LimitsInfo;
-
 /// How an agent is set up.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// The host's name as others see it.
     pub host_name: String,
     /// Limits for callers without a token.
-    pub limits: Limits,
+    pub limits: LimitsInfo,
     /// Whether the host is a namespace of a lab.
     pub lab: bool,
 }
@@ -114,10 +111,8 @@ pub struct Core {
     names: Vec<String>,
     /// Which boot of its host it is, which it does not outlive.
     boot: Option<String>,
-    /// The port that it listens on.
-    listens: OnceLock<u16>,
-    /// Which datagrams to that port are taken.
-    sieve: OnceLock<engine::Sieve>,
+    /// The port that it listens on, and which datagrams to it are taken.
+    listens: OnceLock<(u16, Option<engine::Sieve>)>,
     /// What it gave up before it served, and what it could not.
     confined: OnceLock<String>,
     /// What guests have under way.
@@ -194,7 +189,6 @@ impl Core {
             leases: Mutex::default(),
             trials: Mutex::default(),
             listens: OnceLock::new(),
-            sieve: OnceLock::new(),
             confined: OnceLock::new(),
             totals: Totals::default(),
             watch: Mutex::default(),
@@ -204,16 +198,13 @@ impl Core {
 
     /// Notes the port that it listens on, once; `datagrams` then takes only what is waited for.
     pub(crate) fn listens_on(&self, port: u16, datagrams: &engine::DatagramListener) {
-        if self.listens.set(port).is_ok()
-            && let Ok(sieve) = datagrams.sieve()
-        {
-            let _ = self.sieve.set(sieve);
-        }
+        self.listens.get_or_init(|| (port, datagrams.sieve().ok()));
     }
 
     /// Lets datagrams through that are `awaited`, until the answer is dropped.
     pub(crate) fn wait_for(&self, awaited: engine::Awaited) -> Option<engine::Await> {
-        Some(self.sieve.get()?.wait_for(awaited))
+        let (_, sieve) = self.listens.get()?;
+        Some(sieve.as_ref()?.wait_for(awaited))
     }
 
     /// Tells `write` of every run that is over, and now and then of what was refused.
@@ -343,8 +334,8 @@ impl Core {
     pub fn renew(&self, lease: &str) -> Result<Admitted, Refusal> {
         let mut leases = lock(&self.leases);
         let standing = leases.handle_seen(engine::now_ns(), lease)?;
-        let admission = leases.admission(lease);
-        let admission = admission.ok_or_else(|| leases.no_lease(lease))?;
+        let found = leases.find(lease).ok_or_else(|| leases.no_lease(lease))?;
+        let admission = found.asked.admission;
         Ok(admitted(lease.to_owned(), admission, standing))
     }
 
@@ -408,7 +399,9 @@ impl Core {
         other_end: OtherEnd,
     ) -> Result<Prepared, Refusal> {
         self.require_admitted(lease)?;
-        let from = lock(&self.leases).from(lease);
+        let from = lock(&self.leases)
+            .find(lease)
+            .and_then(|lease| lease.asked.from);
         self.check_assignment(caller, from, &assignment)?;
         let warm_up_more = self.warm_up_more(caller, &assignment);
         assignment.warm_up_more = warm_up_more;
@@ -438,7 +431,7 @@ impl Core {
         // Before the first flow connects, whose handshake says what later segments mean.
         let own = OwnPorts {
             opened: &ports,
-            listens: self.listens.get().copied(),
+            listens: self.listens.get().map(|(port, _)| *port),
             is_own_request: from.is_none(),
         };
         let capture = begin_capture(caller, &assignment, &own);
@@ -545,7 +538,7 @@ impl Core {
         at: &StartRequest,
     ) -> Result<(), Refusal> {
         let slot = self.startable(lease, trial, at)?;
-        drop(slot.wait_while(ARRIVAL_WAIT, is_gathering));
+        slot.wait_while(ARRIVAL_WAIT, TrialState::is_gathering);
         self.begin(&slot, at)
     }
 
@@ -557,7 +550,7 @@ impl Core {
         at: &StartRequest,
     ) -> Result<(), Refusal> {
         let slot = self.startable(lease, trial, at)?;
-        slot.while_so(ARRIVAL_WAIT, is_gathering).await;
+        slot.while_so(ARRIVAL_WAIT, TrialState::is_gathering).await;
         self.begin(&slot, at)
     }
 
@@ -621,10 +614,7 @@ impl Core {
     /// Gives back what a trial took that was launched, and notes its end.
     fn trial_over(&self, slot: &TrialSlot) {
         lock(&slot.grant).take();
-        let failed = match lock(&slot.gathered).session.state() {
-            TrialState::Failed { why } => Some(why.clone()),
-            _ => None,
-        };
+        let failed = slot.failure();
         lock(&self.leases).handle_trial_over(engine::now_ns(), &slot.lease, failed);
     }
 
@@ -636,7 +626,7 @@ impl Core {
         from: PollFrom,
     ) -> Result<TrialStatus, Refusal> {
         let (slot, wait) = self.looked_at(lease, trial, from)?;
-        drop(slot.wait_while(wait, |state| !state.is_over()));
+        slot.wait_while(wait, |state| !state.is_over());
         Ok(status(&slot, from))
     }
 
@@ -724,13 +714,8 @@ impl Core {
         }
         lock(&self.trials).retain(|_, slot| {
             let forget = lock(&slot.gathered).session.poll_deadline(now);
-            if matches!(
-                lock(&slot.gathered).session.state(),
-                TrialState::Failed { .. }
-            ) {
-                slot.abort.store(true, Ordering::Relaxed);
-                slot.release_unlaunched();
-                slot.changed.tell();
+            if slot.failure().is_some() {
+                slot.end();
             }
             !forget
         });
@@ -821,10 +806,6 @@ fn written_bytes(flow: &FlowOutcome) -> usize {
     let times = [&flow.latency, &flow.lateness].into_iter().flatten();
     let buckets: usize = times.map(|times| times.buckets.len()).sum();
     FLOW_BYTES + settings.sum::<usize>() + buckets * BUCKET_BYTES + length(&flow.ended_early)
-}
-
-fn is_gathering(state: &TrialState) -> bool {
-    matches!(state, TrialState::Gathering { .. })
 }
 
 /// Returns what a trial is, for the log.

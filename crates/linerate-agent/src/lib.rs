@@ -32,6 +32,6 @@ pub mod tls;
 
 mod local;
 
-pub use crate::core::{AgentConfig, Core, Lacking, Limits, check_here};
+pub use crate::core::{AgentConfig, Core, Lacking, check_here};
 pub use linerate_engine::{frugal_heap, give_back_text, map_single_pages, read_text_ahead};
 pub use local::LocalAgent;

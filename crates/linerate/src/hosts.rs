@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
-use linerate_agent::api::{AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, RefusalCode};
+use linerate_agent::api::{
+    AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, LimitsInfo, RefusalCode,
+};
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_agent::tls::client::HandshakeError;
 use linerate_agent::tls::known::{KnownError, Met};
 use linerate_agent::tls::{Identity, KnownAgents, Trust};
-use linerate_agent::{AgentConfig, Core, Lacking, Limits, LocalAgent};
+use linerate_agent::{AgentConfig, Core, Lacking, LocalAgent};
 use linerate_compat::iperf3::{COOKIE_BYTES, Cookie, State};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::host::Snapshot;
@@ -350,7 +352,7 @@ fn congestion_available() -> String {
 fn this_agent() -> LocalAgent {
     LocalAgent::new(Arc::new(Core::new(AgentConfig {
         host_name: host_name(),
-        limits: Limits::default(),
+        limits: LimitsInfo::default(),
         lab: false,
     })))
 }

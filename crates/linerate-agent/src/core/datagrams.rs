@@ -6,7 +6,6 @@ use linerate_model::manner::Transport;
 
 use super::slot::TrialSlot;
 use super::{Core, lock};
-use crate::api::TrialState;
 use crate::serve::hello::Hello;
 
 impl Core {
@@ -14,9 +13,8 @@ impl Core {
     pub fn expects_datagrams(&self, hello: Hello) -> bool {
         self.slot_of(&hello).is_some_and(|slot| {
             let gathered = lock(&slot.gathered);
-            let gathering = matches!(gathered.session.state(), TrialState::Gathering { .. });
             slot.assignment.manner.transport == Transport::Udp
-                && gathering
+                && gathered.session.state().is_gathering()
                 && gathered.expected.contains_key(&hello.flow)
         })
     }

@@ -18,7 +18,7 @@ use linerate_model::workload::{Part, Traffic};
 use super::limits::limit_rate;
 use super::slot::{OtherEnd, TrialSlot};
 use super::{Core, lock, refuse};
-use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode, TrialState};
+use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode};
 use crate::serve::hello::Hello;
 
 /// How long one data connection may take to open.
@@ -76,7 +76,7 @@ pub(super) fn take_up(
             return Err(why);
         }
     };
-    if !matches!(gathered.session.state(), TrialState::Gathering { .. }) {
+    if !gathered.session.state().is_gathering() {
         return Err("the trial is over".to_owned());
     }
     if transport == Transport::Udp {

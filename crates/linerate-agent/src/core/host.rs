@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_engine as engine;
 use linerate_model::host::{Availability, Fact, FactValue};
 use linerate_model::unit::Unit;
-use linerate_observe::ObserveConfig;
+use linerate_observe::{ObserveConfig, Observer};
 
 use super::{Caller, Core, lock};
 use crate::access::Scope;
@@ -17,16 +17,14 @@ const MEMORY_COPY_LENGTH: Duration = Duration::from_millis(150);
 impl Core {
     /// Returns the facts and observers that the caller may see.
     pub fn inventory(&self, caller: &Caller, wanted: &InventoryRequest) -> Inventory {
-        let config = self.observe_config(caller.may(Scope::Observe), Vec::new());
-        let address = wanted
-            .address
-            .as_deref()
-            .and_then(|address| address.parse().ok());
-        let mut snapshot = match caller.may(Scope::Observe) {
+        let may_observe = caller.may(Scope::Observe);
+        let config = self.observe_config(may_observe, Vec::new());
+        let address = wanted.address.as_deref().filter(|_| may_observe);
+        let mut snapshot = match may_observe {
             true => linerate_observe::facts(&config),
             false => linerate_model::host::Snapshot::default(),
         };
-        if caller.may(Scope::Observe) && !self.config.lab {
+        if may_observe && !self.config.lab {
             snapshot.facts.push(Fact {
                 name: "agent.confined".to_owned(),
                 value: match self.confined.get() {
@@ -36,9 +34,8 @@ impl Core {
             });
         }
         if wanted.memory_copy {
-            let name = "memory.copy_bytes_per_s".to_owned();
             snapshot.facts.push(Fact {
-                name,
+                name: "memory.copy_bytes_per_s".to_owned(),
                 value: self.memory_copy(caller),
             });
         }
@@ -56,9 +53,7 @@ impl Core {
         Inventory {
             snapshot,
             observers,
-            link: address
-                .filter(|_| caller.may(Scope::Observe))
-                .and_then(linerate_observe::link_of_address),
+            link: address.and_then(|of| linerate_observe::link_of_address(of.parse().ok()?)),
         }
     }
 
@@ -91,6 +86,12 @@ impl Core {
     }
 }
 
+/// Returns what each observer can see.
+pub(super) fn availabilities(observers: &[Box<dyn Observer>]) -> Vec<Availability> {
+    let each = observers.iter();
+    each.map(|observer| observer.availability()).collect()
+}
+
 /// What of the time in interrupts was asked for and could not be measured.
 pub(super) fn unseen(observers: &[Availability]) -> Option<String> {
     let observer = observers.iter().find(|all| all.observer == "irq_time")?;
@@ -109,20 +110,13 @@ pub(super) fn limits_of_profile(profile: &Availability) -> Option<String> {
 
 /// What an observer said when asked after a trial.
 pub(super) fn degraded(before: &[Availability], after: &[Availability]) -> Vec<String> {
-    after
-        .iter()
-        .filter(|now| now.missing.is_some())
-        .filter(|now| {
-            before
-                .iter()
-                .any(|then| then.observer == now.observer && then.missing.is_none())
-        })
-        .map(|now| {
-            format!(
-                "observer {} failed: {}",
-                now.observer,
-                now.missing.as_deref().unwrap_or("")
-            )
-        })
-        .collect()
+    let worked = |name: &str| {
+        let mut then = before.iter().filter(|then| then.observer == name);
+        then.any(|then| then.missing.is_none())
+    };
+    let failed = after.iter().filter_map(|now| {
+        let why = now.missing.as_ref().filter(|_| worked(&now.observer))?;
+        Some(format!("observer {} failed: {why}", now.observer))
+    });
+    failed.collect()
 }

@@ -9,7 +9,7 @@ use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-use super::flows::flow_config;
+use super::flows::{flow_config, is_placed};
 use super::{Caller, Core, lock, refuse};
 use crate::access::Scope;
 use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX};
@@ -63,7 +63,7 @@ impl Core {
             return Ok(None);
         };
         let flows = assignment.flows.len();
-        let listens = matches!(assignment.traffic, Traffic::Crr { .. });
+        let listens = is_placed(assignment);
         let files = if listens { FILES_OF_PLACE } else { 1 };
         let each = assignment.flow_rate_max.map(|rate| rate.0);
         let asked = each
@@ -111,17 +111,12 @@ impl Core {
         if flows == 0 || flows > FLOWS_MAX as usize {
             return bad(format!("{flows} flows, but must be 1 to {FLOWS_MAX}"));
         }
-        if assignment.sample_interval.0 < SAMPLE_INTERVAL_NS_MIN {
-            return bad(format!(
-                "a sample every {}, but 1 ms is the least",
-                assignment.sample_interval
-            ));
+        let (interval, length) = (assignment.sample_interval, assignment.length);
+        if interval.0 < SAMPLE_INTERVAL_NS_MIN {
+            return bad(format!("a sample every {interval}, but 1 ms is the least"));
         }
-        if assignment.sample_interval > SAMPLE_INTERVAL_MAX {
-            return bad(format!(
-                "a sample every {}, but 10 s is the most",
-                assignment.sample_interval
-            ));
+        if interval > SAMPLE_INTERVAL_MAX {
+            return bad(format!("a sample every {interval}, but 10 s is the most"));
         }
         check_cpus(&assignment.cpus)?;
         if let Placement::Chosen { why } = &assignment.placement
@@ -135,13 +130,12 @@ impl Core {
             return bad(format!("the capture: {error}"));
         }
         check_files(&assignment.traffic, flows)?;
-        if assignment.length.0 > TRIAL_NS_MAX {
-            return bad(format!(
-                "a trial of {}, but a day is the most",
-                assignment.length
-            ));
+        if length.0 > TRIAL_NS_MAX {
+            return bad(format!("a trial of {length}, but a day is the most"));
         }
-        check_traffic(assignment)?;
+        // How many flows there are of each direction is the plan's business.
+        check_flow(&assignment.traffic, &assignment.options, &assignment.manner)
+            .map_err(|error| refuse(RefusalCode::BadRequest, error))?;
         // A name on this host is of no use to anyone else, whatever token they hold.
         if assignment.manner.transport == Transport::Unix
             && from.is_some_and(|from| !from.is_loopback())
@@ -169,14 +163,12 @@ impl Core {
         }
         let limits = &self.config.limits;
         let limited = |error: String| Err(refuse(RefusalCode::Limited, error));
-        if limits.flows.is_some_and(|most| flows > most as usize) {
-            let most = limits.flows.unwrap_or_default();
+        if let Some(most) = limits.flows.filter(|most| flows > *most as usize) {
             return limited(format!(
                 "{flows} flows, but this agent allows {most} without a token (--limit-flows)"
             ));
         }
-        if let Some(most) = limits.trial.filter(|most| assignment.length > *most) {
-            let length = assignment.length;
+        if let Some(most) = limits.trial.filter(|most| length > *most) {
             return limited(format!(
                 "a trial of {length}, but this agent allows {most} without a token (--limit-time)"
             ));
@@ -193,9 +185,14 @@ impl Core {
     }
 }
 
+/// Returns how many CPUs this process may run on.
+pub(crate) fn cpus_online() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// Returns how many workers a guest's trial has: a worker for each CPU drives any number of flows.
 pub(crate) fn workers_of_guest(asked: Option<u32>) -> u32 {
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let cpus = cpus_online() as u32;
     asked.map_or(cpus, |asked| asked.min(cpus))
 }
 
@@ -236,12 +233,6 @@ fn ephemeral_ports() -> u32 {
         (Some(Ok(first)), Some(Ok(last))) if first <= last => last - first + 1,
         _ => EPHEMERAL_PORTS,
     }
-}
-
-fn check_traffic(assignment: &Assignment) -> Result<(), Refusal> {
-    // How many flows there are of each direction is the plan's business.
-    check_flow(&assignment.traffic, &assignment.options, &assignment.manner)
-        .map_err(|error| refuse(RefusalCode::BadRequest, error))
 }
 
 /// What this process lacks for a client's part, each with what says so.
@@ -379,16 +370,17 @@ pub(super) mod tests {
     use linerate_model::{Bytes, FlowId, TrialId};
 
     use super::*;
+    use crate::api::LimitsInfo;
     use crate::api::{
         AdmitRequest, FlowAssignment, PollFrom, StartRequest, TrialState, TrialStatus,
     };
-    use crate::core::{AgentConfig, Limits};
+    use crate::core::AgentConfig;
     use crate::serve::hello::Hello;
 
     pub(in crate::core) const COOKIE: &str = "00112233445566778899aabbccddeeff";
 
     /// Returns an agent with limits, and the lease of a run on it.
-    fn agent(limits: Limits) -> (Arc<Core>, String) {
+    fn agent(limits: LimitsInfo) -> (Arc<Core>, String) {
         let core = Arc::new(Core::new(AgentConfig {
             host_name: "host".into(),
             limits,
@@ -444,7 +436,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_answer_that_waits_for_nothing_is_there_at_once() {
-        let (core, lease) = agent(Limits::default());
+        let (core, lease) = agent(LimitsInfo::default());
         core.prepare(&stranger(), &lease, receiver(1)).unwrap();
         let answer = core.poll_when_over(&lease, TrialId(1), PollFrom::default());
         // Whoever looks at it again only when it calls has waited for a timer.
@@ -457,7 +449,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_answer_waits_for_the_end_of_the_trial_and_no_longer() {
-        let (core, lease) = agent(Limits::default());
+        let (core, lease) = agent(LimitsInfo::default());
         core.prepare(&stranger(), &lease, receiver(1)).unwrap();
         let poll = |wait_ns| {
             let from = PollFrom {
@@ -489,9 +481,9 @@ pub(super) mod tests {
 
     impl Stream {
         fn begin(record_bytes_max: u64, ends_ms: [u64; 4]) -> Self {
-            let (core, lease) = agent(Limits {
+            let (core, lease) = agent(LimitsInfo {
                 rate: Some(BitsPerSec(1e6)),
-                ..Limits::default()
+                ..LimitsInfo::default()
             });
             let prepared = core.prepare(&stranger(), &lease, receiver(1)).unwrap();
             assert_eq!(prepared.rate_limit, Some(BitsPerSec(1e6)));
@@ -566,9 +558,9 @@ pub(super) mod tests {
         change: impl FnOnce(&mut Assignment),
         ask: impl FnOnce(&Core, &[crate::api::FlowPort]) -> Box<dyn FnMut() -> bool + Send>,
     ) -> (i64, i64) {
-        let (core, lease) = agent(Limits {
+        let (core, lease) = agent(LimitsInfo {
             rate: Some(BitsPerSec(1e6)),
-            ..Limits::default()
+            ..LimitsInfo::default()
         });
         let mut responder = receiver(1);
         responder.flows[0].part = Part::Responder;
@@ -732,10 +724,10 @@ pub(super) mod tests {
 
     #[test]
     fn strangers_are_limited_and_the_trusted_are_not() {
-        let (core, lease) = agent(Limits {
+        let (core, lease) = agent(LimitsInfo {
             flows: Some(1),
             trial: Some(Nanos::from_s(5)),
-            ..Limits::default()
+            ..LimitsInfo::default()
         });
         let check = |caller: &Caller, assignment: Assignment| {
             let result = core.prepare(caller, &lease, assignment);
@@ -815,7 +807,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_becomes_a_setting_of_every_flow_is_short() {
-        let (core, lease) = agent(Limits::default());
+        let (core, lease) = agent(LimitsInfo::default());
         let check = |change: &dyn Fn(&mut Assignment)| {
             let mut assignment = receiver(1);
             change(&mut assignment);
@@ -864,7 +856,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_run_has_a_few_trials_under_way_at_the_most() {
-        let (core, lease) = agent(Limits::default());
+        let (core, lease) = agent(LimitsInfo::default());
         for trial in 1..=TRIALS_UNDER_WAY_MAX as u32 {
             core.prepare(&Caller::Trusted, &lease, receiver(trial))
                 .unwrap();

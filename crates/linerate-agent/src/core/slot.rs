@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use linerate_engine as engine;
@@ -68,13 +68,6 @@ pub(super) struct TrialSlot {
     /// Whether everything that the flows sent has been acknowledged; only seen to where the other
     /// end is no agent, which would not read on after its end.
     pub(super) delivered: AtomicBool,
-}
-
-impl TrialSlot {
-    /// Returns whether nothing more comes of the trial.
-    pub(super) fn is_over(&self) -> bool {
-        lock(&self.gathered).session.state().is_over()
-    }
 }
 
 /// Wakes whoever waits for a trial: threads of this process, and requests, which wait without one.
@@ -170,18 +163,36 @@ impl<T: Clone> Outbox<T> {
 }
 
 impl TrialSlot {
+    /// Returns whether nothing more comes of the trial.
+    pub(super) fn is_over(&self) -> bool {
+        lock(&self.gathered).session.state().is_over()
+    }
+
+    /// Returns why the trial ended without result, if it did.
+    pub(super) fn failure(&self) -> Option<String> {
+        match lock(&self.gathered).session.state() {
+            TrialState::Failed { why } => Some(why.clone()),
+            _ => None,
+        }
+    }
+
     /// Ends the trial without result, unless it has one.
     pub(super) fn fail(&self, why: &str) {
         lock(&self.gathered)
             .session
             .handle_failure(engine::now_ns(), why.to_owned());
+        self.end();
+    }
+
+    /// Ends what of the trial is still under way, and tells whoever waits for it.
+    pub(super) fn end(&self) {
         self.abort.store(true, Ordering::Relaxed);
         self.release_unlaunched();
         self.changed.tell();
     }
 
     /// Closes the flows of a trial that never began and gives back what they took.
-    pub(super) fn release_unlaunched(&self) {
+    fn release_unlaunched(&self) {
         let mut gathered = lock(&self.gathered);
         if !self.launched.load(Ordering::Relaxed) {
             gathered.flows = Vec::new();
@@ -191,17 +202,11 @@ impl TrialSlot {
     }
 
     /// Waits while the trial is in a state that `goes_on` names, at most so long.
-    pub(super) fn wait_while(
-        &self,
-        most: Duration,
-        goes_on: impl Fn(&TrialState) -> bool,
-    ) -> MutexGuard<'_, Gathered> {
+    pub(super) fn wait_while(&self, most: Duration, goes_on: impl Fn(&TrialState) -> bool) {
         let goes_on = |gathered: &mut Gathered| goes_on(gathered.session.state());
-        let waited = self
-            .changed
-            .threads
-            .wait_timeout_while(lock(&self.gathered), most, goes_on);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        let (threads, gathered) = (&self.changed.threads, lock(&self.gathered));
+        // Another thread that panicked changes nothing: see `lock`.
+        drop(threads.wait_timeout_while(gathered, most, goes_on));
     }
 
     /// Waits likewise, without a thread.

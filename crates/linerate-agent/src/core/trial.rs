@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_engine as engine;
-use linerate_engine::{EngineConfig, Flow, Running, Schedule};
+use linerate_engine::{Address, EngineConfig, Flow, Running, Schedule};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::{Manner, Transport, WaitBy};
 use linerate_model::metric::Metric;
@@ -20,7 +20,8 @@ use linerate_observe::{Observer, Profiler, Scope};
 
 use super::capture::RunningCapture;
 use super::flows::counts_sent;
-use super::host::{degraded, limits_of_profile, unseen};
+use super::host::{availabilities, degraded, limits_of_profile, unseen};
+use super::limits::cpus_online;
 use super::slot::TrialSlot;
 use super::{Core, lock, placement};
 use crate::api::StartRequest;
@@ -49,10 +50,8 @@ const STOPPED_NS: u64 = 15_000_000;
 
 /// Runs the flows of `slot` through the instants `at`; the body of the sampler thread.
 pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequest) {
-    let local = flows.first().and_then(|flow| Some(flow.local().ip()?.ip()));
-    let remote = flows
-        .first()
-        .and_then(|flow| Some(flow.remote().ip()?.ip()));
+    let first = |end: fn(&Flow) -> &Address| Some(end(flows.first()?).ip()?.ip());
+    let (local, remote) = (first(Flow::local), first(Flow::remote));
     let capture = lock(&slot.capture).take();
     if let Some(capture) = &capture {
         capture.select(&slot.assignment, &flows);
@@ -91,10 +90,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let probes = slot.assignment.probes;
     let mut observers = linerate_observe::observers(&config);
     observers.extend(linerate_observe::probes(&config, probes));
-    let before: Vec<_> = observers
-        .iter()
-        .map(|observer| observer.availability())
-        .collect();
+    let before = availabilities(&observers);
     let scope = match shares_cpus {
         true => Scope::OwnThreads,
         false => Scope::Host,
@@ -118,7 +114,6 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         window_begun: false,
         start_ns: at.start_ns,
         counted_ns: 0,
-        counts_sent: counts_sent(&slot.assignment),
         moved_bytes: 0.0,
         new_bytes: 0.0,
         waits_since_ns: None,
@@ -139,10 +134,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     }
     let results = running.finish();
     let captured = capture.map(RunningCapture::end);
-    let after: Vec<_> = observers
-        .iter()
-        .map(|observer| observer.availability())
-        .collect();
+    let after = availabilities(&observers);
     let seen = profiler.map(|profiler| (profiler.availability(), profiler.finish()));
     let mut record = lock(&slot.record);
     record.notes.extend(unseen(&after));
@@ -256,8 +248,6 @@ struct Sampler<'a> {
     /// From when on a rate is reckoned, and when payload was counted last.
     start_ns: u64,
     counted_ns: u64,
-    /// Whether a limit counts what the flows send.
-    counts_sent: bool,
     /// Payload that a limit counts of all flows, at the last reading.
     moved_bytes: f64,
     /// What of it the limit of all trials has not been told of.
@@ -401,7 +391,7 @@ impl Sampler<'_> {
         let thousands = self.slot.assignment.flows.len() > FLOWS_IN_FULL as usize;
         let is_thinned = thousands && reading == Reading::Between;
         let samples = &mut record.samples;
-        let (mut moved, counts_sent) = (0, self.counts_sent);
+        let (mut moved, counts_sent) = (0, counts_sent(&self.slot.assignment));
         // What is not kept is counted all the same: a limit holds however much was recorded.
         self.running.sample_each(|sample| {
             moved += moved_by(&sample, counts_sent);
@@ -447,7 +437,7 @@ impl Sampler<'_> {
     }
 
     fn count(&mut self) {
-        let (mut moved, counts_sent) = (0, self.counts_sent);
+        let (mut moved, counts_sent) = (0, counts_sent(&self.slot.assignment));
         self.running
             .sample_each(|sample| moved += moved_by(&sample, counts_sent));
         self.note_moved(moved);
@@ -509,10 +499,6 @@ impl Sampler<'_> {
     }
 }
 
-fn cpus_online() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
@@ -523,9 +509,10 @@ mod tests {
 
     use super::*;
     use crate::access::Caller;
+    use crate::api::LimitsInfo;
     use crate::api::{AdmitRequest, PollFrom};
+    use crate::core::AgentConfig;
     use crate::core::limits::tests::{COOKIE, receiver};
-    use crate::core::{AgentConfig, Limits};
     use crate::serve::hello::Hello;
 
     /// Looks at its own trial while it reads the host.
@@ -554,7 +541,7 @@ mod tests {
     fn gathered() -> (Arc<Core>, String, TcpStream) {
         let core = Arc::new(Core::new(AgentConfig {
             host_name: "host".into(),
-            limits: Limits::default(),
+            limits: LimitsInfo::default(),
             lab: false,
         }));
         let request = AdmitRequest {
@@ -605,7 +592,6 @@ mod tests {
             window_begun: false,
             start_ns,
             counted_ns: 0,
-            counts_sent: false,
             moved_bytes: 0.0,
             new_bytes: 0.0,
             waits_since_ns: None,

@@ -8,6 +8,7 @@ use std::path::Path;
 use linerate_engine::now_ns;
 use linerate_observe::{FilterError, Observer, Processes, SocketFilter, TcpSockets};
 
+use super::host::availabilities;
 use super::{Caller, Core, lock, refuse};
 use crate::access::Scope;
 use crate::api::{Observation, ObservationRequest, Refusal, RefusalCode, SocketsSeen};
@@ -78,12 +79,11 @@ impl Watch {
         for observer in &mut self.observers {
             observer.sample(&mut samples);
         }
-        let observers = &self.observers;
         let observation = Observation {
             host_name: host_name.to_owned(),
             at_ns: now_ns(),
             samples,
-            observers: observers.iter().map(|it| it.availability()).collect(),
+            observers: availabilities(&self.observers),
             sockets: None,
             programs: Vec::new(),
         };

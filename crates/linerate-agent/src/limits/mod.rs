@@ -71,33 +71,32 @@ pub enum Kind {
     Buffers,
 }
 
-const KINDS: [Kind; 5] = [
-    Kind::Trials,
-    Kind::Flows,
-    Kind::Files,
-    Kind::Ports,
-    Kind::Buffers,
+/// Each kind, what it is called, and what changes its limit.
+const KINDS: [(Kind, &str, &str); 5] = [
+    (Kind::Trials, "trials", "--limit-runs"),
+    (Kind::Flows, "flows", "--limit-flows"),
+    (
+        Kind::Files,
+        "open files",
+        "the limit on open files, LimitNOFILE= or ulimit -Hn",
+    ),
+    (
+        Kind::Ports,
+        "ports",
+        "net.ipv4.ip_local_port_range, of which half stays free",
+    ),
+    (
+        Kind::Buffers,
+        "MiB of buffers",
+        "shorter messages take less; all may have an eighth of this host's memory",
+    ),
 ];
 
 impl Kind {
     /// Returns what it is called, and what changes its limit.
     fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Kind::Trials => ("trials", "--limit-runs"),
-            Kind::Flows => ("flows", "--limit-flows"),
-            Kind::Files => (
-                "open files",
-                "the limit on open files, LimitNOFILE= or ulimit -Hn",
-            ),
-            Kind::Ports => (
-                "ports",
-                "net.ipv4.ip_local_port_range, of which half stays free",
-            ),
-            Kind::Buffers => (
-                "MiB of buffers",
-                "shorter messages take less; all may have an eighth of this host's memory",
-            ),
-        }
+        let (_, name, limit) = KINDS[self as usize];
+        (name, limit)
     }
 }
 
@@ -171,30 +170,16 @@ impl Most {
     /// Of open files and ports strangers get half and of memory an eighth, since the host needs the rest
     /// for itself.
     pub fn of(means: Means) -> Self {
-        let Means {
-            runs,
-            flows,
-            files,
-            ports,
-            memory_bytes,
-            rate,
-        } = means;
-        let buffers = mebibytes(memory_bytes / MEMORY_PART);
-        let all = Counts([
-            runs,
-            flows.saturating_mul(NETWORK_PART),
-            files / 2,
-            ports / 2,
-            buffers,
-        ]);
-        let network = Counts([
-            network_runs(runs),
-            flows,
-            files / 2,
-            (ports / 2).div_ceil(NETWORK_PART),
-            buffers.div_ceil(2),
-        ]);
-        Self { network, all, rate }
+        let (flows, files, ports) = (means.flows, means.files / 2, means.ports / 2);
+        let buffers = mebibytes(means.memory_bytes / MEMORY_PART);
+        let runs = network_runs(means.runs);
+        let network_ports = ports.div_ceil(NETWORK_PART);
+        let all_flows = flows.saturating_mul(NETWORK_PART);
+        Self {
+            network: Counts([runs, flows, files, network_ports, buffers.div_ceil(2)]),
+            all: Counts([means.runs, all_flows, files, ports, buffers]),
+            rate: means.rate,
+        }
     }
 }
 
@@ -333,7 +318,7 @@ impl Totals {
             if let Some(at) = over {
                 return Err(Exceeded::Count {
                     who,
-                    kind: KINDS[at],
+                    kind: KINDS[at].0,
                     most: most.0[at],
                     have: have.0[at],
                     asked: counts.0[at],

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bits of an IPv6 address that name its network (RFC 4291, 2.5.4): whoever is in it has all the rest.
+/// Bits of an address that name its network, of IPv6 by RFC 4291, 2.5.4: whoever is in it has all the rest.
+const V4_BITS: u32 = 32;
 const V6_BITS: u32 = 64;
 
 /// The addresses that one caller may have: one of IPv4, a /64 of IPv6.
@@ -13,13 +14,7 @@ pub struct Source(IpAddr);
 impl Source {
     /// Returns the network of an address.
     pub fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let bits = address.to_bits() & (u128::MAX << (128 - V6_BITS));
-                Self(Ipv6Addr::from_bits(bits).into())
-            }
-            v4 => Self(v4),
-        }
+        Self(begin_of(address.to_canonical(), V4_BITS, V6_BITS))
     }
 
     /// Returns whether it is this host.
@@ -39,16 +34,21 @@ const V6_SITE_BITS: u32 = 48;
 impl Source {
     /// Returns the site that it is of.
     pub fn site(self) -> Site {
-        Site(match self.0 {
-            IpAddr::V4(address) => {
-                let bits = address.to_bits() & (u32::MAX << (32 - V4_SITE_BITS));
-                Ipv4Addr::from_bits(bits).into()
-            }
-            IpAddr::V6(address) => {
-                let bits = address.to_bits() & (u128::MAX << (128 - V6_SITE_BITS));
-                Ipv6Addr::from_bits(bits).into()
-            }
-        })
+        Site(begin_of(self.0, V4_SITE_BITS, V6_SITE_BITS))
+    }
+}
+
+/// Returns `address` with its first bits only.
+fn begin_of(address: IpAddr, v4_bits: u32, v6_bits: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let bits = address.to_bits() & (u32::MAX << (32 - v4_bits));
+            Ipv4Addr::from_bits(bits).into()
+        }
+        IpAddr::V6(address) => {
+            let bits = address.to_bits() & (u128::MAX << (128 - v6_bits));
+            Ipv6Addr::from_bits(bits).into()
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use linerate_model::run::Admission;
 use linerate_model::unit::Nanos;
 
-use crate::limits::{Source, network_runs};
+use crate::limits::{Source, Whose, network_runs};
 
 /// How long a lease lasts without a request of its run. A controller asks at least every second
 /// while a trial runs; twenty leaves room for a controller that writes to a slow disk.
@@ -190,10 +190,12 @@ pub enum LeaseError {
     #[error("{LEASES_MAX} runs hold or wait for this host already")]
     Full,
     /// Too many runs of guests do.
-    #[error("{} may have {most} runs here at a time without a token, and has them (--limit-runs)", match .network { Some(network) => network.to_string(), None => "all callers together".to_owned() })]
+    #[error(
+        "{who} may have {most} runs here at a time without a token, and has them (--limit-runs)"
+    )]
     Guests {
-        /// The network that has too many; absent where all together have.
-        network: Option<Source>,
+        /// Who has too many.
+        who: Whose,
         /// The limit.
         most: u32,
     },
@@ -263,12 +265,13 @@ impl Leases {
         let guests = || self.leases.iter().filter(is_guest);
         let own = guests().filter(|lease| lease.asked.from == from).count();
         let runs = terms.runs.min(GUESTS_MAX);
-        for (have, most, network) in [
-            (own, network_runs(runs), from),
-            (guests().count(), runs, None),
+        let network = from.map_or(Whose::All, Whose::Network);
+        for (have, most, who) in [
+            (own, network_runs(runs), network),
+            (guests().count(), runs, Whose::All),
         ] {
             if have >= most as usize {
-                return Err(LeaseError::Guests { network, most });
+                return Err(LeaseError::Guests { who, most });
             }
         }
         Ok(())
@@ -276,8 +279,7 @@ impl Leases {
 
     /// Notes that the traffic of a trial of the run with `key` began, in words.
     pub fn handle_trial(&mut self, key: &str, what: String) {
-        if let Some(at) = self.position(key) {
-            let lease = &mut self.leases[at];
+        if let Some(lease) = self.find_mut(key) {
             lease.under_way += 1;
             lease.account.trials += 1;
             lease.account.what = what;
@@ -286,8 +288,7 @@ impl Leases {
 
     /// Notes that it is over, and why where it failed.
     pub fn handle_trial_over(&mut self, now_ns: u64, key: &str, failed: Option<String>) {
-        if let Some(at) = self.position(key) {
-            let lease = &mut self.leases[at];
+        if let Some(lease) = self.find_mut(key) {
             lease.under_way = lease.under_way.saturating_sub(1);
             lease.idle_since_ns = now_ns;
             lease.account.failed += u32::from(failed.is_some());
@@ -310,31 +311,29 @@ impl Leases {
     /// Notes a sign of life of the run with `key` and returns its present standing.
     pub fn handle_seen(&mut self, now_ns: u64, key: &str) -> Result<Standing, LeaseError> {
         let at = self.position(key).ok_or_else(|| self.no_lease(key))?;
-        self.leases[at].seen_ns = now_ns;
-        self.leases[at].hung_up_ns = None;
-        if !self.leases[at].admitted && self.admissible(self.leases[at].asked.admission, at) {
-            self.leases[at].admitted = true;
-            self.leases[at].since_ns = now_ns;
-            self.leases[at].idle_since_ns = now_ns;
+        let may_have_it = self.admissible(self.leases[at].asked.admission, at);
+        let lease = &mut self.leases[at];
+        lease.seen_ns = now_ns;
+        lease.hung_up_ns = None;
+        if !lease.admitted && may_have_it {
+            lease.admitted = true;
+            lease.since_ns = now_ns;
+            lease.idle_since_ns = now_ns;
         }
         Ok(self.standing(at))
     }
 
     /// Notes that a connection carries requests of the run with `key`; returns whether there is one.
     pub fn handle_connection(&mut self, key: &str) -> bool {
-        let at = self.position(key);
-        if let Some(at) = at {
-            self.leases[at].connections += 1;
-        }
-        at.is_some()
+        let lease = self.find_mut(key);
+        lease.map(|lease| lease.connections += 1).is_some()
     }
 
     /// Notes the end of a connection that [`Leases::handle_connection`] was told of.
     pub fn handle_disconnection(&mut self, now_ns: u64, key: &str, ending: Disconnection) {
-        let Some(at) = self.position(key) else {
+        let Some(lease) = self.find_mut(key) else {
             return;
         };
-        let lease = &mut self.leases[at];
         lease.connections = lease.connections.saturating_sub(1);
         if lease.connections == 0 && ending == Disconnection::HungUp {
             lease.hung_up_ns = Some(now_ns);
@@ -387,20 +386,17 @@ impl Leases {
     /// Returns the run that holds the host longest, and the number of those that wait.
     pub fn holder(&self) -> Option<(&Lease, u32)> {
         let waiting = self.leases.iter().filter(|lease| !lease.admitted).count() as u32;
-        self.leases
-            .iter()
-            .find(|lease| lease.admitted)
-            .map(|lease| (lease, waiting))
+        let holder = self.leases.iter().find(|lease| lease.admitted);
+        holder.map(|lease| (lease, waiting))
     }
 
-    /// Returns how the run with `key` shares the host.
-    pub fn admission(&self, key: &str) -> Option<Admission> {
-        self.position(key).map(|at| self.leases[at].asked.admission)
+    /// Returns the run with `key`.
+    pub fn find(&self, key: &str) -> Option<&Lease> {
+        self.leases.iter().find(|lease| lease.asked.key == key)
     }
 
-    /// Returns where the run with `key` comes from, if that is not this process.
-    pub fn from(&self, key: &str) -> Option<Source> {
-        self.leases[self.position(key)?].asked.from
+    fn find_mut(&mut self, key: &str) -> Option<&mut Lease> {
+        self.leases.iter_mut().find(|lease| lease.asked.key == key)
     }
 
     fn position(&self, key: &str) -> Option<usize> {

@@ -70,11 +70,6 @@ impl Places {
         self.take(id).is_some()
     }
 
-    /// Returns how many places are held.
-    pub fn held(&self) -> usize {
-        self.held.len()
-    }
-
     /// Looks at every network; only an arrival that finds all places held pays for it, and there
     /// are no more networks than places.
     fn least_deserving(&self) -> Option<PlaceId> {
@@ -134,7 +129,7 @@ mod tests {
         assert_eq!(places.handle_arrival(address(2)).1, Some(scanner[0]));
         places.handle_seen(scanner[1]);
         assert_eq!(places.handle_arrival(address(3)).1, Some(scanner[2]));
-        assert_eq!(places.held(), 4);
+        assert_eq!(places.held.len(), 4);
         assert!(places.handle_departure(quiet));
     }
 
@@ -147,11 +142,11 @@ mod tests {
         for _ in 0..10_000 {
             places.handle_arrival(address(2));
         }
-        assert_eq!(places.held(), 100);
+        assert_eq!(places.held.len(), 100);
         for id in honest {
             assert!(places.handle_departure(id));
         }
-        assert_eq!(places.held(), 80);
+        assert_eq!(places.held.len(), 80);
         assert_eq!(places.of_network.len(), 1);
         assert_eq!(places.of_site.len(), 1);
     }
@@ -194,7 +189,7 @@ mod tests {
         assert!(places.handle_departure(first));
         assert!(!places.handle_departure(first));
         places.handle_seen(first);
-        assert_eq!(places.held(), 0);
+        assert_eq!(places.held.len(), 0);
         assert_eq!(places.handle_arrival(address(1)).1, None);
     }
 }

@@ -18,7 +18,7 @@ use linerate_model::workload::{
 };
 use linerate_model::{BitsPerSec, FlowId};
 
-use crate::core::Limits;
+use crate::api::LimitsInfo;
 
 /// A refusal, as the client is told it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) struct Refused {
 /// Refuses what cannot be done here and what the agent's limits forbid.
 ///
 /// A test that says neither time nor rate is taken, and ended when it has passed a limit.
-pub(super) fn check(parameters: &Parameters, limits: &Limits) -> Result<(), Refused> {
+pub(super) fn check(parameters: &Parameters, limits: &LimitsInfo) -> Result<(), Refused> {
     let refuse = |code, reason: String| Err(Refused { code, reason });
     if parameters.protocol == Protocol::Sctp {
         return refuse(Code::NO_SCTP, "SCTP is not supported".to_owned());
@@ -194,11 +194,11 @@ mod tests {
 
     #[test]
     fn what_the_limits_forbid() {
-        let limits = Limits {
+        let limits = LimitsInfo {
             flows: Some(4),
             trial: Some(Nanos::from_s(20)),
             rate: Some(BitsPerSec(1e9)),
-            ..Limits::default()
+            ..LimitsInfo::default()
         };
         let check = |change: fn(&mut Parameters), expected: Option<i32>| {
             let refused = check(&parameters(change), &limits).err();
