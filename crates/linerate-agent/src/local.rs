@@ -36,10 +36,13 @@ impl LocalAgent {
     }
 }
 
-fn refused(refusal: Refusal) -> AgentError {
-    AgentError::Refused {
-        address: None,
-        refusal,
+impl From<Refusal> for AgentError {
+    /// Returns the error of an agent in this process, which has no address.
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused {
+            address: None,
+            refusal,
+        }
     }
 }
 
@@ -69,23 +72,19 @@ impl Agent for LocalAgent {
     }
 
     fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError> {
-        self.core
-            .observe(&Caller::Trusted, request)
-            .map_err(refused)
+        Ok(self.core.observe(&Caller::Trusted, request)?)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {
-        self.core
-            .admit(&Caller::Trusted, None, request)
-            .map_err(refused)
+        Ok(self.core.admit(&Caller::Trusted, None, request)?)
     }
 
     fn renew(&self, lease: &str) -> Result<Admitted, AgentError> {
-        self.core.renew(lease).map_err(refused)
+        Ok(self.core.renew(lease)?)
     }
 
     fn leave(&self, lease: &str) -> Result<(), AgentError> {
-        self.core.leave(lease).map_err(refused)
+        Ok(self.core.leave(lease)?)
     }
 
     fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
@@ -93,23 +92,21 @@ impl Agent for LocalAgent {
             Some(peer) => peer.told(assignment)?,
             None => (assignment.clone(), OtherEnd::Agent),
         };
-        let prepared = self
-            .core
-            .prepare_with(&Caller::Trusted, lease, told, other_end)
-            .map_err(refused)?;
+        let core = &self.core;
+        let prepared = core.prepare_with(&Caller::Trusted, lease, told, other_end)?;
         if let Some(peer) = &self.peer {
-            let (core, lease, trial) = (self.core.clone(), lease.to_owned(), assignment.trial);
+            let (core, lease, trial) = (core.clone(), lease.to_owned(), assignment.trial);
             peer.note_open(trial, Box::new(move || core.delivered(&lease, trial)))?;
         }
         Ok(prepared)
     }
 
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
-        self.core.start(lease, trial, at).map_err(refused)
+        Ok(self.core.start(lease, trial, at)?)
     }
 
     fn poll(&self, lease: &str, trial: TrialId, from: PollFrom) -> Result<TrialStatus, AgentError> {
-        let status = self.core.poll_trial(lease, trial, from).map_err(refused)?;
+        let status = self.core.poll_trial(lease, trial, from)?;
         if let Some(peer) = &self.peer {
             peer.note_status(trial, &status)?;
         }
@@ -122,14 +119,14 @@ impl Agent for LocalAgent {
         trial: TrialId,
         part: usize,
     ) -> Result<Vec<u8>, AgentError> {
-        self.core.capture_part(lease, trial, part).map_err(refused)
+        Ok(self.core.capture_part(lease, trial, part)?)
     }
 
     fn stop(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
-        self.core.stop(lease, trial).map_err(refused)
+        Ok(self.core.stop(lease, trial)?)
     }
 
     fn abort(&self, lease: &str, trial: TrialId) -> Result<(), AgentError> {
-        self.core.abort(lease, trial).map_err(refused)
+        Ok(self.core.abort(lease, trial)?)
     }
 }

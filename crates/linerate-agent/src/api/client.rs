@@ -11,6 +11,7 @@ use linerate_model::workload::Part;
 use linerate_model::{Nanos, TrialId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use ureq::RequestBuilder;
 use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{Connector, NextTimeout};
@@ -126,10 +127,7 @@ impl HttpAgent {
         body: Option<&impl Serialize>,
     ) -> Result<T, AgentError> {
         let answer = self.call(operation, of, query, body)?;
-        serde_json::from_slice(&answer).map_err(|error| AgentError::NotAnAgent {
-            address: self.authority.clone(),
-            what: not_json(&error),
-        })
+        serde_json::from_slice(&answer).map_err(|error| self.not_an_agent(not_json(&error)))
     }
 
     /// Returns the body of an answer that is no refusal.
@@ -140,15 +138,12 @@ impl HttpAgent {
         query: &[(&str, String)],
         body: Option<&impl Serialize>,
     ) -> Result<Vec<u8>, AgentError> {
-        let path = operation.path_of(lease, trial.map(|trial| trial.0));
+        let path = operation.path_of(lease, trial);
         let scheme = match self.control {
             Control::Tls => "https",
             Control::InProcess | Control::Loopback | Control::Clear => "http",
         };
         let url = format!("{scheme}://{}{path}", self.authority);
-        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
-        let authorization = bearer.iter().map(|bearer| ("authorization", bearer));
-        let timeout = Some(operation.timeout);
         let result = match operation.method {
             Method::Get | Method::Delete => {
                 let request = if operation.method == Method::Get {
@@ -157,11 +152,7 @@ impl HttpAgent {
                     self.http.delete(url)
                 };
                 let query = query.iter().map(|(name, value)| (*name, value));
-                let request = request.query_pairs(query).config().timeout_global(timeout);
-                let request = authorization.fold(request.build(), |request, (name, value)| {
-                    request.header(name, value)
-                });
-                request.call()
+                self.begun(operation, request.query_pairs(query)).call()
             }
             Method::Post => {
                 let body = body.map_or(Ok(b"{}".to_vec()), serde_json::to_vec);
@@ -171,11 +162,7 @@ impl HttpAgent {
                     how: Loss::Silent,
                     source: source.into(),
                 })?;
-                let request = self.http.post(url).config().timeout_global(timeout);
-                let request = authorization.fold(request.build(), |request, (name, value)| {
-                    request.header(name, value)
-                });
-                request
+                self.begun(operation, self.http.post(url))
                     .header("content-type", "application/json")
                     .send(&body[..])
             }
@@ -194,11 +181,8 @@ impl HttpAgent {
         if status.is_success() {
             return Ok(body);
         }
-        let refusal =
-            serde_json::from_slice::<Refusal>(&body).map_err(|_| AgentError::NotAnAgent {
-                address: self.authority.clone(),
-                what: format!("HTTP status {status}"),
-            })?;
+        let refusal = serde_json::from_slice::<Refusal>(&body)
+            .map_err(|_| self.not_an_agent(format!("HTTP status {status}")))?;
         Err(AgentError::Refused {
             address: Some(self.authority.clone()),
             refusal: Refusal {
@@ -217,39 +201,53 @@ impl HttpAgent {
             },
             source => source,
         };
+        let how = Loss::of(&source);
         // Whatever answers the first request wrongly is another program.
         if operation.id != operation::INFO.id {
             return AgentError::Lost {
                 address,
                 doing: operation.doing,
-                how: Loss::of(&source),
+                how,
                 source: in_words(operation, source),
             };
         }
-        let how = Loss::of(&source);
         match &source {
+            ureq::Error::Protocol(_) | ureq::Error::Http(_) => {
+                self.not_an_agent(source.to_string())
+            }
             ureq::Error::HostNotFound
             | ureq::Error::BadUri(_)
             | ureq::Error::ConnectionFailed
             // Who does not answer may be an agent whose host has no CPU for it.
-            | ureq::Error::Timeout(_) => AgentError::Unreachable {
-                address,
-                how,
-                source: in_words(operation, source),
-            },
-            _ if how == Loss::Gone => AgentError::Unreachable {
-                address,
-                how,
-                source: in_words(operation, source),
-            },
-            ureq::Error::Protocol(_) | ureq::Error::Http(_) => AgentError::NotAnAgent {
-                address,
-                what: source.to_string(),
-            },
-            _ => AgentError::NotAnAgent {
-                address,
-                what: format!("no HTTP answer ({})", in_words(operation, source)),
-            },
+            | ureq::Error::Timeout(_) => self.unreachable(operation, source),
+            _ if how == Loss::Gone => self.unreachable(operation, source),
+            _ => self.not_an_agent(format!("no HTTP answer ({})", in_words(operation, source))),
+        }
+    }
+
+    fn unreachable(&self, operation: &Operation, source: ureq::Error) -> AgentError {
+        AgentError::Unreachable {
+            address: self.authority.clone(),
+            how: Loss::of(&source),
+            source: in_words(operation, source),
+        }
+    }
+
+    fn not_an_agent(&self, what: String) -> AgentError {
+        AgentError::NotAnAgent {
+            address: self.authority.clone(),
+            what,
+        }
+    }
+
+    /// Returns a request with what every request has: a limit of its time, and the token.
+    fn begun<B>(&self, operation: &Operation, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        let request = request.config().timeout_global(Some(operation.timeout));
+        match &self.token {
+            Some(token) => request
+                .build()
+                .header("authorization", format!("Bearer {token}")),
+            None => request.build(),
         }
     }
 }
@@ -353,10 +351,7 @@ impl Agent for HttpAgent {
             answered => answered,
         }?;
         if info.program != super::PROGRAM {
-            return Err(AgentError::NotAnAgent {
-                address: self.authority.clone(),
-                what: format!("it calls itself `{}`", info.program),
-            });
+            return Err(self.not_an_agent(format!("it calls itself `{}`", info.program)));
         }
         if info.api != API_VERSION {
             return Err(AgentError::Version {
@@ -373,17 +368,15 @@ impl Agent for HttpAgent {
     }
 
     fn inventory(&self, request: &InventoryRequest) -> Result<Inventory, AgentError> {
-        let address = request.address.iter().map(|of| ("address", of.clone()));
-        let lease = request.lease.iter().map(|of| ("lease", of.clone()));
-        let memory_copy = ("memory_copy", request.memory_copy.to_string());
-        let query: Vec<_> = address.chain(lease).chain([memory_copy]).collect();
+        let mut query = vec![("memory_copy", request.memory_copy.to_string())];
+        query.extend(request.address.clone().map(|of| ("address", of)));
+        query.extend(request.lease.clone().map(|of| ("lease", of)));
         self.ask(&operation::INVENTORY, NO_RUN, &query, NO_BODY)
     }
 
     fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError> {
-        let query = request.sockets.iter().map(|of| ("sockets", of.clone()));
-        let query: Vec<_> = query.collect();
-        self.ask(&operation::OBSERVE, NO_RUN, &query, NO_BODY)
+        let query = request.sockets.clone().map(|of| ("sockets", of));
+        self.ask(&operation::OBSERVE, NO_RUN, query.as_slice(), NO_BODY)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

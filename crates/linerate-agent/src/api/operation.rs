@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use linerate_model::TrialId;
 use schemars::Schema;
 use schemars::generate::SchemaGenerator;
 
@@ -123,8 +124,8 @@ impl Operation {
     }
 
     /// Returns the path for a run and a trial, where they are named in it.
-    pub(crate) fn path_of(&self, lease: &str, trial: Option<u32>) -> String {
-        let trial = trial.map_or(String::new(), |trial| trial.to_string());
+    pub(crate) fn path_of(&self, lease: &str, trial: Option<TrialId>) -> String {
+        let trial = trial.map_or(String::new(), |trial| trial.0.to_string());
         self.path
             .replace("{lease}", lease)
             .replace("{trial}", &trial)
