@@ -4,25 +4,13 @@ use linerate_compat::iperf3::datagram;
 use linerate_model::TrialId;
 use linerate_model::manner::Transport;
 
+use super::Shared;
 use super::control::Delivered;
 use super::parameters::in_order;
-use super::{Shared, Test};
 use crate::api::{AgentError, Assignment, TrialState, TrialStatus};
 use crate::core::OtherEnd;
 
 impl Shared {
-    /// Does `work` with the test of `trial`.
-    fn with_test<T>(
-        &self,
-        trial: TrialId,
-        work: impl FnOnce(&mut Test) -> T,
-    ) -> Result<T, AgentError> {
-        let mut desk = self.desk();
-        let test = desk.test.as_mut().filter(|test| test.trial == trial);
-        let test = test.ok_or_else(|| self.no_trial())?;
-        Ok(work(test))
-    }
-
     /// Returns what this host's agent is told instead, and how its flows greet.
     pub(crate) fn told(
         &self,

@@ -95,7 +95,7 @@ impl Iperf3Peer {
 
     /// Returns the half that stands for the server.
     pub fn server(&self) -> Arc<dyn Agent> {
-        Arc::new(Iperf3Server::new(Arc::clone(&self.0)))
+        Arc::new(Iperf3Server(Arc::clone(&self.0)))
     }
 
     /// Returns this host's half.
@@ -165,7 +165,15 @@ impl Shared {
         }
     }
 
-    fn no_trial(&self) -> AgentError {
-        self.refused("has no such test", RefusalCode::Gone)
+    /// Does `work` with the test of `trial`.
+    fn with_test<T>(
+        &self,
+        trial: TrialId,
+        work: impl FnOnce(&mut Test) -> T,
+    ) -> Result<T, AgentError> {
+        let mut desk = self.desk();
+        let test = desk.test.as_mut().filter(|test| test.trial == trial);
+        let test = test.ok_or_else(|| self.refused("has no such test", RefusalCode::Gone))?;
+        Ok(work(test))
     }
 }

@@ -103,11 +103,7 @@ pub fn parameters_of(workload: &Workload, timing: &Timing) -> Result<Parameters,
 
 /// Refuses what has words, but is more than an iperf3 server does.
 fn check(workload: &Workload, timing: &Timing, parameters: &Parameters) -> Result<(), String> {
-    let Parameters {
-        protocol,
-        parallel: each_way,
-        ..
-    } = *parameters;
+    let (protocol, each_way) = (parameters.protocol, parameters.parallel);
     check_phases(timing, workload.manner.transport)?;
     let block = Bytes(parameters.block_bytes.into());
     if protocol == Protocol::Tcp && block.0 > TCP_BLOCK_BYTES_MAX {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_compat::iperf3::{ClientEnding, Parameters, Protocol};
+use linerate_compat::iperf3::{ClientEnding, Parameters, Protocol, Results};
 use linerate_engine::now_ns;
 use linerate_model::TrialId;
 use linerate_model::run::Admission;
@@ -32,13 +32,9 @@ const AGAIN_LOOK: Duration = Duration::from_millis(50);
 const REOPENED_NS: u64 = 500_000_000;
 
 /// An iperf3 server, as an agent.
-pub struct Iperf3Server(Arc<Shared>);
+pub struct Iperf3Server(pub(super) Arc<Shared>);
 
 impl Iperf3Server {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
-    }
-
     /// Connects, unless that has happened and nothing has become of it yet.
     fn call(&self) -> Result<(), CallError> {
         let options = &self.0.options;
@@ -73,6 +69,37 @@ impl Iperf3Server {
             CallError::Unreachable(what) => self.0.error(what, None, true),
             CallError::Odd(what) => self.0.error(what, None, false),
         }
+    }
+
+    /// Returns how far a test has come, with samples from number `first` on, and the server's results once it
+    /// ended as it should.
+    fn status(&self, test: &Test, first: usize) -> (TrialStatus, Option<Results>) {
+        let story = test.connection.story();
+        let mut status = TrialStatus {
+            state: self.state(test, story.ending.as_ref()),
+            samples: Vec::new(),
+            next: first,
+            flows: Vec::new(),
+            more: false,
+            stacks: Vec::new(),
+            notes: Vec::new(),
+            capture: None,
+        };
+        let (TrialState::Finished, Some(results), Some(clients)) =
+            (&status.state, &story.results, &test.outcomes)
+        else {
+            return (status, None);
+        };
+        let udp = test.parameters.protocol == Protocol::Udp;
+        status.flows = counts::server_ends(&test.order, clients, results, udp);
+        status.notes = test.notes.clone();
+        if let Some(at) = test.at.as_ref().filter(|_| first == 0) {
+            let edges = (at.measure_begin_ns, test.counts.end_ns(at));
+            let told = &test.parameters;
+            status.samples = counts::server_samples(&test.order, clients, results, edges, told);
+            status.next = status.samples.len();
+        }
+        (status, Some(results.clone()))
     }
 
     /// Returns what the way in which a test ended means for the trial.
@@ -216,15 +243,13 @@ impl Agent for Iperf3Server {
     }
 
     fn start(&self, _lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
-        let mut desk = self.0.desk();
-        let test = desk.test.as_mut().filter(|test| test.trial == trial);
-        let test = test.ok_or_else(|| self.0.no_trial())?;
-        test.at = Some(*at);
-        test.counts.begin(at, test.parameters.omit_s > 0);
-        let delivered = test.delivered.take();
-        let by_volume = test.parameters.bytes.is_some();
-        test.connection.schedule(at.stop_ns, by_volume, delivered);
-        Ok(())
+        self.0.with_test(trial, |test| {
+            test.at = Some(*at);
+            test.counts.begin(at, test.parameters.omit_s > 0);
+            let delivered = test.delivered.take();
+            let by_volume = test.parameters.bytes.is_some();
+            test.connection.schedule(at.stop_ns, by_volume, delivered);
+        })
     }
 
     fn poll(
@@ -233,35 +258,11 @@ impl Agent for Iperf3Server {
         trial: TrialId,
         from: PollFrom,
     ) -> Result<TrialStatus, AgentError> {
-        let mut desk = self.0.desk();
-        let desk = &mut *desk;
-        let test = desk.test.as_ref().filter(|test| test.trial == trial);
-        let test = test.ok_or_else(|| self.0.no_trial())?;
-        let story = test.connection.story();
-        let state = self.state(test, story.ending.as_ref());
-        let mut status = TrialStatus {
-            state,
-            samples: Vec::new(),
-            next: from.sample,
-            flows: Vec::new(),
-            more: false,
-            stacks: Vec::new(),
-            notes: Vec::new(),
-            capture: None,
-        };
-        if status.state == TrialState::Finished
-            && let (Some(results), Some(clients)) = (&story.results, &test.outcomes)
-        {
-            desk.results = Some(results.clone());
-            let udp = test.parameters.protocol == Protocol::Udp;
-            status.flows = counts::server_ends(&test.order, clients, results, udp);
-            status.notes = test.notes.clone();
-            if let Some(at) = test.at.as_ref().filter(|_| from.sample == 0) {
-                let edges = (at.measure_begin_ns, test.counts.end_ns(at));
-                let told = &test.parameters;
-                status.samples = counts::server_samples(&test.order, clients, results, edges, told);
-                status.next = status.samples.len();
-            }
+        let (status, results) = self
+            .0
+            .with_test(trial, |test| self.status(test, from.sample))?;
+        if results.is_some() {
+            self.0.desk().results = results;
         }
         Ok(status)
     }
@@ -277,11 +278,7 @@ impl Agent for Iperf3Server {
     }
 
     fn stop(&self, _lease: &str, trial: TrialId) -> Result<(), AgentError> {
-        let desk = self.0.desk();
-        let test = desk.test.as_ref().filter(|test| test.trial == trial);
-        let test = test.ok_or_else(|| self.0.no_trial())?;
-        test.connection.interrupt();
-        Ok(())
+        self.0.with_test(trial, |test| test.connection.interrupt())
     }
 
     fn abort(&self, _lease: &str, trial: TrialId) -> Result<(), AgentError> {
