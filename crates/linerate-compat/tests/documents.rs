@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 
 use linerate_compat::iperf3::json::{
-    CpuPercent, Datagrams, Document, EndStream, Interval, IntervalRow, Role, Stream, TcpReading,
-    Test, Total, TotalRow, document, end, interval, line, start, text,
+    Datagrams, Document, EndStream, Interval, IntervalRow, Stream, TcpReading, Test, Total,
+    TotalRow, document, end, interval, line, start,
 };
-use linerate_compat::iperf3::{Direction, Parameters, Protocol};
+use linerate_compat::iperf3::{CpuPercent, Direction, Parameters, Protocol};
 use serde_json::{Value, json};
 
 fn recorded(name: &str) -> Value {
@@ -42,10 +42,9 @@ fn input(document: &Document) -> Test {
         bits_per_second: Some(asked.target_bitrate).filter(|&rate| rate > 0),
         ..Parameters::of(protocol)
     };
-    let peer = document.start.connecting_to.clone().expect("as recorded");
+    let peer = document.start.connecting_to.clone();
     let cpu = document.end.cpu_utilization_percent;
     Test {
-        role: Role::Client,
         version: document.start.version.clone(),
         system_info: document.start.system_info.clone(),
         unix_ms: document.start.timestamp.timesecs * 1000,
@@ -221,7 +220,7 @@ fn rates_follow_from_bytes_and_time() {
     assert!((sum.bits_per_second - 10_407_286_546.6).abs() < 1.0);
 }
 
-/// Returns a server's UDP test in both directions, as one was recorded.
+/// Returns a UDP test in both directions with the streams of a server, as one was recorded.
 fn udp_server() -> Test {
     let datagrams = |packets, jitter_ms: f64| {
         Some(Datagrams {
@@ -257,7 +256,6 @@ fn udp_server() -> Test {
         }
     };
     Test {
-        role: Role::Server,
         version: String::new(),
         system_info: String::new(),
         unix_ms: 0,
@@ -286,6 +284,11 @@ fn udp_server() -> Test {
         server_output: None,
         error: None,
     }
+}
+
+fn text(test: &Test) -> String {
+    let peer = "127.0.0.1:50452".parse().expect("as recorded");
+    linerate_compat::iperf3::json::text(peer, &test.parameters, &test.streams)
 }
 
 /// Recorded from a server of 3.12; `1.00-1.04` of 40.6 ms.

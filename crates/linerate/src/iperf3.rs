@@ -7,11 +7,10 @@ use std::net::SocketAddr;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, parameters_of};
 use linerate_analyze::iperf3;
-use linerate_compat::iperf3::Protocol;
 use linerate_compat::iperf3::json::{
-    self, CpuPercent, Datagrams, Document, EndStream, Interval, IntervalEntry, Role, Stream,
-    TcpReading, Test, Total,
+    self, Datagrams, Document, EndStream, Interval, IntervalEntry, Stream, TcpReading, Test, Total,
 };
+use linerate_compat::iperf3::{CpuPercent, Protocol, ServerOutput};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
@@ -121,14 +120,16 @@ impl Reader for Iperf3Lines {
         if let Some(error) = &test.error {
             term::line(&json::line("error", error));
         }
-        let document = whole(&test);
-        if let Some(output) = &document.server_output_json {
-            term::line(&json::line("server_output_json", output));
+        match &test.server_output {
+            Some(ServerOutput::Json(output)) => {
+                term::line(&json::line("server_output_json", output));
+            }
+            Some(ServerOutput::Text(output)) => {
+                term::line(&json::line("server_output_text", output));
+            }
+            None => {}
         }
-        if let Some(output) = &document.server_output_text {
-            term::line(&json::line("server_output_text", output));
-        }
-        term::line(&json::line("end", &document.end));
+        term::line(&json::line("end", &whole(&test).end));
     }
 }
 
@@ -189,7 +190,6 @@ fn test(
     let is_tcp = parameters.protocol == Protocol::Tcp;
     let streams = counted.streams.iter().enumerate();
     Ok(Test {
-        role: Role::Client,
         version: version(),
         system_info: system_info(),
         unix_ms: unix_ms(&document.started_utc),
@@ -205,11 +205,7 @@ fn test(
             .collect(),
         cpu: counted.client_cpu.map(cpu).unwrap_or_default(),
         cpu_remote: match &peer_results {
-            Some(results) => Some(CpuPercent {
-                total: results.cpu_total_percent,
-                user: results.cpu_user_percent,
-                system: results.cpu_system_percent,
-            }),
+            Some(results) => Some(results.cpu),
             None => counted.server_cpu.map(cpu),
         },
         sender_congestion: counted.sender_congestion.filter(|_| is_tcp),
@@ -221,11 +217,7 @@ fn test(
 }
 
 fn cpu(time: iperf3::CpuTime) -> CpuPercent {
-    CpuPercent {
-        total: time.user_percent + time.system_percent,
-        user: time.user_percent,
-        system: time.system_percent,
-    }
+    CpuPercent::of(time.user_percent, time.system_percent)
 }
 
 fn stream(document: &RunDocument, number: u32, counted: &iperf3::Stream<'_>) -> Stream {

@@ -36,7 +36,7 @@ pub use client::{ClientAction, ClientEnding, ClientMachine};
 pub use cookie::{COOKIE_BYTES, Cookie, CookieError};
 pub use error::Code;
 pub use parameters::{Direction, Gso, Parameters, ParametersError, Protocol};
-pub use results::{OmittedPackets, Results, ResultsError, ServerOutput, StreamResult};
+pub use results::{CpuPercent, Results, ResultsError, ServerOutput, StreamResult};
 pub use server::{BUSY, ServerAction, ServerEnding, ServerMachine, refusal};
 pub use state::State;
 pub use stream_id::{StreamId, stream_ids};

@@ -1,6 +1,6 @@
 //! What one end measured, as the other is told.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
@@ -12,64 +12,91 @@ use crate::iperf3::stream_id::StreamId;
 /// Streams over both directions.
 const ENTRIES_MAX: usize = 2 * STREAMS_MAX as usize;
 
-/// What one end measured.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What one end measured; keys and their order are those of the wire.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Results {
-    /// CPU time of the process over wall time, in percent.
-    pub cpu_total_percent: f64,
-    /// The part of it in user mode.
-    pub cpu_user_percent: f64,
-    /// The part of it in the kernel.
-    pub cpu_system_percent: f64,
+    /// The CPU that this end used.
+    #[serde(flatten)]
+    pub cpu: CpuPercent,
     /// Whether this end, sending, knows its retransmissions; absent if it only receives.
+    #[serialize_always]
+    #[serde(serialize_with = "number_if_known")]
     pub sender_has_retransmits: Option<bool>,
     /// The congestion control in force.
     pub congestion_used: Option<String>,
     /// The server's own output, if the client asked for it.
+    #[serde(flatten)]
     pub server_output: Option<ServerOutput>,
     /// Every stream, in any order.
     pub streams: Vec<StreamResult>,
 }
 
+/// CPU time of the process over wall time, in percent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct CpuPercent {
+    /// All of it.
+    #[serde(rename = "cpu_util_total")]
+    pub total: f64,
+    /// In user mode.
+    #[serde(rename = "cpu_util_user")]
+    pub user: f64,
+    /// In the kernel.
+    #[serde(rename = "cpu_util_system")]
+    pub system: f64,
+}
+
+impl CpuPercent {
+    /// Returns what both parts make.
+    pub fn of(user: f64, system: f64) -> Self {
+        Self {
+            total: user + system,
+            user,
+            system,
+        }
+    }
+}
+
 /// A server's own output.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ServerOutput {
-    /// What it printed for people.
-    Text(String),
     /// What it printed for programs.
+    #[serde(rename = "server_output_json")]
     Json(Value),
+    /// What it printed for people.
+    #[serde(rename = "server_output_text")]
+    Text(String),
 }
 
 /// What one end counted in one stream, without the omitted time.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[skip_serializing_none]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StreamResult {
     /// The stream.
     pub id: StreamId,
     /// Bytes that this end sent, or received.
     pub bytes: u64,
     /// Segments retransmitted; absent if this end does not know.
+    #[serialize_always]
+    #[serde(serialize_with = "number_if_known")]
     pub retransmits: Option<u64>,
     /// Jitter of datagrams, in seconds.
+    #[serde(rename = "jitter")]
     pub jitter_s: f64,
     /// Datagrams lost, from the receiver.
     pub errors: u64,
+    /// Those of the omitted time; known since 3.14.
+    pub omitted_errors: Option<u64>,
     /// Datagrams sent, or the highest number seen.
     pub packets: u64,
-    /// Errors and packets of the omitted time; known since 3.14.
-    pub omitted: Option<OmittedPackets>,
+    /// Those of the omitted time; known since 3.14.
+    pub omitted_packets: Option<u64>,
     /// When counting began and ended, in seconds from the start of the test.
+    #[serde(rename = "start_time")]
     pub start_s: f64,
     /// When counting ended.
+    #[serde(rename = "end_time")]
     pub end_s: f64,
-}
-
-/// What was counted before counting began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OmittedPackets {
-    /// Datagrams lost.
-    pub errors: u64,
-    /// Datagrams.
-    pub packets: u64,
 }
 
 impl StreamResult {
@@ -81,8 +108,9 @@ impl StreamResult {
             retransmits: None,
             jitter_s: 0.0,
             errors: 0,
+            omitted_errors: None,
             packets: 0,
-            omitted: None,
+            omitted_packets: None,
             start_s: 0.0,
             end_s: 0.0,
         }
@@ -133,9 +161,11 @@ impl Results {
         let has = keys.signed("sender_has_retransmits")?;
         let congestion = map.get("congestion_used").and_then(Value::as_str);
         Ok(Self {
-            cpu_total_percent: keys.real("cpu_util_total")?,
-            cpu_user_percent: keys.real("cpu_util_user")?,
-            cpu_system_percent: keys.real("cpu_util_system")?,
+            cpu: CpuPercent {
+                total: keys.real("cpu_util_total")?,
+                user: keys.real("cpu_util_user")?,
+                system: keys.real("cpu_util_system")?,
+            },
             sender_has_retransmits: has.map(|has| has != 0),
             congestion_used: congestion.map(str::to_owned),
             server_output: server_output(&map),
@@ -146,7 +176,7 @@ impl Results {
     /// Returns the text that is sent.
     pub fn to_json(&self) -> String {
         // Finite numbers and strings under fixed keys always have a text.
-        serde_json::to_string(&Wire::of(self)).unwrap_or_default()
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Returns the entry of a stream.
@@ -173,15 +203,8 @@ fn stream(entry: &Value) -> Result<StreamResult, ResultsError> {
     };
     let keys = Keys(map);
     let id = keys.signed("id")?.and_then(|id| u32::try_from(id).ok());
-    let omitted = map
-        .contains_key("omitted_packets")
-        .then(|| {
-            Ok(OmittedPackets {
-                errors: keys.count("omitted_errors")?,
-                packets: keys.count("omitted_packets")?,
-            })
-        })
-        .transpose()?;
+    let has_omitted = map.contains_key("omitted_packets");
+    let omitted = |key| has_omitted.then(|| keys.count(key)).transpose();
     let seconds = |key| match map.contains_key(key) {
         true => keys.real(key),
         false => Ok(0.0),
@@ -192,8 +215,9 @@ fn stream(entry: &Value) -> Result<StreamResult, ResultsError> {
         retransmits: keys.signed("retransmits")?,
         jitter_s: keys.real("jitter")?,
         errors: keys.count("errors")?,
+        omitted_errors: omitted("omitted_errors")?,
         packets: keys.count("packets")?,
-        omitted,
+        omitted_packets: omitted("omitted_packets")?,
         start_s: seconds("start_time")?,
         end_s: seconds("end_time")?,
     })
@@ -224,69 +248,12 @@ impl Keys<'_> {
     }
 }
 
-#[skip_serializing_none]
-#[derive(Serialize)]
-struct Wire<'a> {
-    cpu_util_total: f64,
-    cpu_util_user: f64,
-    cpu_util_system: f64,
-    sender_has_retransmits: i8,
-    congestion_used: Option<&'a str>,
-    server_output_json: Option<&'a Value>,
-    server_output_text: Option<&'a str>,
-    streams: Vec<WireStream>,
-}
-
-#[skip_serializing_none]
-#[derive(Serialize)]
-struct WireStream {
-    id: u32,
-    bytes: u64,
-    retransmits: i64,
-    jitter: f64,
-    errors: u64,
-    omitted_errors: Option<u64>,
-    packets: u64,
-    omitted_packets: Option<u64>,
-    start_time: f64,
-    end_time: f64,
-}
-
-impl<'a> Wire<'a> {
-    fn of(own: &'a Results) -> Self {
-        let (json, text) = match &own.server_output {
-            Some(ServerOutput::Json(json)) => (Some(json), None),
-            Some(ServerOutput::Text(text)) => (None, Some(text.as_str())),
-            None => (None, None),
-        };
-        Self {
-            cpu_util_total: own.cpu_total_percent,
-            cpu_util_user: own.cpu_user_percent,
-            cpu_util_system: own.cpu_system_percent,
-            sender_has_retransmits: own.sender_has_retransmits.map_or(-1, i8::from),
-            congestion_used: own.congestion_used.as_deref(),
-            server_output_json: json,
-            server_output_text: text,
-            streams: own.streams.iter().map(WireStream::of).collect(),
-        }
-    }
-}
-
-impl WireStream {
-    fn of(own: &StreamResult) -> Self {
-        Self {
-            id: own.id.0,
-            bytes: own.bytes,
-            retransmits: own.retransmits.map_or(-1, |count| count as i64),
-            jitter: own.jitter_s,
-            errors: own.errors,
-            omitted_errors: own.omitted.map(|omitted| omitted.errors),
-            packets: own.packets,
-            omitted_packets: own.omitted.map(|omitted| omitted.packets),
-            start_time: own.start_s,
-            end_time: own.end_s,
-        }
-    }
+/// Writes a number; one that is not known is below zero.
+fn number_if_known<N: Copy + Into<i128>, S: Serializer>(
+    number: &Option<N>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_i64(number.map_or(-1, |number| number.into() as i64))
 }
 
 #[cfg(test)]
@@ -314,9 +281,11 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let results = Results {
-            cpu_total_percent: 12.5,
-            cpu_user_percent: 2.5,
-            cpu_system_percent: 10.0,
+            cpu: CpuPercent {
+                total: 12.5,
+                user: 2.5,
+                system: 10.0,
+            },
             sender_has_retransmits: Some(true),
             congestion_used: Some("cubic".into()),
             server_output: Some(ServerOutput::Text("a\nb \"c\"".into())),
@@ -330,10 +299,8 @@ mod tests {
                     jitter_s: 0.25,
                     errors: 2,
                     packets: 9,
-                    omitted: Some(OmittedPackets {
-                        errors: 1,
-                        packets: 4,
-                    }),
+                    omitted_errors: Some(1),
+                    omitted_packets: Some(4),
                     ..StreamResult::nothing(StreamId(3))
                 },
             ],

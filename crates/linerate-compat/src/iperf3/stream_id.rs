@@ -1,7 +1,9 @@
 //! Numbers of streams.
 
+use serde::Serialize;
+
 /// The number of a stream, by which both ends match their results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct StreamId(pub u32);
 
 impl StreamId {

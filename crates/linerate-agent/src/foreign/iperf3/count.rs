@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use linerate_compat::iperf3::json::{CpuPercent, Datagrams, Interval, Stream, TcpReading, Total};
+use linerate_compat::iperf3::json::{Datagrams, Interval, Stream, TcpReading, Total};
 use linerate_compat::iperf3::{
-    OmittedPackets, Parameters, Protocol, Results, StreamId, StreamResult, stream_ids,
+    CpuPercent, Parameters, Protocol, Results, StreamId, StreamResult, stream_ids,
 };
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
@@ -200,9 +200,7 @@ impl Count {
             .first()
             .and_then(|first| first.congestion.clone());
         Results {
-            cpu_total_percent: cpu.total,
-            cpu_user_percent: cpu.user,
-            cpu_system_percent: cpu.system,
+            cpu,
             sender_has_retransmits: sends.then_some(!self.is_udp),
             congestion_used: congestion.filter(|_| !self.is_udp),
             server_output: None,
@@ -225,10 +223,8 @@ impl Count {
             jitter_s: all.jitter_s,
             errors: all.lost,
             packets: all.packets,
-            omitted: self.is_udp.then_some(OmittedPackets {
-                errors: omitted.lost,
-                packets: omitted.packets,
-            }),
+            omitted_errors: self.is_udp.then_some(omitted.lost),
+            omitted_packets: self.is_udp.then_some(omitted.packets),
             start_s: 0.0,
             end_s: total.seconds,
             ..nothing
@@ -351,7 +347,10 @@ mod tests {
         assert_eq!((stream.bytes, stream.retransmits), (350, Some(4)));
         assert_eq!((stream.start_s, stream.end_s), (0.0, 2.0));
         assert_eq!(results.sender_has_retransmits, Some(true));
-        assert_eq!(stream.omitted, None);
+        assert_eq!(
+            (stream.omitted_packets, stream.omitted_errors),
+            (None, None)
+        );
         let rows: Vec<_> = count.streams()[0]
             .intervals
             .iter()
@@ -377,11 +376,8 @@ mod tests {
         let results = count.results(CpuPercent::default());
         let stream = &results.streams[0];
         assert_eq!((stream.packets, stream.errors), (35, 3));
-        let omitted = OmittedPackets {
-            errors: 2,
-            packets: 10,
-        };
-        assert_eq!(stream.omitted, Some(omitted));
+        let omitted = (stream.omitted_packets, stream.omitted_errors);
+        assert_eq!(omitted, (Some(10), Some(2)));
         assert_eq!(stream.retransmits, None);
         assert_eq!(results.sender_has_retransmits, None);
         assert_eq!(results.congestion_used, None);

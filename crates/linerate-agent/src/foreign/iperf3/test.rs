@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_compat::iperf3::json::{Role, Test as Document, text};
+use linerate_compat::iperf3::json::text;
 use linerate_compat::iperf3::{
     Code, Cookie, Parameters, Protocol, Results, ServerAction, ServerMachine, ServerOutput,
 };
@@ -226,7 +226,7 @@ impl Test {
                     failed
                 }
                 ServerAction::Stop => self.stop().await,
-                ServerAction::Report(theirs) => self.report(door, &theirs).await,
+                ServerAction::Report(theirs) => self.report(&theirs).await,
                 ServerAction::End(_) => Vec::new(),
             };
             actions.extend(more);
@@ -371,7 +371,7 @@ impl Test {
         Vec::new()
     }
 
-    async fn report(&mut self, door: &Door, theirs: &Results) -> Vec<ServerAction> {
+    async fn report(&mut self, theirs: &Results) -> Vec<ServerAction> {
         if let Some(traffic) = self.traffic.take() {
             self.counted = Some(traffic.settle(theirs).await);
         }
@@ -380,41 +380,10 @@ impl Test {
         };
         let mut results = counted.count.results(counted.cpu);
         if parameters.server_output {
-            let document = self.document(door, counted, parameters);
-            results.server_output = Some(ServerOutput::Text(text(&document)));
+            let text = text(self.peer, parameters, &counted.count.streams());
+            results.server_output = Some(ServerOutput::Text(text));
         }
         self.machine.handle_results(now_ns(), &results)
-    }
-
-    fn document(&self, door: &Door, counted: &Counted, parameters: &Parameters) -> Document {
-        let congestion = |sender| {
-            let opened = counted.count.streams.first()?;
-            opened
-                .congestion
-                .clone()
-                .filter(|_| opened.sender == sender)
-        };
-        Document {
-            role: Role::Server,
-            version: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
-            system_info: door.core.config().host_name.clone(),
-            unix_ms: now_s() * 1000,
-            peer_host: self.peer.ip().to_canonical().to_string(),
-            peer_port: self.peer.port(),
-            cookie: self.machine.cookie().to_string(),
-            parameters: parameters.clone(),
-            interval_s: 1.0,
-            mss_default: None,
-            sndbuf_actual: None,
-            rcvbuf_actual: None,
-            streams: counted.count.streams(),
-            cpu: counted.cpu,
-            cpu_remote: None,
-            sender_congestion: congestion(true),
-            receiver_congestion: congestion(false),
-            server_output: None,
-            error: None,
-        }
     }
 
     /// Waits for the workers and for the client to close.

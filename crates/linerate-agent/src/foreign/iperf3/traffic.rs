@@ -4,8 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_compat::iperf3::json::CpuPercent;
-use linerate_compat::iperf3::{Parameters, Results};
+use linerate_compat::iperf3::{CpuPercent, Parameters, Results};
 use linerate_engine::{Address, EngineConfig, Flow, LaunchError, Running, Schedule, now_ns};
 use linerate_model::BitsPerSec;
 use linerate_model::metric::Metric;
@@ -14,6 +13,7 @@ use linerate_model::setting::name;
 use linerate_observe::{ObserveConfig, Observer};
 
 use super::count::{Count, Opened, Reading, readings};
+use crate::core::cpus_online;
 use crate::limits::above;
 
 const S: u64 = 1_000_000_000;
@@ -78,7 +78,7 @@ impl Traffic {
         let opened: Vec<Opened> = flows.iter().map(opened).collect();
         let sends = opened.iter().any(|stream| stream.sender);
         let config = EngineConfig {
-            workers_max: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            workers_max: cpus_online(),
             cpus: parameters
                 .server_affinity
                 .map(|cpu| cpu as usize)
@@ -243,11 +243,7 @@ impl Traffic {
         let percent = |from: i64, to: i64| 100.0 * (to - from).max(0) as f64 / elapsed_ns;
         let user = percent(self.cpu_at_start_ns.user_ns, now.user_ns);
         let system = percent(self.cpu_at_start_ns.system_ns, now.system_ns);
-        CpuPercent {
-            total: user + system,
-            user,
-            system,
-        }
+        CpuPercent::of(user, system)
     }
 }
 

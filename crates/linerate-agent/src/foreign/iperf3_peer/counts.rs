@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_compat::iperf3::{Parameters, Protocol, Results, StreamId, StreamResult};
+use linerate_compat::iperf3::{CpuPercent, Parameters, Protocol, Results, StreamId, StreamResult};
 use linerate_engine::now_ns;
 use linerate_model::FlowId;
 use linerate_model::datagram::Datagrams;
@@ -42,9 +42,9 @@ impl CpuTime {
         let now = Self::now();
         let wall_us = now.at_ns.saturating_sub(self.at_ns).max(1000) as f64 / 1e3;
         let percent = |us: i64| 100.0 * us as f64 / wall_us;
-        results.cpu_user_percent = percent(now.user_us - self.user_us);
-        results.cpu_system_percent = percent(now.system_us - self.system_us);
-        results.cpu_total_percent = results.cpu_user_percent + results.cpu_system_percent;
+        let user = percent(now.user_us - self.user_us);
+        let system = percent(now.system_us - self.system_us);
+        results.cpu = CpuPercent::of(user, system);
     }
 }
 
@@ -270,9 +270,7 @@ fn counters(stream: &StreamResult, part: Part, parameters: &Parameters) -> Vec<(
     }
     let omitted = match parameters.omit_s {
         0 => Some((0, 0)),
-        _ => stream
-            .omitted
-            .map(|omitted| (omitted.packets, omitted.errors)),
+        _ => stream.omitted_packets.zip(stream.omitted_errors),
     };
     let mut counters = Vec::new();
     if to_server {
@@ -296,19 +294,18 @@ fn counters(stream: &StreamResult, part: Part, parameters: &Parameters) -> Vec<(
 
 #[cfg(test)]
 mod tests {
-    use linerate_compat::iperf3::OmittedPackets;
-
     use super::*;
 
     #[test]
     fn datagrams_that_were_omitted_are_none_of_the_window() {
         let bytes = (Metric::AppBytesReceived, [0, 5_000_000]);
-        let check = |omit_s: u32, omitted: Option<OmittedPackets>, part, expected: &[_]| {
+        let check = |omit_s: u32, omitted: Option<(u64, u64)>, part, expected: &[_]| {
             let stream = StreamResult {
                 bytes: 5_000_000,
                 packets: 3000,
                 errors: 30,
-                omitted,
+                omitted_packets: omitted.map(|(packets, _)| packets),
+                omitted_errors: omitted.map(|(_, errors)| errors),
                 ..StreamResult::nothing(StreamId::of(0))
             };
             let parameters = Parameters {
@@ -324,10 +321,7 @@ mod tests {
         let received = |edges| (Metric::AppDatagramsReceived, edges);
         let missing = |edges| (Metric::AppDatagramsMissing, edges);
         let sent = |edges| (Metric::AppDatagramsSent, edges);
-        let omitted = Some(OmittedPackets {
-            errors: 20,
-            packets: 1000,
-        });
+        let omitted = Some((1000, 20));
         let whole = [bytes, received([0, 2970]), missing([0, 30])];
         check(0, None, Part::Sender, &whole);
         let part = [bytes, received([980, 2970]), missing([20, 30])];

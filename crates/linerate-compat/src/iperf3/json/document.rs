@@ -6,8 +6,9 @@
 )]
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_with::skip_serializing_none;
+
+use crate::iperf3::results::ServerOutput;
 
 /// What `iperf3 -J` prints.
 #[skip_serializing_none]
@@ -23,10 +24,9 @@ pub struct Document {
     pub title: Option<String>,
     /// What the user wants to find here.
     pub extra_data: Option<String>,
-    /// The server's own document.
-    pub server_output_json: Option<Value>,
-    /// The server's own text.
-    pub server_output_text: Option<String>,
+    /// The server's own document or text.
+    #[serde(flatten)]
+    pub server_output: Option<ServerOutput>,
     /// What went wrong.
     pub error: Option<String>,
 }
@@ -39,8 +39,7 @@ pub struct Start {
     pub version: String,
     pub system_info: String,
     pub timestamp: Timestamp,
-    pub connecting_to: Option<Endpoint>,
-    pub accepted_connection: Option<Endpoint>,
+    pub connecting_to: Endpoint,
     pub cookie: String,
     pub tcp_mss: Option<u32>,
     pub tcp_mss_default: Option<u32>,

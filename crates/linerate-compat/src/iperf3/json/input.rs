@@ -1,31 +1,20 @@
-//! What is known about one test, at one end.
+//! What is known about one test, at the client's end.
 
 use std::net::SocketAddr;
 
 use crate::iperf3::parameters::Parameters;
-use crate::iperf3::results::ServerOutput;
-
-/// Whose document it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The end that asked for the test.
-    Client,
-    /// The end that was asked.
-    Server,
-}
+use crate::iperf3::results::{CpuPercent, ServerOutput};
 
 /// Everything that the documents say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Test {
-    /// Whose document it is.
-    pub role: Role,
     /// The program and its version.
     pub version: String,
     /// The host's system, as `uname -a` says.
     pub system_info: String,
     /// When the test began, in ms since 1970.
     pub unix_ms: u64,
-    /// The other end of the control connection: as the user named it, or as it was accepted.
+    /// The other end of the control connection, as the user named it.
     pub peer_host: String,
     /// Its port.
     pub peer_port: u16,
@@ -60,20 +49,14 @@ pub struct Test {
 impl Test {
     /// Returns how many intervals every stream has.
     pub fn intervals(&self) -> usize {
-        let lengths = self.streams.iter().map(|stream| stream.intervals.len());
-        lengths.min().unwrap_or(0)
+        intervals(&self.streams)
     }
 }
 
-/// CPU time of the process over wall time, in percent.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct CpuPercent {
-    /// All of it.
-    pub total: f64,
-    /// In user mode.
-    pub user: f64,
-    /// In the kernel.
-    pub system: f64,
+/// Returns how many intervals every one of `streams` has.
+pub(super) fn intervals(streams: &[Stream]) -> usize {
+    let lengths = streams.iter().map(|stream| stream.intervals.len());
+    lengths.min().unwrap_or(0)
 }
 
 /// One stream.

@@ -1,12 +1,12 @@
-//! The documents that iperf3 prints: `-J`, `--json-stream`, and a server's text.
+//! The documents that iperf3 prints: a client's `-J` and `--json-stream`, and a server's text.
 //!
-//! `Test` is everything that is known about one test at one end, as plain numbers. From it follow
-//! the `Document` that `iperf3 -J` prints (`document`), its pieces as lines of `--json-stream`
-//! (`start`, `interval`, `end`, `line`), and the text that iperf3 prints for people
-//! (`text`), which a client can ask its server for.
+//! `Test` is everything that is known about one test at the client's end, as plain numbers. From it follow
+//! the `Document` that `iperf3 -J` prints (`document`), and its pieces as lines of `--json-stream`
+//! (`start`, `interval`, `end`, `line`). From the streams alone follows the text that a server prints
+//! for people (`text`), which a client can ask for.
 //!
 //! Names, units and sums are iperf3's: bits per second, RTT in µs, jitter in ms, and a value that
-//! this end cannot know, such as what the other end received in a server's document, is 0, since
+//! this end cannot know, such as what the other end received of a test that failed, is 0, since
 //! programs that read these documents expect the keys.
 
 /// Dates as e-mail writes them.
@@ -23,31 +23,24 @@ mod text;
 use serde::Serialize;
 
 use crate::iperf3::parameters::{Direction, Protocol};
-use crate::iperf3::results::ServerOutput;
 
 pub use document::{
     Connected, CpuUtilization, Document, End, EndStream, Endpoint, IntervalEntry, IntervalRow,
     Start, TestStart, Timestamp, TotalRow,
 };
-pub use input::{CpuPercent, Datagrams, Interval, Role, Stream, TcpReading, Test, Total};
+pub use input::{Datagrams, Interval, Stream, TcpReading, Test, Total};
 pub use sums::{end, interval};
 pub use text::text;
 
 /// Returns the whole document.
 pub fn document(test: &Test) -> Document {
-    let (json, words) = match &test.server_output {
-        Some(ServerOutput::Json(json)) => (Some(json.clone()), None),
-        Some(ServerOutput::Text(text)) => (None, Some(text.clone())),
-        None => (None, None),
-    };
     Document {
         start: start(test),
         intervals: (0..test.intervals()).map(|at| interval(test, at)).collect(),
         end: end(test),
         title: test.parameters.title.clone(),
         extra_data: test.parameters.extra_data.clone(),
-        server_output_json: json,
-        server_output_text: words,
+        server_output: test.server_output.clone(),
         error: test.error.clone(),
     }
 }
@@ -68,14 +61,6 @@ pub fn line(event: &str, body: &impl Serialize) -> String {
 /// Returns what is known when the streams are there.
 pub fn start(test: &Test) -> Start {
     let parameters = &test.parameters;
-    let peer = Endpoint {
-        host: test.peer_host.clone(),
-        port: test.peer_port,
-    };
-    let (connecting_to, accepted_connection) = match test.role {
-        Role::Client => (Some(peer), None),
-        Role::Server => (None, Some(peer)),
-    };
     let tcp = parameters.protocol == Protocol::Tcp;
     let target = parameters.bits_per_second.unwrap_or(0);
     let fq_rate = parameters.fq_bits_per_second.unwrap_or(0);
@@ -88,8 +73,10 @@ pub fn start(test: &Test) -> Start {
             timesecs: test.unix_ms / 1000,
             timemillisecs: test.unix_ms,
         },
-        connecting_to,
-        accepted_connection,
+        connecting_to: Endpoint {
+            host: test.peer_host.clone(),
+            port: test.peer_port,
+        },
         cookie: test.cookie.clone(),
         tcp_mss: parameters.mss_bytes.filter(|_| tcp),
         tcp_mss_default: match parameters.mss_bytes {

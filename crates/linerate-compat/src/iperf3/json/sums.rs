@@ -12,7 +12,7 @@ use crate::iperf3::datagram::lost_percent;
 use crate::iperf3::json::document::{
     CpuUtilization, End, EndStream, IntervalEntry, IntervalRow, TotalRow,
 };
-use crate::iperf3::json::input::{Datagrams, Interval, Role, Stream, TcpReading, Test, Total};
+use crate::iperf3::json::input::{Datagrams, Interval, Stream, TcpReading, Test, Total};
 use crate::iperf3::parameters::{Direction, Protocol};
 
 /// Returns the rate of `bytes` in `seconds`, in bits per second; 0 in no time.
@@ -26,15 +26,11 @@ pub(super) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
 
 /// Returns the streams of both ways: those to the server (or the only ones), and those to the
 /// client if both directions are measured.
-pub(super) fn ways(test: &Test) -> (Vec<&Stream>, Option<Vec<&Stream>>) {
+fn ways(test: &Test) -> (Vec<&Stream>, Option<Vec<&Stream>>) {
     if test.parameters.direction != Direction::Both {
         return (test.streams.iter().collect(), None);
     }
-    let client = test.role == Role::Client;
-    let (to_server, to_client) = test
-        .streams
-        .iter()
-        .partition(|stream| stream.sender == client);
+    let (to_server, to_client) = test.streams.iter().partition(|stream| stream.sender);
     (to_server, Some(to_client))
 }
 
@@ -49,8 +45,8 @@ pub fn interval(test: &Test, at: usize) -> IntervalEntry {
     });
     IntervalEntry {
         streams: rows.collect(),
-        sum: interval_sum(&forward, at),
-        sum_bidir_reverse: reverse.map(|streams| interval_sum(&streams, at)),
+        sum: interval_sum_row(&forward, at),
+        sum_bidir_reverse: reverse.map(|streams| interval_sum_row(&streams, at)),
     }
 }
 
@@ -81,13 +77,20 @@ fn interval_row(interval: &Interval, sender: bool) -> IntervalRow {
     }
 }
 
-/// Returns the sum of interval `at` over `streams`.
-pub(super) fn interval_sum(streams: &[&Stream], at: usize) -> IntervalRow {
-    let of = |stream: &&Stream| stream.intervals.get(at).copied();
-    let intervals: Vec<Interval> = streams.iter().filter_map(of).collect();
-    let Some((stream, first)) = streams.first().zip(intervals.first()) else {
+fn interval_sum_row(streams: &[&Stream], at: usize) -> IntervalRow {
+    let Some((sum, retransmits)) = interval_sum(streams, at) else {
         return IntervalRow::default();
     };
+    IntervalRow {
+        retransmits,
+        ..interval_row(&sum, sends(streams))
+    }
+}
+
+/// Returns the sum of interval `at` over `streams`, and their retransmissions.
+pub(super) fn interval_sum(streams: &[&Stream], at: usize) -> Option<(Interval, Option<u64>)> {
+    let of = |stream: &&Stream| stream.intervals.get(at).copied();
+    let intervals: Vec<Interval> = streams.iter().filter_map(of).collect();
     let retransmits = intervals
         .iter()
         .map(|interval| Some(interval.tcp?.retransmits));
@@ -95,12 +98,9 @@ pub(super) fn interval_sum(streams: &[&Stream], at: usize) -> IntervalRow {
         bytes: intervals.iter().map(|interval| interval.bytes).sum(),
         tcp: None,
         datagrams: added(intervals.iter().map(|interval| interval.datagrams)),
-        ..*first
+        ..*intervals.first()?
     };
-    IntervalRow {
-        retransmits: retransmits.sum(),
-        ..interval_row(&sum, stream.sender)
-    }
+    Some((sum, retransmits.sum()))
 }
 
 /// Adds datagrams over streams, jitter being the mean; absent if one stream's are.
@@ -122,20 +122,8 @@ pub fn end(test: &Test) -> End {
     let (forward, reverse) = ways(test);
     let reverse = reverse.as_deref();
     let udp = test.parameters.protocol == Protocol::Udp;
-    let sent = |streams: &[&Stream]| {
-        let row = sum_sent(streams);
-        TotalRow {
-            sender: udp || row.sender,
-            ..row
-        }
-    };
-    let received = |streams: &[&Stream]| {
-        let row = sum_received(streams);
-        TotalRow {
-            sender: !udp && row.sender,
-            ..row
-        }
-    };
+    let sent = |streams: &[&Stream]| sum_row(&sum_sent(streams), udp || sends(streams));
+    let received = |streams: &[&Stream]| sum_row(&sum_received(streams), !udp && sends(streams));
     let local = test.cpu;
     let remote = test.cpu_remote.unwrap_or_default();
     End {
@@ -168,17 +156,15 @@ fn end_stream(stream: &Stream, udp: bool) -> EndStream {
     let received = stream.received.unwrap_or_default();
     if udp {
         let total = stream.sent.or(stream.received).unwrap_or_default();
-        let packets = total.datagrams.unwrap_or_default().packets;
-        let account = received.datagrams.unwrap_or_default();
+        let total = Total {
+            retransmits: None,
+            ..with_losses(total, received)
+        };
         return EndStream::Udp {
             udp: Box::new(TotalRow {
                 socket: Some(stream.socket),
-                jitter_ms: Some(account.jitter_s * 1e3),
-                lost_packets: Some(account.lost),
-                packets: Some(packets),
-                lost_percent: Some(lost_percent(account.lost, packets)),
-                out_of_order: Some(account.out_of_order),
-                ..total_row(&total, stream.sender)
+                out_of_order: total.datagrams.map(|datagrams| datagrams.out_of_order),
+                ..sum_row(&total, stream.sender)
             }),
         };
     }
@@ -234,61 +220,72 @@ fn with_extremes(row: TotalRow, stream: &Stream) -> TotalRow {
     }
 }
 
-/// Returns the sum of what the senders counted.
-pub(super) fn sum_sent(streams: &[&Stream]) -> TotalRow {
-    let row = sum_of(streams, |stream| stream.sent);
+/// Returns the sum of what the senders counted, who know of no losses.
+pub(super) fn sum_sent(streams: &[&Stream]) -> Total {
     let retransmits = streams
         .iter()
         .map(|stream| stream.sent.and_then(|sent| sent.retransmits));
-    TotalRow {
-        // Absent, not smaller, if one stream's are not known; iperf3 leaves the key out then.
+    let sum = sum_of(streams, |stream| stream.sent);
+    Total {
         retransmits: retransmits.sum(),
-        // A sender knows of no losses.
-        jitter_ms: row.jitter_ms.map(|_| 0.0),
-        lost_packets: row.lost_packets.map(|_| 0),
-        lost_percent: row.lost_percent.map(|_| 0.0),
-        ..row
+        datagrams: sum.datagrams.map(|datagrams| Datagrams {
+            packets: datagrams.packets,
+            ..Datagrams::default()
+        }),
+        ..sum
     }
 }
 
 /// Returns the sum of what the receivers counted.
-pub(super) fn sum_received(streams: &[&Stream]) -> TotalRow {
+pub(super) fn sum_received(streams: &[&Stream]) -> Total {
     sum_of(streams, |stream| stream.received)
 }
 
-fn sum_of(streams: &[&Stream], side: fn(&Stream) -> Option<Total>) -> TotalRow {
+fn sum_of(streams: &[&Stream], side: fn(&Stream) -> Option<Total>) -> Total {
     let totals: Vec<Total> = streams.iter().filter_map(|stream| side(stream)).collect();
-    let sum = Total {
+    let datagrams = added(totals.iter().map(|total| total.datagrams));
+    Total {
         seconds: totals.first().map_or(0.0, |total| total.seconds),
         bytes: totals.iter().map(|total| total.bytes).sum(),
-        ..Total::default()
-    };
-    let datagrams =
-        added(totals.iter().map(|total| total.datagrams)).filter(|_| !totals.is_empty());
-    let sender = streams.first().is_some_and(|stream| stream.sender);
+        retransmits: None,
+        datagrams: datagrams.filter(|_| !totals.is_empty()),
+    }
+}
+
+fn sends(streams: &[&Stream]) -> bool {
+    streams.first().is_some_and(|stream| stream.sender)
+}
+
+fn sum_row(sum: &Total, sender: bool) -> TotalRow {
+    let datagrams = sum.datagrams;
     TotalRow {
+        // Absent, not smaller, if one stream's are not known; iperf3 leaves the key out then.
+        retransmits: sum.retransmits,
         jitter_ms: datagrams.map(|sum| sum.jitter_s * 1e3),
         lost_packets: datagrams.map(|sum| sum.lost),
         packets: datagrams.map(|sum| sum.packets),
         lost_percent: datagrams.map(|sum| lost_percent(sum.lost, sum.packets)),
-        ..total_row(&sum, sender)
+        ..total_row(sum, sender)
     }
 }
 
 /// Returns the sum that has the sender's bytes and the receiver's losses.
 fn sum_udp(streams: &[&Stream]) -> TotalRow {
     let (sent, received) = (sum_sent(streams), sum_received(streams));
-    let packets = sent.packets.or(received.packets).unwrap_or(0);
-    let lost = received.lost_packets.unwrap_or(0);
-    let base = match sent.packets {
+    let base = match sent.datagrams {
         Some(_) => sent,
-        None => received.clone(),
+        None => received,
     };
-    TotalRow {
-        jitter_ms: Some(received.jitter_ms.unwrap_or(0.0)),
-        lost_packets: Some(lost),
-        packets: Some(packets),
-        lost_percent: Some(lost_percent(lost, packets)),
+    sum_row(&with_losses(base, received), sends(streams))
+}
+
+/// Returns `base` with the losses of its datagrams that `received` counted.
+fn with_losses(base: Total, received: Total) -> Total {
+    Total {
+        datagrams: Some(Datagrams {
+            packets: base.datagrams.unwrap_or_default().packets,
+            ..received.datagrams.unwrap_or_default()
+        }),
         ..base
     }
 }

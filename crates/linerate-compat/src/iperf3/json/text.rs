@@ -1,27 +1,39 @@
-//! What iperf3 prints for people.
+//! What iperf3's server prints for people.
 //!
 //! A client that asks for its server's output gets this text unless it prints JSON itself. Lines
 //! and columns are those of 3.12, so that whatever reads them today reads these too.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
-use crate::iperf3::json::document::TotalRow;
+use crate::iperf3::datagram::lost_percent;
 use crate::iperf3::json::host;
-use crate::iperf3::json::input::{Datagrams, Role, Stream, Test, Total};
-use crate::iperf3::json::sums::{bits_per_second, interval_sum, sum_received, sum_sent, ways};
-use crate::iperf3::parameters::{Direction, Protocol};
+use crate::iperf3::json::input::{self, Datagrams, Interval, Stream, Total};
+use crate::iperf3::json::sums::{bits_per_second, interval_sum, sum_received, sum_sent};
+use crate::iperf3::parameters::{Direction, Parameters, Protocol};
 
 const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
-/// Returns the text of one end's test.
-pub fn text(test: &Test) -> String {
-    let mut out = String::new();
-    let peer = match test.role {
-        Role::Server => "Accepted connection from",
-        Role::Client => "Connecting to host",
+/// What the text is about.
+struct Test<'a> {
+    parameters: &'a Parameters,
+    streams: &'a [Stream],
+}
+
+/// Returns the text of a server's test with the client at `peer`.
+pub fn text(peer: SocketAddr, parameters: &Parameters, streams: &[Stream]) -> String {
+    let test = Test {
+        parameters,
+        streams,
     };
-    let _ = writeln!(out, "{peer} {}, port {}", test.peer_host, test.peer_port);
-    for stream in &test.streams {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "Accepted connection from {}, port {}",
+        host(&peer),
+        peer.port()
+    );
+    for stream in streams {
         let _ = writeln!(
             out,
             "[{:3}] local {} port {} connected to {} port {}",
@@ -32,52 +44,51 @@ pub fn text(test: &Test) -> String {
             stream.remote.port()
         );
     }
-    intervals(test, &mut out);
-    totals(test, &mut out);
+    intervals(&test, &mut out);
+    totals(&test, &mut out);
     out
 }
 
-/// Returns the two ways as lists of streams.
-fn lists(test: &Test) -> Vec<Vec<&Stream>> {
-    let (forward, reverse) = ways(test);
-    let mut lists = vec![forward];
-    lists.extend(reverse);
-    lists.retain(|streams| !streams.is_empty());
-    lists
-}
-
-fn is_udp(test: &Test) -> bool {
-    test.parameters.protocol == Protocol::Udp
-}
-
-/// Returns the column that says who does what, which only both directions have.
-fn role(test: &Test, stream: &Stream) -> &'static str {
-    if test.parameters.direction != Direction::Both {
-        return "";
+impl Test<'_> {
+    /// Returns the streams of each way that there is: those to the server, and those to the client.
+    fn lists(&self) -> Vec<Vec<&Stream>> {
+        let (to_client, to_server): (Vec<&Stream>, _) =
+            self.streams.iter().partition(|stream| stream.sender);
+        let mut lists = vec![to_server, to_client];
+        lists.retain(|streams| !streams.is_empty());
+        lists
     }
-    match (test.role, stream.sender) {
-        (Role::Client, true) => "[TX-C]",
-        (Role::Client, false) => "[RX-C]",
-        (Role::Server, true) => "[TX-S]",
-        (Role::Server, false) => "[RX-S]",
+
+    fn is_udp(&self) -> bool {
+        self.parameters.protocol == Protocol::Udp
+    }
+
+    fn is_both_ways(&self) -> bool {
+        self.parameters.direction == Direction::Both
+    }
+
+    /// Returns the column that says who does what, which only both directions have.
+    fn role(&self, stream: &Stream) -> &'static str {
+        match (self.is_both_ways(), stream.sender) {
+            (false, _) => "",
+            (true, true) => "[TX-S]",
+            (true, false) => "[RX-S]",
+        }
     }
 }
 
-fn heading(test: &Test, columns: &str, out: &mut String) {
-    let role = match test.parameters.direction {
-        Direction::Both => "[Role]",
-        _ => "",
-    };
+fn heading(test: &Test<'_>, columns: &str, out: &mut String) {
+    let role = if test.is_both_ways() { "[Role]" } else { "" };
     let _ = writeln!(
         out,
         "[ ID]{role} Interval           Transfer     Bitrate{columns}"
     );
 }
 
-fn intervals(test: &Test, out: &mut String) {
-    let both = test.parameters.direction == Direction::Both;
+fn intervals(test: &Test<'_>, out: &mut String) {
+    let both = test.is_both_ways();
     let sends = test.streams.first().is_some_and(|stream| stream.sender);
-    let columns = match (is_udp(test), sends || both) {
+    let columns = match (test.is_udp(), sends || both) {
         (false, true) => "         Retr  Cwnd",
         (false, false) => "",
         (true, true) if !both => "         Total Datagrams",
@@ -85,14 +96,21 @@ fn intervals(test: &Test, out: &mut String) {
     };
     heading(test, columns, out);
     let several = test.parameters.parallel > 1;
-    let count = test.intervals();
+    let count = input::intervals(test.streams);
     for at in 0..count {
-        for streams in lists(test) {
+        for streams in test.lists() {
             for stream in &streams {
-                interval_line(test, stream, at, out);
+                let interval = stream.intervals[at];
+                let counted = interval.tcp.map(|tcp| {
+                    let window = bytes(tcp.snd_cwnd_bytes);
+                    format!("  {:3}   {window}       ", tcp.retransmits)
+                });
+                let label = format!("{:3}", stream.socket);
+                interval_line(test, &label, stream, &interval, counted, out);
             }
-            if several {
-                sum_line(test, &streams, at, out);
+            if several && let Some((sum, retransmits)) = interval_sum(&streams, at) {
+                let counted = retransmits.map(|count| format!("  {count:3}             "));
+                interval_line(test, "SUM", streams[0], &sum, counted, out);
             }
         }
         if several && at + 1 < count {
@@ -102,56 +120,25 @@ fn intervals(test: &Test, out: &mut String) {
     out.push_str(RULE);
 }
 
-fn interval_line(test: &Test, stream: &Stream, at: usize, out: &mut String) {
-    let interval = stream.intervals[at];
-    let front = Front {
-        label: &format!("{:3}", stream.socket),
-        role: role(test, stream),
-        start_s: interval.start_s,
-        end_s: interval.end_s,
-        bytes: interval.bytes,
-        bits_per_second: bits_per_second(interval.bytes, interval.end_s - interval.start_s),
-    };
+/// Writes an interval of `stream`, or of the streams of its way; `counted` is what stands behind the rate
+/// where retransmissions are known.
+fn interval_line(
+    test: &Test<'_>,
+    label: &str,
+    stream: &Stream,
+    interval: &Interval,
+    counted: Option<String>,
+    out: &mut String,
+) {
+    let times = (interval.start_s, interval.end_s);
+    front(label, test.role(stream), times, interval.bytes, out);
+    let counted = counted.unwrap_or_else(|| account_of(test, interval.datagrams, stream.sender));
     let omitted = if interval.omitted { "(omitted)" } else { "" };
-    front.write(out);
-    let counted = match interval.tcp {
-        Some(tcp) => format!(
-            "  {:3}   {}       ",
-            tcp.retransmits,
-            bytes(tcp.snd_cwnd_bytes)
-        ),
-        None => account_of(test, interval.datagrams, stream.sender),
-    };
-    let _ = writeln!(out, "{counted}{omitted}");
-}
-
-fn sum_line(test: &Test, streams: &[&Stream], at: usize, out: &mut String) {
-    let sum = interval_sum(streams, at);
-    let Some(first) = streams.first() else {
-        return;
-    };
-    Front {
-        label: "SUM",
-        role: role(test, first),
-        start_s: sum.start,
-        end_s: sum.end,
-        bytes: sum.bytes,
-        bits_per_second: sum.bits_per_second,
-    }
-    .write(out);
-    let omitted = if sum.omitted { "(omitted)" } else { "" };
-    let counted = match sum.retransmits {
-        Some(retransmits) => format!("  {retransmits:3}             "),
-        None => {
-            let datagrams = datagrams(sum.packets, sum.lost_packets, sum.jitter_ms);
-            account_of(test, datagrams, sum.sender)
-        }
-    };
     let _ = writeln!(out, "{counted}{omitted}");
 }
 
 /// Returns what an interval has behind its rate, if not retransmissions.
-fn account_of(test: &Test, datagrams: Option<Datagrams>, sender: bool) -> String {
+fn account_of(test: &Test<'_>, datagrams: Option<Datagrams>, sender: bool) -> String {
     let Some(datagrams) = datagrams else {
         return " ".repeat(18);
     };
@@ -159,115 +146,72 @@ fn account_of(test: &Test, datagrams: Option<Datagrams>, sender: bool) -> String
         return format!("  {}  ", account(&datagrams));
     }
     // What stands in the place of the jitter.
-    let blank = match test.parameters.direction {
-        Direction::Both => "          ",
-        _ => "",
+    let blank = if test.is_both_ways() {
+        "          "
+    } else {
+        ""
     };
     format!(" {blank} {}  ", datagrams.packets)
 }
 
-fn datagrams(packets: Option<u64>, lost: Option<u64>, jitter_ms: Option<f64>) -> Option<Datagrams> {
-    Some(Datagrams {
-        packets: packets?,
-        lost: lost.unwrap_or(0),
-        out_of_order: 0,
-        jitter_s: jitter_ms.unwrap_or(0.0) / 1e3,
-    })
-}
-
-fn totals(test: &Test, out: &mut String) {
+fn totals(test: &Test<'_>, out: &mut String) {
     let knows_retransmits = test
         .streams
         .iter()
         .any(|stream| stream.sent.is_some_and(|sent| sent.retransmits.is_some()));
-    let columns = match (is_udp(test), knows_retransmits) {
+    let columns = match (test.is_udp(), knows_retransmits) {
         (true, _) => "         Jitter    Lost/Total Datagrams",
         (false, true) => "         Retr",
         (false, false) => "",
     };
     heading(test, columns, out);
-    for streams in lists(test) {
+    for streams in test.lists() {
         for stream in &streams {
             let label = format!("{:3}", stream.socket);
-            let role = role(test, stream);
-            if let Some(sent) = &stream.sent {
-                total_line(&label, role, sent, "sender", out);
-            }
-            if let Some(received) = &stream.received {
-                total_line(&label, role, received, "receiver", out);
-            }
+            let role = test.role(stream);
+            total_lines(&label, role, stream.sent, stream.received, out);
         }
         if test.parameters.parallel > 1 {
-            let role = streams.first().map_or("", |stream| role(test, stream));
-            if streams.iter().any(|stream| stream.sent.is_some()) {
-                total_line("SUM", role, &total(&sum_sent(&streams)), "sender", out);
-            }
-            if streams.iter().any(|stream| stream.received.is_some()) {
-                total_line(
-                    "SUM",
-                    role,
-                    &total(&sum_received(&streams)),
-                    "receiver",
-                    out,
-                );
-            }
+            let sent = streams.iter().any(|stream| stream.sent.is_some());
+            let received = streams.iter().any(|stream| stream.received.is_some());
+            let sent = sent.then(|| sum_sent(&streams));
+            let received = received.then(|| sum_received(&streams));
+            total_lines("SUM", test.role(streams[0]), sent, received, out);
         }
     }
 }
 
-fn total(row: &TotalRow) -> Total {
-    Total {
-        seconds: row.seconds,
-        bytes: row.bytes,
-        retransmits: row.retransmits,
-        datagrams: datagrams(row.packets, row.lost_packets, row.jitter_ms),
+fn total_lines(
+    label: &str,
+    role: &str,
+    sent: Option<Total>,
+    received: Option<Total>,
+    out: &mut String,
+) {
+    for (total, side) in [(sent, "sender"), (received, "receiver")] {
+        let Some(total) = total else { continue };
+        front(label, role, (0.0, total.seconds), total.bytes, out);
+        let _ = match (total.retransmits, &total.datagrams) {
+            (_, Some(datagrams)) => writeln!(out, "  {}  {side}", account(datagrams)),
+            (Some(retransmits), None) => writeln!(out, "  {retransmits:3}             {side}"),
+            (None, None) => writeln!(out, "{:18}{side}", ""),
+        };
     }
 }
 
-fn total_line(label: &str, role: &str, total: &Total, side: &str, out: &mut String) {
-    Front {
-        label,
-        role,
-        start_s: 0.0,
-        end_s: total.seconds,
-        bytes: total.bytes,
-        bits_per_second: bits_per_second(total.bytes, total.seconds),
-    }
-    .write(out);
-    let _ = match (total.retransmits, &total.datagrams) {
-        (_, Some(datagrams)) => writeln!(out, "  {}  {side}", account(datagrams)),
-        (Some(retransmits), None) => writeln!(out, "  {retransmits:3}             {side}"),
-        (None, None) => writeln!(out, "{:18}{side}", ""),
-    };
-}
-
-/// The columns that every line has.
-struct Front<'a> {
-    label: &'a str,
-    role: &'a str,
-    start_s: f64,
-    end_s: f64,
-    bytes: u64,
-    bits_per_second: f64,
-}
-
-impl Front<'_> {
-    fn write(&self, out: &mut String) {
-        let _ = write!(
-            out,
-            "[{}]{} {:6.2}-{:<6.2} sec  {}  {}/sec",
-            self.label,
-            self.role,
-            self.start_s,
-            self.end_s,
-            bytes(self.bytes),
-            bits(self.bits_per_second)
-        );
-    }
+/// Writes the columns that every line has.
+fn front(label: &str, role: &str, (start_s, end_s): (f64, f64), moved: u64, out: &mut String) {
+    let rate = bits_per_second(moved, end_s - start_s);
+    let _ = write!(
+        out,
+        "[{label}]{role} {start_s:6.2}-{end_s:<6.2} sec  {}  {}/sec",
+        bytes(moved),
+        bits(rate)
+    );
 }
 
 fn account(datagrams: &Datagrams) -> String {
-    let percent = super::super::datagram::lost_percent(datagrams.lost, datagrams.packets);
+    let percent = lost_percent(datagrams.lost, datagrams.packets);
     format!(
         "{:5.3} ms  {}/{} ({}%)",
         datagrams.jitter_s * 1e3,
