@@ -1,19 +1,18 @@
 //! Codecs of foreign protocols: what other programs say on the wire, as functions of bytes.
 //!
 //! [`iperf3`] holds the protocol of iperf3, for both roles: its messages, its state machines, its
-//! way of counting datagrams, its authentication and its documents. Whoever owns the sockets hands
-//! in what arrived and does what the machines say; nothing here reads a socket, a file, a clock or
-//! a source of randomness. Time, bytes and random bytes come in as arguments.
+//! authentication and its documents. Whoever owns the sockets hands in what arrived and does what the
+//! machines say; nothing here reads a socket, a file, a clock or a source of randomness. Time, bytes
+//! and random bytes come in as arguments.
 //!
 //! What comes from the other end is never trusted: every length has a limit, every decoder takes
 //! slices that are cut anywhere, and the same bytes give the same answer however they are cut
 //! (`tests/fuzz.rs`).
 //!
 //! ```
-//! use linerate_compat::iperf3::{Cookie, Parameters, ServerAction, ServerMachine, frame};
+//! use linerate_compat::iperf3::{Parameters, ServerAction, ServerMachine, frame};
 //!
-//! let cookie = Cookie::from_random([7; 36]);
-//! let (mut server, said) = ServerMachine::new(0, cookie);
+//! let (mut server, said) = ServerMachine::new(0);
 //! assert!(matches!(&said[..], [ServerAction::Send(bytes)] if bytes == &[9]));
 //!
 //! let text = br#"{"tcp":true,"omit":0,"time":1,"parallel":2,"len":131072}"#;

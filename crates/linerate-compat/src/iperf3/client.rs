@@ -38,14 +38,9 @@ const EARLY_BYTES_MAX: usize = 16;
 pub enum ClientAction {
     /// Write these bytes to the control connection.
     Send(Vec<u8>),
-    /// Open this many data connections, one after the other, each beginning with the cookie (or
+    /// Open the data connections, one after the other, each beginning with the cookie (or
     /// a hello). The first of them are for the direction to the server.
-    Open {
-        /// Streams on which the client sends.
-        sending: u32,
-        /// Streams on which the server sends.
-        receiving: u32,
-    },
+    Open,
     /// Begin to send and to count. When the test is over, say [`ClientMachine::handle_end`].
     Run,
     /// Sum up and say [`ClientMachine::handle_results`].
@@ -152,35 +147,22 @@ impl ClientMachine {
         let mut actions = Vec::new();
         let mut rest = bytes;
         while !rest.is_empty() {
-            let taken = match &mut self.stage {
+            let (taken, more) = match &mut self.stage {
                 Stage::Over => break,
-                Stage::Reporting => {
-                    self.keep_early(rest, &mut actions);
-                    break;
-                }
+                Stage::Reporting => (rest.len(), self.keep_early(rest)),
                 Stage::Results(decoder) => match decoder.feed(rest) {
-                    Ok((taken, text)) => {
-                        if let Some(text) = text {
-                            self.handle_text(now_ns, &text, &mut actions);
-                        }
-                        taken
-                    }
-                    Err(error) => {
-                        self.fail(error.to_string(), &mut actions);
-                        break;
-                    }
+                    Ok((taken, Some(text))) => (taken, self.handle_text(now_ns, &text)),
+                    Ok((taken, None)) => (taken, Vec::new()),
+                    Err(error) => (rest.len(), self.fail(error.to_string())),
                 },
                 Stage::Error(numbers) => {
                     let taken = rest.len().min(ERROR_BYTES - numbers.len());
                     numbers.extend_from_slice(&rest[..taken]);
-                    self.handle_error(&mut actions);
-                    taken
+                    (taken, self.handle_error())
                 }
-                _ => {
-                    self.handle_state(now_ns, rest[0], &mut actions);
-                    1
-                }
+                _ => (1, self.handle_state(now_ns, rest[0])),
             };
+            actions.extend(more);
             rest = &rest[taken..];
         }
         actions
@@ -191,10 +173,7 @@ impl ClientMachine {
     /// Before the test runs this is remembered, and done when it does.
     pub fn handle_end(&mut self, now_ns: u64) -> Vec<ClientAction> {
         match self.stage {
-            Stage::Running => {
-                self.wait(now_ns, Stage::Ending);
-                vec![send_state(State::TestEnd)]
-            }
+            Stage::Running => self.wait(now_ns, Stage::Ending, vec![send_state(State::TestEnd)]),
             _ => {
                 self.end_wanted = true;
                 Vec::new()
@@ -207,9 +186,9 @@ impl ClientMachine {
         if !matches!(self.stage, Stage::Reporting) {
             return Vec::new();
         }
-        self.wait(now_ns, Stage::Results(FrameDecoder::new(RESULTS_BYTES_MAX)));
         let text = frame::encode(results.to_json().as_bytes());
-        let mut actions = vec![ClientAction::Send(text)];
+        let theirs = Stage::Results(FrameDecoder::new(RESULTS_BYTES_MAX));
+        let mut actions = self.wait(now_ns, theirs, vec![ClientAction::Send(text)]);
         let early = std::mem::take(&mut self.early);
         actions.extend(self.handle_bytes(now_ns, &early));
         actions
@@ -221,13 +200,12 @@ impl ClientMachine {
         if !self.is_over() {
             actions.push(send_state(State::ClientTerminate));
         }
-        self.end(ClientEnding::ClientTerminated, &mut actions);
+        actions.extend(self.end(ClientEnding::ClientTerminated));
         actions
     }
 
     /// The server closed the control connection, or it broke.
     pub fn handle_closed(&mut self) -> Vec<ClientAction> {
-        let mut actions = Vec::new();
         // A server that does not let somebody in leaves after the first number (3.12).
         let ending = match &self.stage {
             Stage::Error(numbers) => match numbers.first_chunk() {
@@ -240,129 +218,117 @@ impl ClientMachine {
             Stage::Asking => ClientEnding::Unanswered,
             _ => ClientEnding::ServerLeft,
         };
-        self.end(ending, &mut actions);
-        actions
+        self.end(ending)
     }
 
     /// Gives up on a server that has taken too long.
     pub fn poll_deadline(&mut self, now_ns: u64) -> Vec<ClientAction> {
-        let mut actions = Vec::new();
-        if self.deadline_ns.is_some_and(|deadline| now_ns >= deadline) {
-            let awaited = match self.stage {
-                Stage::Greeting => "its answer to the cookie",
-                Stage::Asking => "its answer to the parameters",
-                Stage::Opening | Stage::Starting => "the start of the test",
-                Stage::Ending => "its answer to the end of the test",
-                _ => "its results",
-            };
-            self.fail(
-                format!("the server did not send {awaited} in time"),
-                &mut actions,
-            );
+        if self.deadline_ns.is_none_or(|deadline| now_ns < deadline) {
+            return Vec::new();
+        }
+        let awaited = match self.stage {
+            Stage::Greeting => "its answer to the cookie",
+            Stage::Asking => "its answer to the parameters",
+            Stage::Opening | Stage::Starting => "the start of the test",
+            Stage::Ending => "its answer to the end of the test",
+            _ => "its results",
+        };
+        self.fail(format!("the server did not send {awaited} in time"))
+    }
+
+    fn handle_state(&mut self, now_ns: u64, byte: u8) -> Vec<ClientAction> {
+        match (&self.stage, State::from_byte(byte)) {
+            (_, Some(State::AccessDenied)) => self.end(ClientEnding::Busy),
+            (_, Some(State::ServerTerminate)) => self.end(ClientEnding::ServerTerminated),
+            (_, Some(State::ServerError)) => self.wait(now_ns, Stage::Error(Vec::new()), vec![]),
+            (Stage::Greeting, Some(State::ParamExchange)) => {
+                let text = frame::encode(self.parameters.to_json().as_bytes());
+                self.wait(now_ns, Stage::Asking, vec![ClientAction::Send(text)])
+            }
+            (Stage::Asking, Some(State::CreateStreams)) => {
+                self.stage = Stage::Opening;
+                self.deadline_ns = Some(now_ns.saturating_add(STREAMS_NS));
+                vec![ClientAction::Open]
+            }
+            (Stage::Opening, Some(State::TestStart)) => self.wait(now_ns, Stage::Starting, vec![]),
+            (Stage::Starting, Some(State::TestRunning)) => self.run(now_ns),
+            (Stage::Running | Stage::Ending, Some(State::ExchangeResults)) => {
+                self.stage = Stage::Reporting;
+                self.deadline_ns = None;
+                vec![ClientAction::Report]
+            }
+            (Stage::Waiting, Some(State::DisplayResults)) => {
+                let mut actions = vec![send_state(State::Done)];
+                actions.extend(self.end(ClientEnding::Done));
+                actions
+            }
+            _ => self.fail(format!(
+                "the server sent {byte:#04x}, which makes no sense now"
+            )),
+        }
+    }
+
+    fn run(&mut self, now_ns: u64) -> Vec<ClientAction> {
+        self.stage = Stage::Running;
+        // The client decides how long it takes.
+        self.deadline_ns = None;
+        let mut actions = vec![ClientAction::Run];
+        if self.end_wanted {
+            actions.extend(self.handle_end(now_ns));
         }
         actions
     }
 
-    fn handle_state(&mut self, now_ns: u64, byte: u8, actions: &mut Vec<ClientAction>) {
-        let state = State::from_byte(byte);
-        match (&self.stage, state) {
-            (_, Some(State::AccessDenied)) => self.end(ClientEnding::Busy, actions),
-            (_, Some(State::ServerTerminate)) => {
-                self.end(ClientEnding::ServerTerminated, actions);
-            }
-            (_, Some(State::ServerError)) => self.wait(now_ns, Stage::Error(Vec::new())),
-            (Stage::Greeting, Some(State::ParamExchange)) => {
-                self.wait(now_ns, Stage::Asking);
-                let text = self.parameters.to_json();
-                actions.push(ClientAction::Send(frame::encode(text.as_bytes())));
-            }
-            (Stage::Asking, Some(State::CreateStreams)) => {
-                self.wait(now_ns, Stage::Opening);
-                self.deadline_ns = Some(now_ns.saturating_add(STREAMS_NS));
-                actions.push(self.open());
-            }
-            (Stage::Opening, Some(State::TestStart)) => self.wait(now_ns, Stage::Starting),
-            (Stage::Starting, Some(State::TestRunning)) => self.run(now_ns, actions),
-            (Stage::Running | Stage::Ending, Some(State::ExchangeResults)) => {
-                self.stage = Stage::Reporting;
-                self.deadline_ns = None;
-                actions.push(ClientAction::Report);
-            }
-            (Stage::Waiting, Some(State::DisplayResults)) => {
-                actions.push(send_state(State::Done));
-                self.end(ClientEnding::Done, actions);
-            }
-            _ => self.fail(
-                format!("the server sent {byte:#04x}, which makes no sense now"),
-                actions,
-            ),
-        }
-    }
-
-    fn open(&self) -> ClientAction {
-        let (sending, receiving) = self.parameters.each_way();
-        ClientAction::Open { sending, receiving }
-    }
-
-    fn run(&mut self, now_ns: u64, actions: &mut Vec<ClientAction>) {
-        self.stage = Stage::Running;
-        // The client decides how long it takes.
-        self.deadline_ns = None;
-        actions.push(ClientAction::Run);
-        if self.end_wanted {
-            actions.extend(self.handle_end(now_ns));
-        }
-    }
-
-    fn handle_text(&mut self, now_ns: u64, text: &[u8], actions: &mut Vec<ClientAction>) {
+    fn handle_text(&mut self, now_ns: u64, text: &[u8]) -> Vec<ClientAction> {
         match Results::parse(text) {
             Ok(results) => {
-                self.wait(now_ns, Stage::Waiting);
-                actions.push(ClientAction::Received(Box::new(results)));
+                let received = ClientAction::Received(Box::new(results));
+                self.wait(now_ns, Stage::Waiting, vec![received])
             }
-            Err(error) => self.fail(error.to_string(), actions),
+            Err(error) => self.fail(error.to_string()),
         }
     }
 
-    fn handle_error(&mut self, actions: &mut Vec<ClientAction>) {
+    fn handle_error(&mut self) -> Vec<ClientAction> {
         let Stage::Error(numbers) = &self.stage else {
-            return;
+            return Vec::new();
         };
         let &[a, b, c, d, e, f, g, h] = &numbers[..] else {
-            return;
+            return Vec::new();
         };
-        let ending = ClientEnding::ServerError {
+        self.end(ClientEnding::ServerError {
             code: Code(i32::from_be_bytes([a, b, c, d])),
             errno: i32::from_be_bytes([e, f, g, h]),
-        };
-        self.end(ending, actions);
+        })
     }
 
-    fn keep_early(&mut self, bytes: &[u8], actions: &mut Vec<ClientAction>) {
+    fn keep_early(&mut self, bytes: &[u8]) -> Vec<ClientAction> {
         if self.early.len() + bytes.len() > EARLY_BYTES_MAX {
-            self.fail("the server sent before it was its turn".to_owned(), actions);
-            return;
+            return self.fail("the server sent before it was its turn".to_owned());
         }
         self.early.extend_from_slice(bytes);
+        Vec::new()
     }
 
-    fn wait(&mut self, now_ns: u64, stage: Stage) {
+    /// Does `actions`, and waits for the server's next word.
+    fn wait(&mut self, now_ns: u64, stage: Stage, actions: Vec<ClientAction>) -> Vec<ClientAction> {
         self.stage = stage;
         self.deadline_ns = Some(now_ns.saturating_add(WORD_NS));
+        actions
     }
 
-    fn fail(&mut self, reason: String, actions: &mut Vec<ClientAction>) {
-        self.end(ClientEnding::Failed { reason }, actions);
+    fn fail(&mut self, reason: String) -> Vec<ClientAction> {
+        self.end(ClientEnding::Failed { reason })
     }
 
-    fn end(&mut self, ending: ClientEnding, actions: &mut Vec<ClientAction>) {
+    fn end(&mut self, ending: ClientEnding) -> Vec<ClientAction> {
         if self.is_over() {
-            return;
+            return Vec::new();
         }
         self.stage = Stage::Over;
         self.deadline_ns = None;
         self.early = Vec::new();
-        actions.push(ClientAction::End(ending));
+        vec![ClientAction::End(ending)]
     }
 }
 
@@ -406,11 +372,7 @@ mod tests {
         let mut client = greeted();
         let text = frame::encode(parameters().to_json().as_bytes());
         assert_eq!(client.handle_bytes(0, &[9]), [ClientAction::Send(text)]);
-        let open = ClientAction::Open {
-            sending: 1,
-            receiving: 1,
-        };
-        assert_eq!(client.handle_bytes(0, &[10]), [open]);
+        assert_eq!(client.handle_bytes(0, &[10]), [ClientAction::Open]);
         assert_eq!(client.handle_bytes(0, &[1, 2]), [ClientAction::Run]);
         assert_eq!(client.deadline_ns(), None);
         assert_eq!(client.handle_end(0), [ClientAction::Send(vec![4])]);

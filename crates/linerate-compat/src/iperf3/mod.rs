@@ -1,7 +1,7 @@
 //! The protocol of iperf3, as spoken by the releases from 3.1 to 3.21.
 //!
 //! A control connection carries a `Cookie`, `State` bytes and JSON texts in `frame`s; data
-//! connections begin with the same cookie, datagrams with a `datagram::Header`.
+//! connections begin with the same cookie, streams of datagrams with a `datagram::HELLO`.
 //! `ServerMachine` and `ClientMachine` hold the order of things. Both take bytes and events and
 //! answer with actions; both have a deadline at every moment.
 
@@ -11,7 +11,7 @@ pub mod auth;
 mod client;
 /// What names a test on all its connections.
 mod cookie;
-/// Datagrams: header, and the receiver's account of loss, order and jitter.
+/// Streams of datagrams: how they are opened, and what share of them is lost.
 pub mod datagram;
 /// The numbers of errors.
 mod error;
@@ -33,10 +33,10 @@ mod state;
 mod stream_id;
 
 pub use client::{ClientAction, ClientEnding, ClientMachine};
-pub use cookie::{COOKIE_BYTES, Cookie, CookieError};
+pub use cookie::{COOKIE_BYTES, Cookie};
 pub use error::Code;
 pub use parameters::{Direction, Gso, Parameters, ParametersError, Protocol};
 pub use results::{CpuPercent, Results, ResultsError, ServerOutput, StreamResult};
 pub use server::{BUSY, ServerAction, ServerEnding, ServerMachine, refusal};
 pub use state::State;
-pub use stream_id::{StreamId, stream_ids};
+pub use stream_id::StreamId;

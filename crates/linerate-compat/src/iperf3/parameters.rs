@@ -240,16 +240,10 @@ impl Parameters {
 
     /// Returns the streams of the whole test, over both directions.
     pub fn streams(&self) -> usize {
-        let (to_server, to_client) = self.each_way();
-        to_server as usize + to_client as usize
-    }
-
-    /// Returns the streams to the server, and those to the client.
-    pub(crate) fn each_way(&self) -> (u32, u32) {
+        let each_way = self.parallel as usize;
         match self.direction {
-            Direction::ToServer => (self.parallel, 0),
-            Direction::ToClient => (0, self.parallel),
-            Direction::Both => (self.parallel, self.parallel),
+            Direction::ToServer | Direction::ToClient => each_way,
+            Direction::Both => 2 * each_way,
         }
     }
 

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use crate::iperf3::error::Code;
 use crate::iperf3::number::{real, whole};
 use crate::iperf3::parameters::STREAMS_MAX;
 use crate::iperf3::stream_id::StreamId;
@@ -134,13 +133,6 @@ pub enum ResultsError {
     /// More streams than there can be.
     #[error("the results have {0} streams, {ENTRIES_MAX} are the most")]
     Streams(usize),
-}
-
-impl ResultsError {
-    /// Returns the number for it.
-    pub fn code(&self) -> Code {
-        Code::RECEIVE_RESULTS
-    }
 }
 
 impl Results {

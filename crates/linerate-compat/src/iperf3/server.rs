@@ -1,23 +1,22 @@
 //! The server's side of a control connection, after the cookie.
 //!
-//! Whoever owns the connection reads 37 bytes, finds that the [`Cookie`] names no test under way,
+//! Whoever owns the connection reads 37 bytes, finds that the [cookie](super::Cookie) names no test under way,
 //! and makes a machine. From then on it hands in what arrives ([`ServerMachine::handle_bytes`])
 //! and what it did itself (`handle_…`), calls [`ServerMachine::poll_deadline`] when
 //! [`ServerMachine::deadline_ns`] is past, and does what the actions say, in their order:
 //!
 //! ```text
 //! new ─► Send(9)                          bytes ─► Decide(parameters)
-//! handle_accepted ─► Send(10), Open       handle_streams ─► Run, Send(1), Send(2); Run last if it sends
+//! handle_accepted ─► Send(10)             handle_streams ─► Run, Send(1), Send(2); Run last if it sends
 //! byte 4 ─► Stop, Send(13)                bytes ─► Report(their results)
 //! handle_results ─► Send(results), Send(14)    byte 16 ─► End(Done)
 //! ```
 //!
 //! After an `End` nothing follows; the owner sends what was to be sent and closes.
 
-use crate::iperf3::cookie::Cookie;
 use crate::iperf3::error::Code;
 use crate::iperf3::frame::{self, CLIENT_RESULTS_BYTES_MAX, FrameDecoder, PARAMETERS_BYTES_MAX};
-use crate::iperf3::parameters::Parameters;
+use crate::iperf3::parameters::{Direction, Parameters};
 use crate::iperf3::results::Results;
 use crate::iperf3::state::State;
 
@@ -55,17 +54,9 @@ const EARLY_BYTES_MAX: usize = 16;
 pub enum ServerAction {
     /// Write these bytes to the control connection.
     Send(Vec<u8>),
-    /// Check the parameters, then say [`ServerMachine::handle_accepted`] or
-    /// [`ServerMachine::handle_refused`].
+    /// Check the parameters, then expect their data connections, which begin with the test's cookie, and say
+    /// [`ServerMachine::handle_accepted`]; or say [`ServerMachine::handle_refused`].
     Decide(Box<Parameters>),
-    /// Expect this many data connections with the test's cookie, then say
-    /// [`ServerMachine::handle_streams`]. The first of them are for the direction to the server.
-    Open {
-        /// Streams on which the client sends.
-        receiving: u32,
-        /// Streams on which the server sends.
-        sending: u32,
-    },
     /// Begin to send and to count.
     Run,
     /// Stop sending and counting.
@@ -121,36 +112,30 @@ enum Stage {
 /// The server's side of one control connection.
 #[derive(Debug)]
 pub struct ServerMachine {
-    cookie: Cookie,
     stage: Stage,
     deadline_ns: u64,
     /// When all streams must be there.
     streams_ns: u64,
     /// How long the test may take, known with the parameters.
     test_ns: u64,
-    direction: Option<(u32, u32)>,
+    /// Whether the server sends.
+    sends: bool,
     /// What arrived while the owner decides.
     early: Vec<u8>,
 }
 
 impl ServerMachine {
     /// Takes up the connection of a new test at `now_ns`.
-    pub fn new(now_ns: u64, cookie: Cookie) -> (Self, Vec<ServerAction>) {
+    pub fn new(now_ns: u64) -> (Self, Vec<ServerAction>) {
         let own = Self {
-            cookie,
             stage: Stage::Parameters(FrameDecoder::new(PARAMETERS_BYTES_MAX)),
             deadline_ns: now_ns.saturating_add(PARAMETERS_NS),
             streams_ns: u64::MAX,
             test_ns: UNTIMED_NS,
-            direction: None,
+            sends: false,
             early: Vec::new(),
         };
         (own, vec![send_state(State::ParamExchange)])
-    }
-
-    /// Returns the cookie that names the test.
-    pub fn cookie(&self) -> &Cookie {
-        &self.cookie
     }
 
     /// Returns whether it is over.
@@ -173,33 +158,25 @@ impl ServerMachine {
         let mut actions = Vec::new();
         let mut rest = bytes;
         while !rest.is_empty() {
-            let taken = match &mut self.stage {
+            let (taken, more) = match &mut self.stage {
                 Stage::Over => break,
-                Stage::Deciding | Stage::Reporting => {
-                    self.keep_early(rest, &mut actions);
-                    break;
-                }
+                Stage::Deciding | Stage::Reporting => (rest.len(), self.keep_early(rest)),
                 Stage::Parameters(decoder) | Stage::Results(decoder) => match decoder.feed(rest) {
-                    Ok((taken, text)) => {
-                        if let Some(text) = text {
-                            self.handle_text(now_ns, &text, &mut actions);
-                        }
-                        taken
-                    }
+                    Ok((taken, Some(text))) => (taken, self.handle_text(now_ns, &text)),
+                    Ok((taken, None)) => (taken, Vec::new()),
                     Err(error) => {
                         let code = match self.stage {
                             Stage::Parameters(_) => Code::RECEIVE_PARAMETERS,
                             _ => Code::RECEIVE_RESULTS,
                         };
-                        self.fail(code, 0, error.to_string(), &mut actions);
-                        break;
+                        (rest.len(), self.handle_refused(code, 0, error.to_string()))
                     }
                 },
                 Stage::Opening | Stage::Running | Stage::Goodbye => {
-                    self.handle_state(now_ns, rest[0], &mut actions);
-                    1
+                    (1, self.handle_state(now_ns, rest[0]))
                 }
             };
+            actions.extend(more);
             rest = &rest[taken..];
         }
         actions
@@ -207,15 +184,13 @@ impl ServerMachine {
 
     /// The owner takes the parameters; the streams may come.
     pub fn handle_accepted(&mut self, now_ns: u64) -> Vec<ServerAction> {
-        let (Stage::Deciding, Some((receiving, sending))) = (&self.stage, self.direction) else {
+        if !matches!(self.stage, Stage::Deciding) {
             return Vec::new();
-        };
+        }
         self.stage = Stage::Opening;
         self.deadline_ns = now_ns.saturating_add(STREAM_NS);
         self.streams_ns = now_ns.saturating_add(STREAMS_NS);
-        let open = ServerAction::Open { receiving, sending };
-        // The owner expects streams before the client is told to open them.
-        let mut actions = vec![open, send_state(State::CreateStreams)];
+        let mut actions = vec![send_state(State::CreateStreams)];
         self.take_up_early(now_ns, &mut actions);
         actions
     }
@@ -224,16 +199,13 @@ impl ServerMachine {
     ///
     /// The client is told `code` and `errno` (0 if there is none).
     pub fn handle_refused(&mut self, code: Code, errno: i32, reason: String) -> Vec<ServerAction> {
-        let mut actions = Vec::new();
-        self.fail(code, errno, reason, &mut actions);
-        actions
+        let last = refusal(code, errno);
+        self.end(ServerEnding::Failed { code, reason }, last)
     }
 
     /// The owner has no place for the test now; the client is told that the server is busy.
     pub fn handle_busy(&mut self) -> Vec<ServerAction> {
-        let mut actions = Vec::new();
-        self.end(ServerEnding::Busy, BUSY.to_vec(), &mut actions);
-        actions
+        self.end(ServerEnding::Busy, BUSY.to_vec())
     }
 
     /// A stream came; others are to follow.
@@ -254,14 +226,14 @@ impl ServerMachine {
         let mut actions = vec![send_state(State::TestStart), send_state(State::TestRunning)];
         // The client's clock begins with the first of them. Who only receives is ready before, however long
         // a busy host takes; who sends must not before.
-        let at = if self.sends() { actions.len() } else { 0 };
+        let at = if self.sends { actions.len() } else { 0 };
         actions.insert(at, ServerAction::Run);
         actions
     }
 
     /// Returns whether the server sends in this test.
     pub fn sends(&self) -> bool {
-        self.direction.is_some_and(|(_, sending)| sending > 0)
+        self.sends
     }
 
     /// The owner has summed up.
@@ -281,13 +253,8 @@ impl ServerMachine {
 
     /// The server is to stop; the client is told.
     pub fn handle_terminate(&mut self) -> Vec<ServerAction> {
-        let mut actions = Vec::new();
-        self.end(
-            ServerEnding::ServerTerminated,
-            vec![State::ServerTerminate.byte()],
-            &mut actions,
-        );
-        actions
+        let last = vec![State::ServerTerminate.byte()];
+        self.end(ServerEnding::ServerTerminated, last)
     }
 
     /// The client closed the control connection, or it broke.
@@ -297,16 +264,13 @@ impl ServerMachine {
             Stage::Goodbye => ServerEnding::Done,
             _ => ServerEnding::ClientLeft,
         };
-        let mut actions = Vec::new();
-        self.end(ending, Vec::new(), &mut actions);
-        actions
+        self.end(ending, Vec::new())
     }
 
     /// Gives up on a client that has taken too long.
     pub fn poll_deadline(&mut self, now_ns: u64) -> Vec<ServerAction> {
-        let mut actions = Vec::new();
         if self.deadline_ns().is_none_or(|deadline| now_ns < deadline) {
-            return actions;
+            return Vec::new();
         }
         let (code, what) = match self.stage {
             Stage::Parameters(_) => (Code::RECEIVE_PARAMETERS, "the parameters did not arrive"),
@@ -321,24 +285,19 @@ impl ServerMachine {
             ),
             Stage::Results(_) => (Code::RECEIVE_RESULTS, "the results did not arrive"),
             Stage::Reporting => (Code::RECEIVE_RESULTS, "the results were not summed up"),
-            Stage::Goodbye => {
-                // The client has everything; it only did not say goodbye.
-                self.end(ServerEnding::Done, Vec::new(), &mut actions);
-                return actions;
-            }
-            Stage::Over => return actions,
+            // The client has everything; it only did not say goodbye.
+            Stage::Goodbye | Stage::Over => return self.end(ServerEnding::Done, Vec::new()),
         };
-        self.fail(code, 0, format!("{what} in time"), &mut actions);
-        actions
+        self.handle_refused(code, 0, format!("{what} in time"))
     }
 
-    fn keep_early(&mut self, bytes: &[u8], actions: &mut Vec<ServerAction>) {
+    fn keep_early(&mut self, bytes: &[u8]) -> Vec<ServerAction> {
         if self.early.len() + bytes.len() > EARLY_BYTES_MAX {
             let reason = "the client sent before it was asked".to_owned();
-            self.fail(Code::MESSAGE, 0, reason, actions);
-            return;
+            return self.handle_refused(Code::MESSAGE, 0, reason);
         }
         self.early.extend_from_slice(bytes);
+        Vec::new()
     }
 
     fn take_up_early(&mut self, now_ns: u64, actions: &mut Vec<ServerAction>) {
@@ -346,69 +305,61 @@ impl ServerMachine {
         actions.extend(self.handle_bytes(now_ns, &early));
     }
 
-    fn handle_text(&mut self, now_ns: u64, text: &[u8], actions: &mut Vec<ServerAction>) {
+    fn handle_text(&mut self, now_ns: u64, text: &[u8]) -> Vec<ServerAction> {
         match self.stage {
             Stage::Parameters(_) => match Parameters::parse(text) {
                 Ok(parameters) => {
                     self.note(&parameters);
                     self.stage = Stage::Deciding;
                     self.deadline_ns = now_ns.saturating_add(PARAMETERS_NS);
-                    actions.push(ServerAction::Decide(Box::new(parameters)));
+                    vec![ServerAction::Decide(Box::new(parameters))]
                 }
-                Err(error) => self.fail(error.code(), 0, error.to_string(), actions),
+                Err(error) => self.handle_refused(error.code(), 0, error.to_string()),
             },
             _ => match Results::parse(text) {
                 Ok(results) => {
                     self.stage = Stage::Reporting;
                     self.deadline_ns = now_ns.saturating_add(RESULTS_NS);
-                    actions.push(ServerAction::Report(Box::new(results)));
+                    vec![ServerAction::Report(Box::new(results))]
                 }
-                Err(error) => self.fail(error.code(), 0, error.to_string(), actions),
+                Err(error) => self.handle_refused(Code::RECEIVE_RESULTS, 0, error.to_string()),
             },
         }
     }
 
     /// Keeps what the later stages need.
     fn note(&mut self, parameters: &Parameters) {
-        self.direction = Some(parameters.each_way());
-        let untimed = parameters.time_s == 0;
-        if !untimed {
+        self.sends = parameters.direction != Direction::ToServer;
+        if parameters.time_s > 0 {
             let asked_s = u64::from(parameters.omit_s) + u64::from(parameters.time_s);
             self.test_ns = asked_s * S + OVERRUN_NS;
         }
     }
 
-    fn handle_state(&mut self, now_ns: u64, byte: u8, actions: &mut Vec<ServerAction>) {
+    fn handle_state(&mut self, now_ns: u64, byte: u8) -> Vec<ServerAction> {
         match (&self.stage, State::from_byte(byte)) {
             (Stage::Running, Some(State::TestEnd)) => {
                 self.stage = Stage::Results(FrameDecoder::new(CLIENT_RESULTS_BYTES_MAX));
                 self.deadline_ns = now_ns.saturating_add(RESULTS_NS);
-                actions.push(ServerAction::Stop);
-                actions.push(send_state(State::ExchangeResults));
+                vec![ServerAction::Stop, send_state(State::ExchangeResults)]
             }
-            (Stage::Goodbye, Some(State::Done)) => {
-                self.end(ServerEnding::Done, Vec::new(), actions);
-            }
+            (Stage::Goodbye, Some(State::Done)) => self.end(ServerEnding::Done, Vec::new()),
             (_, Some(State::ClientTerminate)) => {
-                self.end(ServerEnding::ClientTerminated, Vec::new(), actions);
+                self.end(ServerEnding::ClientTerminated, Vec::new())
             }
             _ => {
                 let reason = format!("the client sent {byte:#04x}, which makes no sense now");
-                self.fail(Code::MESSAGE, 0, reason, actions);
+                self.handle_refused(Code::MESSAGE, 0, reason)
             }
         }
     }
 
-    fn fail(&mut self, code: Code, errno: i32, reason: String, actions: &mut Vec<ServerAction>) {
-        let last = refusal(code, errno);
-        self.end(ServerEnding::Failed { code, reason }, last, actions);
-    }
-
     /// Says `last`, stops what runs and ends. In this order: a client whose streams break before it
     /// has heard why calls it a broken stream.
-    fn end(&mut self, ending: ServerEnding, last: Vec<u8>, actions: &mut Vec<ServerAction>) {
+    fn end(&mut self, ending: ServerEnding, last: Vec<u8>) -> Vec<ServerAction> {
+        let mut actions = Vec::new();
         if self.is_over() {
-            return;
+            return actions;
         }
         if !last.is_empty() {
             actions.push(ServerAction::Send(last));
@@ -419,6 +370,7 @@ impl ServerMachine {
         actions.push(ServerAction::End(ending));
         self.stage = Stage::Over;
         self.early = Vec::new();
+        actions
     }
 }
 
@@ -435,10 +387,6 @@ mod tests {
     const PARAMETERS: &[u8] =
         br#"{"tcp":true,"omit":1,"time":2,"num":0,"blockcount":0,"parallel":2,"bidirectional":true,"len":131072}"#;
 
-    fn cookie() -> Cookie {
-        Cookie::from_random([3; 36])
-    }
-
     fn results() -> Results {
         Results {
             streams: vec![StreamResult::nothing(StreamId(1))],
@@ -448,7 +396,7 @@ mod tests {
 
     /// Returns a machine whose streams are expected.
     fn opening() -> ServerMachine {
-        let (mut server, _) = ServerMachine::new(0, cookie());
+        let (mut server, _) = ServerMachine::new(0);
         server.handle_bytes(0, &frame::encode(PARAMETERS));
         server.handle_accepted(0);
         server
@@ -471,7 +419,7 @@ mod tests {
     #[test]
     fn who_only_receives_is_ready_before_the_clients_clock_begins() {
         let run = |parameters: &[u8]| {
-            let (mut server, _) = ServerMachine::new(0, cookie());
+            let (mut server, _) = ServerMachine::new(0);
             server.handle_bytes(0, &frame::encode(parameters));
             server.handle_accepted(0);
             let actions = server.handle_streams(0);
@@ -489,19 +437,15 @@ mod tests {
 
     #[test]
     fn a_test_from_cookie_to_goodbye() {
-        let (mut server, actions) = ServerMachine::new(0, cookie());
+        let (mut server, actions) = ServerMachine::new(0);
         assert_eq!(actions, [ServerAction::Send(vec![9])]);
         let actions = server.handle_bytes(0, &frame::encode(PARAMETERS));
         assert!(
             matches!(&actions[..], [ServerAction::Decide(_)]),
             "{actions:?}"
         );
-        let open = ServerAction::Open {
-            receiving: 2,
-            sending: 2,
-        };
         let actions = server.handle_accepted(0);
-        assert_eq!(actions, [open, ServerAction::Send(vec![10])]);
+        assert_eq!(actions, [ServerAction::Send(vec![10])]);
         let actions = server.handle_streams(0);
         assert_eq!(sent(&actions), [1, 2]);
         assert_eq!(actions.last(), Some(&ServerAction::Run));
@@ -520,10 +464,10 @@ mod tests {
 
     #[test]
     fn what_the_client_is_told_when_the_server_gives_up() {
-        let (mut server, _) = ServerMachine::new(0, cookie());
+        let (mut server, _) = ServerMachine::new(0);
         let actions = server.handle_bytes(0, &frame::encode(br#"{"parallel":200}"#));
         assert_eq!(sent(&actions), [0xFE, 0, 0, 0, 6, 0, 0, 0, 0]);
-        let (mut server, _) = ServerMachine::new(0, cookie());
+        let (mut server, _) = ServerMachine::new(0);
         server.handle_bytes(0, &frame::encode(PARAMETERS));
         assert_eq!(sent(&server.handle_busy()), [0xFF]);
         assert!(server.is_over());
@@ -535,7 +479,7 @@ mod tests {
 
     #[test]
     fn a_long_announcement_ends_it_at_once() {
-        let (mut server, _) = ServerMachine::new(0, cookie());
+        let (mut server, _) = ServerMachine::new(0);
         let actions = server.handle_bytes(0, b"GET / HTTP/1.1");
         assert_eq!(sent(&actions), [0xFE, 0, 0, 0, 114, 0, 0, 0, 0]);
     }
@@ -559,7 +503,7 @@ mod tests {
             let actions = opening().handle_bytes(0, &[byte]);
             assert_eq!(sent(&actions), [0xFE, 0, 0, 0, 110, 0, 0, 0, 0], "{byte}");
         }
-        let (mut server, _) = ServerMachine::new(0, cookie());
+        let (mut server, _) = ServerMachine::new(0);
         let mut bytes = frame::encode(PARAMETERS);
         bytes.extend_from_slice(&[0; EARLY_BYTES_MAX + 1]);
         let actions = server.handle_bytes(0, &bytes);
@@ -568,7 +512,7 @@ mod tests {
 
     #[test]
     fn a_goodbye_that_comes_early_is_heard() {
-        let (mut server, _) = ServerMachine::new(0, cookie());
+        let (mut server, _) = ServerMachine::new(0);
         let mut bytes = frame::encode(PARAMETERS);
         bytes.push(12);
         assert_eq!(server.handle_bytes(0, &bytes).len(), 1);
@@ -602,7 +546,7 @@ mod tests {
             assert_eq!(told[..5], [0xFE, 0, 0, 0, code as u8], "after {after_s} s");
             assert!(server.is_over());
         };
-        check(ServerMachine::new(0, cookie()).0, 10, 114);
+        check(ServerMachine::new(0).0, 10, 114);
         check(opening(), 5, 204);
         check(running(), 1 + 2 + 40, 160);
         let mut asked = running();

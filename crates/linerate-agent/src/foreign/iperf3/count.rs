@@ -3,9 +3,7 @@
 use std::net::SocketAddr;
 
 use linerate_compat::iperf3::json::{Datagrams, Interval, Stream, TcpReading, Total};
-use linerate_compat::iperf3::{
-    CpuPercent, Parameters, Protocol, Results, StreamId, StreamResult, stream_ids,
-};
+use linerate_compat::iperf3::{CpuPercent, Parameters, Protocol, Results, StreamId, StreamResult};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
@@ -204,16 +202,13 @@ impl Count {
             sender_has_retransmits: sends.then_some(!self.is_udp),
             congestion_used: congestion.filter(|_| !self.is_udp),
             server_output: None,
-            streams: stream_ids(self.streams.len())
-                .enumerate()
-                .map(|(at, id)| self.result(at, StreamResult::nothing(id)))
-                .collect(),
+            streams: (0..self.streams.len()).map(|at| self.result(at)).collect(),
         }
     }
 
     /// Numbers of datagrams include the omitted time, which is told beside them: so does iperf3,
     /// whose clients subtract what they know to be omitted.
-    fn result(&self, at: usize, nothing: StreamResult) -> StreamResult {
+    fn result(&self, at: usize) -> StreamResult {
         let total = self.total(at);
         let all = self.last[at].datagrams;
         let omitted = self.base[at].datagrams;
@@ -227,7 +222,7 @@ impl Count {
             omitted_packets: self.is_udp.then_some(omitted.packets),
             start_s: 0.0,
             end_s: total.seconds,
-            ..nothing
+            ..StreamResult::nothing(StreamId::of(at))
         }
     }
 }

@@ -92,11 +92,6 @@ impl Door {
         }
     }
 
-    /// Returns whether a connection that begins with `byte` may be one of iperf3.
-    pub(crate) fn takes(byte: u8) -> bool {
-        Cookie::may_begin_with(byte)
-    }
-
     /// Takes up a connection: a stream of a test under way, or a new test, until its end.
     /// A test says through `alive` that it goes on.
     pub(crate) async fn take_up(
@@ -107,7 +102,7 @@ impl Door {
     ) {
         let mut bytes = [0; COOKIE_BYTES];
         let read = tokio::time::timeout(COOKIE_DEADLINE, stream.read_exact(&mut bytes)).await;
-        let (Ok(Ok(_)), Ok(cookie)) = (read, Cookie::decode(&bytes)) else {
+        let (Ok(Ok(_)), Some(cookie)) = (read, Cookie::decode(&bytes)) else {
             return;
         };
         let test = self.expected().tests.get(&cookie).cloned();

@@ -57,15 +57,6 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
 /// The longest test, if the agent has no limit.
 const TEST_NS_MAX: u64 = 86_400_000_000_000;
 
-/// What comes next.
-enum Event {
-    Bytes(usize),
-    Closed,
-    Stream(OwnedFd),
-    Wake,
-    Closing,
-}
-
 /// Runs one test to its end.
 pub(super) async fn run(
     door: &Arc<Door>,
@@ -75,13 +66,13 @@ pub(super) async fn run(
     alive: &(impl Fn() + Sync),
 ) {
     let (streams, arrivals) = mpsc::channel(ARRIVALS_MAX);
-    let Some(listed) = Listed::new(door, cookie.clone(), streams.clone()) else {
+    let Some(listed) = Listed::new(door, cookie, streams.clone()) else {
         return super::refuse(control).await;
     };
     // One small word at a time, each of which the client waits for.
     let _ = control.set_nodelay(true);
     let _ = SockRef::from(&control).set_tcp_keepalive(&KEEPALIVE);
-    let (machine, first) = ServerMachine::new(now_ns(), cookie);
+    let (machine, first) = ServerMachine::new(now_ns());
     let mut test = Test {
         lease: None,
         grant: None,
@@ -138,27 +129,20 @@ impl Test {
         self.perform(door, first).await;
         while !self.machine.is_over() {
             let wake = Duration::from_nanos(self.wake_ns().saturating_sub(now_ns()));
-            let event = tokio::select! {
+            let actions = tokio::select! {
                 read = self.control.read(&mut room) => match read {
-                    Ok(count @ 1..) => Event::Bytes(count),
-                    _ => Event::Closed,
+                    Ok(count @ 1..) => self.machine.handle_bytes(now_ns(), &room[..count]),
+                    _ => self.machine.handle_closed(),
                 },
-                Some(stream) = self.arrivals.recv() => Event::Stream(stream),
-                () = tokio::time::sleep(wake) => Event::Wake,
-                _ = closing.wait_for(|closing| *closing) => Event::Closing,
-            };
-            let actions = match event {
-                Event::Bytes(count) => self.machine.handle_bytes(now_ns(), &room[..count]),
-                Event::Closed => self.machine.handle_closed(),
-                Event::Stream(stream) => self.handle_stream(door, stream),
-                Event::Wake => {
+                Some(stream) = self.arrivals.recv() => self.handle_stream(door, stream),
+                () = tokio::time::sleep(wake) => {
                     // A test is heard of on its streams only, which say nothing here.
                     if self.traffic.is_some() {
                         alive();
                     }
                     self.poll()
                 }
-                Event::Closing => self.machine.handle_terminate(),
+                _ = closing.wait_for(|closing| *closing) => self.machine.handle_terminate(),
             };
             self.perform(door, actions).await;
         }
@@ -216,7 +200,6 @@ impl Test {
             let more = match action {
                 ServerAction::Send(bytes) => self.send(&bytes).await,
                 ServerAction::Decide(parameters) => self.decide(door, *parameters).await,
-                ServerAction::Open { .. } => Vec::new(),
                 ServerAction::Run => {
                     let failed = self.launch(door).await;
                     if !failed.is_empty() {
@@ -520,9 +503,7 @@ mod tests {
         assert_eq!(too_late(100 * MS, 100 * MS), None);
         let words = "this busy host began the test 250 ms late";
         assert_eq!(too_late(250 * MS, 200 * MS).as_deref(), Some(words));
-        let cookie = [b'a'; linerate_compat::iperf3::COOKIE_BYTES - 1];
-        let cookie = Cookie::decode(&[&cookie[..], &[0]].concat().try_into().unwrap()).unwrap();
-        let (mut machine, _) = ServerMachine::new(0, cookie);
+        let (mut machine, _) = ServerMachine::new(0);
         let parameters = br#"{"tcp":true,"time":1,"parallel":1,"reverse":true}"#;
         let length = (parameters.len() as u32).to_be_bytes();
         machine.handle_bytes(0, &[&length[..], parameters].concat());

@@ -335,7 +335,7 @@ impl Driver {
                     // may have said last.
                     let _ = self.stream.write_all(&bytes);
                 }
-                ClientAction::Open { .. } => self.tell(|story| story.opened = true),
+                ClientAction::Open => self.tell(|story| story.opened = true),
                 ClientAction::Run => self.cpu = CpuTime::now(),
                 ClientAction::Report => {
                     self.reporting = true;
