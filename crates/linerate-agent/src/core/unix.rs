@@ -83,7 +83,7 @@ fn take_up_stream(slot: &TrialSlot, mut stream: UnixStream) -> Result<(), String
         .map_err(text)?;
     let mut bytes = [0; HELLO_BYTES];
     stream.read_exact(&mut bytes).map_err(text)?;
-    let hello = Hello::decode(&bytes).ok_or("not a data connection of ours")?;
+    let hello = Hello::decode(&bytes).ok_or("not a linerate data connection")?;
     if hello.cookie != slot.cookie {
         return Err("the connection is of another trial".to_owned());
     }

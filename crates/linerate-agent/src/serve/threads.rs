@@ -164,8 +164,8 @@ impl Threads {
 async fn place_of(queue: &Arc<Queue<Who>>, of: &Who, rules: Rules) -> Result<Place<Who>, Refusal> {
     let place = queue.place(of.clone()).await;
     place.ok_or_else(|| {
-        let (waiting, from) = (rules.waiting, of.from);
-        let error = format!("{waiting} requests from {from} wait here already");
+        let from = of.from;
+        let error = format!("{} requests from {from} wait here already", rules.waiting);
         refuse(RefusalCode::Busy, error)
     })
 }
