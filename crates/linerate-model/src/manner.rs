@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{Bytes, Nanos};
-use crate::workload::{Case, MESSAGE_BYTES_MAX, Part, Workload, WorkloadError, within_case};
+use crate::workload::{
+    Case, FlowOptions, MESSAGE_BYTES_MAX, Part, Traffic, Workload, WorkloadError, within_case,
+};
 
 /// Messages that one send call may carry, and requests that one flow may have in flight.
 pub const BATCH_MAX: u32 = 1024;
