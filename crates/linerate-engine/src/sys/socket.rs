@@ -254,7 +254,7 @@ fn send_flagged(fd: RawFd, payload: &[u8], flags: c_int) -> io::Result<usize> {
 }
 
 /// Most times that one call repeats its payload.
-const REPEATS_MAX: usize = 16;
+pub(crate) const REPEATS_MAX: usize = 16;
 
 /// Hands `bytes` of `payload`, which is not empty, again and again to the socket, or as many as
 /// [`REPEATS_MAX`] times it has; returns how much was taken.

@@ -10,13 +10,18 @@ mod sender;
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
 
 use crate::flow::FlowConfig;
+use crate::sys::socket::REPEATS_MAX;
 use crate::workload::sizes::Draw;
 
 pub(crate) use cpu_yield::CpuYield;
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::Sender;
 
-/// Bytes that a sender needs of the payload that is copied: those of its largest call.
+/// After so many bytes a call repeats its payload, which a core's second-level cache then keeps: calls of 1 MiB
+/// move 91.6 Gbit/s over loopback for 0.147 CPU s/GiB, with 1 MiB of payload 85.9 for 0.158 (medians of 7).
+const BLOCK_BYTES: usize = 128 << 10;
+
+/// Bytes that a sender needs of the payload that is copied: those of its largest call, or what it repeats.
 pub(crate) fn payload_bytes(config: &FlowConfig, message_bytes: usize) -> usize {
     if !matches!(config.manner.send, SendBy::Copy | SendBy::Auto) {
         return 0;
@@ -27,9 +32,22 @@ pub(crate) fn payload_bytes(config: &FlowConfig, message_bytes: usize) -> usize 
     });
     // Calls that we join ourselves carry the same message again and again, which stays in the cache.
     let is_repeated = config.manner.batch_is_chosen && config.manner.transport != Transport::Udp;
-    match is_repeated {
+    let call_bytes = match is_repeated {
         true => largest,
         false => largest * config.manner.batch as usize,
+    };
+    if config.manner.transport == Transport::Udp {
+        call_bytes
+    } else {
+        repeated_bytes(call_bytes)
+    }
+}
+
+/// Returns the payload of a call of so many bytes; one that could not repeat it often enough has its own.
+fn repeated_bytes(call_bytes: usize) -> usize {
+    match call_bytes <= BLOCK_BYTES * REPEATS_MAX {
+        true => call_bytes.min(BLOCK_BYTES),
+        false => call_bytes,
     }
 }
 
@@ -38,5 +56,28 @@ pub(crate) fn room_bytes(config: &FlowConfig, receive_bytes: usize) -> usize {
     match config.manner.receive {
         ReceiveBy::Copy => receive_bytes,
         ReceiveBy::Discard => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_repeats_its_payload_as_often_as_one_call_can() {
+        let check = |call_bytes: usize, expected: usize| {
+            let payload = repeated_bytes(call_bytes);
+            assert_eq!(payload, expected, "for {call_bytes}");
+            assert!(
+                payload * REPEATS_MAX >= call_bytes,
+                "{call_bytes} in one call"
+            );
+        };
+        check(1, 1);
+        check(128 << 10, 128 << 10);
+        check((128 << 10) + 1, 128 << 10);
+        check(2 << 20, 128 << 10);
+        check((2 << 20) + 1, (2 << 20) + 1);
+        check(64 << 20, 64 << 20);
     }
 }
