@@ -275,7 +275,10 @@ impl Workload {
                 target("linerate", Probe, 0.95),
                 target("linerate sharded", Probe, 1.6),
             ],
-            Self::Udp64 => vec![target("linerate two pairs", BestPeer, 1.5)],
+            Self::Udp64 => vec![
+                target("linerate", BestPeer, 1.05),
+                target("linerate two pairs", BestPeer, 1.5),
+            ],
             Self::Udp64Gso => vec![target("linerate", BestPeer, 2.0)],
             // Not a case of its own among the targets: shown beside the best peer.
             Self::Udp64GsoGro => Vec::new(),

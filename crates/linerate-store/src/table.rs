@@ -23,6 +23,9 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 pub(crate) use file::TableFile;
 
+/// What of a file's content does not fit.
+pub(crate) type Unfit = Box<dyn std::error::Error + Send + Sync>;
+
 /// Level of zstd: its own default. Half a million samples take 1.01 MB; levels 1 and 9 stay within
 /// 6 % of that.
 const ZSTD_LEVEL: i32 = 3;

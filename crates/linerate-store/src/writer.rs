@@ -61,7 +61,7 @@ use crate::events::{self, EventLog};
 use crate::layout::{CAPTURES, EVENTS, PARTIAL, REPORT, RUN, TableName, capture_file};
 use crate::rows::trials::StoredTrial;
 use crate::rows::{captures, flows, format_of, samples, stacks, trials};
-use crate::table::{Table, TableFile};
+use crate::table::{Table, TableFile, Unfit};
 
 /// Rows after which a row group of a final table is closed: about 8 MB while it is in memory.
 pub(crate) const GROUP_ROWS: usize = 64 << 10;
@@ -340,9 +340,6 @@ fn encoding(path: &Path) -> impl FnOnce(ParquetError) -> WriteError + '_ {
         error => unfit(path)(error),
     }
 }
-
-/// What of a file's content does not fit.
-pub(crate) type Unfit = Box<dyn std::error::Error + Send + Sync>;
 
 /// Returns a function that turns what does not fit into the file at `path` into a [`WriteError`].
 pub(crate) fn unfit<E: Into<Unfit>>(path: &Path) -> impl FnOnce(E) -> WriteError + '_ {

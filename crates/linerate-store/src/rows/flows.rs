@@ -13,8 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Odd, leave_out, text};
-use crate::table::{Column, Table, TableFormat};
-use crate::writer::Unfit;
+use crate::table::{Column, Table, TableFormat, Unfit};
 
 /// Schema and packing of `flows.parquet`.
 pub(crate) static FORMAT: TableFormat<'static> = TableFormat {

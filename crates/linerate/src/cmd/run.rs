@@ -21,7 +21,7 @@ use crate::args::RunArgs;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Measurement};
-use crate::term::single::{self, Conclusion};
+use crate::term::single::{self, Conclusion, Reader};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, peer, term};
 
@@ -68,7 +68,11 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
         &mut asked.request.plan,
         fleet.clients().min(asked.clients_max),
     )?;
-    execute_single(&asked, fleet, &stop, foreign.as_ref(), concluded)
+    let mut reader = single::reader(asked.output, asked.runs.clone());
+    let followed = follow(&asked, fleet, &stop, &mut *reader)?;
+    *concluded = true;
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    conclude(&asked, followed, is_interrupted, &mut *reader, foreign.as_ref())
 }
 
 /// Refuses a buffer that a host would silently cap, naming the sysctl.
@@ -105,33 +109,31 @@ fn deal(plan: &mut Plan, clients: u32) -> CmdResult<()> {
     Ok(())
 }
 
-fn execute_single(
+/// Measures, and shows what happens as it happens; returns what was recorded, and in which way a host did not
+/// do its part, if one did not.
+fn follow(
     asked: &Measurement,
     fleet: Fleet,
     stop: &AtomicBool,
-    peer: Option<&Iperf3Peer>,
-    concluded: &mut bool,
-) -> CmdResult {
-    let mut reader = single::reader(asked.output, asked.runs.clone());
-    let wanted = asked.precision;
-    let mut judge = |recording: &Recording| {
-        let results = linerate_analyze::precision::results(recording);
-        let is_open = wanted.is_some_and(|wanted| !wanted.is_settled(&results));
-        let experiments = recording.document.plan.experiments.iter();
-        let open = experiments.filter(|_| is_open);
-        Judgement {
-            open: open.map(|experiment| experiment.name.clone()).collect(),
-            spoilt: Vec::new(),
+    reader: &mut dyn Reader,
+) -> CmdResult<(Driven, Option<HostFailure>)> {
+    let mut judge = asked.precision.map(|wanted| {
+        move |recording: &Recording| {
+            let results = linerate_analyze::precision::results(recording);
+            let is_open = !wanted.is_settled(&results);
+            let experiments = recording.document.plan.experiments.iter();
+            let open = experiments.filter(|_| is_open);
+            Judgement {
+                open: open.map(|experiment| experiment.name.clone()).collect(),
+                spoilt: Vec::new(),
+            }
         }
-    };
+    });
     let mut failed = None;
     let audience = Audience {
-        judge: match wanted.is_some() {
-            true => Some(&mut judge),
-            false => None,
-        },
+        judge: judge.as_mut().map(|judge| judge as _),
         watch: &mut |event| {
-            single::show(&mut *reader, event);
+            single::show(reader, event);
             read_ahead(event);
             if let RunEvent::TrialEnded { evidence, .. } = event {
                 let why = evidence.record.validity.reason();
@@ -140,20 +142,31 @@ fn execute_single(
         },
     };
     let directory = asked.directory.as_deref();
-    let Driven { recording, unkept } = drive(&asked.request, fleet, directory, stop, audience)?;
-    let recording = &recording;
+    let driven = drive(&asked.request, fleet, directory, stop, audience)?;
+    Ok((driven, failed))
+}
+
+/// Shows the result, with what failed of it, and writes the report of what was kept.
+fn conclude(
+    asked: &Measurement,
+    (driven, failed): (Driven, Option<HostFailure>),
+    is_interrupted: bool,
+    reader: &mut dyn Reader,
+    peer: Option<&Iperf3Peer>,
+) -> CmdResult {
+    let recording = &driven.recording;
     let single = linerate_analyze::single::single(recording, asked.output.of_result());
-    let interrupted = stop.load(Ordering::Relaxed);
-    let exit = bundle::exit_of(recording, single.trust.level, interrupted);
-    let is_kept = unkept.is_none();
-    let result = match (unkept, exit) {
+    let exit = bundle::exit_of(recording, single.trust.level, is_interrupted);
+    let kept = asked.directory.as_deref().filter(|_| driven.unkept.is_none());
+    let result = match (driven.unkept, exit) {
         (Some(failure), _) => Err(failure),
         (None, Exit::Failed | Exit::Interrupted) => {
             failure_of(&recording.document, &single, exit, failed)
         }
         (None, exit) => Ok(exit),
     };
-    let wanted = wanted.filter(|_| matches!(result, Ok(Exit::Ok | Exit::Untrustworthy)));
+    let is_whole = matches!(result, Ok(Exit::Ok | Exit::Untrustworthy));
+    let wanted = asked.precision.filter(|_| is_whole);
     let determined = wanted.map(|wanted| determined(recording, wanted));
     let (result, determined) = match determined.transpose() {
         Ok(words) => (result, words),
@@ -161,10 +174,9 @@ fn execute_single(
     };
     let failure = match &result {
         Err(failure) => Some(failure.to_string()),
-        Ok(_) if interrupted => Some("interrupt - the client has terminated".to_owned()),
+        Ok(_) if is_interrupted => Some("interrupt - the client has terminated".to_owned()),
         Ok(_) => None,
     };
-    *concluded = true;
     reader.conclude(&Conclusion {
         recording,
         single: &single,
@@ -172,7 +184,7 @@ fn execute_single(
         error: result.as_ref().err(),
         failure: failure.as_deref(),
     });
-    if let Some(directory) = directory.filter(|_| is_kept) {
+    if let Some(directory) = kept {
         let analysis = bundle::analysis(recording, directory);
         let report = super::execute::report(directory, recording, &analysis)?;
         term::note(&format!("report in {}", report.display()));

@@ -465,14 +465,14 @@ fn rooms_named(text: &str) -> impl Iterator<Item = (usize, &str)> {
 const CIRCLES: [(&str, &[usize]); 10] = [
     ("linerate", &[4, 3]),
     ("linerate-agent", &[5, 4, 2]),
-    ("linerate-analyze", &[28, 5, 2, 2]),
+    ("linerate-analyze", &[28, 3, 3, 2, 2]),
     ("linerate-controller", &[3]),
     ("linerate-engine", &[3, 2]),
     ("linerate-lab", &[3, 2, 2]),
     ("linerate-model", &[4, 3]),
     ("linerate-observe", &[2]),
     ("linerate-plan", &[2]),
-    ("linerate-trace", &[5, 3, 2]),
+    ("linerate-trace", &[5, 4, 3]),
 ];
 
 #[test]
