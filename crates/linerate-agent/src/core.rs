@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use linerate_engine as engine;
@@ -27,7 +27,7 @@ use crate::access::Scope;
 use crate::api::{
     API_VERSION, AdmitRequest, Admitted, AgentInfo, Assignment, Busy, FlowSettings,
     LABEL_CHARS_MAX, LimitsInfo, PROGRAM, PollFrom, Prepared, Refusal, RefusalCode, StartRequest,
-    TrialState, TrialStatus, one_line,
+    TrialState, TrialStatus, one_line, refuse,
 };
 use crate::confine::Confined;
 use crate::limits::Grant;
@@ -37,6 +37,7 @@ use crate::session::leases::{
     Asking, Disconnection, Ending, GuestTerms, Lease, LeaseError, Leases, Standing, expected_left,
 };
 use crate::session::trial::{SessionError, TrialSession};
+use crate::sync::{lock, try_lock};
 use capture::{OwnPorts, RunningCapture};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{connect_all, expected, is_placed, listen_all, ports};
@@ -140,29 +141,6 @@ impl Log {
         if let Some(entry) = entry {
             write(&entry);
         }
-    }
-}
-
-/// Takes a lock even if a thread panicked while it held it: the state machines behind it are
-/// whole after every statement.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Does the same where nobody holds it.
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
-
-/// Returns a refusal of this kind, in these words.
-pub(crate) fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
-    Refusal {
-        error: error.to_string(),
-        code,
     }
 }
 

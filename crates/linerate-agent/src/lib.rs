@@ -31,6 +31,8 @@ pub mod session;
 pub mod tls;
 
 mod local;
+/// Locks.
+mod sync;
 
 pub use crate::core::{AgentConfig, Core, Lacking, check_here};
 pub use linerate_engine::{frugal_heap, give_back_text, map_single_pages, read_text_ahead};

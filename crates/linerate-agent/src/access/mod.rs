@@ -8,8 +8,8 @@ use linerate_model::network::Network;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::api::{Refusal, RefusalCode};
-use crate::core::{lock, refuse};
+use crate::api::{Refusal, RefusalCode, refuse};
+use crate::sync::lock;
 use crate::tls::Fingerprint;
 
 /// The file of tokens.

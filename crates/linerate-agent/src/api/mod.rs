@@ -454,6 +454,14 @@ pub struct Refusal {
     pub code: RefusalCode,
 }
 
+/// Returns a refusal of this kind, in these words.
+pub(crate) fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusal {
+    Refusal {
+        error: error.to_string(),
+        code,
+    }
+}
+
 /// Kinds of refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use linerate_model::manner::Transport;
 
+use super::Core;
 use super::slot::TrialSlot;
-use super::{Core, lock};
 use crate::serve::hello::Hello;
+use crate::sync::lock;
 
 impl Core {
     /// Returns whether a trial waits for the flow of datagrams that `hello` names.

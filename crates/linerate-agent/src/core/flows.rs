@@ -15,11 +15,12 @@ use linerate_model::reason::with_causes;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Traffic};
 
+use super::Core;
 use super::limits::limit_rate;
 use super::slot::{OtherEnd, TrialSlot};
-use super::{Core, lock, refuse};
-use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode};
+use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode, refuse};
 use crate::serve::hello::Hello;
+use crate::sync::lock;
 
 /// How long one data connection may take to open.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(5);

@@ -7,9 +7,10 @@ use linerate_model::host::{Availability, Fact, FactValue};
 use linerate_model::unit::Unit;
 use linerate_observe::{ObserveConfig, Observer};
 
-use super::{Caller, Core, lock};
+use super::{Caller, Core};
 use crate::access::Scope;
 use crate::api::{Inventory, InventoryRequest};
+use crate::sync::lock;
 
 /// How long the memory copy of an inventory runs.
 const MEMORY_COPY_LENGTH: Duration = Duration::from_millis(150);

@@ -10,11 +10,12 @@ use linerate_model::{BitsPerSec, Nanos};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::flows::{flow_config, is_placed};
-use super::{Caller, Core, lock, refuse};
+use super::{Caller, Core};
 use crate::access::Scope;
-use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX};
+use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX, refuse};
 use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source};
 use crate::session::leases::GUESTS_MAX;
+use crate::sync::lock;
 
 /// Shortest time between samples that may be asked for.
 const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;

@@ -17,10 +17,10 @@ use linerate_model::{BitsPerSec, FlowId};
 use tokio::sync::Notify;
 
 use super::capture::RunningCapture;
-use super::lock;
 use crate::api::{Assignment, TrialState};
 use crate::limits::Grant;
 use crate::session::trial::TrialSession;
+use crate::sync::lock;
 
 /// Who is at the other end of a trial's flows.
 #[derive(Debug)]

@@ -23,9 +23,10 @@ use super::flows::counts_sent;
 use super::host::{availabilities, degraded, limits_of_profile, unseen};
 use super::limits::cpus_online;
 use super::slot::TrialSlot;
-use super::{Core, lock, placement};
+use super::{Core, placement};
 use crate::api::StartRequest;
 use crate::limits::above;
+use crate::sync::lock;
 
 /// Longest sleep between two looks at the abort flag.
 const ABORT_LOOK: Duration = Duration::from_millis(50);

@@ -16,9 +16,9 @@ use socket2::SockRef;
 
 use super::flows::take_up;
 use super::slot::TrialSlot;
-use super::{lock, refuse};
-use crate::api::{Refusal, RefusalCode};
+use crate::api::{Refusal, RefusalCode, refuse};
 use crate::serve::hello::{HELLO_BYTES, Hello};
+use crate::sync::lock;
 
 /// How long the listener waits for the next connection before it looks whether the trial goes on.
 const LOOK: Duration = Duration::from_millis(50);

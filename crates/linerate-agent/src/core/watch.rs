@@ -9,9 +9,10 @@ use linerate_engine::now_ns;
 use linerate_observe::{FilterError, Observer, Processes, SocketFilter, TcpSockets};
 
 use super::host::availabilities;
-use super::{Caller, Core, lock, refuse};
+use super::{Caller, Core};
 use crate::access::Scope;
-use crate::api::{Observation, ObservationRequest, Refusal, RefusalCode, SocketsSeen};
+use crate::api::{Observation, ObservationRequest, Refusal, RefusalCode, SocketsSeen, refuse};
+use crate::sync::lock;
 
 /// How old a reading may be to be given to the next watcher too.
 const SHARED_NS: u64 = 10_000_000;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use linerate_model::BitsPerSec;
 
 use crate::api::RefusalCode;
-use crate::core::lock;
+use crate::sync::lock;
 pub use source::{Site, Source};
 
 /// What part of what all may have one network may have.

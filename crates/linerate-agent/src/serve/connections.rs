@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::task::AbortHandle;
 
-use crate::core::lock;
 use crate::session::places::{PlaceId, Places};
+use crate::sync::lock;
 
 /// Connections that have not said what they are, at the same time. A client opens up to 256 flows
 /// at once, so four of them fit even where a name is said a round trip after the connection.

@@ -32,9 +32,9 @@ use crate::access::{Access, Scope, Shown, now_s};
 use crate::api::operation::{self, Method, Operation};
 use crate::api::{
     ClockReading, Evicted, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode,
-    openapi,
+    openapi, refuse,
 };
-use crate::core::{Caller, Core, refuse};
+use crate::core::{Caller, Core};
 use crate::tls::Fingerprint;
 
 /// Largest assignment: one of 20 000 flows takes about 1 MB. Only whoever holds the host may send

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::core::{Core, lock};
+use crate::core::Core;
 use crate::session::leases::Disconnection;
+use crate::sync::lock;
 
 /// Requests of a run from which on a connection is one that its controller keeps. Scripts and
 /// proxies may open one for each request, and their closing says nothing.

@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 
 use super::http::Peer;
 use crate::access::Caller;
-use crate::api::{Refusal, RefusalCode};
-use crate::core::{lock, refuse};
+use crate::api::{Refusal, RefusalCode, refuse};
 use crate::limits::Source;
 use crate::session::turns::{Arrival, Rules, Turns};
+use crate::sync::lock;
 
 /// What callers may have on threads. Two of one take two CPUs at the most while another's begins; flows to
 /// hosts that do not answer keep a thread for 10 s, so there are more for all.

@@ -46,7 +46,10 @@ use super::evidence;
 use super::pacing::loses_unread;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
-use super::trial::{ELASTICITY_MIN, MOST, VARIATION_LINE_MAX, shortest_ns};
+use super::trial::{
+    ELASTICITY_MIN, MOST, STEAL_SHARE_LARGE, UNEVEN_VARIATION_MIN, VARIATION_LINE_MAX, hides_path,
+    shortest_ns,
+};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{self, Outcome, Values, WAIT_SHARE_MIN, describe, is_starved, name};
@@ -63,18 +66,6 @@ const THROTTLED_PERIODS_ALL: f64 = 0.9;
 const PERIOD_S: f64 = 0.1;
 /// Share of the time that a worker ran or waited for a CPU from which on it would do more with one.
 const WANTED_SHARE_MIN: f64 = 0.85;
-/// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
-/// machine 0.93 was seen of a full path.
-const INTERRUPT_SHARE_FULL: f64 = 0.97;
-/// Deviation of the rate from reading to reading from which on a worker that needs little is held up by what
-/// it waits for, and no path's queue is to be seen behind it: queues and the grain of segments make 0.05, at
-/// the lowest rates 0.1.
-const UNEVEN_VARIATION_MIN: f64 = 0.2;
-/// Deviation up to which it may be a path's where next to no CPU is free: one that is not full was seen with
-/// 0.12 to 0.2 there, a full one with 0.16, so that nothing is said between the two.
-const EVEN_VARIATION_MAX: f64 = 0.1;
-/// Share of all CPUs' time from which on next to none is free: the kernel's own work waits, too.
-const SCARCE_SHARE_MIN: f64 = 0.9;
 /// Seconds of what arrives that lie unread where the reader is waited for: one that is prompt takes some
 /// tens of microseconds.
 const UNREAD_S_MIN: f64 = 1e-3;
@@ -90,8 +81,6 @@ const OTHERS_SHARE_MIN: f64 = 0.1;
 const FULL_SHARE_MIN: f64 = 0.95;
 /// Share of it from which on what the hypervisor took is why.
 const STEAL_SHARE_MIN: f64 = 0.05;
-/// The same whatever our workers ran: their time has nothing of what was taken from them.
-const STEAL_SHARE_LARGE: f64 = 0.2;
 /// Share of the time with data outstanding up to which a sender that pauses nowhere by itself is missed.
 const BUSY_SHARE_MAX: f64 = 0.9;
 /// Share of the time that a worker waits for a CPU up to which it has one to itself.
@@ -540,28 +529,6 @@ fn ours(cell: &CellOutcomes<'_>) -> Option<f64> {
 /// What other programs use at the least where a worker waits for them: while it waits, something runs.
 fn others_min(waited_share: f64) -> f64 {
     OTHERS_CPUS_MIN.max(0.5 * waited_share)
-}
-
-/// Returns whether what a trial shows of its path may be its hosts': a worker was starved of CPU, or tasks
-/// waited for one most of the time, so that the kernel's own work may have waited as well, and the rate
-/// varied with it; or a CPU had no time but for packets, behind which they wait as behind a full path.
-pub(super) fn hides_path(outcome: &Outcome) -> bool {
-    if outcome.reaches(name::CPU_INTERRUPT_SHARE_MOST, INTERRUPT_SHARE_FULL) {
-        return true;
-    }
-    let starved = outcome
-        .value(name::WORKER_WANTED_SHARE_MAX)
-        .zip(outcome.value(name::WORKER_WAITED))
-        .is_some_and(|(wanted, waited)| is_starved(waited, wanted - waited));
-    let stolen = outcome.amount(name::CPU_STEAL_SHARE);
-    let is_short =
-        starved || outcome.reaches(name::CPU_PRESSURE, MOST) || stolen >= STEAL_SHARE_LARGE;
-    let busy = outcome.value(name::CPU_BUSY_SHARE);
-    let most = match busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
-        true => EVEN_VARIATION_MAX,
-        false => UNEVEN_VARIATION_MIN,
-    };
-    is_short && outcome.exceeds(name::RATE_VARIATION, most)
 }
 
 /// Returns whether other programs had CPU time of a host from which on they can be what is waited for.

@@ -15,18 +15,16 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::finding::Limiter;
-use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 
-use super::both_ways;
 use super::evidence;
-use super::link_rate::FULL_SHARE_MIN;
-use super::pacing::LOST_SHARE_MIN;
-use super::path_rate::{RULE, WAITING_SEGMENTS_MIN, of_others, passes, shared};
+use super::path_rate::{
+    LOST_SHARE_MIN, RULE, datagrams_wait_in_own_qdisc, of_others, passes, shared,
+};
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{EVEN_DISPERSION_MAX, Values, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{EVEN_DISPERSION_MAX, Values, name};
 use crate::words;
 
 /// Dispersion up to which what is lost is even, for each reading.
@@ -72,13 +70,12 @@ fn goes_in_bursts(cell: &CellOutcomes<'_>) -> bool {
     manner.rate_bps.is_some() && manner.batch.max(manner.burst).max(manner.segments) > 1
 }
 
-/// The path passes a rate of datagrams and loses what is more.
-fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+/// The path passes a rate of datagrams and loses what is more; of both directions [`super::both_ways`] judges each.
+fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let lost = cell.estimate(name::LOSS_SHARE)?;
     if cell.workload.goes_both_ways() {
-        let of_either = both_ways::verdict(dataset, cell);
-        return of_either.filter(|verdict| verdict.limiter == Limiter::PathRate);
+        return None;
     }
     let is_of_path = loses_unlocated(cell)?;
     let is_even = || {
@@ -150,16 +147,4 @@ fn of_own_qdisc(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
         ])?,
         weight: throughput.value,
     })
-}
-
-/// Whether less is sent than was asked for, nothing is lost, no worker lacks time, and datagrams wait in the own qdisc.
-pub(super) fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
-    let asked = cell.mean(name::THROUGHPUT_INTENDED);
-    let enough = asked.map_or(f64::INFINITY, |bps| FULL_SHARE_MIN * bps);
-    let datagram = cell.message_bytes().unwrap_or(0) as f64;
-    cell.workload.manner.transport == Transport::Udp
-        && cell.stays_below(name::THROUGHPUT_SENT, enough)
-        && cell.reaches(name::QDISC_BACKLOG, WAITING_SEGMENTS_MIN * datagram)
-        && cell.stays_below(name::LOSS_SHARE, LOST_SHARE_MIN)
-        && cell.stays_below(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
 }

@@ -20,11 +20,10 @@ use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
-use super::cpu;
 use super::evidence;
 use super::path_rate::{BLOATED_QUOTIENT_MIN, RULE, WAITING_SEGMENTS_MIN, at_least, framing_bytes};
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, QUEUE_NS_MIN, VARIATION_STEADY_MAX, WANTED_REST_MAX};
+use super::trial::{MOST, QUEUE_NS_MIN, VARIATION_STEADY_MAX, WANTED_REST_MAX, hides_path};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -109,7 +108,7 @@ fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
 fn have_time(cell: &CellOutcomes<'_>) -> bool {
     cell.stays_within(name::WORKER_WANTED_SHARE_MAX, WANTED_REST_MAX)
         && !cell.reaches(name::CPU_PRESSURE, MOST)
-        && !cell.valid.iter().any(cpu::hides_path)
+        && !cell.valid.iter().any(hides_path)
 }
 
 /// What a line has to carry of so many transactions in the direction with more, headers included, bit/s; absent where their

@@ -21,7 +21,7 @@ use linerate_model::workload::Traffic;
 
 use super::cpu::{is_of_path, is_path_full, others_have_time};
 use super::evidence;
-use super::pacing::LOST_SHARE_MIN;
+use super::path_rate::LOST_SHARE_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::pacing_algorithm;
 use super::verdict::Verdict;

@@ -94,8 +94,10 @@ pub(crate) use datagram_rate::loses_by_chance;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::{limiter_of, limits};
-pub(crate) use pacing::{LOST_SHARE_MIN, agents_limit};
-pub(crate) use path_rate::{DATAGRAM_BYTES_MAX, shares_full_path, waits_in_own_qdisc};
+pub(crate) use pacing::agents_limit;
+pub(crate) use path_rate::{
+    DATAGRAM_BYTES_MAX, LOST_SHARE_MIN, shares_full_path, waits_in_own_qdisc,
+};
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{

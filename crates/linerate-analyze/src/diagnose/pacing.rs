@@ -34,15 +34,16 @@ use linerate_model::manner::Transport;
 use linerate_model::unit::{BitsPerSec, Unit};
 use linerate_model::workload::Traffic;
 
-use super::cpu;
 use super::datagram_rate::loses_by_chance;
 use super::evidence;
 use super::link_rate::{FULL_SHARE_MIN, share_of};
 use super::path_rate::{
-    OVERFLOW_SHARE_MIN, framing_bytes, is_of_ethernet, is_what_ethernet_carries,
+    LOST_SHARE_MIN, OVERFLOW_SHARE_MIN, framing_bytes, is_of_ethernet, is_what_ethernet_carries,
 };
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, SIGNALS_MIN, Trial, VARIATION_LINE_MAX, losses, pacing_algorithm};
+use super::trial::{
+    MOST, SIGNALS_MIN, Trial, VARIATION_LINE_MAX, hides_path, losses, pacing_algorithm,
+};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, Values, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
@@ -55,8 +56,6 @@ const BITRATE_SHARE_MIN: f64 = 0.95;
 const FQ_RATE_SHARE_MIN: f64 = 0.90;
 /// The same for requests that begin by the clock.
 const REQUESTS_SHARE_MIN: f64 = 0.98;
-/// Share of the datagrams lost from which on the path does not carry what is sent.
-pub(crate) const LOST_SHARE_MIN: f64 = 0.01;
 /// The same where the rest is what Ethernet of a common rate carries: the first second filled its queue and lost nothing.
 const LOST_SHARE_LINE_MIN: f64 = 0.001;
 /// Segments that the edges of a window may keep out of it.
@@ -100,7 +99,7 @@ pub(super) const OWN: Rule = Rule {
             trial.setup.paces
                 && !trial.outcome.flags.iter().any(TrialFlag::is_agents_limit)
                 && !trial.is_queued()
-                && !cpu::hides_path(trial.outcome)
+                && !hides_path(trial.outcome)
                 && trial
                     .link_share()
                     .is_none_or(|share| share < FULL_SHARE_MIN)

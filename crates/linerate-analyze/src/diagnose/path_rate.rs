@@ -36,14 +36,13 @@ use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
 use linerate_model::workload::Traffic;
 
-use super::datagram_rate::datagrams_wait_in_own_qdisc;
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::{self, ELASTICITY_MIN, MOST, Setup, Trial, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, name};
+use crate::reduce::{Outcome, Values, WORKER_SATURATED_SHARE, name};
 use crate::words;
 
 /// Rates of Ethernet (IEEE 802.3), bit/s.
@@ -77,6 +76,8 @@ const VARIATION_ONE_SIDED_MAX: f64 = 0.1;
 
 /// Segments from which on what waits is a queue.
 pub(super) const WAITING_SEGMENTS_MIN: f64 = 3.0;
+/// Share of the datagrams lost from which on the path does not carry what is sent.
+pub(crate) const LOST_SHARE_MIN: f64 = 0.01;
 /// Segments of a congestion window up to which the last of a flight often waits for the delayed-ACK timer.
 const WINDOW_SEGMENTS_SMALL: f64 = 3.0;
 /// Share of the time that the receiver's window holds the sender from which on nothing else does.
@@ -320,8 +321,7 @@ pub(super) fn acks_wait(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool 
         let bytes = waiting_bytes(cell, shortest)?;
         Some(waits_on_the_way_back(cell, shortest, bytes))
     };
-    super::stream::is_queued(dataset, cell)
-        && shortest_ns(dataset, cell).and_then(of_queue) == Some(true)
+    trial::is_queued(dataset, cell) && shortest_ns(dataset, cell).and_then(of_queue) == Some(true)
 }
 
 /// Whether next to nothing of what waits is on its way to the receiver.
@@ -524,6 +524,18 @@ pub(super) fn shared(cell: &CellOutcomes<'_>) -> Option<String> {
          others have what it leaves, which shows that the path is full.",
         words::percent(all)
     ))
+}
+
+/// Whether less is sent than was asked for, nothing is lost, no worker lacks time, and datagrams wait in the own qdisc.
+pub(super) fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
+    let asked = cell.mean(name::THROUGHPUT_INTENDED);
+    let enough = asked.map_or(f64::INFINITY, |bps| FULL_SHARE_MIN * bps);
+    let datagram = cell.message_bytes().unwrap_or(0) as f64;
+    cell.workload.manner.transport == Transport::Udp
+        && cell.stays_below(name::THROUGHPUT_SENT, enough)
+        && cell.reaches(name::QDISC_BACKLOG, WAITING_SEGMENTS_MIN * datagram)
+        && cell.stays_below(name::LOSS_SHARE, LOST_SHARE_MIN)
+        && cell.stays_below(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use linerate_model::finding::Limiter;
 
 use super::rule::Rule;
 use super::{
-    application, congestion_window, cpu, datagram_rate, exchange_rate, generator, host_drops,
-    link_rate, nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window, round_trip,
-    send_buffer, slow_reader, timeouts,
+    application, both_ways, congestion_window, cpu, datagram_rate, exchange_rate, generator,
+    host_drops, link_rate, nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window,
+    round_trip, send_buffer, slow_reader, timeouts,
 };
 
 /// The rules in order of precedence.
@@ -28,6 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     nothing_arrives::RULE,
     link_rate::RULE,
     datagram_rate::DATAGRAMS,
+    both_ways::DATAGRAMS,
     datagram_rate::OWN_QDISC,
     pacing::ASKED,
     timeouts::RULE,

@@ -9,8 +9,7 @@ use linerate_model::finding::{Evidence, Limiter};
 use linerate_model::manner::Transport;
 
 use super::evidence;
-use super::stream;
-use super::trial::VARIATION_LINE_MAX;
+use super::trial::{self, VARIATION_LINE_MAX};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
@@ -28,7 +27,7 @@ pub(super) fn verdict(
 ) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let varies = cell.mean(name::RATE_VARIATION)?;
-    if !is_one_way(cell) || varies > VARIATION_LINE_MAX || !stream::is_queued(dataset, cell) {
+    if !is_one_way(cell) || varies > VARIATION_LINE_MAX || !trial::is_queued(dataset, cell) {
         return None;
     }
     let is_same = |other: &&CellOutcomes<'_>| {

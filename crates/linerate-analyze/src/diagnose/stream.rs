@@ -109,13 +109,6 @@ fn by_trial(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Vec<Vec<(L
     Some(trials.map(|trial| shares(&trial)).collect())
 }
 
-/// Whether data waits in a queue on the way in each valid trial of `cell`, as far as one trial shows that.
-pub(super) fn is_queued(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    let setup = &Setup::of(dataset, cell);
-    let mut trials = cell.valid.iter().map(|outcome| Trial { outcome, setup });
-    !cell.valid.is_empty() && trials.all(|trial| trial.is_queued())
-}
-
 /// What held the streams of `cell`, as shares of the time over all trials, the largest first; what is
 /// missing to 1 is unknown.
 fn limiters_of(

@@ -9,11 +9,25 @@ use linerate_model::sample::End;
 use linerate_model::setting;
 use linerate_model::workload::{Direction, Part};
 
-use super::cpu;
 use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, name};
+use crate::reduce::{Outcome, Values, is_starved, name};
 
+/// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
+/// machine 0.93 was seen of a full path.
+const INTERRUPT_SHARE_FULL: f64 = 0.97;
+/// Deviation of the rate from reading to reading from which on a worker that needs little is held up by what
+/// it waits for, and no path's queue is to be seen behind it: queues and the grain of segments make 0.05, at
+/// the lowest rates 0.1.
+pub(super) const UNEVEN_VARIATION_MIN: f64 = 0.2;
+/// Deviation up to which it may be a path's where next to no CPU is free: one that is not full was seen with
+/// 0.12 to 0.2 there, a full one with 0.16, so that nothing is said between the two.
+const EVEN_VARIATION_MAX: f64 = 0.1;
+/// Share of all CPUs' time from which on next to none is free: the kernel's own work waits, too.
+const SCARCE_SHARE_MIN: f64 = 0.9;
+/// Share of all CPUs' time that the hypervisor took from which on that is why, whatever our workers ran: their time has
+/// nothing of what was taken from them.
+pub(super) const STEAL_SHARE_LARGE: f64 = 0.2;
 /// Shortest round trip from which on a ratio to it says something.
 const LONG_NS_MIN: f64 = 500_000.0;
 /// Shortest round trip below which no ratio of round trips is looked at.
@@ -259,7 +273,7 @@ impl Trial<'_> {
             delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
         let is_seen =
             enough && !self.is_within(NEAR_QUOTIENT_MAX) && self.reaches(name::QUEUED, MOST);
-        (is_seen || self.is_of_a_line()) && !cpu::hides_path(self.outcome)
+        (is_seen || self.is_of_a_line()) && !hides_path(self.outcome)
     }
 
     /// The rate is as steady as a line's, and nothing else holds the sender. The queue may be short beside the round trip,
@@ -309,7 +323,7 @@ impl Trial<'_> {
 
     /// These flows and others fill a path together.
     pub(super) fn shares_full_path(&self) -> bool {
-        shares_full_path(self) && !cpu::hides_path(self.outcome)
+        shares_full_path(self) && !hides_path(self.outcome)
     }
 
     /// The rate fell by half within the window: something else changed, too, whatever held it before.
@@ -415,4 +429,33 @@ fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'
         });
     let first = in_force.next()?;
     in_force.all(|other| other == first).then_some(first)
+}
+
+/// Whether data waits in a queue on the way in each valid trial of `cell`, as far as one trial shows that.
+pub(super) fn is_queued(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let setup = &Setup::of(dataset, cell);
+    let mut trials = cell.valid.iter().map(|outcome| Trial { outcome, setup });
+    !cell.valid.is_empty() && trials.all(|trial| trial.is_queued())
+}
+
+/// Returns whether what a trial shows of its path may be its hosts': a worker was starved of CPU, or tasks
+/// waited for one most of the time, so that the kernel's own work may have waited as well, and the rate
+/// varied with it; or a CPU had no time but for packets, behind which they wait as behind a full path.
+pub(super) fn hides_path(outcome: &Outcome) -> bool {
+    if outcome.reaches(name::CPU_INTERRUPT_SHARE_MOST, INTERRUPT_SHARE_FULL) {
+        return true;
+    }
+    let starved = outcome
+        .value(name::WORKER_WANTED_SHARE_MAX)
+        .zip(outcome.value(name::WORKER_WAITED))
+        .is_some_and(|(wanted, waited)| is_starved(waited, wanted - waited));
+    let stolen = outcome.amount(name::CPU_STEAL_SHARE);
+    let is_short =
+        starved || outcome.reaches(name::CPU_PRESSURE, MOST) || stolen >= STEAL_SHARE_LARGE;
+    let busy = outcome.value(name::CPU_BUSY_SHARE);
+    let most = match busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
+        true => EVEN_VARIATION_MAX,
+        false => UNEVEN_VARIATION_MIN,
+    };
+    is_short && outcome.exceeds(name::RATE_VARIATION, most)
 }

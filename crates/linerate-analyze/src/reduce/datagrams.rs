@@ -254,11 +254,6 @@ pub(super) fn in_all_phases(_readings: &Readings<'_>, series: &[Reading]) -> Opt
     Some(series.last()?.1 - series.first()?.1)
 }
 
-/// Growth over the measured window.
-pub(super) fn in_window(readings: &Readings<'_>, series: &[Reading]) -> Option<i64> {
-    Some(readings.difference(series)?.amount as i64)
-}
-
 /// The devices that the flows of a trial use, and what its hosts count for everybody.
 impl<'a> Raw<'a> {
     fn link(&self, host: &HostName) -> Option<&'a str> {

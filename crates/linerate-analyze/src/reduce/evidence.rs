@@ -46,12 +46,11 @@ use linerate_model::samples::Reading;
 use linerate_model::setting;
 use linerate_model::workload::Part;
 
-use super::datagrams::in_window;
 use super::floors;
 use super::flows::{receiver, sender};
 use super::losses;
 use super::raw::{Lane, Raw};
-use super::window::mean;
+use super::window::{in_window, mean};
 use super::{Responses, Values};
 use crate::compare::interval::median;
 

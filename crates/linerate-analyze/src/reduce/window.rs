@@ -302,6 +302,11 @@ pub(crate) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
+/// Growth over the measured window.
+pub(super) fn in_window(readings: &Readings<'_>, series: &[Reading]) -> Option<i64> {
+    Some(readings.difference(series)?.amount as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_model::sample::TrialSample;

@@ -34,9 +34,10 @@ use tokio::sync::{mpsc, watch};
 
 use crate::access::Access;
 use crate::api::AdmitRequest;
-use crate::core::{Caller, Core, lock};
+use crate::core::{Caller, Core};
 use crate::serve::datagram::{Strangers, Welcome};
 use crate::serve::threads::Threads;
+use crate::sync::lock;
 
 /// How long a connection may take for its cookie.
 const COOKIE_DEADLINE: Duration = Duration::from_secs(5);

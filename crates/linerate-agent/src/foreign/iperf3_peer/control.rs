@@ -15,7 +15,7 @@ use linerate_compat::iperf3::{
 use linerate_engine::now_ns;
 
 use super::counts::CpuTime;
-use crate::core::lock;
+use crate::sync::lock;
 
 /// How long connecting may take.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);

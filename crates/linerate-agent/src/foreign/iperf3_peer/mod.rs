@@ -42,7 +42,7 @@ use linerate_model::{FlowId, TrialId};
 
 use crate::LocalAgent;
 use crate::api::{Agent, AgentError, RefusalCode, StartRequest};
-use crate::core::lock;
+use crate::sync::lock;
 use control::{Called, Connection};
 use counts::Counts;
 
