@@ -328,6 +328,7 @@ pub fn datagrams_gather(traffic: &Traffic, options: &FlowOptions, manner: &Manne
         && !manner.gro
         && manner.wait == WaitBy::Auto
         && options.socket_buffer.is_none()
+        && options.busy_poll_us.is_none()
 }
 
 impl Transport {
@@ -584,6 +585,11 @@ mod tests {
             ..none()
         };
         check(&stream(64), 2, buffer, udp(), 1);
+        let polls = FlowOptions {
+            busy_poll_us: Some(50),
+            ..none()
+        };
+        check(&stream(64), 2, polls, udp(), 1);
         let past_sockets = Manner {
             wait: WaitBy::Xdp,
             ..udp()

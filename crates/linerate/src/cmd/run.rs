@@ -71,8 +71,7 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
     let mut reader = single::reader(asked.output, asked.runs.clone());
     let followed = follow(&asked, fleet, &stop, &mut *reader)?;
     *concluded = true;
-    let is_interrupted = stop.load(Ordering::Relaxed);
-    conclude(&asked, followed, is_interrupted, &mut *reader, foreign.as_ref())
+    conclude(&asked, followed, &stop, &mut *reader, foreign.as_ref())
 }
 
 /// Refuses a buffer that a host would silently cap, naming the sysctl.
@@ -150,14 +149,18 @@ fn follow(
 fn conclude(
     asked: &Measurement,
     (driven, failed): (Driven, Option<HostFailure>),
-    is_interrupted: bool,
+    stop: &AtomicBool,
     reader: &mut dyn Reader,
     peer: Option<&Iperf3Peer>,
 ) -> CmdResult {
     let recording = &driven.recording;
     let single = linerate_analyze::single::single(recording, asked.output.of_result());
+    let is_interrupted = stop.load(Ordering::Relaxed);
     let exit = bundle::exit_of(recording, single.trust.level, is_interrupted);
-    let kept = asked.directory.as_deref().filter(|_| driven.unkept.is_none());
+    let kept = asked
+        .directory
+        .as_deref()
+        .filter(|_| driven.unkept.is_none());
     let result = match (driven.unkept, exit) {
         (Some(failure), _) => Err(failure),
         (None, Exit::Failed | Exit::Interrupted) => {

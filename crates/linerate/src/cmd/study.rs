@@ -76,5 +76,6 @@ fn worse(one: Exit, other: Exit) -> Exit {
         Exit::Failed | Exit::Program(_) => 3,
         Exit::Interrupted => 4,
     };
-    std::cmp::max_by_key(one, other, grave)
+    // Of two alike the first.
+    std::cmp::max_by_key(other, one, grave)
 }

@@ -9,7 +9,7 @@
 use linerate_compat::iperf3::{Code, Parameters, Protocol};
 use linerate_engine::FlowConfig;
 use linerate_model::manner::{
-    DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SEGMENTS_MAX, SendBy, Transport,
+    DATAGRAM_BYTES_MAX, Manner, ReceiveBy, SEGMENTS_MAX, SendBy, Transport, WaitBy,
 };
 use linerate_model::sample::End;
 use linerate_model::unit::Bytes;
@@ -97,6 +97,11 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
             },
             gro: udp && !sends && parameters.gso.is_some_and(|gso| gso.gro > 0),
             short_numbers: udp && !parameters.counters_64bit,
+            // The client's rate is not this end's, but whoever asks for one asks when single datagrams come.
+            wait: match udp && !sends && parameters.bits_per_second.is_some() {
+                true => WaitBy::Epoll,
+                false => WaitBy::Auto,
+            },
             ..Manner::default()
         },
     }
@@ -181,7 +186,7 @@ fn options(parameters: &Parameters) -> FlowOptions {
 mod tests {
     use linerate_compat::iperf3::{self, Gso};
     use linerate_model::Nanos;
-    use linerate_model::manner::Manner;
+    use linerate_model::manner::{Manner, datagrams_gather};
     use linerate_model::workload::check_flow;
 
     use super::*;
@@ -282,6 +287,24 @@ mod tests {
         assert_eq!((first.manner.burst, second.manner.burst), (1, 7));
         assert_eq!(second.manner.send, SendBy::Sendfile);
         assert_eq!(second.options.nagle, Some(false));
+    }
+
+    #[test]
+    fn small_datagrams_gather_only_where_the_client_asks_for_no_rate() {
+        let check = |bits_per_second: Option<u64>, expected: bool| {
+            let asked = parameters(|own| {
+                own.protocol = Protocol::Udp;
+                own.direction = iperf3::Direction::ToServer;
+                own.block_bytes = 160;
+                own.bits_per_second = bits_per_second;
+            });
+            let flow = flow(&asked, 0, None);
+            assert_eq!(flow.part, Part::Receiver);
+            let gather = datagrams_gather(&flow.traffic, &flow.options, &flow.manner);
+            assert_eq!(gather, expected, "{bits_per_second:?}");
+        };
+        check(Some(1_000_000), false);
+        check(None, true);
     }
 
     #[test]
