@@ -231,7 +231,7 @@ fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let median = cell.estimate(name::RTT_P50)?;
     let writes = match cell.workload.traffic {
         Traffic::Rr { request_writes, .. } => request_writes,
-        _ => return None,
+        Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => return None,
     };
     let cured = dataset.beside(cell, Factor::Nagle, Level::Switch(false));
     let cured = cured.and_then(|cured| cured.estimate(name::RTT_P50));
@@ -260,7 +260,9 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let rate = words::estimate(&cell.main()?);
     Some(match cell.workload.traffic {
         Traffic::Crr { .. } => format!("connections are made at {rate}{held}"),
-        _ => format!("transactions complete at {rate}{held}"),
+        Traffic::Rr { .. } | Traffic::Stream { .. } | Traffic::Idle => {
+            format!("transactions complete at {rate}{held}")
+        }
     })
 }
 
@@ -321,7 +323,9 @@ fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
 fn transactions(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
     let (what, response) = match cell.workload.traffic {
         Traffic::Crr { .. } => ("Connections", name::CONNECTIONS),
-        _ => ("Transactions", name::TRANSACTIONS),
+        Traffic::Rr { .. } | Traffic::Stream { .. } | Traffic::Idle => {
+            ("Transactions", name::TRANSACTIONS)
+        }
     };
     let mut notes = Vec::new();
     if limits(dataset, cell) == Some(Limiter::Generator) {

@@ -305,10 +305,12 @@ fn more_at_a_time(workload: &Workload) -> String {
             "open more connections at the same time: {more}; where the rate stays, the path is full"
         ),
         // Messages of one connection share its window.
-        _ if has_large_messages(workload) => {
+        Kind::Rr | Kind::Stream | Kind::Idle if has_large_messages(workload) => {
             format!("keep more requests in flight: {more}; where the rate stays, the path is full")
         }
-        _ => format!("keep more requests in flight: `--in-flight {in_flight}`, or {more}"),
+        Kind::Rr | Kind::Stream | Kind::Idle => {
+            format!("keep more requests in flight: `--in-flight {in_flight}`, or {more}")
+        }
     }
 }
 

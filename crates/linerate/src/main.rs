@@ -84,7 +84,8 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
         term::bare_note(&error.render().to_string());
         return Exit::Usage.into();
     }
-    let said = term::usage(error, hint.as_deref());
+    let is_unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+    let said = term::usage(&error.render().to_string(), is_unknown, hint.as_deref());
     let help = || {
         let command = words.get(1).filter(|word| !word.starts_with('-'));
         let command = command.map_or(String::new(), |command| format!(" {command}"));

@@ -219,7 +219,9 @@ fn requests(cell: &CellOutcomes<'_>) -> String {
             let bytes = words::number(Unit::Bytes, request_bytes.0 as f64);
             format!("requests of {bytes} in {request_writes} writes")
         }
-        _ => "transactions".to_owned(),
+        Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Stream { .. } | Traffic::Idle => {
+            "transactions".to_owned()
+        }
     }
 }
 

@@ -413,7 +413,7 @@ fn packet(cell: &CellOutcomes<'_>) -> Option<(f64, f64)> {
             let payload = (1..=DATAGRAM_BYTES_MAX).contains(&message_bytes.0);
             payload.then_some((message_bytes.0 as f64, UDP_HEADER_BYTES))
         }
-        _ => {
+        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => {
             let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
             Some((segment.filter(|bytes| *bytes >= 1.0)?, HEADER_BYTES))
         }

@@ -124,7 +124,7 @@ impl Way {
             {
                 Self::HoldsMessages
             }
-            _ => Self::Once,
+            Traffic::Rr { .. } | Traffic::Stream { .. } | Traffic::Idle => Self::Once,
         }
     }
 

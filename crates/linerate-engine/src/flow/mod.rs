@@ -233,7 +233,9 @@ impl Shared {
             {
                 (counts.bytes_sent + counts.bytes_received) / message_bytes.0.max(1)
             }
-            _ => counts.messages,
+            Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => {
+                counts.messages
+            }
         }
     }
 

@@ -53,7 +53,9 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
     // Nor does a place of connections, whose own socket carries none of them.
     let written = match flow.config.traffic {
         Traffic::Crr { .. } => 0,
-        _ => socket::tcp_info(flow.fd(), &mut room).unwrap_or(0),
+        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Idle => {
+            socket::tcp_info(flow.fd(), &mut room).unwrap_or(0)
+        }
     };
     let at_ns = now_ns();
     let counts = flow.counters.read();

@@ -186,7 +186,7 @@ pub fn worker_bytes(config: &FlowConfig, flows: usize) -> usize {
     let of_rings = match (&config.traffic, config.part) {
         (Traffic::Crr { .. }, Part::Requester) => payload + room,
         (Traffic::Crr { .. } | Traffic::Rr { .. }, _) => room,
-        _ => 0,
+        (Traffic::Stream { .. } | Traffic::Idle, _) => 0,
     };
     match is_datagram(config) {
         true => 2 * datagram::BUFFERS_BYTES_MAX,

@@ -279,7 +279,7 @@ pub(crate) fn payload_bytes(config: &FlowConfig) -> usize {
             let (request, response) = crr::bytes(traffic);
             request.max(response)
         }
-        _ => 0,
+        (Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Idle, _) => 0,
     }
 }
 
@@ -302,7 +302,7 @@ pub(crate) fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
         }
         (Traffic::Rr { .. }, Part::Responder) => rr::Shape::of(config).requests_bytes_max(),
         (Traffic::Rr { .. }, Part::Requester) => rr::Shape::of(config).responses_bytes_max(),
-        _ => 0,
+        (Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Idle, _) => 0,
     };
     message_bytes.min(RECEIVE_BYTES)
 }

@@ -52,7 +52,7 @@ pub(super) fn workload(
         {
             *message_bytes = DATAGRAM_BYTES_DEFAULT;
         }
-        _ => {}
+        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => {}
     }
     Ok(workload)
 }

@@ -42,15 +42,14 @@ pub fn error(failure: &Failure) {
 }
 
 /// Prints why a command line is none, in the words of its parser, and `hint` in the place of its guess;
-/// returns the reason alone.
-pub fn usage(error: &clap::Error, hint: Option<&str>) -> String {
-    let text = error.render().to_string();
+/// returns the reason alone. Of a flag that there is not, the parser's usage would be one with guessed flags.
+pub fn usage(text: &str, is_of_unknown_flag: bool, hint: Option<&str>) -> String {
     let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
     let mut parts: Vec<&str> = text.split("\n\n").collect();
     let reason = parts.remove(0);
-    // What was meant is told as the next step, by one rule; a usage with guessed flags is none.
+    // What was meant is told as the next step, by one rule.
     parts.retain(|part| !part.trim_start().starts_with("tip:"));
-    if error.kind() == clap::error::ErrorKind::UnknownArgument {
+    if is_of_unknown_flag {
         parts.retain(|part| !part.starts_with("Usage:"));
     }
     say("linerate: error: ", reason);

@@ -195,7 +195,9 @@ pub(crate) fn outbox(config: &FlowConfig) -> Outbox {
         }
         (Traffic::Rr { .. }, Part::Requester) => Outbox::new(1, exchange::largest(config).0),
         (Traffic::Rr { .. }, Part::Responder) => Outbox::new(1, exchange::largest(config).1),
-        _ => Outbox::new(1, 1),
+        (Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
+            Outbox::new(1, 1)
+        }
     }
 }
 
@@ -224,7 +226,9 @@ pub(crate) fn inbox(config: &FlowConfig) -> Inbox {
         (Traffic::Rr { .. }, Part::Requester) => {
             Inbox::new(1, exchange::largest(config).1.max(HEADER_ROOM_BYTES), false)
         }
-        _ => Inbox::new(1, HEADER_ROOM_BYTES, false),
+        (Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
+            Inbox::new(1, HEADER_ROOM_BYTES, false)
+        }
     }
 }
 

@@ -50,7 +50,7 @@ impl Shape {
                 response_bytes,
                 request_writes,
             } => (request_bytes.0, response_bytes.0, request_writes),
-            _ => (1, 1, 1),
+            Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => (1, 1, 1),
         };
         Self {
             request_bytes: request_bytes as usize,

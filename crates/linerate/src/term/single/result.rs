@@ -329,7 +329,7 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
     };
     let label = match workload.traffic.kind() {
         Kind::Crr => "connection took",
-        _ => "latency",
+        Kind::Rr | Kind::Stream | Kind::Idle => "latency",
     };
     labelled(label, &(words + since));
     let late = of(trial, name::SENT_LATE_P50).zip(of(trial, name::SENT_LATE_P99));
