@@ -494,11 +494,13 @@ impl Core {
         })
     }
 
-    /// Returns whether no more than so many trials are under way. Others would feel it when code is given back,
-    /// since it comes back page by page.
-    fn may_give_back_text(&self, trials: usize) -> bool {
+    /// Gives back what the kernel has mapped around the code that was needed, where no more than so many trials
+    /// are under way: others would feel it, since code comes back page by page.
+    fn give_back_neighbours(&self, trials: usize) {
         let slots: Vec<_> = lock(&self.trials).values().cloned().collect();
-        slots.iter().filter(|slot| !slot.is_over()).count() <= trials
+        if slots.iter().filter(|slot| !slot.is_over()).count() <= trials {
+            engine::give_back_neighbours();
+        }
     }
 
     /// Returns how many trials of the run with this lease are under way.

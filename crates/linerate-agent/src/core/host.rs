@@ -43,14 +43,9 @@ impl Core {
         snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
         // Facts and observers are most of the code that runs before a trial, once each.
         let own_trials = wanted.lease.as_deref().map_or(0, |run| self.trials_of(run));
-        let may_give_back = self.may_give_back_text(own_trials);
-        if may_give_back {
-            engine::give_back_neighbours();
-        }
+        self.give_back_neighbours(own_trials);
         let observers = linerate_observe::availabilities(&config);
-        if may_give_back {
-            engine::give_back_neighbours();
-        }
+        self.give_back_neighbours(own_trials);
         Inventory {
             snapshot,
             observers,

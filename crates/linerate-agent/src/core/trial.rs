@@ -120,8 +120,8 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         waits_since_ns: None,
     };
     // Flows are made, observers opened and workers asleep: what comes is less code than that was.
-    if engine::now_ns() + SLEEP_NS_MIN < at.start_ns && core.may_give_back_text(1) {
-        engine::give_back_neighbours();
+    if engine::now_ns() + SLEEP_NS_MIN < at.start_ns {
+        core.give_back_neighbours(1);
     }
     let whole = sampler.follow(&at);
     let Sampler {
@@ -298,9 +298,7 @@ impl Sampler<'_> {
             }
         }
         // Nothing is measured any more, and handing in results is other code than measuring.
-        if self.core.may_give_back_text(1) {
-            engine::give_back_neighbours();
-        }
+        self.core.give_back_neighbours(1);
         loop {
             let looked = engine::now_ns();
             let delivered = !must_wait || self.is_delivered(at);

@@ -524,16 +524,12 @@ fn imports(source: &Path) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
 /// Returns the paths that the code of `module` names from `crate`, `self` or `super` on, from the crate on.
 fn paths_named(code: &str, module: &[String]) -> Vec<ModulePath> {
     let mut uses = Vec::new();
-    for (at, word) in ["crate::", "self::", "super::"]
-        .iter()
-        .flat_map(|word| code.match_indices(word))
-    {
-        let is_start =
-            !code[..at].ends_with(|letter: char| letter == ':' || letter.is_alphanumeric());
-        if is_start {
-            expand(&code[at..], &mut Vec::new(), &mut uses);
-            debug_assert!(code[at..].starts_with(word));
-        }
+    let words = ["crate::", "self::", "super::"];
+    let found = words.iter().flat_map(|word| code.match_indices(word));
+    // Within a longer path or name it is no beginning.
+    let is_inside = |letter: char| letter == ':' || letter.is_alphanumeric();
+    for (at, _) in found.filter(|(at, _)| !code[..*at].ends_with(is_inside)) {
+        expand(&code[at..], &mut Vec::new(), &mut uses);
     }
     let absolute = uses.into_iter().map(|path| {
         let above = path.iter().take_while(|part| *part == "super").count();

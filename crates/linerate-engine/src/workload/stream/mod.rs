@@ -7,7 +7,7 @@ mod receiver;
 /// Sends payload message after message.
 mod sender;
 
-use linerate_model::manner::{ReceiveBy, SendBy, Transport};
+use linerate_model::manner::{ReceiveBy, SendBy};
 
 use crate::flow::FlowConfig;
 use crate::sys::socket::REPEATS_MAX;
@@ -30,17 +30,7 @@ pub(crate) fn payload_bytes(config: &FlowConfig, message_bytes: usize) -> usize 
     let largest = sizes.map_or(message_bytes, |sizes| {
         Draw::new(sizes, config.flow).largest()
     });
-    // Calls that we join ourselves carry the same message again and again, which stays in the cache.
-    let is_repeated = config.manner.batch_is_chosen && config.manner.transport != Transport::Udp;
-    let call_bytes = match is_repeated {
-        true => largest,
-        false => largest * config.manner.batch as usize,
-    };
-    if config.manner.transport == Transport::Udp {
-        call_bytes
-    } else {
-        repeated_bytes(call_bytes)
-    }
+    repeated_bytes(largest * config.manner.batch as usize)
 }
 
 /// Returns the payload of a call of so many bytes; one that could not repeat it often enough has its own.
