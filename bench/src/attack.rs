@@ -325,19 +325,21 @@ impl Place {
 
     fn measure(&self, client: &Client, seconds: u32) -> anyhow::Result<Got> {
         let (seconds, server) = (seconds.to_string(), server_address(Environment::Lab));
-        let mut command = match client.iperf3 {
-            true => self.host("client1", Path::new("iperf3")),
-            false => self.host("client1", &self.linerate),
+        let mut command = if client.iperf3 {
+            self.host("client1", Path::new("iperf3"))
+        } else {
+            self.host("client1", &self.linerate)
         };
-        match client.iperf3 {
-            true => command.args(["-c", server]),
-            false => command.args([
+        if client.iperf3 {
+            command.args(["-c", server])
+        } else {
+            command.args([
                 "run",
                 server,
                 "--shared",
                 "--token-file",
                 &self.path("token"),
-            ]),
+            ])
         };
         if !client.iperf3 {
             command.args(["--known-agents", &self.path("known")]);

@@ -131,9 +131,10 @@ impl Drop for Lab {
 
 /// Returns the address at which the client finds the server.
 pub fn server_address(environment: Environment) -> &'static str {
-    match environment.in_lab() {
-        true => "10.77.0.1",
-        false => "127.0.0.1",
+    if environment.in_lab() {
+        "10.77.0.1"
+    } else {
+        "127.0.0.1"
     }
 }
 

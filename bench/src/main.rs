@@ -184,9 +184,10 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     if args.publish {
         publish(&document)?;
     }
-    match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&document)?),
-        false => print!("{}", table::markdown(&document)),
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&document)?)
+    } else {
+        print!("{}", table::markdown(&document))
     }
     Ok(())
 }
@@ -255,16 +256,18 @@ fn run_all(args: &Args, programs: &tool::Programs, scratch: &Path) -> anyhow::Re
         &args.workloads
     };
     let needs_lab = !of_host || environments.iter().any(|environment| environment.in_lab());
-    let lab = match needs_lab {
-        true => Some(
+    let lab = if needs_lab {
+        Some(
             Lab::up(&programs.linerate, scratch, algorithm)
                 .context("no lab; --congestion host --environment loopback needs none")?,
-        ),
-        false => None,
+        )
+    } else {
+        None
     };
-    let congestion = match of_host {
-        true => machine.congestion.clone(),
-        false => args.congestion.clone(),
+    let congestion = if of_host {
+        machine.congestion.clone()
+    } else {
+        args.congestion.clone()
     };
     let mut document = Document {
         format: document::FORMAT,

@@ -20,8 +20,11 @@ pub fn markdown(document: &Document) -> String {
 pub fn table(comparison: &Kept) -> String {
     let (divisor, unit) = comparison.unit.scale();
     let has_cpu = |row: &KeptRow| row.client_cpu.is_some() || row.server_cpu.is_some();
-    let cpu = comparison.unit.cpu_per().map(|(_, name)| name);
-    let cpu = cpu.filter(|_| comparison.rows.iter().any(has_cpu));
+    let cpu = comparison
+        .unit
+        .cpu_per()
+        .map(|(_, name)| name)
+        .filter(|_| comparison.rows.iter().any(has_cpu));
     let mut text = format!("### {}: {}\n\n", comparison.title, comparison.environment);
     let _ = write!(text, "| row | {unit}, median (range) |");
     if let Some(cpu) = cpu {
@@ -32,8 +35,11 @@ pub fn table(comparison: &Kept) -> String {
     text.push_str("---:|---:|---:|---:|\n");
     let median = |row: &KeptRow| row.value.median;
     let peer = comparison.best(Kind::Peer).map(median);
-    let probe = comparison.rows.iter().find(|row| row.kind == Kind::Probe);
-    let probe = probe.map(median);
+    let probe = comparison
+        .rows
+        .iter()
+        .find(|row| row.kind == Kind::Probe)
+        .map(median);
     for row in &comparison.rows {
         let value = row.value;
         let digits = if value.median / divisor < 100.0 { 1 } else { 0 };

@@ -29,9 +29,12 @@ pub fn reached(targets: &[Target], comparison: &Comparison) -> Vec<Reached> {
             Against::BestPeer => best(comparison, Kind::Peer),
             Against::Probe => comparison.rows.iter().find(|row| row.kind == Kind::Probe),
         };
-        let number = |row: &Row| match target.cpu {
-            true => row.cpu(),
-            false => row.value().map(|spread| spread.median),
+        let number = |row: &Row| {
+            if target.cpu {
+                row.cpu()
+            } else {
+                row.value().map(|spread| spread.median)
+            }
         };
         let ours = ours.and_then(number);
         let found = match target.against {
@@ -45,9 +48,12 @@ pub fn reached(targets: &[Target], comparison: &Comparison) -> Vec<Reached> {
             target: *target,
             against: against.map(|row| row.name.clone()),
             found,
-            reached: found.map(|found| match less_is_better {
-                true => found <= target.bound,
-                false => found >= target.bound,
+            reached: found.map(|found| {
+                if less_is_better {
+                    found <= target.bound
+                } else {
+                    found >= target.bound
+                }
             }),
         }
     };

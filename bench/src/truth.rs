@@ -231,9 +231,10 @@ fn row(noise: Noise, each: u32, seed: u64) -> Row {
             all_others.add(&of(shape, chapters, each.div_ceil(7)));
         }
     }
-    let (alone, whole) = match noise == POWER_NOISE {
-        true => POWER_STUDIES,
-        false => (4, 2),
+    let (alone, whole) = if noise == POWER_NOISE {
+        POWER_STUDIES
+    } else {
+        (4, 2)
     };
     let mut tuned = three(Shape::TunedBadly(0.2), each);
     tuned.add(&three(Shape::TunedBadly(0.1), each.div_ceil(7)));

@@ -316,9 +316,10 @@ impl Unit {
 
     /// Returns the order of two numbers, the better one last.
     pub fn order(self, one: f64, other: f64) -> std::cmp::Ordering {
-        match self.less_is_better() {
-            true => other.total_cmp(&one),
-            false => one.total_cmp(&other),
+        if self.less_is_better() {
+            other.total_cmp(&one)
+        } else {
+            one.total_cmp(&other)
         }
     }
 

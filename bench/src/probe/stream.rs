@@ -30,9 +30,10 @@ pub fn serve(listener: TcpListener, flows: usize, ends: Ends) -> anyhow::Result<
 fn receive(stream: &TcpStream, ends: Ends) -> anyhow::Result<()> {
     // With MSG_TRUNC the pages behind the room are never touched.
     let mut room = vec![0; ends.read];
-    let flags = match ends.truncate {
-        true => MsgFlags::MSG_TRUNC,
-        false => MsgFlags::empty(),
+    let flags = if ends.truncate {
+        MsgFlags::MSG_TRUNC
+    } else {
+        MsgFlags::empty()
     };
     let mut received = 0;
     loop {
@@ -55,9 +56,10 @@ pub fn run(at: (&str, u16), flows: usize, seconds: u64, ends: Ends) -> anyhow::R
     let senders = streams.into_iter().map(|stream| {
         thread::spawn(move || -> anyhow::Result<u64> {
             stream.set_nodelay(ends.no_delay)?;
-            match ends.splice {
-                true => splice(&stream, payload)?,
-                false => copy(&stream, payload)?,
+            if ends.splice {
+                splice(&stream, payload)?
+            } else {
+                copy(&stream, payload)?
             }
             stream.shutdown(Shutdown::Write)?;
             Ok(super::hear(&stream)?)

@@ -208,9 +208,10 @@ impl Becoming {
         let left = caps::read(None, CapSet::Permitted).map_err(step("read its capabilities"))?;
         // What follows takes none of these back, and nobody may rely on what did not happen.
         let is_user = (Uid::current(), Gid::current()) == (user, group);
-        match is_user && left == kept && nix::unistd::setuid(Uid::from_raw(0)).is_err() {
-            true => Ok(()),
-            false => Err(step("become the user")("it still may become root")),
+        if is_user && left == kept && nix::unistd::setuid(Uid::from_raw(0)).is_err() {
+            Ok(())
+        } else {
+            Err(step("become the user")("it still may become root"))
         }
     }
 }

@@ -742,21 +742,21 @@ fn status(slot: &TrialSlot, from: PollFrom) -> TrialStatus {
     let state = lock(&slot.gathered).session.state().clone();
     let mut record = lock(&slot.record);
     let (samples, more_samples) = record.samples.hand_over(from.sample, SAMPLES_PER_ANSWER);
-    let (flows, more_flows) = match state == TrialState::Finished && !more_samples {
-        true => {
-            let mut bytes = 0;
-            let fits = |flow: &FlowOutcome| {
-                bytes += written_bytes(flow);
-                bytes <= FLOW_BYTES_PER_ANSWER
-            };
-            record.flows.hand_over(from.flow, FLOWS_PER_ANSWER, fits)
-        }
-        false => (Vec::new(), more_samples),
+    let (flows, more_flows) = if state == TrialState::Finished && !more_samples {
+        let mut bytes = 0;
+        let fits = |flow: &FlowOutcome| {
+            bytes += written_bytes(flow);
+            bytes <= FLOW_BYTES_PER_ANSWER
+        };
+        record.flows.hand_over(from.flow, FLOWS_PER_ANSWER, fits)
+    } else {
+        (Vec::new(), more_samples)
     };
     let is_last = state == TrialState::Finished && !more_samples && !more_flows;
-    let stacks = match is_last {
-        true => record.stacks.clone(),
-        false => Vec::new(),
+    let stacks = if is_last {
+        record.stacks.clone()
+    } else {
+        Vec::new()
     };
     TrialStatus {
         state,

@@ -271,9 +271,12 @@ impl Maker {
         };
         let mut operations: Vec<(String, String)> = paths.iter().flat_map(of).collect();
         let is_end = |method: &str| method == "delete";
-        operations.sort_by_cached_key(|(path, method)| match is_end(method) {
-            true => (1, u32::from(path.ends_with("{lease}")), 0),
-            false => (0, 0, self.random.next_u32()),
+        operations.sort_by_cached_key(|(path, method)| {
+            if is_end(method) {
+                (1, u32::from(path.ends_with("{lease}")), 0)
+            } else {
+                (0, 0, self.random.next_u32())
+            }
         });
         operations
     }
@@ -361,9 +364,10 @@ impl Maker {
         }
         for kind in ["oneOf", "anyOf"] {
             if let Some(several) = schema[kind].as_array() {
-                let which = match depth > DEPTH_MAX {
-                    true => several.len() - 1,
-                    false => self.random.random_range(0..several.len()),
+                let which = if depth > DEPTH_MAX {
+                    several.len() - 1
+                } else {
+                    self.random.random_range(0..several.len())
                 };
                 return self.value(name, &several[which], depth + 1);
             }

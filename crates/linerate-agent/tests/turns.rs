@@ -64,14 +64,13 @@ fn a_pile_of_inventories_is_its_callers_own_to_wait_for() {
             let (done, refused) = (&done, &refused);
             scope.spawn(move || {
                 let answer = read(&mut stream);
-                match answer.starts_with("HTTP/1.1 200") {
-                    true => done.fetch_add(1, Ordering::Relaxed),
-                    false => {
-                        assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
-                        let words = "64 requests from 127.0.0.1 wait here already";
-                        assert!(answer.contains(words), "{answer}");
-                        refused.fetch_add(1, Ordering::Relaxed)
-                    }
+                if answer.starts_with("HTTP/1.1 200") {
+                    done.fetch_add(1, Ordering::Relaxed)
+                } else {
+                    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+                    let words = "64 requests from 127.0.0.1 wait here already";
+                    assert!(answer.contains(words), "{answer}");
+                    refused.fetch_add(1, Ordering::Relaxed)
                 };
             });
         }

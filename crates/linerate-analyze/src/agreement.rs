@@ -167,9 +167,10 @@ fn contradict(one: &Comparison, other: &Comparison) -> Option<bool> {
         let (_, known, of) = others.find(|(known, ..)| known == words)?;
         Some(opposed((*verdict, ratio), (*known, of), one.margin))
     });
-    Some(match one.levels.is_empty() || other.levels.is_empty() {
-        true => whole,
-        false => levels.into_iter().any(|opposed| opposed),
+    Some(if one.levels.is_empty() || other.levels.is_empty() {
+        whole
+    } else {
+        levels.into_iter().any(|opposed| opposed)
     })
 }
 

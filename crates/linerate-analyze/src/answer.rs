@@ -84,10 +84,7 @@ fn measured<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOutcomes<'a>> {
         .copied()
         .filter(|cell| dataset.is_as_it_is(cell))
         .collect();
-    match as_it_is.is_empty() {
-        true => known,
-        false => as_it_is,
-    }
+    if as_it_is.is_empty() { known } else { as_it_is }
 }
 
 /// Returns the stream with the fewest connections that fills its link, else the fastest: to the server, where any
@@ -130,9 +127,10 @@ fn verdict(
     trust: &Trust,
 ) -> String {
     if dataset.valid().next().is_none() {
-        return match dataset.outcomes.is_empty() {
-            true => "Nothing was measured".to_owned(),
-            false => "Nothing valid was measured".to_owned(),
+        return if dataset.outcomes.is_empty() {
+            "Nothing was measured".to_owned()
+        } else {
+            "Nothing valid was measured".to_owned()
         };
     }
     if trust.level == TrustLevel::DoNotUse {
@@ -155,9 +153,10 @@ fn verdict(
         (None, None) => None,
     };
     let clauses: Vec<String> = stream.into_iter().chain(exchange).collect();
-    match clauses.is_empty() {
-        true => words::sentence(&plain(dataset)),
-        false => words::sentence(&clauses.join("; ")),
+    if clauses.is_empty() {
+        words::sentence(&plain(dataset))
+    } else {
+        words::sentence(&clauses.join("; "))
     }
 }
 
@@ -349,8 +348,8 @@ fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
         return Some(tile(what, median, vec![notes]));
     }
     let cell = shown.bulk?;
-    let notes = shortest_ns(dataset, cell);
-    let notes = notes.map(|least| format!("TCP's; shortest {}", Unit::Nanoseconds.display(least)));
+    let notes = shortest_ns(dataset, cell)
+        .map(|least| format!("TCP's; shortest {}", Unit::Nanoseconds.display(least)));
     Some(tile(
         "Round trip under load",
         cell.estimate(name::TCP_RTT)?,
@@ -401,9 +400,12 @@ fn worst(cell: &CellOutcomes<'_>, response: &str) -> Option<Estimate> {
 
 /// The longest time in which a workload of the host as it is did not go on.
 fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
-    let stall = |cell: &CellOutcomes<'_>| match cell.is_rr() {
-        true => Some((worst(cell, name::RTT_MAX)?, "longest round trip")),
-        false => Some((worst(cell, name::STALL_MAX)?, "a flow received nothing")),
+    let stall = |cell: &CellOutcomes<'_>| {
+        if cell.is_rr() {
+            Some((worst(cell, name::RTT_MAX)?, "longest round trip"))
+        } else {
+            Some((worst(cell, name::STALL_MAX)?, "a flow received nothing"))
+        }
     };
     let cells = measured(dataset);
     let known = cells.iter().filter_map(|cell| Some((stall(cell)?, *cell)));
@@ -428,9 +430,10 @@ fn is_delayed_ack(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, longest_ns: f6
 /// One bar for each limiter of each experiment; of few cells of a lone experiment, one each.
 fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
     let lone = dataset.experiments().len() == 1;
-    let known: Vec<&CellOutcomes<'_>> = match lone {
-        true => dataset.cells.iter().collect(),
-        false => measured(dataset),
+    let known: Vec<&CellOutcomes<'_>> = if lone {
+        dataset.cells.iter().collect()
+    } else {
+        measured(dataset)
     };
     let known: Vec<_> = known
         .into_iter()
@@ -466,13 +469,15 @@ fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<Lim
     let value = reached(cell)?;
     let lone = dataset.experiments().len() == 1;
     Some(LimitBar {
-        experiment: match lone {
-            true => String::new(),
-            false => cell.experiment.title.clone(),
+        experiment: if lone {
+            String::new()
+        } else {
+            cell.experiment.title.clone()
         },
-        workload: match cell.cell.is_empty() {
-            true => connections(cell),
-            false => words::whole_cell(&cell.cell),
+        workload: if cell.cell.is_empty() {
+            connections(cell)
+        } else {
+            words::whole_cell(&cell.cell)
         },
         cells,
         value,
@@ -523,8 +528,10 @@ fn exchange_ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ce
         Some(Ceiling { value, what })
     });
     let is_known = carried.iter().all(Option::is_some);
-    let least = carried.into_iter().flatten();
-    let least = least.min_by(|a, b| a.value.total_cmp(&b.value));
+    let least = carried
+        .into_iter()
+        .flatten()
+        .min_by(|a, b| a.value.total_cmp(&b.value));
     if let Some(least) = least.filter(|least| least.value < allowed) {
         return Some(least);
     }
@@ -544,8 +551,10 @@ fn carried_bps(
     workload: &Workload,
     direction: Direction,
 ) -> Option<(f64, Ceilings)> {
-    let of_link = dataset.path.ceiling(workload, direction);
-    let of_link = of_link.map(|ceiling| (ceiling.payload.0, Ceilings::Wire));
+    let of_link = dataset
+        .path
+        .ceiling(workload, direction)
+        .map(|ceiling| (ceiling.payload.0, Ceilings::Wire));
     let of_path = || {
         let bps = study::path_bps(dataset, |way| way == direction);
         bps.filter(|_| workload.clients <= 1)

@@ -513,9 +513,10 @@ impl<'a> CellOutcomes<'a> {
             })
         });
         // What has no width says nothing of where other trials lie.
-        let (low, high) = match estimate.low == high {
-            true => (None, None),
-            false => (estimate.low, high),
+        let (low, high) = if estimate.low == high {
+            (None, None)
+        } else {
+            (estimate.low, high)
         };
         Estimate {
             low,

@@ -39,9 +39,10 @@ pub(crate) fn flames(dataset: &Dataset<'_>) -> Vec<Flame> {
                 };
                 let stacks = stacks_of(dataset, cell, part);
                 let Some(root) = root(&stacks) else { continue };
-                let title = match levels.is_empty() {
-                    true => format!("{ends}: {}", experiment.title),
-                    false => format!("{ends}: {}, {levels}", experiment.title),
+                let title = if levels.is_empty() {
+                    format!("{ends}: {}", experiment.title)
+                } else {
+                    format!("{ends}: {}, {levels}", experiment.title)
                 };
                 flames.push(Flame {
                     id: format!("{}-{word}-{}", experiment.name, at + 1),

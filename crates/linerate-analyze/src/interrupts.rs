@@ -56,8 +56,10 @@ fn line(host: &HostRecord, sum: &Sum, irq: u32, count: f64) -> InterruptLine {
         let text = host.snapshot.text(&format!("irq.{irq}.{name}"));
         text.map(str::to_owned)
     };
-    let own = sum.amounts.range((irq, Some(0))..=(irq, Some(u32::MAX)));
-    let own = own.filter(|(_, count)| **count > 0.0);
+    let own = sum
+        .amounts
+        .range((irq, Some(0))..=(irq, Some(u32::MAX)))
+        .filter(|(_, count)| **count > 0.0);
     let mut cpus: Vec<InterruptCpu> = own
         .filter_map(|((_, cpu), count)| {
             Some(InterruptCpu {

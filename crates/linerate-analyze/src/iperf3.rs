@@ -215,9 +215,10 @@ impl<'a> Source<'a> {
     fn stream(&self, plan: &FlowPlan, records: &Records<'a>) -> Stream<'a> {
         let record = |end| records.get(&(plan.flow, end)).copied();
         let sends = plan.client_part == Part::Sender;
-        let (sender, receiver) = match sends {
-            true => (End::Client, End::Server),
-            false => (End::Server, End::Client),
+        let (sender, receiver) = if sends {
+            (End::Client, End::Server)
+        } else {
+            (End::Server, End::Client)
         };
         Stream {
             client: record(End::Client),
@@ -260,9 +261,10 @@ impl<'a> Source<'a> {
         let payload = self.payload(flow, end, sends);
         let retransmits = self.of(flow, end, Metric::TcpRetrans);
         let window = (0, self.readings.window_ns());
-        let all = match sends {
-            true => record.bytes_sent,
-            false => record.bytes_received,
+        let all = if sends {
+            record.bytes_sent
+        } else {
+            record.bytes_received
         };
         Some(Total {
             seconds: match self.server() {
@@ -313,9 +315,12 @@ impl<'a> Source<'a> {
         };
         let [sent, received, missing, late, jitter] = &series;
         let is_of_window = is_known(End::Client) && is_known(End::Server);
-        let counted = |series: &[Reading], all| match is_of_window {
-            true => self.counted(series, all),
-            false => Some(all),
+        let counted = |series: &[Reading], all| {
+            if is_of_window {
+                self.counted(series, all)
+            } else {
+                Some(all)
+            }
         };
         if sends {
             return Some(Datagrams {
@@ -440,17 +445,18 @@ fn datagrams_in(series: &[Vec<Reading>; 5], sends: bool, between: (i64, i64)) ->
     let [counts @ .., jitter] = series.each_ref();
     let [sent, received, lost, late] = counts.map(count);
     let jitter_ns = gauge_at(jitter, between.1).unwrap_or(0);
-    match sends {
-        true => Datagrams {
+    if sends {
+        Datagrams {
             packets: sent,
             ..Datagrams::default()
-        },
-        false => Datagrams {
+        }
+    } else {
+        Datagrams {
             packets: received + lost,
             lost,
             out_of_order: late,
             jitter_ns,
-        },
+        }
     }
 }
 

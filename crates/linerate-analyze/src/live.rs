@@ -332,8 +332,9 @@ impl Live {
             self.counted(flow, part)
         };
         let (bytes, bytes_ns) = self.difference(at, metric, begin, end).unwrap_or((0, 0));
-        let transactions = self.difference(receiving, Metric::AppTransactions, begin, end);
-        let transactions = transactions.filter(|_| self.transactions);
+        let transactions = self
+            .difference(receiving, Metric::AppTransactions, begin, end)
+            .filter(|_| self.transactions);
         let at_end = |metric| self.at(sending, metric, end);
         let grown = |metric| self.difference(receiving, metric, begin, end);
         let again = |place| {

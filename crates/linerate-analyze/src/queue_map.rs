@@ -82,15 +82,16 @@ mod tests {
                 FactValue::Missing("its interrupt is not reported".to_owned()),
             ),
             number("link.eth0.rx_queues", 8196.0),
-        ];
-        let facts = facts.map(|(name, value)| Fact { name, value }).to_vec();
+        ]
+        .map(|(name, value)| Fact { name, value })
+        .to_vec();
         Snapshot { facts }
     }
 
     fn check(napi: Option<u32>, expected: Option<(&str, u32, Option<u32>)>) {
         let snapshot = snapshot();
-        let found = queue_of(&snapshot, Incoming { cpu: None, napi });
-        let found = found.map(|queue| (queue.device, queue.number, queue.irq));
+        let found = queue_of(&snapshot, Incoming { cpu: None, napi })
+            .map(|queue| (queue.device, queue.number, queue.irq));
         assert_eq!(found, expected, "{napi:?}");
     }
 

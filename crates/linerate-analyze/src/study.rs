@@ -106,8 +106,7 @@ pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
 /// the signalling rate of the link.
 pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
     let of = |of| move |bps| Rate { of, bps };
-    let path = path_bps(dataset, |direction| direction != Direction::Both);
-    let path = path.map(of("path"));
+    let path = path_bps(dataset, |direction| direction != Direction::Both).map(of("path"));
     path.or_else(|| dataset.path.rate_bps(1).map(of("link")))
 }
 

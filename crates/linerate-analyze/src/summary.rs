@@ -25,9 +25,10 @@ const CELLS_MAX: usize = 12;
 
 /// Returns the summary table.
 pub(crate) fn summary(dataset: &Dataset<'_>) -> Table {
-    let rows = match dataset.recording.document.study {
-        true => study_rows(dataset),
-        false => plain_rows(dataset),
+    let rows = if dataset.recording.document.study {
+        study_rows(dataset)
+    } else {
+        plain_rows(dataset)
     };
     Table::new("Summary", ["What", "Value", "Note"], rows)
 }
@@ -42,9 +43,10 @@ fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
 
 fn cost(dataset: &Dataset<'_>) -> Option<Row> {
     let cost = chapters::best_with_cpu(dataset)?.estimate(name::CPU_PER_GBIT)?;
-    let note = match dataset.is_lab() {
-        true => "all hosts of the lab together, at the best throughput",
-        false => "of the server, at the best throughput",
+    let note = if dataset.is_lab() {
+        "all hosts of the lab together, at the best throughput"
+    } else {
+        "of the server, at the best throughput"
     };
     Some(row("CPU cost of 1 Gbit/s", cost, note))
 }
@@ -191,15 +193,15 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
     let wire = dataset
         .path
         .limit_bps(&cell.workload, None, None)
-        .zip(cell.mean(name::THROUGHPUT));
-    let wire = wire.map(|(limit, throughput)| {
-        let note = format!("{} of it reached", words::percent(throughput / limit));
-        row(
-            "payload that the wire can carry",
-            TableCell::Number(limit, Unit::BitsPerSecond),
-            note,
-        )
-    });
+        .zip(cell.mean(name::THROUGHPUT))
+        .map(|(limit, throughput)| {
+            let note = format!("{} of it reached", words::percent(throughput / limit));
+            row(
+                "payload that the wire can carry",
+                TableCell::Number(limit, Unit::BitsPerSecond),
+                note,
+            )
+        });
     // Of transactions both ends send, and the clients' own count leaves out the large responses.
     let is_part = |response: &str| {
         response == name::RETRANSMITTED && cell.mean(name::RETRANSMITTED_BOTH).is_some()

@@ -73,9 +73,10 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
         reasons.push(number::counted(more, "more caution"));
     }
     Trust {
-        level: match reasons.is_empty() {
-            true => TrustLevel::Good,
-            false => TrustLevel::Limited,
+        level: if reasons.is_empty() {
+            TrustLevel::Good
+        } else {
+            TrustLevel::Limited
         },
         reasons,
     }

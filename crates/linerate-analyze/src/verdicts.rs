@@ -169,9 +169,10 @@ impl BufferPlateau {
 
     /// Returns the other levels in words behind `before`; nothing where nothing else varies.
     pub(crate) fn with(&self, before: &str) -> String {
-        match self.words.is_empty() {
-            true => String::new(),
-            false => format!("{before}{}", self.words),
+        if self.words.is_empty() {
+            String::new()
+        } else {
+            format!("{before}{}", self.words)
         }
     }
 
@@ -331,21 +332,23 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
                     })
                     .collect(),
             });
-        let plateaus = verdicts.plateaus_of(&experiment.name).enumerate();
-        let plateaus = plateaus.map(|(at, plateau)| Comparison {
-            id: format!("{}/plateau/{}", plateau.experiment, at + 1),
-            experiment: plateau.experiment.clone(),
-            is_plateau: true,
-            what: plateau.what(&experiment.response),
-            verdict: plateau.verdict(),
-            effect: plateau.deciding(),
-            margin: plateau.plateau.delta,
-            more: plateau
-                .plateau
-                .more
-                .filter(|_| plateau.verdict() == Verdict::NotDecided),
-            levels: plateau.by_level(),
-        });
+        let plateaus = verdicts
+            .plateaus_of(&experiment.name)
+            .enumerate()
+            .map(|(at, plateau)| Comparison {
+                id: format!("{}/plateau/{}", plateau.experiment, at + 1),
+                experiment: plateau.experiment.clone(),
+                is_plateau: true,
+                what: plateau.what(&experiment.response),
+                verdict: plateau.verdict(),
+                effect: plateau.deciding(),
+                margin: plateau.plateau.delta,
+                more: plateau
+                    .plateau
+                    .more
+                    .filter(|_| plateau.verdict() == Verdict::NotDecided),
+                levels: plateau.by_level(),
+            });
         effects.chain(plateaus).collect::<Vec<_>>()
     };
     dataset
@@ -367,9 +370,10 @@ impl FactorEffect {
 impl BufferPlateau {
     fn what(&self, response: &str) -> String {
         let with = self.with(" with ");
-        let control = match self.is_against_host() {
-            true => "autotuned buffers".to_owned(),
-            false => words::level(Factor::SocketBuffer, &self.control),
+        let control = if self.is_against_host() {
+            "autotuned buffers".to_owned()
+        } else {
+            words::level(Factor::SocketBuffer, &self.control)
         };
         let title = describe(response).title;
         format!("{title} of fixed buffers over that of {control}{with}")
@@ -401,16 +405,18 @@ impl BufferPlateau {
         if self.plateau.suffices(at) {
             let step = &self.plateau.steps[at];
             let (interval, alpha) = self.plateau.deciding_interval(at);
-            let verdict = match self.plateau.is_same(at) {
-                true => Verdict::Same,
+            let verdict = if self.plateau.is_same(at) {
+                Verdict::Same
+            } else {
                 // It loses no more than matters, and may gain that.
-                false => Verdict::NotDecided,
+                Verdict::NotDecided
             };
             return (verdict, ratio(step.log, interval, alpha, step.blocks));
         }
-        match self.loses(at) {
-            true => (Verdict::Differs, self.ratio(at)),
-            false => (Verdict::NotDecided, self.ratio(at)),
+        if self.loses(at) {
+            (Verdict::Differs, self.ratio(at))
+        } else {
+            (Verdict::NotDecided, self.ratio(at))
         }
     }
 }
@@ -567,8 +573,9 @@ fn compare(
     let mut differences = Vec::new();
     let mut trials = Vec::new();
     let mut values = Vec::new();
-    let one = cells.iter();
-    let one = one.filter(|cell| cell.level(factor) == Some(&levels.0));
+    let one = cells
+        .iter()
+        .filter(|cell| cell.level(factor) == Some(&levels.0));
     for (number, cell) in one.enumerate() {
         let mut wanted = cell.cell.clone();
         wanted.insert(factor, levels.1.clone());

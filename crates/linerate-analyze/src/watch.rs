@@ -234,9 +234,10 @@ impl Course {
         let change = sample.value.wrapping_sub(self.last) as f64;
         Self {
             // A counter that fell a little, as idle time may, goes on; one below its start is new.
-            first: match sample.value < self.first {
-                true => sample.value,
-                false => self.first,
+            first: if sample.value < self.first {
+                sample.value
+            } else {
+                self.first
             },
             last: sample.value,
             last_ns: sample.at_ns,

@@ -169,9 +169,10 @@ impl Path {
         // The second and later fragments of a datagram have no header of UDP.
         let fragment = wire.mtu_bytes.saturating_sub(wire.ip_header_bytes());
         let is_cut = udp && datagram_bytes(workload).is_none_or(|bytes| bytes > payload);
-        let bps = match is_cut {
-            true => rate * fragment as f64 / wire.frame_bytes(payload) as f64,
-            false => wire.payload_limit_at(payload).0,
+        let bps = if is_cut {
+            rate * fragment as f64 / wire.frame_bytes(payload) as f64
+        } else {
+            wire.payload_limit_at(payload).0
         };
         Some(Ceiling {
             payload: BitsPerSec(bps),

@@ -158,8 +158,7 @@ fn replay_trial(recording: &Recording, trial: &Trial, watch: &mut dyn FnMut(&Run
         at_ns: record.window_ns as i64,
         hosts: std::slice::from_ref(&samples),
     });
-    let flows = recording.flows.iter();
-    let flows = flows.filter(|flow| flow.trial == trial.id);
+    let flows = recording.flows.iter().filter(|flow| flow.trial == trial.id);
     let evidence = Box::new(TrialEvidence {
         record: record.clone(),
         flows: flows.cloned().collect(),

@@ -162,8 +162,10 @@ fn lost(near: &[FlowResult], far: &[FlowResult]) -> String {
         socket_drops: Some(sum(far, |counts| counts.dropped_at_socket().unwrap_or(0))),
         ..Evidence::default()
     });
-    let places = balance.lost.iter();
-    let places = places.map(|(place, count)| format!(" {count} {}", place.words()));
+    let places = balance
+        .lost
+        .iter()
+        .map(|(place, count)| format!(" {count} {}", place.words()));
     format!(" lost [{} ]", places.collect::<String>())
 }
 

@@ -207,8 +207,7 @@ proptest! {
         }
         let writes = writes.min(request_bytes as u32);
         // What is under way at the stop has 2 s to come, on a machine that others use too.
-        let largest = manner.sizes.as_ref().map_or(0, |sizes| sizes.largest().0);
-        let largest = largest.max(request_bytes).max(response_bytes);
+        let largest = manner.sizes.as_ref().map_or(0, |sizes| sizes.largest().0).max(request_bytes).max(response_bytes);
         let most = (1_000_000 / largest).max(1) as u32;
         manner.in_flight = manner.in_flight.min(most);
         manner.batch = manner.batch.min(manner.in_flight);

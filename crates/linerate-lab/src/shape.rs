@@ -95,11 +95,10 @@ pub fn superframe_segments(rate: BitsPerSec, mtu_bytes: u32) -> u32 {
 
 /// Returns the least that a host's queue can be asked to hold: two of what passes as a whole.
 pub fn host_queue_min(rate: Option<BitsPerSec>, mtu_bytes: u32) -> Bytes {
-    match is_framed(rate) {
-        true => {
-            Bytes(2 * (u64::from(mtu_bytes) + ETHERNET_HEADER_BYTES + u64::from(VLAN_TAG_BYTES)))
-        }
-        false => Bytes(128 << 10),
+    if is_framed(rate) {
+        Bytes(2 * (u64::from(mtu_bytes) + ETHERNET_HEADER_BYTES + u64::from(VLAN_TAG_BYTES)))
+    } else {
+        Bytes(128 << 10)
     }
 }
 

@@ -423,9 +423,10 @@ pub struct Trust {
 impl Trust {
     /// Returns it in one line: "limited because …".
     pub fn line(&self) -> String {
-        match self.reasons.is_empty() {
-            true => self.level.title().to_owned(),
-            false => format!("{} because {}", self.level.title(), self.reasons.join("; ")),
+        if self.reasons.is_empty() {
+            self.level.title().to_owned()
+        } else {
+            format!("{} because {}", self.level.title(), self.reasons.join("; "))
         }
     }
 }

@@ -244,9 +244,10 @@ impl fmt::Display for TrialFlag {
                 beyond_bytes,
                 share,
             } => {
-                let meaning = match *beyond_bytes > 0.0 {
-                    true => "it was in receive buffers before the window",
-                    false => "it is still in receive buffers",
+                let meaning = if *beyond_bytes > 0.0 {
+                    "it was in receive buffers before the window"
+                } else {
+                    "it is still in receive buffers"
                 };
                 let difference = difference(*beyond_bytes, *share);
                 write!(f, "receive calls returned {difference}: {meaning}")
@@ -284,9 +285,10 @@ impl fmt::Display for TrialFlag {
                 percent(*waited)
             ),
             Self::OtherPrograms { cpus, in_lab } => {
-                let own = match in_lab {
-                    true => ", the lab's own relays among them,",
-                    false => "",
+                let own = if *in_lab {
+                    ", the lab's own relays among them,"
+                } else {
+                    ""
                 };
                 let cpus = Unit::Cpus.display(*cpus);
                 write!(f, "other programs{own} used {cpus} during the window")
@@ -333,10 +335,7 @@ impl fmt::Display for TrialFlag {
 
 /// What receive calls returned and TCP did not take in, or the other way round.
 fn difference(beyond_bytes: f64, share: Option<f64>) -> String {
-    let word = match beyond_bytes > 0.0 {
-        true => "more",
-        false => "less",
-    };
+    let word = if beyond_bytes > 0.0 { "more" } else { "less" };
     let bytes = Unit::Bytes.display(beyond_bytes.abs());
     let share = share.map_or(String::new(), |share| format!(" ({})", percent(share)));
     format!("{bytes} {word} than arrived in the window{share}")

@@ -275,9 +275,10 @@ impl Workload {
             && manner.sizes.is_none()
             && self.is_unpaced();
         let gather = || datagrams_gather(&self.traffic, &self.options, manner);
-        match is_past_sockets || self.connections > 1 && gather() {
-            true => DATAGRAM_BATCH,
-            false => 1,
+        if is_past_sockets || self.connections > 1 && gather() {
+            DATAGRAM_BATCH
+        } else {
+            1
         }
     }
 
@@ -295,9 +296,10 @@ impl Workload {
             && manner.sizes.is_none()
             && self.options.socket_buffer.is_none();
         let is_tcp = manner.transport.is_tcp();
-        match self.traffic.is_stream() && is_tcp && self.is_unpaced() && is_plain {
-            true => STREAM_BATCH,
-            false => 1,
+        if self.traffic.is_stream() && is_tcp && self.is_unpaced() && is_plain {
+            STREAM_BATCH
+        } else {
+            1
         }
     }
 

@@ -209,9 +209,10 @@ pub fn estimate(estimate: &Estimate) -> EstimateText {
     };
     let n = estimate.n;
     with_spread(value, bounds, unit, digits_max, |spread| {
-        match spread.low == spread.high {
-            true => format!("({n} values)"),
-            false => format!("({n} values: {})", ends(&spread.low, &spread.high)),
+        if spread.low == spread.high {
+            format!("({n} values)")
+        } else {
+            format!("({n} values: {})", ends(&spread.low, &spread.high))
         }
     })
 }
@@ -319,9 +320,10 @@ fn half_width(half: f64, place: i32) -> String {
 
 /// Writes both ends: with a dash, or with a word where a minus sign stands beside it.
 fn ends(low: &str, high: &str) -> String {
-    match low.starts_with('−') {
-        true => format!("{low} to {high}"),
-        false => format!("{low}–{high}"),
+    if low.starts_with('−') {
+        format!("{low} to {high}")
+    } else {
+        format!("{low}–{high}")
     }
 }
 
@@ -337,9 +339,10 @@ fn alone(value: f64, unit: Unit, prefix: Prefixed) -> String {
         place => place,
     };
     let text = rounded(scaled, place);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

@@ -450,15 +450,12 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
 }
 
 fn misplaced(parameter: &Parameter, kind: Kind, transport: Transport) -> WorkloadError {
-    let (belongs, with): (Vec<&str>, &str) = match parameter.kinds.contains(&kind) {
-        true => {
-            let names = parameter.transports.iter().map(|one| one.word());
-            (names.collect(), transport.word())
-        }
-        false => {
-            let names = parameter.kinds.iter().map(|kind| kind.word());
-            (names.collect(), kind.word())
-        }
+    let (belongs, with): (Vec<&str>, &str) = if parameter.kinds.contains(&kind) {
+        let names = parameter.transports.iter().map(|one| one.word());
+        (names.collect(), transport.word())
+    } else {
+        let names = parameter.kinds.iter().map(|kind| kind.word());
+        (names.collect(), kind.word())
     };
     WorkloadError::Misplaced {
         key: parameter.key,

@@ -254,9 +254,10 @@ impl fmt::Display for Reason {
             Self::Capped { host, setting } => {
                 let or_unknown = |text: &Option<String>| text.clone().unwrap_or("?".to_owned());
                 // Granted as requested, it was lost on the way to the end.
-                let (got, how) = match setting.granted == setting.requested {
-                    true => (&setting.effective, "in force"),
-                    false => (&setting.granted, "granted"),
+                let (got, how) = if setting.granted == setting.requested {
+                    (&setting.effective, "in force")
+                } else {
+                    (&setting.granted, "granted")
                 };
                 write!(
                     f,

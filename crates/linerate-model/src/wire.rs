@@ -45,9 +45,10 @@ impl Wire {
 
     /// Returns the bytes of IP and TCP header on each data segment, or IP and UDP on each datagram.
     pub fn header_bytes(&self) -> u64 {
-        let transport = match self.udp {
-            true => UDP_HEADER_BYTES,
-            false => TCP_HEADER_BYTES + self.tcp_option_bytes,
+        let transport = if self.udp {
+            UDP_HEADER_BYTES
+        } else {
+            TCP_HEADER_BYTES + self.tcp_option_bytes
         };
         self.ip_header_bytes() + transport
     }

@@ -41,9 +41,12 @@ const OWN_THREADS: &str = "threads";
 /// Opens every observer; one that cannot run here is in the list and says why.
 pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
     let allowed = |name| config.host_wide || name == OWN_THREADS;
-    let open = |(name, open): &(&'static str, Open)| match allowed(*name) {
-        true => open(config),
-        false => Box::new(Refused(name)),
+    let open = |(name, open): &(&'static str, Open)| {
+        if allowed(*name) {
+            open(config)
+        } else {
+            Box::new(Refused(name))
+        }
     };
     OBSERVERS.iter().map(open).collect()
 }

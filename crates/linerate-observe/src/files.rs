@@ -62,9 +62,10 @@ pub(crate) fn files_observer(
     absent: impl FnOnce() -> String,
     notes: impl IntoIterator<Item = String>,
 ) -> Box<dyn Observer> {
-    let files = match sources.is_empty() {
-        true => Err(absent()),
-        false => Ok(Files(sources)),
+    let files = if sources.is_empty() {
+        Err(absent())
+    } else {
+        Ok(Files(sources))
     };
     observer(name, files, notes)
 }

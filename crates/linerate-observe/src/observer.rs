@@ -70,9 +70,10 @@ pub(crate) fn any_opened<T>(
             Err(reason) => reasons.push(reason),
         }
     }
-    match opened.is_empty() {
-        true => (Err(reasons.join("; ")), Vec::new()),
-        false => (Ok(opened), reasons),
+    if opened.is_empty() {
+        (Err(reasons.join("; ")), Vec::new())
+    } else {
+        (Ok(opened), reasons)
     }
 }
 
@@ -114,8 +115,11 @@ struct InterfaceObserver<I> {
 
 impl<I: Interface> Observer for InterfaceObserver<I> {
     fn availability(&self) -> Availability {
-        let notes = self.interface.iter().flat_map(I::notes);
-        let notes = notes.chain(self.spacing.note());
+        let notes = self
+            .interface
+            .iter()
+            .flat_map(I::notes)
+            .chain(self.spacing.note());
         self.health.availability_with(notes)
     }
 

@@ -177,9 +177,10 @@ fn checked_response(
         let mut kinds = Kind::NAMES.iter();
         let is_known = kinds.any(|(_, kind)| kind.about().responses.contains(&name.as_str()));
         let spot = source.at("response", response.span());
-        return Err(match is_known {
-            true => spot.value(format!("`{name}`"), allowed),
-            false => spot.wrong(&format!("unknown response `{name}`, expected {allowed}")),
+        return Err(if is_known {
+            spot.value(format!("`{name}`"), allowed)
+        } else {
+            spot.wrong(&format!("unknown response `{name}`, expected {allowed}"))
         });
     }
     Ok(name.clone())

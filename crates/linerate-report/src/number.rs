@@ -29,9 +29,10 @@ pub fn display_on_axis(value: f64, unit: Unit, maximum: f64) -> String {
 pub fn grouped(value: f64, decimals: usize) -> String {
     // No minus before a zero.
     let text = format!("{:.decimals$}", value + 0.0);
-    match value.abs() < GROUP_FROM {
-        true => text,
-        false => in_groups(&text),
+    if value.abs() < GROUP_FROM {
+        text
+    } else {
+        in_groups(&text)
     }
 }
 

@@ -109,9 +109,10 @@ pub fn counter_table(hosts: &[HostCounters], trouble: bool) -> Table {
     let heads = hosts.iter().map(|host| host.host.to_string());
     let heads = std::iter::once("Counter".to_owned()).chain(heads);
     Table::new(
-        match trouble {
-            true => "Counters of drops, errors and retransmissions",
-            false => "Other counters that changed",
+        if trouble {
+            "Counters of drops, errors and retransmissions"
+        } else {
+            "Other counters that changed"
         },
         heads.chain(["What it counts".to_owned()]),
         lines.into_iter().map(row),
@@ -176,9 +177,10 @@ fn cpus(cpus: &[InterruptCpu]) -> String {
     if cpus.len() > CPUS_MAX {
         words.push(number::counted(cpus.len() - CPUS_MAX, "more CPU"));
     }
-    match words.is_empty() {
-        true => "–".to_owned(),
-        false => words.join(", "),
+    if words.is_empty() {
+        "–".to_owned()
+    } else {
+        words.join(", ")
     }
 }
 
@@ -347,9 +349,10 @@ pub fn moments(started: &str, ended: Option<&str>) -> String {
 
 /// Returns `label` as it heads an axis or column: with a capital, unless it is a kernel name.
 pub fn heading(label: &str) -> String {
-    match label.contains(['_', '.']) {
-        true => label.to_owned(),
-        false => sentence(label),
+    if label.contains(['_', '.']) {
+        label.to_owned()
+    } else {
+        sentence(label)
     }
 }
 

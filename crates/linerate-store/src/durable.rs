@@ -128,9 +128,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > bytes_max {
-        true => Err(io::Error::other(format!("it is larger than {bytes_max} B"))),
-        false => Ok(bytes),
+    if bytes.len() as u64 > bytes_max {
+        Err(io::Error::other(format!("it is larger than {bytes_max} B")))
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -93,9 +93,10 @@ fn csv_field(column: &Column, row: usize) -> String {
 /// Returns a text as a field, as RFC 4180 quotes it.
 fn quoted(text: &ByteArray) -> String {
     let text = rows::text(text);
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
     }
 }
 

@@ -141,9 +141,12 @@ impl Writer {
     /// A trial that is stored again replaces what was stored before.
     pub fn append(&mut self, evidence: &TrialEvidence) -> Result<(), WriteError> {
         let trial = evidence.record.trial;
-        let rows = evidence.profiles.iter().map(|profile| profile.trial);
-        let rows = rows.chain(evidence.captures.iter().map(|(capture, _)| capture.trial));
-        let rows = rows.chain(evidence.flows.iter().map(|flow| flow.trial));
+        let rows = evidence
+            .profiles
+            .iter()
+            .map(|profile| profile.trial)
+            .chain(evidence.captures.iter().map(|(capture, _)| capture.trial))
+            .chain(evidence.flows.iter().map(|flow| flow.trial));
         let mut rows = rows.chain(evidence.samples.trials());
         if let Some(other) = rows.find(|other| *other != trial) {
             return Err(WriteError::OtherTrial { trial, other });

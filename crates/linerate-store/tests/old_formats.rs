@@ -186,8 +186,8 @@ fn format_3_the_kinds_of_events() {
                 cut_short: Some("interrupted after 2 of 3 trials".to_owned()),
             },
         ),
-    ];
-    let expected = expected.map(|(at_ms, trial, host, what)| Event {
+    ]
+    .map(|(at_ms, trial, host, what)| Event {
         at_ns: at_ms * 1_000_000,
         trial: trial.map(TrialId),
         host: host.map(HostName::from),

@@ -126,9 +126,10 @@ impl Conversations {
             }
         };
         let conversation = &mut self.all[at];
-        let end = match conversation.client_is_low == source_is_low {
-            true => End::Client,
-            false => End::Server,
+        let end = if conversation.client_is_low == source_is_low {
+            End::Client
+        } else {
+            End::Server
         };
         conversation.handle(end, datagram, place);
         Some((conversation.number, end))
@@ -394,9 +395,10 @@ impl ConversationReport {
 
     fn new(one: &Conversation, book: &AddressBook) -> Self {
         let [low, high] = book.endpoints(&one.key);
-        let (client, server) = match one.client_is_low {
-            true => (low, high),
-            false => (high, low),
+        let (client, server) = if one.client_is_low {
+            (low, high)
+        } else {
+            (high, low)
         };
         let questions = one.asks.as_ref().map(|(_, questions)| questions);
         let of = |count: fn(&Questions) -> u64| questions.map(|questions| count(questions));

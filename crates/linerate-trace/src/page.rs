@@ -564,11 +564,10 @@ fn flight_figure(connection: &ConnectionReport, columns: &[Column], end: End) ->
     (!curves.is_empty() && most > 0.0).then(|| Figure {
         id: format!("flight-{}-{end}", connection.number),
         title: format!("Bytes on their way, sent by the {end}"),
-        caption: match is_near {
-            true => "The most of each moment, and the window that the receiver offered.",
-            false => {
-                "The most of each moment; the receive window was four times as large and more."
-            }
+        caption: if is_near {
+            "The most of each moment, and the window that the receiver offered."
+        } else {
+            "The most of each moment; the receive window was four times as large and more."
         }
         .to_owned(),
         x: axis(SINCE, Unit::Nanoseconds),

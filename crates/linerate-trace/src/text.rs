@@ -204,8 +204,11 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
     if let Some(advice) = &finding.advice {
         prose(&format!("→ {advice}"));
     }
-    let proofs = finding.proofs.iter().take(PROOFS_MAX);
-    let proofs = proofs.map(|proof| proof_line(proof, trace));
+    let proofs = finding
+        .proofs
+        .iter()
+        .take(PROOFS_MAX)
+        .map(|proof| proof_line(proof, trace));
     for line in proofs.chain(more_line(finding)).chain(filter_line(finding)) {
         let _ = writeln!(out, "{BELOW}{}", look.dim(&line));
     }
@@ -240,9 +243,10 @@ pub(crate) fn proof_words(proof: &Proof, name: impl Fn(FrameId) -> String) -> St
 fn more_line(finding: &TcpFinding) -> Option<String> {
     let shown = finding.proofs.len().min(PROOFS_MAX) as u64;
     // A filter for a connection shows the first proof's.
-    let filtered = match finding.proofs.iter().all(Proof::is_of_frames) {
-        true => finding.proofs.len() as u64,
-        false => 0,
+    let filtered = if finding.proofs.iter().all(Proof::is_of_frames) {
+        finding.proofs.len() as u64
+    } else {
+        0
     };
     let kept = filtered.saturating_sub(shown);
     let more =
@@ -447,8 +451,8 @@ fn protocol_line(conversation: &ConversationReport) -> Option<String> {
             (conversation.unanswered, "not answered"),
             (conversation.not_followed, "not followed"),
             (conversation.failed, "failed"),
-        ];
-        let counts = counts.map(|(number, what)| (number.unwrap_or(0), what));
+        ]
+        .map(|(number, what)| (number.unwrap_or(0), what));
         parts.extend(number::counts(counts));
     }
     if let Some(answers) = &conversation.answers {
@@ -498,9 +502,10 @@ fn data_line(own: &EndReport, peer: &EndReport) -> String {
         ));
     }
     if let Some(trip) = &own.round_trip {
-        let answer = match own.round_trip_is_bound {
-            true => "answer and ",
-            false => "",
+        let answer = if own.round_trip_is_bound {
+            "answer and "
+        } else {
+            ""
         };
         parts.push(format!("{answer}round trip {}", durations(trip)));
     }

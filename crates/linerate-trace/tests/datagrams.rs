@@ -297,9 +297,10 @@ fn two_views(loses: impl Fn(bool, u32) -> bool) -> [Frames; 2] {
             };
             let seen_ns = sent_ns + 15_000_000 + queue_ns;
             let hour_ns = 3_600_000_000_000;
-            let (sent, arrived, ahead_ns) = match is_clients {
-                true => (&mut near, &mut far, [0, hour_ns]),
-                false => (&mut far, &mut near, [hour_ns, 0]),
+            let (sent, arrived, ahead_ns) = if is_clients {
+                (&mut near, &mut far, [0, hour_ns])
+            } else {
+                (&mut far, &mut near, [hour_ns, 0])
             };
             sent.push((sent_ns + ahead_ns[0], frame.clone()));
             if !loses(is_clients, at) {
@@ -317,9 +318,10 @@ fn behind_nat(frames: &Frames) -> Frames {
     let client = frames[0].1[26..30].to_vec();
     let mut frames = frames.clone();
     for (_, frame) in &mut frames {
-        let (address, port) = match frame[26..30] == client {
-            true => (26, 34),
-            false => (30, 36),
+        let (address, port) = if frame[26..30] == client {
+            (26, 34)
+        } else {
+            (30, 36)
         };
         frame[address..address + 4].copy_from_slice(&[192, 0, 2, 7]);
         frame[port..port + 2].copy_from_slice(&61_000u16.to_be_bytes());
@@ -340,13 +342,15 @@ fn datagrams_that_were_lost_between_two_captures_are_told() {
     for (turned, is_behind_nat) in [(false, false), (true, false), (false, true), (true, true)] {
         let [near, far] = &views;
         let near = seen(near, "near");
-        let far = match is_behind_nat {
-            false => seen(far, "far"),
-            true => seen(&behind_nat(far), "far"),
+        let far = if is_behind_nat {
+            seen(&behind_nat(far), "far")
+        } else {
+            seen(far, "far")
         };
-        let both = match turned {
-            false => both::join(near, far),
-            true => both::join(far, near),
+        let both = if turned {
+            both::join(far, near)
+        } else {
+            both::join(near, far)
         };
         let both = both.expect("the same traffic");
         let bound = both.clock.uncertainty_ns.expect("both ways");

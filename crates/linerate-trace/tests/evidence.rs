@@ -264,8 +264,8 @@ fn marks_of_congestion_are_told() {
             talk.wait_us(20_000).ack(Server);
         }
         let trace = trace(&talk.frames);
-        let told = found(&trace, Kind::CongestionMarks);
-        let told = told.map(|one| (one.count, one.out_of, one.who_is));
+        let told =
+            found(&trace, Kind::CongestionMarks).map(|one| (one.count, one.out_of, one.who_is));
         assert_eq!(told, is_told.then_some((5, 20, End::Client)), "{marks}");
     }
 }
@@ -476,9 +476,10 @@ fn what_became_of_a_syn_that_was_accepted_is_told() {
             (again.flags, again.options) = (SYN | ACK, syn_options((1460, Some(7))));
             talk.send(again);
         }
-        let kind = match is_acknowledged {
-            true => Kind::SynAgain,
-            false => Kind::HandshakeIncomplete,
+        let kind = if is_acknowledged {
+            Kind::SynAgain
+        } else {
+            Kind::HandshakeIncomplete
         };
         if is_acknowledged {
             talk.wait_us(50).ack(Client);

@@ -262,8 +262,10 @@ fn check(mut frames: Frames) -> Option<Vec<(Kind, bool)>> {
     let text = String::from_utf8_lossy(&output.stdout);
     let row = text.lines().find(|line| line.contains("<>"));
     let row = row.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
-    let numbers = row.split('|').skip(2);
-    let numbers = numbers.filter_map(|number| number.trim().parse().ok());
+    let numbers = row
+        .split('|')
+        .skip(2)
+        .filter_map(|number| number.trim().parse().ok());
     // Frames and bytes of each.
     let counts: Vec<u64> = numbers.step_by(2).collect();
     assert_eq!(counts.len(), filters.len(), "{row}");

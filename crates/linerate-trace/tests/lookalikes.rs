@@ -728,9 +728,10 @@ fn acknowledgements_without_a_number_are_copies_too() {
         talk.wait_us(20_000).ack_but(From::Server, 5 * 1440);
         for have in 1..4 {
             talk.wait_us(10);
-            match is_told {
-                true => talk.sack(From::Server, 5 * 1440, have * 1440),
-                false => talk.ack_but(From::Server, 5 * 1440),
+            if is_told {
+                talk.sack(From::Server, 5 * 1440, have * 1440)
+            } else {
+                talk.ack_but(From::Server, 5 * 1440)
             };
         }
         talk.wait_us(10).again(From::Client, 5 * 1440, 1440);
@@ -810,8 +811,13 @@ fn a_capture_of_both_ends_in_one_file_shows_nothing_twice() {
     let life = both.connections[0].time.expect("both ends");
     assert!(life.round_trip > 0.9 && life.server < 0.04, "{life:?}");
     // A way that doubles packets: the second comes when the first was acknowledged.
-    let doubled = talk.frames.iter().enumerate().skip(13).step_by(5);
-    let doubled = doubled.map(|(_, (at, frame))| (at + 15_000_000, frame.clone()));
+    let doubled = talk
+        .frames
+        .iter()
+        .enumerate()
+        .skip(13)
+        .step_by(5)
+        .map(|(_, (at, frame))| (at + 15_000_000, frame.clone()));
     let mut frames: Vec<_> = talk.frames.iter().cloned().chain(doubled).collect();
     frames.sort_by_key(|(at, _)| *at);
     let trace = trace(&frames);
@@ -976,9 +982,10 @@ fn a_tail_probe_is_no_retransmission_timer() {
 #[test]
 fn what_a_timer_sends_again_blindly_is_no_burst() {
     let blind = |is_told: bool| {
-        let options = match is_told {
-            true => syn_options((1460, None)),
-            false => vec![2, 4, 5, 180],
+        let options = if is_told {
+            syn_options((1460, None))
+        } else {
+            vec![2, 4, 5, 180]
         };
         let mut talk = Talk::new(100, 900);
         talk.window(From::Server, 60_000);
@@ -999,8 +1006,10 @@ fn what_a_timer_sends_again_blindly_is_no_burst() {
         }
         talk.wait_us(20_000).ack(From::Server);
         let trace = trace(&talk.frames);
-        let told = trace.findings.iter();
-        let told = told.flat_map(|one| one.also.iter().chain([&one.claim]));
+        let told = trace
+            .findings
+            .iter()
+            .flat_map(|one| one.also.iter().chain([&one.claim]));
         told.filter(|claim| claim.contains("consecutive")).count()
     };
     assert_eq!(blind(true), 1);

@@ -66,13 +66,14 @@ pub fn check_new(directory: &Path) -> CmdResult<()> {
         Ok(mut entries) => entries.next().is_some(),
         Err(_) => directory.exists(),
     };
-    match is_taken {
-        true => Err(Failure::usage(anyhow!(
+    if is_taken {
+        Err(Failure::usage(anyhow!(
             "{} exists already and is not an empty directory",
             directory.display()
         ))
-        .next("name another directory with --out")),
-        false => Ok(()),
+        .next("name another directory with --out"))
+    } else {
+        Ok(())
     }
 }
 

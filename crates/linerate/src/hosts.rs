@@ -520,8 +520,10 @@ pub fn plan_hosts_of(snapshots: &[&Snapshot], clients: u32, losses_ppm: Vec<u32>
         numbers.reduce(f64::min).map(|number| number as u64)
     };
     let names = "sysctl.net.ipv4.tcp_available_congestion_control";
-    let known = snapshots.iter().filter_map(|one| one.text(names));
-    let known = known.map(|names| names.split_whitespace().map(str::to_owned).collect());
+    let known = snapshots
+        .iter()
+        .filter_map(|one| one.text(names))
+        .map(|names| names.split_whitespace().map(str::to_owned).collect());
     let congestion = known.reduce(|mut all: Vec<String>, one| {
         all.retain(|name| one.contains(name));
         all

@@ -96,9 +96,10 @@ fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
         ..Failure::usage(anyhow::anyhow!("{said}"))
     };
     let (form, iperf3) = meant::asked(&words);
-    match words.get(1).is_some_and(|command| command == "run") {
-        true => term::single::print_failure(form, iperf3, &failure),
-        false => term::failure::print(form, &failure),
+    if words.get(1).is_some_and(|command| command == "run") {
+        term::single::print_failure(form, iperf3, &failure)
+    } else {
+        term::failure::print(form, &failure)
     }
     Exit::Usage.into()
 }

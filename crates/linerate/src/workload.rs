@@ -250,8 +250,9 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         _ => bytes.to_string(),
     };
     let in_units = |text: &str| -> String {
-        let words = text.split(' ');
-        let words = words.map(|word| word.parse().map_or(word.to_owned(), typed));
+        let words = text
+            .split(' ')
+            .map(|word| word.parse().map_or(word.to_owned(), typed));
         words.collect::<Vec<_>>().join(" ")
     };
     let (value, allowed) = (in_units(value), in_units(allowed));

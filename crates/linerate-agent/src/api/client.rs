@@ -60,9 +60,10 @@ impl HttpAgent {
     /// Returns a client for the agent at `address`, without asking it anything. Whoever is on the way
     /// can read along, so it is for loopback, and for networks that the caller has for itself.
     pub fn plain(address: SocketAddr, token: Option<&str>) -> Self {
-        let control = match address.ip().to_canonical().is_loopback() {
-            true => Control::Loopback,
-            false => Control::Clear,
+        let control = if address.ip().to_canonical().is_loopback() {
+            Control::Loopback
+        } else {
+            Control::Clear
         };
         Self::new(address, token, control, SmallSegments::default())
     }
@@ -173,9 +174,12 @@ impl HttpAgent {
         // What comes compressed counts as what it is: a bomb is no longer than any other answer.
         let mut limited = response.body_mut().as_reader().take(ANSWER_BYTES_MAX + 1);
         let read = limited.read_to_end(&mut body);
-        let read = read.and_then(|length| match length as u64 > ANSWER_BYTES_MAX {
-            true => Err(ureq::Error::BodyExceedsLimit(ANSWER_BYTES_MAX).into_io()),
-            false => Ok(()),
+        let read = read.and_then(|length| {
+            if length as u64 > ANSWER_BYTES_MAX {
+                Err(ureq::Error::BodyExceedsLimit(ANSWER_BYTES_MAX).into_io())
+            } else {
+                Ok(())
+            }
         });
         read.map_err(|source| self.failure(operation, ureq::Error::from(source)))?;
         if status.is_success() {

@@ -286,9 +286,10 @@ impl<'a> Opener<'a> {
 
 /// Returns the refusal of a trial of which a flow could not be opened.
 fn unopened(error: &ConnectError) -> Refusal {
-    let code = match error.is_lasting() {
-        true => RefusalCode::BadRequest,
-        false => RefusalCode::Flows,
+    let code = if error.is_lasting() {
+        RefusalCode::BadRequest
+    } else {
+        RefusalCode::Flows
     };
     refuse(code, with_causes(error))
 }

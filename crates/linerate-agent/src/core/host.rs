@@ -21,9 +21,10 @@ impl Core {
         let may_observe = caller.may(Scope::Observe);
         let config = self.observe_config(may_observe, Vec::new());
         let address = wanted.address.as_deref().filter(|_| may_observe);
-        let mut snapshot = match may_observe {
-            true => linerate_observe::facts(&config),
-            false => linerate_model::host::Snapshot::default(),
+        let mut snapshot = if may_observe {
+            linerate_observe::facts(&config)
+        } else {
+            linerate_model::host::Snapshot::default()
         };
         if may_observe && !self.config.lab {
             snapshot.facts.push(Fact {

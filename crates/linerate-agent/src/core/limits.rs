@@ -154,9 +154,10 @@ impl Core {
             assignment.manner.wait == WaitBy::Xdp && parts.any(|part| part == Part::Sender);
         if is_past_sockets && let Err(refusal) = caller.check(Scope::Admin) {
             let error = "sending by AF_XDP (xdp) needs the agent's token";
-            return Err(match caller.is_stranger() {
-                true => refuse(RefusalCode::Unauthorized, error),
-                false => refusal,
+            return Err(if caller.is_stranger() {
+                refuse(RefusalCode::Unauthorized, error)
+            } else {
+                refusal
             });
         }
         if !caller.is_stranger() {

@@ -63,13 +63,14 @@ fn decide(assignment: &Assignment, host: &HostCpus) -> Pinning {
     match &assignment.placement {
         Placement::AsAsked if cpus.is_empty() => pinned(cpus, None, None),
         Placement::AsAsked => pinned(cpus, Some(words_of(cpus)), None),
-        Placement::Chosen { why } => match cpus.iter().all(|cpu| host.allowed.contains(cpu)) {
-            true => chosen(cpus, one_line(why)),
-            false => {
+        Placement::Chosen { why } => {
+            if cpus.iter().all(|cpu| host.allowed.contains(cpu)) {
+                chosen(cpus, one_line(why))
+            } else {
                 let allowed = words_of(&host.allowed);
                 chosen(&[], format!("this agent may only run on {allowed}"))
             }
-        },
+        }
         Placement::NearLink => near_link(host),
     }
 }

@@ -145,19 +145,18 @@ impl<T: Clone> Outbox<T> {
             // The room of a reading of thousands of flows, which is not needed until the next.
             self.items = Vec::new();
         }
-        match from == self.first {
-            true => {
-                let fitting = self
-                    .items
-                    .iter()
-                    .map(fits)
-                    .take(most)
-                    .take_while(|fits| *fits);
-                let count = fitting.count().max(most.min(self.items.len()).min(1));
-                (self.items[..count].to_vec(), count < self.items.len())
-            }
+        if from == self.first {
+            let fitting = self
+                .items
+                .iter()
+                .map(fits)
+                .take(most)
+                .take_while(|fits| *fits);
+            let count = fitting.count().max(most.min(self.items.len()).min(1));
+            (self.items[..count].to_vec(), count < self.items.len())
+        } else {
             // A number that was never handed out.
-            false => (Vec::new(), false),
+            (Vec::new(), false)
         }
     }
 }

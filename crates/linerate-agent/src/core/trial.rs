@@ -92,17 +92,19 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let mut observers = linerate_observe::observers(&config);
     observers.extend(linerate_observe::probes(&config, probes));
     let before = availabilities(&observers);
-    let scope = match shares_cpus {
-        true => Scope::OwnThreads,
-        false => Scope::Host,
+    let scope = if shares_cpus {
+        Scope::OwnThreads
+    } else {
+        Scope::Host
     };
     let window_ns = at.measure_begin_ns..at.measure_end_ns;
     let profiler = probes
         .profile
         .then(|| Profiler::open(&config, scope, window_ns));
     let plans = slot.assignment.flows.iter();
-    let senders = plans.filter(|plan| plan.part == Part::Sender);
-    let senders = senders.map(|plan| plan.flow);
+    let senders = plans
+        .filter(|plan| plan.part == Part::Sender)
+        .map(|plan| plan.flow);
     let mut sampler = Sampler {
         core,
         observed_every_ns: busy.map_or(0, |_| RARELY_OBSERVED_NS),
@@ -273,9 +275,10 @@ impl Sampler<'_> {
             let is_begin = !self.window_begun && tick >= at.measure_begin_ns;
             self.window_begun |= is_begin;
             let is_edge = is_begin || tick >= at.measure_end_ns || woken != WakeReason::Instant;
-            let reading = match is_edge {
-                true => Reading::Edge,
-                false => Reading::Between,
+            let reading = if is_edge {
+                Reading::Edge
+            } else {
+                Reading::Between
             };
             self.sample(reading, tick);
             match woken {
@@ -339,9 +342,10 @@ impl Sampler<'_> {
     fn is_volume_through(&mut self) -> bool {
         // Nobody acknowledges datagrams.
         let is_udp = self.slot.assignment.manner.transport == Transport::Udp;
-        let through = match is_udp {
-            true => self.running.done(),
-            false => self.look_at_flows() == (true, false),
+        let through = if is_udp {
+            self.running.done()
+        } else {
+            self.look_at_flows() == (true, false)
         };
         if through {
             self.slot.delivered.store(true, Ordering::Relaxed);

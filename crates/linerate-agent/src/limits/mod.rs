@@ -359,9 +359,10 @@ impl Held {
         }
         let left = most.0 - self.rate_bps;
         let wanted = asked.map_or(left, |asked| asked.0.min(left));
-        match left < most.0 * RATE_PART_MIN {
-            true => Err(Exceeded::Rate { most }),
-            false => Ok(BitsPerSec(wanted)),
+        if left < most.0 * RATE_PART_MIN {
+            Err(Exceeded::Rate { most })
+        } else {
+            Ok(BitsPerSec(wanted))
         }
     }
 }

@@ -316,9 +316,10 @@ impl Written {
         let failed = |error: std::io::Error| refuse(RefusalCode::Internal, error);
         let text = serde_json::to_vec(answer).map_err(|error| failed(error.into()))?;
         let is_gzip = takes_gzip && text.len() > PLAIN_BYTES_MAX;
-        let bytes = match is_gzip {
-            true => gzip(&text).map_err(failed)?,
-            false => text,
+        let bytes = if is_gzip {
+            gzip(&text).map_err(failed)?
+        } else {
+            text
         };
         Ok(Self { bytes, is_gzip })
     }
@@ -366,12 +367,13 @@ impl AsRef<[u8]> for Placed {
 
 /// Returns an answer that gives its place back once it was sent, if it is so long that it needs one.
 pub(super) fn placed(kind: &'static str, bytes: Vec<u8>, place: Place<Who>) -> Response {
-    let bytes = match bytes.len() > ANSWER_BYTES_LONG {
-        true => Bytes::from_owner(Placed {
+    let bytes = if bytes.len() > ANSWER_BYTES_LONG {
+        Bytes::from_owner(Placed {
             bytes,
             _place: place,
-        }),
-        false => bytes.into(),
+        })
+    } else {
+        bytes.into()
     };
     of_kind(kind, bytes)
 }
@@ -474,9 +476,10 @@ async fn prepare(
     core.renew(&lease)?;
     // Of large ones there are so many at a time, however many connections there are.
     let is_small = declared_bytes(&request).is_some_and(|length| length <= BODY_BYTES_MAX as u64);
-    let place = match is_small {
-        true => None,
-        false => Some(desk.place_of_body().await?),
+    let place = if is_small {
+        None
+    } else {
+        Some(desk.place_of_body().await?)
     };
     let assignment = bytes(request, ASSIGNMENT_BYTES_MAX).await?;
     // Reading one of 4 MiB takes tens of milliseconds, which others would wait here.

@@ -115,8 +115,8 @@ mod tests {
             nix::sys::stat::utimensat(nix::fcntl::AT_FDCWD, &at(name), &old, &old, flags).unwrap();
         }
         sweep(folder.path());
-        let left = ["1.sock", "2.sock", "3.sock", "4.sock", "other.sock"];
-        let left = left.map(|name| at(name).exists());
+        let left =
+            ["1.sock", "2.sock", "3.sock", "4.sock", "other.sock"].map(|name| at(name).exists());
         assert_eq!(left, [true, false, true, true, true]);
         drop(listens);
         sweep(&at("nosuch"));

@@ -422,9 +422,10 @@ fn is_of_method(byte: u8) -> bool {
 async fn take_up_plain(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
     let here = guard.address().ip().to_canonical().is_loopback();
     set_control_options(&stream);
-    let (router, core) = match here || ways.plain == Plain::Everywhere {
-        true => (ways.router.clone(), Some(Arc::clone(&ways.core))),
-        false => (http::over_tls_only(), None),
+    let (router, core) = if here || ways.plain == Plain::Everywhere {
+        (ways.router.clone(), Some(Arc::clone(&ways.core)))
+    } else {
+        (http::over_tls_only(), None)
     };
     let peer = Peer::Address(guard.address());
     serve_http(stream, guard, peer, router, core).await;

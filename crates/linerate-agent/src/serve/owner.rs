@@ -57,9 +57,12 @@ impl Owner {
 
     /// Notes that the other end closed the connection.
     pub(super) fn note_hang_up(&self) {
-        self.end(|served| match served.requests >= REQUESTS_KEPT {
-            true => Disconnection::HungUp,
-            false => Disconnection::Expected,
+        self.end(|served| {
+            if served.requests >= REQUESTS_KEPT {
+                Disconnection::HungUp
+            } else {
+                Disconnection::Expected
+            }
         });
     }
 

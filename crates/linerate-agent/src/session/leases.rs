@@ -342,8 +342,10 @@ impl Leases {
 
     /// Ends the lease with `key`, if there is one, and returns it.
     pub fn handle_leave(&mut self, key: &str) -> Result<Lease, LeaseError> {
-        let left = self.end(|lease| (lease.asked.key == key).then_some(Ending::Left));
-        let left = left.into_iter().next();
+        let left = self
+            .end(|lease| (lease.asked.key == key).then_some(Ending::Left))
+            .into_iter()
+            .next();
         left.map(|(lease, _)| lease)
             .ok_or_else(|| self.no_lease(key))
     }

@@ -126,9 +126,10 @@ impl Trust {
 /// Returns under which name an agent is known.
 fn pin_name(host: &str, port: u16) -> String {
     let host = host.to_ascii_lowercase();
-    match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
     }
 }
 

@@ -148,15 +148,16 @@ fn find(text: &str, name: &str, shown: Fingerprint, path: &Path) -> Result<bool,
         if of != name {
             continue;
         }
-        return match pinned == shown {
-            true => Ok(true),
-            false => Err(KnownError::Changed {
+        return if pinned == shown {
+            Ok(true)
+        } else {
+            Err(KnownError::Changed {
                 name: name.to_owned(),
                 shown,
                 pinned,
                 path: path.to_owned(),
                 line,
-            }),
+            })
         };
     }
     Ok(false)

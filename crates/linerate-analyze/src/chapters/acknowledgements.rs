@@ -89,12 +89,11 @@ fn watched<'d, 'a>(dataset: &Dataset<'_>, cells: &[&'d CellOutcomes<'a>]) -> Vec
             courses,
         })
     };
-    let (all, factors) = match factors.contains(&Factor::LinkLoss) {
-        true => (groups(cells, Factor::LinkLoss), vec![Factor::LinkLoss]),
-        false => {
-            let (words, cells) = (String::new(), cells.to_vec());
-            (vec![dataset::Group { words, cells }], factors)
-        }
+    let (all, factors) = if factors.contains(&Factor::LinkLoss) {
+        (groups(cells, Factor::LinkLoss), vec![Factor::LinkLoss])
+    } else {
+        let (words, cells) = (String::new(), cells.to_vec());
+        (vec![dataset::Group { words, cells }], factors)
     };
     let group = |group: dataset::Group<'d, 'a>| {
         let cells = group.cells.into_iter();

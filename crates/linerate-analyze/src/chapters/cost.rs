@@ -44,9 +44,10 @@ pub(super) fn tables(cells: &[&CellOutcomes<'_>]) -> Vec<Table> {
     let has = |response: &str| cells.iter().any(|cell| !cell.values(response).is_empty());
     let mut tables = Vec::new();
     if has(name::CPU_BUSY) {
-        let nominal = match has(name::CYCLES_PER_BYTE) {
-            true => &[],
-            false => NOMINAL,
+        let nominal = if has(name::CYCLES_PER_BYTE) {
+            &[]
+        } else {
+            NOMINAL
         };
         let responses = [COST, nominal].concat();
         tables.push(draw::table("What it cost", cells, &responses));

@@ -179,9 +179,10 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
         "CPUs of this run",
         "CPUs per Gbit/s",
     ];
-    let title = match dataset.is_lab() {
-        true => "What throughput costs (all hosts of the lab together)",
-        false => "What throughput costs the server",
+    let title = if dataset.is_lab() {
+        "What throughput costs (all hosts of the lab together)"
+    } else {
+        "What throughput costs the server"
     };
     draw::unless_empty(Table::new(title, columns, rows))
 }

@@ -156,9 +156,10 @@ fn consequence(measured: &Measured<'_, '_>, told: &Told<'_>) -> Option<String> {
         .iter()
         .filter(|cell| cell.known_limiter() == Some(limiter));
     let is_another = own.any(|cell| next::evident(limiter, dataset, cell).is_some());
-    let raises = match is_another {
-        true => String::new(),
-        false => format!(": {}", raises(limiter, &experiment.response)),
+    let raises = if is_another {
+        String::new()
+    } else {
+        format!(": {}", raises(limiter, &experiment.response))
     };
     Some(format!("Limited by {}{of}{raises}.", limiter.title()))
 }
@@ -167,11 +168,12 @@ fn consequence(measured: &Measured<'_, '_>, told: &Told<'_>) -> Option<String> {
 /// frames lower.
 fn raises(limiter: Limiter, response: &str) -> String {
     let raises = limiter.remedy().raises;
-    match [name::THROUGHPUT, name::TRANSACTIONS, name::CONNECTIONS].contains(&response) {
-        true => raises.to_owned(),
-        false => raises
+    if [name::THROUGHPUT, name::TRANSACTIONS, name::CONNECTIONS].contains(&response) {
+        raises.to_owned()
+    } else {
+        raises
             .replace("raise it", "raise throughput")
-            .replace("raises it", "raises throughput"),
+            .replace("raises it", "raises throughput")
     }
 }
 

@@ -73,8 +73,10 @@ fn shares(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     }
     let published = [("user_percent", Work::User), ("copy_percent", Work::Copy)];
     for (column, work) in published {
-        let points = CPU_SHARE.pairs("payload_bytes", column, &[]);
-        let points = points.into_iter().map(|(x, percent)| (x, percent / 100.0));
+        let points = CPU_SHARE
+            .pairs("payload_bytes", column, &[])
+            .into_iter()
+            .map(|(x, percent)| (x, percent / 100.0));
         let name = format!("{SUN_FIRE}, {}", work.title());
         curves.push(draw::published(name, points));
     }
@@ -125,9 +127,10 @@ fn table(cells: &[&CellOutcomes<'_>], published: bool) -> Table {
         .enumerate()
         .filter(|(at, _)| is_shown(*at));
     Table::new(
-        match published {
-            true => format!("Packets and shares; published: {SUN_FIRE}"),
-            false => "Packets and shares".to_owned(),
+        if published {
+            format!("Packets and shares; published: {SUN_FIRE}")
+        } else {
+            "Packets and shares".to_owned()
         },
         columns.map(|(_, column)| column),
         cells.iter().filter_map(row),
@@ -178,13 +181,14 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         Some(limiter) => format!(", limited by {}", limiter.title()),
         None => String::new(),
     };
-    let sends = match are_alike {
-        true => format!(
+    let sends = if are_alike {
+        format!(
             "Messages of {} and of {} leave in like segments:",
             size(small),
             size(large)
-        ),
-        false => "One connection sends".to_owned(),
+        )
+    } else {
+        "One connection sends".to_owned()
     };
     let mut text = format!(
         "{sends} {} of {} payload{}, and {} of {}{}{}.",
@@ -194,13 +198,14 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
         rate(at_large),
         large_segment,
         by(limiters.1),
-        match is_same && !are_alike {
-            true => format!(
+        if is_same && !are_alike {
+            format!(
                 ": {:.0} times the bytes in a message at {} of the rate",
                 large as f64 / small.max(1) as f64,
                 words::percent(large_rate / small_rate),
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         },
     );
     let copy = at_large.mean(&share_name("client", Work::Copy));

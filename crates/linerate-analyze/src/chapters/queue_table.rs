@@ -111,8 +111,9 @@ mod tests {
             number("queue.eth0.rx.2.node", 1.0),
             (missing, FactValue::Missing("not reported".to_owned())),
             number("queue.eth1.rx.0.irq", 50.0),
-        ];
-        let facts = facts.map(|(name, value)| Fact { name, value }).to_vec();
+        ]
+        .map(|(name, value)| Fact { name, value })
+        .to_vec();
         let snapshot = Snapshot { facts };
         let table = queues(&snapshot, "eth0", &BTreeMap::new()).expect("queues");
         let text = |text: &str| TableCell::Text(text.to_owned());

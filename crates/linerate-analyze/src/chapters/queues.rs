@@ -258,9 +258,10 @@ fn interval(values: &[f64], unit: Unit) -> Option<Estimate> {
 /// By number they would tell nothing, since in each trial another queue is the fullest.
 fn by_queue(taken: &[CellIntake<'_, '_>], queues: usize) -> Option<Figure> {
     let last = queues - 1;
-    let mut ranks: Vec<usize> = match queues <= RANKS_DRAWN_MAX {
-        true => (0..queues).collect(),
-        false => vec![0, last / 4, last / 2, 3 * last / 4, last],
+    let mut ranks: Vec<usize> = if queues <= RANKS_DRAWN_MAX {
+        (0..queues).collect()
+    } else {
+        vec![0, last / 4, last / 2, 3 * last / 4, last]
     };
     ranks.dedup();
     let share = |intake: &Intake, rank: usize| {
@@ -448,9 +449,10 @@ fn map(cell: &CellIntake<'_, '_>, host: &HostRecord) -> Option<Table> {
             estimate(interval(&values, unit))
         };
         let known = cell.intakes.iter().any(|intake| intake.flows_mapped > 0);
-        let flows = match known {
-            true => of(|queue| f64::from(queue.flows), Unit::Count),
-            false => TableCell::Absent("not reported by the sockets".to_owned()),
+        let flows = if known {
+            of(|queue| f64::from(queue.flows), Unit::Count)
+        } else {
+            TableCell::Absent("not reported by the sockets".to_owned())
         };
         let mut row = vec![
             TableCell::Text(format!("rx {number}")),

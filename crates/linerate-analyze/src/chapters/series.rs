@@ -30,9 +30,10 @@ pub(super) fn figure(
         .map(|outcome| curve(dataset, cell, outcome))
         .filter(|curve| !curve.points.is_empty())
         .collect();
-    let (label, unit) = match cell.is_rr() {
-        true => ("transactions per second", Unit::PerSecond),
-        false => ("throughput", Unit::BitsPerSecond),
+    let (label, unit) = if cell.is_rr() {
+        ("transactions per second", Unit::PerSecond)
+    } else {
+        ("throughput", Unit::BitsPerSecond)
     };
     (!curves.is_empty()).then(|| Figure {
         id: format!("{}-over-time", experiment.name),

@@ -163,12 +163,11 @@ fn window_limit_curve(dataset: &Dataset<'_>, group: &Group<'_, '_>, rtt_ns: f64)
 }
 
 fn cpu(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
-    let caption = match dataset.is_lab() {
-        true => {
-            "CPU time of the whole machine, which all hosts of the lab share: sender and \
+    let caption = if dataset.is_lab() {
+        "CPU time of the whole machine, which all hosts of the lab share: sender and \
                  receivers together."
-        }
-        false => "CPU time of the server, all modes but idle.",
+    } else {
+        "CPU time of the server, all modes but idle."
     };
     let id = "socket-buffer-cpu";
     draw::figure(cells, Factor::SocketBuffer, name::CPU_BUSY, id, caption)
@@ -209,12 +208,13 @@ fn answer(found: &[&BufferPlateau]) -> Option<String> {
 fn sentence(found: &BufferPlateau) -> String {
     let size = |at: usize| words::bare_level(Factor::SocketBuffer, &found.levels[at]);
     let with = found.with(" with ");
-    let control = match found.is_against_host() {
-        true => "the kernel's autotuning".to_owned(),
-        false => format!(
+    let control = if found.is_against_host() {
+        "the kernel's autotuning".to_owned()
+    } else {
+        format!(
             "{} (the host's autotuning was not measured)",
             size(found.levels.len() - 1)
-        ),
+        )
     };
     let margin = words::percent(found.plateau.delta);
     let more = match found.plateau.more {
@@ -228,13 +228,16 @@ fn sentence(found: &BufferPlateau) -> String {
         let ratio = words::estimate(&found.ratio(at));
         format!(" {} reach {ratio} of it.", size(at))
     };
-    let loses = |at: usize| match found.loses(at) {
-        true => reach(at),
-        false => format!(
-            " Whether {} lose more is not decided: {} of it{more}.",
-            size(at),
-            words::estimate(&found.ratio(at)),
-        ),
+    let loses = |at: usize| {
+        if found.loses(at) {
+            reach(at)
+        } else {
+            format!(
+                " Whether {} lose more is not decided: {} of it{more}.",
+                size(at),
+                words::estimate(&found.ratio(at)),
+            )
+        }
     };
     let begin = match found.plateau.begin {
         Some(0) if found.verdict() == Verdict::Same => {

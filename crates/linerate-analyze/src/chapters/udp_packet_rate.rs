@@ -36,9 +36,10 @@ fn figure(cells: &[&CellOutcomes<'_>], response: &str, word: &str) -> Option<Fig
     let caption = "Datagrams are counted one by one, however they are sent: one per system call, several \
                    per call, or several cut from one buffer. Points are means with 95 % intervals (of two values, their range).";
     let id = format!("udp-packet-rate-{word}");
-    let x = match varied(cells).contains(&Factor::MessageBytes) {
-        true => Factor::MessageBytes,
-        false => *varied(cells).first()?,
+    let x = if varied(cells).contains(&Factor::MessageBytes) {
+        Factor::MessageBytes
+    } else {
+        *varied(cells).first()?
     };
     draw::figure(cells, x, response, id, caption)
 }

@@ -49,16 +49,18 @@ fn answer(dataset: &Dataset<'_>, windows: &[Window]) -> Option<String> {
     let Some(first) = windows.first() else {
         return Some(why_none(dataset).to_owned());
     };
-    let published = match dataset.published {
-        true => format!(
+    let published = if dataset.published {
+        format!(
             " The published example needs {} for 1 Gbit/s over {PUBLISHED_RTT}.",
             published_bytes()
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
-    let little = match first.is_little() {
-        true => ": less than a segment, so that no window is too small",
-        false => "",
+    let little = if first.is_little() {
+        ": less than a segment, so that no window is too small"
+    } else {
+        ""
     };
     Some(format!(
         "{} for {} over the {} of {}{little}.{published}",

@@ -44,12 +44,13 @@ pub fn chance(flows: u32, queues: u32, seed: u64) -> Option<Chance> {
         return None;
     }
     let mean = f64::from(flows) / f64::from(queues);
-    let (median, most) = match flows <= FLOWS_EXACT_MAX {
-        true => (
+    let (median, most) = if flows <= FLOWS_EXACT_MAX {
+        (
             exact_quantile(flows, queues, 0.5),
             exact_quantile(flows, queues, 0.95),
-        ),
-        false => drawn_quantiles(flows, queues, seed),
+        )
+    } else {
+        drawn_quantiles(flows, queues, seed)
     };
     Some(Chance {
         median: f64::from(median) / mean,
@@ -78,9 +79,12 @@ fn fullest_at_most(flows: u32, queues: u32, most: u32) -> f64 {
         log.exp()
     };
     let mut power: Vec<f64> = (0..length)
-        .map(|count| match count <= most as usize {
-            true => poisson(mean, count),
-            false => 0.0,
+        .map(|count| {
+            if count <= most as usize {
+                poisson(mean, count)
+            } else {
+                0.0
+            }
         })
         .collect();
     let mut whole = vec![0.0; length];

@@ -55,9 +55,10 @@ impl Difference {
         let sum = |of: fn(&(u32, f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / n;
         let (one, other) = (sum(|pair| pair.1), sum(|pair| pair.2));
         // ln(A/B) / (A − B) is 2 / (A + B) where they are the same.
-        let unit = match (one - other).abs() < 1e-9 * (one + other) {
-            true => 2.0 / (one + other),
-            false => (one / other).ln() / (one - other),
+        let unit = if (one - other).abs() < 1e-9 * (one + other) {
+            2.0 / (one + other)
+        } else {
+            (one / other).ln() / (one - other)
         };
         let of_pair = |&(block, a, b): &(u32, f64, f64)| Self {
             group,
@@ -115,9 +116,10 @@ impl Effect {
             })
             .collect();
         let means = by_group(&cells);
-        let p_cells = match means.len() == groups.len() {
-            true => p_interaction,
-            false => interaction(&cells, &mut draw),
+        let p_cells = if means.len() == groups.len() {
+            p_interaction
+        } else {
+            interaction(&cells, &mut draw)
         };
         let farthest = means.iter().map(|(_, log, _)| log.abs());
         Some(Self {
@@ -238,24 +240,21 @@ fn residual(differences: &[Difference], groups: &[(usize, f64, usize)]) -> Vec<V
         square: deviation(logs).powi(2),
         freedom: logs.len() as f64 - 1.0,
     };
-    match groups.iter().any(|(.., pairs)| *pairs > 1) {
-        true => {
-            let own = groups.iter().map(|(group, ..)| variance(&logs(*group)));
-            let counts: Vec<usize> = groups.iter().map(|(.., pairs)| *pairs).collect();
-            let residuals = groups
-                .iter()
-                .flat_map(|(group, ..)| kin::about_median(logs(*group)));
-            kin::pooled(
-                &own.collect::<Vec<_>>(),
-                &residuals.collect::<Vec<_>>(),
-                &counts,
-            )
-        }
+    if groups.iter().any(|(.., pairs)| *pairs > 1) {
+        let own = groups.iter().map(|(group, ..)| variance(&logs(*group)));
+        let counts: Vec<usize> = groups.iter().map(|(.., pairs)| *pairs).collect();
+        let residuals = groups
+            .iter()
+            .flat_map(|(group, ..)| kin::about_median(logs(*group)));
+        kin::pooled(
+            &own.collect::<Vec<_>>(),
+            &residuals.collect::<Vec<_>>(),
+            &counts,
+        )
+    } else {
         // Where nothing was repeated the groups are all there is.
-        false => {
-            let all: Vec<f64> = differences.iter().map(|it| it.log).collect();
-            vec![variance(&all); groups.len()]
-        }
+        let all: Vec<f64> = differences.iter().map(|it| it.log).collect();
+        vec![variance(&all); groups.len()]
     }
 }
 
@@ -286,8 +285,7 @@ fn interaction(differences: &[Difference], draw: &mut Draw) -> f64 {
         for (log, owner) in logs.iter().zip(&owners) {
             sums[*owner] += log;
         }
-        let squares = sums.iter().zip(&counts);
-        let squares = squares.filter(|(_, count)| **count > 0.0);
+        let squares = sums.iter().zip(&counts).filter(|(_, count)| **count > 0.0);
         squares.map(|(sum, count)| sum * sum / count).sum::<f64>()
     };
     // The total is the same for every permutation, so that it need not be taken off.

@@ -41,15 +41,14 @@ pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
         [one, other] => (Some(one.min(*other)), Some(one.max(*other))),
         _ => {
             let half = half_width(values)?;
-            match values.iter().all(|value| *value > 0.0) {
-                true => {
-                    let (low, high) = proportional(mean, half / mean, half / mean);
-                    (Some(low), Some(high))
-                }
-                false => (
+            if values.iter().all(|value| *value > 0.0) {
+                let (low, high) = proportional(mean, half / mean, half / mean);
+                (Some(low), Some(high))
+            } else {
+                (
                     Some((mean - half).max(0.0_f64.min(mean))),
                     Some(mean + half),
-                ),
+                )
             }
         }
     };
@@ -86,9 +85,10 @@ pub(crate) fn share_interval(shares: &[f64]) -> Option<Estimate> {
 pub(crate) fn proportional(mean: f64, above: f64, below: f64) -> (f64, f64) {
     /// Share from which on 1 / (1 − x) runs away.
     const SHARE_MAX: f64 = 0.5;
-    let high = match below <= SHARE_MAX {
-        true => mean / (1.0 - below),
-        false => mean / (1.0 - SHARE_MAX) * (below - SHARE_MAX).exp(),
+    let high = if below <= SHARE_MAX {
+        mean / (1.0 - below)
+    } else {
+        mean / (1.0 - SHARE_MAX) * (below - SHARE_MAX).exp()
     };
     (mean / (1.0 + above), high)
 }
@@ -229,9 +229,10 @@ fn effective(trials: &[&Histogram], value: u64, count: u64) -> u64 {
     };
     let dispersion = trials.iter().map(square).sum::<f64>() / freedom;
     let t = student_t(freedom).unwrap_or(1.0) / 1.96;
-    match dispersion.is_finite() && dispersion > 1.0 {
-        true => ((count as f64 / (dispersion * t * t)) as u64).max(1),
-        false => count,
+    if dispersion.is_finite() && dispersion > 1.0 {
+        ((count as f64 / (dispersion * t * t)) as u64).max(1)
+    } else {
+        count
     }
 }
 

@@ -97,9 +97,10 @@ fn together(own: &[Variance]) -> Variance {
 pub(crate) fn difference(one: Variance, other: Variance, n: f64) -> Variance {
     let square = (one.square + other.square) / n;
     let parts = [one, other].map(|it| (it.square / n).powi(2) / it.freedom);
-    let freedom = match one == other || square <= 0.0 {
-        true => one.freedom,
-        false => square.powi(2) / parts.iter().sum::<f64>(),
+    let freedom = if one == other || square <= 0.0 {
+        one.freedom
+    } else {
+        square.powi(2) / parts.iter().sum::<f64>()
     };
     Variance { square, freedom }
 }

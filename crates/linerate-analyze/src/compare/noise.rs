@@ -169,9 +169,10 @@ impl Noise {
         let n = values.len() as f64;
         let own = deviation(values) / estimate.value;
         let (scale, freedom) = self.moderated(own, n - 1.0);
-        let t = match freedom == self.effective {
-            true => self.t,
-            false => student_t(freedom).unwrap_or(f64::INFINITY),
+        let t = if freedom == self.effective {
+            self.t
+        } else {
+            student_t(freedom).unwrap_or(f64::INFINITY)
         } / NORMAL;
         let half = |side: f64| t * scale * side / n.sqrt();
         let (low, high) = proportional(estimate.value, half(form.0), half(form.1));
@@ -193,9 +194,10 @@ impl Noise {
         }
         let prior = PRIOR_FREEDOM.min(others);
         let square = (prior * self.share.powi(2) + freedom * own.powi(2)) / (prior + freedom);
-        match self.alike {
-            true => (square.sqrt().max(self.share), self.effective),
-            false => (square.sqrt(), prior + freedom),
+        if self.alike {
+            (square.sqrt().max(self.share), self.effective)
+        } else {
+            (square.sqrt(), prior + freedom)
         }
     }
 }
@@ -209,10 +211,11 @@ fn memory(residuals: &[f64], kept: f64) -> f64 {
     let products: f64 = residuals.windows(2).map(|two| two[0] * two[1]).sum();
     let correlation = products / squares;
     let chance = MEMORY_BY_CHANCE / (residuals.len() as f64).sqrt();
-    match correlation > chance {
+    if correlation > chance {
         // Its own standard error is added: to take it for less costs more than to take it for more.
-        true => ((correlation + 1.0 / (residuals.len() as f64).sqrt()) / kept).min(MEMORY_MAX),
-        false => 0.0,
+        ((correlation + 1.0 / (residuals.len() as f64).sqrt()) / kept).min(MEMORY_MAX)
+    } else {
+        0.0
     }
 }
 

@@ -197,12 +197,13 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
     let steps: Vec<Step> = rows.map(step).collect::<Option<_>>()?;
     let each = SUFFICES_ALPHA / steps.len() as f64;
     let falls = |step: &&Step| step.interval(each).1 < (1.0 - delta).ln();
-    let fallen = match steps
+    let fallen = if steps
         .iter()
         .any(|step| step.suffices(delta, SUFFICES_ALPHA))
     {
-        true => steps.iter().rev().take_while(falls).count(),
-        false => 0,
+        steps.iter().rev().take_while(falls).count()
+    } else {
+        0
     };
     let upper = steps[..steps.len() - fallen].iter().rev();
     let sufficient = upper
@@ -219,8 +220,9 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
             Some(step) => (!falls(&step)).then(|| more(step, (1.0 - delta).ln(), delta)),
             // None loses what matters; whether one gains it may be open.
             None => {
-                let may_gain = steps.iter();
-                let may_gain = may_gain.filter(|step| !step.excludes_gain(delta, SUFFICES_ALPHA));
+                let may_gain = steps
+                    .iter()
+                    .filter(|step| !step.excludes_gain(delta, SUFFICES_ALPHA));
                 may_gain
                     .map(|step| more(step, (1.0 + delta).ln(), delta))
                     .max()
@@ -286,14 +288,13 @@ fn variances(rows: &[&Steps]) -> Option<Vec<Variance>> {
         square: mean,
         freedom: freedom as f64,
     };
-    Some(match are_known {
-        true => {
-            let own: Vec<Variance> = (0..rows.len()).map(of_row).collect();
-            let residuals: Vec<f64> = cells.iter().map(|(.., log)| *log).collect();
-            let counts: Vec<usize> = rows.iter().map(|row| row.values.len()).collect();
-            kin::pooled(&own, &residuals, &counts)
-        }
-        false => vec![all; rows.len()],
+    Some(if are_known {
+        let own: Vec<Variance> = (0..rows.len()).map(of_row).collect();
+        let residuals: Vec<f64> = cells.iter().map(|(.., log)| *log).collect();
+        let counts: Vec<usize> = rows.iter().map(|row| row.values.len()).collect();
+        kin::pooled(&own, &residuals, &counts)
+    } else {
+        vec![all; rows.len()]
     })
 }
 

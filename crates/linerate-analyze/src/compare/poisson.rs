@@ -14,9 +14,10 @@ const SHARE: std::ops::RangeInclusive<f64> = 0.5..=1.5;
 /// Statistical Methods in Cancer Research II, equation 2.10).
 pub(crate) fn interval(count: f64) -> (f64, f64) {
     let side = |n: f64, z: f64| n * (1.0 - 1.0 / (9.0 * n) + z / (3.0 * n.sqrt())).powi(3);
-    let low = match count > 0.0 {
-        true => side(count, -NORMAL).max(0.0),
-        false => 0.0,
+    let low = if count > 0.0 {
+        side(count, -NORMAL).max(0.0)
+    } else {
+        0.0
     };
     (low, side(count + 1.0, NORMAL))
 }

@@ -66,9 +66,10 @@ pub(crate) fn ways<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'a>) -> Option
     let to = way("to the server", to, to_server);
     let from = way("from the server", from, from_server);
     let order = |way: &Way<'_>| (way.verdict.is_some(), way.rate.value);
-    Some(match order(&from) > order(&to) {
-        true => [from, to],
-        false => [to, from],
+    Some(if order(&from) > order(&to) {
+        [from, to]
+    } else {
+        [to, from]
     })
 }
 
@@ -80,23 +81,25 @@ pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<
     let of_shown = of_way(shown.words, &verdict);
     let (claim, explanation, of_other) = match other.verdict {
         Some(second) => {
-            let explanation = match second.limiter == verdict.limiter {
-                true => verdict.explanation,
-                false => format!(
+            let explanation = if second.limiter == verdict.limiter {
+                verdict.explanation
+            } else {
+                format!(
                     "{} {}: {}",
                     verdict.explanation,
                     words::sentence(other.words),
                     second.explanation
-                ),
+                )
             };
             let claim = format!("{said} {}", directed(other.words, &second.claim));
             (claim, explanation, of_way(other.words, &second))
         }
         None => {
             let rate = words::estimate(&other.rate);
-            let acks = match path_rate::acks_wait(dataset, &other.cell) {
-                true => "; its ACKs wait on their way back",
-                false => "",
+            let acks = if path_rate::acks_wait(dataset, &other.cell) {
+                "; its ACKs wait on their way back"
+            } else {
+                ""
             };
             let claim = format!(
                 "{said} What limits the {rate} {} is not known{acks}.",

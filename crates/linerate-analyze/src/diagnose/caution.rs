@@ -90,13 +90,15 @@ fn noise<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             format!("{} in {}", words::percent(noise.share), experiment.title)
         })
         .collect();
-    let others = match others.is_empty() {
-        true => String::new(),
-        false => format!(" It is {}.", words::list(&others)),
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!(" It is {}.", words::list(&others))
     };
-    let place = match dataset.is_one_measurement() {
-        true => String::new(),
-        false => format!(" in {}", experiment.title),
+    let place = if dataset.is_one_measurement() {
+        String::new()
+    } else {
+        format!(" in {}", experiment.title)
     };
     Some(Found::caution(
         About::Experiment(experiment),
@@ -277,12 +279,13 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         .collect();
     dataset.measured().next()?;
     let least = few.iter().map(|cell| cell.valid.len()).min()?;
-    let (claim, more) = match dataset.is_one_measurement() {
-        true => (
+    let (claim, more) = if dataset.is_one_measurement() {
+        (
             format!("Fewer than {REPLICATES_MIN} valid runs."),
             "`--runs` makes more",
-        ),
-        false => (
+        )
+    } else {
+        (
             format!(
                 "{} of {} {} fewer than {REPLICATES_MIN} valid replicates.",
                 few.len(),
@@ -290,7 +293,7 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
                 if few.len() == 1 { "has" } else { "have" },
             ),
             "a larger budget gives more",
-        ),
+        )
     };
     Some(Found::caution(
         About::Run,
@@ -376,8 +379,11 @@ fn unsent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 
 /// Connections that failed, where one is made after another.
 fn failed<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let counts = dataset.recording.flows.iter();
-    let counts = counts.filter_map(|flow| Some((flow.trial, flow.connections.as_ref()?)));
+    let counts = dataset
+        .recording
+        .flows
+        .iter()
+        .filter_map(|flow| Some((flow.trial, flow.connections.as_ref()?)));
     let short: Vec<_> = counts.filter(|(_, count)| count.failed > 0).collect();
     let trials = distinct(short.iter().map(|(trial, _)| *trial))?;
     let failed: u64 = short.iter().map(|(_, count)| count.failed).sum();
@@ -576,9 +582,10 @@ fn among(found: usize, dataset: &Dataset<'_>) -> String {
 fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     // Without their number only shares are known.
     let cpus = dataset.cpus().unwrap_or(f64::INFINITY);
-    let programs = match dataset.is_lab() {
-        true => "other programs (with the lab's own relays)",
-        false => "other programs",
+    let programs = if dataset.is_lab() {
+        "other programs (with the lab's own relays)"
+    } else {
+        "other programs"
     };
     let most_of_others = DISTURBED_SHARE_MAX.max(OTHERS_CPUS_MAX / cpus);
     let kinds = [
@@ -607,9 +614,10 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let of_taken = taken.iter().flat_map(|(_, found)| found);
     let of_taken: BTreeSet<TrialId> = of_taken.map(|(trial, _)| *trial).collect();
     let told = taken.iter().filter_map(|(who, found)| {
-        let of = match found.len() == of_taken.len() {
-            true => String::new(),
-            false => format!(" in {}", found.len()),
+        let of = if found.len() == of_taken.len() {
+            String::new()
+        } else {
+            format!(" in {}", found.len())
         };
         let share = words::percent(mean(found)?.value);
         Some(format!("{who} {share}{of}"))
@@ -638,14 +646,15 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         About::Run,
         Caution::Disturbed,
         format!("{}.", words::sentence(&claims.join("; "))),
-        match told.is_empty() {
-            false => format!(
+        if told.is_empty() {
+            format!(
+                "If it was taken, the traffic lacks it{differ}. A dedicated machine, or other trials, tell."
+            )
+        } else {
+            format!(
                 "The traffic lacks CPU time that others take{differ}. Stop other programs, or measure on a \
                  dedicated machine; cost per byte and per transaction excludes it."
-            ),
-            true => format!(
-                "If it was taken, the traffic lacks it{differ}. A dedicated machine, or other trials, tell."
-            ),
+            )
         },
         Evidence {
             what: "share of the CPUs' time that went elsewhere, in the trials in which most did"

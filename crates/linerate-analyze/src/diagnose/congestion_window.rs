@@ -149,9 +149,10 @@ pub(crate) fn kept_small(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Kept
     let (needless, marked) = (cell.amount(name::SPURIOUS), cell.amount(name::MARKED));
     let lost = cell.amount(name::RETRANSMITTED) - needless;
     if lost >= 1.0 && lost >= marked {
-        match arrived_damaged(dataset, cell) >= MOST * lost {
-            true => KeptSmall::Damage,
-            false => KeptSmall::Loss,
+        if arrived_damaged(dataset, cell) >= MOST * lost {
+            KeptSmall::Damage
+        } else {
+            KeptSmall::Loss
         }
     } else if marked >= 1.0 {
         KeptSmall::Marks(marked)

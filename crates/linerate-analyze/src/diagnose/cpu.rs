@@ -271,8 +271,10 @@ fn is_quota_seen<'d>(
     cell: &CellOutcomes<'_>,
 ) -> impl Iterator<Item = Option<f64>> + use<'d> {
     let own: BTreeSet<&HostName> = dataset.flows_of(cell).map(|flow| &flow.host).collect();
-    let hosts = dataset.hosts().iter();
-    let hosts = hosts.filter(move |host| own.contains(&host.name));
+    let hosts = dataset
+        .hosts()
+        .iter()
+        .filter(move |host| own.contains(&host.name));
     hosts.map(|host| host.snapshot.number(CPU_QUOTA_VISIBLE))
 }
 
@@ -464,9 +466,10 @@ pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> (Limiter, &'static str) {
             "Waiting for a CPU that other programs have",
         )
     } else if busy + stolen(cell) >= FULL_SHARE_MIN {
-        match stolen(cell) >= STEAL_SHARE_MIN {
-            true => (Limiter::Cpu, "Waiting for a CPU that the hypervisor took"),
-            false => (Limiter::Cpu, "Waiting for a CPU, since all are full,"),
+        if stolen(cell) >= STEAL_SHARE_MIN {
+            (Limiter::Cpu, "Waiting for a CPU that the hypervisor took")
+        } else {
+            (Limiter::Cpu, "Waiting for a CPU, since all are full,")
         }
     } else {
         (Limiter::RoundTrip, "Waiting for a CPU")

@@ -88,9 +88,10 @@ fn matters(effect: &FactorEffect) -> bool {
     let beyond = |ratio: &Estimate| distance(ratio) > (1.0 + effect.margin).ln();
     let groups = effect.by_group.iter();
     let mut differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
-    match effect.by_group.is_empty() {
-        true => beyond(&effect.ratio()),
-        false => differing.any(|(.., ratio)| beyond(ratio)),
+    if effect.by_group.is_empty() {
+        beyond(&effect.ratio())
+    } else {
+        differing.any(|(.., ratio)| beyond(ratio))
     }
 }
 
@@ -99,18 +100,16 @@ fn claimed(effect: &FactorEffect) -> Vec<Estimate> {
     let groups = effect.by_group.iter();
     let differing = groups.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
     let ratios: Vec<Estimate> = differing.map(|(.., ratio)| *ratio).collect();
-    match ratios.is_empty() {
-        true => vec![effect.ratio()],
-        false => ratios,
+    if ratios.is_empty() {
+        vec![effect.ratio()]
+    } else {
+        ratios
     }
 }
 
 /// Returns the ratio that the finding is ranked by.
 fn largest(effect: &FactorEffect) -> Estimate {
-    let farther = |a: Estimate, b: Estimate| match distance(&b) < distance(&a) {
-        true => a,
-        false => b,
-    };
+    let farther = |a: Estimate, b: Estimate| if distance(&b) < distance(&a) { a } else { b };
     let ratios = claimed(effect).into_iter();
     ratios.reduce(farther).unwrap_or_else(|| effect.ratio())
 }
@@ -139,17 +138,19 @@ fn change(effect: &FactorEffect) -> String {
             format!("{} with {}", words::estimate(ratio), effect.groups[*group])
         })
         .collect();
-    match differing.is_empty() {
-        true => format!("{title} × {}", words::estimate(&effect.ratio())),
-        false => format!("{title} × {}{}", words::list(&differing), others(effect)),
+    if differing.is_empty() {
+        format!("{title} × {}", words::estimate(&effect.ratio()))
+    } else {
+        format!("{title} × {}{}", words::list(&differing), others(effect))
     }
 }
 
 /// What is said of groups that do not differ.
 fn others(effect: &FactorEffect) -> String {
     let count = effect.by_group.len();
-    let open = effect.by_group.iter();
-    let open = open
+    let open = effect
+        .by_group
+        .iter()
         .filter(|(_, verdict, _)| *verdict != Verdict::Differs)
         .count();
     match open {
@@ -174,12 +175,11 @@ fn turns_about(effects: &[&FactorEffect]) -> bool {
 fn explanation(effects: &[&FactorEffect]) -> String {
     let pairs: usize = effects.iter().map(|effect| effect.effect.pairs).sum();
     let pairs = number::counted(pairs, "pair");
-    let turn = match turns_about(effects) {
-        true => {
-            " The effect changes direction: what helps some traffic harms other, so no single setting is \
+    let turn = if turns_about(effects) {
+        " The effect changes direction: what helps some traffic harms other, so no single setting is \
              right for all."
-        }
-        false => "",
+    } else {
+        ""
     };
     format!(
         "From {pairs} of trials of the same block that differ only in this; no distribution is assumed, \

@@ -142,8 +142,10 @@ pub(super) fn known() -> impl Iterator<Item = Known> {
 type Counts<'a> = BTreeMap<&'a HostName, (f64, Vec<TrialId>)>;
 
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
-    let rules = RULES.iter().zip(grown(dataset));
-    let rules = rules.filter_map(|(rule, counts)| finding(dataset, rule, counts));
+    let rules = RULES
+        .iter()
+        .zip(grown(dataset))
+        .filter_map(|(rule, counts)| finding(dataset, rule, counts));
     rules.chain(nearly_full(dataset)).collect()
 }
 

@@ -78,8 +78,9 @@ fn drops(trial: &Trial<'_>) -> bool {
     }
     // The formula knows no timeouts, which cost far more.
     let is_in_formula = !trial.setup.paces && trial.amount(name::TIMEOUTS) == 0.0;
-    let allows = trial.loss_ceiling(dropped / segments.max(1.0));
-    let allows = allows.filter(|_| is_in_formula);
+    let allows = trial
+        .loss_ceiling(dropped / segments.max(1.0))
+        .filter(|_| is_in_formula);
     allows.is_none_or(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
 }
 
@@ -93,9 +94,10 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .filter_map(|place| Some((place, cell.estimate(place.0)?)));
     let ((response, place, advice), drops) =
         counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let place_of_queue = match cell.stays_below(name::QUEUED, MOST) {
-        true => "No queue stood on the path for most of the time. ",
-        false => "",
+    let place_of_queue = if cell.stays_below(name::QUEUED, MOST) {
+        "No queue stood on the path for most of the time. "
+    } else {
+        ""
     };
     Some(Verdict {
         limiter: Limiter::HostDrops,

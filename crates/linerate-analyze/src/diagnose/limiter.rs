@@ -49,9 +49,12 @@ pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ve
         Judge::Cell(tell) => tell(dataset, cell),
         Judge::Cause(..) => None,
     });
-    of_cell.or_else(|| match cell.workload.goes_both_ways() {
-        true => both_ways::verdict(dataset, cell),
-        false => stream::verdict(dataset, cell),
+    of_cell.or_else(|| {
+        if cell.workload.goes_both_ways() {
+            both_ways::verdict(dataset, cell)
+        } else {
+            stream::verdict(dataset, cell)
+        }
     })
 }
 

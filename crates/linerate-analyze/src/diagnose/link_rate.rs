@@ -45,8 +45,9 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if share.high.unwrap_or(share.value) > 1.0 {
         let trials = cell.trials().into_iter();
         let own = trials.filter_map(|trial| dataset.recording.record(trial));
-        let most = own.map(|record| tolerance(record.window()));
-        let most = most.max_by(f64::total_cmp)?;
+        let most = own
+            .map(|record| tolerance(record.window()))
+            .max_by(f64::total_cmp)?;
         explanation += &format!(
             " A window may hold up to {} more than that: what the link had not passed before it.",
             words::percent(most)

@@ -140,23 +140,23 @@ fn stall(
         .iter()
         .map(|(factor, cured)| format!("{} with {} off", display(&cured.estimate), factor.title()))
         .collect();
-    let instead = match toggles.is_empty() {
-        true => format!(
+    let instead = if toggles.is_empty() {
+        format!(
             ", although TCP saw a round trip of {}{}",
             Unit::Nanoseconds.display(base),
             match cell.workload.clients {
                 0 | 1 => "",
                 _ => " to the farthest client",
             }
-        ),
-        false => format!(" instead of {}", words::list(&toggles)),
+        )
+    } else {
+        format!(" instead of {}", words::list(&toggles))
     };
-    let proof = match toggles.is_empty() {
-        true => {
-            " This was not proven by switching one of them off; the sign is that the timer fired as often \
+    let proof = if toggles.is_empty() {
+        " This was not proven by switching one of them off; the sign is that the timer fired as often \
                   as transactions stalled."
-        }
-        false => "",
+    } else {
+        ""
     };
     let more = cured
         .into_iter()

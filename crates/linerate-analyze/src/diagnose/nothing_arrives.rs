@@ -154,15 +154,17 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 }
 
 fn main_response(cell: &CellOutcomes<'_>) -> &'static str {
-    match cell.is_rr() {
-        true => name::TRANSACTIONS,
-        false => name::THROUGHPUT,
+    if cell.is_rr() {
+        name::TRANSACTIONS
+    } else {
+        name::THROUGHPUT
     }
 }
 
 fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
-    let again = outcome.amount(name::RETRANSMITTED);
-    let again = again.max(outcome.amount(name::TIMEOUTS));
+    let again = outcome
+        .amount(name::RETRANSMITTED)
+        .max(outcome.amount(name::TIMEOUTS));
     let least = match cell.is_rr() {
         true => 0.0,
         // Something came where the receiver itself says so.

@@ -140,9 +140,10 @@ fn allowed(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let share = share_of(&reached, limit.0);
     // The agent has the kernel pace TCP, with headers where fq does, and its own worker datagrams.
     let is_udp = cell.workload.manner.transport == Transport::Udp;
-    let (share_min, counts_headers) = match is_udp {
-        true => (BITRATE_SHARE_MIN, false),
-        false => (FQ_RATE_SHARE_MIN, true),
+    let (share_min, counts_headers) = if is_udp {
+        (BITRATE_SHARE_MIN, false)
+    } else {
+        (FQ_RATE_SHARE_MIN, true)
     };
     if !is_held(cell, share_min, counts_headers, share.value) {
         return None;
@@ -175,9 +176,10 @@ fn asked(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let flows = f64::from(cell.workload.connections);
     let asked = what_was_asked(cell)?;
-    let lost = match loses_by_chance(cell) {
-        true => cell.estimate(name::LOSS_SHARE),
-        false => None,
+    let lost = if loses_by_chance(cell) {
+        cell.estimate(name::LOSS_SHARE)
+    } else {
+        None
     };
     let response = match lost {
         Some(_) => name::THROUGHPUT_SENT,
@@ -200,9 +202,10 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     let (how, explanation) = match &lost {
         Some(lost) => by_chance(lost),
         None => (
-            match share.value >= MADE_UP_SHARE_MIN && makes_up(cell) {
-                true => "; what is more makes up for what was missed before the window".to_owned(),
-                false => String::new(),
+            if share.value >= MADE_UP_SHARE_MIN && makes_up(cell) {
+                "; what is more makes up for what was missed before the window".to_owned()
+            } else {
+                String::new()
             },
             format!(
                 "Path and hosts carry at least this much. Leave out {} to find their limit.",
@@ -251,9 +254,10 @@ fn is_held(cell: &CellOutcomes<'_>, share_min: f64, counts_headers: bool, share:
     let payload = payload_share(cell, share_min, counts_headers);
     // Far above it nobody kept to it: an old agent, or a damaged recording.
     let timing = &cell.experiment.timing;
-    let missed = match makes_up(cell) {
-        true => timing.warm_up.0 as f64 / timing.measure.0.max(1) as f64,
-        false => 0.0,
+    let missed = if makes_up(cell) {
+        timing.warm_up.0 as f64 / timing.measure.0.max(1) as f64
+    } else {
+        0.0
     };
     (share_min..=SHARE_MAX + missed).contains(&share)
         && !loses_unread(cell)
@@ -301,9 +305,10 @@ fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
 /// The part of a rate that was asked for that is payload; the least that passes for it where the segments are not known.
 fn payload_share(cell: &CellOutcomes<'_>, share_min: f64, counts_headers: bool) -> f64 {
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    match counts_headers {
-        true => segment.map_or(share_min, |bytes| bytes / (bytes + framing_bytes())),
-        false => 1.0,
+    if counts_headers {
+        segment.map_or(share_min, |bytes| bytes / (bytes + framing_bytes()))
+    } else {
+        1.0
     }
 }
 
@@ -344,8 +349,9 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
                     FQ_RATE_SHARE_MIN,
                     true,
                 ),
-            ];
-            let rates = rates.into_iter().flatten();
+            ]
+            .into_iter()
+            .flatten();
             rates.min_by(|a, b| a.each.total_cmp(&b.each))
         }
         Traffic::Idle => None,

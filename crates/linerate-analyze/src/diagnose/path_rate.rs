@@ -144,9 +144,10 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ],
     )?;
     let is_shared = shares_full_path(cell);
-    let several = match several || is_shared {
-        true => "at least ",
-        false => "",
+    let several = if several || is_shared {
+        "at least "
+    } else {
+        ""
     };
     let is_of_line = is_of_a_line(dataset, cell);
     let is_none = bytes.value < 1.0;
@@ -185,9 +186,10 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 "The path is full{}{}{}.",
                 passes(cell, &throughput, at_least(cell)),
                 of_others(cell),
-                match is_none {
-                    true => String::new(),
-                    false => format!(", and {wait}"),
+                if is_none {
+                    String::new()
+                } else {
+                    format!(", and {wait}")
                 },
             ),
         ),
@@ -244,8 +246,9 @@ pub(crate) fn shares_full_path(cell: &CellOutcomes<'_>) -> bool {
 
 /// Says what others have of a full path.
 pub(super) fn of_others(cell: &CellOutcomes<'_>) -> String {
-    let all = cell.estimate(name::SHARED_BPS);
-    let all = all.filter(|_| shares_full_path(cell));
+    let all = cell
+        .estimate(name::SHARED_BPS)
+        .filter(|_| shares_full_path(cell));
     all.map_or(String::new(), |all| {
         format!(
             ", other traffic has the rest of the {} that it carries",
@@ -256,9 +259,10 @@ pub(super) fn of_others(cell: &CellOutcomes<'_>) -> String {
 
 /// Whether the rate varies as that of a full path does not.
 fn varies(cell: &CellOutcomes<'_>) -> bool {
-    let most = match is_one_sided(cell) {
-        true => VARIATION_ONE_SIDED_MAX,
-        false => VARIATION_MAX,
+    let most = if is_one_sided(cell) {
+        VARIATION_ONE_SIDED_MAX
+    } else {
+        VARIATION_MAX
     };
     cell.exceeds(name::RATE_VARIATION, most)
 }
@@ -396,9 +400,10 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
             let [payload, line] =
                 [payload_bps, line_bps].map(|rate| Unit::BitsPerSecond.display(rate));
             // Large segments have next to nothing around them.
-            match payload == line {
-                true => " of payload".to_owned(),
-                false => format!(" of payload ({line} with headers)"),
+            if payload == line {
+                " of payload".to_owned()
+            } else {
+                format!(" of payload ({line} with headers)")
             }
         }
     }
@@ -452,9 +457,10 @@ pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
 }
 
 fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
-    let place = match is_in_own_qdisc {
-        true => "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)",
-        false => "The sending host's own queues are short, so it waits further along the path",
+    let place = if is_in_own_qdisc {
+        "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)"
+    } else {
+        "The sending host's own queues are short, so it waits further along the path"
     };
     let again = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
     let sent = cell.mean(name::SEGMENTS_SENT);
@@ -482,20 +488,21 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
              share."
         }
     };
-    let seen = match is_one_sided(cell) {
-        true => " Read at the sender alone, ACKs that wait on their way back look the same.",
-        false => "",
+    let seen = if is_one_sided(cell) {
+        " Read at the sender alone, ACKs that wait on their way back look the same."
+    } else {
+        ""
     };
-    let ends = match is_one_sided(cell) {
-        true => "the sender keeps up shows",
-        false => "both ends keep up shows",
+    let ends = if is_one_sided(cell) {
+        "the sender keeps up shows"
+    } else {
+        "both ends keep up shows"
     };
-    let held = match is_held(cell) {
-        true => {
-            " The receive window bounds what waits: a path that became longer after its shortest round trip \
+    let held = if is_held(cell) {
+        " The receive window bounds what waits: a path that became longer after its shortest round trip \
              was seen looks the same."
-        }
-        false => "",
+    } else {
+        ""
     };
     let shown = match limiter {
         Limiter::LinkRate => format!("That data waits before it while {ends} that it is full."),
@@ -505,9 +512,10 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
             )
         }),
     };
-    let changed = match varies(cell) && !is_shared && limiter == Limiter::PathRate {
-        true => " Its rate changed, or others took more of it, or less.",
-        false => "",
+    let changed = if varies(cell) && !is_shared && limiter == Limiter::PathRate {
+        " Its rate changed, or others took more of it, or less."
+    } else {
+        ""
     };
     format!(
         "{place}{lost}. {shown}{steady}{changed} Larger buffers only make the queue longer; others on the path wait in it \
@@ -517,8 +525,9 @@ fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter)
 
 /// Says what shows that the path is shared, where it is.
 pub(super) fn shared(cell: &CellOutcomes<'_>) -> Option<String> {
-    let all = cell.mean(name::SHARED_VARIATION);
-    let all = all.filter(|_| shares_full_path(cell))?;
+    let all = cell
+        .mean(name::SHARED_VARIATION)
+        .filter(|_| shares_full_path(cell))?;
     Some(format!(
         "All that passes the device together varies by {} from reading to reading, these flows' part of it by more: \
          others have what it leaves, which shows that the path is full.",

@@ -50,8 +50,10 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         return Vec::new();
     }
     let of_cells = dataset.experiments().iter().map(|experiment| {
-        let cells = dataset.cells_of(&experiment.name).into_iter();
-        let cells = cells.filter(|cell| is_one_round_trip(cell));
+        let cells = dataset
+            .cells_of(&experiment.name)
+            .into_iter()
+            .filter(|cell| is_one_round_trip(cell));
         let rates: Vec<Rates> = cells.map(|cell| rates(dataset, cell)).collect();
         (experiment, rates)
     });

@@ -39,17 +39,18 @@ fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Foun
     let mapped = cells
         .iter()
         .any(|cell| cell.mean(name::RX_QUEUE_FLOWS_IMBALANCE).is_some());
-    let (judged, bound, what) = match mapped {
-        true => (
+    let (judged, bound, what) = if mapped {
+        (
             name::RX_QUEUE_FLOWS_IMBALANCE,
             name::RX_QUEUE_CHANCE_MOST,
             "connections",
-        ),
-        false => (
+        )
+    } else {
+        (
             name::RX_QUEUE_IMBALANCE,
             name::RX_QUEUE_CHANCE_PACKETS,
             "packets",
-        ),
+        )
     };
     let exceeds = cells
         .iter()

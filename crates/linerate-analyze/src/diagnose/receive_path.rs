@@ -39,9 +39,10 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let document = &dataset.recording.document;
     let hosts = document.hosts.iter().filter(|host| host.program.is_agent());
     // CPUs are the machine's: one host of a lab speaks for all.
-    let hosts: Vec<&HostRecord> = match dataset.is_one_machine() {
-        true => hosts.take(1).collect(),
-        false => hosts.collect(),
+    let hosts: Vec<&HostRecord> = if dataset.is_one_machine() {
+        hosts.take(1).collect()
+    } else {
+        hosts.collect()
     };
     let mut findings = Vec::new();
     for experiment in &document.plan.experiments {
@@ -254,10 +255,10 @@ fn one_cpu<'d>(
             found,
             worst.flows,
             expected.most,
-            match found > expected.most {
-                true =>
-                    " If the flows were equal, check the RSS hash fields (rss_hash_… in the inventory).",
-                false => " More flows or queues would spread more evenly.",
+            if found > expected.most {
+                " If the flows were equal, check the RSS hash fields (rss_hash_… in the inventory)."
+            } else {
+                " More flows or queues would spread more evenly."
             }
         );
         further.push(evidence(

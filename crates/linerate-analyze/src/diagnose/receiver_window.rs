@@ -81,9 +81,10 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Estimate::point(allowed, Unit::BitsPerSecond),
         )],
     )?;
-    let unscaled = match is_unscaled(dataset, cell) {
-        true => "; it is not scaled, so that no window exceeds 65 535 B",
-        false => "",
+    let unscaled = if is_unscaled(dataset, cell) {
+        "; it is not scaled, so that no window exceeds 65 535 B"
+    } else {
+        ""
     };
     Some(Verdict {
         limiter: Limiter::ReceiverWindow,

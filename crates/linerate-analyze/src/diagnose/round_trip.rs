@@ -460,8 +460,10 @@ fn fits_slow_line(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, ns: f64) -> 
 /// TCP's round trip.
 fn may_be_carried(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, rest_ns: f64) -> bool {
     let ends = [name::TCP_RTT, name::TCP_RTT_SERVER];
-    let longest = ends.into_iter().filter_map(|end| cell.mean(end));
-    let longest = longest.fold(0.0, f64::max);
+    let longest = ends
+        .into_iter()
+        .filter_map(|end| cell.mean(end))
+        .fold(0.0, f64::max);
     let path = cell.amount(name::PATH_RTT);
     fits_slow_line(cell, carried_ns, rest_ns) && longest - path >= APPLICATION_SHARE_MIN * rest_ns
 }

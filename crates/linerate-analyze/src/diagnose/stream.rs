@@ -71,8 +71,9 @@ fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
     }
     let cause = cause(trial);
     let at_window = (trial.share(name::RWND_LIMITED) - closed).max(0.0);
-    let at_buffer = trial.share(name::SNDBUF_LIMITED);
-    let at_buffer = at_buffer.min(1.0 - closed - at_window);
+    let at_buffer = trial
+        .share(name::SNDBUF_LIMITED)
+        .min(1.0 - closed - at_window);
     let rest = (trial.busy() - closed - at_window - at_buffer).max(0.0);
     let idle = 1.0 - closed - at_window - at_buffer - rest;
     let of_window = match cause {

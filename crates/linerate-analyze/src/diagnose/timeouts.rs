@@ -80,11 +80,10 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let mean = cell.estimate(name::RTT_MEAN)?;
     let handshakes = matches!(cell.workload.traffic, Traffic::Crr { .. });
     let dropped = cell.sum(name::LISTEN_DROPS).unwrap_or(0.0);
-    let why = match handshakes && poisson::explains(dropped, slow) {
-        true => {
-            " The listener dropped about as many: its queue was full, so clients had to retransmit the SYN."
-        }
-        false => "",
+    let why = if handshakes && poisson::explains(dropped, slow) {
+        " The listener dropped about as many: its queue was full, so clients had to retransmit the SYN."
+    } else {
+        ""
     };
     let more = [
         cell.evidence(

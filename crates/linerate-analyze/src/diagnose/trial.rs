@@ -238,9 +238,10 @@ impl Trial<'_> {
     /// The round trip is so near its shortest that nothing stands before the path.
     pub(super) fn is_near(&self) -> bool {
         let is_far = self.setup.shortest_ns.is_some_and(|ns| ns >= FAR_NS_MIN);
-        self.is_within(match is_far {
-            true => NEAR_QUOTIENT_FAR_MAX,
-            false => NEAR_QUOTIENT_MAX,
+        self.is_within(if is_far {
+            NEAR_QUOTIENT_FAR_MAX
+        } else {
+            NEAR_QUOTIENT_MAX
         })
     }
 
@@ -249,9 +250,10 @@ impl Trial<'_> {
         let Some((rtt, shortest)) = self.value(name::TCP_RTT).zip(self.setup.shortest_ns) else {
             return false;
         };
-        match shortest < RATIO_NS_MIN {
-            true => rtt - shortest < QUEUE_NS_STEADY_MIN,
-            false => rtt <= quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0,
+        if shortest < RATIO_NS_MIN {
+            rtt - shortest < QUEUE_NS_STEADY_MIN
+        } else {
+            rtt <= quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0
         }
     }
 
@@ -453,9 +455,10 @@ pub(super) fn hides_path(outcome: &Outcome) -> bool {
     let is_short =
         starved || outcome.reaches(name::CPU_PRESSURE, MOST) || stolen >= STEAL_SHARE_LARGE;
     let busy = outcome.value(name::CPU_BUSY_SHARE);
-    let most = match busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
-        true => EVEN_VARIATION_MAX,
-        false => UNEVEN_VARIATION_MIN,
+    let most = if busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
+        EVEN_VARIATION_MAX
+    } else {
+        UNEVEN_VARIATION_MIN
     };
     is_short && outcome.exceeds(name::RATE_VARIATION, most)
 }

@@ -288,17 +288,17 @@ fn unshared(
     let is_udp = trial.workload.manner.transport == Transport::Udp;
     // Which datagrams get through is the result; whether each flow sent any is the level.
     let sent = |lane: &Lane<'_>| raw.change(lane, lane.sender, Metric::AppBytesSent);
-    let flows: Vec<(Lane<'_>, Change)> = match is_udp {
-        true => raw
-            .lanes
+    let flows: Vec<(Lane<'_>, Change)> = if is_udp {
+        raw.lanes
             .iter()
             .map(|lane| Some((*lane, sent(lane)?)))
-            .collect::<Option<_>>()?,
-        false => arrivals
+            .collect::<Option<_>>()?
+    } else {
+        arrivals
             .flows
             .iter()
             .map(|flow| (flow.lane, flow.change))
-            .collect(),
+            .collect()
     };
     let idle = flows.iter().filter(|(_, change)| is_idle(change)).count();
     if idle > 0 {
@@ -333,11 +333,15 @@ fn pieces(trial: &Trial, flows: &[(Lane<'_>, Change)], responses: &Responses) ->
     };
     let moved: f64 = flows.iter().map(|(_, change)| change.amount).sum();
     let asked = manner.rate_bps.or(trial.workload.options.pacing_bps);
-    let seconds = flows.iter().map(|(_, change)| change.seconds);
-    let seconds = seconds.max_by(f64::total_cmp).unwrap_or_default();
-    let each = match moved > 0.0 {
-        true => moved / flows.len().max(1) as f64,
-        false => asked? as f64 / 8.0 * seconds,
+    let seconds = flows
+        .iter()
+        .map(|(_, change)| change.seconds)
+        .max_by(f64::total_cmp)
+        .unwrap_or_default();
+    let each = if moved > 0.0 {
+        moved / flows.len().max(1) as f64
+    } else {
+        asked? as f64 / 8.0 * seconds
     };
     Some(each / piece.max(1.0))
 }
@@ -384,8 +388,9 @@ fn losses(raw: &Raw<'_>, responses: &Responses) -> Option<Because> {
         let sent = grown(Metric::TcpDataSegsOut).filter(|sent| *sent >= again)?;
         Some(again / sent)
     });
-    let most = lost_of_flow.max_by(f64::total_cmp);
-    let most = most.filter(|lost| *lost >= FLOW_LOSS_SHARE_MIN);
+    let most = lost_of_flow
+        .max_by(f64::total_cmp)
+        .filter(|lost| *lost >= FLOW_LOSS_SHARE_MIN);
     most.map(Because::FlowLosses)
 }
 
@@ -393,15 +398,18 @@ fn losses(raw: &Raw<'_>, responses: &Responses) -> Option<Because> {
 /// the flow with the longest has less than the one with the shortest.
 fn round_trips(flows: &[(Lane<'_>, Change)], metric: Metric) -> Option<Because> {
     let of_flow = |lane: &Lane<'_>| {
-        let values = lane.gauge(lane.sender, metric)?.into_iter();
-        let values = values.filter(|ns| *ns > 0.0);
+        let values = lane
+            .gauge(lane.sender, metric)?
+            .into_iter()
+            .filter(|ns| *ns > 0.0);
         match metric {
             Metric::TcpMinRtt => values.min_by(f64::total_cmp),
             _ => mean(values),
         }
     };
-    let trips = flows.iter();
-    let trips = trips.filter_map(|(lane, change)| Some((of_flow(lane)?, change.amount)));
+    let trips = flows
+        .iter()
+        .filter_map(|(lane, change)| Some((of_flow(lane)?, change.amount)));
     let trips: Vec<(f64, f64)> = trips.collect();
     let (least, of_least) = trips.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let (most, of_most) = trips.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -440,15 +448,16 @@ fn buffered(raw: &Raw<'_>, arrivals: &Arrivals<'_>) -> Option<TrialFlag> {
     let share = (moved > 0.0).then(|| beyond_bytes.abs() / moved);
     let each = receive_buffer_bytes(raw.trial, raw.hosts);
     let held = each.map(|bytes| bytes * arrivals.flows.len() as f64);
-    Some(match held.is_some_and(|held| beyond_bytes.abs() > held) {
-        true => TrialFlag::ReadApart {
+    Some(if held.is_some_and(|held| beyond_bytes.abs() > held) {
+        TrialFlag::ReadApart {
             beyond_bytes,
             share,
-        },
-        false => TrialFlag::Buffered {
+        }
+    } else {
+        TrialFlag::Buffered {
             beyond_bytes,
             share,
-        },
+        }
     })
 }
 

@@ -309,9 +309,10 @@ impl<'a> Streams<'a> {
             let change = self.raw.readings.change_on(host, &link, metric)?;
             Some(change.rate())
         };
-        let header = match is_ipv6(&self.raw.host(host)?.data_address) {
-            true => header_bytes + IPV6_MORE_BYTES,
-            false => header_bytes,
+        let header = if is_ipv6(&self.raw.host(host)?.data_address) {
+            header_bytes + IPV6_MORE_BYTES
+        } else {
+            header_bytes
         };
         Some(rate(bytes_of(part))? - header * rate(packets)?).filter(|passed| *passed > 0.0)
     }

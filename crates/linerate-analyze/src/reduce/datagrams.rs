@@ -47,9 +47,10 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
     if workload.manner.transport != Transport::Udp {
         return;
     }
-    match workload.traffic.is_stream() {
-        true => stream(raw, responses),
-        false => requests(&raw.records, responses),
+    if workload.traffic.is_stream() {
+        stream(raw, responses)
+    } else {
+        requests(&raw.records, responses)
     }
 }
 

@@ -87,16 +87,15 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
     }
     let lanes = &raw.lanes;
     let sum = |metric| raw.amount(sender, metric);
-    let needless = match has_sack(&raw.records) {
-        true => sum(Metric::TcpDsackDups),
+    let needless = if has_sack(&raw.records) {
+        sum(Metric::TcpDsackDups)
+    } else {
         // Then no end tells what came twice, but the receiver's host counts it, of all its connections.
-        false => {
-            let receivers = raw.hosts_of(Part::Receiver);
-            let twice = raw.total_on(&receivers, Metric::NetstatDelayedAckLost);
-            let twice = twice.map(|twice| twice as f64);
-            let again = sum(Metric::TcpRetrans);
-            again.map(|again| again.min(twice.unwrap_or(0.0)))
-        }
+        let receivers = raw.hosts_of(Part::Receiver);
+        let twice = raw.total_on(&receivers, Metric::NetstatDelayedAckLost);
+        let twice = twice.map(|twice| twice as f64);
+        let again = sum(Metric::TcpRetrans);
+        again.map(|again| again.min(twice.unwrap_or(0.0)))
     };
     responses.put(name::SPURIOUS, needless);
     responses.put(name::MARKED, sum(Metric::TcpDeliveredCe));
@@ -179,8 +178,9 @@ fn closed(raw: &Raw<'_>, lane: &Lane<'_>) -> Option<f64> {
     let little = segment.min(LITTLE_BYTES_MAX);
     let is_empty = |at: i64| {
         let first = unread.partition_point(|one| one.0 < at - APART_NS_MAX);
-        let near = unread[first..].iter();
-        let near = near.take_while(|one| one.0 <= at + APART_NS_MAX);
+        let near = unread[first..]
+            .iter()
+            .take_while(|one| one.0 <= at + APART_NS_MAX);
         let nearest = near.min_by_key(|one| (one.0 - at).abs());
         nearest.is_some_and(|one| one.1 < little)
     };
@@ -247,8 +247,10 @@ fn elasticity(raw: &Raw<'_>) -> Option<f64> {
     if flight.len() != trips.len() || flight.len() < READINGS_MIN {
         return None;
     }
-    let points = flight.iter().zip(&trips);
-    let points = points.filter(|(flight, trip)| **flight > 0.0 && **trip > 0.0);
+    let points = flight
+        .iter()
+        .zip(&trips)
+        .filter(|(flight, trip)| **flight > 0.0 && **trip > 0.0);
     let points: Vec<(f64, f64)> = points.map(|(x, y)| (x.ln(), y.ln())).collect();
     let (x, y) = (
         mean(points.iter().map(|point| point.0))?,
@@ -291,8 +293,11 @@ fn queued(raw: &Raw<'_>) -> Option<f64> {
     // Client, shortest of all its flows, shortest of the flow itself, and the flow's round trips.
     let flow = |lane: &Lane<'_>| {
         let floor = *floors.get(&lane.client)?;
-        let own = lane.gauge(lane.sender, Metric::TcpMinRtt);
-        let own = own.into_iter().flatten().filter(|ns| *ns > 0.0);
+        let own = lane
+            .gauge(lane.sender, Metric::TcpMinRtt)
+            .into_iter()
+            .flatten()
+            .filter(|ns| *ns > 0.0);
         let own = own.reduce(f64::min).unwrap_or(floor);
         let smoothed = lane.gauge(lane.sender, Metric::TcpRtt)?;
         Some((lane.client, floor, own, smoothed))
@@ -311,9 +316,10 @@ fn queued(raw: &Raw<'_>) -> Option<f64> {
         .filter(|(_, floor, own, smoothed)| own == floor && rests(*own, smoothed));
     let resting: Vec<u32> = nearest.map(|flow| flow.0).collect();
     let all = flows.iter().flat_map(|(client, floor, own, smoothed)| {
-        let shortest = match resting.contains(client) {
-            true => *own,
-            false => *floor,
+        let shortest = if resting.contains(client) {
+            *own
+        } else {
+            *floor
         };
         smoothed.iter().map(move |rtt| waits(*rtt, shortest))
     });
@@ -404,13 +410,17 @@ fn drops(raw: &Raw<'_>, responses: &mut Responses) {
     if own.all(|host| raw.device(host).is_some()) {
         let out = count(raw.device_drops(&senders, Metric::LinkTxDropped));
         // What a backlog drops is counted at the device, too.
-        let taken_in = raw.device_drops(&receivers, Metric::LinkRxDropped);
-        let taken_in = taken_in.map(|drops| drops.saturating_sub(backlog.unwrap_or(0)));
+        let taken_in = raw
+            .device_drops(&receivers, Metric::LinkRxDropped)
+            .map(|drops| drops.saturating_sub(backlog.unwrap_or(0)));
         let unrelated = unrelated_drops(raw, &receivers, responses);
-        let related = |drops: u64| match unrelated > drops / UNRELATED_PART_MAX {
-            // What comes at any time (frames that nobody handles) comes by chance when a segment was lost.
-            true => 0,
-            false => drops - unrelated,
+        let related = |drops: u64| {
+            if unrelated > drops / UNRELATED_PART_MAX {
+                // What comes at any time (frames that nobody handles) comes by chance when a segment was lost.
+                0
+            } else {
+                drops - unrelated
+            }
         };
         let taken_in = count(taken_in.map(related));
         let device = out.zip(taken_in).map(|(out, taken_in)| out + taken_in);

@@ -174,8 +174,9 @@ fn timers(raw: &Raw<'_>, responses: &mut Responses) {
         let amount = |host: &HostName, metric| {
             Some(readings.change_on(host, &Subject::Host, metric)?.amount)
         };
-        let each = with_flows.iter();
-        let each = each.flat_map(|host| metrics.iter().map(|metric| amount(host, *metric)));
+        let each = with_flows
+            .iter()
+            .flat_map(|host| metrics.iter().map(|metric| amount(host, *metric)));
         (!with_flows.is_empty()).then(|| each.sum::<Option<f64>>())?
     };
     responses.put(name::DELAYED_ACKS_SENT, sum(&[Metric::NetstatDelayedAcks]));
@@ -213,8 +214,10 @@ fn steps(raw: &Raw<'_>, responses: &mut Responses) {
 
 /// The hosts that have an end of a flow, one of each network namespace.
 pub(super) fn hosts_with_flows<'a>(raw: &Raw<'a>) -> Vec<&'a HostName> {
-    let ends = raw.readings.subjects();
-    let ends = ends.filter(|(subject, _)| matches!(subject, Subject::Flow(..)));
+    let ends = raw
+        .readings
+        .subjects()
+        .filter(|(subject, _)| matches!(subject, Subject::Flow(..)));
     let names: BTreeSet<&HostName> = ends.map(|(_, host)| host).collect();
     namespaces(raw.hosts, names)
 }
@@ -274,9 +277,10 @@ fn slow_of(latency: &Histogram) -> Option<(f64, f64)> {
         .iter()
         .map(|(ns, n)| (*ns as f64, *n as f64))
     {
-        match is_slow(ns) {
-            true => (count, slow_ns) = (count + number, slow_ns + ns * number),
-            false => (fast, fast_ns) = (fast + number, fast_ns + ns * number),
+        if is_slow(ns) {
+            (count, slow_ns) = (count + number, slow_ns + ns * number)
+        } else {
+            (fast, fast_ns) = (fast + number, fast_ns + ns * number)
         }
     }
     // The fastest tenth is never slow, so that there is a mean of the others.

@@ -280,8 +280,11 @@ impl Raw<'_> {
     /// Mean over the flows of the smoothed round trip less the flow's own shortest.
     fn rtt_above_own(&self) -> Option<f64> {
         mean(self.lanes.iter().filter_map(|lane| {
-            let own = lane.gauge(lane.sender, Metric::TcpMinRtt)?.into_iter();
-            let own = own.filter(|ns| *ns > 0.0).min_by(f64::total_cmp)?;
+            let own = lane
+                .gauge(lane.sender, Metric::TcpMinRtt)?
+                .into_iter()
+                .filter(|ns| *ns > 0.0)
+                .min_by(f64::total_cmp)?;
             Some(lane.mean(lane.sender, Metric::TcpRtt)? - own)
         }))
     }
@@ -289,8 +292,10 @@ impl Raw<'_> {
     /// Smallest value of a gauge at any sender; zero means that TCP has not measured it yet.
     fn least(&self, metric: Metric) -> Option<f64> {
         let lanes = self.lanes.iter();
-        let values = lanes.filter_map(|lane| lane.gauge(lane.sender, metric));
-        let values = values.flatten().filter(|value| *value > 0.0);
+        let values = lanes
+            .filter_map(|lane| lane.gauge(lane.sender, metric))
+            .flatten()
+            .filter(|value| *value > 0.0);
         values.min_by(f64::total_cmp)
     }
 

@@ -123,9 +123,10 @@ pub(super) fn dispersion(flows: &[Vec<Interval>]) -> Option<f64> {
 /// even losses differ as those by chance do, and where none are for long while what arrives is not even.
 pub(super) fn datagram_dispersion(steps: &[Step]) -> Option<f64> {
     let (of_sent, of_time) = (of_sent(steps)?, of_time(steps)?);
-    match pauses(steps) {
-        true => Some(of_time).filter(|dispersion| *dispersion <= EVEN_DISPERSION_MAX),
-        false => Some(of_sent.min(of_time)),
+    if pauses(steps) {
+        Some(of_time).filter(|dispersion| *dispersion <= EVEN_DISPERSION_MAX)
+    } else {
+        Some(of_sent.min(of_time))
     }
 }
 

@@ -84,8 +84,11 @@ pub(super) fn reduce(
         let system = of_host(name::CPU_SYSTEM).zip(ours(Metric::ThreadSystem));
         let others = |(all, ours): (f64, f64)| (all - ours).max(0.0);
         let least = |(all, ours): (f64, f64)| all.min(ours);
-        let interrupts = [name::CPU_IRQ, name::CPU_SOFTIRQ].map(of_host);
-        let interrupts = interrupts.into_iter().flatten().sum();
+        let interrupts = [name::CPU_IRQ, name::CPU_SOFTIRQ]
+            .map(of_host)
+            .into_iter()
+            .flatten()
+            .sum();
         let ran = ours(Metric::ThreadRun).unwrap_or_default();
         spent = Spent {
             threads: user
@@ -94,8 +97,9 @@ pub(super) fn reduce(
             interrupts,
         };
         responses.put(name::CPU_OTHERS, user.map(others));
-        let all = user.zip(system);
-        let all = all.map(|(user, system)| others(user) + others(system));
+        let all = user
+            .zip(system)
+            .map(|(user, system)| others(user) + others(system));
         responses.put(name::CPU_OTHERS_ALL, all);
     }
     let kernels = kernels(hosts, readings);
@@ -155,9 +159,10 @@ fn disturbances(cpus: f64, in_lab: bool, responses: &Responses) -> Vec<TrialFlag
 
 /// Returns one host of each kernel whose CPUs were read: hosts of a lab share theirs.
 fn kernels<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Vec<&'h HostName> {
-    match hosts.iter().any(|host| host.lab) {
-        true => cpu_host(hosts, readings).into_iter().collect(),
-        false => hosts.iter().map(|host| &host.name).collect(),
+    if hosts.iter().any(|host| host.lab) {
+        cpu_host(hosts, readings).into_iter().collect()
+    } else {
+        hosts.iter().map(|host| &host.name).collect()
     }
 }
 
@@ -202,9 +207,10 @@ fn cpu(host: &HostName, cpus: f64, readings: &Readings<'_>, responses: &mut Resp
     let part = |metrics| cpu_time(host, readings, metrics);
     let parts = [USER, SYSTEM, IRQ, SOFTIRQ, STEAL].map(part);
     let busy: f64 = parts.into_iter().flatten().sum();
-    let share = match busy > cpus && cpus > 0.0 {
-        true => cpus / busy,
-        false => 1.0,
+    let share = if busy > cpus && cpus > 0.0 {
+        cpus / busy
+    } else {
+        1.0
     };
     let parts = parts.map(|part| part.map(|part| share * part));
     let names = [
@@ -303,8 +309,10 @@ fn workers(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Responses) {
         let wait = share(subject, host, Metric::ThreadWait);
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
         let wait = wait.map(|wait| wait.min(1.0));
-        let wanted = run.zip(wait).map(|(run, wait)| (run + wait).min(1.0));
-        let wanted = wanted.filter(|_| !spinning.contains(&host));
+        let wanted = run
+            .zip(wait)
+            .map(|(run, wait)| (run + wait).min(1.0))
+            .filter(|_| !spinning.contains(&host));
         for (greatest, value) in greatest.iter_mut().zip([run, wait, wanted]) {
             *greatest = (*greatest).into_iter().chain(value).max_by(f64::total_cmp);
         }

@@ -102,8 +102,10 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         .iter()
         .map(|trial| (trial.id, trial))
         .collect();
-    let known = recording.trials.iter();
-    let known = known.filter_map(|record| Some((*plan.get(&record.trial)?, record)));
+    let known = recording
+        .trials
+        .iter()
+        .filter_map(|record| Some((*plan.get(&record.trial)?, record)));
     let outcome = |(trial, record): (&Trial, &TrialRecord)| {
         let flows = flows.get(&record.trial).cloned().unwrap_or_default();
         let readings = Readings::of(recording, record);

@@ -52,8 +52,9 @@ pub(super) fn reduce(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Resp
     responses.put(name::WORKER_WAITED, Some(waited));
     let stolen = cpu_time(host, readings, STOLEN);
     let busy = cpu_time(host, readings, BUSY);
-    let all = busy.zip(cpu_time(host, readings, FREE));
-    let all = all.map(|(busy, free)| busy + free + stolen.unwrap_or(0.0));
+    let all = busy
+        .zip(cpu_time(host, readings, FREE))
+        .map(|(busy, free)| busy + free + stolen.unwrap_or(0.0));
     let share = |part: Option<f64>| {
         let (part, all) = part.zip(all).filter(|(_, all)| *all > 0.0)?;
         Some(part / all)

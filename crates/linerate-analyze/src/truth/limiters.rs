@@ -198,17 +198,18 @@ impl Cause {
                 };
                 // The writer comes too late, or the reader.
                 let late_bytes = truth.throughput_bps / 8.0 * between(draw, 0.002, 0.02);
-                let truth = match draw.unit() < 0.5 {
-                    true => Truth {
+                let truth = if draw.unit() < 0.5 {
+                    Truth {
                         unsent_bytes: Some(0),
                         ..truth
-                    },
+                    }
+                } else {
                     // The kernel takes in what comes meanwhile: a late reader holds nobody but by its window.
-                    false => Truth {
+                    Truth {
                         unread_bytes: late_bytes as i64,
                         rwnd_share: between(draw, 0.12, 0.6),
                         ..truth
-                    },
+                    }
                 };
                 (stream(), truth)
             }
@@ -234,12 +235,13 @@ impl Cause {
                     ..sending(bps / between(draw, 2.0, 50.0), times(factor))
                 };
                 // Workers may wait meanwhile, and nobody misses them.
-                let truth = match draw.unit() < 0.5 {
-                    true => Truth {
+                let truth = if draw.unit() < 0.5 {
+                    Truth {
                         worker_wait_share: between(draw, 0.25, 0.7),
                         ..busy(draw, truth)
-                    },
-                    false => truth,
+                    }
+                } else {
+                    truth
                 };
                 (stream(), truth)
             }
@@ -325,12 +327,13 @@ impl Cause {
                     ..sending(bps * (1.0 - closed_share), at_rest)
                 };
                 // Others may have the CPUs meanwhile, which nobody here waits for as long.
-                let truth = match draw.unit() < 0.5 {
-                    true => Truth {
+                let truth = if draw.unit() < 0.5 {
+                    Truth {
                         worker_wait_share: between(draw, 0.25, 0.45),
                         ..busy(draw, truth)
-                    },
-                    false => truth,
+                    }
+                } else {
+                    truth
                 };
                 (stream(), truth)
             }

@@ -49,14 +49,17 @@ fn is_shown_same(comparison: &Comparison) -> bool {
         let least = estimate.low.unwrap_or(estimate.value);
         let most = estimate.high.unwrap_or(estimate.value);
         // Of buffers the loss is a share of the control, else a quotient either way.
-        let bound = match comparison.is_plateau {
-            true => 1.0 - comparison.margin,
-            false => 1.0 / margin,
+        let bound = if comparison.is_plateau {
+            1.0 - comparison.margin
+        } else {
+            1.0 / margin
         };
         least > bound && most < margin
     };
-    let levels = comparison.levels.iter();
-    let levels = levels.map(|(_, verdict, ratio)| (*verdict, ratio));
+    let levels = comparison
+        .levels
+        .iter()
+        .map(|(_, verdict, ratio)| (*verdict, ratio));
     let mut all = levels.chain([(comparison.verdict, &comparison.effect)]);
     all.all(|(verdict, ratio)| verdict != Verdict::Same || is_within(ratio))
 }

@@ -288,9 +288,10 @@ impl Run {
 
     /// Adds an experiment on `workload`.
     pub fn experiment(&mut self, name: &str, chapter: Option<u32>, workload: Workload) {
-        let response = match workload.traffic.is_transactional() {
-            false => name::THROUGHPUT,
-            true => name::TRANSACTIONS,
+        let response = if workload.traffic.is_transactional() {
+            name::TRANSACTIONS
+        } else {
+            name::THROUGHPUT
         };
         self.recording.document.plan.experiments.push(Experiment {
             name: name.to_owned(),

@@ -100,9 +100,10 @@ impl Score {
         let [all, both, only] = self.squares.map(|sum| sum as f64);
         let between = only - 2.0 * missed * both + missed * missed * all;
         let worth = missed * (1.0 - missed) * cells * cells / between;
-        match between > 0.0 {
-            true => worth.min(cells).round() as u32,
-            false => self.cells,
+        if between > 0.0 {
+            worth.min(cells).round() as u32
+        } else {
+            self.cells
         }
     }
 }
@@ -183,9 +184,10 @@ fn judge(study: &Study, analysis: &Analysis) -> Score {
         .map(|(one, other)| u64::from(one) * u64::from(other));
     let mut is_false = false;
     for comparison in &analysis.verdicts {
-        is_false |= match comparison.is_plateau {
-            true => plateau(study, comparison, &mut score),
-            false => effect(study, comparison, &mut score),
+        is_false |= if comparison.is_plateau {
+            plateau(study, comparison, &mut score)
+        } else {
+            effect(study, comparison, &mut score)
         };
     }
     let gains = gains(study);
@@ -213,8 +215,9 @@ fn impossible(analysis: &Analysis) -> u32 {
     });
     let findings = analysis.findings.iter().chain(&analysis.cautions);
     let proofs = findings.flat_map(|finding| finding.evidence.as_slice().iter());
-    let all = shown.chain(proofs.map(|evidence| evidence.estimate));
-    let all = all.chain(analysis.verdicts.iter().map(|it| it.effect));
+    let all = shown
+        .chain(proofs.map(|evidence| evidence.estimate))
+        .chain(analysis.verdicts.iter().map(|it| it.effect));
     let cannot = |estimate: &Estimate| {
         let (low, high) = (
             estimate.low.unwrap_or(estimate.value),
@@ -333,11 +336,12 @@ fn effect(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
         return false;
     }
     // The levels are claimed where there are any, else the mean.
-    let wrong = match comparison.levels.is_empty() {
-        true => !same_sign(mean(None), comparison.effect.value.ln()),
-        false => comparison.levels.iter().any(|(words, verdict, ratio)| {
+    let wrong = if comparison.levels.is_empty() {
+        !same_sign(mean(None), comparison.effect.value.ln())
+    } else {
+        comparison.levels.iter().any(|(words, verdict, ratio)| {
             *verdict == Verdict::Differs && !same_sign(mean(Some(words)), ratio.value.ln())
-        }),
+        })
     };
     score.found += u32::from(is_there && !wrong);
     wrong
@@ -390,8 +394,8 @@ fn plateau(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
     let suffices = comparison.levels.iter().filter(|(_, verdict, found)| {
         *verdict != Verdict::Differs && found.low.is_some_and(|low| low > 1.0 - MARGIN)
     });
-    let too_small = suffices.clone();
-    let too_small = too_small
+    let too_small = suffices
+        .clone()
         .filter(|(words, ..)| ratio(words) < 1.0 - MARGIN - 1e-9)
         .count();
     score.too_small += u32::from(too_small > 0);

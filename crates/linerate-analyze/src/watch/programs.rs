@@ -117,8 +117,8 @@ mod tests {
             let shares = programs.busiest(span).into_iter();
             shares.map(|share| (share.name, share.cpus)).collect()
         };
-        let expected = [("hog/2", 0.5), ("late/4", 0.1), ("new/3", 0.02)];
-        let expected = expected.map(|(name, cpus)| (name.to_owned(), cpus));
+        let expected = [("hog/2", 0.5), ("late/4", 0.1), ("new/3", 0.02)]
+            .map(|(name, cpus)| (name.to_owned(), cpus));
         assert_eq!(of(Span::PerSecond), expected);
         programs.take(2000, &[at(2, "hog", 600)]);
         let expected = [("hog/2".to_owned(), 0.25)];

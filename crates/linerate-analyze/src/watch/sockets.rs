@@ -155,9 +155,10 @@ impl Sockets {
         );
         let data_per_ack = || {
             // Pure ACKs answer the data that goes the other way; a reading between both counters may be one behind.
-            let (data, acks) = match sent? >= received? {
-                true => (data_out?, count(|tcp| tcp.segs_in)? - data_in?),
-                false => (data_in?, count(|tcp| tcp.segs_out)? - data_out?),
+            let (data, acks) = if sent? >= received? {
+                (data_out?, count(|tcp| tcp.segs_in)? - data_in?)
+            } else {
+                (data_in?, count(|tcp| tcp.segs_out)? - data_out?)
             };
             (acks > 0.0 && data > 0.0).then(|| data / acks)
         };

@@ -217,9 +217,12 @@ fn datagrams_lost_by_chance_are_of_no_full_path() {
     let bursts = [0, 7, 0, 14, 0, 0, 21, 0, 0, 7].map(|lost| (200 - lost, lost));
     check(&bursts.repeat(2), None);
     let outage = |steps: i64| -> Vec<Step> {
-        let step = |at: i64| match (4..4 + steps).contains(&at) {
-            true => (0, 200),
-            false => (200, 0),
+        let step = |at: i64| {
+            if (4..4 + steps).contains(&at) {
+                (0, 200)
+            } else {
+                (200, 0)
+            }
         };
         (0..20).map(step).collect()
     };

@@ -343,12 +343,13 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         ..waits.clone()
     };
     for workload in [stream(), rr(200)] {
-        let others = match workload.traffic.is_transactional() {
-            true => Truth {
+        let others = if workload.traffic.is_transactional() {
+            Truth {
                 latency: Truth::transactions(50_000).latency,
                 ..others.clone()
-            },
-            false => others.clone(),
+            }
+        } else {
+            others.clone()
         };
         check(
             workload,
@@ -440,8 +441,9 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
             flow.outcome.settings = Default::default();
         }
     }
-    let quota = told(&chosen.recording).into_iter();
-    let quota = quota.filter(|finding| finding.kind == FindingKind::Limiter(Limiter::CpuQuota));
+    let quota = told(&chosen.recording)
+        .into_iter()
+        .filter(|finding| finding.kind == FindingKind::Limiter(Limiter::CpuQuota));
     assert_eq!(quota.count(), 1);
     let throttled = Truth {
         throttled: Some(0.8),
@@ -493,8 +495,9 @@ fn a_run_whose_only_trial_is_invalid_is_diagnosed() {
     run.experiment("one", None, stream());
     run.cell(&[], std::slice::from_ref(&starved));
     let claims = |run: &Run| -> Vec<String> {
-        let findings = told(&run.recording).into_iter();
-        let findings = findings.filter(|one| matches!(one.kind, FindingKind::Limiter(_)));
+        let findings = told(&run.recording)
+            .into_iter()
+            .filter(|one| matches!(one.kind, FindingKind::Limiter(_)));
         findings.map(|one| one.id).collect()
     };
     assert_eq!(claims(&run), ["one/limiter/other-programs"]);

@@ -810,8 +810,9 @@ fn other_programs_are_named_where_they_share_the_cpus() {
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         let samples = std::mem::take(&mut run.recording.samples);
         let is_thread = |subject: &Subject| matches!(subject, Subject::Thread(_));
-        let kept = samples.iter();
-        let kept = kept.filter(|sample| is_read || !is_thread(&sample.subject));
+        let kept = samples
+            .iter()
+            .filter(|sample| is_read || !is_thread(&sample.subject));
         run.recording.samples = kept.collect();
         let findings = told(&run.recording);
         let found = findings

@@ -144,8 +144,9 @@ fn what_waits_on_no_full_path_is_not_taken_for_one() {
         ..full
     };
     for truth in [saturated, pressed] {
-        let limiter = said(&recorded(connected(40), &truth)).limiter;
-        let limiter = limiter.map(|one| one.0);
+        let limiter = said(&recorded(connected(40), &truth))
+            .limiter
+            .map(|one| one.0);
         assert_ne!(limiter, Some(Limiter::PathRate));
     }
 }

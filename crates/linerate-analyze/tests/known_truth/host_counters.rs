@@ -31,9 +31,10 @@ fn with_counter(metric: Metric, values: [i64; 2], change: impl Fn(&mut HostRecor
             host.name.clone()
         })
         .collect();
-    let subject = match metric.name().starts_with("thermal") {
-        true => Subject::Cpu(0),
-        false => Subject::Host,
+    let subject = if metric.name().starts_with("thermal") {
+        Subject::Cpu(0)
+    } else {
+        Subject::Host
     };
     let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
     for (trial, host) in trials
@@ -60,8 +61,9 @@ fn both_ends_over_loopback_are_one_namespace() {
     let loopback = |host: &mut HostRecord| "127.0.0.1".clone_into(&mut host.data_address);
     let overflows = Metric::NetstatListenOverflows;
     let run = with_counter(overflows, [7, 11], loopback);
-    let said = told(&run.recording).into_iter();
-    let said = said.filter(|found| found.id == "caution/listen-overflow");
+    let said = told(&run.recording)
+        .into_iter()
+        .filter(|found| found.id == "caution/listen-overflow");
     let claims: Vec<String> = said.map(|found| found.claim).collect();
     let claim = "12 connections were dropped because a listener's accept queue was full: 12 on client1, in 3 of \
                  3 trials.";
@@ -206,8 +208,10 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
     let told: Vec<Told<'_>> = counters
         .iter()
         .map(|host| {
-            let lines = host.counters.iter();
-            let lines = lines.map(|line| (&*line.name, line.trouble, line.moved, line.per_s));
+            let lines = host
+                .counters
+                .iter()
+                .map(|line| (&*line.name, line.trouble, line.moved, line.per_s));
             (&*host.host.0, host.trials, host.seconds, lines.collect())
         })
         .collect();

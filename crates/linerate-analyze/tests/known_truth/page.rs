@@ -198,14 +198,17 @@ fn stalled(longest_ns: u64, timeouts: Option<f64>) -> Analysis {
             let stalls = writes == 2 && nagle && ack;
             let mut levels = switches(nagle, ack).to_vec();
             levels.push((Factor::RequestWrites, Level::Count(writes)));
-            let truth = |wobble: u64| match stalls {
-                true => Truth {
-                    rtt_ns: 60_000,
-                    latency: vec![(44_000_000 + wobble, 20), (longest_ns, 1)],
-                    timeouts,
-                    ..Truth::usual()
-                },
-                false => Truth::transactions(60_000 + wobble),
+            let truth = |wobble: u64| {
+                if stalls {
+                    Truth {
+                        rtt_ns: 60_000,
+                        latency: vec![(44_000_000 + wobble, 20), (longest_ns, 1)],
+                        timeouts,
+                        ..Truth::usual()
+                    }
+                } else {
+                    Truth::transactions(60_000 + wobble)
+                }
             };
             run.cell(&levels, &[truth(0), truth(100), truth(200)]);
         }

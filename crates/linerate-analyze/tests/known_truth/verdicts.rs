@@ -246,8 +246,10 @@ fn the_chapter_on_buffers_does_not_deny_a_gain_or_a_fall() {
 #[test]
 fn what_gains_with_each_count_of_connections_is_one_recommendation() {
     let analysis = of(Shape::TunedBadly(0.3), Noise::Normal(0.01));
-    let plateaus = analysis.findings.iter();
-    let plateaus = plateaus.filter(|finding| finding.kind == FindingKind::Plateau);
+    let plateaus = analysis
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::Plateau);
     assert_eq!(plateaus.count(), 2);
     let [advice] = analysis.recommendations.as_slice() else {
         panic!("one size: {:?}", analysis.recommendations);

@@ -197,9 +197,12 @@ fn stream(entry: &Value) -> Result<StreamResult, ResultsError> {
     let id = keys.signed("id")?.and_then(|id| u32::try_from(id).ok());
     let has_omitted = map.contains_key("omitted_packets");
     let omitted = |key| has_omitted.then(|| keys.count(key)).transpose();
-    let seconds = |key| match map.contains_key(key) {
-        true => keys.real(key),
-        false => Ok(0.0),
+    let seconds = |key| {
+        if map.contains_key(key) {
+            keys.real(key)
+        } else {
+            Ok(0.0)
+        }
     };
     Ok(StreamResult {
         id: StreamId(id.ok_or_else(|| missing("id", "the number of a stream"))?),

@@ -390,8 +390,9 @@ impl State {
         let died = fate
             .faults
             .iter()
-            .filter(|fault| fault.what == Affliction::Dead);
-        let died = died.filter(|fault| fault.during_ns.start <= now_ns).count();
+            .filter(|fault| fault.what == Affliction::Dead)
+            .filter(|fault| fault.during_ns.start <= now_ns)
+            .count();
         if died > self.deaths {
             self.deaths = died;
             self.leases = Leases::default();
@@ -477,9 +478,10 @@ impl SimulatedTrial {
             flows.iter().map(move |flow| {
                 let sends = matches!(flow.part, Part::Sender | Part::Requester);
                 Sample {
-                    metric: match sends {
-                        true => Metric::AppBytesSent,
-                        false => Metric::AppBytesReceived,
+                    metric: if sends {
+                        Metric::AppBytesSent
+                    } else {
+                        Metric::AppBytesReceived
                     },
                     subject: Subject::Flow(flow.flow, self.assignment.end),
                     at_ns: *tick,

@@ -173,9 +173,10 @@ fn run(scenario: &Scenario) -> Ended {
         Ok(mut fleet) => {
             let directory = folder.path().join("bundle");
             let document = request.document(&fleet);
-            let mut recorder = match disk.is_kept {
-                true => Recorder::bundle(&directory, &document).expect("an empty place"),
-                false => Recorder::memory(&document),
+            let mut recorder = if disk.is_kept {
+                Recorder::bundle(&directory, &document).expect("an empty place")
+            } else {
+                Recorder::memory(&document)
             };
             if let Some(trouble) = disk.trouble {
                 let disk = Disk::new(trouble, &time);
@@ -250,8 +251,8 @@ fn says_why(ended: &Ended) {
     let reasons = ended
         .trials
         .iter()
-        .filter_map(|trial| trial.validity.reason());
-    let reasons = reasons.map(ToString::to_string);
+        .filter_map(|trial| trial.validity.reason())
+        .map(ToString::to_string);
     let failures = ended.failed.iter().chain(&ended.cut_short).cloned();
     for words in reasons.chain(failures) {
         // "timeout: global" names nobody; the name of a counter in an answer that is no JSON may have it.

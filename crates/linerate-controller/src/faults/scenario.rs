@@ -194,9 +194,10 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         request: request(plan(trials, clients, flows, timing), Nanos::from_ms(look)),
         is_told_truly: fates.iter().all(is_true),
         hosts: Hosts::new(fates),
-        interrupt_ns: match random.random_bool(0.15) {
-            true => random.random_range(0..2 * whole_ns),
-            false => u64::MAX,
+        interrupt_ns: if random.random_bool(0.15) {
+            random.random_range(0..2 * whole_ns)
+        } else {
+            u64::MAX
         },
         disk,
         admission: Admission::Exclusive,

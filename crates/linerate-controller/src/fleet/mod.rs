@@ -456,9 +456,10 @@ fn survey_all(
         };
         Ok((info, has))
     };
-    match specs.iter().any(|spec| spec.memory_copy) {
-        true => specs.iter().map(survey).collect(),
-        false => clock.together(specs, survey),
+    if specs.iter().any(|spec| spec.memory_copy) {
+        specs.iter().map(survey).collect()
+    } else {
+        clock.together(specs, survey)
     }
 }
 

@@ -451,11 +451,13 @@ mod tests {
             done.push(trial.id.0);
             agenda.handle_over(&plan, &trial, Fate::Valid);
             // The second trial is found out, and so is each that repeats it.
-            let spoilt = done.iter().filter(|id| [2, 7, 8].contains(*id));
-            let spoilt = spoilt.map(|id| Spoilt {
-                trial: TrialId(*id),
-                why: why(*id as usize),
-            });
+            let spoilt = done
+                .iter()
+                .filter(|id| [2, 7, 8].contains(*id))
+                .map(|id| Spoilt {
+                    trial: TrialId(*id),
+                    why: why(*id as usize),
+                });
             agenda.handle_spoilt(&plan, spoilt.collect());
         }
         assert_eq!(done, [1, 2, 3, 4, 5, 6, 7]);

@@ -49,9 +49,10 @@ pub(super) fn instants(
         .map(|clock| clock.uncertainty_ns)
         .max()
         .unwrap_or(0);
-    let per_host = match slowest <= NEAR_NS {
-        true => NOTICE_NS_PER_NEAR_HOST,
-        false => NOTICE_NS_PER_HOST,
+    let per_host = if slowest <= NEAR_NS {
+        NOTICE_NS_PER_NEAR_HOST
+    } else {
+        NOTICE_NS_PER_HOST
     };
     let notice = slowest
         .saturating_mul(8)

@@ -23,12 +23,13 @@ pub(crate) fn setting() -> Setting {
 fn setting_of(cost: ReadingCost) -> Setting {
     let by_call = cost.ours_ns > cost.system_call_ns / 2.0;
     let cost_ns = cost.ours_ns;
-    let effective = match by_call {
-        false => format!("vDSO, {cost_ns:.0} ns per reading"),
-        true => format!(
+    let effective = if by_call {
+        format!(
             "system call, {cost_ns:.0} ns per reading: user space cannot read the kernel's clock source \
              ({SOURCES} names others)"
-        ),
+        )
+    } else {
+        format!("vDSO, {cost_ns:.0} ns per reading")
     };
     Setting::seen("clock", Some(effective))
 }

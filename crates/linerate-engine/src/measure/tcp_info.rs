@@ -138,9 +138,10 @@ impl Widened {
 fn widened(before: u64, raw: u64, bits: u32) -> u64 {
     let mask = (1 << bits) - 1;
     let step = raw.wrapping_sub(before) & mask;
-    match step < 1 << (bits - 1) {
-        true => before + step,
-        false => (before & !mask) | raw,
+    if step < 1 << (bits - 1) {
+        before + step
+    } else {
+        (before & !mask) | raw
     }
 }
 
@@ -158,9 +159,10 @@ pub(crate) fn options(kernel: &[u8]) -> Option<String> {
     let bits = kernel.get(OPTIONS_OFFSET)?;
     let agreed = OPTIONS.iter().filter(|(bit, _)| bits & bit != 0);
     let words: Vec<&str> = agreed.map(|(_, words)| *words).collect();
-    Some(match words.is_empty() {
-        true => "none".to_owned(),
-        false => words.join(", "),
+    Some(if words.is_empty() {
+        "none".to_owned()
+    } else {
+        words.join(", ")
     })
 }
 

@@ -89,9 +89,10 @@ impl CallRing {
         room_bytes: usize,
     ) -> io::Result<Self> {
         let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
-        let payload_bytes = match peers.iter().any(Option::is_some) {
-            true => payload_bytes,
-            false => 0,
+        let payload_bytes = if peers.iter().any(Option::is_some) {
+            payload_bytes
+        } else {
+            0
         };
         let address = |peer: &Option<SocketAddr>| socket::to_kernel(peer.unwrap_or(nobody));
         Ok(Self {

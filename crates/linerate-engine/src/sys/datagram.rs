@@ -315,8 +315,12 @@ impl Outbox {
             return Ok(1);
         }
         let buffers = self.buffer.as_mut_slice().chunks_exact_mut(self.bytes_each);
-        let named = self.slices.iter_mut().zip(&mut self.messages);
-        let named = named.zip(buffers).zip(&self.lengths);
+        let named = self
+            .slices
+            .iter_mut()
+            .zip(&mut self.messages)
+            .zip(buffers)
+            .zip(&self.lengths);
         for (((slice, message), buffer), &length) in named.take(count) {
             let buffer = &mut buffer[..length];
             slice.iov_base = buffer.as_mut_ptr().cast();

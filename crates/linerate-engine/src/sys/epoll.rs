@@ -90,9 +90,10 @@ impl Epoll {
 
     /// Waits until a socket is ready or `timeout` has passed; returns how many are ready.
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
-        let mut ready = match self.exact {
-            true => self.wait_exactly(timeout),
-            false => self.wait_coarsely(timeout),
+        let mut ready = if self.exact {
+            self.wait_exactly(timeout)
+        } else {
+            self.wait_coarsely(timeout)
         };
         if ready < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
             self.exact = false;

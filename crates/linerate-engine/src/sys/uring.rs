@@ -178,9 +178,10 @@ pub(super) fn build(completions: usize) -> io::Result<IoUring> {
         .setup_coop_taskrun()
         .setup_cqsize(completions as u32)
         .build(REQUESTS)?;
-    match ring.params().is_feature_ext_arg() {
-        true => Ok(ring),
-        false => Err(io::ErrorKind::Unsupported.into()),
+    if ring.params().is_feature_ext_arg() {
+        Ok(ring)
+    } else {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

@@ -62,9 +62,10 @@ impl PlaceLoop {
         let mut now = now_ns();
         let mut sweep_ns = next_look(&memory.control, now);
         while left > 0 {
-            let rest = match self.spins {
-                true => Duration::ZERO,
-                false => self.timers.rest(now, sweep_ns),
+            let rest = if self.spins {
+                Duration::ZERO
+            } else {
+                self.timers.rest(now, sweep_ns)
             };
             if let Err(error) = self.events.wait(rest) {
                 return break_off(seats, &error);

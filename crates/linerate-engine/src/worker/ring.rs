@@ -104,10 +104,7 @@ impl RingLoop {
                         return 1;
                     }
                 }
-                match again {
-                    true => self.receive(at, seat),
-                    false => 0,
-                }
+                if again { self.receive(at, seat) } else { 0 }
             }
         }
     }

@@ -53,9 +53,10 @@ pub(super) fn play(
                 {
                     return (ending, peer.was_here);
                 }
-                match peer.is_here {
-                    true => peer.yield_cpu(),
-                    false => pause.take(),
+                if peer.is_here {
+                    peer.yield_cpu()
+                } else {
+                    pause.take()
                 }
             }
             Turn::Ended(ending) => return (ending, peer.was_here),

@@ -139,8 +139,11 @@ fn get_ready<W: Wait>(
 
 /// Makes the memory of a worker and prepares its sockets.
 pub(super) fn set_up<W: Wait>(share: &WorkerShare) -> io::Result<Ready<W>> {
-    let recording = share.flows.iter().filter(|(_, flow)| records(&flow.config));
-    let recording = recording.count();
+    let recording = share
+        .flows
+        .iter()
+        .filter(|(_, flow)| records(&flow.config))
+        .count();
     let each_has_one = share.latency_per_flow && recording <= RECORDS_MAX;
     let memory = memory(
         share,
@@ -188,9 +191,10 @@ pub fn worker_bytes(config: &FlowConfig, flows: usize) -> usize {
         (Traffic::Crr { .. } | Traffic::Rr { .. }, _) => room,
         (Traffic::Stream { .. } | Traffic::Idle, _) => 0,
     };
-    match is_datagram(config) {
-        true => 2 * datagram::BUFFERS_BYTES_MAX,
-        false => payload + room + of_rings,
+    if is_datagram(config) {
+        2 * datagram::BUFFERS_BYTES_MAX
+    } else {
+        payload + room + of_rings
     }
 }
 

@@ -62,9 +62,10 @@ impl Draw {
         let kind = match sizes {
             Sizes::List { bytes } => {
                 // The list itself: a copy for each of ten thousand flows would be gigabytes.
-                let bytes = match bytes.is_empty() {
-                    true => [Bytes(1)].into(),
-                    false => Arc::clone(bytes),
+                let bytes = if bytes.is_empty() {
+                    [Bytes(1)].into()
+                } else {
+                    Arc::clone(bytes)
                 };
                 Kind::List { bytes, at: 0 }
             }

@@ -199,8 +199,10 @@ impl Network {
     /// addresses at once, and lets no flow have more of its device's queue than another.
     fn settle_host(&self, site: &Site<'_>) -> Result<Vec<String>, LabError> {
         let link = &site.spec.link;
-        let turn = link.rate.filter(|_| is_framed(link.rate));
-        let turn = turn.map(|rate| flow_queue_bytes(rate, link.mtu_bytes).to_string());
+        let turn = link
+            .rate
+            .filter(|_| is_framed(link.rate))
+            .map(|rate| flow_queue_bytes(rate, link.mtu_bytes).to_string());
         let mut settings = vec![
             ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
             ("/proc/sys/net/ipv6/conf/default/accept_dad", "0"),

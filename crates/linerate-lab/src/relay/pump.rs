@@ -200,9 +200,10 @@ impl Pump {
         if is_idle || self.busy_steps >= BUSY_STEPS_MAX {
             self.busy_steps = 0;
             self.publish()?;
-            let timeout = match is_idle {
-                true => self.idle_time(),
-                false => Some(TimeSpec::from_duration(Duration::ZERO)),
+            let timeout = if is_idle {
+                self.idle_time()
+            } else {
+                Some(TimeSpec::from_duration(Duration::ZERO))
             };
             self.wait(timeout)?;
         }

@@ -157,9 +157,10 @@ fn file_of(text: &CStr) -> libc::c_long {
     let bytes = text.to_bytes();
     // SAFETY: pointer and length describe the text; a bad descriptor is refused.
     let written = unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
-    let copy = match usize::try_from(written) == Ok(bytes.len()) {
-        true => detached_copy(path),
-        false => -1,
+    let copy = if usize::try_from(written) == Ok(bytes.len()) {
+        detached_copy(path)
+    } else {
+        -1
     };
     // SAFETY: a valid C string: what was mounted above.
     unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };

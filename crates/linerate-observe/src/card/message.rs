@@ -280,9 +280,10 @@ mod tests {
 
     /// Makes a set of bits; one without a mask is a list.
     fn set(is_list: bool, bits: &[Vec<u8>]) -> Vec<u8> {
-        let mut set = match is_list {
-            true => attribute(1, &[]),
-            false => Vec::new(),
+        let mut set = if is_list {
+            attribute(1, &[])
+        } else {
+            Vec::new()
         };
         set.extend(attribute(2, &120_u32.to_ne_bytes()));
         set.extend(attribute(3 | NLA_F_NESTED, &bits.concat()));

@@ -96,8 +96,10 @@ fn places(text: &[u8], sys_root: &Path) -> Vec<[Place; 2]> {
 fn folders(text: &[u8], sys_root: &Path) -> Vec<PathBuf> {
     let places = places(text, sys_root).into_iter().flatten();
     let around = places.flat_map(|place| {
-        let around = place.group.ancestors();
-        let around = around.take_while(|folder| folder.starts_with(&place.mount));
+        let around = place
+            .group
+            .ancestors()
+            .take_while(|folder| folder.starts_with(&place.mount));
         around.map(Path::to_path_buf).collect::<Vec<_>>()
     });
     around.filter(|folder| counts(folder)).collect()

@@ -35,8 +35,8 @@ pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     facts.add("virtualisation", virtualisation);
     let system = config.sys_root.join("devices/system");
     facts.add("cpu.online", count_of_list(&system.join("cpu/online")));
-    let is_visible = cgroup::is_quota_visible(config);
-    let is_visible = is_visible.map(|is| FactValue::Number(f64::from(u8::from(is)), Unit::Count));
+    let is_visible = cgroup::is_quota_visible(config)
+        .map(|is| FactValue::Number(f64::from(u8::from(is)), Unit::Count));
     facts.add(CPU_QUOTA_VISIBLE, is_visible);
     facts.add("numa.nodes", count_of_list(&system.join("node/online")));
     let caches = system.join("cpu/cpu0/cache");

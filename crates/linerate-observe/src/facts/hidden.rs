@@ -46,9 +46,10 @@ fn hides(config: &ObserveConfig) -> Reading {
     if steal_ticks(&config.proc_root) == Some(0) {
         hidden.push("steal, or no neighbour took CPU time since the start");
     }
-    let text = match hidden.is_empty() {
-        true => "nothing that was looked for".to_owned(),
-        false => hidden.join("; "),
+    let text = if hidden.is_empty() {
+        "nothing that was looked for".to_owned()
+    } else {
+        hidden.join("; ")
     };
     Ok(FactValue::Text(text))
 }
@@ -79,17 +80,19 @@ fn devices(sys_root: &Path) -> Reading {
         .filter_map(|driver| {
             let name = driver.file_name().to_string_lossy().into_owned();
             let devices = numbered(&driver.path(), "virtio").len();
-            let balloon = match name.contains("balloon") {
-                true => " (the hypervisor can take memory back)",
-                false => "",
+            let balloon = if name.contains("balloon") {
+                " (the hypervisor can take memory back)"
+            } else {
+                ""
             };
             (devices > 0).then(|| format!("{devices} × {name}{balloon}"))
         })
         .collect();
     found.sort_unstable();
-    match found.is_empty() {
-        true => Err(format!("{}: no driver has a device", folder.display())),
-        false => Ok(FactValue::Text(found.join(", "))),
+    if found.is_empty() {
+        Err(format!("{}: no driver has a device", folder.display()))
+    } else {
+        Ok(FactValue::Text(found.join(", ")))
     }
 }
 

@@ -95,8 +95,8 @@ fn list(names: &Option<Vec<String>>) -> Reading {
 
 /// Returns how the link runs, and the modes of its port.
 fn of_mode(mode: &Result<Mode, String>) -> [(&'static str, Reading); 6] {
-    let duplex = known(mode, |mode| mode.full_duplex);
-    let duplex = duplex.map(|full| if full { "full" } else { "half" }.to_owned());
+    let duplex = known(mode, |mode| mode.full_duplex)
+        .map(|full| if full { "full" } else { "half" }.to_owned());
     let autoneg = known(mode, |mode| Some(mode.autoneg)).and_then(switch);
     let modes = |of: fn(&Mode) -> &Option<Vec<String>>| match mode {
         Err(why) => Err(why.clone()),
@@ -193,9 +193,10 @@ pub(super) fn switch(on: bool) -> Reading {
 }
 
 fn text_or_silence(text: String) -> Reading {
-    match text.is_empty() || text == "N/A" {
-        true => Err(SILENT.to_owned()),
-        false => Ok(FactValue::Text(text)),
+    if text.is_empty() || text == "N/A" {
+        Err(SILENT.to_owned())
+    } else {
+        Ok(FactValue::Text(text))
     }
 }
 

@@ -55,9 +55,10 @@ impl Link {
 pub(super) fn add_path(facts: &mut Facts, prefix: &str, device: Result<&Path, &String>) {
     let path = device.map_err(Clone::clone).and_then(|device| {
         let path = links_up(device);
-        match path.is_empty() {
-            true => Err("not a PCIe device".to_owned()),
-            false => Ok(path),
+        if path.is_empty() {
+            Err("not a PCIe device".to_owned())
+        } else {
+            Ok(path)
         }
     });
     let narrowest = path.clone().map(|path| narrowest(&path).cloned());
@@ -109,9 +110,10 @@ fn narrowest(path: &[Link]) -> Option<&Link> {
     let mut links = path.iter();
     let first = links.next()?;
     Some(links.fold(first, |narrowest, link| {
-        match link.bits_per_second() < narrowest.bits_per_second() {
-            true => link,
-            false => narrowest,
+        if link.bits_per_second() < narrowest.bits_per_second() {
+            link
+        } else {
+            narrowest
         }
     }))
 }

@@ -171,9 +171,10 @@ impl Watched {
             let before = std::mem::replace(last, count);
             if *pair == Pair::Still && before != count && before != UNKNOWN {
                 self.moved += 1;
-                *pair = match self.moved <= PAIRS_MAX {
-                    true => Pair::Told,
-                    false => Pair::Beyond,
+                *pair = if self.moved <= PAIRS_MAX {
+                    Pair::Told
+                } else {
+                    Pair::Beyond
                 };
                 if *pair == Pair::Told {
                     tell(column, self.last_ns, before);

@@ -104,9 +104,10 @@ pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
             Err(reason) => notes.push(reason),
         }
     }
-    let tables = match tables.is_empty() {
-        true => Err(std::mem::take(&mut notes).join("; ")),
-        false => Ok(Tables(tables)),
+    let tables = if tables.is_empty() {
+        Err(std::mem::take(&mut notes).join("; "))
+    } else {
+        Ok(Tables(tables))
     };
     observer("netstat", tables, notes)
 }

@@ -39,9 +39,10 @@ struct Group {
 
 /// Opens the counters.
 pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
-    let all = match config.proc_root == Path::new("/proc") {
-        true => open_cpus(&config.sys_root),
-        false => Err(io::Error::other("a recorded root has no counters")),
+    let all = if config.proc_root == Path::new("/proc") {
+        open_cpus(&config.sys_root)
+    } else {
+        Err(io::Error::other("a recorded root has no counters"))
     };
     let (groups, note) = match all {
         Err(error) if is_refusal(&error) && !config.threads.is_empty() => {

@@ -256,9 +256,10 @@ impl Tally {
             .kernel_addresses()
             .map(|address| self.kernel_name(address))
             .collect();
-        let work = match look.is_user {
-            true => Work::User,
-            false => work_of_stack(frames.iter().map(|&id| self.names.work(id))),
+        let work = if look.is_user {
+            Work::User
+        } else {
+            work_of_stack(frames.iter().map(|&id| self.names.work(id)))
         };
         *self.by_work.entry(work).or_default() += 1;
         if !self.window_ns.contains(&look.at_ns) || work == Work::Idle {

@@ -244,8 +244,9 @@ mod tests {
     fn an_address_is_in_the_function_that_begins_before_it() {
         let symbols = kallsyms(KALLSYMS.as_bytes()).expect("symbols");
         let check = |address, expected: Option<(&str, Option<&str>)>| {
-            let found = symbols.find(address);
-            let found = found.map(|named| (named.name, named.module));
+            let found = symbols
+                .find(address)
+                .map(|named| (named.name, named.module));
             assert_eq!(found, expected, "{address:x}");
         };
         check(0xffff_ffff_8100_00ff, None);

@@ -150,8 +150,8 @@ mod tests {
             "[0]: tx_ucast_packets",
             "[1]: rx_ucast_packets",
             "[0]: rx_bcast_packets",
-        ];
-        let names = names.map(str::to_owned);
+        ]
+        .map(str::to_owned);
         let driver = Driver::of_names("eth0".to_owned(), &BOTH, &names).expect("it has queues");
         let mut out = Vec::new();
         driver.push(&[1000, 1, 2, 4, 8, 16], 7, &mut out);

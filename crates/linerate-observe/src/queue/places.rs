@@ -154,13 +154,15 @@ mod tests {
             (name(QueueKind::Rx, 0), said),
             (name(QueueKind::Rx, 1), unsaid),
         ]);
-        let irqs = [(38, "eth0-TxRx-0"), (39, "eth0-rx-1"), (40, "eth0-misc")];
-        let irqs = irqs.map(|(irq, action)| DeviceIrq {
-            irq,
-            device: "eth0".to_owned(),
-            action: action.to_owned(),
-            served: served(action, "eth0"),
-        });
+        let irqs =
+            [(38, "eth0-TxRx-0"), (39, "eth0-rx-1"), (40, "eth0-misc")].map(|(irq, action)| {
+                DeviceIrq {
+                    irq,
+                    device: "eth0".to_owned(),
+                    action: action.to_owned(),
+                    served: served(action, "eth0"),
+                }
+            });
         add_named(&mut places, &irqs);
         let irq = |kind, queue| places.get(&name(kind, queue)).and_then(|place| place.irq);
         assert_eq!(irq(QueueKind::Rx, 0), Some(70), "the kernel's word");

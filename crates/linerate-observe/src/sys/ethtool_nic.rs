@@ -116,9 +116,10 @@ impl Ethtool {
 fn hash_words(bits: u64) -> String {
     let fields = HASH_FIELDS.iter().filter(|(bit, _)| bits & bit != 0);
     let names: Vec<&str> = fields.map(|(_, name)| *name).collect();
-    match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.join(", "),
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
     }
 }
 

@@ -74,8 +74,11 @@ impl Totals {
             counters: now,
             seen_ns: at_ns,
         };
-        let before = self.sockets.insert(row.cookie, last);
-        let before = before.map(|last| last.counters).unwrap_or_default();
+        let before = self
+            .sockets
+            .insert(row.cookie, last)
+            .map(|last| last.counters)
+            .unwrap_or_default();
         let grown = self.counters.add_growth(&before, &now);
         if grown {
             self.delivery_bytes_per_s += tcp.delivery_bytes_per_s;
@@ -85,8 +88,11 @@ impl Totals {
     /// Takes the final counters of a socket that ended.
     pub(super) fn handle_end(&mut self, row: &SocketRow) {
         let Some(tcp) = &row.tcp else { return };
-        let before = self.sockets.remove(&row.cookie);
-        let before = before.map(|last| last.counters).unwrap_or_default();
+        let before = self
+            .sockets
+            .remove(&row.cookie)
+            .map(|last| last.counters)
+            .unwrap_or_default();
         self.counters.add_growth(&before, &Counters::of(tcp));
         self.closed += 1;
     }

@@ -23,9 +23,10 @@ pub(super) fn groups_of(source: &Source<'_>, entries: &Entries) -> Result<Vec<Gr
         let section = source.at("factors", name.span());
         let spot = source.at(format!("factors.{}", name.get_ref()), value.span());
         let list = list_of(&spot, value.get_ref())?;
-        let group = match list.iter().any(Value::is_table) {
-            true => linked_group(&spot, list)?,
-            false => lone_group(&spot, factor_of(&section, name.get_ref())?, list)?,
+        let group = if list.iter().any(Value::is_table) {
+            linked_group(&spot, list)?
+        } else {
+            lone_group(&spot, factor_of(&section, name.get_ref())?, list)?
         };
         check_group(&spot, &group, &groups)?;
         groups.push(group);
@@ -110,17 +111,20 @@ fn linked_group(spot: &Spot<'_>, list: &[Value]) -> Result<Group, ReadError> {
     let mut factors: Vec<Factor> = factors.collect::<Result<_, _>>()?;
     // The parser's tables are sorted by name; the order of the factors' list reads better.
     factors.sort();
-    let levels = tables.iter().zip(list).map(|(table, value)| {
-        if table.len() != factors.len() {
-            return Err(bad(value));
-        }
-        let level = |factor: &Factor| {
-            let own = table.get(factor.name()).ok_or_else(|| bad(value))?;
-            level_of(&spot.below(factor), factor.parameter(), own)
-        };
-        factors.iter().map(level).collect()
-    });
-    let levels = levels.collect::<Result<_, _>>()?;
+    let levels = tables
+        .iter()
+        .zip(list)
+        .map(|(table, value)| {
+            if table.len() != factors.len() {
+                return Err(bad(value));
+            }
+            let level = |factor: &Factor| {
+                let own = table.get(factor.name()).ok_or_else(|| bad(value))?;
+                level_of(&spot.below(factor), factor.parameter(), own)
+            };
+            factors.iter().map(level).collect()
+        })
+        .collect::<Result<_, _>>()?;
     Ok(Group { factors, levels })
 }
 
@@ -233,9 +237,10 @@ pub(super) fn baseline_of(
         if group.position(&baseline).is_none() {
             let given = group.factors.iter().filter_map(|one| baseline.get(one));
             let given: Vec<String> = given.map(ToString::to_string).collect();
-            let value = match given.is_empty() {
-                true => "absent".to_owned(),
-                false => given.join(" / "),
+            let value = if given.is_empty() {
+                "absent".to_owned()
+            } else {
+                given.join(" / ")
             };
             let all: Vec<usize> = (0..group.levels.len()).collect();
             let allowed = format!("one of the levels ({})", group.words_of(&all));

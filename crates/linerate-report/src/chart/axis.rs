@@ -62,8 +62,10 @@ pub fn horizontal(figure: &Figure, categories: &[String]) -> DrawnAxis {
         log,
     };
     if figure.x.scale == Scale::Category {
-        let ticks = categories.iter().enumerate();
-        let ticks = ticks.map(|(at, name)| (at as f64, name.clone()));
+        let ticks = categories
+            .iter()
+            .enumerate()
+            .map(|(at, name)| (at as f64, name.clone()));
         return axis(
             named,
             ticks.collect(),
@@ -78,9 +80,10 @@ pub fn horizontal(figure: &Figure, categories: &[String]) -> DrawnAxis {
     let measured = numeric_positions(figure, |curve| curve.origin == Origin::Measured);
     let measured = if measured.is_empty() { all } else { measured };
     if log || measured.len() <= POSITIONS_MAX {
-        let title = match log {
-            true => log_label(&figure.x, &measured),
-            false => named,
+        let title = if log {
+            log_label(&figure.x, &measured)
+        } else {
+            named
         };
         return axis(title, labelled(&measured, figure.x.unit), range);
     }
@@ -201,8 +204,10 @@ fn log_label(axis: &Axis, ticks: &[f64]) -> String {
 /// and then runs out of the picture. Its ends are in the table.
 fn highest_shown(figure: &Figure) -> f64 {
     let points = figure.curves.iter().flat_map(|curve| &curve.points);
-    let value = points.map(|point| point.y).filter(|y| y.is_finite());
-    let value = value.fold(f64::NEG_INFINITY, f64::max);
+    let value = points
+        .map(|point| point.y)
+        .filter(|y| y.is_finite())
+        .fold(f64::NEG_INFINITY, f64::max);
     let end = heights(figure).into_iter().fold(value, f64::max);
     if value > 0.0 {
         end.min(value * INTERVAL_REACH)

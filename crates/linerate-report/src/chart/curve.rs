@@ -150,8 +150,9 @@ impl Drawing<'_> {
             let value = number::value_with_bounds(point.y, bounds, unit).line();
             let place = points::position(&point.x, self.figure);
             let limiter = point.limiter.map(|it| format!("limited by {}", it.title()));
-            let notes = [limiter.as_deref().unwrap_or(""), &point.note];
-            let notes = notes.into_iter().filter(|note| !note.is_empty());
+            let notes = [limiter.as_deref().unwrap_or(""), &point.note]
+                .into_iter()
+                .filter(|note| !note.is_empty());
             let note = notes.collect::<Vec<_>>().join("; ");
             let parts = [&value, &place, &note].map(|part| part.replace(['\t', '\n'], " "));
             parts.join("\t").trim_end().to_owned()

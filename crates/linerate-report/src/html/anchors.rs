@@ -41,18 +41,21 @@ impl Anchors {
         let findings = analysis
             .findings
             .iter()
-            .map(|finding| unique("finding", &finding.id));
-        let findings = findings.collect();
+            .map(|finding| unique("finding", &finding.id))
+            .collect();
         let chapters = analysis
             .chapters
             .iter()
-            .map(|chapter| unique("chapter", &chapter.id));
-        let chapters = chapters.collect();
-        let figures = analysis.chapters.iter().map(|chapter| {
-            let figures = chapter.figures.iter().chain(&chapter.over_time);
-            figures.map(|figure| unique("figure", &figure.id)).collect()
-        });
-        let figures = figures.collect();
+            .map(|chapter| unique("chapter", &chapter.id))
+            .collect();
+        let figures = analysis
+            .chapters
+            .iter()
+            .map(|chapter| {
+                let figures = chapter.figures.iter().chain(&chapter.over_time);
+                figures.map(|figure| unique("figure", &figure.id)).collect()
+            })
+            .collect();
         Self {
             findings,
             chapters,

@@ -36,14 +36,16 @@ fn caption(bars: &[LimitBar]) -> String {
         (false, false) if has(Ceilings::Path) => "A full bar is what the path was found to carry",
         (false, false) => "The maximum of these is not known",
     };
-    let less = match has(Ceilings::Path) && (has(Ceilings::Wire) || has(Ceilings::RoundTrip)) {
-        true => ", or what the path was found to carry, where that is less",
-        false => "",
+    let less = if has(Ceilings::Path) && (has(Ceilings::Wire) || has(Ceilings::RoundTrip)) {
+        ", or what the path was found to carry, where that is less"
+    } else {
+        ""
     };
     let has_interval = |bar: &LimitBar| bar.ceiling.is_some() && bar.value.low.is_some();
-    let line = match bars.iter().any(has_interval) {
-        true => "; the line is the interval, of two values their range.",
-        false => ".",
+    let line = if bars.iter().any(has_interval) {
+        "; the line is the interval, of two values their range."
+    } else {
+        "."
     };
     let mut text = format!("{full}{less}{line}");
     if bars.iter().any(LimitBar::is_lower_bound) {

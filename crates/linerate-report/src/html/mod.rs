@@ -143,9 +143,10 @@ fn style(title: &str) -> String {
 fn style_string(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars().take(HEAD_MAX) {
-        match c.is_alphanumeric() || " .,:()-/".contains(c) {
-            true => out.push(c),
-            false => out.push_str(&format!("\\{:x} ", u32::from(c))),
+        if c.is_alphanumeric() || " .,:()-/".contains(c) {
+            out.push(c)
+        } else {
+            out.push_str(&format!("\\{:x} ", u32::from(c)))
         }
     }
     out

@@ -75,11 +75,11 @@ impl Passage {
 fn cut(line: &str, columns: usize) -> String {
     let room = columns.saturating_sub(2);
     let kept: String = line.chars().take(room).collect();
-    let kept = match length(line) > room {
-        true => kept
-            .rsplit_once(' ')
-            .map_or(kept.as_str(), |(kept, _)| kept),
-        false => &kept,
+    let kept = if length(line) > room {
+        kept.rsplit_once(' ')
+            .map_or(kept.as_str(), |(kept, _)| kept)
+    } else {
+        &kept
     };
     format!("{kept} …")
 }

@@ -26,8 +26,11 @@ pub fn column_widths(heads: &[String], rows: &[Vec<String>], width: usize) -> Ve
 /// Returns the longest cell of each column and the longest word of it.
 pub fn natural_widths(heads: &[String], rows: &[Vec<String>]) -> (Vec<usize>, Vec<usize>) {
     let longest = |at: usize, of: &dyn Fn(&str) -> usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        let cells = cells.chain([&heads[at]]).map(|cell| of(cell));
+        let cells = rows
+            .iter()
+            .filter_map(|row| row.get(at))
+            .chain([&heads[at]])
+            .map(|cell| of(cell));
         cells.max().unwrap_or(0)
     };
     let word = |cell: &str| cell.split(' ').map(length).max().unwrap_or(0);

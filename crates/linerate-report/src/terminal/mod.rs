@@ -185,9 +185,10 @@ impl Page {
             let mut line = String::new();
             for ((lines, &width), &right) in wrapped.iter().zip(widths).zip(right) {
                 let text = lines.get(at).map_or("", String::as_str);
-                line += &match right {
-                    true => format!("{text:>width$}"),
-                    false => format!("{text:<width$}"),
+                line += &if right {
+                    format!("{text:>width$}")
+                } else {
+                    format!("{text:<width$}")
                 };
                 line += &" ".repeat(GAP);
             }

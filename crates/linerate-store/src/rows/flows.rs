@@ -236,8 +236,9 @@ fn told_in_settings(settings: Settings) -> (Settings, Told) {
             })
         }),
     };
-    let levels = (&settings).into_iter();
-    let levels = levels.filter(|one| !["requests", "connections"].contains(&one.name.as_str()));
+    let levels = (&settings)
+        .into_iter()
+        .filter(|one| !["requests", "connections"].contains(&one.name.as_str()));
     (levels.cloned().collect(), told)
 }
 
@@ -288,9 +289,10 @@ mod tests {
                 assert_eq!(left, vec![window.clone()].into());
                 let requests = told.requests.map(|count| (count.due, count.sent));
                 assert_eq!(requests, due);
-                let connections = told.connections.as_ref();
-                let connections =
-                    connections.map(|count| (count.failed, count.last_failure.as_deref()));
+                let connections = told
+                    .connections
+                    .as_ref()
+                    .map(|count| (count.failed, count.last_failure.as_deref()));
                 assert_eq!(connections, made);
             };
         check(vec![window.clone()], None, None);

@@ -53,9 +53,10 @@ impl Making {
         let length = 40 + segment.options.len() + segment.payload;
         frame.extend((length as u16).to_be_bytes());
         frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
-        let (from, to) = match segment.up {
-            true => ((segment.client, segment.port), (SERVER, 5201)),
-            false => ((SERVER, 5201), (segment.client, segment.port)),
+        let (from, to) = if segment.up {
+            ((segment.client, segment.port), (SERVER, 5201))
+        } else {
+            ((SERVER, 5201), (segment.client, segment.port))
         };
         frame.extend(from.0.to_be_bytes());
         frame.extend(to.0.to_be_bytes());

@@ -107,9 +107,10 @@ pub(crate) fn join(
     };
     let places: Vec<Option<(usize, bool)>> = first.iter().map(same_ends).collect();
     let mut taken: HashSet<usize> = places.iter().flatten().map(|(place, _)| *place).collect();
-    let others = match places.contains(&None) {
-        true => by_content(second, &taken),
-        false => Only::new(),
+    let others = if places.contains(&None) {
+        by_content(second, &taken)
+    } else {
+        Only::new()
     };
     let mut joined = Vec::new();
     for (at, (one, place)) in first.iter().zip(places).enumerate() {
@@ -121,12 +122,14 @@ pub(crate) fn join(
         let Some(first_is_nearer) = first_is_nearer(&pairs) else {
             continue;
         };
-        let instants = pairs.iter().map(|(sent, arrived)| Instants {
-            first_ns: sent.sighting.time_ns,
-            second_ns: arrived.sighting.time_ns,
-            is_forward: (sent.end() == End::Client) == first_is_nearer,
-        });
-        let instants = instants.collect();
+        let instants = pairs
+            .iter()
+            .map(|(sent, arrived)| Instants {
+                first_ns: sent.sighting.time_ns,
+                second_ns: arrived.sighting.time_ns,
+                is_forward: (sent.end() == End::Client) == first_is_nearer,
+            })
+            .collect();
         let joined_one = Joined {
             first: at,
             second: place,
@@ -260,14 +263,13 @@ fn way(course: &Course<'_, Passing>) -> Way {
         // As many sent as arrived are the same in their order; of more it is the one whose way is the most
         // like that of others.
         let way_ns = |at: usize| time_ns - way.sendings[at].time_ns;
-        let place = match sendings.len() == all {
-            true => (!sendings.is_empty()).then_some(0),
-            false => {
-                // They were sent one after another: it is one of the two about the usual time.
-                let next = sendings.partition_point(|&at| way_ns(at) > usual_ns);
-                (next.saturating_sub(1)..sendings.len().min(next + 1))
-                    .min_by_key(|&place| (way_ns(sendings[place]) - usual_ns).abs())
-            }
+        let place = if sendings.len() == all {
+            (!sendings.is_empty()).then_some(0)
+        } else {
+            // They were sent one after another: it is one of the two about the usual time.
+            let next = sendings.partition_point(|&at| way_ns(at) > usual_ns);
+            (next.saturating_sub(1)..sendings.len().min(next + 1))
+                .min_by_key(|&place| (way_ns(sendings[place]) - usual_ns).abs())
         };
         let place = place.filter(|&place| way_ns(sendings[place]).abs() < WAY_NS_MAX);
         *arrivals.entry(passing.mark()).or_insert(1) -= 1;

@@ -196,9 +196,10 @@ impl Joined {
         Sighting {
             end,
             sequence: sighting.sequence.wrapping_sub(own),
-            acknowledgement: match sighting.flags.any(Flags::ACK) {
-                true => sighting.acknowledgement.wrapping_sub(other),
-                false => 0,
+            acknowledgement: if sighting.flags.any(Flags::ACK) {
+                sighting.acknowledgement.wrapping_sub(other)
+            } else {
+                0
             },
             ..*sighting
         }
@@ -209,9 +210,10 @@ impl Joined {
     fn mark(&self, sighting: &Sighting) -> Mark {
         let controls = sighting.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST);
         let is_data = sighting.payload_bytes > 0;
-        let (acknowledgement, controls) = match is_data {
-            true => (0, 0x80),
-            false => (sighting.acknowledgement, controls),
+        let (acknowledgement, controls) = if is_data {
+            (0, 0x80)
+        } else {
+            (sighting.acknowledgement, controls)
         };
         (sighting.end, sighting.sequence, acknowledgement, controls)
     }

@@ -26,10 +26,16 @@ pub fn page(both: &Both, title: &str) -> TracePage {
         }
         warnings.extend(trace.warnings.iter().map(|text| format!("{file}: {text}")));
     }
-    let joined = both.connections.iter().take(CONNECTIONS_MAX);
-    let joined = joined.map(|one| section(both, one, SEGMENT));
-    let spoken = both.conversations.iter().take(CONNECTIONS_MAX);
-    let spoken = spoken.map(|one| section(both, one, DATAGRAM));
+    let joined = both
+        .connections
+        .iter()
+        .take(CONNECTIONS_MAX)
+        .map(|one| section(both, one, SEGMENT));
+    let spoken = both
+        .conversations
+        .iter()
+        .take(CONNECTIONS_MAX)
+        .map(|one| section(both, one, DATAGRAM));
     TracePage {
         title: title.to_owned(),
         about: vec![
@@ -79,9 +85,10 @@ fn between(both: &Both) -> Vec<TracedFinding> {
                 _ => "connection",
             };
             let shown = way.examples.len() as u64;
-            let first = match way.lost > shown {
-                true => format!(", the first {shown} of them"),
-                false => String::new(),
+            let first = if way.lost > shown {
+                format!(", the first {shown} of them")
+            } else {
+                String::new()
             };
             let place = format!("{kind} #{} of {at}{first}", joined.numbers[way.sent_at]);
             let frames = numbers_filter(way.examples.iter().map(|lost| lost.frame));

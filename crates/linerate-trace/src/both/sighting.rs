@@ -153,8 +153,9 @@ impl Seen {
         tracker.begin_file(name);
         let mut parts = Parts::default();
         while let Some(frame) = reader.next_frame() {
-            let handled = tracker.handle_frame(&frame, &mut parts);
-            let handled = handled.filter(|one| !one.verdict.any(Verdict::DUPLICATE_FRAME));
+            let handled = tracker
+                .handle_frame(&frame, &mut parts)
+                .filter(|one| !one.verdict.any(Verdict::DUPLICATE_FRAME));
             let passed = tracker.take_passed();
             let segments = handled.map(|one| one.place);
             let Some(place) = segments.or(passed.map(|one| one.place)) else {

@@ -267,16 +267,18 @@ fn identities(sent: &Sighting, arrived: &Sighting) -> (bool, bool) {
 
 impl<S> Course<'_, S> {
     pub(super) fn sent_ns(&self, time_ns: u64) -> i128 {
-        match self.is_forward {
-            true => i128::from(time_ns),
-            false => self.clock.to_first_ns(time_ns),
+        if self.is_forward {
+            i128::from(time_ns)
+        } else {
+            self.clock.to_first_ns(time_ns)
         }
     }
 
     pub(super) fn arrived_ns(&self, time_ns: u64) -> i128 {
-        match self.is_forward {
-            true => self.clock.to_first_ns(time_ns),
-            false => i128::from(time_ns),
+        if self.is_forward {
+            self.clock.to_first_ns(time_ns)
+        } else {
+            i128::from(time_ns)
         }
     }
 

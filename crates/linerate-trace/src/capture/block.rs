@@ -59,9 +59,10 @@ impl Piece {
 
     /// Returns its block, to be read to again, or another where it had to grow.
     pub(super) fn into_block(self) -> Block {
-        match self.block.bytes.len() > HEAD_BYTES + PAGE_BYTES + BLOCK_BYTES {
-            true => Block::default(),
-            false => self.block,
+        if self.block.bytes.len() > HEAD_BYTES + PAGE_BYTES + BLOCK_BYTES {
+            Block::default()
+        } else {
+            self.block
         }
     }
 

@@ -176,9 +176,10 @@ fn unpack<'a>(
         .map_err(CaptureError::Read)?;
     let packed = first == GZIP_MAGIC;
     let whole = Cursor::new(first).chain(input);
-    Ok(match packed {
-        true => (Box::new(MultiGzDecoder::new(whole)), true),
-        false => (Box::new(whole), false),
+    Ok(if packed {
+        (Box::new(MultiGzDecoder::new(whole)), true)
+    } else {
+        (Box::new(whole), false)
     })
 }
 

@@ -52,9 +52,10 @@ impl<'a> Window<'a> {
     /// Makes `wanted` bytes visible.
     #[inline]
     pub(super) fn need(&mut self, wanted: usize) -> Result<(), Fault> {
-        match self.fill(wanted)? < wanted {
-            true => Err(Fault::Cut),
-            false => Ok(()),
+        if self.fill(wanted)? < wanted {
+            Err(Fault::Cut)
+        } else {
+            Ok(())
         }
     }
 

@@ -159,14 +159,16 @@ impl Life {
         let answers = speech
             .last
             .map_or(speech.end == End::Server, |last| last != speech.end);
-        let (way, program) = match answers {
-            true => (Phase::WAY, Phase::ANSWERS),
-            false => (Phase::GOES_ON, Phase::PAUSES),
+        let (way, program) = if answers {
+            (Phase::WAY, Phase::ANSWERS)
+        } else {
+            (Phase::GOES_ON, Phase::PAUSES)
         };
         self.times_ns[way[speech.end as usize] as usize] += trip_ns;
-        let phase = match speech.is_nagle {
-            true => Phase::Nagle,
-            false => program[speech.end as usize],
+        let phase = if speech.is_nagle {
+            Phase::Nagle
+        } else {
+            program[speech.end as usize]
         };
         self.times_ns[phase as usize] += waited_ns - trip_ns;
     }

@@ -87,8 +87,11 @@ impl Picture {
         });
         let is_known = own.has_acknowledged() && peer.is_seen();
         let acknowledged = is_known.then(|| self.number(other, peer.first, own.acknowledged));
-        let selective = segment.sack.as_slice().iter().filter(|_| is_known);
-        let selective = selective
+        let selective = segment
+            .sack
+            .as_slice()
+            .iter()
+            .filter(|_| is_known)
             .map(|block| {
                 let from = self.number(other, peer.first, block.0);
                 (from, from + i64::from(distance(block.0, block.1).max(0)))

@@ -131,9 +131,10 @@ impl Detail {
             .is_some_and(|(point, fits)| {
                 after(point, segment.sequence) && segment.payload_bytes < fits
             });
-        let reason = match is_resized {
-            true => Verdict::default(),
-            false => self.reason(seen, before, asked),
+        let reason = if is_resized {
+            Verdict::default()
+        } else {
+            self.reason(seen, before, asked)
         };
         let mut verdict = Verdict::RETRANSMISSION | reason;
         let own = &mut self.ends[from as usize];

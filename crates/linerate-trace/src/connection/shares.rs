@@ -130,9 +130,10 @@ impl Detail {
         let window_bytes = window_bytes(halves, shifts, to);
         // Of the largest behind the handshake: a SYN's may be another.
         let has_shrunk = |window| window <= receiver.window.max / 2;
-        let no_room = match window_bytes.is_some_and(has_shrunk) {
-            true => State::Unread,
-            false => State::Window,
+        let no_room = if window_bytes.is_some_and(has_shrunk) {
+            State::Unread
+        } else {
+            State::Window
         };
         let room = window_bytes.map(|window| window.saturating_sub(flight.max(0) as u64));
         let has_more = own.has_more && own.sets_push;

@@ -452,9 +452,10 @@ impl LifeReport {
                 .flatten()
                 .map(|leg| leg.ns())
                 .sum();
-            let handshake = match connection.is_accepted() {
-                true => share(all_ns.min(legs_ns)),
-                false => 1.0,
+            let handshake = if connection.is_accepted() {
+                share(all_ns.min(legs_ns))
+            } else {
+                1.0
             };
             let is_counted = connection.halves.iter().any(|half| half.data_packets > 0);
             return (!is_counted).then_some(Self {
@@ -469,9 +470,12 @@ impl LifeReport {
         let pauses = |end: End| [Phase::PAUSES, Phase::GOES_ON].map(|of| time(of[end as usize]));
         // Nor, of a way that is known as a bound alone, what of the time was the program's.
         let is_hidden = |end: End| far == Some(end) || detail.is_way_bound(end);
-        let seen = |end: End| match is_hidden(end) {
-            true => [0.0; 2],
-            false => pauses(end),
+        let seen = |end: End| {
+            if is_hidden(end) {
+                [0.0; 2]
+            } else {
+                pauses(end)
+            }
         };
         let [[client, to_client], [server, to_server]] = End::BOTH.map(seen);
         // Nor whether its window had room: what it has on its way does not show.

@@ -264,9 +264,12 @@ fn warnings(
         tell(number, "frame", &format!("{has}: {what}"));
     }
     // Some of both are in every capture; much of it is something to know.
-    let much = |number: u64| match number > totals.frames / 2 {
-        true => number,
-        false => 0,
+    let much = |number: u64| {
+        if number > totals.frames / 2 {
+            number
+        } else {
+            0
+        }
     };
     tell(
         much(totals.not_ip),

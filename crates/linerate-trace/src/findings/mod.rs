@@ -593,9 +593,10 @@ impl TcpFinding {
             proofs: Vec::new(),
             waits: Durations::default(),
             way_is_doubtful: false,
-            clients: match kind.is_of_server(end) {
-                true => vec![toward.address],
-                false => Vec::new(),
+            clients: if kind.is_of_server(end) {
+                vec![toward.address]
+            } else {
+                Vec::new()
             },
             hop_limit: None,
         }
@@ -603,9 +604,10 @@ impl TcpFinding {
 
     fn key(&self) -> Key {
         let server_port = self.who_port.or(self.toward_port);
-        let toward = match self.kind.is_of_server(self.who_is) {
-            true => self.who,
-            false => self.toward,
+        let toward = if self.kind.is_of_server(self.who_is) {
+            self.who
+        } else {
+            self.toward
         };
         (self.kind, self.who, toward, server_port, self.who_is)
     }
@@ -632,9 +634,10 @@ impl TcpFinding {
                 // Its segment was sent so often; the slowest answer stands for the others.
                 TcpFindingKind::PathMtu | TcpFindingKind::AnswersLate
             );
-        match is_each_time {
-            true => self.count,
-            false => u64::from(self.connections),
+        if is_each_time {
+            self.count
+        } else {
+            u64::from(self.connections)
         }
     }
 

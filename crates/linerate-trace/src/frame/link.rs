@@ -253,9 +253,12 @@ fn wireless(bytes: &[u8], at: usize) -> Result<usize, NoSegment> {
     }
     // Some cards pad the header to four bytes.
     let padded = header_bytes.next_multiple_of(4);
-    llc(bytes, at + header_bytes).or_else(|error| match padded == header_bytes {
-        true => Err(error),
-        false => llc(bytes, at + padded),
+    llc(bytes, at + header_bytes).or_else(|error| {
+        if padded == header_bytes {
+            Err(error)
+        } else {
+            llc(bytes, at + padded)
+        }
     })
 }
 

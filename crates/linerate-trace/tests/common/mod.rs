@@ -308,13 +308,19 @@ pub fn sack_option(start: u32, end: u32) -> Vec<u8> {
 
 /// Writes frames as pcap: in which byte order, with which fraction of a second.
 pub fn pcap(frames: &[(u64, Vec<u8>)], link: u32, big: bool, nanos: bool) -> Vec<u8> {
-    let u32 = |value: u32| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
+    let u32 = |value: u32| {
+        if big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        }
     };
-    let u16 = |value: u16| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
+    let u16 = |value: u16| {
+        if big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        }
     };
     let mut out = Vec::new();
     out.extend(u32(if nanos { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }));

@@ -221,11 +221,13 @@ fn of_server(flag: &str) -> Option<String> {
     let cli = Cli::command();
     let serve = cli.find_subcommand("serve")?;
     let name = flag.trim_start_matches('-');
-    let is_it = |arg: &clap::Arg| match flag.starts_with("--") {
-        true => arg.get_long() == Some(name),
-        false => arg
-            .get_short()
-            .is_some_and(|short| name == short.to_string()),
+    let is_it = |arg: &clap::Arg| {
+        if flag.starts_with("--") {
+            arg.get_long() == Some(name)
+        } else {
+            arg.get_short()
+                .is_some_and(|short| name == short.to_string())
+        }
     };
     let is_known = serve.get_arguments().any(is_it);
     is_known.then(|| format!("{flag} is the server's: `linerate serve {flag}`"))

@@ -17,9 +17,10 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 /// Reads a time of whole seconds.
 pub fn whole_seconds(text: &str) -> Result<u64, String> {
     let seconds = seconds(text)?;
-    match seconds.fract() == 0.0 && (0.0..1e9).contains(&seconds) {
-        true => Ok(seconds as u64),
-        false => Err(format!("`{text}` is not a number of whole seconds")),
+    if seconds.fract() == 0.0 && (0.0..1e9).contains(&seconds) {
+        Ok(seconds as u64)
+    } else {
+        Err(format!("`{text}` is not a number of whole seconds"))
     }
 }
 

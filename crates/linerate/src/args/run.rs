@@ -369,9 +369,10 @@ pub(super) fn half_share(text: &str) -> Result<f64, String> {
     let percent: f64 = number
         .parse()
         .map_err(|_| format!("`{text}` is not a number"))?;
-    match percent > 0.0 && percent <= 50.0 {
-        true => Ok(percent / 100.0),
-        false => Err(format!("{percent} % is not above 0 and at most 50")),
+    if percent > 0.0 && percent <= 50.0 {
+        Ok(percent / 100.0)
+    } else {
+        Err(format!("{percent} % is not above 0 and at most 50"))
     }
 }
 

@@ -84,9 +84,10 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
         plan,
         sample_interval: SAMPLE_INTERVAL,
         look_interval: LOOK_INTERVAL,
-        placing: match server_cpus.is_empty() {
-            true => hosts::placing(),
-            false => Placing::AsAsked,
+        placing: if server_cpus.is_empty() {
+            hosts::placing()
+        } else {
+            Placing::AsAsked
         },
         server_cpus,
         client_cpus,
@@ -123,9 +124,10 @@ fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
     };
     let within = |budget| {
         let request = request(budget, seed, hosts.clone());
-        match asked.quick {
-            true => linerate_plan::fitting(&asked.drafts, QUICK_BLOCKS, &request),
-            false => linerate_plan::plan(&asked.drafts, &request),
+        if asked.quick {
+            linerate_plan::fitting(&asked.drafts, QUICK_BLOCKS, &request)
+        } else {
+            linerate_plan::plan(&asked.drafts, &request)
         }
     };
     let plan = match within(asked.budget) {

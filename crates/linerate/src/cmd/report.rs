@@ -26,23 +26,26 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     check(args)?;
     let recording = bundle::read(&args.bundle)?;
     let analysis = || {
-        let analysis = match args.published {
-            true => linerate_analyze::analyze_with_published(&recording),
-            false => linerate_analyze::analyze(&recording),
+        let analysis = if args.published {
+            linerate_analyze::analyze_with_published(&recording)
+        } else {
+            linerate_analyze::analyze(&recording)
         };
         bundle::with_captures(analysis, &recording, &args.bundle)
     };
-    let extent = match args.full {
-        true => Extent::Full,
-        false => Extent::Answer,
+    let extent = if args.full {
+        Extent::Full
+    } else {
+        Extent::Answer
     };
     let html = || linerate_report::html(&analysis(), extent);
     let text = match args.format {
         ReportFormat::Html if args.out.is_none() => {
-            let file = match args.full || args.published {
-                true => linerate_store::write_report(&args.bundle, &html())?,
+            let file = if args.full || args.published {
+                linerate_store::write_report(&args.bundle, &html())?
+            } else {
                 // As it is kept, with its results beside it.
-                false => bundle::write(&args.bundle, &recording, &analysis())?,
+                bundle::write(&args.bundle, &recording, &analysis())?
             };
             return told(&file);
         }

@@ -278,9 +278,10 @@ pub(super) fn failure_of(
         };
     };
     let is_empty = single.trials.iter().all(|trial| trial.responses.is_empty());
-    let what = match is_empty {
-        true => "nothing was measured",
-        false => "the measurement is not valid",
+    let what = if is_empty {
+        "nothing was measured"
+    } else {
+        "the measurement is not valid"
     };
     let failure = Failure {
         exit,

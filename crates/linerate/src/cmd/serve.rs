@@ -57,9 +57,10 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     let form = args.log_format;
     let core = core.with_names(args.names.clone());
     // A lab's own agents serve the program that made them, which tells of its run itself.
-    let core = match args.lab_host {
-        true => core,
-        false => core.with_log(move |entry| log(entry, form)),
+    let core = if args.lab_host {
+        core
+    } else {
+        core.with_log(move |entry| log(entry, form))
     };
     let core = Arc::new(core);
     let state = state(args)?;
@@ -182,9 +183,10 @@ impl Drop for PidFile<'_> {
 /// Returns the directory of key and tokens, unless nobody elsewhere can come.
 fn state(args: &ServeArgs) -> CmdResult<Option<PathBuf>> {
     let is_near = args.lab_host || args.bind.to_canonical().is_loopback();
-    match is_near && args.tls.state.is_none() {
-        true => Ok(None),
-        false => places::state(args.tls.state.as_deref()).map(Some),
+    if is_near && args.tls.state.is_none() {
+        Ok(None)
+    } else {
+        places::state(args.tls.state.as_deref()).map(Some)
     }
 }
 
@@ -196,9 +198,10 @@ fn register_has_tokens(state: Option<&Path>) -> CmdResult<bool> {
 }
 
 fn access(args: &ServeArgs, token: Option<&str>, state: Option<&Path>) -> Access {
-    let strangers = match args.public {
-        true => Strangers::Measure,
-        false => Strangers::Refused,
+    let strangers = if args.public {
+        Strangers::Measure
+    } else {
+        Strangers::Refused
     };
     Access::new(
         token,
@@ -229,9 +232,10 @@ fn with_tls(
     state: Option<&Path>,
 ) -> CmdResult<(Server, Option<Fingerprint>)> {
     // A lab's control network is in namespaces of its own.
-    server.plain = match args.tls.plain || args.lab_host {
-        true => Plain::Everywhere,
-        false => Plain::Loopback,
+    server.plain = if args.tls.plain || args.lab_host {
+        Plain::Everywhere
+    } else {
+        Plain::Loopback
     };
     let tls = &args.tls;
     let given = tls.tls_cert.as_deref().zip(tls.tls_key.as_deref());
@@ -322,9 +326,10 @@ fn with_iperf3_auth(mut server: Server, args: &Iperf3AuthArgs) -> CmdResult<Serv
     server.iperf3_gate = Some(Gate {
         key: PrivateKey::from_pem(&private_key).with_context(named)?,
         users: Users::parse(&users_text).with_context(named)?,
-        padding: match args.use_pkcs1_padding {
-            true => Padding::Pkcs1,
-            false => Padding::Oaep,
+        padding: if args.use_pkcs1_padding {
+            Padding::Pkcs1
+        } else {
+            Padding::Oaep
         },
         skew_s: args.time_skew_threshold,
     });

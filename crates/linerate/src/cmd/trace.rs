@@ -123,9 +123,10 @@ fn of_bundle(args: &TraceArgs, directory: &Path) -> CmdResult {
 
 fn limits(args: &TraceArgs) -> CmdResult<Limits> {
     let is_page = args.html.is_some() || args.wanted() == TraceFormat::Html;
-    let usual = match is_page || args.wanted() != TraceFormat::Text {
-        true => DOCUMENT_CONNECTIONS,
-        false => TEXT_CONNECTIONS,
+    let usual = if is_page || args.wanted() != TraceFormat::Text {
+        DOCUMENT_CONNECTIONS
+    } else {
+        TEXT_CONNECTIONS
     };
     Ok(Limits {
         reported: args.top.unwrap_or(usual),

@@ -60,9 +60,10 @@ pub fn study(args: &StudyArgs) -> Experiments {
     Experiments {
         study: true,
         quick: args.quick,
-        label: match args.lab {
-            true => format!("linerate study --lab{}", args.lab_link.words()),
-            false => format!("linerate study {}", hosts.server),
+        label: if args.lab {
+            format!("linerate study --lab{}", args.lab_link.words())
+        } else {
+            format!("linerate study {}", hosts.server)
         },
         budget: args.budget.or(Some(usual)),
         may_take_longer: args.budget.is_none(),
@@ -83,9 +84,10 @@ pub fn study(args: &StudyArgs) -> Experiments {
 
 /// Returns the experiment `draft` of `file` as the flags of `linerate run` mean it.
 pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
-    let lab_words = match args.plan.lab {
-        true => format!(" --lab{}", args.plan.lab_link.words()),
-        false => String::new(),
+    let lab_words = if args.plan.lab {
+        format!(" --lab{}", args.plan.lab_link.words())
+    } else {
+        String::new()
     };
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
     let draft = match hosts.foreign {
@@ -114,9 +116,10 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
 fn beside_iperf3(mut draft: Draft) -> Draft {
     let experiment = &mut draft.experiment;
     let udp = Level::Word(Transport::Udp.word().to_owned());
-    let transport = match experiment.levels(Factor::Transport).contains(&udp) {
-        true => Transport::Udp,
-        false => experiment.workload.manner.transport,
+    let transport = if experiment.levels(Factor::Transport).contains(&udp) {
+        Transport::Udp
+    } else {
+        experiment.workload.manner.transport
     };
     let fitting = iperf3_peer::fitting(&experiment.timing, transport);
     if std::mem::replace(&mut experiment.timing, fitting) != fitting {

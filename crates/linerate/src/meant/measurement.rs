@@ -160,9 +160,10 @@ fn inventories(args: &RunArgs) -> Inventories {
         || args.observe.capture.capture.is_some()
         || args.traffic.parallel >= FLOWS_THAT_QUEUE
         || *args.time.repetitions().end() > 1;
-    match is_needed || args.output.out.is_some() {
-        true => Inventories::First,
-        false => Inventories::Underway,
+    if is_needed || args.output.out.is_some() {
+        Inventories::First
+    } else {
+        Inventories::Underway
     }
 }
 
@@ -208,9 +209,10 @@ pub fn interval(asked: Option<f64>, is_text: bool, runs: u32) -> CmdResult<Nanos
 /// Returns the time between samples: tenths of a second, and seconds in long measurements, so that
 /// an hour's samples fit the memory; never longer than the interval lines want.
 fn sample_interval(measure: Nanos, interval: Nanos) -> Nanos {
-    let fitting = match measure > LONG {
-        true => Nanos::from_s(1),
-        false => INTERVAL_MIN,
+    let fitting = if measure > LONG {
+        Nanos::from_s(1)
+    } else {
+        INTERVAL_MIN
     };
     match interval.0 {
         0 => fitting,

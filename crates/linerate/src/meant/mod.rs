@@ -91,9 +91,10 @@ fn login(peer: &PeerArgs) -> Option<Login> {
     Some(Login {
         user,
         key_file,
-        padding: match peer.use_pkcs1_padding {
-            true => Padding::Pkcs1,
-            false => Padding::Oaep,
+        padding: if peer.use_pkcs1_padding {
+            Padding::Pkcs1
+        } else {
+            Padding::Oaep
         },
     })
 }

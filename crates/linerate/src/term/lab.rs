@@ -76,9 +76,10 @@ fn hosts(state: &State) -> Vec<Host<'_>> {
             mtu_bytes: spec.link.mtu_bytes,
             queues: spec.link.queues,
             host_queue_bytes: spec.link.host_queue.map(|bytes| bytes.0),
-            round_trip_ns: match spec.name == first.name {
-                true => 0,
-                false => LabSpec::round_trip(first, spec).0,
+            round_trip_ns: if spec.name == first.name {
+                0
+            } else {
+                LabSpec::round_trip(first, spec).0
             },
         })
         .collect()
@@ -86,9 +87,10 @@ fn hosts(state: &State) -> Vec<Host<'_>> {
 
 /// Prints a lab: its hosts, their links and the round trips between them.
 pub fn show(state: &State) {
-    let standing = match state.is_up() {
-        true => "up",
-        false => "crashed; remove it with `linerate lab down --all`",
+    let standing = if state.is_up() {
+        "up"
+    } else {
+        "crashed; remove it with `linerate lab down --all`"
     };
     super::line(&format!("{}  {standing}", state.spec.name));
     let heads = [

@@ -104,9 +104,10 @@ fn clean(text: &str, colours: Colours) -> Cow<'_, str> {
             0
         };
         let taken = colour.max(c.len_utf8());
-        match colour == 0 && is_obeyed(c) {
-            true => shown.push(char::REPLACEMENT_CHARACTER),
-            false => shown.push_str(&rest[..taken]),
+        if colour == 0 && is_obeyed(c) {
+            shown.push(char::REPLACEMENT_CHARACTER)
+        } else {
+            shown.push_str(&rest[..taken])
         }
         rest = &rest[taken..];
     }
@@ -146,10 +147,7 @@ pub fn queued(host: &HostName, place: u32) -> String {
 
 /// Prints a line of data. A reader that went away ends the program quietly, in order.
 pub fn line(text: &str) {
-    let colours = match color() {
-        true => Colours::Own,
-        false => Colours::None,
-    };
+    let colours = if color() { Colours::Own } else { Colours::None };
     let text = clean(text, colours);
     let mut out = std::io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {

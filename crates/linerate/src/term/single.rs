@@ -157,9 +157,10 @@ impl<'a> Document<'a> {
 /// Prints the failure of a measurement that did not come to a result, where documents are asked for: whoever
 /// parses them finds one.
 pub fn print_failure(form: Form, iperf3: bool, failure: &Failure) {
-    match iperf3 {
-        true => crate::iperf3::print_failure(form == Form::JsonStream, &failure.to_string()),
-        false => ErrorDocument::of(failure, SINGLE_SCHEMA).print(form),
+    if iperf3 {
+        crate::iperf3::print_failure(form == Form::JsonStream, &failure.to_string())
+    } else {
+        ErrorDocument::of(failure, SINGLE_SCHEMA).print(form)
     }
 }
 
@@ -416,9 +417,10 @@ fn start_line(document: &RunDocument) {
 
 fn run_words(over: usize, runs: &RangeInclusive<u32>) -> String {
     let (least, most) = (runs.start(), runs.end());
-    let of = match least == most {
-        true => least.to_string(),
-        false => format!("at most {most}"),
+    let of = if least == most {
+        least.to_string()
+    } else {
+        format!("at most {most}")
     };
     format!("run {} of {of}", over + 1)
 }

@@ -500,9 +500,11 @@ type ModulePath = Vec<String>;
 fn imports(source: &Path) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
     let files = rust_files(source).into_iter().map(|file| {
         let inner = file.strip_prefix(source).expect("a file below it");
-        let parts = inner.with_extension("");
-        let parts = parts.iter().map(|part| part.to_string_lossy().into_owned());
-        let parts = parts.filter(|part| !["mod", "lib", "main"].contains(&part.as_str()));
+        let inner = inner.with_extension("");
+        let parts = inner
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .filter(|part| !["mod", "lib", "main"].contains(&part.as_str()));
         (parts.collect::<ModulePath>(), file)
     });
     let files: BTreeMap<ModulePath, PathBuf> = files.collect();
@@ -584,9 +586,9 @@ fn circles<T: Ord + Clone>(graph: &BTreeMap<T, BTreeSet<T>>) -> Vec<usize> {
     });
     let reached: BTreeMap<&T, BTreeSet<T>> = reached.collect();
     let circle = |one: &&T| -> Vec<T> {
-        let others = reached[*one].iter();
-        let others =
-            others.filter(|other| reached.get(other).is_some_and(|seen| seen.contains(*one)));
+        let others = reached[*one]
+            .iter()
+            .filter(|other| reached.get(other).is_some_and(|seen| seen.contains(*one)));
         others.cloned().collect()
     };
     let all: BTreeSet<Vec<T>> = graph.keys().map(|one| circle(&one)).collect();
@@ -776,8 +778,8 @@ fn the_checks_find_what_they_look_for() {
         (4, vec![5]),
         (5, vec![4]),
         (6, vec![1]),
-    ];
-    let graph = graph.map(|(from, to)| (from, BTreeSet::from_iter(to)));
+    ]
+    .map(|(from, to)| (from, BTreeSet::from_iter(to)));
     assert_eq!(circles(&BTreeMap::from(graph)), [3, 2]);
     assert_eq!(code_lines("a\n // b\nc").count(), 2);
 }

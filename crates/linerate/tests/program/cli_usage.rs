@@ -391,12 +391,11 @@ fn failures_are_documents_where_documents_are_asked_for() {
         let words: Vec<&str> = line.split(' ').collect();
         let said = linerate(&words).run();
         let document = crate::common::json(&said.out);
-        let error = match is_stream {
-            true => {
-                assert_eq!(document["event"], "error", "{line}");
-                &document["data"]
-            }
-            false => &document,
+        let error = if is_stream {
+            assert_eq!(document["event"], "error", "{line}");
+            &document["data"]
+        } else {
+            &document
         };
         assert_eq!(error["schema"], "linerate.error", "{line}");
         let told = error["error"].as_str().expect("an error");

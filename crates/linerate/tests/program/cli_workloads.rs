@@ -37,8 +37,10 @@ fn setting(trial: &Value, name: &str) -> String {
         settings.iter().filter(|setting| setting["name"] == name)
     });
     let words = |setting: &Value| {
-        let said = ["granted", "why", "effective"].map(|part| &setting[part]);
-        let said = said.into_iter().filter(|part| !part.is_null());
+        let said = ["granted", "why", "effective"]
+            .map(|part| &setting[part])
+            .into_iter()
+            .filter(|part| !part.is_null());
         said.map(Value::to_string).collect::<Vec<_>>().join(" ")
     };
     settings.map(words).next().unwrap_or_default()
@@ -257,8 +259,10 @@ fn the_mean_of_runs_has_the_unit_that_was_asked_for() {
     };
     // Of runs that a busy host spoils there may be no mean.
     let across = |said: &Said| -> Vec<String> {
-        let lines = said.out.lines();
-        let lines = lines.filter(|line| line.starts_with("mean ") || line.starts_with("s   "));
+        let lines = said
+            .out
+            .lines()
+            .filter(|line| line.starts_with("mean ") || line.starts_with("s   "));
         lines.map(str::to_owned).collect()
     };
     let said = run("-f M -b 80M");

@@ -120,9 +120,10 @@ fn datagrams_are_counted_by_their_receiver() {
         assert_eq!(theirs["error"], Value::Null, "{words:?}");
         let streams = theirs["end"]["streams"].as_array().expect("streams");
         assert_eq!(streams.len(), flows, "{words:?}");
-        let (sent, received) = match words.contains(&"-R") {
-            true => (of_ours(&ours, "server"), of_ours(&ours, "client")),
-            false => (of_ours(&ours, "client"), of_ours(&ours, "server")),
+        let (sent, received) = if words.contains(&"-R") {
+            (of_ours(&ours, "server"), of_ours(&ours, "client"))
+        } else {
+            (of_ours(&ours, "client"), of_ours(&ours, "server"))
         };
         // A quarter of a megabyte: nothing is lost over loopback but what comes after the end.
         for (sent, received) in sent.iter().zip(&received) {

@@ -274,9 +274,10 @@ fn datagrams_with_every_option() {
     ];
     let common = [&GENTLE[..], &["-t", "1"]].concat();
     check_all(&rows, &common, |words, document| {
-        match words.contains(&"-R") {
-            true => came_back(document, "", words).0,
-            false => all_arrived(document, words),
+        if words.contains(&"-R") {
+            came_back(document, "", words).0
+        } else {
+            all_arrived(document, words)
         };
         assert_eq!(number(document, "/end/sum/lost_packets"), 0.0, "{words:?}");
         if words.contains(&"--bidir") {

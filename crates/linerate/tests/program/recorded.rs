@@ -62,9 +62,12 @@ fn printed(command: &str) -> String {
     let root = repository();
     let words: Vec<String> = command
         .split_whitespace()
-        .map(|word| match word.starts_with("docs/") {
-            true => root.join(word).display().to_string(),
-            false => word.to_owned(),
+        .map(|word| {
+            if word.starts_with("docs/") {
+                root.join(word).display().to_string()
+            } else {
+                word.to_owned()
+            }
         })
         .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

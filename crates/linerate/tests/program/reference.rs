@@ -270,9 +270,10 @@ fn counters_page() -> String {
     );
     let mut heading = "";
     for counter in linerate_analyze::known_counters() {
-        let of_it = match counter.trouble {
-            true => "Drops, errors and retransmissions",
-            false => "All others",
+        let of_it = if counter.trouble {
+            "Drops, errors and retransmissions"
+        } else {
+            "All others"
         };
         if of_it != heading {
             heading = of_it;
@@ -320,9 +321,10 @@ fn findings_page() -> String {
         );
         for known in all {
             let (title, needs, action) = (cell(known.title), cell(known.needs), cell(known.action));
-            let needs = match Metric::ALL.iter().any(|metric| metric.name() == needs) {
-                true => format!("growth of [`{needs}`](metrics.md) in a trial"),
-                false => needs,
+            let needs = if Metric::ALL.iter().any(|metric| metric.name() == needs) {
+                format!("growth of [`{needs}`](metrics.md) in a trial")
+            } else {
+                needs
             };
             let id = known.id;
             let _ = writeln!(page, "| `{prefix}{id}` | {title} | {needs} | {action} |");
@@ -455,8 +457,11 @@ fn the_command_line_is_that_of_the_help_texts() {
             "{command}: {help}"
         );
     }
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = listed.take_while(|line| line.starts_with("  ") && !line.starts_with("  help"));
+    let listed = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  ") && !line.starts_with("  help"));
     let count = COMMANDS
         .iter()
         .filter(|command| !command.is_empty() && !command.contains(' '))
@@ -631,8 +636,10 @@ fn keys_of_a_workload_are_those_of_the_catalogue() {
         );
     }
     let fixed = between("Every key of `[workload]` but ", "can be a factor");
-    let known = keys().filter(|parameter| parameter.factor.is_none());
-    let known = known.map(|parameter| parameter.key).chain(["kind"]);
+    let known = keys()
+        .filter(|parameter| parameter.factor.is_none())
+        .map(|parameter| parameter.key)
+        .chain(["kind"]);
     assert_eq!(ticked(&fixed), known.collect(), "what can be no factor");
 }
 
@@ -761,8 +768,10 @@ fn files_that_pages_name_exist() {
 #[test]
 fn the_threat_model_names_tests_that_exist() {
     let page = read("docs/reference/security.md");
-    let rows = page.lines().filter(|line| line.starts_with("| "));
-    let rows = rows.filter(|line| !line.ends_with("| tested by |"));
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .filter(|line| !line.ends_with("| tested by |"));
     let mut faults = Vec::new();
     let mut named = 0;
     for row in rows {

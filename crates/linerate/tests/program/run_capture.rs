@@ -66,8 +66,10 @@ fn captured(server: &Server, folder: &tempfile::TempDir, flags: &[&str]) -> (Pat
 fn last(bundle: &Path, end: End, metric: Metric) -> u64 {
     let recording = linerate_store::read(bundle).expect("a bundle");
     let of_end = |subject: &Subject| matches!(subject, Subject::Flow(_, own) if *own == end);
-    let values = recording.samples.iter();
-    let values = values.filter(|sample| sample.metric == metric && of_end(&sample.subject));
+    let values = recording
+        .samples
+        .iter()
+        .filter(|sample| sample.metric == metric && of_end(&sample.subject));
     let last = values.max_by_key(|sample| sample.at_ns).expect("samples");
     last.value.unsigned_abs()
 }

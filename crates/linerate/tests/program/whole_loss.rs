@@ -244,12 +244,13 @@ fn an_interrupted_measurement_prints_what_it_has() {
         let said = run.end();
         // Who asks for no end has what was asked for.
         let is_partial = !flags.contains(&"0");
-        match is_partial {
-            true => assert_eq!(said.code, 130, "{said:?}"),
-            false => assert!(
+        if is_partial {
+            assert_eq!(said.code, 130, "{said:?}")
+        } else {
+            assert!(
                 matches!(said.code, 0 | 3) || said.was_read_late(),
                 "{said:?}"
-            ),
+            )
         }
         said.left_nothing();
         let document = end_of_stream(&said);
@@ -265,8 +266,7 @@ fn an_interrupted_measurement_prints_what_it_has() {
             flag.as_str()
                 .is_some_and(|flag| flag.starts_with("interrupted"))
         }));
-        let rate = ["throughput_bps", "transactions_per_s"];
-        let rate = rate
+        let rate = ["throughput_bps", "transactions_per_s"]
             .iter()
             .find_map(|name| trial["responses"][name].as_f64());
         assert!(rate > Some(100.0), "{}", trial["responses"]);

@@ -568,8 +568,7 @@ fn bare_count(text: &str) -> Option<String> {
         let mut words = rest.split(' ').map(|word| word.trim_end_matches(ends));
         let (first, second) = (words.next()?, words.next());
         let is_adjective = first.len() > 3 && !first.ends_with('s');
-        let noun = [Some(first), second.filter(|_| is_adjective)];
-        let noun = noun
+        let noun = [Some(first), second.filter(|_| is_adjective)]
             .into_iter()
             .flatten()
             .find(|word| COUNTED.contains(word))?;
@@ -681,8 +680,9 @@ fn contains(text: &str, words: &str) -> bool {
 
 /// Returns every wording that is refused, with what is written instead.
 fn refusals() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let terms = GLOSSARY.iter();
-    let terms = terms.flat_map(|term| term.refused.iter().map(|words| (*words, term.field)));
+    let terms = GLOSSARY
+        .iter()
+        .flat_map(|term| term.refused.iter().map(|words| (*words, term.field)));
     terms.chain(WORDS.iter().copied())
 }
 
@@ -713,9 +713,10 @@ fn prose(page: &str) -> String {
             in_block = !in_block;
         }
         // Comments in blocks of commands are prose, too.
-        let line = match in_block {
-            true => line.split_once('#').map_or("", |(_, comment)| comment),
-            false => line,
+        let line = if in_block {
+            line.split_once('#').map_or("", |(_, comment)| comment)
+        } else {
+            line
         };
         let parts = line.split('`').enumerate();
         for (_, part) in parts.filter(|(at, _)| at % 2 == 0) {

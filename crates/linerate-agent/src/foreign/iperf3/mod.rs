@@ -115,15 +115,14 @@ impl Door {
         }
         // The place is taken when the streams are there; but a client that would be refused now is told
         // at once.
-        match self
+        if self
             .core
             .would_admit(&guest(), Some(peer.ip()), &request(peer))
         {
-            true => test::run(self, cookie, stream, peer, &alive).await,
-            false => {
-                self.core.note_refusal("busy");
-                refuse(stream).await
-            }
+            test::run(self, cookie, stream, peer, &alive).await
+        } else {
+            self.core.note_refusal("busy");
+            refuse(stream).await
         }
     }
 

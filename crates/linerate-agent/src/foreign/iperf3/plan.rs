@@ -70,9 +70,10 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
         end: End::Server,
         part: if sends { Part::Sender } else { Part::Receiver },
         traffic: Traffic::Stream {
-            direction: match sends {
-                true => Direction::FromServer,
-                false => Direction::ToServer,
+            direction: if sends {
+                Direction::FromServer
+            } else {
+                Direction::ToServer
             },
             message_bytes: Bytes(parameters.block_bytes.into()),
         },
@@ -83,9 +84,10 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
                 Some(_) if sends && !udp => SendBy::Sendfile,
                 _ => SendBy::Copy,
             },
-            receive: match parameters.skip_rx_copy {
-                true if !sends && !udp => ReceiveBy::Discard,
-                _ => ReceiveBy::Copy,
+            receive: if parameters.skip_rx_copy && !sends && !udp {
+                ReceiveBy::Discard
+            } else {
+                ReceiveBy::Copy
             },
             rate_bps: rate,
             burst: rate.and(parameters.burst_blocks).unwrap_or(1).max(1),
@@ -98,9 +100,10 @@ pub(super) fn flow(parameters: &Parameters, index: usize, rate: Option<BitsPerSe
             gro: udp && !sends && parameters.gso.is_some_and(|gso| gso.gro > 0),
             short_numbers: udp && !parameters.counters_64bit,
             // The client's rate is not this end's, but whoever asks for one asks when single datagrams come.
-            wait: match udp && !sends && parameters.bits_per_second.is_some() {
-                true => WaitBy::Epoll,
-                false => WaitBy::Auto,
+            wait: if udp && !sends && parameters.bits_per_second.is_some() {
+                WaitBy::Epoll
+            } else {
+                WaitBy::Auto
             },
             ..Manner::default()
         },

@@ -419,8 +419,10 @@ fn claim(door: &Door, peer: SocketAddr, parameters: &Parameters) -> Result<Grant
     // Where both ends send, the first stream and the last go either way.
     let last = streams.saturating_sub(1);
     let is_one_way = parameters.server_sends(0) == parameters.server_sends(last);
-    let ways = [0, last].into_iter().skip(usize::from(is_one_way));
-    let ways = ways.map(|index| plan::flow(parameters, index, None));
+    let ways = [0, last]
+        .into_iter()
+        .skip(usize::from(is_one_way))
+        .map(|index| plan::flow(parameters, index, None));
     let buffers = buffers_of(ways, streams, workers_of_guest(None) as usize);
     let counts = Counts::of_trial(streams, 1, false).with_buffers(buffers);
     let refuse = |code, reason: String| Some(Refused { code, reason });

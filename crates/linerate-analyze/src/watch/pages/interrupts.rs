@@ -69,8 +69,10 @@ fn taken_by(watched: &Watched, irq: u32, span: Span) -> String {
         [] => "–".to_owned(),
         [(cpu, _)] => cpu.to_string(),
         several => {
-            let named = several.iter().take(CPUS_NAMED_MAX);
-            let named = named.map(|(cpu, count)| format!("{cpu} ({:.0} %)", 100.0 * count / sum));
+            let named = several
+                .iter()
+                .take(CPUS_NAMED_MAX)
+                .map(|(cpu, count)| format!("{cpu} ({:.0} %)", 100.0 * count / sum));
             let mut words = named.collect::<Vec<_>>().join(", ");
             if several.len() > CPUS_NAMED_MAX {
                 words += &format!(", {} more", several.len() - CPUS_NAMED_MAX);

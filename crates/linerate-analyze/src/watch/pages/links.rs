@@ -29,9 +29,10 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         parts.into_iter().flatten().any(|count| count > 0.0)
     });
     let losing: Vec<&str> = losing.map(|row| row.link.as_str()).collect();
-    let verdict = match losing.is_empty() {
-        true => "no link drops or damages packets".to_owned(),
-        false => format!("packets are dropped or damaged at {}", losing.join(", ")),
+    let verdict = if losing.is_empty() {
+        "no link drops or damages packets".to_owned()
+    } else {
+        format!("packets are dropped or damaged at {}", losing.join(", "))
     };
     Page {
         name: "Links",

@@ -97,8 +97,9 @@ fn verdict(watched: &Watched, flows: &[Flow]) -> Option<String> {
     };
     let limited = flows.iter().filter_map(limited_by);
     let (by_window, by_buffer): (Vec<_>, Vec<_>) = limited.partition(|by| *by == RECEIVE_WINDOW);
-    let limits = [(by_window, RECEIVE_WINDOW), (by_buffer, SEND_BUFFER)];
-    let limits = limits.into_iter().filter(|(flows, _)| !flows.is_empty());
+    let limits = [(by_window, RECEIVE_WINDOW), (by_buffer, SEND_BUFFER)]
+        .into_iter()
+        .filter(|(flows, _)| !flows.is_empty());
     let limits: String = limits
         .map(|(flows, by)| format!("; {} limited by the {by}", flows.len()))
         .collect();

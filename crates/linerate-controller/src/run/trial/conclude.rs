@@ -108,8 +108,10 @@ impl Attempt<'_> {
         evidence.record.start_skew_uncertainty_ns =
             evidence.record.start_skew_ns.map(|_| uncertainty_ns);
         let is_lasting = reasons.iter().any(Reason::is_lasting);
-        let first = reasons.into_iter().next();
-        let first = first.map(|why| ended_by.unwrap_or(why));
+        let first = reasons
+            .into_iter()
+            .next()
+            .map(|why| ended_by.unwrap_or(why));
         evidence.record.validity = first.map_or(Validity::Valid, Validity::Invalid);
         let concluded = Concluded {
             evidence,
@@ -149,11 +151,15 @@ fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
         .member
         .clock_stepped
         .map(|step| format!("its clock was set by {step}, or ran away, since the trial before"));
-    let notes = gathered.notes.iter().cloned().chain(stepped);
-    let notes = notes.map(|words| TrialFlag::Noted {
-        host: host.clone(),
-        words,
-    });
+    let notes = gathered
+        .notes
+        .iter()
+        .cloned()
+        .chain(stepped)
+        .map(|words| TrialFlag::Noted {
+            host: host.clone(),
+            words,
+        });
     let fell_short = validity::fell_short(host, &gathered.flows);
     shared.into_iter().chain(notes).chain(fell_short).collect()
 }

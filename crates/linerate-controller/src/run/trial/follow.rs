@@ -64,9 +64,10 @@ impl Attempt<'_> {
             // Taking over the readings of thousands of flows takes seconds on a busy machine, which
             // is no delay of the hosts.
             let looked_ns = clock.now_ns();
-            let wait = match looked_ns >= stop_ns {
-                true => END_WAIT,
-                false => Nanos(0),
+            let wait = if looked_ns >= stop_ns {
+                END_WAIT
+            } else {
+                Nanos(0)
             };
             self.look(wait, watch);
             let now_ns = clock.now_ns();
@@ -96,8 +97,10 @@ impl Attempt<'_> {
     /// Takes over what is new at all hosts, which may wait so long for their end, and shows it.
     fn look(&mut self, wait: Nanos, watch: &mut dyn FnMut(&RunEvent<'_>)) {
         let (clock, at) = (&self.fleet.clock, self.at);
-        let unfinished = self.participants.iter_mut();
-        let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
+        let unfinished = self
+            .participants
+            .iter_mut()
+            .filter(|one| !one.gathered.is_finished);
         clock.together(unfinished, |one| one.look(clock, &at, wait));
         // All hosts at once: what one host says alone would look like a gap in the others.
         let news = self.participants.iter_mut();
@@ -114,8 +117,10 @@ impl Attempt<'_> {
     }
 
     fn fetch_captures(&mut self) {
-        let captured = self.participants.iter_mut();
-        let captured = captured.filter(|one| one.gathered.capture.is_some());
+        let captured = self
+            .participants
+            .iter_mut()
+            .filter(|one| one.gathered.capture.is_some());
         let clock = &self.fleet.clock;
         clock.together(captured, Participant::fetch_capture);
     }
@@ -147,8 +152,10 @@ impl Attempt<'_> {
         if self.run.request.plan.trials.len() > 1 || now_ns <= self.at.begin_ns {
             return Err(why);
         }
-        let unfinished = self.participants.iter_mut();
-        let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
+        let unfinished = self
+            .participants
+            .iter_mut()
+            .filter(|one| !one.gathered.is_finished);
         let clock = &self.fleet.clock;
         // One that cannot be told ends in time, and whether it still answers is seen by looking.
         clock.together(unfinished, |one| drop(one.agent.stop()));

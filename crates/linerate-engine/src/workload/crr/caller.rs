@@ -150,9 +150,10 @@ impl Caller {
             return Ok(());
         };
         let fd = call.socket.as_raw_fd();
-        match new {
-            true => set.epoll.add(fd, io.key, events),
-            false => set.epoll.change(fd, io.key, events),
+        if new {
+            set.epoll.add(fd, io.key, events)
+        } else {
+            set.epoll.change(fd, io.key, events)
         }
     }
 

@@ -138,9 +138,10 @@ impl Requester {
             Err(error) => match failure(fd, "sending a request", &error) {
                 Failure::Full => {
                     io.counters.waits.add(1);
-                    return match self.is_timed() {
-                        true => Step::At(now_ns + FULL_NS),
-                        false => Step::Wait(Want::Writable),
+                    return if self.is_timed() {
+                        Step::At(now_ns + FULL_NS)
+                    } else {
+                        Step::Wait(Want::Writable)
                     };
                 }
                 Failure::Refused => true,
@@ -252,21 +253,22 @@ impl DatagramPlay for Requester {
         if let Some(end_marks) = &mut self.end_marks {
             return end_marks.step(io, now_ns());
         }
-        let next = self.due_ns(io.control);
-        let next = next.zip(self.requests.next_number());
+        let next = self.due_ns(io.control).zip(self.requests.next_number());
         let (Some((due_ns, number)), false) = (next, self.stopped) else {
-            return match self.stopped && self.requests.under_way() == 0 {
-                true => self.end(io, now_ns()),
-                false => self.receive_response(io),
+            return if self.stopped && self.requests.under_way() == 0 {
+                self.end(io, now_ns())
+            } else {
+                self.receive_response(io)
             };
         };
         let now_ns = now_ns();
         if now_ns >= io.control.stop_ns() {
             return self.end(io, now_ns);
         }
-        match due_ns <= now_ns {
-            true => self.send_request(io, number, now_ns),
-            false => self.receive_response(io),
+        if due_ns <= now_ns {
+            self.send_request(io, number, now_ns)
+        } else {
+            self.receive_response(io)
         }
     }
 

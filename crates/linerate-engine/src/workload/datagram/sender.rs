@@ -217,9 +217,10 @@ impl DatagramPlay for Sender {
     }
 
     fn tick(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
-        match now_ns >= io.control.stop_ns() {
-            true => Step::Again,
-            false => Step::Wait(Want::Writable),
+        if now_ns >= io.control.stop_ns() {
+            Step::Again
+        } else {
+            Step::Wait(Want::Writable)
         }
     }
 }

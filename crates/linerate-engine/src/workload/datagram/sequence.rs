@@ -43,9 +43,10 @@ impl Sequence {
     ///
     /// `None` is a number that cannot be: 0, or in an impossible distance.
     pub(super) fn note(&mut self, number: u64) -> Option<Position> {
-        let number = match self.short {
-            true => self.lengthen(number as u32)?,
-            false => number,
+        let number = if self.short {
+            self.lengthen(number as u32)?
+        } else {
+            number
         };
         // A jump of two billions at once is noise that happens to have the length.
         if number == 0 || number > self.highest + u64::from(u32::MAX / 2) {
@@ -63,9 +64,10 @@ impl Sequence {
         }
         let duplicate = self.is_marked(number);
         self.mark(number);
-        Some(match duplicate {
-            true => Position::Duplicate,
-            false => Position::Late,
+        Some(if duplicate {
+            Position::Duplicate
+        } else {
+            Position::Late
         })
     }
 

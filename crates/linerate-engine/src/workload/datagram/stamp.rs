@@ -27,9 +27,10 @@ pub(super) fn write(datagram: &mut [u8], now_ns: u64, number: u64, short: bool) 
     let us = now_ns / 1_000;
     datagram[..4].copy_from_slice(&((us / 1_000_000) as u32).to_be_bytes());
     datagram[4..8].copy_from_slice(&((us % 1_000_000) as u32).to_be_bytes());
-    match short {
-        true => datagram[8..SHORT_BYTES].copy_from_slice(&(number as u32).to_be_bytes()),
-        false => datagram[8..LONG_BYTES].copy_from_slice(&number.to_be_bytes()),
+    if short {
+        datagram[8..SHORT_BYTES].copy_from_slice(&(number as u32).to_be_bytes())
+    } else {
+        datagram[8..LONG_BYTES].copy_from_slice(&number.to_be_bytes())
     }
 }
 
@@ -40,9 +41,10 @@ pub(super) fn read(datagram: &[u8], short: bool) -> Option<Stamp> {
         Some(u64::from(u32::from_be_bytes(*bytes)))
     };
     let sent_us = word(0)? * 1_000_000 + word(4)?;
-    let number = match short {
-        true => word(8)?,
-        false => (word(8)? << 32) | word(12)?,
+    let number = if short {
+        word(8)?
+    } else {
+        (word(8)? << 32) | word(12)?
     };
     Some(Stamp { sent_us, number })
 }

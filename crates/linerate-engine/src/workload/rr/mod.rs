@@ -42,8 +42,10 @@ impl Shape {
     /// Returns the shape of a flow's transactions; other kinds of traffic count as 1 byte each.
     pub(crate) fn of(config: &FlowConfig) -> Self {
         let manner = &config.manner;
-        let draw = manner.sizes.as_ref();
-        let draw = draw.map(|sizes| Draw::new(sizes, config.flow));
+        let draw = manner
+            .sizes
+            .as_ref()
+            .map(|sizes| Draw::new(sizes, config.flow));
         let (request_bytes, response_bytes, request_writes) = match config.traffic {
             Traffic::Rr {
                 request_bytes,

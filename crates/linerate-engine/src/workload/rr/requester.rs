@@ -140,14 +140,16 @@ impl Requester {
         if self.call.taken_bytes == self.call.bytes {
             self.call.write += 1;
             self.call.taken_bytes = 0;
-            self.call.bytes = match self.call.write < self.shape.request_writes {
-                true => self.shape.write_bytes(self.call.write),
-                false => 0,
+            self.call.bytes = if self.call.write < self.shape.request_writes {
+                self.shape.write_bytes(self.call.write)
+            } else {
+                0
             };
         }
-        match self.call.bytes == 0 && !self.may_send() {
-            true => Turn::Rested(Want::Readable),
-            false => Turn::Moved(Want::Writable),
+        if self.call.bytes == 0 && !self.may_send() {
+            Turn::Rested(Want::Readable)
+        } else {
+            Turn::Moved(Want::Writable)
         }
     }
 
@@ -222,9 +224,10 @@ impl Talk for Requester {
         if let Err(ended) = self.complete(io, complete, now_ns()) {
             return ended;
         }
-        match self.requests.timing.is_timed() && self.call.bytes == 0 {
-            true => Turn::Rested(Want::Readable),
-            false => Turn::Moved(Want::Writable),
+        if self.requests.timing.is_timed() && self.call.bytes == 0 {
+            Turn::Rested(Want::Readable)
+        } else {
+            Turn::Moved(Want::Writable)
         }
     }
 

@@ -35,9 +35,10 @@ pub(crate) fn payload_bytes(config: &FlowConfig, message_bytes: usize) -> usize 
 
 /// Returns the payload of a call of so many bytes; one that could not repeat it often enough has its own.
 fn repeated_bytes(call_bytes: usize) -> usize {
-    match call_bytes <= BLOCK_BYTES * REPEATS_MAX {
-        true => call_bytes.min(BLOCK_BYTES),
-        false => call_bytes,
+    if call_bytes <= BLOCK_BYTES * REPEATS_MAX {
+        call_bytes.min(BLOCK_BYTES)
+    } else {
+        call_bytes
     }
 }
 

@@ -111,9 +111,12 @@ impl Play for Receiver {
 
     /// An end that does not come in time says nothing of a stream whose payload came until the stop.
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
-        (now_ns >= control.limit_ns()).then(|| match is_whole(self.arrived_ns, control.stop_ns()) {
-            true => control.stopped(),
-            false => control.unheard("the end of the stream"),
+        (now_ns >= control.limit_ns()).then(|| {
+            if is_whole(self.arrived_ns, control.stop_ns()) {
+                control.stopped()
+            } else {
+                control.unheard("the end of the stream")
+            }
         })
     }
 }

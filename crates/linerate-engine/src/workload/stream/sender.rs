@@ -85,9 +85,10 @@ impl Joined {
             self.began_ns = Some(tick_ns);
             self.bytes = 0;
         }
-        let bytes = match self.joins {
-            true => self.whole_bytes,
-            false => self.least_bytes,
+        let bytes = if self.joins {
+            self.whole_bytes
+        } else {
+            self.least_bytes
         };
         self.bytes += bytes as u64;
         bytes
@@ -172,9 +173,10 @@ impl Sender {
             None => call_bytes(config.manner.send, message_bytes * batch as usize),
         };
         let asked_for_calls = config.manner.send == SendBy::Copy && !config.manner.batch_is_chosen;
-        let least_bytes = match config.manner.batch_is_chosen {
-            true => message_bytes,
-            false => message_bytes * batch as usize,
+        let least_bytes = if config.manner.batch_is_chosen {
+            message_bytes
+        } else {
+            message_bytes * batch as usize
         };
         let joins = !asked_for_calls && by == SendBy::Copy && mixed.is_none();
         Self {

@@ -552,9 +552,10 @@ impl Detail {
             own.last_data_crosses = other.is_seen() && after(other.next, segment.acknowledgement);
             own.last_data_is_piece = segment.fragmented;
             // Of a packet in pieces the first is seen; the whole was as long as its sender could make it.
-            own.last_data_bytes = match segment.fragmented {
-                true => own.segment_bytes,
-                false => segment.payload_bytes,
+            own.last_data_bytes = if segment.fragmented {
+                own.segment_bytes
+            } else {
+                segment.payload_bytes
             };
             self.last_sender = Some(from);
             // With data on its way back, the other end's next segment need not follow the ACK.
@@ -614,9 +615,10 @@ impl Detail {
         }
         let queued_ns = self.ends[from.other() as usize].queued_ns(seen.place.time_ns);
         let leg_ns = self.leg_ns(from).unwrap_or(0);
-        let trip_ns = match self.has_come_late(seen) {
-            true => u64::MAX,
-            false => leg_ns.max(queued_ns),
+        let trip_ns = if self.has_come_late(seen) {
+            u64::MAX
+        } else {
+            leg_ns.max(queued_ns)
         };
         self.life.handle_data(&Speech {
             end: from,
@@ -736,9 +738,10 @@ impl Detail {
             (_, true) => Some(0),
             _ => (self.is_of_no_connection(seen) && !differs).then_some(1),
         };
-        let value = match differs {
-            true => u32::from(hops) | u32::from(hops_before) << 8,
-            false => 0,
+        let value = if differs {
+            u32::from(hops) | u32::from(hops_before) << 8
+        } else {
+            0
         };
         let example = Example {
             at_ns: seen.place.time_ns,
@@ -850,16 +853,17 @@ impl Detail {
             return;
         }
         let is_idle = other.unheard_keepalives == unheard;
-        let (kind, frames) = match is_idle {
-            true => (
+        let (kind, frames) = if is_idle {
+            (
                 IncidentKind::KeepaliveUnanswered,
                 [own.last_frame, since.frame, other.last_frame],
-            ),
+            )
+        } else {
             // Of an end that only shook hands no frame is kept: what was repeated first stands for it.
-            false => (
+            (
                 IncidentKind::PeerSilent,
                 [own.last_frame.or(since.frame), other.last_frame, None],
-            ),
+            )
         };
         let heard_ns = own.last_frame_ns;
         let is_since = is_idle || own.last_frame.is_none();

@@ -40,8 +40,10 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
         );
         let places = PLACES.iter().filter_map(|(place, name)| {
             let lost = whole(count(name)?);
-            let qdisc = trial.dropping_qdiscs.first();
-            let qdisc = qdisc.filter(|_| QDISCS.contains(name));
+            let qdisc = trial
+                .dropping_qdiscs
+                .first()
+                .filter(|_| QDISCS.contains(name));
             let which = qdisc.map_or(String::new(), |qdisc| format!(" ({qdisc})"));
             Some(format!("{lost} {place}{which}"))
         });
@@ -57,9 +59,9 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
     let order = [
         ("late", count(name::LATE)),
         ("twice", count(name::DUPLICATES)),
-    ];
-    let order = order.into_iter();
-    let order = order.filter_map(|(word, count)| Some(format!("{} {word}", whole(count?))));
+    ]
+    .into_iter()
+    .filter_map(|(word, count)| Some(format!("{} {word}", whole(count?))));
     if let Some(order) = list(order, ", ") {
         labelled("order", &order);
     }

@@ -212,8 +212,9 @@ fn mechanisms(trial: &SingleTrial<'_>) {
 }
 
 fn of_ends(said: &[(&Setting, End)], words: impl Fn(&Setting) -> String) -> String {
-    let said = said.iter();
-    let said = said.map(|(setting, end)| format!("{end} {}", words(setting)));
+    let said = said
+        .iter()
+        .map(|(setting, end)| format!("{end} {}", words(setting)));
     said.collect::<Vec<_>>().join("; ")
 }
 
@@ -239,8 +240,9 @@ fn settings(trial: &SingleTrial<'_>) {
         flows.find(|flow| parts.contains(&flow.part))
     };
     let sending = first([Part::Sender, Part::Requester]).into_iter();
-    let receiving = first([Part::Receiver, Part::Responder]).into_iter();
-    let receiving = receiving.filter_map(|flow| flow.settings.named(setting::name::SO_RCVLOWAT));
+    let receiving = first([Part::Receiver, Part::Responder])
+        .into_iter()
+        .filter_map(|flow| flow.settings.named(setting::name::SO_RCVLOWAT));
     for setting in sending.flat_map(|flow| &flow.settings).chain(receiving) {
         let is_told = MECHANISMS.contains(&&*setting.name);
         if is_told || (setting.requested.is_none() && setting.name != setting::name::TCP_CONGESTION)
@@ -266,9 +268,9 @@ fn setting_words(setting: &Setting) -> String {
         ("granted", setting.granted.as_ref().map(value)),
         ("effective", setting.effective.as_ref().map(value)),
         ("clamped by", setting.capped_by.clone()),
-    ];
-    let words = words.into_iter();
-    let words = words.filter_map(|(label, value)| Some(format!("{label} {}", value?)));
+    ]
+    .into_iter()
+    .filter_map(|(label, value)| Some(format!("{label} {}", value?)));
     words.collect::<Vec<_>>().join(", ")
 }
 

@@ -140,9 +140,12 @@ fn trust(single: &Single<'_>) {
     let spoils = single.limiter().and_then(|(limiter, _)| limiter.spoils());
     let reasons = single.trust.reasons.iter().map(String::as_str);
     let reasons: Vec<&str> = reasons
-        .map(|reason| match Some(reason) == spoils {
-            true => "what limits it is not what was to be measured",
-            false => reason,
+        .map(|reason| {
+            if Some(reason) == spoils {
+                "what limits it is not what was to be measured"
+            } else {
+                reason
+            }
         })
         .collect();
     match reasons.as_slice() {

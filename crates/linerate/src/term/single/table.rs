@@ -175,9 +175,10 @@ pub(super) fn run_head(workload: &Workload) {
     let columns: String = columns
         .map(|(head, width, _)| format!("  {head:>width$}"))
         .collect();
-    let rate = match workload.goes_both_ways() {
-        true => "both ways",
-        false => "rate",
+    let rate = if workload.goes_both_ways() {
+        "both ways"
+    } else {
+        "rate"
     };
     let head = format!("{:>5}  {rate:>12}{columns}  limited by", "run");
     line(&styled(&head, Look::Quiet));

@@ -199,11 +199,12 @@ struct Written {
 fn written(state: &State) -> Option<Written> {
     let page = state.page()?;
     let sort = state.sort();
-    let heads = page.table.columns.iter().enumerate();
-    let heads = heads.map(|(at, head)| match sort.filter(|sort| sort.column == at) {
-        Some(sort) if sort.descending => format!("{head}▼"),
-        Some(_) => format!("{head}▲"),
-        None => head.clone(),
+    let heads = page.table.columns.iter().enumerate().map(|(at, head)| {
+        match sort.filter(|sort| sort.column == at) {
+            Some(sort) if sort.descending => format!("{head}▼"),
+            Some(_) => format!("{head}▲"),
+            None => head.clone(),
+        }
     });
     let row = |row: super::state::Row<'_>| {
         let cells = row.cells.iter().map(linerate_report::short_cell);
@@ -225,9 +226,10 @@ fn table(state: &mut State, area: Rect) -> Vec<Line<'static>> {
     };
     let room = usize::from(area.width).saturating_sub(2);
     let widths = widths(state, &written, room);
-    let columns = match written.is_prose {
-        true => (0..widths.len()).collect(),
-        false => columns(state, &widths, room),
+    let columns = if written.is_prose {
+        (0..widths.len()).collect()
+    } else {
+        columns(state, &widths, room)
     };
     let taken: usize = columns.iter().map(|at| widths[*at] + GAP).sum();
     let is_whole = columns.len() == widths.len() && !written.is_prose;
@@ -244,9 +246,10 @@ fn table(state: &mut State, area: Rect) -> Vec<Line<'static>> {
         let wrapped = last.map(|last| wrap(&cells[last], widths[last], 0));
         let height = wrapped.as_ref().map_or(1, Vec::len);
         let line = |number: usize| {
-            let mark = match state.selected == at && number == 0 {
-                true => Piece::raw("›").bold(),
-                false => Piece::raw(" "),
+            let mark = if state.selected == at && number == 0 {
+                Piece::raw("›").bold()
+            } else {
+                Piece::raw(" ")
             };
             let mut pieces = vec![mark];
             for column in &columns {
@@ -258,9 +261,10 @@ fn table(state: &mut State, area: Rect) -> Vec<Line<'static>> {
                 let fitted = fitted(text, widths[*column], written.right[*column]);
                 let piece = Piece::raw(format!("{fitted}  "));
                 // What does not happen steps back, so that the eye finds what does.
-                pieces.push(match *column > 0 && is_nothing(text) {
-                    true => piece.dim(),
-                    false => piece,
+                pieces.push(if *column > 0 && is_nothing(text) {
+                    piece.dim()
+                } else {
+                    piece
                 });
             }
             Line::from(pieces)
@@ -292,9 +296,10 @@ fn table(state: &mut State, area: Rect) -> Vec<Line<'static>> {
     let mut lines = vec![head];
     lines.extend(blocks.into_iter().skip(state.offset).flatten().take(height));
     if written.rows.is_empty() {
-        let why = match state.filter.is_empty() {
-            true => " nothing yet",
-            false => " no row contains the text of the filter",
+        let why = if state.filter.is_empty() {
+            " nothing yet"
+        } else {
+            " no row contains the text of the filter"
         };
         lines.push(Line::from(why).dim());
     }
@@ -369,9 +374,10 @@ fn is_nothing(cell: &str) -> bool {
 /// Returns `text` in exactly `width` cells.
 fn fitted(text: &str, width: usize, right: bool) -> String {
     let text = cut(text, width);
-    match right {
-        true => format!("{text:>width$}"),
-        false => format!("{text:<width$}"),
+    if right {
+        format!("{text:>width$}")
+    } else {
+        format!("{text:<width$}")
     }
 }
 
@@ -381,9 +387,12 @@ fn spark(course: &VecDeque<f64>, width: usize) -> String {
     let largest = points
         .clone()
         .fold(0.0, |most: f64, point| most.max(*point));
-    let bar = |point: &f64| match largest > 0.0 && *point > 0.0 {
-        true => BARS[((point / largest * 8.0).ceil() as usize).clamp(1, 8) - 1],
-        false => ' ',
+    let bar = |point: &f64| {
+        if largest > 0.0 && *point > 0.0 {
+            BARS[((point / largest * 8.0).ceil() as usize).clamp(1, 8) - 1]
+        } else {
+            ' '
+        }
     };
     points.map(bar).collect()
 }
@@ -393,13 +402,15 @@ fn footer(state: &State, width: usize) -> Line<'static> {
     if state.is_filtering {
         return Line::from(format!(" / {}▏", state.filter)).bold();
     }
-    let filter = match state.filter.is_empty() {
-        true => "/ filter".to_owned(),
-        false => format!("/ {} (Esc drops it)", state.filter),
+    let filter = if state.filter.is_empty() {
+        "/ filter".to_owned()
+    } else {
+        format!("/ {} (Esc drops it)", state.filter)
     };
-    let keys = match state.opened().is_some() {
-        true => vec!["Esc back", "↑↓ next row"],
-        false => vec![
+    let keys = if state.opened().is_some() {
+        vec!["Esc back", "↑↓ next row"]
+    } else {
+        vec![
             "q end",
             "Tab page",
             "Enter open",
@@ -409,7 +420,7 @@ fn footer(state: &State, width: usize) -> Line<'static> {
             "s sort",
             "space pause",
             "t span",
-        ],
+        ]
     };
     const HELP: &str = "  ? help";
     let mut line = String::new();

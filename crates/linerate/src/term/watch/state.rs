@@ -189,10 +189,7 @@ impl State {
         if let Some(Sort { column, descending }) = self.sort() {
             rows.sort_by(|a, b| {
                 let order = compare(&a.cells[column], &b.cells[column]);
-                match descending {
-                    true => order.reverse(),
-                    false => order,
-                }
+                if descending { order.reverse() } else { order }
             });
         }
         rows
@@ -313,14 +310,11 @@ impl State {
         let Some(page) = self.page() else { return };
         let (name, columns) = (page.name.to_owned(), page.table.columns.len());
         let column = self.sort().map_or(0, |sort| sort.column + 1);
-        match column < columns {
-            true => {
-                let descending = column > 0;
-                self.sorts.insert(name, Sort { column, descending });
-            }
-            false => {
-                self.sorts.remove(&name);
-            }
+        if column < columns {
+            let descending = column > 0;
+            self.sorts.insert(name, Sort { column, descending });
+        } else {
+            self.sorts.remove(&name);
         }
         self.rewind();
     }
@@ -373,9 +367,10 @@ pub(super) mod tests {
     /// Returns a page of rows, each with a name and a number.
     pub(in super::super) fn page(name: &'static str, rows: &[(&str, f64)]) -> Page {
         let row = |(name, value): &(&str, f64)| {
-            let value = match value.is_nan() {
-                true => TableCell::Absent(String::new()),
-                false => TableCell::Number(*value, Unit::Percent),
+            let value = if value.is_nan() {
+                TableCell::Absent(String::new())
+            } else {
+                TableCell::Number(*value, Unit::Percent)
             };
             vec![TableCell::Text((*name).to_owned()), value]
         };

@@ -127,8 +127,9 @@ pub fn disturbance(document: &Value) -> Option<String> {
     if WORDS.into_iter().any(|word| flags.contains(word)) {
         return Some(flags);
     }
-    let pressure = trial["responses"]["cpu_pressure_share"].as_f64();
-    let pressure = pressure.filter(|share| *share > PRESSURE_MAX);
+    let pressure = trial["responses"]["cpu_pressure_share"]
+        .as_f64()
+        .filter(|share| *share > PRESSURE_MAX);
     pressure.map(|share| format!("a CPU was waited for {:.0} % of the time", 100.0 * share))
 }
 
