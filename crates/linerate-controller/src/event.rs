@@ -113,7 +113,19 @@ pub fn replay(recording: &Recording, watch: &mut dyn FnMut(&RunEvent<'_>)) {
             (EventKind::HostLost { wait }, _, Some(host)) => {
                 watch(&RunEvent::HostLost { host: &host, wait });
             }
-            _ => {}
+            // What the plan was in between is not kept: as it was in the end.
+            (EventKind::PlanChanged, _, _) => watch(&RunEvent::PlanChanged(document)),
+            // Begin and end stand around the others; of a trial or a host that is not there nothing is known.
+            (
+                EventKind::RunBegan
+                | EventKind::TrialBegan(_)
+                | EventKind::TrialEnded { .. }
+                | EventKind::HostLost { .. }
+                | EventKind::RunEnded { .. }
+                | EventKind::Told { .. },
+                _,
+                _,
+            ) => {}
         }
     }
     watch(&RunEvent::RunEnded(document));
