@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::name_of;
 use crate::side::Side;
-use crate::workload::{Placement, Workload};
+use crate::workload::{Contest, Placement};
 
 /// CPUs of server and client where they are pinned.
 const PINNED: (usize, usize) = (0, 1);
@@ -38,7 +38,7 @@ impl Environment {
     }
 
     /// Returns the CPUs of server and client for a workload, if they are pinned.
-    pub fn cpus(self, workload: Workload) -> Option<(usize, usize)> {
+    pub fn cpus(self, workload: Contest) -> Option<(usize, usize)> {
         match workload.placement() {
             Placement::OneCpu => Some((PINNED.0, PINNED.0)),
             Placement::TwoCpus => Some(PINNED),
@@ -51,7 +51,7 @@ impl Environment {
     }
 
     /// Whether a workload is worth running here: some are the same in every environment.
-    pub fn takes(self, workload: Workload) -> bool {
+    pub fn takes(self, workload: Contest) -> bool {
         match workload.placement() {
             Placement::Environment => true,
             Placement::OneCpu | Placement::TwoCpus => matches!(self, Self::Loopback | Self::Lab),
@@ -178,11 +178,11 @@ mod tests {
         let check = |environment: Environment, workload, expected| {
             assert_eq!(environment.cpus(workload), expected, "{environment:?}");
         };
-        check(Environment::Lab, Workload::Tcp1, None);
-        check(Environment::LabPinned, Workload::Tcp1, Some((0, 1)));
-        check(Environment::Loopback, Workload::Rr1, Some((0, 0)));
-        check(Environment::Loopback, Workload::Rr1Spin, Some((0, 1)));
-        check(Environment::LoopbackPinned, Workload::Startup, None);
+        check(Environment::Lab, Contest::Tcp1, None);
+        check(Environment::LabPinned, Contest::Tcp1, Some((0, 1)));
+        check(Environment::Loopback, Contest::Rr1, Some((0, 0)));
+        check(Environment::Loopback, Contest::Rr1Spin, Some((0, 1)));
+        check(Environment::LoopbackPinned, Contest::Startup, None);
     }
 
     #[test]
@@ -192,8 +192,8 @@ mod tests {
             let taking = environments.iter().filter(|one| one.takes(workload));
             taking.count()
         };
-        assert_eq!(times(Workload::Tcp1), 4);
-        assert_eq!(times(Workload::Rr1), 2);
-        assert_eq!(times(Workload::Memory1), 1);
+        assert_eq!(times(Contest::Tcp1), 4);
+        assert_eq!(times(Contest::Rr1), 2);
+        assert_eq!(times(Contest::Memory1), 1);
     }
 }

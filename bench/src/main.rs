@@ -51,17 +51,17 @@ use clap::{Parser, Subcommand};
 use crate::document::Document;
 use crate::environment::{Environment, Lab};
 use crate::run::Place;
-use crate::workload::Workload;
+use crate::workload::Contest;
 
 /// Compare linerate with its peers and with bare loops.
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Args {
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<Verb>,
     /// Only this workload (repeatable)
     #[arg(long = "workload", value_name = "NAME")]
-    workloads: Vec<Workload>,
+    workloads: Vec<Contest>,
     /// Only this environment (repeatable)
     #[arg(long = "environment", value_name = "NAME")]
     environments: Vec<Environment>,
@@ -99,7 +99,7 @@ struct Args {
 
 /// What this program also is.
 #[derive(Debug, Subcommand)]
-enum Part {
+enum Verb {
     /// One end of a bare loop
     Probe(probe::ProbeArgs),
     /// Hold the analysis against studies of known truth
@@ -122,13 +122,13 @@ enum Part {
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match &args.part {
-        Some(Part::Probe(args)) => probe::probe(args),
-        Some(Part::Launch(args)) => launch::launch(args),
-        Some(Part::Truth(args)) => truth::truth(args),
-        Some(Part::Page(args)) => page::page(args),
-        Some(Part::Attack(args)) => attack::attack(args),
-        Some(Part::Hostile(args)) => hostile::hostile(args),
-        Some(Part::Bare(args)) => bare::bare(args),
+        Some(Verb::Probe(args)) => probe::probe(args),
+        Some(Verb::Launch(args)) => launch::launch(args),
+        Some(Verb::Truth(args)) => truth::truth(args),
+        Some(Verb::Page(args)) => page::page(args),
+        Some(Verb::Attack(args)) => attack::attack(args),
+        Some(Verb::Hostile(args)) => hostile::hostile(args),
+        Some(Verb::Bare(args)) => bare::bare(args),
         None if args.list => {
             list();
             Ok(())
@@ -152,7 +152,7 @@ fn name_of(value: &impl clap::ValueEnum) -> String {
 
 fn list() {
     println!("workloads:");
-    for workload in Workload::ALL {
+    for workload in Contest::ALL {
         let (name, title) = workload.words();
         println!("  {name:<20} {title}");
     }
@@ -251,7 +251,7 @@ fn run_all(args: &Args, programs: &tool::Programs, scratch: &Path) -> anyhow::Re
         some => some,
     };
     let workloads = if args.workloads.is_empty() {
-        &Workload::ALL[..]
+        &Contest::ALL[..]
     } else {
         &args.workloads
     };

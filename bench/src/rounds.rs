@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::run::{self, Failure, Place, Run};
-use crate::tool::{Kind, Plan, Programs, Site, Tool};
-use crate::workload::{Target, Unit, Workload};
+use crate::tool::{Commands, Kind, Programs, Site, Tool};
+use crate::workload::{Contest, Target, Unit};
 use crate::{environment, interrupt, target};
 
 /// Runs of one round thrown away before a busy machine is accepted and said.
@@ -43,7 +43,7 @@ pub struct Comparison {
     /// Where it ran.
     pub environment: environment::Environment,
     /// The workload.
-    pub workload: Workload,
+    pub workload: Contest,
     /// What its numbers count.
     pub unit: Unit,
     /// The rows, ours first.
@@ -61,11 +61,11 @@ pub fn compare(
     tools: &[Tool],
     programs: &Programs,
     place: Place<'_>,
-    workload: Workload,
+    workload: Contest,
     settings: Settings,
 ) -> anyhow::Result<Comparison> {
     let seconds = match workload {
-        Workload::Startup => 1,
+        Contest::Startup => 1,
         _ => settings.seconds,
     };
     let site = |port: u16| Site {
@@ -126,7 +126,7 @@ pub fn compare(
     Ok(comparison)
 }
 
-fn row_name(tool: &Tool, plan: &Plan) -> String {
+fn row_name(tool: &Tool, plan: &Commands) -> String {
     match plan.variant {
         "" => tool.name.to_owned(),
         variant => format!("{} {variant}", tool.name),
@@ -138,7 +138,7 @@ fn turn_of<'a>(
     index: usize,
     comparison: &mut Comparison,
     settings: Settings,
-    once: impl Fn() -> anyhow::Result<(Option<Plan>, Place<'a>)>,
+    once: impl Fn() -> anyhow::Result<(Option<Commands>, Place<'a>)>,
 ) -> anyhow::Result<()> {
     for attempt in 0..=RETRIES_MAX {
         let (Some(plan), place) = once()? else {

@@ -13,8 +13,8 @@ use crate::environment::{self, Environment, Lab};
 use crate::launch;
 use crate::machine::Others;
 use crate::side::Side;
-use crate::tool::{Plan, Said};
-use crate::workload::{Unit, Workload};
+use crate::tool::{Commands, Said};
+use crate::workload::{Contest, Unit};
 
 /// How long a server may take until it listens.
 const LISTEN_DEADLINE: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ struct CpuReading {
 }
 
 /// Runs a tool once.
-pub fn run(place: Place<'_>, workload: Workload, plan: &Plan) -> Result<Run, Failure> {
+pub fn run(place: Place<'_>, workload: Contest, plan: &Commands) -> Result<Run, Failure> {
     let (server, client) = (Side::new("server"), Side::new("client"));
     let before = Others::now()?;
     let result = both_ends(place, workload, plan, server, client)?;
@@ -94,8 +94,8 @@ pub fn run(place: Place<'_>, workload: Workload, plan: &Plan) -> Result<Run, Fai
 
 fn both_ends(
     place: Place<'_>,
-    workload: Workload,
-    plan: &Plan,
+    workload: Contest,
+    plan: &Commands,
     mut server: Side,
     mut client: Side,
 ) -> Result<Run, Failure> {

@@ -85,7 +85,7 @@ mod tests {
     use crate::environment::Environment;
     use crate::rounds::{Comparison, Row};
     use crate::run::Run;
-    use crate::workload::Workload;
+    use crate::workload::Contest;
 
     #[test]
     fn a_row_with_ratios_and_a_row_without_runs() {
@@ -103,8 +103,8 @@ mod tests {
         };
         let comparison = Comparison {
             environment: Environment::LabPinned,
-            workload: Workload::Tcp1,
-            unit: Workload::Tcp1.unit(),
+            workload: Contest::Tcp1,
+            unit: Contest::Tcp1.unit(),
             rows: vec![
                 row("linerate", Kind::Ours, vec![run.clone()], None),
                 row("iperf3", Kind::Peer, vec![Run { value: 4e10, ..run }], None),

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::run::Run;
-    use crate::workload::Workload;
+    use crate::workload::Contest;
 
     fn row(name: &str, kind: Kind, value: f64, cpu: f64) -> Row {
         Row {
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    fn comparison(workload: Workload, rows: Vec<Row>) -> Comparison {
+    fn comparison(workload: Contest, rows: Vec<Row>) -> Comparison {
         Comparison {
             environment: Environment::Loopback,
             workload,
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    fn verdicts(workload: Workload, rows: Vec<Row>) -> Vec<(Option<f64>, Option<bool>)> {
+    fn verdicts(workload: Contest, rows: Vec<Row>) -> Vec<(Option<f64>, Option<bool>)> {
         let found = reached(&workload.targets(), &comparison(workload, rows));
         found.iter().map(|one| (one.found, one.reached)).collect()
     }
@@ -145,7 +145,7 @@ mod tests {
             row("iperf3", Kind::Peer, 50.0, 2.0),
         ];
         assert_eq!(
-            verdicts(Workload::Tcp1, rows),
+            verdicts(Contest::Tcp1, rows),
             [
                 (Some(1.2), Some(true)),
                 (Some(1.5), Some(false)),
@@ -165,14 +165,14 @@ mod tests {
             ]
         };
         assert_eq!(
-            verdicts(Workload::Tcp10, rows(105.0)),
+            verdicts(Contest::Tcp10, rows(105.0)),
             [(Some(1.05), Some(true))]
         );
         assert_eq!(
-            verdicts(Workload::Rr1, rows(100.0)),
+            verdicts(Contest::Rr1, rows(100.0)),
             [(Some(1.0), Some(false)), (None, None)]
         );
-        let of_probe = verdicts(Workload::Rr64, rows(500.0));
+        let of_probe = verdicts(Contest::Rr64, rows(500.0));
         assert_eq!(of_probe[0], (Some(1.25), Some(true)));
         assert_eq!(of_probe[1], (None, None));
     }
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn less_is_better_for_time_and_memory() {
         let rows = |seconds: f64| vec![row("linerate", Kind::Ours, seconds, 1.0)];
-        assert_eq!(verdicts(Workload::Startup, rows(0.008))[0].1, Some(true));
-        assert_eq!(verdicts(Workload::Startup, rows(0.050))[0].1, Some(false));
+        assert_eq!(verdicts(Contest::Startup, rows(0.008))[0].1, Some(true));
+        assert_eq!(verdicts(Contest::Startup, rows(0.050))[0].1, Some(false));
         let memory = rows(40.0 * 1_048_576.0);
-        assert_eq!(verdicts(Workload::Memory10000, memory)[0].1, Some(true));
+        assert_eq!(verdicts(Contest::Memory10000, memory)[0].1, Some(true));
     }
 }

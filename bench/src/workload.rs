@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 /// A workload, the same for every tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Workload {
+pub enum Contest {
     /// One bulk flow that copies at both ends.
     Tcp1,
     /// The same with send calls of 128 KiB from every tool.
@@ -112,7 +112,7 @@ const fn target(row: &'static str, against: Against, bound: f64) -> Target {
     }
 }
 
-impl Workload {
+impl Contest {
     /// All of them, in the order of the table.
     pub const ALL: [Self; 19] = [
         Self::Tcp1,
@@ -293,13 +293,13 @@ impl Workload {
     }
 }
 
-impl Serialize for Workload {
+impl Serialize for Contest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-impl std::str::FromStr for Workload {
+impl std::str::FromStr for Contest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -63,12 +63,12 @@ pub struct ProbeArgs {
     #[arg(long)]
     write: Option<usize>,
     #[command(subcommand)]
-    end: End,
+    end: Role,
 }
 
 /// Which end.
 #[derive(Debug, Subcommand)]
-enum End {
+enum Role {
     /// Serve until killed
     Serve {
         /// Port to listen on, which it says first; 0 for a free one
@@ -119,12 +119,12 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
     };
     let ends = ends.map(stream);
     match (&args.end, args.probe, ends) {
-        (End::Serve { port }, _, Some(ends)) => stream::serve(listen(*port)?, args.flows, ends),
-        (End::Serve { port }, Probe::CrrEpoll, _) => crr::serve(&listen(*port)?),
-        (End::Serve { port }, Probe::Udp | Probe::UdpGso, _) => udp::serve(listen(*port)?),
-        (End::Serve { port }, probe, _) => rr::serve(&listen(*port)?, args.flows, probe),
+        (Role::Serve { port }, _, Some(ends)) => stream::serve(listen(*port)?, args.flows, ends),
+        (Role::Serve { port }, Probe::CrrEpoll, _) => crr::serve(&listen(*port)?),
+        (Role::Serve { port }, Probe::Udp | Probe::UdpGso, _) => udp::serve(listen(*port)?),
+        (Role::Serve { port }, probe, _) => rr::serve(&listen(*port)?, args.flows, probe),
         (
-            End::Run {
+            Role::Run {
                 host,
                 port,
                 seconds,

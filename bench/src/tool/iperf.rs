@@ -2,13 +2,13 @@
 
 use anyhow::Context;
 
-use super::{Plan, Said, Site, Tool, first_line};
-use crate::workload::{Unit, Workload};
+use super::{Commands, Said, Site, Tool, first_line};
+use crate::workload::{Contest, Unit};
 
 /// The second version of iperf.
 pub const TOOL: Tool = Tool::peer("iperf", |_| first_line("iperf", "--version"), plans);
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
     let plan = |both: &[&str], words: &[&str]| {
         let mut server = vec!["iperf", "--server", "--port", &port, "-f", "k", "-e"];
@@ -18,16 +18,16 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
         ];
         client.extend(["-f", "k"]);
         client.extend(both);
-        let mut plan = Plan::new(site, &server, &client, read).with(words);
+        let mut plan = Commands::new(site, &server, &client, read).with(words);
         plan.server_reports = true;
         vec![plan]
     };
     match workload {
-        Workload::Tcp1 | Workload::Startup | Workload::Memory1 => plan(&[], &[]),
-        Workload::Tcp10 => plan(&[], &["-P", "10"]),
-        Workload::Udp64 | Workload::Udp64Gso => plan(&["-u"], &["-b", "10g", "-l", "64"]),
-        Workload::Tcp100Nodelay => plan(&[], &["-l", "100", "-N"]),
-        Workload::Tcp100Batched => plan(&[], &["-l", "100"]),
+        Contest::Tcp1 | Contest::Startup | Contest::Memory1 => plan(&[], &[]),
+        Contest::Tcp10 => plan(&[], &["-P", "10"]),
+        Contest::Udp64 | Contest::Udp64Gso => plan(&["-u"], &["-b", "10g", "-l", "64"]),
+        Contest::Tcp100Nodelay => plan(&[], &["-l", "100", "-N"]),
+        Contest::Tcp100Batched => plan(&[], &["-l", "100"]),
         _ => Vec::new(),
     }
 }
@@ -77,10 +77,10 @@ mod tests {
                 expected
             );
         };
-        check(Workload::Tcp1, ONE, 11_304_265e3);
-        check(Workload::Tcp10, SUM, 30_357_526e3);
+        check(Contest::Tcp1, ONE, 11_304_265e3);
+        check(Contest::Tcp10, SUM, 30_357_526e3);
         // 108 376 packets a second by its own count, of 64 bytes.
-        check(Workload::Udp64, UDP, 55_489e3 / 512.0);
-        assert!(read(&said(Workload::Tcp1, "", "")).is_err());
+        check(Contest::Udp64, UDP, 55_489e3 / 512.0);
+        assert!(read(&said(Contest::Tcp1, "", "")).is_err());
     }
 }

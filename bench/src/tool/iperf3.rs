@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::{Plan, Said, Site, Tool, first_line};
-use crate::workload::{Unit, Workload};
+use super::{Commands, Said, Site, Tool, first_line};
+use crate::workload::{Contest, Unit};
 
 /// The current iperf3, which `bench/install` puts beside the distribution's.
 const CURRENT: &str = "iperf3-current";
@@ -21,24 +21,24 @@ pub const CURRENT_TOOL: Tool = Tool::peer(
     plans_of_current,
 );
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     let plain = |words: &[&str]| vec![plan(site, "iperf3", "iperf3", words)];
     match workload {
-        Workload::Startup | Workload::Memory1 => plain(&[]),
-        Workload::Udp64Gso => plain(&["-u", "-b", "0", "-l", "64"]),
-        Workload::Tcp100Batched => plain(&["-l", "100"]),
+        Contest::Startup | Contest::Memory1 => plain(&[]),
+        Contest::Udp64Gso => plain(&["-u", "-b", "0", "-l", "64"]),
+        Contest::Tcp100Batched => plain(&["-l", "100"]),
         _ => plans_of_both(site, "iperf3", workload),
     }
 }
 
-fn plans_of_current(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans_of_current(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     let gsro = ["-u", "-b", "0", "-l", "64", "--gsro"];
     match workload {
         // `--gsro` is for both ends or none; a server that does not know it is a plain receiver.
-        Workload::Udp64Gso if knows("iperf3", "--server") && !knows("iperf3", "--gsro") => {
+        Contest::Udp64Gso if knows("iperf3", "--server") && !knows("iperf3", "--gsro") => {
             vec![plan(site, "iperf3", CURRENT, &gsro).called("to iperf3")]
         }
-        Workload::Udp64GsoGro if knows(CURRENT, "--gsro") => {
+        Contest::Udp64GsoGro if knows(CURRENT, "--gsro") => {
             vec![plan(site, CURRENT, CURRENT, &gsro)]
         }
         _ => plans_of_both(site, CURRENT, workload),
@@ -46,31 +46,31 @@ fn plans_of_current(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
 }
 
 /// Returns what both releases are measured with.
-fn plans_of_both(site: &Site<'_>, program: &str, workload: Workload) -> Vec<Plan> {
+fn plans_of_both(site: &Site<'_>, program: &str, workload: Contest) -> Vec<Commands> {
     let plain = |words: &[&str]| vec![plan(site, program, program, words)];
     match workload {
-        Workload::Tcp1 => plain(&[]),
-        Workload::Tcp1Calls128K => plain(&["-l", "128K"]),
-        Workload::Tcp1Calls1M => plain(&["-l", "1M"]),
-        Workload::Tcp1ZerocopySend => plain(&["-Z"]),
-        Workload::Tcp1Fast if knows(program, "--skip-rx-copy") => plain(&["-Z", "--skip-rx-copy"]),
-        Workload::Tcp10 => plain(&["-P", "10"]),
-        Workload::Tcp10Fast if knows(program, "--skip-rx-copy") => {
+        Contest::Tcp1 => plain(&[]),
+        Contest::Tcp1Calls128K => plain(&["-l", "128K"]),
+        Contest::Tcp1Calls1M => plain(&["-l", "1M"]),
+        Contest::Tcp1ZerocopySend => plain(&["-Z"]),
+        Contest::Tcp1Fast if knows(program, "--skip-rx-copy") => plain(&["-Z", "--skip-rx-copy"]),
+        Contest::Tcp10 => plain(&["-P", "10"]),
+        Contest::Tcp10Fast if knows(program, "--skip-rx-copy") => {
             plain(&["-P", "10", "-Z", "--skip-rx-copy"])
         }
-        Workload::Udp64 => plain(&["-u", "-b", "0", "-l", "64"]),
-        Workload::Tcp100Nodelay => plain(&["-l", "100", "-N"]),
+        Contest::Udp64 => plain(&["-u", "-b", "0", "-l", "64"]),
+        Contest::Tcp100Nodelay => plain(&["-l", "100", "-N"]),
         _ => Vec::new(),
     }
 }
 
-fn plan(site: &Site<'_>, server: &str, client: &str, words: &[&str]) -> Plan {
+fn plan(site: &Site<'_>, server: &str, client: &str, words: &[&str]) -> Commands {
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
     let server = [server, "--server", "--port", &port];
     let client = [
         client, "--client", site.host, "--json", "--port", &port, "--time", &seconds,
     ];
-    Plan::new(site, &server, &client, read).with(words)
+    Commands::new(site, &server, &client, read).with(words)
 }
 
 /// Whether an iperf3 is there and has an option: each release adds some.
@@ -105,9 +105,9 @@ mod tests {
         let text = r#"{"end":{"sum_sent":{"bits_per_second":22556636354.7},
             "sum_received":{"seconds":1.003088,"bytes":2824994816,"bits_per_second":22530384700.046257}}}"#;
         let value = |workload| read(&said(workload, text, "")).expect("a result");
-        assert_eq!(value(Workload::Tcp1), 22_530_384_700.046_257);
+        assert_eq!(value(Contest::Tcp1), 22_530_384_700.046_257);
         assert_eq!(
-            value(Workload::Tcp100Nodelay),
+            value(Contest::Tcp100Nodelay),
             22_530_384_700.046_257 / 800.0
         );
     }
@@ -126,22 +126,22 @@ mod tests {
             cpus: None,
         };
         for tool in [TOOL, CURRENT_TOOL] {
-            for plan in (tool.plans)(&site, Workload::Tcp10) {
+            for plan in (tool.plans)(&site, Contest::Tcp10) {
                 let server = plan.server.expect("a server");
                 assert_eq!([&server[0], &plan.client[0]], [tool.name; 2]);
                 assert!(plan.client.ends_with(&["-P".to_owned(), "10".to_owned()]));
             }
-            assert_eq!((tool.plans)(&site, Workload::Tcp10).len(), 1);
+            assert_eq!((tool.plans)(&site, Contest::Tcp10).len(), 1);
         }
         // What 3.12 does the same way is not measured twice.
-        assert!((CURRENT_TOOL.plans)(&site, Workload::Startup).is_empty());
+        assert!((CURRENT_TOOL.plans)(&site, Contest::Startup).is_empty());
     }
 
     #[test]
     fn udp_is_packets_that_arrived() {
         let text = r#"{"end":{"sum_received":{"seconds":1.005452,"bytes":5944000,
             "bits_per_second":47294152.28,"lost_packets":93983,"packets":186858}}}"#;
-        let value = read(&said(Workload::Udp64, text, "")).expect("a result");
+        let value = read(&said(Contest::Udp64, text, "")).expect("a result");
         let expected = f64::from(186_858 - 93_983) / 1.005_452;
         assert!((value - expected).abs() < 1e-6, "{value} {expected}");
     }

@@ -3,8 +3,8 @@
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::{Kind, Plan, Said, Site, Tool, first_line};
-use crate::workload::{Unit, Workload};
+use super::{Commands, Kind, Said, Site, Tool, first_line};
+use crate::workload::{Contest, Unit};
 
 /// Our own program.
 pub const TOOL: Tool = Tool {
@@ -14,32 +14,32 @@ pub const TOOL: Tool = Tool {
     plans,
 };
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     let flows = workload.flows().to_string();
     let told = |words: &[&str]| one(site, workload).with(&["-P", &flows]).with(words);
     let plain = |words: &[&str]| told(&["--json"]).with(words);
     let sharded = |words: &[&str]| plain(words).called("sharded");
     match workload {
-        Workload::Tcp10 | Workload::Memory1 | Workload::Memory10000 => vec![plain(&[])],
+        Contest::Tcp10 | Contest::Memory1 | Contest::Memory10000 => vec![plain(&[])],
         // What it costs to tell a result as it comes.
-        Workload::Tcp1 => vec![
+        Contest::Tcp1 => vec![
             plain(&[]),
             plain(&["-i", "0"]).called("without intervals"),
             told(&["--json-stream", "-i", "0.1"]).called("with intervals"),
         ],
-        Workload::Tcp1Calls128K => vec![plain(&["-l", "128K"])],
-        Workload::Tcp1Calls1M => vec![plain(&["-l", "1M"])],
-        Workload::Startup => vec![plain(&["-O", "0"])],
-        Workload::Tcp1ZerocopySend => vec![plain(&["--zerocopy=auto"])],
-        Workload::Tcp1Fast | Workload::Tcp10Fast => {
+        Contest::Tcp1Calls128K => vec![plain(&["-l", "128K"])],
+        Contest::Tcp1Calls1M => vec![plain(&["-l", "1M"])],
+        Contest::Startup => vec![plain(&["-O", "0"])],
+        Contest::Tcp1ZerocopySend => vec![plain(&["--zerocopy=auto"])],
+        Contest::Tcp1Fast | Contest::Tcp10Fast => {
             vec![plain(&["--zerocopy=auto", "--rx", "discard"])]
         }
-        Workload::Rr1Spin => vec![plain(&["--rr", "--busy-poll"])],
-        Workload::Rr1 => vec![
+        Contest::Rr1Spin => vec![plain(&["--rr", "--busy-poll"])],
+        Contest::Rr1 => vec![
             plain(&["--rr"]),
             plain(&["--rr", "--busy-poll"]).called("yielding"),
         ],
-        Workload::Rr64 => vec![
+        Contest::Rr64 => vec![
             plain(&["--rr", "--workers", "1"]),
             sharded(&["--rr", "--workers", "2"]),
             plain(&["--rr", "--workers", "1", "--busy-poll"]).called("spinning"),
@@ -47,11 +47,11 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
             plain(&["--rr", "--workers", "2", "--busy-poll", "-A", "0:1,0:1"])
                 .called("sharded, spinning"),
         ],
-        Workload::Crr64 => vec![
+        Contest::Crr64 => vec![
             plain(&["--crr", "--workers", "1"]),
             sharded(&["--crr", "--workers", "2"]),
         ],
-        Workload::Udp64 => vec![
+        Contest::Udp64 => vec![
             plain(&["-u", "-b", "0", "-l", "64"]),
             one(site, workload)
                 .with(&["--json", "-P", "2", "-u", "-b", "0", "-l", "64"])
@@ -61,23 +61,23 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
                 .with(&["--batch", "1"])
                 .called("two pairs, plain"),
         ],
-        Workload::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
+        Contest::Udp64Gso => vec![plain(&["-u", "-b", "0", "-l", "64", "--gso", "64"])],
         // 128 a send, as iperf3.
-        Workload::Udp64GsoGro => {
+        Contest::Udp64GsoGro => {
             vec![plain(&[
                 "-u", "-b", "0", "-l", "64", "--gso", "128", "--gro",
             ])]
         }
-        Workload::Tcp100Nodelay => vec![
+        Contest::Tcp100Nodelay => vec![
             plain(&["-l", "100", "-N"]),
             plain(&["-l", "100", "-N", "--rcvlowat", "0"]).called("woken for each"),
         ],
         // 64 000 bytes a call, which is about a superframe.
-        Workload::Tcp100Batched => vec![plain(&["-l", "100", "--batch", "640"])],
+        Contest::Tcp100Batched => vec![plain(&["-l", "100", "--batch", "640"])],
     }
 }
 
-fn one(site: &Site<'_>, workload: Workload) -> Plan {
+fn one(site: &Site<'_>, workload: Contest) -> Commands {
     let program = site.programs.linerate.display().to_string();
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
     let server = [
@@ -97,10 +97,10 @@ fn one(site: &Site<'_>, workload: Workload) -> Plan {
     let client = [&program, "run", &target, "--time", &seconds, "--plain"];
     // 1: no valid trial, and the document says why. 3: measured, but the machine was shared; what
     // that means is for the rounds to say.
-    let plan = Plan {
+    let plan = Commands {
         accepts: &[1, 3],
         valid,
-        ..Plan::new(site, &server, &client, read)
+        ..Commands::new(site, &server, &client, read)
     };
     match site.cpus {
         // The threads that move payload are pinned by ourselves, as a user would.
@@ -160,16 +160,16 @@ mod tests {
         };
         let line = document.replace('\n', "");
         let events = format!("{{\"event\":\"start\"}}\n{{\"event\":\"end\",\"data\":{line}}}\n");
-        let streamed = read(&said(Workload::Tcp1, &events, "")).expect("a result");
+        let streamed = read(&said(Contest::Tcp1, &events, "")).expect("a result");
         assert_eq!(streamed, 8e9);
         let invalid = r#"{"trials":[{"invalid":"a host was lost","responses":{}}]}"#;
-        let error = valid(&said(Workload::Tcp1, invalid, "")).expect_err("not valid");
+        let error = valid(&said(Contest::Tcp1, invalid, "")).expect_err("not valid");
         assert!(error.to_string().contains("a host was lost"), "{error}");
-        check(Workload::Tcp1, Some(8e9));
-        check(Workload::Rr64, Some(5.0));
-        check(Workload::Tcp100Nodelay, Some(1e7));
-        check(Workload::Udp64, Some(7.0));
+        check(Contest::Tcp1, Some(8e9));
+        check(Contest::Rr64, Some(5.0));
+        check(Contest::Tcp100Nodelay, Some(1e7));
+        check(Contest::Udp64, Some(7.0));
         let other = r#"{"trials":[{"responses":{"throughput_bps":8e9}}]}"#;
-        assert!(read(&said(Workload::Udp64, other, "")).is_err());
+        assert!(read(&said(Contest::Udp64, other, "")).is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::workload::Workload;
+use crate::workload::Contest;
 
 mod iperf;
 mod iperf3;
@@ -42,7 +42,7 @@ pub struct Tool {
     /// Returns its version, or nothing where it is not installed.
     pub version: fn(&Programs) -> Option<String>,
     /// Returns how it does a workload: nothing, one row or several.
-    pub plans: fn(&Site<'_>, Workload) -> Vec<Plan>,
+    pub plans: fn(&Site<'_>, Contest) -> Vec<Commands>,
 }
 
 impl Tool {
@@ -50,7 +50,7 @@ impl Tool {
     const fn peer(
         name: &'static str,
         version: fn(&Programs) -> Option<String>,
-        plans: fn(&Site<'_>, Workload) -> Vec<Plan>,
+        plans: fn(&Site<'_>, Contest) -> Vec<Commands>,
     ) -> Self {
         Self {
             name,
@@ -87,7 +87,7 @@ pub struct Site<'a> {
 
 /// The commands of one row.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Commands {
     /// What the row is called beyond the tool's name; empty for its plain way.
     pub variant: &'static str,
     /// The server's command, if it has one.
@@ -112,7 +112,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Said {
     /// The workload.
-    pub workload: Workload,
+    pub workload: Contest,
     /// Seconds that were to be measured.
     pub seconds: f64,
     /// Seconds from the client's start to its end.
@@ -139,7 +139,7 @@ pub const ALL: [Tool; 10] = [
     probe::TOOL,
 ];
 
-impl Plan {
+impl Commands {
     /// Makes a plan from the words of both commands.
     pub fn new(
         site: &Site<'_>,
@@ -172,8 +172,8 @@ impl Plan {
     pub fn value(&self, said: &Said) -> anyhow::Result<f64> {
         (self.valid)(said)?;
         match said.workload {
-            Workload::Startup => Ok(said.wall_s - said.seconds),
-            Workload::Memory1 | Workload::Memory10000 => Ok(said.resident_bytes),
+            Contest::Startup => Ok(said.wall_s - said.seconds),
+            Contest::Memory1 | Contest::Memory10000 => Ok(said.resident_bytes),
             _ => (self.read)(said),
         }
     }
@@ -214,7 +214,7 @@ pub fn after(text: &str, mark: &str) -> anyhow::Result<f64> {
 
 /// For the tests of the tools: what was said in a run of one second.
 #[cfg(test)]
-pub fn said(workload: Workload, client: &str, server: &str) -> Said {
+pub fn said(workload: Contest, client: &str, server: &str) -> Said {
     Said {
         workload,
         seconds: 1.0,
@@ -253,11 +253,11 @@ mod tests {
             seconds: 1,
             cpus: None,
         };
-        let plan = Plan::new(&site, &[], &[], |_| Ok(7.0));
+        let plan = Commands::new(&site, &[], &[], |_| Ok(7.0));
         let value = |workload| plan.value(&said(workload, "", "")).ok();
-        assert_eq!(value(Workload::Startup), Some(0.5));
-        assert_eq!(value(Workload::Memory1), Some(0.0));
-        assert_eq!(value(Workload::Tcp1), Some(7.0));
+        assert_eq!(value(Contest::Startup), Some(0.5));
+        assert_eq!(value(Contest::Memory1), Some(0.0));
+        assert_eq!(value(Contest::Tcp1), Some(7.0));
     }
 
     #[test]

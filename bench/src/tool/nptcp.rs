@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 
-use super::{Plan, Said, Site, Tool, first_line};
-use crate::workload::Workload;
+use super::{Commands, Said, Site, Tool, first_line};
+use crate::workload::Contest;
 
 /// Round trips of each of its seven trials, for each second to measure, at a usual 14 µs.
 const REPEATS_PER_SECOND: u32 = 10_000;
@@ -16,8 +16,8 @@ pub const TOOL: Tool = Tool::peer(
     plans,
 );
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
-    if workload != Workload::Rr1 {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
+    if workload != Contest::Rr1 {
         return Vec::new();
     }
     let port = site.port.to_string();
@@ -29,7 +29,7 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
         "NPtcp", "-h", site.host, "-P", &port, "-l", "1", "-u", "1", "-p", "0", "-n", &repeats,
         "-o", out,
     ];
-    vec![Plan::new(site, &server, &client, read)]
+    vec![Commands::new(site, &server, &client, read)]
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn half_a_round_trip_in_seconds() {
         let text = "       1 1.107619   0.00000689\n";
-        let value = read(&said(Workload::Rr1, text, "")).expect("a result");
+        let value = read(&said(Contest::Rr1, text, "")).expect("a result");
         assert_eq!(value, 1.0 / (2.0 * 0.000_006_89));
     }
 }

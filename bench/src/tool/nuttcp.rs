@@ -1,26 +1,26 @@
 //! nuttcp: bulk TCP, UDP, small messages.
 
-use super::{Plan, Said, Site, Tool, after, first_line};
-use crate::workload::{Unit, Workload};
+use super::{Commands, Said, Site, Tool, after, first_line};
+use crate::workload::{Contest, Unit};
 
 /// nuttcp.
 pub const TOOL: Tool = Tool::peer("nuttcp", |_| first_line("nuttcp", "-V"), plans);
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     // The data port follows the control port; ports handed out by the kernel are far apart.
     let (control, data) = (site.port.to_string(), (site.port - 1).to_string());
     let time = format!("-T{}", site.seconds);
     let plain = |words: &[&str]| {
         let server = ["nuttcp", "-S", "--nofork", "-P", &control];
         let client = ["nuttcp", "-P", &control, "-p", &data, &time, "-fparse"];
-        let plan = Plan::new(site, &server, &client, read);
+        let plan = Commands::new(site, &server, &client, read);
         vec![plan.with(words).with(&[site.host])]
     };
     match workload {
-        Workload::Tcp1 | Workload::Startup | Workload::Memory1 => plain(&[]),
-        Workload::Udp64 | Workload::Udp64Gso => plain(&["-u", "-l64", "-Ru"]),
-        Workload::Tcp100Nodelay => plain(&["-l100", "-D"]),
-        Workload::Tcp100Batched => plain(&["-l100"]),
+        Contest::Tcp1 | Contest::Startup | Contest::Memory1 => plain(&[]),
+        Contest::Udp64 | Contest::Udp64Gso => plain(&["-u", "-l64", "-Ru"]),
+        Contest::Tcp100Nodelay => plain(&["-l100", "-D"]),
+        Contest::Tcp100Batched => plain(&["-l100"]),
         _ => Vec::new(),
     }
 }
@@ -45,10 +45,10 @@ mod tests {
     #[test]
     fn the_receivers_bytes_and_packets() {
         let tcp = "megabytes=2379.2500 real_seconds=1.00 rate_Mbps=19914.4055 tx_cpu=29 retrans=0 rtt_ms=0.27";
-        let value = read(&said(Workload::Tcp1, tcp, "")).expect("a result");
+        let value = read(&said(Contest::Tcp1, tcp, "")).expect("a result");
         assert_eq!(value, 2379.25 * 8.0 * 1_048_576.0);
         let udp = "megabytes=3.2197 real_seconds=1.00 rate_Mbps=27.0672 rx_cpu=8 drop=49090 pkt=101841 data_loss=48.20219";
-        let value = read(&said(Workload::Udp64, udp, "")).expect("a result");
+        let value = read(&said(Contest::Udp64, udp, "")).expect("a result");
         assert_eq!(value, 52_751.0);
     }
 }

@@ -2,10 +2,10 @@
 
 use anyhow::Context;
 
-use super::{Kind, Plan, Said, Site, Tool};
+use super::{Commands, Kind, Said, Site, Tool};
 use crate::name_of;
 use crate::probe::Probe;
-use crate::workload::Workload;
+use crate::workload::Contest;
 
 /// The probes.
 pub const TOOL: Tool = Tool {
@@ -15,37 +15,37 @@ pub const TOOL: Tool = Tool {
     plans,
 };
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     let plan = |probe: Probe| one(site, workload, probe);
     match workload {
-        Workload::Tcp1 | Workload::Tcp10 => vec![plan(Probe::TcpCopy)],
-        Workload::Tcp1ZerocopySend => vec![plan(Probe::TcpVmsplice)],
-        Workload::Tcp1Fast | Workload::Tcp10Fast => vec![
+        Contest::Tcp1 | Contest::Tcp10 => vec![plan(Probe::TcpCopy)],
+        Contest::Tcp1ZerocopySend => vec![plan(Probe::TcpVmsplice)],
+        Contest::Tcp1Fast | Contest::Tcp10Fast => vec![
             plan(Probe::TcpVmspliceTrunc),
             plan(Probe::TcpTrunc).called("send"),
         ],
-        Workload::Rr1Spin => vec![plan(Probe::RrSpin)],
-        Workload::Rr1 => vec![plan(Probe::RrBlock)],
-        Workload::Rr64 => vec![plan(Probe::RrEpoll)],
-        Workload::Crr64 => vec![plan(Probe::CrrEpoll)],
-        Workload::Udp64 => vec![plan(Probe::Udp)],
-        Workload::Udp64Gso => vec![plan(Probe::UdpGso)],
-        Workload::Tcp100Nodelay => vec![plan(Probe::Messages)],
-        Workload::Tcp100Batched => vec![plan(Probe::MessagesBatched)],
+        Contest::Rr1Spin => vec![plan(Probe::RrSpin)],
+        Contest::Rr1 => vec![plan(Probe::RrBlock)],
+        Contest::Rr64 => vec![plan(Probe::RrEpoll)],
+        Contest::Crr64 => vec![plan(Probe::CrrEpoll)],
+        Contest::Udp64 => vec![plan(Probe::Udp)],
+        Contest::Udp64Gso => vec![plan(Probe::UdpGso)],
+        Contest::Tcp100Nodelay => vec![plan(Probe::Messages)],
+        Contest::Tcp100Batched => vec![plan(Probe::MessagesBatched)],
         // What starting any program and waiting for it costs here.
-        Workload::Startup => vec![Plan {
+        Contest::Startup => vec![Commands {
             server: None,
-            ..Plan::new(site, &[], &["sleep", &site.seconds.to_string()], read)
+            ..Commands::new(site, &[], &["sleep", &site.seconds.to_string()], read)
         }],
-        Workload::Tcp1Calls128K
-        | Workload::Tcp1Calls1M
-        | Workload::Udp64GsoGro
-        | Workload::Memory1
-        | Workload::Memory10000 => Vec::new(),
+        Contest::Tcp1Calls128K
+        | Contest::Tcp1Calls1M
+        | Contest::Udp64GsoGro
+        | Contest::Memory1
+        | Contest::Memory10000 => Vec::new(),
     }
 }
 
-fn one(site: &Site<'_>, workload: Workload, probe: Probe) -> Plan {
+fn one(site: &Site<'_>, workload: Contest, probe: Probe) -> Commands {
     let program = site.programs.bench.display().to_string();
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
     let (name, flows) = (name_of(&probe), workload.flows().to_string());
@@ -53,7 +53,7 @@ fn one(site: &Site<'_>, workload: Workload, probe: Probe) -> Plan {
     let client = [
         &program, "probe", &name, "--flows", &flows, "run", site.host, &port, &seconds,
     ];
-    Plan::new(site, &server, &client, read)
+    Commands::new(site, &server, &client, read)
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {

@@ -2,13 +2,13 @@
 
 use anyhow::Context;
 
-use super::{Plan, Said, Site, Tool, after, first_line};
-use crate::workload::Workload;
+use super::{Commands, Said, Site, Tool, after, first_line};
+use crate::workload::Contest;
 
 /// sockperf.
 pub const TOOL: Tool = Tool::peer("sockperf", |_| first_line("sockperf", "--version"), plans);
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     let (port, seconds) = (site.port.to_string(), site.seconds.to_string());
     let plan = |how: &str, both: &[&str], words: &[&str]| {
         let mut server = vec!["sockperf", "server", "-p", &port];
@@ -17,27 +17,27 @@ fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
             "sockperf", how, "-i", site.host, "-p", &port, "-t", &seconds,
         ];
         client.extend(both);
-        vec![Plan::new(site, &server, &client, read).with(words)]
+        vec![Commands::new(site, &server, &client, read).with(words)]
     };
     let least = ["-m", "14"];
     match workload {
-        Workload::Rr1Spin => plan("ping-pong", &["--tcp", "--nonblocked"], &least),
-        Workload::Rr1 => plan("ping-pong", &["--tcp"], &least),
-        Workload::Udp64 | Workload::Udp64Gso => plan("throughput", &[], &["-m", "64"]),
+        Contest::Rr1Spin => plan("ping-pong", &["--tcp", "--nonblocked"], &least),
+        Contest::Rr1 => plan("ping-pong", &["--tcp"], &least),
+        Contest::Udp64 | Contest::Udp64Gso => plan("throughput", &[], &["-m", "64"]),
         // In this mode the flag with this name switches TCP_NODELAY on.
-        Workload::Tcp100Nodelay => plan(
+        Contest::Tcp100Nodelay => plan(
             "throughput",
             &["--tcp", "--tcp-avoid-nodelay"],
             &["-m", "100"],
         ),
-        Workload::Tcp100Batched => plan("throughput", &["--tcp"], &["-m", "100"]),
+        Contest::Tcp100Batched => plan("throughput", &["--tcp"], &["-m", "100"]),
         _ => Vec::new(),
     }
 }
 
 fn read(said: &Said) -> anyhow::Result<f64> {
     match said.workload {
-        Workload::Rr1 | Workload::Rr1Spin => {
+        Contest::Rr1 | Contest::Rr1Spin => {
             let valid = said
                 .client
                 .lines()
@@ -82,13 +82,13 @@ sockperf: Total 660000 messages received and handled
 
     #[test]
     fn transactions_of_the_valid_part() {
-        let value = read(&said(Workload::Rr1, PING_PONG, "")).expect("a result");
+        let value = read(&said(Contest::Rr1, PING_PONG, "")).expect("a result");
         assert_eq!(value, 41_218.0 / 0.55);
     }
 
     #[test]
     fn messages_are_the_servers_count() {
-        let value = read(&said(Workload::Udp64, CLIENT, SERVER)).expect("a result");
+        let value = read(&said(Contest::Udp64, CLIENT, SERVER)).expect("a result");
         assert_eq!(value, 660_000.0 / 1.001);
     }
 }

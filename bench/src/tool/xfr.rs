@@ -2,29 +2,29 @@
 
 use anyhow::Context;
 
-use super::{Plan, Said, Site, Tool, first_line};
-use crate::workload::{Unit, Workload};
+use super::{Commands, Said, Site, Tool, first_line};
+use crate::workload::{Contest, Unit};
 
 /// xfr.
 pub const TOOL: Tool = Tool::peer("xfr", |_| first_line("xfr", "--version"), plans);
 
-fn plans(site: &Site<'_>, workload: Workload) -> Vec<Plan> {
+fn plans(site: &Site<'_>, workload: Contest) -> Vec<Commands> {
     let (host, port, seconds) = (site.host, site.port.to_string(), site.seconds);
     let plain = |words: &[&str]| {
         let server = ["xfr", "serve", "--no-mdns", "--port", &port];
         let client =
             format!("xfr {host} --port {port} --time {seconds} --json --no-tui --no-update-check");
         let client: Vec<&str> = client.split(' ').collect();
-        vec![Plan::new(site, &server, &client, read).with(words)]
+        vec![Commands::new(site, &server, &client, read).with(words)]
     };
     match workload {
-        Workload::Tcp1 => plain(&["--no-zerocopy"]),
+        Contest::Tcp1 => plain(&["--no-zerocopy"]),
         // It has no discarding receive; this is the fastest that it has.
-        Workload::Tcp1ZerocopySend | Workload::Tcp1Fast => plain(&[]),
-        Workload::Startup | Workload::Memory1 => plain(&[]),
-        Workload::Tcp10 => plain(&["-P", "10", "--no-zerocopy"]),
-        Workload::Tcp10Fast => plain(&["-P", "10"]),
-        Workload::Udp64 | Workload::Udp64Gso => plain(&["-u", "-l", "64", "-b", "0"]),
+        Contest::Tcp1ZerocopySend | Contest::Tcp1Fast => plain(&[]),
+        Contest::Startup | Contest::Memory1 => plain(&[]),
+        Contest::Tcp10 => plain(&["-P", "10", "--no-zerocopy"]),
+        Contest::Tcp10Fast => plain(&["-P", "10"]),
+        Contest::Udp64 | Contest::Udp64Gso => plain(&["-u", "-l", "64", "-b", "0"]),
         _ => Vec::new(),
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn bytes_over_its_own_duration() {
         let text = r#"{"bytes_total":2880633025,"duration_ms":1000,"throughput_mbps":23045.0642}"#;
-        let value = read(&said(Workload::Tcp1, text, "")).expect("a result");
+        let value = read(&said(Contest::Tcp1, text, "")).expect("a result");
         assert!((value / 23_045_064_200.0 - 1.0).abs() < 1e-9);
     }
 }

@@ -45,7 +45,7 @@ use crate::shape::{flow_queue_bytes, is_framed, shape_of};
 use crate::spec::{HostSpec, LinkSpec};
 use crate::sys::ethtool::{GRO_ON, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
-use crate::sys::netlink::{End, Netlink, Pair};
+use crate::sys::netlink::{Netlink, Pair, VethEnd};
 use crate::sys::xdp::pass_program;
 
 pub(crate) use address::{
@@ -90,11 +90,11 @@ struct Site<'a> {
 
 impl Site<'_> {
     /// Returns the end of a cable that is device `name` of the host.
-    fn end<'a>(&'a self, name: &'a str, link: &LinkSpec) -> End<'a> {
-        End {
+    fn end<'a>(&'a self, name: &'a str, link: &LinkSpec) -> VethEnd<'a> {
+        VethEnd {
             network: Some(self.namespace.as_fd()),
             receive_queues: link.queues,
-            ..End::here(name)
+            ..VethEnd::here(name)
         }
     }
 }
@@ -241,7 +241,7 @@ impl Network {
                 format!("inner{}", site.number),
             );
             self.add_cable(netlink, &wire, site.end(DATA_DEVICE, link), link)?;
-            self.add_cable(netlink, &port, End::here(&inner), link)?;
+            self.add_cable(netlink, &port, VethEnd::here(&inner), link)?;
             tune_end(&wire, link)?;
             let near = open_frames(netlink, &wire)?;
             let far = open_frames(netlink, &inner)?;
@@ -258,11 +258,11 @@ impl Network {
         &mut self,
         netlink: &mut Netlink,
         name: &str,
-        far: End<'_>,
+        far: VethEnd<'_>,
         link: &LinkSpec,
     ) -> Result<(), LabError> {
         let pair = Pair {
-            ends: [End::here(name), far],
+            ends: [VethEnd::here(name), far],
             mtu_bytes: link.mtu_bytes,
         };
         netlink

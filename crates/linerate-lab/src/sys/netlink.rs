@@ -30,7 +30,7 @@ pub struct Netlink {
 
 /// One end of a pair of devices.
 #[derive(Debug, Clone)]
-pub struct End<'a> {
+pub struct VethEnd<'a> {
     /// Name of the device.
     pub name: &'a str,
     /// The network namespace it is put into; `None` is that of the connection.
@@ -40,7 +40,7 @@ pub struct End<'a> {
     pub receive_queues: u32,
 }
 
-impl<'a> End<'a> {
+impl<'a> VethEnd<'a> {
     /// Returns an end in the network namespace of the connection, with one queue.
     pub fn here(name: &'a str) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl<'a> End<'a> {
 #[derive(Debug, Clone)]
 pub struct Pair<'a> {
     /// The two ends.
-    pub ends: [End<'a>; 2],
+    pub ends: [VethEnd<'a>; 2],
     /// The largest IP packet of both.
     pub mtu_bytes: u32,
 }
@@ -237,7 +237,7 @@ fn device(index: u32) -> LinkMessage {
     message
 }
 
-fn end_message(end: &End<'_>, other: &End<'_>, mtu_bytes: u32) -> LinkMessage {
+fn end_message(end: &VethEnd<'_>, other: &VethEnd<'_>, mtu_bytes: u32) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.attributes = vec![
         LinkAttribute::IfName(end.name.to_owned()),

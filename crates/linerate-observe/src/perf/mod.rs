@@ -15,7 +15,7 @@ use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::places::online_cpus;
 use crate::readout::Readout;
 use crate::sys::clock::timed;
-use crate::sys::perf::{Attributes, Counted, Event, Target, why_not};
+use crate::sys::perf::{Attributes, Counted, PerfEvent, Target, why_not};
 
 /// The counters of a group with their metrics; the first leads.
 const COUNTERS: [(Counted, Metric); 3] = [
@@ -34,7 +34,7 @@ struct Groups(Vec<Group>);
 struct Group {
     subject: Subject,
     /// The first leads; those that the CPU does not have are not there.
-    events: Vec<(Event, Metric)>,
+    events: Vec<(PerfEvent, Metric)>,
 }
 
 /// Opens the counters.
@@ -77,10 +77,10 @@ fn open_threads(threads: &[(String, i32)]) -> io::Result<Vec<Group>> {
 
 impl Group {
     fn open(subject: Subject, target: Target, counters: &[(Counted, Metric)]) -> io::Result<Self> {
-        let mut events: Vec<(Event, Metric)> = Vec::new();
+        let mut events: Vec<(PerfEvent, Metric)> = Vec::new();
         for (counted, metric) in counters {
             let leader = events.first().map(|(event, _)| event);
-            match Event::open(&Attributes::counter(*counted), target, leader) {
+            match PerfEvent::open(&Attributes::counter(*counted), target, leader) {
                 Ok(event) => events.push((event, *metric)),
                 // Without the leader there is nothing; a CPU may lack one of the others.
                 Err(error) if events.is_empty() => return Err(error),

@@ -45,7 +45,7 @@ use crate::places::online_cpus;
 use crate::readout::Readout;
 use crate::sys::clock::now_ns;
 use crate::sys::file::read_value;
-use crate::sys::perf::{Attributes, Event, Ring, Target, why_not};
+use crate::sys::perf::{Attributes, PerfEvent, Ring, Target, why_not};
 use record::{Look, Record, record};
 use rules::{work_of, work_of_stack};
 use stacks::{NameId, Names, Stacks};
@@ -232,7 +232,7 @@ fn open_rings(
 
 fn rings(targets: impl Iterator<Item = Target>) -> std::io::Result<Vec<Ring>> {
     let attributes = Attributes::sampler(LOOKS_HZ);
-    let open = |target| Ring::map(Event::open(&attributes, target, None)?, RING_PAGES);
+    let open = |target| Ring::map(PerfEvent::open(&attributes, target, None)?, RING_PAGES);
     let rings: Vec<Ring> = targets.map(open).collect::<Result<_, _>>()?;
     rings.iter().try_for_each(Ring::enable)?;
     Ok(rings)

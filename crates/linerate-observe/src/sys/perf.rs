@@ -131,16 +131,16 @@ pub(crate) enum Target {
 
 /// An open event.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct PerfEvent {
     fd: OwnedFd,
 }
 
-impl Event {
+impl PerfEvent {
     /// Opens an event; `group` is the one that it is started and read with.
     pub(crate) fn open(
         attributes: &Attributes,
         target: Target,
-        group: Option<&Event>,
+        group: Option<&PerfEvent>,
     ) -> io::Result<Self> {
         let (pid, cpu) = match target {
             Target::Cpu(cpu) => (-1, cpu.cast_signed()),
@@ -194,7 +194,7 @@ impl Event {
 /// The records of an event, in memory that the kernel writes.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    event: Event,
+    event: PerfEvent,
     memory: SharedMemory,
     page_bytes: usize,
     data_bytes: usize,
@@ -204,7 +204,7 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Makes room of `pages`, a power of two, for the records of `event`.
-    pub(crate) fn map(event: Event, pages: usize) -> io::Result<Self> {
+    pub(crate) fn map(event: PerfEvent, pages: usize) -> io::Result<Self> {
         assert!(pages.is_power_of_two(), "the kernel takes powers of two");
         let page_bytes = usize::try_from(page_bytes()).map_err(io::Error::other)?;
         Ok(Self {

@@ -147,10 +147,10 @@ impl Door {
     }
 
     /// Asks the desk for a place beside other shared runs.
-    fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Lease> {
+    fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Claim> {
         let asked = self.core.admit(&guest(), Some(peer.ip()), &request(peer));
         let admitted = asked.ok()?;
-        Some(Lease {
+        Some(Claim {
             core: Arc::clone(&self.core),
             key: admitted.lease,
         })
@@ -218,12 +218,12 @@ async fn say(mut stream: TcpStream, words: &[u8]) {
 }
 
 /// A test's place at the desk; given back when it is dropped.
-struct Lease {
+struct Claim {
     core: Arc<Core>,
     key: String,
 }
 
-impl Lease {
+impl Claim {
     /// Notes that payload flows.
     fn note_traffic(&self, streams: usize, udp: bool) {
         let transport = if udp { "UDP" } else { "TCP" };
@@ -232,7 +232,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for Claim {
     fn drop(&mut self) {
         // A lease that has ended by itself is gone already.
         let _ = self.core.leave(&self.key);

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
-use super::{ARRIVALS_MAX, Door, Lease, Listed};
+use super::{ARRIVALS_MAX, Claim, Door, Listed};
 use crate::access::now_s;
 use crate::core::{buffers_of, workers_of_guest};
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source};
@@ -97,7 +97,7 @@ pub(super) async fn run(
 struct Test {
     /// The place at the desk, from the moment that all streams are there: who opens none has a connection
     /// and nothing that others want.
-    lease: Option<Lease>,
+    lease: Option<Claim>,
     /// What it may take, from its first stream on.
     grant: Option<Grant>,
     listed: Listed,

@@ -138,7 +138,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
 pub(super) type Delivered = Box<dyn Fn() -> bool + Send>;
 
 /// What the thread of a connection is told.
-enum Event {
+enum ControlEvent {
     /// These bytes arrived.
     Bytes(Vec<u8>),
     /// No more will.
@@ -169,7 +169,7 @@ type Told = Arc<(Mutex<Story>, Condvar)>;
 pub(super) struct Connection {
     /// What its streams say first.
     pub(super) cookie: Cookie,
-    events: Sender<Event>,
+    events: Sender<ControlEvent>,
     told: Told,
 }
 
@@ -198,7 +198,7 @@ impl Connection {
             .name("iperf3-control".to_owned())
             .spawn(move || driver.drive(&inbox))?;
         // The answer to the cookie was heard already, when the server was called.
-        let _ = events.send(Event::Bytes(vec![State::ParamExchange.byte()]));
+        let _ = events.send(ControlEvent::Bytes(vec![State::ParamExchange.byte()]));
         Ok(Self {
             cookie,
             events,
@@ -222,7 +222,7 @@ impl Connection {
     /// Says when the test is over; `delivered` tells when everything sent has arrived, which ends it
     /// `by_volume` before that instant.
     pub(super) fn schedule(&self, stop_ns: u64, by_volume: bool, delivered: Option<Delivered>) {
-        self.tell(Event::Scheduled(Stop {
+        self.tell(ControlEvent::Scheduled(Stop {
             stop_ns,
             by_volume,
             delivered,
@@ -232,15 +232,15 @@ impl Connection {
 
     /// Says what the client counted.
     pub(super) fn measured(&self, results: Results) {
-        self.tell(Event::Measured(Box::new(results)));
+        self.tell(ControlEvent::Measured(Box::new(results)));
     }
 
     /// Says that the user has seen enough.
     pub(super) fn interrupt(&self) {
-        self.tell(Event::Interrupt);
+        self.tell(ControlEvent::Interrupt);
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: ControlEvent) {
         // A thread that is over has said how in its story.
         let _ = self.events.send(event);
     }
@@ -252,16 +252,16 @@ impl Drop for Connection {
     }
 }
 
-fn listen(mut stream: TcpStream, events: &Sender<Event>) {
+fn listen(mut stream: TcpStream, events: &Sender<ControlEvent>) {
     let mut room = [0; 4096];
     loop {
         let event = match stream.read(&mut room) {
-            Ok(0) => Event::Closed,
-            Ok(count) => Event::Bytes(room[..count].to_vec()),
+            Ok(0) => ControlEvent::Closed,
+            Ok(count) => ControlEvent::Bytes(room[..count].to_vec()),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(_) => Event::Closed,
+            Err(_) => ControlEvent::Closed,
         };
-        let closed = matches!(event, Event::Closed);
+        let closed = matches!(event, ControlEvent::Closed);
         if events.send(event).is_err() || closed {
             return;
         }
@@ -291,7 +291,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn drive(mut self, inbox: &Receiver<Event>) {
+    fn drive(mut self, inbox: &Receiver<ControlEvent>) {
         while !self.machine.is_over() {
             let actions = match inbox.recv_timeout(self.patience()) {
                 Ok(event) => self.handle(event),
@@ -307,16 +307,16 @@ impl Driver {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    fn handle(&mut self, event: Event) -> Vec<ClientAction> {
+    fn handle(&mut self, event: ControlEvent) -> Vec<ClientAction> {
         match event {
-            Event::Bytes(bytes) => self.machine.handle_bytes(now_ns(), &bytes),
-            Event::Closed => self.machine.handle_closed(),
-            Event::Interrupt => self.machine.handle_terminate(),
-            Event::Scheduled(stop) => {
+            ControlEvent::Bytes(bytes) => self.machine.handle_bytes(now_ns(), &bytes),
+            ControlEvent::Closed => self.machine.handle_closed(),
+            ControlEvent::Interrupt => self.machine.handle_terminate(),
+            ControlEvent::Scheduled(stop) => {
                 self.stop = Some(stop);
                 Vec::new()
             }
-            Event::Measured(results) => {
+            ControlEvent::Measured(results) => {
                 self.measured = Some(results);
                 // All flows have ended, be it before the time.
                 if let Some(stop) = &mut self.stop {

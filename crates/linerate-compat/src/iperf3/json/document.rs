@@ -19,7 +19,7 @@ pub struct Document {
     /// One entry for each interval.
     pub intervals: Vec<IntervalEntry>,
     /// The totals.
-    pub end: End,
+    pub end: EndSection,
     /// What the user calls the test.
     pub title: Option<String>,
     /// What the user wants to find here.
@@ -144,7 +144,7 @@ pub struct IntervalRow {
 /// The totals.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct End {
+pub struct EndSection {
     #[serde(default)]
     pub streams: Vec<EndStream>,
     pub sum: Option<TotalRow>,

@@ -25,8 +25,8 @@ use serde::Serialize;
 use crate::iperf3::parameters::{Direction, Protocol};
 
 pub use document::{
-    Connected, CpuUtilization, Document, End, EndStream, Endpoint, IntervalEntry, IntervalRow,
-    Start, TestStart, Timestamp, TotalRow,
+    Connected, CpuUtilization, Document, EndSection, EndStream, Endpoint, IntervalEntry,
+    IntervalRow, Start, TestStart, Timestamp, TotalRow,
 };
 pub use input::{Datagrams, Interval, Stream, TcpReading, Test, Total};
 pub use sums::{end, interval};

@@ -10,7 +10,7 @@
 
 use crate::iperf3::datagram::lost_percent;
 use crate::iperf3::json::document::{
-    CpuUtilization, End, EndStream, IntervalEntry, IntervalRow, TotalRow,
+    CpuUtilization, EndSection, EndStream, IntervalEntry, IntervalRow, TotalRow,
 };
 use crate::iperf3::json::input::{Datagrams, Interval, Stream, TcpReading, Test, Total};
 use crate::iperf3::parameters::{Direction, Protocol};
@@ -118,7 +118,7 @@ fn added(all: impl Iterator<Item = Option<Datagrams>>) -> Option<Datagrams> {
 }
 
 /// Returns the totals.
-pub fn end(test: &Test) -> End {
+pub fn end(test: &Test) -> EndSection {
     let (forward, reverse) = ways(test);
     let reverse = reverse.as_deref();
     let udp = test.parameters.protocol == Protocol::Udp;
@@ -126,7 +126,7 @@ pub fn end(test: &Test) -> End {
     let received = |streams: &[&Stream]| sum_row(&sum_received(streams), !udp && sends(streams));
     let local = test.cpu;
     let remote = test.cpu_remote.unwrap_or_default();
-    End {
+    EndSection {
         streams: test
             .streams
             .iter()
