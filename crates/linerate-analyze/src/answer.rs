@@ -11,8 +11,9 @@
 
 use linerate_model::answer::{Answer, BARS_MAX, Ceiling, Ceilings, LimitBar, TILES_MAX, Tile};
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust, TrustLevel};
+use linerate_model::finding::{Estimate, FindingKind, Trust, TrustLevel};
 use linerate_model::flag::TrialFlag;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;

@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
 use linerate_model::histogram::Histogram;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::response::is_share;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_kernel};

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
-use linerate_model::finding::{Caution, Finding, FindingKind, Limiter, Trust};
+use linerate_model::finding::{Caution, Finding, FindingKind, Trust};
 use linerate_model::flag::TrialFlag;
+use linerate_model::limiter::Limiter;
 use linerate_model::plan::Trial;
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Control, FlowRecord, HostPart, Recording, server_program};
@@ -371,7 +372,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         _ => None,
     });
     let evident = limiter.zip(&dataset.cells).next();
-    let evident = evident.and_then(|(limiter, cell)| next::evident(limiter, &dataset, cell));
+    let evident = evident.and_then(|(limiter, cell)| diagnose::evident(limiter, &dataset, cell));
     let has = |what: fn(&Reason) -> bool| {
         let mut outcomes = dataset.outcomes.iter();
         outcomes.any(|outcome| outcome.validity.reason().is_some_and(what))
@@ -406,10 +407,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     single.next = match limiter {
         _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
-        Some(limiter) => evident.or_else(|| next::next(limiter, &single.workload)),
+        Some(limiter) => evident.or_else(|| diagnose::next(limiter, &single.workload)),
         None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
-        None if is_measured && single.shares_device() => Some(next::WHERE_SHARED.to_owned()),
+        None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
         None if is_measured => Some(next::WHERE_UNKNOWN.to_owned()),

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::Estimate;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::{BitsPerSec, Nanos, Unit};
 use linerate_model::wire::bandwidth_delay_bytes;
 use linerate_model::workload::Direction;

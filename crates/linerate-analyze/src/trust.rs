@@ -12,7 +12,8 @@
 //! A quota comes first, whatever else there is: it is why the other numbers are as they are. Where a study is not to be used,
 //! who took CPU time from it is said as well.
 
-use linerate_model::finding::{Caution, Limiter, Trust, TrustLevel};
+use linerate_model::finding::{Caution, Trust, TrustLevel};
+use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::reason::Reason;
 use linerate_model::run::Validity;

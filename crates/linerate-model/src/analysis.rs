@@ -5,9 +5,10 @@
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::finding::{Comparison, Estimate, Finding, Limiter, Recommendation, Trust};
+use crate::finding::{Comparison, Estimate, Finding, Recommendation, Trust};
 use crate::flag::TrialFlag;
 use crate::id::{HostName, TrialId};
+use crate::limiter::Limiter;
 use crate::plan::LeftOut;
 use crate::profile::Work;
 use crate::unit::Unit;

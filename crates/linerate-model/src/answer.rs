@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::finding::{Estimate, Limiter};
+use crate::finding::Estimate;
+use crate::limiter::Limiter;
 
 /// What a run says, shortest first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

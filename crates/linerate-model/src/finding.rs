@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::id::TrialId;
+use crate::limiter::Limiter;
 use crate::unit::Unit;
 
 /// A number with its confidence interval.
@@ -62,115 +63,6 @@ impl Estimate {
     pub fn is_range(&self) -> bool {
         let confidence = range_confidence(self.n);
         confidence < CONFIDENCE && self.n >= 2 && self.confidence == confidence
-    }
-}
-
-/// What holds a number down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limiter {
-    /// The link carries what its rate and framing allow.
-    LinkRate,
-    /// A full path whose rate nobody knew: data waits in a queue before it.
-    PathRate,
-    /// The receiver's window.
-    ReceiverWindow,
-    /// The sender's buffer.
-    SendBuffer,
-    /// The congestion window, after loss without a queue or by the algorithm's choice.
-    CongestionWindow,
-    /// The program at the receiver leaves data unread.
-    SlowReader,
-    /// Segments are dropped by the own host: queueing discipline, device or backlog.
-    HostDrops,
-    /// A rate that was asked for, or that TCP's congestion control paces itself at.
-    Pacing,
-    /// Our own worker had no time left.
-    Generator,
-    /// All CPUs of a host, or the one that the traffic needs, are full.
-    Cpu,
-    /// Other programs take the CPUs that the traffic needs.
-    OtherPrograms,
-    /// A quota of a control group or a hypervisor holds the CPUs back.
-    CpuQuota,
-    /// The round trip: one transaction at a time.
-    RoundTrip,
-    /// Nagle's algorithm waiting for a delayed acknowledgement.
-    NagleDelayedAck,
-    /// Retransmission timeouts make the slow ones of the transactions.
-    Timeouts,
-    /// The program itself: a server that thinks, a writer that pauses.
-    Application,
-    /// Nothing is acknowledged: a path that swallows segments, or a peer that is gone.
-    NothingArrives,
-}
-
-impl Limiter {
-    /// Returns its name, its title, its short name and its heading.
-    #[rustfmt::skip]
-    fn words(self) -> [&'static str; 4] {
-        match self {
-            Self::LinkRate => ["link-rate", "the link's rate", "link", "Limited by the link"],
-            Self::PathRate => ["path-rate", "the path's rate", "path", "Limited by the path"],
-            Self::ReceiverWindow => [
-                "receiver-window", "the receive window", "rwnd", "Limited by the receive window",
-            ],
-            Self::SendBuffer => ["send-buffer", "the send buffer", "sndbuf", "Limited by the send buffer"],
-            Self::CongestionWindow => [
-                "congestion-window", "the congestion window", "cwnd", "Limited by the congestion window",
-            ],
-            Self::SlowReader => ["slow-reader", "the receiving program", "reader", "Limited by the reader"],
-            Self::HostDrops => ["host-drops", "drops inside a host", "drops", "Limited by drops in a host"],
-            Self::Pacing => ["pacing", "pacing", "pacing", "Limited by pacing"],
-            Self::Generator => ["generator", "the load generator", "generator", "Limited by the generator"],
-            Self::Cpu => ["cpu", "the CPUs", "CPU", "Limited by the CPUs"],
-            Self::OtherPrograms => [
-                "other-programs", "other programs on the CPUs", "others", "Limited by other programs",
-            ],
-            Self::CpuQuota => ["cpu-quota", "a CPU quota", "quota", "Limited by a CPU quota"],
-            Self::RoundTrip => ["round-trip", "the round trip", "RTT", "Limited by the round trip"],
-            Self::NagleDelayedAck => [
-                "nagle-delayed-ack", "Nagle waiting for a delayed ACK", "Nagle", "Limited by Nagle and delayed ACK",
-            ],
-            Self::Timeouts => ["timeouts", "retransmission timeouts", "RTO", "Limited by timeouts"],
-            Self::Application => ["application", "the application", "app", "Limited by the application"],
-            Self::NothingArrives => ["nothing-arrives", "a path that carries nothing", "nothing", "Nothing arrives"],
-        }
-    }
-
-    /// Returns its name for identifiers.
-    pub fn id(self) -> &'static str {
-        self.words()[0]
-    }
-
-    /// Returns it in words, as in "limited by …".
-    pub fn title(self) -> &'static str {
-        self.words()[1]
-    }
-
-    /// Returns it in as few letters as a strip below a chart has room for; the kernel's word where it
-    /// has one.
-    pub fn short(self) -> &'static str {
-        self.words()[2]
-    }
-
-    /// Returns why a number that it limits is not to be used, where neither the path nor the hosts decided it.
-    pub fn spoils(self) -> Option<&'static str> {
-        match self {
-            Limiter::OtherPrograms => Some("other programs had the CPUs"),
-            Limiter::CpuQuota => Some("a CPU quota held the workers back"),
-            _ => None,
-        }
-    }
-
-    /// Returns its page of the guide, below the root of the project.
-    pub fn page(self) -> String {
-        format!("docs/guide/limiters/{}.md", self.id())
-    }
-
-    /// Returns the heading of a finding that names it.
-    pub fn heading(self) -> &'static str {
-        self.words()[3]
     }
 }
 

@@ -32,6 +32,8 @@ pub mod histogram;
 pub mod host;
 /// Identifiers of runs, trials, flows and hosts.
 pub mod id;
+/// The limiters: what each is called, and what raises a number that it holds down.
+pub mod limiter;
 /// How traffic is made: transport, system calls, rate, sizes.
 pub mod manner;
 /// How much has to differ to matter.
@@ -56,8 +58,6 @@ pub mod probe;
 pub mod profile;
 /// Why a trial may not be averaged.
 pub mod reason;
-/// What raises a number that a limiter holds down.
-pub mod remedy;
 /// The catalogue of responses: what an experiment can explain.
 pub mod response;
 /// What one execution of a plan recorded.

@@ -6,8 +6,9 @@ use linerate_model::analysis::{
     Analysis, Chapter, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
     TableCell, TrialLine,
 };
-use linerate_model::finding::{Estimate, FindingKind, Limiter, Trust};
+use linerate_model::finding::{Estimate, FindingKind, Trust};
 use linerate_model::id::TrialId;
+use linerate_model::limiter::Limiter;
 use linerate_model::text::sentence;
 use linerate_model::unit::Unit;
 

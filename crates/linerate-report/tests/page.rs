@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
 use linerate_model::analysis::{Analysis, Origin, Point, Scale};
-use linerate_model::finding::{EvidenceList, FindingKind, Limiter};
+use linerate_model::finding::{EvidenceList, FindingKind};
+use linerate_model::limiter::Limiter;
 use linerate_report::Extent;
 
 /// Made-up analyses.

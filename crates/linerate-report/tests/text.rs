@@ -1,7 +1,8 @@
 //! Markdown, terminal lines and JSON of a made-up study.
 
 use linerate_model::analysis::Analysis;
-use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::finding::FindingKind;
+use linerate_model::limiter::Limiter;
 use linerate_report::{Extent, json, terminal, terminal_answer, terminal_page};
 
 /// Made-up analyses.

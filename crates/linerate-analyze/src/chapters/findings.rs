@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
-use linerate_model::finding::{Comparison, Limiter, Verdict};
+use linerate_model::finding::{Comparison, Verdict};
+use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 

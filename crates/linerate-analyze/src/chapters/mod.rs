@@ -43,12 +43,11 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Figure, Origin};
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::number;
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{Told, What, limiter_of};
-use crate::next;
+use crate::diagnose::{self, Told, What, limiter_of};
 use crate::reduce::name;
 use crate::words;
 pub(crate) use findings::best_with_cpu;
@@ -155,7 +154,7 @@ fn consequence(measured: &Measured<'_, '_>, told: &Told<'_>) -> Option<String> {
     let mut own = valid
         .iter()
         .filter(|cell| cell.known_limiter() == Some(limiter));
-    let is_another = own.any(|cell| next::evident(limiter, dataset, cell).is_some());
+    let is_another = own.any(|cell| diagnose::evident(limiter, dataset, cell).is_some());
     let raises = if is_another {
         String::new()
     } else {

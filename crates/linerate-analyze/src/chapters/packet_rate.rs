@@ -2,7 +2,7 @@
 
 use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::Factor;
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::number::agreeing;
 use linerate_model::profile::Work;
 use linerate_model::unit::Unit;

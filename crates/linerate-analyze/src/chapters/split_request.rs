@@ -2,7 +2,7 @@
 
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Position, Scale};
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Kind, Traffic};
 

@@ -3,7 +3,7 @@
 //! Nothing is outstanding and nothing waits to be sent for much of the time, and what is sent is
 //! delivered far faster than the mean rate: path and buffers stand ready.
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 
 use super::evidence;
@@ -17,9 +17,20 @@ use crate::words;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::Application,
+    needs: "a writer with nothing to send 30 % of the time; or half of a round trip that nothing of the \
+             network explains",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cause(is_paused_by_writer, tell),
+    evident: None,
+    next: |workload| {
+        let words = if workload.traffic.is_stream() {
+            "check why the sending program pauses"
+        } else {
+            "check what the answering program waits for"
+        };
+        Some(words.to_owned())
+    },
 };
 
 fn is_paused_by_writer(trial: &Trial<'_>) -> bool {

@@ -4,7 +4,8 @@
 //! full is how much is on its way to its receiver, and that this goes with the round trip. So each is judged as a stream of
 //! its own, by all rules. Of what is told first more arrives; what is known of one is told where the other's limiter is not.
 
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList};
+use linerate_model::limiter::Limiter;
 use linerate_model::workload::Direction;
 
 use super::limiter::first;

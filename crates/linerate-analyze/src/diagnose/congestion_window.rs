@@ -23,8 +23,8 @@
 //!    would see.
 
 use linerate_model::HostName;
-use linerate_model::finding::Limiter;
 use linerate_model::flag::TrialFlag;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
@@ -59,6 +59,7 @@ const INDEPENDENT_SHARE_MAX: f64 = 0.02;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::CongestionWindow,
+    needs: "round trips near the shortest, and losses that explain the rate; or a full window without loss",
     importance: 1,
     explains_failure: false,
     judge: Judge::Cause(
@@ -71,7 +72,33 @@ pub(super) const RULE: Rule = Rule {
         },
         tell,
     ),
+    evident: Some(mend),
+    next: |_| {
+        let words = "find the loss: repeat with `--capture -o DIR`, look at `ip -s link` and `tc -s qdisc` of \
+                     both hosts";
+        Some(words.to_owned())
+    },
 };
+
+/// What to do about what keeps it small.
+fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let words = match kept_small(dataset, cell) {
+        KeptSmall::Loss => return None,
+        KeptSmall::Damage => {
+            "find what damages segments: a cable, a network card (`ethtool -S`), an offload of checksums (`ethtool -k`)"
+        }
+        KeptSmall::Marks(_) => {
+            "find what marks segments (ECN): `tc -s qdisc` of both hosts, the switches' thresholds"
+        }
+        KeptSmall::Late(_) => {
+            "find what delays or reorders segments or their ACKs: parallel links, queues, radio"
+        }
+        KeptSmall::Itself => {
+            "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)"
+        }
+    };
+    Some(words.to_owned())
+}
 
 /// Whether what was lost or marked (ECN: a window shrinks on a mark as on a loss) explains the rate.
 fn signals_fit(trial: &Trial<'_>) -> bool {

@@ -37,13 +37,16 @@
 use std::collections::BTreeSet;
 
 use linerate_model::HostName;
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::Estimate;
 use linerate_model::host::CPU_QUOTA_VISIBLE;
-use linerate_model::manner::WaitBy;
+use linerate_model::limiter::Limiter;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::setting;
+use linerate_model::workload::Workload;
 
 use super::evidence;
 use super::pacing::loses_unread;
+use super::repeat;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
 use super::trial::{
@@ -92,24 +95,62 @@ const HELD_SHARE_MIN: f64 = 0.1;
 
 pub(super) const QUOTA: Rule = Rule {
     limiter: Limiter::CpuQuota,
+    needs: "throttled in a tenth of the control group's periods",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cell(quota),
+    evident: Some(|_, cell| {
+        let words = "find what keeps workers from idle CPUs: a quota (cpu.max), taskset or cpuset, a real-time task";
+        let is_counted = cell.mean(name::THROTTLED_PERIODS).is_some();
+        (!is_counted).then(|| words.to_owned())
+    }),
+    next: |_| Some("raise the quota (cpu.max; a container's CPU limit), then repeat".to_owned()),
 };
 
 pub(super) const OTHERS: Rule = Rule {
     limiter: Limiter::OtherPrograms,
+    needs: "a worker waited a quarter of the time, and others had half as much of a CPU",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cell(others),
+    evident: None,
+    next: |_| Some("stop the other programs, or repeat when both hosts are quiet".to_owned()),
 };
 
 pub(super) const FULL: Rule = Rule {
     limiter: Limiter::Cpu,
+    needs: "all CPUs of a worker's host busy, or those that workers ran on, and it ran or waited nearly always",
     importance: 4,
     explains_failure: true,
     judge: Judge::Cell(full),
+    evident: Some(|dataset, cell| {
+        let words = "give each end CPUs of its own: a wider taskset or cpuset";
+        unpin(dataset, cell).or_else(|| waits_on_few(cell).then(|| words.to_owned()))
+    }),
+    next: next_of_full,
 };
+
+/// What to do about workers that waited where the caller put them.
+pub(super) fn unpin(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let waits_where_pinned = is_pinned(dataset, cell) && waits_beside_idle(cell);
+    waits_where_pinned.then(|| "repeat without `-A`, or with more CPUs in it".to_owned())
+}
+
+fn next_of_full(workload: &Workload) -> Option<String> {
+    if workload.manner.transport == Transport::Udp {
+        let words = "compare `--batch 16`, larger datagrams, or hosts with more CPUs";
+        return Some(words.to_owned());
+    }
+    let fewer = if workload.connections == 1 {
+        ""
+    } else {
+        "fewer flows, "
+    };
+    let uncopied = repeat::uncopied(workload);
+    Some(format!(
+        "compare {fewer}larger messages, {uncopied}or hosts with more CPUs"
+    ))
+}
 
 pub(super) const BESIDE_IDLE: Rule = Rule {
     judge: Judge::Cell(beside_idle),
@@ -433,13 +474,8 @@ fn is_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
         })
 }
 
-/// Whether workers waited for the CPUs that the caller chose, while others were idle.
-pub(crate) fn waits_where_pinned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
-    is_pinned(dataset, cell) && waits_beside_idle(cell)
-}
-
 /// Whether workers waited for the CPUs that they ran on, while others were idle.
-pub(crate) fn waits_on_few(cell: &CellOutcomes<'_>) -> bool {
+fn waits_on_few(cell: &CellOutcomes<'_>) -> bool {
     are_full_where_workers_ran(cell) && waits_beside_idle(cell)
 }
 

@@ -14,7 +14,7 @@
 
 use std::ops::RangeInclusive;
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 
 use super::evidence;

@@ -15,7 +15,8 @@
 //! A way that became longer after its shortest round trip was seen, or that passes packets at fixed instants, looks the
 //! same; half as many connections tell, since a full path carries as much of those.
 
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::Estimate;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;

@@ -3,9 +3,8 @@
 use std::fmt::Display;
 
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{
-    Caution, Estimate, Evidence, EvidenceList, Finding, FindingKind, Limiter,
-};
+use linerate_model::finding::{Caution, Estimate, Evidence, EvidenceList, Finding, FindingKind};
+use linerate_model::limiter::Limiter;
 
 use super::{caution, known};
 use crate::verdicts::{BufferPlateau, FactorEffect};

@@ -15,13 +15,15 @@
 //! (37–49) under bbr and 103 (94–106) under reno, at 402 and 160 ns of CPU a KiB, with saturated workers
 //! both times (three interleaved runs of 1 s).
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::workload::Traffic;
 
+use super::cpu::unpin;
 use super::cpu::{is_of_path, is_path_full, others_have_time};
 use super::evidence;
 use super::path_rate::LOST_SHARE_MIN;
+use super::repeat;
 use super::rule::{Judge, Rule};
 use super::trial::pacing_algorithm;
 use super::verdict::Verdict;
@@ -32,9 +34,22 @@ use crate::words;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::Generator,
+    needs: "linerate's busiest worker ran 95 % of the window, with CPUs free",
     importance: 1,
     explains_failure: false,
     judge: Judge::Cell(verdict),
+    evident: Some(unpin),
+    next: |workload| {
+        let more = workload.connections.saturating_mul(2).max(4);
+        Some(if workload.traffic.is_stream() {
+            let uncopied = repeat::uncopied(workload);
+            format!(
+                "spread the load: `-P {more}`, larger messages with `-l`, {uncopied}or another client"
+            )
+        } else {
+            format!("spread the load: `-P {more}`, or another client (`--client`)")
+        })
+    },
 };
 
 /// Share of the datagrams that the receive buffer may lose of all that a sender sends: what arrives is its rate.

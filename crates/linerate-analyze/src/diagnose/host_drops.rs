@@ -5,7 +5,7 @@
 //! hold nothing back: it could carry next to no more. Nor do they where a sender that slows down for them could go
 //! three times as fast, unless timers fired.
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 
@@ -46,6 +46,7 @@ const LINK_SHARE_MAX: f64 = 0.95;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::HostDrops,
+    needs: "drops of a qdisc, device or backlog of the hosts, without a queue on the path",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cause(
@@ -58,6 +59,11 @@ pub(super) const RULE: Rule = Rule {
         },
         tell,
     ),
+    evident: None,
+    next: |_| {
+        let words = "check which queue drops: `tc -s qdisc`, `ip -s link`, /proc/net/softnet_stat";
+        Some(words.to_owned())
+    },
 };
 
 fn drops(trial: &Trial<'_>) -> bool {

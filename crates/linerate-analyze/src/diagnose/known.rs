@@ -3,7 +3,8 @@
 //! For the reference; a finding itself says it with its numbers. A caution whose name is not here cannot be
 //! made in a debug build, so that tests find it.
 
-use linerate_model::finding::{Caution, Limiter};
+use linerate_model::finding::Caution;
+use linerate_model::limiter::Limiter;
 
 use super::{host_counters, rules};
 
@@ -203,62 +204,18 @@ const CAUTIONS: &[Known] = &[
     },
 ];
 
-/// Returns what evidence a limiter needs, without a full stop; the guide has it in full.
-fn needs(limiter: Limiter) -> &'static str {
-    match limiter {
-        Limiter::NothingArrives => "retransmissions, and nothing acknowledged, in most trials",
-        Limiter::LinkRate => {
-            "98.5 % of the payload that the link carries at the measured segment size"
-        }
-        Limiter::PathRate => {
-            "round trips well above the shortest, while the reader keeps up: a queue"
-        }
-        Limiter::ReceiverWindow => {
-            "a full window, round trips near the shortest, and their quotient is the rate"
-        }
-        Limiter::SendBuffer => {
-            "sndbuf_limited half of the time, or a buffer that holds all in flight"
-        }
-        Limiter::CongestionWindow => {
-            "round trips near the shortest, and losses that explain the rate; or a full window without loss"
-        }
-        Limiter::SlowReader => "more than half of the receive buffer is payload that was not read",
-        Limiter::HostDrops => {
-            "drops of a qdisc, device or backlog of the hosts, without a queue on the path"
-        }
-        Limiter::Pacing => "the requested rate; or TCP's own pacing rate (bbr) and nothing else",
-        Limiter::Generator => "linerate's busiest worker ran 95 % of the window, with CPUs free",
-        Limiter::Cpu => {
-            "all CPUs of a worker's host busy, or those that workers ran on, and it ran or waited nearly always"
-        }
-        Limiter::OtherPrograms => {
-            "a worker waited a quarter of the time, and others had half as much of a CPU"
-        }
-        Limiter::CpuQuota => "throttled in a tenth of the control group's periods",
-        Limiter::RoundTrip => "one transaction at a time; parts of the mean round trip",
-        Limiter::NagleDelayedAck => {
-            "requests in pieces that take 30 ms longer than with either off, and the delayed-ACK timer as often"
-        }
-        Limiter::Timeouts => {
-            "transactions 150 ms above the fastest tenth, and the kernel's timers as often"
-        }
-        Limiter::Application => {
-            "a writer with nothing to send 30 % of the time; or half of a round trip that nothing of the \
-             network explains"
-        }
-    }
-}
-
-/// Returns the findings that name a limiter, in the order of the rules.
+/// Returns the findings that name a limiter, in order of precedence.
 pub fn known_limiters() -> Vec<(Limiter, Known)> {
-    let known = |limiter: Limiter| Known {
-        id: limiter.id(),
-        title: limiter.heading(),
-        needs: needs(limiter),
-        action: limiter.remedy().action,
+    let known = |limiter: Limiter| {
+        let known = Known {
+            id: limiter.id(),
+            title: limiter.heading(),
+            needs: rules::rule_of(limiter)?.needs,
+            action: limiter.remedy().action,
+        };
+        Some((limiter, known))
     };
-    let limiters = rules::limiters().into_iter();
-    limiters.map(|limiter| (limiter, known(limiter))).collect()
+    rules::limiters().into_iter().filter_map(known).collect()
 }
 
 /// Returns the other findings.

@@ -1,6 +1,7 @@
 //! What limits a cell, and one finding for each limiter of the host as it is.
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
+use linerate_model::workload::{Direction, Workload};
 
 use super::found::{About, Found, What};
 use super::rule::Judge;
@@ -140,4 +141,83 @@ fn finding<'d>(
         effect: shown.effect,
         evidence: shown.evidence.clone(),
     })
+}
+
+/// Returns what the evidence of `cell` says to do about `limiter`, where that is not what is done about others of its
+/// kind.
+pub(crate) fn evident(
+    limiter: Limiter,
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+) -> Option<String> {
+    let of_direction = |[shown, _]: &[both_ways::Way<'_>; 2]| {
+        let verdict = shown.verdict.as_ref();
+        verdict.is_some_and(|verdict| verdict.limiter == limiter)
+    };
+    if let Some([shown, other]) = both_ways::ways(dataset, cell).filter(of_direction) {
+        return match other.verdict {
+            Some(_) => evident(limiter, dataset, &shown.cell),
+            None => Some(format!(
+                "measure what goes {} alone, {}: what limits it is not known",
+                other.words,
+                match other.cell.workload.traffic.direction() {
+                    Some(Direction::FromServer) => "with `-R` in the place of `--bidir`",
+                    _ => "without `--bidir`",
+                }
+            )),
+        };
+    }
+    (rule_of(limiter)?.evident?)(dataset, cell)
+}
+
+/// Returns what to do about `limiter`, if there is anything.
+pub(crate) fn next(limiter: Limiter, workload: &Workload) -> Option<String> {
+    (rule_of(limiter)?.next)(workload)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::Bytes;
+    use linerate_model::workload::Traffic;
+
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_changes_what_to_do() {
+        let mut workload = Workload::stream(Direction::ToServer);
+        let check = |limiter, workload: &Workload, words: &str| {
+            let said = next(limiter, workload).unwrap_or_default();
+            assert!(said.contains(words), "{said}");
+        };
+        assert_eq!(next(Limiter::LinkRate, &workload), None);
+        check(Limiter::ReceiverWindow, &workload, "tcp_rmem");
+        check(Limiter::Pacing, &workload, "-C cubic");
+        workload.options.socket_buffer = Some(Bytes(65_536));
+        workload.manner.rate_bps = Some(1_000_000);
+        check(Limiter::Application, &workload, "sending program");
+        check(Limiter::ReceiverWindow, &workload, "larger `-w`");
+        check(Limiter::Pacing, &workload, "omit the rate");
+        let mut exchange = Workload {
+            traffic: Traffic::Rr {
+                request_bytes: Bytes(1),
+                response_bytes: Bytes(1),
+                request_writes: 1,
+            },
+            ..workload
+        };
+        check(Limiter::Application, &exchange, "answering program");
+        check(Limiter::RoundTrip, &exchange, "in flight");
+        if let Traffic::Rr { response_bytes, .. } = &mut exchange.traffic {
+            *response_bytes = Bytes(100_000);
+        }
+        let said = next(Limiter::RoundTrip, &exchange).unwrap_or_default();
+        assert!(
+            said.contains("-P 8") && !said.contains("in-flight"),
+            "{said}"
+        );
+        exchange.connections = 8;
+        check(Limiter::RoundTrip, &exchange, "`-P 64`");
+        exchange.options.cork = Some(true);
+        check(Limiter::RoundTrip, &exchange, "--cork");
+    }
 }

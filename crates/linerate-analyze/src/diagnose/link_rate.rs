@@ -4,7 +4,8 @@
 //! measured payload per data segment, so that a link full of small frames counts as full. The
 //! claim says whether the interval, or both of two values, lie above that share.
 
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::Estimate;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
@@ -19,9 +20,13 @@ pub(super) const FULL_SHARE_MIN: f64 = 0.985;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::LinkRate,
+    needs: "98.5 % of the payload that the link carries at the measured segment size",
     importance: 2,
     explains_failure: false,
     judge: Judge::Cell(verdict),
+    evident: None,
+    // Nothing behind a full link can raise the number.
+    next: |_| None,
 };
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

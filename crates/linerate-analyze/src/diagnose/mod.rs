@@ -57,6 +57,8 @@ mod queue_balance;
 mod receive_path;
 /// The receiver's window.
 mod receiver_window;
+/// What to repeat a measurement with.
+mod repeat;
 /// Where the time of an exchange goes.
 mod round_trip;
 /// A limiter and how it is found.
@@ -82,28 +84,23 @@ pub(crate) mod verdict;
 /// Zero-copy sends that the kernel copied all the same.
 mod zero_copy;
 
-use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::finding::FindingKind;
+use linerate_model::limiter::Limiter;
 
 use crate::dataset::Dataset;
 
-pub(crate) use both_ways::{Way, rates_of_both, ways};
+pub(crate) use both_ways::rates_of_both;
 pub(crate) use caution::HELD_BACK_SHARE_TOLD;
-pub(crate) use congestion_window::{KeptSmall, kept_small};
-pub(crate) use cpu::{waits_on_few, waits_where_pinned};
-pub(crate) use datagram_rate::loses_by_chance;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
-pub(crate) use limiter::{limiter_of, limits};
-pub(crate) use pacing::agents_limit;
-pub(crate) use path_rate::{
-    DATAGRAM_BYTES_MAX, LOST_SHARE_MIN, shares_full_path, waits_in_own_qdisc,
-};
+pub(crate) use limiter::{evident, limiter_of, limits, next};
+pub(crate) use path_rate::LOST_SHARE_MIN;
 pub(crate) use plateau::cell as plateau_cell;
 pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{
-    is_at_limit, is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,
+    is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,
 };
-pub(crate) use round_trip::{Part, is_held_by_nagle, largest_part};
+pub(crate) use repeat::WHERE_SHARED;
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 pub(crate) use trial::{RATIO_NS_MIN, shortest_ns, turns_per_s};

@@ -23,7 +23,8 @@
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList};
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
 
@@ -45,9 +46,12 @@ const QUANTILES: &[(&str, &str)] = &[
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::NagleDelayedAck,
+    needs: "requests in pieces that take 30 ms longer than with either off, and the delayed-ACK timer as often",
     importance: 1,
     explains_failure: false,
     judge: Judge::Cell(verdict),
+    evident: None,
+    next: |_| Some("repeat with `-N` (TCP_NODELAY), or one write per message".to_owned()),
 };
 
 /// Returns what evidence of the cell that differs in `factor` only is called.

@@ -9,10 +9,12 @@
 //! that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
-use linerate_model::finding::{Estimate, Evidence, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList};
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Workload;
 
 use super::datagram_rate::loses_unlocated;
 use super::path_rate::DATAGRAM_BYTES_MAX;
@@ -34,10 +36,27 @@ const SAFE_PAYLOAD_BYTES: f64 = 1208.0;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::NothingArrives,
+    needs: "retransmissions, and nothing acknowledged, in most trials",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cell(verdict),
+    evident: None,
+    next: |workload| {
+        let words = if is_cut(workload) {
+            "send datagrams that are one packet: `-l 1400`; firewalls, and paths of a smaller MTU, drop parts of larger ones"
+        } else {
+            "check firewalls and the path's MTU: `ping -M do -s 1472 HOST` (IPv6: `-s 1452`)"
+        };
+        Some(words.to_owned())
+    },
 };
+
+/// Whether datagrams are cut on an Ethernet's way.
+fn is_cut(workload: &Workload) -> bool {
+    let message = workload.traffic.stream().map(|(_, bytes)| bytes.0);
+    workload.manner.transport == Transport::Udp
+        && message.is_some_and(|bytes| bytes > DATAGRAM_BYTES_MAX)
+}
 
 /// Of datagrams that were sent, none arrived at a host that was read.
 fn of_datagrams(cell: &CellOutcomes<'_>) -> Option<Verdict> {

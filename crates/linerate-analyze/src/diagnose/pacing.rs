@@ -28,11 +28,12 @@
 
 use std::iter;
 
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::Estimate;
 use linerate_model::flag::TrialFlag;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::{BitsPerSec, Unit};
-use linerate_model::workload::Traffic;
+use linerate_model::workload::{Traffic, Workload};
 
 use super::datagram_rate::loses_by_chance;
 use super::evidence;
@@ -88,10 +89,44 @@ const BUSY_SHARE_MIN: f64 = 0.5;
 
 pub(super) const ASKED: Rule = Rule {
     limiter: Limiter::Pacing,
+    needs: "the requested rate; or TCP's own pacing rate (bbr) and nothing else",
     importance: 1,
     explains_failure: false,
     judge: Judge::Cell(asked),
+    evident: Some(mend),
+    next,
 };
+
+/// What to do about a limit of the agent's, or datagrams that chance takes.
+fn mend(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let words = if agents_limit(cell).is_some() {
+        "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`"
+    } else if loses_by_chance(cell) {
+        "find what loses datagrams by chance: `ip -s link` along the path, cable, optics, Wi-Fi; at half of `-b` the \
+         same share is lost"
+    } else {
+        return None;
+    };
+    Some(words.to_owned())
+}
+
+fn next(workload: &Workload) -> Option<String> {
+    let manner = &workload.manner;
+    let is_requested = manner.rate_bps.is_some()
+        || manner.requests_per_s.is_some()
+        || manner.think.is_some()
+        || workload.options.pacing_bps.is_some();
+    let words = if !is_requested {
+        "compare `-C cubic`: a window limits it, not a pacing rate"
+    } else if workload.traffic.is_stream() && manner.transport == Transport::Udp {
+        "repeat with a higher `-b` to find what the path carries"
+    } else if manner.think.is_some() {
+        "omit `--think` to find what path and hosts carry"
+    } else {
+        "omit the rate to find what the path carries"
+    };
+    Some(words.to_owned())
+}
 
 pub(super) const OWN: Rule = Rule {
     judge: Judge::Cause(

@@ -28,8 +28,9 @@
 //! Where the payload is what Ethernet of a common rate carries at this segment size, that is said; shapers
 //! count frames without checksum, preamble and gap, so that a little more passes them.
 
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::Estimate;
 use linerate_model::flag::TrialFlag;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
@@ -38,6 +39,7 @@ use linerate_model::workload::Traffic;
 
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
+use super::repeat;
 use super::rule::{Judge, Rule};
 use super::trial::{self, ELASTICITY_MIN, MOST, Setup, Trial, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
@@ -93,13 +95,42 @@ pub(super) const BLOATED_QUOTIENT_MIN: f64 = 2.0;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::PathRate,
+    needs: "round trips well above the shortest, while the reader keeps up: a queue",
     importance: 2,
     explains_failure: false,
     judge: Judge::Cause(
         |trial| trial.shares_full_path() || (trial.is_queued() && !trial.pauses()),
         tell,
     ),
+    evident: Some(mend),
+    next: |workload| {
+        let words = if workload.manner.transport == Transport::Udp {
+            "repeat with a `-b` whose sum over the flows is below the number above: where next to none is lost then, it \
+             is what the path carries"
+        } else {
+            "find the slowest hop of the path: it carries the number above, and what others send through it"
+        };
+        Some(words.to_owned())
+    },
 };
+
+/// What to do about a path that is shared, is the own host's, or is full of requests.
+fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    if shares_full_path(cell) {
+        return Some(repeat::WHERE_SHARED.to_owned());
+    }
+    if waits_in_own_qdisc(dataset, cell) {
+        let words = "look at the sending host's own qdisc (`tc -s qdisc`): it shapes, or its device is slower";
+        return Some(words.to_owned());
+    }
+    let is_of_requests = cell.workload.traffic.is_transactional();
+    is_of_requests.then(|| {
+        format!(
+            "repeat with {}: where the rate stays, the path is full, and its slowest hop carries the number above",
+            repeat::half_at_a_time(&cell.workload)
+        )
+    })
+}
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;

@@ -4,13 +4,15 @@
 //! 64 KiB whatever the buffer is; a buffer that was set ends auto-tuning; auto-tuning ends at the host's
 //! limit.
 
-use linerate_model::finding::{Estimate, Limiter};
+use linerate_model::finding::Estimate;
+use linerate_model::limiter::Limiter;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
 use super::evidence;
 use super::link_rate::share_of;
+use super::repeat;
 use super::rule::{Judge, Rule};
 use super::trial::{
     CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, hosts_of, turns_per_s,
@@ -34,10 +36,37 @@ pub(super) const OFFERED_QUOTIENT_MIN: f64 = 2.0;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::ReceiverWindow,
+    needs: "a full window, round trips near the shortest, and their quotient is the rate",
     importance: 1,
     explains_failure: false,
     judge: Judge::Cause(window_fits, tell),
+    evident: Some(mend),
+    next: |workload| Some(repeat::with_buffer(workload, "tcp_rmem", "receiver")),
 };
+
+/// What to do about what keeps the window small, where it is not the receiver's buffer alone.
+fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let words = if is_unscaled(dataset, cell) {
+        "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, find what removes the option"
+    } else if is_of_another(dataset, cell) {
+        "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox"
+    } else if is_field_full(cell) {
+        "look at `ip route get CLIENT` at the receiver (window), then for what changes window scaling on the \
+         way, or for a proxy"
+    } else if is_untuned(dataset, cell) {
+        "turn on net.ipv4.tcp_moderate_rcvbuf at the receiver, or compare a larger `-w`"
+    } else if cell.workload.options.socket_buffer.is_some() {
+        return None;
+    } else {
+        let bytes = window_bytes(cell).filter(|bytes| repeat::is_large(*bytes))?;
+        if is_at_limit(dataset, cell) {
+            return Some(repeat::with_larger(bytes, "tcp_rmem", "receiver"));
+        }
+        "repeat for longer (`-t 30`): the window may still grow; where it stays, look at `ip route get CLIENT` at the \
+         receiver (window)"
+    };
+    Some(words.to_owned())
+}
 
 pub(super) fn window_fits(trial: &Trial<'_>) -> bool {
     let Some(window) = trial

@@ -45,20 +45,23 @@
 //!
 //! No host is a few microseconds away: as short a path is the work of both kernels.
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
+use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
+use linerate_model::workload::{Kind, Workload};
 
 use super::cpu;
 use super::evidence;
 use super::nagle_delayed_ack::may_stall;
+use super::repeat;
 use super::rule::{Judge, Rule};
 use super::trial::{MOST, NEAR_QUOTIENT_MAX, QUEUE_NS_MIN};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, Values, Way, name};
+use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, SEGMENT_BYTES, Values, Way, name};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -213,10 +216,64 @@ fn largest_of_most(splits: &[Split]) -> Option<Part> {
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::RoundTrip,
+    needs: "one transaction at a time; parts of the mean round trip",
     importance: 4,
     explains_failure: false,
     judge: Judge::Cell(verdict),
+    evident: Some(mend),
+    next,
 };
+
+/// What to do about it by its largest part: more at a time helps where nothing waits.
+fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let workload = &cell.workload;
+    if workload.options.cork == Some(true) {
+        return None;
+    }
+    if is_held_by_nagle(dataset, cell) {
+        let words = "repeat with `-N` (TCP_NODELAY): Nagle's algorithm holds small segments";
+        return Some(words.to_owned());
+    }
+    let is_single = workload.connections <= 1 && workload.manner.in_flight <= 1;
+    match largest_part(dataset, cell)? {
+        Part::Queue if is_single => Some(
+            "repeat with `-P 2`: where the rate stays, the path is full; where it doubles, others' packets wait there, or its \
+             delay varies"
+                .to_owned(),
+        ),
+        Part::Queue | Part::Rest if !is_single => Some(format!(
+            "repeat with {}: where the rate stays, the path or the server carries no more; where it halves, {} raises it",
+            repeat::half_at_a_time(workload),
+            repeat::more_connections(workload),
+        )),
+        _ => None,
+    }
+}
+
+fn next(workload: &Workload) -> Option<String> {
+    if workload.options.cork == Some(true) {
+        let words = "repeat without `--cork`: it holds what is no full segment";
+        return Some(words.to_owned());
+    }
+    let more = repeat::more_connections(workload);
+    let in_flight = workload.manner.in_flight.saturating_mul(8).max(8);
+    // Messages of one connection that are longer than what it may send at once from its start share its window.
+    let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
+    let exchange = workload.traffic.exchange();
+    let are_large = exchange.is_some_and(|(request, response)| request.0.max(response.0) > most);
+    Some(match (workload.traffic.kind(), are_large) {
+        (Kind::Crr, false) => format!("open more connections at the same time: {more}"),
+        (Kind::Crr, true) => format!(
+            "open more connections at the same time: {more}; where the rate stays, the path is full"
+        ),
+        (Kind::Rr | Kind::Stream | Kind::Idle, true) => {
+            format!("keep more requests in flight: {more}; where the rate stays, the path is full")
+        }
+        (Kind::Rr | Kind::Stream | Kind::Idle, false) => {
+            format!("keep more requests in flight: `--in-flight {in_flight}`, or {more}")
+        }
+    })
+}
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;

@@ -14,7 +14,7 @@
 //! 7. a full path of exchanges, because what waits before it is a part of their round trip;
 //! 8. the round trip, which limits whatever waits for one transaction at a time, by its largest part.
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 
 use super::rule::Rule;
 use super::{

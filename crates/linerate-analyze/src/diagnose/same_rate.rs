@@ -5,7 +5,8 @@
 //! within [`RATE_SHARE_SAME`], with a rate as steady as a line's and a round trip above the shortest here as well, the
 //! path is full here, too. A way of another length would have made another rate.
 
-use linerate_model::finding::{Evidence, Limiter};
+use linerate_model::finding::Evidence;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 
 use super::evidence;

@@ -3,12 +3,13 @@
 //! That it limits is found in [`super::stream`]: by the sender's own clock (tcpi_sndbuf_limited), or by
 //! what is in flight. The buffer is needed twice: for what is unacknowledged and for what waits to be sent.
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
 use super::evidence;
 use super::receiver_window::window_fits;
+use super::repeat;
 use super::rule::{Judge, Rule};
 use super::trial::{FILLED_SHARE_MIN, MOST, Trial, auto_buffer};
 use super::verdict::Verdict;
@@ -29,9 +30,17 @@ const WAITED_SHARE_TOLD_MIN: f64 = 0.005;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::SendBuffer,
+    needs: "sndbuf_limited half of the time, or a buffer that holds all in flight",
     importance: 1,
     explains_failure: false,
     judge: Judge::Cause(buffer_fits, tell),
+    evident: Some(|_, cell| {
+        let held = cell.mean(name::IN_FLIGHT)? + cell.mean(name::UNSENT)?;
+        let is_tuned = cell.workload.options.socket_buffer.is_none();
+        (is_tuned && repeat::is_large(held))
+            .then(|| repeat::with_larger(held, "tcp_wmem", "sender"))
+    }),
+    next: |workload| Some(repeat::with_buffer(workload, "tcp_wmem", "sender")),
 };
 
 fn buffer_fits(trial: &Trial<'_>) -> bool {

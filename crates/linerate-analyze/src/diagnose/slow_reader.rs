@@ -8,7 +8,7 @@
 //! trip, while what is sent between the pauses is delivered as fast as that (1.8 times the mean, of a reader that was
 //! stopped half of the time). A path that pauses makes round trips longer.
 
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 
 use super::evidence;
@@ -26,9 +26,15 @@ const READER_BUFFER_MIN: f64 = 32_768.0;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::SlowReader,
+    needs: "more than half of the receive buffer is payload that was not read",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cause(reader_is_behind, tell),
+    evident: None,
+    next: |_| {
+        let words = "check why the receiver reads slowly: CPU, disk, a single thread";
+        Some(words.to_owned())
+    },
 };
 
 fn reader_is_behind(trial: &Trial<'_>) -> bool {

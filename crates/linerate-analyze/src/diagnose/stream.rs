@@ -33,7 +33,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::{Estimate, Evidence, Limiter};
+use linerate_model::finding::{Estimate, Evidence};
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;

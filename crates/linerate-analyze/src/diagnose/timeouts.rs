@@ -11,7 +11,8 @@
 //! them. Not of several flows with a queue on their way: they fill it while one of them waits. A counter that rests means another cause, and so do flows of request/response that sent nothing again: the
 //! timers are those of other connections.
 
-use linerate_model::finding::{EvidenceList, Limiter};
+use linerate_model::finding::EvidenceList;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Traffic;
@@ -32,9 +33,15 @@ const QUEUE_NS_MIN: f64 = 1e6;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::Timeouts,
+    needs: "transactions 150 ms above the fastest tenth, and the kernel's timers as often",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cell(verdict),
+    evident: None,
+    next: |_| {
+        let words = "find the loss: repeat with `--capture -o DIR`, then read its report";
+        Some(words.to_owned())
+    },
 };
 
 /// Whether a queue stands on the way of several flows: while one waits for a timer, others fill the path, which drops

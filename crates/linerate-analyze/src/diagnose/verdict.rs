@@ -1,6 +1,7 @@
 //! What a rule says of one cell.
 
-use linerate_model::finding::{Estimate, EvidenceList, Limiter};
+use linerate_model::finding::{Estimate, EvidenceList};
+use linerate_model::limiter::Limiter;
 
 /// What a rule says of one cell.
 pub(crate) struct Verdict {

@@ -17,7 +17,8 @@
 //! setting removes.
 
 use linerate_model::experiment::{Experiment, Factor, Level};
-use linerate_model::finding::{Limiter, Recommendation, Verdict};
+use linerate_model::finding::{Recommendation, Verdict};
+use linerate_model::limiter::Limiter;
 use linerate_model::response::{Better, describe};
 use linerate_model::run::HostRecord;
 use linerate_model::unit::Bytes;

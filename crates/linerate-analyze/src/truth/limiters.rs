@@ -2,7 +2,8 @@
 //! alike in all but what tells them apart. Rates, round trips and shares are drawn, so that a rule
 //! that knows one recording by heart is found out.
 
-use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::finding::FindingKind;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::{Traffic, Workload};
 

@@ -4,9 +4,8 @@
 //! chapter, is wrong for the reader even where one of the two holds.
 
 use linerate_model::analysis::{Analysis, Chapter, TableCell};
-use linerate_model::finding::{
-    Comparison, Estimate, Finding, FindingKind, Limiter, TrustLevel, Verdict,
-};
+use linerate_model::finding::{Comparison, Estimate, Finding, FindingKind, TrustLevel, Verdict};
+use linerate_model::limiter::Limiter;
 
 use crate::diagnose::{FINDINGS_MAX, limiters};
 use crate::words;

@@ -2,7 +2,7 @@
 
 use linerate_analyze::analyze;
 use linerate_model::answer::Answer;
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 

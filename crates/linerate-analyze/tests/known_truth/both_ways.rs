@@ -2,7 +2,8 @@
 
 use linerate_analyze::analyze;
 use linerate_model::FlowId;
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::{Finding, FindingKind};
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Manner;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::workload::{Direction, Traffic, Workload};

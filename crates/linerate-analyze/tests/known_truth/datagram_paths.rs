@@ -3,7 +3,8 @@
 
 use linerate_analyze::analyze;
 use linerate_model::datagram::Datagrams;
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::{Finding, FindingKind};
+use linerate_model::limiter::Limiter;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::workload::{Direction, Part, Workload};

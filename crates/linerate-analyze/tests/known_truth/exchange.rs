@@ -1,7 +1,8 @@
 //! Request/response: what holds it, told by what only that cause leaves behind.
 
 use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::{Finding, FindingKind};
+use linerate_model::limiter::Limiter;
 use linerate_model::metric::Metric;
 use linerate_model::reason::Reason;
 use linerate_model::run::{Control, HostPart, Validity};

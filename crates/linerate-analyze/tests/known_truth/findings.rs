@@ -2,8 +2,9 @@
 
 use linerate_analyze::analyze;
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Finding, FindingKind, Limiter, TrustLevel};
+use linerate_model::finding::{Finding, FindingKind, TrustLevel};
 use linerate_model::flag::{LIMITED_BY_AGENT, TrialFlag};
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::WaitBy;
 use linerate_model::run::Recording;
 use linerate_model::sample::Subject;

@@ -1,7 +1,8 @@
 //! Exchanges that wait for something which more of them at a time do not take away.
 
 use linerate_model::Bytes;
-use linerate_model::finding::{FindingKind, Limiter};
+use linerate_model::finding::FindingKind;
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
 use linerate_model::run::{Control, HostPart, Recording};

@@ -3,7 +3,8 @@
 
 use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::{Finding, FindingKind};
+use linerate_model::limiter::Limiter;
 use linerate_model::workload::{FlowOptions, Workload};
 
 use crate::builder::{Run, Truth, stream};

@@ -4,8 +4,9 @@ use linerate_analyze::analyze;
 use linerate_model::analysis::{Analysis, Chapter};
 use linerate_model::answer::Tile;
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Finding, Limiter};
+use linerate_model::finding::Finding;
 use linerate_model::flag::TrialFlag;
+use linerate_model::limiter::Limiter;
 use linerate_model::response::name;
 
 use crate::builder::{Run, Truth, rr, size, stream, switches};

@@ -1,7 +1,8 @@
 //! Others on the path and on the CPUs: who has what the flows do not get.
 
 use linerate_analyze::analyze;
-use linerate_model::finding::{Finding, FindingKind, Limiter, TrustLevel};
+use linerate_model::finding::{Finding, FindingKind, TrustLevel};
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::Traffic;

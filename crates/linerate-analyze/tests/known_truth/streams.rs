@@ -4,8 +4,9 @@
 use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::datagram::Datagrams;
-use linerate_model::finding::{Finding, FindingKind, Limiter};
+use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::host::{CPU_QUOTA_VISIBLE, Fact, FactValue};
+use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};

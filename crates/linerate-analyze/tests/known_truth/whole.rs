@@ -4,7 +4,8 @@ use linerate_analyze::truth::lint::disagreements;
 use linerate_analyze::{analyze, analyze_with_published};
 use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{FindingKind, Limiter, Verdict};
+use linerate_model::finding::{FindingKind, Verdict};
+use linerate_model::limiter::Limiter;
 use linerate_model::profile::Work;
 use linerate_model::sample::{Subject, TrialSample};
 

@@ -2,7 +2,7 @@
 //! where they agree. Words stand in a piece that has room for them; the legend has them all.
 
 use linerate_model::analysis::{Curve, Origin};
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::Limiter;
 use maud::{Markup, html};
 
 use super::look::{self, Look};

@@ -2,7 +2,7 @@
 
 use linerate_model::analysis::Figure;
 use linerate_model::answer::{Ceilings, LimitBar};
-use linerate_model::finding::Limiter;
+use linerate_model::limiter::{Layer, Limiter};
 use maud::{Markup, html};
 
 use crate::{number, wording};
@@ -125,22 +125,16 @@ pub fn legend(figure: &Figure) -> Markup {
     }
 }
 
-/// Returns the class that has the colour of a limiter: limiters of one kind share it.
+/// Returns the class that has the colour of a limiter: those of one layer share it.
 pub fn tone(limiter: Option<Limiter>) -> &'static str {
-    match limiter {
-        Some(Limiter::LinkRate | Limiter::PathRate) => "of-path",
-        Some(Limiter::RoundTrip) => "of-time",
-        Some(Limiter::ReceiverWindow | Limiter::SendBuffer | Limiter::CongestionWindow) => {
-            "of-window"
-        }
-        Some(Limiter::Cpu | Limiter::OtherPrograms | Limiter::CpuQuota | Limiter::HostDrops) => {
-            "of-host"
-        }
-        Some(Limiter::NagleDelayedAck | Limiter::Timeouts | Limiter::NothingArrives) => {
-            "of-protocol"
-        }
-        Some(Limiter::SlowReader | Limiter::Application | Limiter::Pacing) => "of-program",
-        Some(Limiter::Generator) => "of-generator",
+    match limiter.map(Limiter::layer) {
+        Some(Layer::Path) => "of-path",
+        Some(Layer::Time) => "of-time",
+        Some(Layer::Window) => "of-window",
+        Some(Layer::Host) => "of-host",
+        Some(Layer::Protocol) => "of-protocol",
+        Some(Layer::Program) => "of-program",
+        Some(Layer::Generator) => "of-generator",
         None => "of-unknown",
     }
 }

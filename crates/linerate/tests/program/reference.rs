@@ -296,7 +296,7 @@ fn findings_page() -> String {
          `cautions[].id`),\nand every flag of a trial. An identifier begins with the experiment that it is \
          about, or with `run`;\ncautions of a host's counters have neither. `N` is a number, `HOST` a host. \
          Generated from\n`crates/linerate-analyze/src/diagnose/known.rs`, \
-         `crates/linerate-model/src/remedy.rs` and `crates/linerate/tests/program/flags.rs`.\n\n\
+         `crates/linerate-model/src/limiter.rs` and `crates/linerate/tests/program/flags.rs`.\n\n\
          ## What limits a number\n\n\
          One at the most for each cell, in order of precedence. The whole rule, how to \
          confirm it\nwithout linerate and what not to be fooled by: [what limits a \

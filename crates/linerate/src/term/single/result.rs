@@ -4,8 +4,9 @@
 use std::mem::discriminant;
 
 use linerate_analyze::single::{Single, SingleTrial};
-use linerate_model::finding::{Caution, FindingKind, Limiter, TrustLevel};
+use linerate_model::finding::{Caution, FindingKind, TrustLevel};
 use linerate_model::flag::TrialFlag;
+use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
