@@ -44,7 +44,7 @@ pub enum TrialFlag {
         /// The host.
         host: HostName,
         /// What it says.
-        words: String,
+        note: Note,
     },
     /// Flows did less than was due: requests of an open loop that were not sent, connections that failed.
     FellShort {
@@ -139,6 +139,15 @@ pub enum TrialFlag {
     Told(String),
 }
 
+/// What a host has to say of its part.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Note {
+    /// Its agent allows callers without a token this rate, all flows together.
+    RateLimit(BitsPerSec),
+    /// What its agent, or the way to it, says in these words.
+    Words(String),
+}
+
 /// What explains that flows were not in force as one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Because {
@@ -161,8 +170,8 @@ pub enum Because {
     WaitedForCpu(f64),
 }
 
-/// How the note of a trial begins whose server allows callers without a token a rate.
-pub const LIMITED_BY_AGENT: &str = "limited by the agent to";
+/// What stands before the rate of [`Note::RateLimit`].
+const RATE_LIMIT: &str = "limited by the agent to ";
 
 impl TrialFlag {
     /// Returns whether an agent held the trial to a rate.
@@ -170,14 +179,35 @@ impl TrialFlag {
         self.agents_limit().is_some()
     }
 
-    /// Returns the rate that an agent held the trial to, all flows together; of a stored trial, by its words.
+    /// Returns the rate that an agent held the trial to, all flows together.
     pub fn agents_limit(&self) -> Option<BitsPerSec> {
         match self {
-            Self::Noted { words, .. } | Self::Told(words) => {
-                let (_, rate) = words.split_once(LIMITED_BY_AGENT)?;
-                rate.trim().parse().ok()
-            }
+            Self::Noted {
+                note: Note::RateLimit(rate),
+                ..
+            } => Some(*rate),
             _ => None,
+        }
+    }
+}
+
+/// Reads the words of a document: what a host has to say is known again, anything else stays as it is told.
+impl From<String> for TrialFlag {
+    fn from(words: String) -> Self {
+        let said = words
+            .strip_prefix("host ")
+            .and_then(|rest| rest.split_once(": "))
+            // "host a, requests: …" is no note.
+            .filter(|(host, _)| !host.contains(','));
+        let Some((host, said)) = said else {
+            return Self::Told(words);
+        };
+        let rate = said
+            .strip_prefix(RATE_LIMIT)
+            .and_then(|rate| rate.parse().ok());
+        Self::Noted {
+            host: host.into(),
+            note: rate.map_or_else(|| Note::Words(said.to_owned()), Note::RateLimit),
         }
     }
 }
@@ -204,7 +234,7 @@ impl fmt::Display for TrialFlag {
                     counted(*runs, "other run")
                 )
             }
-            Self::Noted { host, words } => write!(f, "host {host}: {words}"),
+            Self::Noted { host, note } => write!(f, "host {host}: {note}"),
             Self::FellShort {
                 host,
                 first,
@@ -341,6 +371,15 @@ fn difference(beyond_bytes: f64, share: Option<f64>) -> String {
     format!("{bytes} {word} than arrived in the window{share}")
 }
 
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RateLimit(rate) => write!(f, "{RATE_LIMIT}{rate}"),
+            Self::Words(words) => f.write_str(words),
+        }
+    }
+}
+
 impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -395,7 +434,10 @@ mod tests {
             let document = serde_json::to_value(&flag).expect("a text");
             assert_eq!(document, words);
             let read: TrialFlag = serde_json::from_value(document).expect("a text");
-            assert_eq!(read, TrialFlag::Told(words.to_owned()));
+            match flag {
+                TrialFlag::Noted { .. } => assert_eq!(read, flag),
+                _ => assert_eq!(read, TrialFlag::Told(words.to_owned())),
+            }
         };
         let host = HostName::from("server");
         check(
@@ -429,13 +471,25 @@ mod tests {
         };
         check(shared(1), "host server was shared with 1 other run");
         check(shared(2), "host server was shared with 2 other runs");
+        let noted = |note| TrialFlag::Noted {
+            host: host.clone(),
+            note,
+        };
         check(
-            TrialFlag::Damaged {
-                host: host.clone(),
-                segments: 18,
-            },
-            "host server: 18 segments arrived damaged (wrong checksum), which their senders take for lost",
+            noted(Note::RateLimit(BitsPerSec(12.34e6))),
+            "host server: limited by the agent to 12.34 Mbit/s",
         );
+        let words = "limited by the agent to what its owner likes".to_owned();
+        check(
+            noted(Note::Words(words.clone())),
+            &format!("host server: {words}"),
+        );
+        let damaged = TrialFlag::Damaged {
+            host: host.clone(),
+            segments: 18,
+        };
+        let words = "host server: 18 segments arrived damaged (wrong checksum), which their senders take for lost";
+        assert_eq!(damaged.to_string(), words);
         check(
             TrialFlag::Stolen(0.07),
             "the hypervisor gave 7 % of the CPUs' time to others",

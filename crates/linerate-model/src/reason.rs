@@ -378,7 +378,7 @@ macro_rules! told_in_words {
 
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer).map(Self::Told)
+                String::deserialize(deserializer).map(Self::from)
             }
         }
     )*};
@@ -394,6 +394,12 @@ impl From<&str> for Reason {
 }
 
 impl From<String> for Reason {
+    fn from(words: String) -> Self {
+        Self::Told(words)
+    }
+}
+
+impl From<String> for RepeatReason {
     fn from(words: String) -> Self {
         Self::Told(words)
     }

@@ -1,9 +1,10 @@
 //! Each finding where it must be and where it must not.
 
 use linerate_analyze::analyze;
+use linerate_model::BitsPerSec;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Finding, FindingKind, TrustLevel};
-use linerate_model::flag::{LIMITED_BY_AGENT, TrialFlag};
+use linerate_model::flag::{Note, TrialFlag};
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::WaitBy;
 use linerate_model::run::Recording;
@@ -145,18 +146,10 @@ fn an_algorithm_that_paces_itself_is_named() {
     for trial in &mut run.recording.trials {
         trial.flags.push(TrialFlag::Noted {
             host: "server".into(),
-            words: format!("{LIMITED_BY_AGENT} 400 Mbit/s"),
+            note: Note::RateLimit(BitsPerSec(400e6)),
         });
     }
     assert_eq!(limiters(&run.recording), [Limiter::Pacing]);
-    // A bundle has it in words.
-    let mut stored = run.recording.clone();
-    for trial in &mut stored.trials {
-        trial.flags = vec![TrialFlag::Told(format!(
-            "host server: {LIMITED_BY_AGENT} 400 Mbit/s"
-        ))];
-    }
-    assert_eq!(limiters(&stored), [Limiter::Pacing]);
     let claim = told(&run.recording).remove(0).claim;
     assert!(
         claim.starts_with("The agent's limit is what holds: 400"),

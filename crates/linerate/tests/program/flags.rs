@@ -1,6 +1,6 @@
 //! What the reference says of the flags of a trial: one as it may be, what it rests on, what to do about it.
 
-use linerate_model::flag::{Because, TrialFlag};
+use linerate_model::flag::{Because, Note, TrialFlag};
 use linerate_model::reason::{Reason, Unshared};
 use linerate_model::shortfall::{RequestCount, Shortfall};
 use linerate_model::{HostName, Nanos};
@@ -93,7 +93,7 @@ pub fn known() -> impl Iterator<Item = Known> {
         },
         TrialFlag::Noted {
             host: host(),
-            words: "no profile: …".to_owned(),
+            note: Note::Words("no profile: …".to_owned()),
         },
     ];
     examples.into_iter().map(|example| {

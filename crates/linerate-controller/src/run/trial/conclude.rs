@@ -4,7 +4,7 @@ use std::mem::take;
 
 use linerate_agent::api::Inventory;
 use linerate_model::capture::TrialCapture;
-use linerate_model::flag::TrialFlag;
+use linerate_model::flag::{Note, TrialFlag};
 use linerate_model::metric::Metric;
 use linerate_model::profile::TrialProfile;
 use linerate_model::reason::Reason;
@@ -150,15 +150,16 @@ fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
     let stepped = agent
         .member
         .clock_stepped
-        .map(|step| format!("its clock was set by {step}, or ran away, since the trial before"));
+        .map(|step| format!("its clock was set by {step}, or ran away, since the trial before"))
+        .map(Note::Words);
     let notes = gathered
         .notes
         .iter()
         .cloned()
         .chain(stepped)
-        .map(|words| TrialFlag::Noted {
+        .map(|note| TrialFlag::Noted {
             host: host.clone(),
-            words,
+            note,
         });
     let fell_short = validity::fell_short(host, &gathered.flows);
     shared.into_iter().chain(notes).chain(fell_short).collect()

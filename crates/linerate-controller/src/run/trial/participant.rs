@@ -4,7 +4,7 @@ use linerate_agent::api::{
     Agent, AgentError, Assignment, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
 };
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::flag::LIMITED_BY_AGENT;
+use linerate_model::flag::Note;
 use linerate_model::profile::Stack;
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{ClockFit, FlowOutcome, HostProgram};
@@ -48,7 +48,7 @@ pub(super) struct Gathered {
     pub flows: Vec<FlowOutcome>,
     pool: SettingPool,
     pub stacks: Vec<Stack>,
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     pub capture: Option<CaptureOutcome>,
     /// The file of the capture.
     pub capture_file: Vec<u8>,
@@ -138,8 +138,7 @@ impl<'a> Participant<'a> {
         self.round_trip = prepared.round_trip_ns.map(Nanos);
         self.warm_up_more = prepared.warm_up_more;
         if let Some(rate) = prepared.rate_limit {
-            let note = format!("{LIMITED_BY_AGENT} {rate}");
-            self.gathered.notes.push(note);
+            self.gathered.notes.push(Note::RateLimit(rate));
         }
         let host = self.agent.host();
         let mut flows = prepared.settings.iter();
@@ -180,7 +179,7 @@ impl<'a> Participant<'a> {
         };
         let silent = Nanos(now_ns.saturating_sub(since_ns));
         let note = format!("it did not answer for {silent}, and nothing is missing ({why})");
-        self.gathered.notes.push(note);
+        self.gathered.notes.push(Note::Words(note));
     }
 
     /// Returns whether the last request was not answered.
@@ -242,7 +241,9 @@ impl<'a> Participant<'a> {
                 if !status.more {
                     gathered.stacks = status.stacks;
                     gathered.capture = status.capture;
-                    gathered.notes.extend(status.notes);
+                    gathered
+                        .notes
+                        .extend(status.notes.into_iter().map(Note::Words));
                     gathered.is_finished = true;
                 }
                 Ok(status.more)
