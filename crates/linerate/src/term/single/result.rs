@@ -156,7 +156,7 @@ fn trust(single: &Single<'_>) {
 }
 
 /// What to know of the trials that no finding and no caution says, each kind once.
-fn notes(single: &Single<'_>) {
+fn notes<'a>(single: &'a Single<'_>) {
     let unsaid = single.trials.iter().map(|trial| {
         let flags = trial.flags.iter();
         flags.filter(|flag| !is_said(flag, trial, single)).collect()
@@ -168,41 +168,38 @@ fn notes(single: &Single<'_>) {
             continue;
         }
         told.push(kind);
-        let of_kind = |flags: &Vec<&TrialFlag>| -> Vec<String> {
-            let flags = flags.iter().filter(|flag| discriminant(**flag) == kind);
-            flags.map(ToString::to_string).collect()
+        let of_kind = |flags: &Vec<&'a TrialFlag>| -> Vec<&'a TrialFlag> {
+            let flags = flags.iter().copied();
+            flags.filter(|flag| discriminant(*flag) == kind).collect()
         };
-        let mut such = unsaid.iter().map(of_kind).filter(|words| !words.is_empty());
+        let mut such = unsaid.iter().map(of_kind).filter(|flags| !flags.is_empty());
         // In the words of the first trial of those.
-        let words = such.next().unwrap_or_default();
+        let first = such.next().unwrap_or_default();
         let trials = 1 + such.count();
         let of = match single.trials.len() {
             1 => String::new(),
             all => format!(" ({trials} of {all} runs)"),
         };
-        for words in of_all_hosts(words) {
+        for words in of_all_hosts(&first) {
             labelled("note", &(words + &of));
         }
     }
 }
 
-/// Joins what several hosts say in the same words: `host a: …` and `host b: …` as `hosts a, b: …`.
-fn of_all_hosts(words: Vec<String>) -> Vec<String> {
-    let mut joined: Vec<(Vec<String>, String)> = Vec::new();
-    for text in words {
-        let of_host = text
-            .strip_prefix("host ")
-            .and_then(|rest| rest.split_once(": "));
-        let (host, what) = match of_host {
-            Some((host, what)) => (Some(host.to_owned()), what.to_owned()),
-            None => (None, text),
+/// Joins what several hosts note in the same words: `host a: …` and `host b: …` as `hosts a, b: …`.
+fn of_all_hosts(flags: &[&TrialFlag]) -> Vec<String> {
+    let mut joined: Vec<(Vec<&str>, String)> = Vec::new();
+    for flag in flags {
+        let (host, what) = match flag {
+            TrialFlag::Noted { host, note } => (Some(&*host.0), note.to_string()),
+            flag => (None, flag.to_string()),
         };
         match joined.iter_mut().find(|(_, known)| *known == what) {
             Some((hosts, _)) => hosts.extend(host),
             None => joined.push((host.into_iter().collect(), what)),
         }
     }
-    let whole = |(hosts, what): (Vec<String>, String)| match hosts.as_slice() {
+    let whole = |(hosts, what): (Vec<&str>, String)| match hosts.as_slice() {
         [] => what,
         [host] => format!("host {host}: {what}"),
         hosts => format!("hosts {}: {what}", hosts.join(", ")),
@@ -392,18 +389,23 @@ mod tests {
     use linerate_analyze::single::{Shown, single};
     use linerate_analyze::truth::recording::{self, Run, Truth};
     use linerate_model::Nanos;
+    use linerate_model::flag::Note;
 
     use super::*;
 
     #[test]
     fn what_hosts_say_in_the_same_words_is_said_once() {
-        let words = [
-            "host a: it is",
-            "host b: it is",
-            "not steady",
-            "host a: other",
+        let noted = |host: &str, words: &str| TrialFlag::Noted {
+            host: host.into(),
+            note: Note::Words(words.to_owned()),
+        };
+        let flags = [
+            noted("a", "it is"),
+            noted("b", "it is"),
+            TrialFlag::Told("not steady".to_owned()),
+            noted("a", "other"),
         ];
-        let said = of_all_hosts(words.map(str::to_owned).to_vec());
+        let said = of_all_hosts(&flags.each_ref());
         assert_eq!(said, ["hosts a, b: it is", "not steady", "host a: other"]);
     }
 
