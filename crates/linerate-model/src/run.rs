@@ -283,8 +283,28 @@ pub struct FlowOutcome {
     /// Connections that it made one after another, if that is what it does; apart, since most do not.
     #[serde(default)]
     pub connections: Option<Box<ConnectionCount>>,
+    /// Its calls with MSG_ZEROCOPY, if it makes them. Agents before this was recorded tell nothing.
+    #[serde(default)]
+    pub zero_copy: Option<ZeroCopyCount>,
     /// Why the flow ended before the drain phase did, if so.
     pub ended_early: Option<String>,
+}
+
+/// What the kernel has said about send calls with MSG_ZEROCOPY.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ZeroCopyCount {
+    /// Calls whose pages it no longer reads.
+    pub done: u64,
+    /// Those among them whose payload it copied after all.
+    pub copied: u64,
+}
+
+impl ZeroCopyCount {
+    /// Returns the share of calls that the kernel copied, 0 to 1; of a few calls none may be known to be done.
+    pub fn copied_share(self) -> Option<f64> {
+        (self.done > 0).then(|| self.copied as f64 / self.done as f64)
+    }
 }
 
 /// One end of one flow in one trial.

@@ -44,15 +44,6 @@ pub const AUTO: &str = "auto";
 pub const WINDOW_SCALING: &str = "window scaling";
 /// In the same: what arrived out of order is acknowledged selectively.
 pub const SACK: &str = "SACK";
-/// In the effective value of [`name::SEND`], before the share of calls that were copied all the same.
-const COPIED: &str = "copied by the kernel after all: ";
-
-/// Returns how the effective value of [`name::SEND`] tells that of `done` zero-copy calls the kernel
-/// copied `copied`; read by [`Setting::copied_share`].
-pub fn copied_words(copied: u64, done: u64) -> String {
-    let percent = copied as f64 / done.max(1) as f64 * 100.0;
-    format!("{COPIED}{percent:.0} % of {done} calls")
-}
 
 impl Setting {
     /// Returns a setting as asked for, or left to the host, and as granted.
@@ -84,13 +75,6 @@ impl Setting {
     /// Returns what is in force: as it was seen, else as it was granted.
     pub fn in_force(&self) -> Option<&str> {
         self.effective.as_deref().or(self.granted.as_deref())
-    }
-
-    /// Returns the share of zero-copy calls that the kernel copied, 0 to 1, if it tells one.
-    pub fn copied_share(&self) -> Option<f64> {
-        let (_, rest) = self.effective.as_deref()?.split_once(COPIED)?;
-        let percent: f64 = rest.split_once(" %")?.0.parse().ok()?;
-        percent.is_finite().then_some(percent / 100.0)
     }
 }
 

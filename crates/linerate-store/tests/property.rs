@@ -7,7 +7,7 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::histogram::Histogram;
 use linerate_model::metric::Metric;
 use linerate_model::run::{
-    FlowOutcome, FlowRecord, Incoming, TrialEvidence, TrialRecord, Validity,
+    FlowOutcome, FlowRecord, Incoming, TrialEvidence, TrialRecord, Validity, ZeroCopyCount,
 };
 use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
@@ -79,6 +79,7 @@ prop_compose! {
         datagrams in option::of((any::<u64>(), option::of(vec(any::<(u64, u64)>(), 0..5)))),
         requests in option::of(any::<(u64, u64)>()),
         connections in option::of((any::<(u64, u64)>(), option::of(text()))),
+        zero_copy in option::of(any::<(u64, u64)>()),
     ) -> FlowRecord {
         FlowRecord {
             trial: TrialId(trial),
@@ -109,6 +110,7 @@ outcome: FlowOutcome {
             connections: connections.map(|((made, failed), last_failure)| {
                 Box::new(ConnectionCount { made, failed, last_failure })
             }),
+            zero_copy: zero_copy.map(|(done, copied)| ZeroCopyCount { done, copied }),
             ended_early,
 
 stall_max_ns: None,

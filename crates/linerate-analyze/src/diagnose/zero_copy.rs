@@ -3,11 +3,10 @@
 //! MSG_ZEROCOPY lends pages to the kernel, which copies them where the packet does not leave
 //! through a device that can read them: on loopback, on veth, and with packet sockets listening
 //! (Documentation/networking/msg_zerocopy.rst, "Deferred Copies"). It then costs more than a plain
-//! send. The engine says the share in the effective value of the setting `send`.
+//! send.
 
 use linerate_model::TrialId;
 use linerate_model::finding::Caution;
-use linerate_model::setting;
 
 use super::caution::of_shares;
 use super::found::{About, Found};
@@ -22,10 +21,7 @@ pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
         .recording
         .flows
         .iter()
-        .filter_map(|flow| {
-            let sent = flow.settings.named(setting::name::SEND)?;
-            Some((flow.trial, sent.copied_share()?))
-        })
+        .filter_map(|flow| Some((flow.trial, flow.zero_copy?.copied_share()?)))
         .filter(|(_, share)| *share >= COPIED_SHARE_MIN)
         .collect();
     finding(&copied).into_iter().collect()

@@ -10,7 +10,7 @@ use linerate_model::plan::{Plan, Trial};
 use linerate_model::response::name;
 use linerate_model::run::{
     Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostProgram, HostRecord,
-    Incoming, Recording, RunDocument, TrialRecord, Validity,
+    Incoming, Recording, RunDocument, TrialRecord, Validity, ZeroCopyCount,
 };
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
 use linerate_model::setting;
@@ -110,8 +110,8 @@ pub struct Truth {
     pub pacing_bps: Option<f64>,
     /// The congestion control in force.
     pub congestion: Option<&'static str>,
-    /// How the senders sent, in the words of the setting.
-    pub send: Option<&'static str>,
+    /// What became of a sender's calls with MSG_ZEROCOPY.
+    pub zero_copy: Option<ZeroCopyCount>,
     /// Shortest round trip of TCP, where it is not the smoothed one.
     pub min_rtt_ns: Option<i64>,
     /// How many times as far away as the first each further client is; those that are not told of are as far.
@@ -718,12 +718,6 @@ fn flow_record(
     let agreed = truth.agreed.map(str::to_owned);
     settings
         .extend(agreed.map(|options| Setting::seen(setting::name::TCPI_OPTIONS, Some(options))));
-    if let (Part::Sender, Some(how)) = (part, truth.send) {
-        settings.push(Setting {
-            effective: Some(how.to_owned()),
-            ..setting(setting::name::SEND, "MSG_ZEROCOPY")
-        });
-    }
     FlowRecord {
         trial,
         host,
@@ -746,6 +740,7 @@ fn flow_record(
             datagrams: None,
             requests: None,
             connections: None,
+            zero_copy: truth.zero_copy.filter(|_| part == Part::Sender),
             ended_early: None,
 
             stall_max_ns: None,

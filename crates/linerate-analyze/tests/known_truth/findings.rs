@@ -7,7 +7,7 @@ use linerate_model::finding::{Finding, FindingKind, TrustLevel};
 use linerate_model::flag::{Note, TrialFlag};
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::WaitBy;
-use linerate_model::run::Recording;
+use linerate_model::run::{Recording, ZeroCopyCount};
 use linerate_model::sample::Subject;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Workload;
@@ -359,11 +359,11 @@ fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
 
 #[test]
 fn zero_copy_that_copies_is_a_caution() {
-    let cautions = |send: &'static str| {
+    let cautions = |zero_copy: Option<ZeroCopyCount>| {
         let mut run = Run::new(1, Some(1e9));
         run.experiment("one", None, stream());
         let truth = Truth {
-            send: Some(send),
+            zero_copy,
             ..Truth::usual()
         };
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
@@ -373,16 +373,15 @@ fn zero_copy_that_copies_is_a_caution() {
             .filter(|finding| finding.id == "run/caution/zero-copy");
         of_copies.map(|finding| finding.claim).collect::<Vec<_>>()
     };
+    let of_800 = |copied| Some(ZeroCopyCount { done: 800, copied });
     assert_eq!(
-        cautions(
-            "MSG_ZEROCOPY, 128 KiB per call, copied by the kernel after all: 99 % of 812 calls"
-        ),
+        cautions(of_800(792)),
         ["MSG_ZEROCOPY fell back to copying for 99 % of the data."]
     );
     let none: [String; 0] = [];
-    let lent = "MSG_ZEROCOPY, 128 KiB per call, copied by the kernel after all: 0 % of 812 calls";
-    assert_eq!(cautions(lent), none);
-    assert_eq!(cautions("send, 128 KiB per call"), none);
+    assert_eq!(cautions(of_800(0)), none);
+    assert_eq!(cautions(Some(ZeroCopyCount::default())), none);
+    assert_eq!(cautions(None), none);
 }
 
 #[test]

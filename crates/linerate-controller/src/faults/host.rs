@@ -514,6 +514,7 @@ impl SimulatedTrial {
             datagrams: None,
             requests: None,
             connections: None,
+            zero_copy: None,
             ended_early: None,
         };
         flows.map(outcome).collect()

@@ -169,6 +169,7 @@ mod tests {
             datagrams: None,
             requests: Some(RequestCount { due: 100, sent }),
             connections: None,
+            zero_copy: None,
             ended_early: None,
         };
         let told = fell_short(&"client".into(), &[flow(100), flow(90), flow(80)]);

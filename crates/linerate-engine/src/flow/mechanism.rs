@@ -1,12 +1,12 @@
 //! By which calls bulk payload moves: what was chosen, and how that is told.
 
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
-use linerate_model::setting::{copied_words, name};
+use linerate_model::run::ZeroCopyCount;
+use linerate_model::setting::name;
 use linerate_model::workload::{Part, Setting};
 
 use crate::flow::{FlowConfig, probe};
 use crate::measure::counters::Counts;
-use crate::sys::zerocopy::Completions;
 
 /// Why calls carry several messages that nobody asked for: see
 /// [`linerate_model::workload::Workload::stream_batch`].
@@ -46,16 +46,17 @@ pub(super) fn choose(config: &FlowConfig) -> (SendBy, Vec<Setting>) {
 }
 
 /// Returns how payload was sent, for the setting's effective value.
-pub(crate) fn sent_words(by: SendBy, counts: &Counts, completions: Option<Completions>) -> String {
+pub(crate) fn sent_words(by: SendBy, counts: &Counts, zero_copy: Option<ZeroCopyCount>) -> String {
     let mut text = format!(
         "{}, {}",
         send_name(by),
         a_call(counts.bytes_sent, counts.calls)
     );
-    // Of a few calls none may be known to be done yet.
-    let known = completions.filter(|calls| calls.done > 0);
-    if let Some(Completions { done, copied }) = known {
-        text += &format!(", {}", copied_words(copied, done));
+    if let Some(calls) = zero_copy
+        && let Some(share) = calls.copied_share()
+    {
+        let (percent, done) = (share * 100.0, calls.done);
+        text += &format!(", copied by the kernel after all: {percent:.0} % of {done} calls");
     }
     text
 }
@@ -108,17 +109,17 @@ mod tests {
             calls: 6,
             ..Counts::default()
         };
-        let completions = Completions { done: 8, copied: 2 };
+        let calls = ZeroCopyCount { done: 8, copied: 2 };
         assert_eq!(
             sent_words(SendBy::Vmsplice, &counts, None),
             "vmsplice, 512 KiB per call"
         );
         assert_eq!(
-            sent_words(SendBy::MsgZerocopy, &counts, Some(completions)),
+            sent_words(SendBy::MsgZerocopy, &counts, Some(calls)),
             "MSG_ZEROCOPY, 512 KiB per call, copied by the kernel after all: 25 % of 8 calls"
         );
         assert_eq!(
-            sent_words(SendBy::MsgZerocopy, &counts, Some(Completions::default())),
+            sent_words(SendBy::MsgZerocopy, &counts, Some(ZeroCopyCount::default())),
             "MSG_ZEROCOPY, 512 KiB per call"
         );
         assert_eq!(

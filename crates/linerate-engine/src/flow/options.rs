@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
+use linerate_model::run::ZeroCopyCount;
 use linerate_model::setting::name;
 use linerate_model::workload::{FlowOptions, Part, Setting};
 
@@ -15,7 +16,6 @@ use crate::sys::socket::{
     self, IP_TOS, IPV6_TCLASS, IntOption, SO_BUSY_POLL, SO_RCVBUF, SO_RCVLOWAT, SO_SNDBUF,
     TCP_CORK, TCP_INFO_BYTES_MAX, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK,
 };
-use crate::sys::zerocopy::Completions;
 
 /// An option that the kernel refused.
 #[derive(Debug)]
@@ -211,7 +211,7 @@ pub(super) fn buffers(fd: RawFd, options: &FlowOptions) -> io::Result<Vec<Settin
 pub(crate) fn effective_settings(
     flow: &Shared,
     mut windows: WindowsSeen,
-    completions: Option<Completions>,
+    zero_copy: Option<ZeroCopyCount>,
 ) -> Vec<Setting> {
     let fd = flow.fd();
     let mut room = [0; TCP_INFO_BYTES_MAX];
@@ -238,7 +238,7 @@ pub(crate) fn effective_settings(
                 Some(mptcp::effective_transport(fd))
             }
             "transport" | name::PACE => setting.granted.clone(),
-            name::SEND => Some(mechanism::sent_words(flow.send, &counts, completions)),
+            name::SEND => Some(mechanism::sent_words(flow.send, &counts, zero_copy)),
             name::RECEIVE => Some(mechanism::received_words(manner.receive, &counts)),
             option if option == IP_TOS.name => type_of_service_in_force(fd),
             other => {

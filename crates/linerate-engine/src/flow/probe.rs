@@ -16,13 +16,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_model::manner::{SendBy, Transport};
+use linerate_model::run::ZeroCopyCount;
 
 use crate::flow::mechanism::send_name;
 use crate::sys::clock::{now_ns, thread_cpu_ns};
 use crate::sys::pages::Pages;
 use crate::sys::socket::{self, SO_ZEROCOPY};
 use crate::sys::splice::{MemoryFile, Pipe};
-use crate::sys::zerocopy::{self, Completions};
+use crate::sys::zerocopy;
 
 /// How long one way is tried at a time; each has two times, the better of which counts. With four
 /// ways 24 ms, and 2 ms for making pages and sockets.
@@ -194,7 +195,7 @@ impl ProbeSockets {
             SendBy::Vmsplice => self.pipe.send(self.near, payload, CALL_BYTES),
             SendBy::Sendfile => self.file.send(self.near, &mut self.file_at, CALL_BYTES),
             SendBy::MsgZerocopy => {
-                while zerocopy::reap(self.near, &mut Completions::default()) {}
+                while zerocopy::reap(self.near, &mut ZeroCopyCount::default()) {}
                 zerocopy::send(self.near, &payload[..CALL_BYTES])
             }
         }

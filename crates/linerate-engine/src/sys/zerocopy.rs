@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
 
+use linerate_model::run::ZeroCopyCount;
+
 /// Room for the control messages of one notification: a header and a struct sock_extended_err with
 /// an address, 48 bytes, generously.
 const CONTROL_BYTES: usize = 128;
@@ -14,15 +16,6 @@ const CONTROL_BYTES: usize = 128;
 const ORIGIN_ZEROCOPY: u8 = 5;
 /// SO_EE_CODE_ZEROCOPY_COPIED, in the same place.
 const CODE_COPIED: u8 = 1;
-
-/// What the kernel has said about the send calls of one socket.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Completions {
-    /// Send calls whose pages the kernel no longer reads.
-    pub(crate) done: u64,
-    /// Those among them whose payload it copied after all.
-    pub(crate) copied: u64,
-}
 
 /// Hands `payload` to the socket, whose SO_ZEROCOPY is set, and which may go on reading it until its completion is reaped:
 /// `payload` must be constant, see [`crate::sys::pages::Pages`].
@@ -42,7 +35,7 @@ pub(crate) fn send(fd: RawFd, payload: &[u8]) -> io::Result<usize> {
 /// Takes one notification from the socket's error queue; returns false if there is none.
 ///
 /// One notification stands for a range of calls: the kernel puts neighbours together.
-pub(crate) fn reap(fd: RawFd, completions: &mut Completions) -> bool {
+pub(crate) fn reap(fd: RawFd, count: &mut ZeroCopyCount) -> bool {
     let mut control = MaybeUninit::<[u64; CONTROL_BYTES / 8]>::uninit();
     let mut message = libc::msghdr {
         msg_name: ptr::null_mut(),
@@ -74,7 +67,7 @@ pub(crate) fn reap(fd: RawFd, completions: &mut Completions) -> bool {
             let data = unsafe { libc::CMSG_DATA(header) };
             // SAFETY: as above; it may lie unaligned.
             let error = unsafe { data.cast::<libc::sock_extended_err>().read_unaligned() };
-            note(&error, completions);
+            note(&error, count);
         }
         // SAFETY: `header` came from this message.
         header = unsafe { libc::CMSG_NXTHDR(&message, header) };
@@ -82,15 +75,15 @@ pub(crate) fn reap(fd: RawFd, completions: &mut Completions) -> bool {
     true
 }
 
-fn note(error: &libc::sock_extended_err, completions: &mut Completions) {
+fn note(error: &libc::sock_extended_err, count: &mut ZeroCopyCount) {
     if error.ee_origin != ORIGIN_ZEROCOPY {
         return;
     }
     // Both ends of the range are included; numbers are of 32 bits and wrap.
     let calls = u64::from(error.ee_data.wrapping_sub(error.ee_info)) + 1;
-    completions.done += calls;
+    count.done += calls;
     if error.ee_code & CODE_COPIED != 0 {
-        completions.copied += calls;
+        count.copied += calls;
     }
 }
 
@@ -110,8 +103,8 @@ mod tests {
         let mut far = listener.accept().unwrap().0;
         let pages = Pages::new(1).unwrap();
         socket::set(near.as_raw_fd(), socket::SO_ZEROCOPY, 1).unwrap();
-        let mut completions = Completions::default();
-        assert!(!reap(near.as_raw_fd(), &mut completions));
+        let mut count = ZeroCopyCount::default();
+        assert!(!reap(near.as_raw_fd(), &mut count));
         let mut room = vec![0; 10_000];
         for _ in 0..5 {
             let sent = send(near.as_raw_fd(), &pages.as_slice()[..10_000]).unwrap();
@@ -119,7 +112,7 @@ mod tests {
             io::Read::read_exact(&mut far, &mut room).unwrap();
         }
         assert!(room == pages.as_slice()[..10_000]);
-        while reap(near.as_raw_fd(), &mut completions) {}
-        assert_eq!(completions, Completions { done: 5, copied: 5 });
+        while reap(near.as_raw_fd(), &mut count) {}
+        assert_eq!(count, ZeroCopyCount { done: 5, copied: 5 });
     }
 }

@@ -436,7 +436,7 @@ fn result(
         ending: Ending::Early("its worker thread panicked".to_owned()),
         ..EndedFlow::default()
     });
-    let mut settings = flow::effective_settings(flow, windows, ended.completions);
+    let mut settings = flow::effective_settings(flow, windows, ended.zero_copy);
     let said = ended.settings.iter();
     settings.extend(said.map(|setting| setting.as_ref().clone()));
     settings.push(clock.clone());
@@ -463,6 +463,7 @@ fn result(
         stall_max_ns: ended.stall_max_ns,
         requests: ended.requests,
         connections: ended.connections,
+        zero_copy: ended.zero_copy,
         ended_early: match ended.ending {
             Ending::Complete => None,
             Ending::Aborted => Some("aborted".to_owned()),

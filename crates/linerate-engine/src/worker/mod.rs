@@ -29,6 +29,7 @@ use std::io;
 use std::sync::Arc;
 
 use linerate_model::histogram::Histogram;
+use linerate_model::run::ZeroCopyCount;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Setting;
 
@@ -39,7 +40,6 @@ use crate::schedule::{Control, Ending, NOTICE_NS};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::datagram::{Inbox, Outbox};
 use crate::sys::splice::Pipe;
-use crate::sys::zerocopy::Completions;
 use crate::workload::crr::{PlaceIo, SocketEvents};
 use crate::workload::datagram::DatagramIo;
 use crate::workload::{CpuYield, Io, Seated};
@@ -92,7 +92,7 @@ struct EndedFlow {
     latency: Option<Histogram>,
     lateness: Option<Histogram>,
     /// What the kernel said about calls with MSG_ZEROCOPY.
-    completions: Option<Completions>,
+    zero_copy: Option<ZeroCopyCount>,
     requests: Option<RequestCount>,
     connections: Option<Box<ConnectionCount>>,
     /// What the worker has to say of the flow's manner.

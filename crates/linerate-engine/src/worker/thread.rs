@@ -103,7 +103,7 @@ impl<P: Seated> Seat<P> {
             at_ns,
             stall_max_ns: self.player.stall_max_ns(at_ns),
             cpu: thread::cpu(),
-            completions: self.player.completions(),
+            zero_copy: self.player.zero_copy(),
             ..EndedFlow::default()
         });
     }

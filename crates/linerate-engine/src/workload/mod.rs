@@ -25,6 +25,7 @@ use std::io;
 use std::net::Shutdown;
 use std::ops::{Deref, DerefMut};
 
+use linerate_model::run::ZeroCopyCount;
 use linerate_model::sample::End;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::{Part, Traffic};
@@ -36,7 +37,6 @@ use crate::measure::latency::Latency;
 use crate::schedule::{Control, Ending};
 use crate::sys::socket;
 use crate::sys::splice::Pipe;
-use crate::sys::zerocopy::Completions;
 
 use idle::IdlePart;
 use rr::{Requester, Responder};
@@ -86,7 +86,7 @@ pub(crate) trait Seated: Sized {
     /// Returns the longest stall, given that the part ends at `now_ns`.
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64>;
     /// Returns what the kernel said about calls with MSG_ZEROCOPY, for a sender that makes them.
-    fn completions(&self) -> Option<Completions> {
+    fn zero_copy(&self) -> Option<ZeroCopyCount> {
         None
     }
     /// Returns the requests of an open loop, given that it ended at `now_ns`.
@@ -191,9 +191,9 @@ impl Seated for Player {
         }
     }
 
-    fn completions(&self) -> Option<Completions> {
+    fn zero_copy(&self) -> Option<ZeroCopyCount> {
         match self {
-            Player::Sender(part) => part.completions(),
+            Player::Sender(part) => part.zero_copy(),
             _ => None,
         }
     }

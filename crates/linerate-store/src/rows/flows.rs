@@ -2,9 +2,9 @@
 
 use linerate_model::histogram::Histogram;
 use linerate_model::manner::Named as _;
-use linerate_model::run::{FlowOutcome, FlowRecord, Incoming};
+use linerate_model::run::{FlowOutcome, FlowRecord, Incoming, ZeroCopyCount};
 use linerate_model::sample::End;
-use linerate_model::setting::Settings;
+use linerate_model::setting::{Settings, name};
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Part;
 use linerate_model::{FlowId, HostName, TrialId};
@@ -42,6 +42,8 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
         optional int64 connections_made;
         optional int64 connections_failed;
         optional binary connection_failure (STRING);
+        optional int64 zero_copy_done;
+        optional int64 zero_copy_copied;
     }",
     dictionary: &["host", "end", "part", "settings"],
     delta: &["trial", "flow"],
@@ -93,6 +95,8 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, Unfit> {
                 .iter()
                 .map(|flow| flow.connections.as_ref()?.last_failure.clone()),
         ),
+        number(&|flow| flow.zero_copy.map(|count| count.done.cast_signed())),
+        number(&|flow| flow.zero_copy.map(|count| count.copied.cast_signed())),
     ])?)
 }
 
@@ -149,6 +153,8 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         (_, Column::MaybeInt64(made)),
         (_, Column::MaybeInt64(failed)),
         (_, Column::MaybeText(failures)),
+        (_, Column::MaybeInt64(done)),
+        (_, Column::MaybeInt64(copied)),
     ] = table.columns.as_slice()
     else {
         return Err("a table of another shape");
@@ -160,6 +166,7 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
     let (settings, told) = told_in_settings(settings);
     let requests = count(due).zip(count(begun));
     let connections = count(made).zip(count(failed));
+    let zero_copy = count(done).zip(count(copied));
     Ok(FlowRecord {
         trial: TrialId(trials[at].cast_unsigned()),
         host: HostName::from(text(&hosts[at])),
@@ -181,6 +188,9 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
             first_payload_ns: first_payloads[at],
             bytes_sent: sent[at].cast_unsigned(),
             bytes_received: received[at].cast_unsigned(),
+            zero_copy: zero_copy
+                .map(|(done, copied)| ZeroCopyCount { done, copied })
+                .or_else(|| zero_copy_in_words(&settings)),
             settings,
             latency: histogram(uppers[at].as_deref(), counts[at].as_deref())?,
             lateness: document(&lateness[at]).map_err(|_| "a lateness that is not JSON")?,
@@ -240,6 +250,17 @@ fn told_in_settings(settings: Settings) -> (Settings, Told) {
         .into_iter()
         .filter(|one| !["requests", "connections"].contains(&one.name.as_str()));
     (levels.cloned().collect(), told)
+}
+
+/// Returns the calls with MSG_ZEROCOPY as settings told of them before they had columns of their own:
+/// "MSG_ZEROCOPY, 128 KiB per call, copied by the kernel after all: 25 % of 8 calls".
+fn zero_copy_in_words(settings: &Settings) -> Option<ZeroCopyCount> {
+    let words = settings.named(name::SEND)?.effective.as_ref()?;
+    let (_, told) = words.split_once("copied by the kernel after all: ")?;
+    let (percent, done) = told.strip_suffix(" calls")?.split_once(" % of ")?;
+    let (percent, done): (f64, u64) = (percent.parse().ok()?, done.parse().ok()?);
+    let copied = (percent / 100.0 * done as f64).round() as u64;
+    Some(ZeroCopyCount { done, copied })
 }
 
 fn histogram(
@@ -303,5 +324,13 @@ mod tests {
         check(all, Some((9, 7)), Some((2, Some(why))));
         let whole = vec![window.clone(), connections(None)];
         check(whole, None, Some((0, None)));
+        let sent = |words: &str| {
+            let sent = Setting::seen(name::SEND, Some(words.to_owned()));
+            zero_copy_in_words(&vec![sent].into()).map(|count| (count.done, count.copied))
+        };
+        assert_eq!(sent("MSG_ZEROCOPY, 128 KiB per call"), None);
+        let words =
+            "MSG_ZEROCOPY, 128 KiB per call, copied by the kernel after all: 25 % of 8 calls";
+        assert_eq!(sent(words), Some((8, 2)));
     }
 }

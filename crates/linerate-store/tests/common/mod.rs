@@ -11,7 +11,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::{
     Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostProgram, HostRecord,
-    Incoming, RunDocument, TrialEvidence, TrialRecord, Validity,
+    Incoming, RunDocument, TrialEvidence, TrialRecord, Validity, ZeroCopyCount,
 };
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
@@ -184,6 +184,7 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
                     last_failure: Some("connecting failed".to_owned()),
                 })
             }),
+            zero_copy: (end == End::Client).then_some(ZeroCopyCount { done: 8, copied: 2 }),
             ended_early: None,
 
             stall_max_ns: None,

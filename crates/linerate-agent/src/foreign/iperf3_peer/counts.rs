@@ -194,6 +194,7 @@ pub(super) fn server_ends(
                 .map(|stream| Box::new(datagrams(stream, part))),
             requests: None,
             connections: None,
+            zero_copy: None,
             ended_early: match stream {
                 Some(_) => None,
                 None => Some("the server has no result of it".to_owned()),

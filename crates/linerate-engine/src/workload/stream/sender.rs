@@ -3,13 +3,14 @@
 use std::io;
 
 use linerate_model::manner::SendBy;
+use linerate_model::run::ZeroCopyCount;
 
 use crate::flow::{Content, Shared};
 use crate::pace::Pacer;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket;
-use crate::sys::zerocopy::{self, Completions};
+use crate::sys::zerocopy;
 use crate::workload::messages::Messages;
 use crate::workload::sizes::Draw;
 use crate::workload::{Io, Play, Turn, Want, failed};
@@ -42,7 +43,7 @@ pub(crate) struct Sender {
     left_bytes: u64,
     mixed: Option<Mixed>,
     pace: Option<Pace>,
-    completions: Completions,
+    zero_copy: ZeroCopyCount,
     /// Where in the file the next call begins, if there is one.
     file_at: usize,
     /// Messages that calls join by our own choice, while they do.
@@ -192,15 +193,15 @@ impl Sender {
                 burst: config.manner.burst,
                 burst_left: 0,
             }),
-            completions: Completions::default(),
+            zero_copy: ZeroCopyCount::default(),
             file_at: 0,
             joined: joins.then(|| Joined::new(call_bytes, least_bytes)),
         }
     }
 
     /// Returns what the kernel said about calls with MSG_ZEROCOPY.
-    pub(crate) fn completions(&self) -> Option<Completions> {
-        (self.by == SendBy::MsgZerocopy).then_some(self.completions)
+    pub(crate) fn zero_copy(&self) -> Option<ZeroCopyCount> {
+        (self.by == SendBy::MsgZerocopy).then_some(self.zero_copy)
     }
 
     /// Returns whether the volume that was asked for has been sent.
@@ -224,7 +225,7 @@ impl Sender {
             },
             Content::Pages(pages) => {
                 let pages = pages.as_slice();
-                while zerocopy::reap(fd, &mut self.completions) {}
+                while zerocopy::reap(fd, &mut self.zero_copy) {}
                 let payload = &pages[..left_bytes.min(pages.len())];
                 let sent = zerocopy::send(fd, payload);
                 if !matches!(&sent, Err(error) if error.raw_os_error() == Some(libc::ENOBUFS)) {
@@ -233,8 +234,8 @@ impl Sender {
                 // The notifications have used up the socket's option memory
                 // (net.core.optmem_max): this call copies, and is counted so.
                 let sent = socket::send(fd, payload)?;
-                self.completions.done += 1;
-                self.completions.copied += 1;
+                self.zero_copy.done += 1;
+                self.zero_copy.copied += 1;
                 Ok(sent)
             }
         }
