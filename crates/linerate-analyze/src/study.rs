@@ -1,5 +1,6 @@
 //! Numbers of the study that several findings, chapters and headlines share.
 
+use std::fmt;
 use std::rc::Rc;
 
 use linerate_model::experiment::{Experiment, Factor, Level};
@@ -29,10 +30,26 @@ pub(crate) const PUBLISHED_RTT: Nanos = Nanos(150_000);
 /// The rate that a window is to fill.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate {
-    /// Whose it is: "link" or "path".
-    pub(crate) of: &'static str,
+    /// Whose it is.
+    pub(crate) of: RateOf,
     /// Bits per second.
     pub(crate) bps: f64,
+}
+
+/// What has a rate that a window is to fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RateOf {
+    Link,
+    Path,
+}
+
+impl fmt::Display for RateOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Link => "link",
+            Self::Path => "path",
+        })
+    }
 }
 
 /// The window that a round trip asks for.
@@ -107,8 +124,8 @@ pub(crate) fn windows(dataset: &Dataset<'_>) -> Vec<Window> {
 /// the signalling rate of the link.
 pub(crate) fn rate(dataset: &Dataset<'_>) -> Option<Rate> {
     let of = |of| move |bps| Rate { of, bps };
-    let path = path_bps(dataset, |direction| direction != Direction::Both).map(of("path"));
-    path.or_else(|| dataset.path.rate_bps(1).map(of("link")))
+    let path = path_bps(dataset, |direction| direction != Direction::Both).map(of(RateOf::Path));
+    path.or_else(|| dataset.path.rate_bps(1).map(of(RateOf::Link)))
 }
 
 /// Returns what the path carried one client of the host as it is, where that was the limiter of the fastest stream of

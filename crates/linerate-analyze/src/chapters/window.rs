@@ -8,7 +8,7 @@ use super::draw;
 use super::study_chapter::{Content, Row, StudyChapter, row};
 use crate::dataset::Dataset;
 use crate::diagnose::Told;
-use crate::study::{self, PUBLISHED_LINK, PUBLISHED_RTT, Window};
+use crate::study::{self, PUBLISHED_LINK, PUBLISHED_RTT, RateOf, Window};
 use crate::words;
 
 /// Windows of the computed curves: 1 KiB to 1 MiB.
@@ -36,7 +36,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
 
 fn method(dataset: &Dataset<'_>) -> String {
     let rate = match study::rate(dataset) {
-        Some(rate) if rate.of == "path" => "the throughput that the path's rate limits",
+        Some(rate) if rate.of == RateOf::Path => "the throughput that the path's rate limits",
         _ => "the signalling rate of the link",
     };
     format!(
