@@ -17,7 +17,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::HostProgram;
 use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::{Kind, Part, Workload, receiving_end};
+use linerate_model::workload::{Direction, Kind, Part, Workload, receiving_end};
 use linerate_model::{FlowId, HostName, Nanos};
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub struct Interval {
     /// The flow; absent for a sum.
     pub flow: Option<u32>,
     /// Which way the payload of a stream went.
-    pub direction: Option<&'static str>,
+    pub direction: Option<Direction>,
     /// Begin, after the begin of the window.
     pub begin_s: f64,
     /// End, after the begin of the window.
@@ -351,8 +351,8 @@ impl Live {
         Interval {
             flow: Some(flow.0),
             direction: match part {
-                Part::Sender => Some("to-server"),
-                Part::Receiver => Some("from-server"),
+                Part::Sender => Some(Direction::ToServer),
+                Part::Receiver => Some(Direction::FromServer),
                 Part::Requester | Part::Responder => None,
             },
             begin_s: begin as f64 / 1e9,
@@ -425,7 +425,7 @@ fn sums(lines: &[Interval], alone: bool) -> Vec<Interval> {
         let lines: Vec<&Interval> = lines.collect();
         (lines.len() >= least).then(|| sum(&lines))
     };
-    ways.into_iter().rev().filter_map(of_way).collect()
+    ways.into_iter().filter_map(of_way).collect()
 }
 
 /// Returns the sum of flows that go one way.
@@ -463,7 +463,7 @@ fn sum(lines: &[&Interval]) -> Interval {
 mod tests {
     use linerate_model::TrialId;
     use linerate_model::experiment::{Cell, Timing};
-    use linerate_model::workload::{Direction, Workload};
+    use linerate_model::workload::Workload;
 
     use super::*;
 
@@ -572,7 +572,7 @@ mod tests {
             "1020 B in the 510 ms between readings"
         );
         assert_eq!(lines[0][2].bytes, 2020);
-        assert_eq!(lines[0][2].direction, Some("to-server"));
+        assert_eq!(lines[0][2].direction, Some(Direction::ToServer));
         live.add([reading(0, 1000, 2500), reading(1, 1000, 1020)]);
         let lines = live.poll();
         assert_eq!((lines.len(), lines[0][2].bytes), (1, 500));
@@ -628,31 +628,32 @@ mod tests {
 
     #[test]
     fn each_way_has_a_sum_of_its_own() {
-        let check = |connections, summed: bool, expect: &[(Option<u32>, &str, u64)]| {
-            let mut trial = trial(connections);
-            trial.workload = Workload {
-                connections,
-                ..Workload::stream(Direction::Both)
-            };
-            let live = Live::new(&trial, Nanos::from_ms(500));
-            let mut live = if summed { live.summed() } else { live };
-            live.finish();
-            for flow in 0..connections {
-                let end = if flow % 2 == 0 {
-                    End::Server
-                } else {
-                    End::Client
+        let check =
+            |connections, summed: bool, expect: &[(Option<u32>, Option<Direction>, u64)]| {
+                let mut trial = trial(connections);
+                trial.workload = Workload {
+                    connections,
+                    ..Workload::stream(Direction::Both)
                 };
-                live.add([0, 500].map(|at_ms| TrialSample {
-                    subject: Subject::Flow(FlowId(flow), end),
-                    ..reading(flow, at_ms, i64::from(flow + 1) * at_ms)
-                }));
-            }
-            let lines = live.poll().swap_remove(0);
-            let told = |line: &Interval| (line.flow, line.direction.unwrap_or(""), line.bytes);
-            assert_eq!(lines.iter().map(told).collect::<Vec<_>>(), expect);
-        };
-        let (to, from) = ("to-server", "from-server");
+                let live = Live::new(&trial, Nanos::from_ms(500));
+                let mut live = if summed { live.summed() } else { live };
+                live.finish();
+                for flow in 0..connections {
+                    let end = if flow % 2 == 0 {
+                        End::Server
+                    } else {
+                        End::Client
+                    };
+                    live.add([0, 500].map(|at_ms| TrialSample {
+                        subject: Subject::Flow(FlowId(flow), end),
+                        ..reading(flow, at_ms, i64::from(flow + 1) * at_ms)
+                    }));
+                }
+                let lines = live.poll().swap_remove(0);
+                let told = |line: &Interval| (line.flow, line.direction, line.bytes);
+                assert_eq!(lines.iter().map(told).collect::<Vec<_>>(), expect);
+            };
+        let (to, from) = (Some(Direction::ToServer), Some(Direction::FromServer));
         check(2, false, &[(Some(0), to, 500), (Some(1), from, 1000)]);
         check(2, true, &[(None, to, 500), (None, from, 1000)]);
         check(4, true, &[(None, to, 2000), (None, from, 3000)]);

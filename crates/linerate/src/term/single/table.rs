@@ -6,7 +6,7 @@ use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::{Direction, Traffic, Workload};
 
 use super::result::{main_response, of};
 use super::{RateUnit, rate_words};
@@ -103,7 +103,7 @@ pub(super) fn interval(
         .map_or_else(|| "sum".to_owned(), |flow| flow.to_string());
     let name = match interval.direction.filter(|_| workload.goes_both_ways()) {
         None => name,
-        Some("to-server") => format!("TX {name}"),
+        Some(Direction::ToServer) => format!("TX {name}"),
         Some(_) => format!("RX {name}"),
     };
     let (volume, rate) = match (interval.transactions, interval.transactions_per_second) {
@@ -232,12 +232,12 @@ fn cell(trial: &SingleTrial<'_>, response: &str, rate_unit: Option<RateUnit>) ->
 #[cfg(test)]
 mod tests {
     use linerate_analyze::Latency;
-    use linerate_model::workload::{Direction, Kind};
+    use linerate_model::workload::Kind;
 
     use super::*;
 
     /// A line of long numbers, in the columns of `workload`.
-    fn longest(workload: &Workload, flow: Option<u32>, direction: Option<&'static str>) -> String {
+    fn longest(workload: &Workload, flow: Option<u32>, direction: Option<Direction>) -> String {
         let time_us = Some(99_900.0);
         let latency = Latency {
             n: 99_900,
@@ -286,8 +286,8 @@ mod tests {
             Workload::of(Kind::Idle),
         ] {
             for (flow, direction) in [
-                (Some(103), Some("to-server")),
-                (None, Some("from-server")),
+                (Some(103), Some(Direction::ToServer)),
+                (None, Some(Direction::FromServer)),
                 (None, None),
             ] {
                 let line = longest(&workload, flow, direction);
@@ -303,7 +303,8 @@ mod tests {
         let cells: Vec<&str> = line.split("  ").filter(|cell| !cell.is_empty()).collect();
         assert_eq!(cells[cells.len() - 2].trim(), "99.9 ms", "{line}");
         let both = Workload::stream(Direction::Both);
-        let ways = ["to-server", "from-server"].map(|way| longest(&both, None, Some(way)));
+        let ways =
+            [Direction::ToServer, Direction::FromServer].map(|way| longest(&both, None, Some(way)));
         assert!(ways[0].starts_with("TX sum") && ways[1].starts_with("RX sum"));
     }
 }
