@@ -130,6 +130,7 @@ fn host(host: &HostRecord) -> HostSummary {
         name: host.name.clone(),
         part: part.to_owned(),
         facts: facts(&host.snapshot),
+        unread: unread(&host.snapshot),
         limits: limits.collect(),
     }
 }
@@ -139,6 +140,14 @@ fn facts(snapshot: &Snapshot) -> Vec<(String, String)> {
         .facts
         .iter()
         .map(|fact| (fact.name.clone(), fact_text(&fact.value)))
+        .collect()
+}
+
+fn unread(snapshot: &Snapshot) -> Vec<String> {
+    let facts = snapshot.facts.iter();
+    facts
+        .filter(|fact| matches!(fact.value, FactValue::Missing(_)))
+        .map(|fact| fact.name.clone())
         .collect()
 }
 

@@ -70,6 +70,9 @@ pub struct HostSummary {
     pub part: String,
     /// Facts: label and text.
     pub facts: Vec<(String, String)>,
+    /// The labels of those that could not be read: their text says why.
+    #[serde(skip)]
+    pub unread: Vec<String>,
     /// Observers that could not run or are limited: name and reason.
     pub limits: Vec<(String, String)>,
 }

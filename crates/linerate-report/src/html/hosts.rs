@@ -20,9 +20,6 @@ const COLUMNS: [(&str, &str); 7] = [
     ("Congestion control", "tcp_congestion_control"),
 ];
 
-/// How facts that could not be read begin.
-const NOT_READ: &str = "not read";
-
 /// A host, or several that are set up alike.
 struct Machine<'a> {
     names: Vec<String>,
@@ -86,7 +83,7 @@ fn machines(hosts: &[HostSummary]) -> Markup {
 fn known<'a>(host: &'a HostSummary, name: &str) -> Option<&'a str> {
     let mut facts = host.facts.iter();
     let is_it = |fact: &&(String, String)| {
-        fact.0.ends_with(name) && !fact.1.starts_with(NOT_READ) && !fact.0.starts_with("link.lo.")
+        fact.0.ends_with(name) && !host.unread.contains(&fact.0) && !fact.0.starts_with("link.lo.")
             // The lab's own network is not measured.
             && !fact.0.starts_with("link.ctl0.")
     };
