@@ -21,6 +21,11 @@ pub struct Availability {
     pub note: Option<String>,
 }
 
+/// Name of the observer that counts packets by queue.
+pub const QUEUE_OBSERVER: &str = "queue";
+/// Name of the observer that measures the time in interrupts, if asked to.
+pub const IRQ_TIME_OBSERVER: &str = "irq_time";
+
 /// A program that runs on a host, and the CPU time that it has had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

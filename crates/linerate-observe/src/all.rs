@@ -1,6 +1,6 @@
 //! The list of all observers.
 
-use linerate_model::host::Availability;
+use linerate_model::host::{Availability, IRQ_TIME_OBSERVER, QUEUE_OBSERVER};
 use linerate_model::probe::Probes;
 use linerate_model::sample::Sample;
 
@@ -31,7 +31,7 @@ const OBSERVERS: &[(&str, Open)] = &[
     ("conntrack", conntrack::open),
     ("thermal", thermal::open),
     ("hwmon", thermal::open_hwmon),
-    ("queue", queue::open),
+    (QUEUE_OBSERVER, queue::open),
     ("counters", netstat::open_all),
 ];
 
@@ -56,7 +56,7 @@ pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
 pub fn probes(config: &ObserveConfig, probes: Probes) -> Vec<Box<dyn Observer>> {
     match (probes.irq_time, config.host_wide) {
         (true, true) => vec![irq_time::open(config)],
-        (true, false) => vec![Box::new(Refused("irq_time"))],
+        (true, false) => vec![Box::new(Refused(IRQ_TIME_OBSERVER))],
         (false, _) => Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_engine as engine;
-use linerate_model::host::{Availability, Fact, FactValue};
+use linerate_model::host::{Availability, Fact, FactValue, IRQ_TIME_OBSERVER};
 use linerate_model::unit::Unit;
 use linerate_observe::{ObserveConfig, Observer};
 
@@ -91,7 +91,9 @@ pub(super) fn availabilities(observers: &[Box<dyn Observer>]) -> Vec<Availabilit
 
 /// What of the time in interrupts was asked for and could not be measured.
 pub(super) fn unseen(observers: &[Availability]) -> Option<String> {
-    let observer = observers.iter().find(|all| all.observer == "irq_time")?;
+    let observer = observers
+        .iter()
+        .find(|all| all.observer == IRQ_TIME_OBSERVER)?;
     let why = observer.missing.as_ref()?;
     Some(format!("time in interrupts was not measured: {why}"))
 }

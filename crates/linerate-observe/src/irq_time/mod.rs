@@ -15,6 +15,7 @@
 
 mod program;
 
+use linerate_model::host::IRQ_TIME_OBSERVER;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
@@ -34,7 +35,7 @@ struct Counting {
 pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let counting = Counting::begin().map_err(|error| why_not(&error));
     let notes = config.lab_note("interrupts are the machine's");
-    observer("irq_time", counting, notes)
+    observer(IRQ_TIME_OBSERVER, counting, notes)
 }
 
 impl Counting {

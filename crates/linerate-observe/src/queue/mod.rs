@@ -15,6 +15,7 @@ mod places;
 
 use std::io;
 
+use linerate_model::host::QUEUE_OBSERVER;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{QueueKind, Sample, Subject};
 
@@ -92,7 +93,7 @@ pub(crate) fn open(_: &ObserveConfig) -> Box<dyn Observer> {
         (true, None) => Err(NONE.to_owned()),
         (true, Some(why)) => Err(format!("{NONE}; generic netlink family netdev: {why}")),
     };
-    observer("queue", queues, note)
+    observer(QUEUE_OBSERVER, queues, note)
 }
 
 impl Interface for Queues {
