@@ -1,6 +1,7 @@
 //! How often the interrupts of network devices came, and which CPUs took them.
 
 use linerate_model::analysis::{HostInterrupts, InterruptCpu, InterruptLine};
+use linerate_model::fact::{IrqFact, OfIrq};
 use linerate_model::metric::Metric;
 use linerate_model::run::{HostRecord, Recording, TrialRecord};
 use linerate_model::sample::Subject;
@@ -52,8 +53,8 @@ fn of_host(host: &HostRecord, sum: &Sum) -> Option<HostInterrupts> {
 }
 
 fn line(host: &HostRecord, sum: &Sum, irq: u32, count: f64) -> InterruptLine {
-    let fact = |name: &str| {
-        let text = host.snapshot.text(&format!("irq.{irq}.{name}"));
+    let fact = |what| {
+        let text = host.snapshot.text(&IrqFact { irq, what }.to_string());
         text.map(str::to_owned)
     };
     let own = sum
@@ -71,9 +72,9 @@ fn line(host: &HostRecord, sum: &Sum, irq: u32, count: f64) -> InterruptLine {
     cpus.sort_by(|a, b| b.per_s.total_cmp(&a.per_s));
     InterruptLine {
         irq,
-        device: fact("link"),
-        queue: fact("queue"),
-        name: fact("action"),
+        device: fact(OfIrq::Link),
+        queue: fact(OfIrq::Queue),
+        name: fact(OfIrq::Action),
         per_s: count / sum.seconds,
         cpus,
     }

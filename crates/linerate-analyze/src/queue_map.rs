@@ -5,8 +5,10 @@
 
 use std::fmt;
 
+use linerate_model::fact::{OfQueue, QueueFact};
 use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::run::Incoming;
+use linerate_model::sample::QueueKind;
 
 /// A receive queue, and where it is served.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,25 +39,17 @@ pub(crate) fn queue_of(snapshot: &Snapshot, incoming: Incoming) -> Option<QueueO
         |value: &FactValue| matches!(value, FactValue::Number(number, _) if *number == napi);
     let facts = snapshot.facts.iter().filter(|fact| is_it(&fact.value));
     // One NAPI may serve a transmit queue, too; only the receive queue is told.
-    let (device, number) = facts.filter_map(|fact| receive_queue(&fact.name)).next()?;
-    let of = |fact: &str| format!("queue.{device}.rx.{number}.{fact}");
-    let whole = |fact: &str| snapshot.number(&of(fact)).map(|number| number as u32);
+    let mut queues = facts.filter_map(|fact| QueueFact::named(&fact.name));
+    let queue = queues.find(|queue| queue.side == QueueKind::Rx && queue.what == OfQueue::Napi)?;
+    let of = |what| QueueFact { what, ..queue }.to_string();
+    let whole = |what| snapshot.number(&of(what)).map(|number| number as u32);
     Some(QueueOfFlow {
-        device,
-        number,
-        irq: whole("irq"),
-        cpus: snapshot.text(&of("cpus")),
-        node: whole("node"),
+        device: queue.device,
+        number: queue.number,
+        irq: whole(OfQueue::Irq),
+        cpus: snapshot.text(&of(OfQueue::Cpus)),
+        node: whole(OfQueue::Node),
     })
-}
-
-/// Takes `queue.DEV.rx.N.napi` apart; a device's name may have dots, a VLAN's has.
-fn receive_queue(name: &str) -> Option<(&str, u32)> {
-    let (rest, number) = name
-        .strip_prefix("queue.")?
-        .strip_suffix(".napi")?
-        .rsplit_once('.')?;
-    Some((rest.strip_suffix(".rx")?, number.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub mod capture;
 pub mod datagram;
 /// A question as a document: factors, levels, design.
 pub mod experiment;
+/// Names of the facts that a host has for each queue and each interrupt.
+pub mod fact;
 /// Claims with effect, interval and evidence.
 pub mod finding;
 /// What to know of a trial although it may be averaged.

@@ -60,6 +60,17 @@ pub enum QueueKind {
     Tx,
 }
 
+impl QueueKind {
+    /// Returns the side that `word` names.
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "rx" => Some(QueueKind::Rx),
+            "tx" => Some(QueueKind::Tx),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for QueueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -196,11 +207,7 @@ fn irq(text: &str) -> Option<Subject> {
 fn queue(text: &str) -> Option<Subject> {
     let (rest, queue) = text.rsplit_once(':')?;
     let (link, kind) = rest.rsplit_once(':')?;
-    let kind = match kind {
-        "rx" => QueueKind::Rx,
-        "tx" => QueueKind::Tx,
-        _ => return None,
-    };
+    let kind = QueueKind::named(kind)?;
     Some(Subject::Queue(link.to_owned(), kind, queue.parse().ok()?))
 }
 

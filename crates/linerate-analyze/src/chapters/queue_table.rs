@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Table, TableCell};
+use linerate_model::fact::{IrqFact, OfIrq, OfQueue, QueueFact};
 use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::sample::QueueKind;
 use linerate_model::unit::Unit;
 
 use super::draw::unless_empty;
@@ -19,21 +21,23 @@ pub(super) fn queues(
     link: &str,
     flows: &BTreeMap<u32, usize>,
 ) -> Option<Table> {
-    let prefix = format!("queue.{link}.");
     let facts = snapshot.facts.iter();
-    let names = facts.filter_map(|fact| fact.name.strip_prefix(&prefix)?.strip_suffix(".irq"));
-    let mut names: Vec<(&str, u32)> = names.filter_map(side_and_number).collect();
-    names.sort_unstable();
-    let row = |(side, number): &(&str, u32)| {
+    let of_link = facts
+        .filter_map(|fact| QueueFact::named(&fact.name))
+        .filter(|queue| queue.device == link && queue.what == OfQueue::Irq);
+    let mut queues: Vec<(QueueKind, u32)> =
+        of_link.map(|queue| (queue.side, queue.number)).collect();
+    queues.sort_unstable();
+    let row = |&(side, number): &(QueueKind, u32)| {
         let mut row = vec![TableCell::Text(format!("{side} {number}"))];
-        row.extend(served(snapshot, link, side, *number));
+        row.extend(served(snapshot, link, side, number));
         if !flows.is_empty() {
-            row.push(match *side {
-                "rx" => {
-                    let flows = flows.get(number).copied().unwrap_or(0);
+            row.push(match side {
+                QueueKind::Rx => {
+                    let flows = flows.get(&number).copied().unwrap_or(0);
                     TableCell::Number(flows as f64, Unit::Count)
                 }
-                _ => TableCell::Text("–".to_owned()),
+                QueueKind::Tx => TableCell::Text("–".to_owned()),
             });
         }
         row
@@ -46,7 +50,7 @@ pub(super) fn queues(
     unless_empty(Table::new(
         "Queues of the link",
         columns,
-        names.iter().map(row),
+        queues.iter().map(row),
     ))
 }
 
@@ -54,26 +58,31 @@ pub(super) fn queues(
 pub(super) fn served(
     snapshot: &Snapshot,
     link: &str,
-    side: &str,
+    side: QueueKind,
     number: u32,
 ) -> [TableCell; SERVED.len()] {
-    let of = |fact: &str| format!("queue.{link}.{side}.{number}.{fact}");
-    let irq = snapshot.number(&of("irq")).map(|irq| irq as u32);
-    let action = irq.map(|irq| format!("irq.{irq}.action"));
+    let of = |what| {
+        let fact = QueueFact {
+            device: link,
+            side,
+            number,
+            what,
+        };
+        fact.to_string()
+    };
+    let irq = snapshot.number(&of(OfQueue::Irq)).map(|number| IrqFact {
+        irq: number as u32,
+        what: OfIrq::Action,
+    });
     [
-        cell(snapshot, &of("irq")),
+        cell(snapshot, &of(OfQueue::Irq)),
         TableCell::of(
-            action.and_then(|action| snapshot.text(&action)),
+            irq.and_then(|action| snapshot.text(&action.to_string())),
             "it has no interrupt of its own",
         ),
-        cell(snapshot, &of("cpus")),
-        cell(snapshot, &of("node")),
+        cell(snapshot, &of(OfQueue::Cpus)),
+        cell(snapshot, &of(OfQueue::Node)),
     ]
-}
-
-fn side_and_number(name: &str) -> Option<(&str, u32)> {
-    let (side, number) = name.split_once('.')?;
-    Some((side, number.parse().ok()?))
 }
 
 fn cell(snapshot: &Snapshot, name: &str) -> TableCell {

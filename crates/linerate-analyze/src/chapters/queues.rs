@@ -7,8 +7,9 @@ use linerate_model::analysis::{
 };
 use linerate_model::experiment::Factor;
 use linerate_model::finding::{Caution, Estimate};
-use linerate_model::host::FactValue;
+use linerate_model::host::{FactValue, QUEUE_OBSERVER};
 use linerate_model::run::HostRecord;
+use linerate_model::sample::QueueKind;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Kind;
 
@@ -138,7 +139,10 @@ fn hash(host: &HostRecord) -> String {
 }
 
 fn untold(host: &HostRecord) -> Option<String> {
-    let observer = host.observers.iter().find(|it| it.observer == "queue");
+    let observer = host
+        .observers
+        .iter()
+        .find(|it| it.observer == QUEUE_OBSERVER);
     let reason = observer.and_then(|it| it.missing.as_ref().or(it.note.as_ref()));
     Some(format!(
         "There are no counters of packets by receive queue on {}{}.",
@@ -459,7 +463,12 @@ fn map(cell: &CellIntake<'_, '_>, host: &HostRecord) -> Option<Table> {
             flows,
             of(|queue| queue.packets_per_s, Unit::PerSecond),
         ];
-        row.extend(queue_table::served(&host.snapshot, link, "rx", *number));
+        row.extend(queue_table::served(
+            &host.snapshot,
+            link,
+            QueueKind::Rx,
+            *number,
+        ));
         row
     };
     let mut columns = vec!["Queue", "Connections", "Packets/s"];

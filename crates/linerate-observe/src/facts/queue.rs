@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use linerate_model::fact::{OfQueue, QueueFact};
 use linerate_model::host::FactValue;
 use linerate_model::unit::Unit;
 
@@ -13,25 +14,31 @@ use crate::sys::file::read_value;
 
 pub(super) fn read(config: &ObserveConfig, facts: &mut Facts) {
     let places = queue_places(&config.proc_root, &config.sys_root);
-    for ((device, kind, queue), place) in places {
+    for ((device, side, number), place) in places {
         // Loopback, and veth outside of its NAPI, have queues by name only.
         if place == QueuePlace::default() {
             continue;
         }
-        let mut add = |fact: &str, reading| {
-            facts.add(format!("queue.{device}.{kind}.{queue}.{fact}"), reading);
+        let mut add = |what, reading| {
+            let fact = QueueFact {
+                device: &device,
+                side,
+                number,
+                what,
+            };
+            facts.add(fact.to_string(), reading);
         };
         if let Some(napi) = place.napi {
-            add("napi", whole(napi));
+            add(OfQueue::Napi, whole(napi));
         }
         let irq = place
             .irq
             .ok_or_else(|| "its interrupt is not reported".to_owned());
-        add("irq", irq.clone().and_then(whole));
+        add(OfQueue::Irq, irq.clone().and_then(whole));
         let cpus = irq.and_then(|irq| cpus_of(&config.proc_root, irq));
-        add("cpus", cpus.clone().map(FactValue::Text));
+        add(OfQueue::Cpus, cpus.clone().map(FactValue::Text));
         let node = cpus.and_then(|cpus| node_of(&config.sys_root, &cpus));
-        add("node", node.and_then(whole));
+        add(OfQueue::Node, node.and_then(whole));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The interrupts of network devices: how many, for which queue, and on which CPU.
 
 use linerate_model::analysis::Table;
+use linerate_model::fact::{IrqFact, OfIrq};
 use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Subject;
@@ -17,17 +18,17 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
         })
         .collect();
     let line = |(irq, subject): &(u32, &Subject)| {
-        let of = |name: &str| fact(facts, &format!("irq.{irq}.{name}"));
+        let of = |what| fact(facts, &IrqFact { irq: *irq, what }.to_string());
         let change = watched.change(subject, Metric::IrqCount, span);
         vec![
             text(irq.to_string()),
             number(change, unit_of_counts(span)),
             text(taken_by(watched, *irq, span)),
-            of("link"),
-            of("queue"),
-            of("cpus"),
-            of("node"),
-            of("action"),
+            of(OfIrq::Link),
+            of(OfIrq::Queue),
+            of(OfIrq::Cpus),
+            of(OfIrq::Node),
+            of(OfIrq::Action),
         ]
     };
     Page {

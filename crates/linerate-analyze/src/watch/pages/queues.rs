@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::Table;
+use linerate_model::fact::{OfQueue, QueueFact};
 use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::number::counted;
@@ -29,10 +30,18 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     let line = |queue: &Queue<'_>| {
         let all = sum_of(&queues, queue.link, queue.side);
         let share = queue.packets.filter(|_| all > 0.0);
-        let (link, side, at) = (queue.link, queue.side, queue.number);
-        let place = |name: &str| fact(facts, &format!("queue.{link}.{side}.{at}.{name}"));
+        let (device, side, number_of) = (queue.link, queue.side, queue.number);
+        let place = |what| {
+            let queue = QueueFact {
+                device,
+                side,
+                number: number_of,
+                what,
+            };
+            fact(facts, &queue.to_string())
+        };
         vec![
-            text(format!("{link} {side} {at}")),
+            text(format!("{device} {side} {number_of}")),
             number(queue.packets, unit),
             number(
                 share.map(|packets| tenths(100.0 * packets / all)),
@@ -40,9 +49,9 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
             ),
             volume(queue.bytes, span),
             number(queue.drops, unit),
-            place("irq"),
-            place("cpus"),
-            place("node"),
+            place(OfQueue::Irq),
+            place(OfQueue::Cpus),
+            place(OfQueue::Node),
         ]
     };
     Page {
