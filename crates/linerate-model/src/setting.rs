@@ -90,6 +90,12 @@ impl Settings {
         self.into_iter().find(|setting| setting.name == name)
     }
 
+    /// Returns whether the handshake agreed on `option`, [`SACK`] for instance, where that was read.
+    pub fn agreed_on(&self, option: &str) -> Option<bool> {
+        let agreed = self.named(name::TCPI_OPTIONS)?.effective.as_deref()?;
+        Some(agreed.split(", ").any(|one| one == option))
+    }
+
     /// Returns the same settings and one more.
     pub fn with(&self, one: &Arc<Setting>) -> Self {
         Self(self.0.iter().chain([one]).map(Arc::clone).collect())

@@ -232,10 +232,9 @@ pub(crate) fn is_unscaled(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> boo
 fn scales(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let mut agreed = dataset
         .flows_of(cell)
-        .filter_map(|flow| flow.settings.named(setting::name::TCPI_OPTIONS))
-        .filter_map(|setting| setting.effective.as_deref());
-    if let Some(options) = agreed.next() {
-        return options.contains(setting::WINDOW_SCALING);
+        .filter_map(|flow| flow.settings.agreed_on(setting::WINDOW_SCALING));
+    if let Some(scales) = agreed.next() {
+        return scales;
     }
     let off = |number: Option<f64>| number == Some(0.0);
     !dataset

@@ -390,11 +390,9 @@ pub(super) fn deviation_of(steps: &[(f64, f64)]) -> Option<f64> {
 
 /// Whether the handshakes agreed on SACK, or nobody knows.
 fn has_sack(records: &[&FlowRecord]) -> bool {
-    let mut agreed = records.iter().filter_map(|record| {
-        let setting = record.settings.named(setting::name::TCPI_OPTIONS)?;
-        setting.effective.as_deref()
-    });
-    agreed.all(|options| options.contains(setting::SACK))
+    let records = records.iter();
+    let mut agreed = records.filter_map(|record| record.settings.agreed_on(setting::SACK));
+    agreed.all(|has| has)
 }
 
 /// What the hosts at the ends dropped themselves, and what waits in the senders' queues.
