@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::Setting;
 
-/// Names of settings that more than one room knows. Socket options have the kernel's.
+/// Names of settings; socket options have the kernel's.
 pub mod name {
     /// Bytes of payload that the send buffer takes.
     pub const SO_SNDBUF: &str = "SO_SNDBUF";
@@ -26,6 +26,16 @@ pub mod name {
     pub const TCP_MAXSEG: &str = "TCP_MAXSEG";
     /// What the handshake agreed on.
     pub const TCPI_OPTIONS: &str = "tcpi_options";
+    /// The window that the peer advertised, at the most.
+    pub const TCPI_SND_WND: &str = "tcpi_snd_wnd";
+    /// The window that this end advertised, at the most.
+    pub const TCPI_RCV_WND: &str = "tcpi_rcv_wnd";
+    /// How long a call polls the device, in µs.
+    pub const SO_BUSY_POLL: &str = "SO_BUSY_POLL";
+    /// What carries the payload, where that is not TCP or UDP.
+    pub const TRANSPORT: &str = "transport";
+    /// How instants are read.
+    pub const CLOCK: &str = "clock";
     /// The CPUs that workers are pinned to.
     pub const PLACEMENT: &str = "placement";
     /// By which calls payload is sent.

@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use linerate_model::setting::name;
+use linerate_model::setting::{AUTO, name};
 use linerate_model::workload::Setting;
 
 use crate::api::{Assignment, Placement, one_line};
@@ -89,7 +89,7 @@ fn near_link(host: &HostCpus) -> Pinning {
 }
 
 fn chosen(cpus: &[u32], why: String) -> Pinning {
-    pinned(cpus, Some("auto".to_owned()), Some(why))
+    pinned(cpus, Some(AUTO.to_owned()), Some(why))
 }
 
 /// Returns `cpus` to pin to, where there are any.

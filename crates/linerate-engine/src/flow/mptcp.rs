@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
 
+use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
 use crate::sys::socket::{self, Mptcp, SO_PROTOCOL};
@@ -32,7 +33,11 @@ pub(super) fn transport_setting(fd: RawFd) -> Setting {
         (_, Ok(libc::IPPROTO_MPTCP)) => "tcp (one end or the path between does not support MPTCP)",
         _ => "tcp (this end has no MPTCP: see net.mptcp.enabled)",
     };
-    Setting::granted("transport", Some("mptcp".to_owned()), Some(word.to_owned()))
+    Setting::granted(
+        name::TRANSPORT,
+        Some("mptcp".to_owned()),
+        Some(word.to_owned()),
+    )
 }
 
 /// Returns what was in force at the end.

@@ -135,7 +135,7 @@ pub(super) fn granted_settings(fd: RawFd, config: &FlowConfig) -> io::Result<Vec
     match config.manner.transport {
         Transport::Unix => {
             let unix = Some("unix".to_owned());
-            all.push(Setting::granted("transport", unix.clone(), unix));
+            all.push(Setting::granted(name::TRANSPORT, unix.clone(), unix));
             return Ok(all);
         }
         Transport::Mptcp => all.push(mptcp::transport_setting(fd)),
@@ -234,10 +234,10 @@ pub(crate) fn effective_settings(
             name::TCP_MAXSEG => {
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
             }
-            "transport" if manner.transport == Transport::Mptcp => {
+            name::TRANSPORT if manner.transport == Transport::Mptcp => {
                 Some(mptcp::effective_transport(fd))
             }
-            "transport" | name::PACE => setting.granted.clone(),
+            name::TRANSPORT | name::PACE => setting.granted.clone(),
             name::SEND => Some(mechanism::sent_words(flow.send, &counts, zero_copy)),
             name::RECEIVE => Some(mechanism::received_words(manner.receive, &counts)),
             option if option == IP_TOS.name => type_of_service_in_force(fd),
@@ -252,8 +252,11 @@ pub(crate) fn effective_settings(
         return all;
     }
     let text = |bytes: Option<i64>| bytes.map(|bytes| bytes.to_string());
-    all.push(Setting::seen("tcpi_snd_wnd", text(windows.send_bytes)));
-    all.push(Setting::seen("tcpi_rcv_wnd", text(windows.receive_bytes)));
+    all.push(Setting::seen(name::TCPI_SND_WND, text(windows.send_bytes)));
+    all.push(Setting::seen(
+        name::TCPI_RCV_WND,
+        text(windows.receive_bytes),
+    ));
     all.push(Setting::seen(name::TCPI_OPTIONS, tcp_info::options(kernel)));
     all
 }

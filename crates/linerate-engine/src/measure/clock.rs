@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use linerate_model::setting::name;
 use linerate_model::workload::Setting;
 
 use crate::sys::clock::{self, ReadingCost};
@@ -31,7 +32,7 @@ fn setting_of(cost: ReadingCost) -> Setting {
     } else {
         format!("vDSO, {cost_ns:.0} ns per reading")
     };
-    Setting::seen("clock", Some(effective))
+    Setting::seen(name::CLOCK, Some(effective))
 }
 
 #[cfg(test)]

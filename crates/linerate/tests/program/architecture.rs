@@ -634,14 +634,58 @@ fn responses_are_named_by_their_constants() {
     assert_none("responses that are not named by their constants", &faults);
 }
 
+/// Returns the texts of `code`.
+fn texts(code: &str) -> impl Iterator<Item = &str> {
+    code.split('"').skip(1).step_by(2)
+}
+
 /// Returns the texts of `code` that could be the name of a response: with a unit behind an underscore.
 fn literals(code: &str) -> impl Iterator<Item = &str> {
-    let texts = code.split('"').skip(1).step_by(2);
-    texts.filter(|text| {
+    texts(code).filter(|text| {
         let is_plain =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         text.contains('_') && text.bytes().all(is_plain)
     })
+}
+
+/// The catalogue of settings.
+const SETTINGS: &str = "crates/linerate-model/src/setting.rs";
+/// What spells names of settings that no program makes any more: those of older bundles.
+const OLDER_SETTINGS: &str = "crates/linerate-store/src/rows/flows.rs";
+/// Where a setting is made or looked up by its name.
+const BY_NAME: [&str; 3] = ["Setting::granted(", "Setting::seen(", "settings.named("];
+
+/// What makes a setting and what looks for it have one name: its constant.
+#[test]
+fn settings_are_named_by_their_constants() {
+    let catalogue = std::fs::read_to_string(root().join(SETTINGS)).expect("the catalogue");
+    let listed = catalogue.split("pub mod name {").nth(1);
+    let listed = listed.and_then(|rest| rest.split("\n}").next());
+    let names: BTreeSet<&str> = texts(listed.unwrap_or_default()).collect();
+    assert!(names.contains("SO_SNDBUF") && names.contains("pace"));
+    let mut faults = Vec::new();
+    for path in sources() {
+        let file = short(&path);
+        if [SETTINGS, OLDER_SETTINGS].contains(&file.as_str()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source file is readable");
+        let spelled = settings_spelled(&text, &names);
+        faults.extend(spelled.iter().map(|name| format!("{file}: {name}")));
+    }
+    assert_none("settings that are not named by their constants", &faults);
+}
+
+/// Returns the names of settings that a file spells: those like the kernel's wherever they stand, any where a
+/// setting is made or looked up. (`send` is a word of much else.)
+fn settings_spelled(text: &str, names: &BTreeSet<&str>) -> Vec<String> {
+    let code: Vec<&str> = code_of(text).map(|(_, line)| line).collect();
+    let code = code.join("\n");
+    let of_kernel = code.lines().flat_map(texts);
+    let of_kernel = of_kernel.filter(|name| name.contains('_') && names.contains(name));
+    let calls = BY_NAME.iter().flat_map(|call| code.split(call).skip(1));
+    let by_name = calls.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+    of_kernel.chain(by_name).map(str::to_owned).collect()
 }
 
 /// The title before the table of nouns.
@@ -770,4 +814,8 @@ fn the_checks_find_what_they_look_for() {
     .map(|(from, to)| (from, BTreeSet::from_iter(to)));
     assert_eq!(circles(&BTreeMap::from(graph)), [3, 2]);
     assert_eq!(code_lines("a\n // b\nc").count(), 2);
+    let code =
+        "Setting::granted(\n\"mine\", None); by(\"send\"); is(\"SO_SNDBUF\");\n// \"SO_SNDBUF\"";
+    let names = BTreeSet::from(["send", "SO_SNDBUF"]);
+    assert_eq!(settings_spelled(code, &names), ["SO_SNDBUF", "mine"]);
 }

@@ -284,7 +284,7 @@ fn with_unit(name: &str, value: &str) -> String {
             Bytes(number).to_string()
         }
         setting::name::TCP_MAXSEG => format!("{value} B"),
-        "SO_BUSY_POLL" => format!("{value} µs"),
+        setting::name::SO_BUSY_POLL => format!("{value} µs"),
         _ => value.to_owned(),
     }
 }
