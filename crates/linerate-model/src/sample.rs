@@ -133,6 +133,16 @@ pub enum Subject {
     Latency(Option<Nanos>),
 }
 
+/// What the name of a thread that moves payload begins with, before its number.
+pub const WORKER: &str = "worker-";
+
+impl Subject {
+    /// Returns whether it is one of the threads that move payload.
+    pub fn is_worker(&self) -> bool {
+        matches!(self, Subject::Thread(name) if name.starts_with(WORKER))
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -28,7 +28,7 @@ use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::Subject;
 
 use super::exchange::hosts_with_flows;
-use super::raw::{Raw, is_worker};
+use super::raw::Raw;
 use super::starved::our_time;
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, Values, cost};
@@ -284,7 +284,7 @@ fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Response
 ///
 /// Threads are of one trial, so that this is right however many runs share a host.
 fn workers_of(raw: &Raw<'_>, part: HostPart) -> Option<f64> {
-    let wanted = |subject: &Subject, on: &HostName| is_worker(subject) && raw.is_part(on, part);
+    let wanted = |subject: &Subject, on: &HostName| subject.is_worker() && raw.is_part(on, part);
     raw.readings.sum(Metric::ThreadRun, wanted, Change::share)
 }
 

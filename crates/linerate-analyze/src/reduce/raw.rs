@@ -13,9 +13,6 @@ use linerate_model::{FlowId, HostName};
 use super::window::{Change, Readings, mean};
 use crate::live::counted_instead;
 
-/// Threads of the generator that move payload carry this prefix.
-const WORKER_PREFIX: &str = "worker";
-
 /// A trial, what became of its flows, and what was read meanwhile.
 pub(crate) struct Raw<'a> {
     /// As it was planned.
@@ -101,18 +98,13 @@ impl<'a> Raw<'a> {
     /// Returns the threads that move payload, each with its host.
     pub(super) fn workers(&self) -> impl Iterator<Item = (&'a Subject, &'a HostName)> + use<'a> {
         let subjects = self.readings.subjects();
-        subjects.filter(|(subject, _)| is_worker(subject))
+        subjects.filter(|(subject, _)| subject.is_worker())
     }
 
     /// Returns whether the host called `name` is `part` of the run.
     pub(super) fn is_part(&self, name: &HostName, part: HostPart) -> bool {
         self.host(name).is_some_and(|host| host.part == part)
     }
-}
-
-/// Returns whether `subject` is one of the threads that move payload.
-pub(super) fn is_worker(subject: &Subject) -> bool {
-    matches!(subject, Subject::Thread(name) if name.starts_with(WORKER_PREFIX))
 }
 
 impl<'a> Lane<'a> {

@@ -14,7 +14,7 @@ use linerate_model::datagram::Datagrams;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::metric::Metric;
 use linerate_model::run::FlowOutcome;
-use linerate_model::sample::{Sample, Subject};
+use linerate_model::sample::{Sample, Subject, WORKER};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Setting};
 
@@ -207,7 +207,7 @@ pub fn launch(
             spinners,
         };
         // On an error the workers so far are aborted as `running` is dropped.
-        running.workers.push(start(format!("worker-{at}"), share)?);
+        running.workers.push(start(format!("{WORKER}{at}"), share)?);
     }
     Ok(running)
 }
