@@ -412,6 +412,18 @@ impl Manner {
     }
 }
 
+/// What of sizes may be out of its range, as a [`WorkloadError`] names it.
+pub mod of_sizes {
+    /// One of them.
+    pub const ONE: &str = "a size";
+    /// The greatest.
+    pub const GREATEST: &str = "the greatest size";
+    /// How many there are.
+    pub const COUNT: &str = "the number of sizes";
+    /// The width of a log-normal distribution.
+    pub const WIDTH: &str = "sigma_percent";
+}
+
 impl Sizes {
     /// Returns the smallest size that can occur.
     pub fn smallest(&self) -> Bytes {
@@ -440,16 +452,16 @@ impl Sizes {
 
     /// Checks that each lies between `least` and `most` bytes, as it must in such a case.
     pub(crate) fn check(&self, case: Case, least: u64, most: u64) -> Result<(), WorkloadError> {
-        let size = |bytes: Bytes| within_case("a size", case, bytes.0, least, most);
+        let size = |bytes: Bytes| within_case(of_sizes::ONE, case, bytes.0, least, most);
         match self {
             Sizes::List { bytes } => {
                 let (count, most) = (bytes.len() as u64, SIZES_MAX as u64);
-                within_case("the number of sizes", Case::Always, count, 1, most)?;
+                within_case(of_sizes::COUNT, Case::Always, count, 1, most)?;
                 bytes.iter().try_for_each(|&bytes| size(bytes))
             }
             Sizes::Uniform { low, high } => {
                 size(*low)?;
-                within_case("the greatest size", case, high.0, low.0, most)
+                within_case(of_sizes::GREATEST, case, high.0, low.0, most)
             }
             Sizes::LogNormal {
                 median,
@@ -457,7 +469,7 @@ impl Sizes {
             } => {
                 size(*median)?;
                 within_case(
-                    "sigma_percent",
+                    of_sizes::WIDTH,
                     Case::Always,
                     (*sigma_percent).into(),
                     1,

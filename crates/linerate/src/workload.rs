@@ -1,7 +1,7 @@
 //! From the flags of `linerate run` to a workload, and from what is wrong with it back to the flag.
 
 use anyhow::anyhow;
-use linerate_model::manner::{DATAGRAM_BYTES_MAX, Transport};
+use linerate_model::manner::{DATAGRAM_BYTES_MAX, Transport, of_sizes};
 use linerate_model::parameter::{Shape, parameter_of};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
@@ -227,8 +227,8 @@ pub fn not_possible(error: WorkloadError) -> Failure {
         return Failure::usage(error);
     };
     let flag = match *what {
-        "a size" | "the greatest size" | "the number of sizes" => format!("{what} of --size-mix"),
-        "sigma_percent" => "the width of --size-mix lognormal, in hundredths,".to_owned(),
+        of_sizes::ONE | of_sizes::GREATEST | of_sizes::COUNT => format!("{what} of --size-mix"),
+        of_sizes::WIDTH => "the width of --size-mix lognormal, in hundredths,".to_owned(),
         key => match parameter_of(key).and_then(|parameter| parameter.flags.first()) {
             Some(flag) => flag.value.unwrap_or(flag.name).to_owned(),
             None => return Failure::usage(error),
