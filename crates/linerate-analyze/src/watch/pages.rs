@@ -15,6 +15,15 @@ mod softnet;
 mod tcp;
 mod trouble;
 
+/// Name of the page whose rows are about the others.
+pub const OVERVIEW: &str = "Overview";
+/// Name of the page of links.
+const LINKS: &str = "Links";
+/// Name of the page of what goes wrong.
+const TROUBLE: &str = "Trouble";
+/// What a sentence begins with that tells of trouble.
+pub const ALARM: &str = "! ";
+
 /// One page of a watched host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {

@@ -5,7 +5,7 @@ use linerate_model::unit::Unit;
 
 use super::super::links::{self, LinkRow};
 use super::super::{Span, Watched};
-use super::{Page, number, text, unit_of_counts, volume};
+use super::{LINKS, Page, number, text, unit_of_counts, volume};
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let rows = links::links(watched, span);
@@ -35,7 +35,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         format!("packets are dropped or damaged at {}", losing.join(", "))
     };
     Page {
-        name: "Links",
+        name: LINKS,
         table: Table::new(
             "Links",
             [

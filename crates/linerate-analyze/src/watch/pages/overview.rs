@@ -5,7 +5,7 @@ use linerate_model::number::agreeing;
 
 use super::super::links::links;
 use super::super::{Span, Watched};
-use super::{Page, number, text, volume};
+use super::{ALARM, LINKS, OVERVIEW, Page, TROUBLE, number, text, volume};
 
 /// Links whose traffic is told, those with most first.
 const LINKS_MAX: usize = 4;
@@ -13,35 +13,35 @@ const LINKS_MAX: usize = 4;
 /// Returns the overview of `pages`; each row begins with the name of the page that has more.
 pub(super) fn page(watched: &Watched, pages: &[Page], span: Span) -> Page {
     let mut rows = Vec::new();
-    let trouble = pages.iter().find(|page| page.name == "Trouble");
+    let trouble = pages.iter().find(|page| page.name == TROUBLE);
     for row in trouble.iter().flat_map(|page| &page.table.rows) {
         let [place, count, what] = [0, 1, 2].map(|at| row.get(at).map(words).unwrap_or_default());
-        rows.push(line("Trouble", format!("! {what}: {count} ({place})")));
+        rows.push(line(TROUBLE, format!("{ALARM}{what}: {count} ({place})")));
     }
     if let (true, Some(verdict)) = (
         rows.is_empty(),
         trouble.and_then(|page| page.verdict.clone()),
     ) {
-        rows.push(line("Trouble", verdict));
+        rows.push(line(TROUBLE, verdict));
     }
-    for page in pages.iter().filter(|page| page.name != "Trouble") {
+    for page in pages.iter().filter(|page| page.name != TROUBLE) {
         if let Some(verdict) = &page.verdict {
             rows.push(line(page.name, verdict.clone()));
         }
-        if page.name == "Links" {
+        if page.name == LINKS {
             let traffic = traffic(watched, span);
-            rows.extend(traffic.into_iter().map(|words| line("Links", words)));
+            rows.extend(traffic.into_iter().map(|words| line(LINKS, words)));
         }
     }
     if rows.is_empty() {
         rows.push(line(
-            "Overview",
+            OVERVIEW,
             "one reading so far; rates need two".to_owned(),
         ));
     }
     Page {
-        name: "Overview",
-        table: Table::new("Overview", ["page", "what it says"], rows),
+        name: OVERVIEW,
+        table: Table::new(OVERVIEW, ["page", "what it says"], rows),
         trend: 0,
         verdict: None,
         is_prose: true,

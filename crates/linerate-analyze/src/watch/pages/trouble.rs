@@ -8,7 +8,7 @@ use linerate_model::sample::Subject;
 use linerate_model::unit::Unit;
 
 use super::super::{Span, Watched};
-use super::{Page, number, text, unit_of_counts};
+use super::{Page, TROUBLE, number, text, unit_of_counts};
 
 /// Counters that say that something was lost or refused, with what it means.
 const LOST: &[(Metric, &str)] = &[
@@ -97,7 +97,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
             vec![text(place), number(Some(change), unit), text(meaning)]
         });
     Page {
-        name: "Trouble",
+        name: TROUBLE,
         table: Table::new("Trouble", ["where", "count", "what"], rows),
         trend: 1,
         verdict,

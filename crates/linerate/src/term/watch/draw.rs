@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use linerate_analyze::watch::Span;
+use linerate_analyze::watch::pages::ALARM;
 use linerate_model::text::cut;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -129,7 +130,7 @@ fn tab_line(state: &State, width: usize) -> Line<'static> {
 /// so that the table below stays where it is.
 fn verdict_lines(state: &State, width: usize) -> Vec<Line<'static>> {
     let (text, style) = match &state.trouble {
-        Some(trouble) => (format!("! {trouble}"), Style::new().red().bold()),
+        Some(trouble) => (format!("{ALARM}{trouble}"), Style::new().red().bold()),
         None => {
             let verdict = state.page().and_then(|page| page.verdict.clone());
             (verdict.unwrap_or_default(), Style::new().yellow())
@@ -270,7 +271,7 @@ fn table(state: &mut State, area: Rect) -> Vec<Line<'static>> {
             Line::from(pieces)
         };
         let mut lines: Vec<Line<'static>> = (0..height).map(line).collect();
-        let is_trouble = last.is_some_and(|last| cells[last].starts_with("! "));
+        let is_trouble = last.is_some_and(|last| cells[last].starts_with(ALARM));
         if is_trouble {
             lines = lines.into_iter().map(Stylize::red).collect();
         }

@@ -4,15 +4,13 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 
 use linerate_analyze::watch::Span;
-use linerate_analyze::watch::pages::Page;
+use linerate_analyze::watch::pages::{OVERVIEW, Page};
 use linerate_model::Nanos;
 use linerate_model::analysis::TableCell;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Points of a sparkline that are kept.
 const TREND_POINTS: usize = 60;
-/// The page whose rows are about the others.
-const OVERVIEW: &str = "Overview";
 /// What `+` and `-` choose from.
 const INTERVALS_MS: [u64; 8] = [50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
