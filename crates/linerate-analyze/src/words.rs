@@ -2,7 +2,7 @@
 
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::Estimate;
-use linerate_model::manner::Named;
+use linerate_model::manner::{Named, Transport};
 use linerate_model::number::agreeing;
 pub(crate) use linerate_model::text::sentence;
 use linerate_model::unit::Unit;
@@ -31,7 +31,7 @@ pub(crate) fn level(factor: Factor, level: &Level) -> String {
         Factor::Congestion => level.to_string(),
         Factor::MssBytes => format!("MSS {}", bytes(level)),
         Factor::Transport => match level {
-            Level::Word(word) if word == "unix" => "Unix sockets".to_owned(),
+            Level::Word(word) if word == Transport::Unix.word() => "Unix sockets".to_owned(),
             other => other.to_string().to_uppercase(),
         },
         Factor::Send => format!("sent by {level}"),

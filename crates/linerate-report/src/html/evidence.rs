@@ -31,7 +31,7 @@ pub fn evidence(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 (fold("left-out", &count("Not measured", analysis.left_out.len()), &left_out(analysis, anchors)))
             }
             @if has_answer && !analysis.about.is_empty() {
-                (fold("about", "How it was run", &table::scrolling("How it was run", &hosts::pairs("What", &analysis.about))))
+                (fold("about", "How it was run", &table::scrolling("How it was run", &hosts::pairs(["What", "Value"], &analysis.about))))
             }
             @if !analysis.hosts.is_empty() {
                 (fold("hosts", &count("Hosts", analysis.hosts.len()), &hosts::hosts(&analysis.hosts)))

@@ -106,25 +106,20 @@ fn facts(words: &str, facts: &[(String, String)], limits: &[(String, String)]) -
     html! {
         details {
             summary { (words) }
-            @if !facts.is_empty() { (table::scrolling(words, &pairs("Fact", facts))) }
+            @if !facts.is_empty() { (table::scrolling(words, &pairs(["Fact", "Value"], facts))) }
             @if !limits.is_empty() {
                 h3 { "What could not be observed here" }
-                (table::scrolling("Limits of observers", &pairs("Observer", limits)))
+                (table::scrolling("Limits of observers", &pairs(["Observer", "Reason"], limits)))
             }
         }
     }
 }
 
 /// Sets pairs of a name and a text.
-pub fn pairs(head: &str, pairs: &[(String, String)]) -> Markup {
-    let second = if head == "Observer" {
-        "Reason"
-    } else {
-        "Value"
-    };
+pub fn pairs(heads: [&str; 2], pairs: &[(String, String)]) -> Markup {
     html! {
         table.facts {
-            (table::head(&[head, second], &[]))
+            (table::head(&heads, &[]))
             tbody {
                 @for (label, text) in pairs {
                     tr { th scope="row" { (label) } td { (text) } }
