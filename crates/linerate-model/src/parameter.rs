@@ -469,11 +469,8 @@ fn contradiction(workload: &Workload) -> Option<&'static str> {
     let (traffic, manner) = (&workload.traffic, &workload.manner);
     let transport = manner.transport;
     let over_udp = transport == Transport::Udp;
-    let (message_bytes, writes) = match traffic {
-        Traffic::Stream { message_bytes, .. } => (message_bytes.0, 1),
-        Traffic::Rr { request_writes, .. } => (0, *request_writes),
-        Traffic::Crr { .. } | Traffic::Idle => (0, 1),
-    };
+    let message_bytes = traffic.stream().map_or(0, |(_, bytes)| bytes.0);
+    let writes = traffic.request_writes();
     let largest = manner
         .sizes
         .as_ref()
@@ -501,11 +498,11 @@ fn contradiction(workload: &Workload) -> Option<&'static str> {
             "requests cannot be split over send calls and joined in them at once",
         ),
         (
-            manner.batch > 1 && traffic.kind() == Kind::Rr && over_udp,
+            manner.batch > 1 && traffic.is_transactional() && over_udp,
             "each request over UDP takes one call: no batch",
         ),
         (
-            manner.batch > manner.in_flight && traffic.kind() == Kind::Rr,
+            manner.batch > manner.in_flight && traffic.is_transactional(),
             "one call sends requests that are in flight: in_flight must be batch or more",
         ),
         (

@@ -9,7 +9,7 @@ use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
 use linerate_model::manner::Transport;
 use linerate_model::number::counted;
 use linerate_model::plan::LeftOut;
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 
 use crate::draft::Draft;
@@ -42,10 +42,7 @@ impl Hosts {
     /// Connections that last for one exchange keep the hosts' own: they end before it matters, and
     /// a call more for each would be part of what is measured.
     pub(crate) fn settle_congestion(&self, workload: &mut Workload) {
-        let lasts = matches!(
-            workload.traffic,
-            Traffic::Stream { .. } | Traffic::Rr { .. }
-        );
+        let lasts = workload.traffic.is_lasting();
         let is_tcp = workload.manner.transport == Transport::Tcp;
         let congestion = &mut workload.options.congestion;
         if lasts && is_tcp && congestion.is_none() {

@@ -2,6 +2,7 @@
 
 use super::{About, MESSAGE_BYTES_MAX, Traffic, WorkloadError, idle, rr, within};
 use crate::manner::{Manner, Transport};
+use crate::response::name;
 use crate::unit::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -9,6 +10,9 @@ pub(super) const ABOUT: About = About {
     counted: "connections",
     transports: &[Transport::Tcp],
     responses: rr::RESPONSES,
+    headline: name::CONNECTIONS,
+    carries_payload: true,
+    is_placed: true,
     traffic: Traffic::Crr {
         request_bytes: Bytes(1),
         response_bytes: Bytes(1),

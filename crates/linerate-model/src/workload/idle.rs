@@ -2,12 +2,16 @@
 
 use super::{About, Traffic, WorkloadError, stream};
 use crate::manner::{Manner, Transport};
+use crate::response::name;
 
 pub(super) const ABOUT: About = About {
     title: "idle",
     counted: "transfer",
     transports: &[Transport::Tcp, Transport::Mptcp, Transport::Unix],
     responses: stream::ABOUT.responses,
+    headline: name::CONNECTIONS_HELD,
+    carries_payload: false,
+    is_placed: false,
     traffic: Traffic::Idle,
 };
 

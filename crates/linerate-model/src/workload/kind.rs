@@ -37,6 +37,12 @@ pub struct About {
     pub transports: &'static [Transport],
     /// The responses that only such traffic has; the first is what it is mainly about.
     pub responses: &'static [&'static str],
+    /// The response that a single measurement is made for.
+    pub headline: &'static str,
+    /// Whether its connections carry anything.
+    pub carries_payload: bool,
+    /// Whether each flow is a place from which one connection after another is made.
+    pub is_placed: bool,
     /// What it is where nothing else is said.
     pub traffic: Traffic,
 }
@@ -67,6 +73,21 @@ impl Traffic {
     /// Returns whether it is bulk payload.
     pub fn is_stream(&self) -> bool {
         self.kind() == Kind::Stream
+    }
+
+    /// Returns whether its connections carry anything.
+    pub fn carries_payload(&self) -> bool {
+        self.kind().about().carries_payload
+    }
+
+    /// Returns whether each flow is a place from which one connection after another is made.
+    pub fn is_placed(&self) -> bool {
+        self.kind().about().is_placed
+    }
+
+    /// Returns whether each flow is a connection that stays, and carries payload.
+    pub fn is_lasting(&self) -> bool {
+        self.carries_payload() && !self.is_placed()
     }
 
     /// Returns whether its result is transactions rather than payload.
@@ -106,6 +127,14 @@ impl Traffic {
         }
     }
 
+    /// Returns the send calls that each request is split over: one where none can be split.
+    pub fn request_writes(&self) -> u32 {
+        match *self {
+            Traffic::Rr { request_writes, .. } => request_writes,
+            Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => 1,
+        }
+    }
+
     /// Returns which way bulk payload goes and the bytes of its messages.
     pub fn stream(&self) -> Option<(Direction, Bytes)> {
         match *self {
@@ -117,9 +146,29 @@ impl Traffic {
         }
     }
 
+    /// Returns the same, to be changed.
+    pub fn stream_mut(&mut self) -> Option<(&mut Direction, &mut Bytes)> {
+        match self {
+            Traffic::Stream {
+                direction,
+                message_bytes,
+            } => Some((direction, message_bytes)),
+            Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => None,
+        }
+    }
+
     /// Returns which way bulk payload goes.
     pub fn direction(&self) -> Option<Direction> {
         self.stream().map(|(direction, _)| direction)
+    }
+
+    /// Returns what it is, with its way where it has one: "stream to the server".
+    pub fn in_words(&self) -> String {
+        let title = self.kind().about().title;
+        self.direction().map_or_else(
+            || title.to_owned(),
+            |direction| format!("{title} {}", direction.in_words()),
+        )
     }
 
     /// Checks what the catalogue of parameters has no range for.

@@ -20,6 +20,9 @@ pub(super) const ABOUT: About = About {
     counted: "transactions",
     transports: Transport::ALL,
     responses: RESPONSES,
+    headline: name::TRANSACTIONS,
+    carries_payload: true,
+    is_placed: false,
     traffic: Traffic::Rr {
         request_bytes: Bytes(1),
         response_bytes: Bytes(1),

@@ -20,6 +20,9 @@ pub(super) const ABOUT: About = About {
         name::CPU_PER_GBIT,
         name::DATAGRAMS_RECEIVED_RATE,
     ],
+    headline: name::THROUGHPUT,
+    carries_payload: true,
+    is_placed: false,
     traffic: Traffic::Stream {
         direction: Direction::ToServer,
         message_bytes: STREAM_MESSAGE_BYTES_DEFAULT,

@@ -2,7 +2,7 @@
 
 use linerate_model::manner::{Named, Sizes, Transport};
 use linerate_model::parameter::{PARAMETERS, Parameter, Shape, parameter_of};
-use linerate_model::workload::{DATAGRAM_BYTES_DEFAULT, Kind, Traffic, Workload};
+use linerate_model::workload::{DATAGRAM_BYTES_DEFAULT, Kind, Workload};
 use toml::Spanned;
 
 use super::ReadError;
@@ -45,14 +45,12 @@ pub(super) fn workload(
         }
     }
     let manner = &workload.manner;
-    match &mut workload.traffic {
-        // The sizes decide; this is what the flags have beside them.
-        Traffic::Stream { message_bytes, .. }
-            if manner.transport == Transport::Udp && manner.sizes.is_some() =>
-        {
-            *message_bytes = DATAGRAM_BYTES_DEFAULT;
-        }
-        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => {}
+    // The sizes decide; this is what the flags have beside them.
+    if manner.transport == Transport::Udp
+        && manner.sizes.is_some()
+        && let Some((_, message_bytes)) = workload.traffic.stream_mut()
+    {
+        *message_bytes = DATAGRAM_BYTES_DEFAULT;
     }
     Ok(workload)
 }
