@@ -229,10 +229,7 @@ fn connections(cell: &CellOutcomes<'_>) -> String {
 /// A request in pieces against the same with the cure.
 fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let median = cell.estimate(name::RTT_P50)?;
-    let writes = match cell.workload.traffic {
-        Traffic::Rr { request_writes, .. } => request_writes,
-        Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => return None,
-    };
+    let writes = cell.workload.traffic.request_writes();
     let cured = dataset.beside(cell, Factor::Nagle, Level::Switch(false));
     let cured = cured.and_then(|cured| cured.estimate(name::RTT_P50));
     let instead = cured.map_or(String::new(), |cured| {
@@ -258,12 +255,12 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         return Some(format!("a round trip of {bytes} takes {median}{held}"));
     }
     let rate = words::estimate(&cell.main()?);
-    Some(match cell.workload.traffic {
-        Traffic::Crr { .. } => format!("connections are made at {rate}{held}"),
-        Traffic::Rr { .. } | Traffic::Stream { .. } | Traffic::Idle => {
-            format!("transactions complete at {rate}{held}")
-        }
-    })
+    let what = if cell.workload.traffic.is_placed() {
+        "connections are made"
+    } else {
+        "transactions complete"
+    };
+    Some(format!("{what} at {rate}{held}"))
 }
 
 /// What is left to say of traffic of no other kind.
@@ -321,18 +318,14 @@ fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
 }
 
 fn transactions(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
-    let (what, response) = match cell.workload.traffic {
-        Traffic::Crr { .. } => ("Connections", name::CONNECTIONS),
-        Traffic::Rr { .. } | Traffic::Stream { .. } | Traffic::Idle => {
-            ("Transactions", name::TRANSACTIONS)
-        }
-    };
+    let about = cell.workload.traffic.kind().about();
     let mut notes = Vec::new();
     if limits(dataset, cell) == Some(Limiter::Generator) {
         notes.push("lower bound".to_owned());
     }
     notes.push(number::counted(cell.workload.connections, "connection"));
-    Some(tile(what, cell.estimate(response)?, notes))
+    let value = cell.estimate(about.headline)?;
+    Some(tile(words::sentence(about.counted), value, notes))
 }
 
 fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
@@ -489,12 +482,9 @@ fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<Lim
 
 /// Returns what a workload is there to reach.
 fn reached(cell: &CellOutcomes<'_>) -> Option<Estimate> {
-    match cell.workload.traffic {
-        Traffic::Stream { .. } => cell.estimate(name::THROUGHPUT),
-        Traffic::Rr { .. } => cell.estimate(name::TRANSACTIONS),
-        Traffic::Crr { .. } => cell.estimate(name::CONNECTIONS),
-        Traffic::Idle => None,
-    }
+    let about = cell.workload.traffic.kind().about();
+    let headline = about.carries_payload.then_some(about.headline);
+    cell.estimate(headline?)
 }
 
 /// Returns what the wire carries in segments of the measured size, and of an exchange what its path allows.

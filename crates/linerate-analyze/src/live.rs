@@ -17,7 +17,7 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
 use linerate_model::run::HostProgram;
 use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::{Direction, Kind, Part, Workload, receiving_end};
+use linerate_model::workload::{Direction, Part, Workload, receiving_end};
 use linerate_model::{FlowId, HostName, Nanos};
 use serde::Serialize;
 
@@ -120,8 +120,7 @@ impl Live {
                 .collect(),
             summed: false,
             is_over: false,
-            over_tcp: transport == Transport::Tcp
-                && !matches!(workload.traffic.kind(), Kind::Crr | Kind::Idle),
+            over_tcp: transport == Transport::Tcp && workload.traffic.is_lasting(),
             readings: BTreeMap::new(),
             latencies: BTreeMap::new(),
             requesters: BTreeSet::new(),
@@ -463,7 +462,7 @@ fn sum(lines: &[&Interval]) -> Interval {
 mod tests {
     use linerate_model::TrialId;
     use linerate_model::experiment::{Cell, Timing};
-    use linerate_model::workload::Workload;
+    use linerate_model::workload::{Kind, Workload};
 
     use super::*;
 

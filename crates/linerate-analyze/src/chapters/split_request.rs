@@ -4,7 +4,7 @@ use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Position, S
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Kind, Traffic};
+use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
@@ -119,9 +119,9 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
 
 fn slowest(measured: &Measured<'_, '_>) -> Option<Row> {
     let Measured { dataset, cells, .. } = *measured;
-    let split = cells.iter().filter(|cell| {
-        matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
-    });
+    let split = cells
+        .iter()
+        .filter(|cell| cell.workload.traffic.request_writes() > 1);
     let (slowest, rtt) = by_value(split, name::RTT_MEAN).pop()?;
     let verdict = limits(dataset, slowest);
     let cured = dataset.beside(slowest, Factor::Nagle, Level::Switch(false));

@@ -46,7 +46,7 @@ impl StudyChapter {
         let of_requests = experiment.workload.traffic.is_transactional();
         let is_of_kind = matches!(
             self.content,
-            Content::Experiment(kind, ..) if (kind == Kind::Rr) == of_requests
+            Content::Experiment(kind, ..) if kind.about().traffic.is_transactional() == of_requests
         );
         is_of_kind && experiment.chapter == Some(self.number)
     }

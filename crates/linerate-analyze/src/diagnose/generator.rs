@@ -17,7 +17,6 @@
 
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::{Transport, WaitBy};
-use linerate_model::workload::Traffic;
 
 use super::cpu::unpin;
 use super::cpu::{is_of_path, is_path_full, others_have_time};
@@ -99,7 +98,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         (wanted, how)
     };
     let response = &cell.experiment.response;
-    let is_stream = matches!(cell.workload.traffic, Traffic::Stream { .. });
+    let is_stream = cell.workload.traffic.is_stream();
     let pacing = pacing_algorithm(dataset, cell).filter(|_| is_stream);
     let pacing = pacing.map_or(String::new(), |algorithm| {
         format!(" {algorithm} paces, which takes CPU time, too: compare with -C reno.")

@@ -26,7 +26,6 @@ use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Estimate, Evidence, EvidenceList};
 use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use super::rule::{Judge, Rule};
 use super::trial::farthest_ns;
@@ -214,21 +213,16 @@ fn without_loss(
 }
 
 fn requests(cell: &CellOutcomes<'_>) -> String {
-    match cell.workload.traffic {
-        Traffic::Rr {
-            request_bytes,
-            request_writes,
-            ..
-        } if request_writes > 1 => {
-            let bytes = words::number(Unit::Bytes, request_bytes.0 as f64);
-            format!("requests of {bytes} in {request_writes} writes")
+    let traffic = &cell.workload.traffic;
+    match (traffic.request_writes(), traffic.exchange()) {
+        (writes @ 2.., Some((request, _))) => {
+            let bytes = words::number(Unit::Bytes, request.0 as f64);
+            format!("requests of {bytes} in {writes} writes")
         }
-        Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Stream { .. } | Traffic::Idle => {
-            "transactions".to_owned()
-        }
+        _ => "transactions".to_owned(),
     }
 }
 
 fn is_split(cell: &CellOutcomes<'_>) -> bool {
-    matches!(cell.workload.traffic, Traffic::Rr { request_writes, .. } if request_writes > 1)
+    cell.workload.traffic.request_writes() > 1
 }

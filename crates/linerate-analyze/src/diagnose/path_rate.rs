@@ -35,7 +35,6 @@ use linerate_model::manner::Transport;
 use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 use linerate_model::wire::{ETHERNET_HEADER_BYTES, ETHERNET_UNSEEN_BYTES};
-use linerate_model::workload::Traffic;
 
 use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
@@ -442,18 +441,13 @@ fn carried(cell: &CellOutcomes<'_>, payload_bps: f64) -> String {
 
 /// Returns the payload and the headers of a packet, where they are known.
 fn packet(cell: &CellOutcomes<'_>) -> Option<(f64, f64)> {
-    match cell.workload.traffic {
-        Traffic::Stream { message_bytes, .. }
-            if cell.workload.manner.transport == Transport::Udp =>
-        {
-            let payload = (1..=DATAGRAM_BYTES_MAX).contains(&message_bytes.0);
-            payload.then_some((message_bytes.0 as f64, UDP_HEADER_BYTES))
-        }
-        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => {
-            let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-            Some((segment.filter(|bytes| *bytes >= 1.0)?, HEADER_BYTES))
-        }
+    let over_udp = cell.workload.manner.transport == Transport::Udp;
+    if let Some(bytes) = cell.message_bytes().filter(|_| over_udp) {
+        let payload = (1..=DATAGRAM_BYTES_MAX).contains(&bytes);
+        return payload.then_some((bytes as f64, UDP_HEADER_BYTES));
     }
+    let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
+    Some((segment.filter(|bytes| *bytes >= 1.0)?, HEADER_BYTES))
 }
 
 /// What a segment's payload is wrapped in as queueing disciplines count it.

@@ -50,7 +50,7 @@ use linerate_model::manner::Transport;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::{Kind, Workload};
+use linerate_model::workload::Workload;
 
 use super::cpu;
 use super::evidence;
@@ -261,15 +261,15 @@ fn next(workload: &Workload) -> Option<String> {
     let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
     let exchange = workload.traffic.exchange();
     let are_large = exchange.is_some_and(|(request, response)| request.0.max(response.0) > most);
-    Some(match (workload.traffic.kind(), are_large) {
-        (Kind::Crr, false) => format!("open more connections at the same time: {more}"),
-        (Kind::Crr, true) => format!(
+    Some(match (workload.traffic.is_placed(), are_large) {
+        (true, false) => format!("open more connections at the same time: {more}"),
+        (true, true) => format!(
             "open more connections at the same time: {more}; where the rate stays, the path is full"
         ),
-        (Kind::Rr | Kind::Stream | Kind::Idle, true) => {
+        (false, true) => {
             format!("keep more requests in flight: {more}; where the rate stays, the path is full")
         }
-        (Kind::Rr | Kind::Stream | Kind::Idle, false) => {
+        (false, false) => {
             format!("keep more requests in flight: `--in-flight {in_flight}`, or {more}")
         }
     })

@@ -37,7 +37,6 @@ use linerate_model::finding::{Estimate, Evidence};
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use super::rule::Judge;
 use super::rules::RULES;
@@ -102,8 +101,7 @@ fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
 
 /// The shares of each valid trial, in their order; absent where the traffic is no stream over TCP.
 fn by_trial(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Vec<Vec<(Limiter, f64)>>> {
-    let is_stream = matches!(cell.workload.traffic, Traffic::Stream { .. });
-    if !is_stream || cell.workload.manner.transport != Transport::Tcp {
+    if !cell.workload.traffic.is_stream() || cell.workload.manner.transport != Transport::Tcp {
         return None;
     }
     let setup = &Setup::of(dataset, cell);

@@ -15,7 +15,6 @@ use linerate_model::finding::EvidenceList;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use super::round_trip::above_path_ns;
 use super::rule::{Judge, Rule};
@@ -77,15 +76,14 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let again = cell.sum(name::RETRANSMITTED_BOTH);
     // TCP_INFO of MPTCP is that of its first path.
     let is_one_path = cell.workload.manner.transport == Transport::Tcp;
-    let is_of_others = matches!(cell.workload.traffic, Traffic::Rr { .. })
-        && is_one_path
-        && again.is_some_and(|again| poisson::rests(again, slow));
+    let handshakes = cell.workload.traffic.is_placed();
+    let is_of_others =
+        !handshakes && is_one_path && again.is_some_and(|again| poisson::rests(again, slow));
     if !poisson::explains(fired, slow) || is_of_others {
         return None;
     }
     let timed = cell.sum(name::TRANSACTIONS_TIMED)?;
     let mean = cell.estimate(name::RTT_MEAN)?;
-    let handshakes = matches!(cell.workload.traffic, Traffic::Crr { .. });
     let dropped = cell.sum(name::LISTEN_DROPS).unwrap_or(0.0);
     let why = if handshakes && poisson::explains(dropped, slow) {
         " The listener dropped about as many: its queue was full, so clients had to retransmit the SYN."

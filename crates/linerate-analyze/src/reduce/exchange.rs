@@ -27,8 +27,8 @@ use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
-use linerate_model::workload::{Traffic, Workload};
-use linerate_model::{FlowId, HostName};
+use linerate_model::workload::Workload;
+use linerate_model::{Bytes, FlowId, HostName};
 
 use super::evidence::deviation_of;
 use super::floors;
@@ -108,23 +108,20 @@ impl Way {
         let may_hold = workload.manner.transport.is_tcp()
             && workload.options.nagle != Some(false)
             && workload.options.cork != Some(true);
-        match workload.traffic {
-            Traffic::Crr { .. } => Self::Connects,
-            Traffic::Rr { request_writes, .. } if request_writes > 1 && may_hold => {
-                Self::HoldsPieces
-            }
-            Traffic::Rr {
-                request_bytes,
-                response_bytes,
-                ..
-            } if workload.manner.in_flight > 1
-                && workload.manner.sizes.is_none()
-                && may_hold
-                && request_bytes.0.max(response_bytes.0) < SEGMENT_BYTES =>
-            {
-                Self::HoldsMessages
-            }
-            Traffic::Rr { .. } | Traffic::Stream { .. } | Traffic::Idle => Self::Once,
+        let (traffic, manner) = (&workload.traffic, &workload.manner);
+        let is_small =
+            |(request, response): (Bytes, Bytes)| request.max(response).0 < SEGMENT_BYTES;
+        let several_small = manner.in_flight > 1
+            && manner.sizes.is_none()
+            && traffic.exchange().is_some_and(is_small);
+        if traffic.is_placed() {
+            Self::Connects
+        } else if traffic.request_writes() > 1 && may_hold {
+            Self::HoldsPieces
+        } else if several_small && may_hold {
+            Self::HoldsMessages
+        } else {
+            Self::Once
         }
     }
 

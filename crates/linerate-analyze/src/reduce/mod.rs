@@ -57,7 +57,7 @@ use linerate_model::reason::{Reason, Unshared};
 use linerate_model::run::{
     FlowRecord, HostPart, HostProgram, Recording, TrialRecord, Validity, server_program,
 };
-use linerate_model::workload::{Direction, FlowPlan, Part, Traffic, Workload};
+use linerate_model::workload::{Direction, FlowPlan, Part, Workload};
 use linerate_model::{HostName, TrialId};
 
 use arrived::Judged;
@@ -230,7 +230,7 @@ pub(crate) fn one_way(workload: &Workload, way: Direction) -> Workload {
     let mut workload = workload.clone();
     let flows = plans_one_way(&workload, way).len();
     workload.connections = u32::try_from(flows).unwrap_or(u32::MAX);
-    if let Traffic::Stream { direction, .. } = &mut workload.traffic {
+    if let Some((direction, _)) = workload.traffic.stream_mut() {
         *direction = way;
     }
     workload

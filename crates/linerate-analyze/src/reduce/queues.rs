@@ -12,7 +12,7 @@ use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
 use linerate_model::sample::{End, QueueKind, Subject};
-use linerate_model::workload::{Traffic, receiving_end};
+use linerate_model::workload::receiving_end;
 
 use super::Responses;
 use super::raw::Raw;
@@ -161,10 +161,7 @@ fn map_flows(ends: &[&FlowRecord], host: &HostRecord, intake: &mut Intake) {
 pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
     let readings = raw.readings;
     // A connection of each transaction falls into a queue of its own.
-    if matches!(
-        raw.trial.workload.traffic,
-        Traffic::Crr { .. } | Traffic::Idle
-    ) {
+    if !raw.trial.workload.traffic.is_lasting() {
         return;
     }
     let Some(intake) = intake(raw) else {
