@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use linerate_model::manner::{SendBy, Transport};
-use linerate_model::workload::{FlowOptions, Part, Traffic, check_flow};
+use linerate_model::workload::{FlowOptions, Part, check_flow};
 
 use crate::flow::datagram::{self, is_datagram};
 use crate::flow::error::ConnectError;
@@ -19,8 +19,8 @@ use crate::sys::unix;
 /// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
 ///
 /// Options are set before connecting. Connecting and sending `hello` together take at most
-/// `deadline`. A flow that is a place of connections ([`Traffic::Crr`]) makes them while it runs:
-/// nothing is connected or sent here.
+/// `deadline`. A flow that is a place of connections makes them while it runs: nothing is
+/// connected or sent here.
 pub fn connect(
     config: FlowConfig,
     peer: SocketAddr,
@@ -32,7 +32,7 @@ pub fn connect(
     if is_datagram(&config) {
         return datagram::connect(config, peer, bind, hello, deadline);
     }
-    if matches!(config.traffic, Traffic::Crr { .. }) {
+    if config.traffic.is_placed() {
         return place::reach(config, peer, bind);
     }
     let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
@@ -54,11 +54,11 @@ pub fn connect(
     flow(config, socket)
 }
 
-/// Opens the server's end of a flow that is a place of connections, one for each transaction
-/// ([`Traffic::Crr`]): a port of its own at `local_ip`, which [`Flow::local`] tells.
+/// Opens the server's end of a flow that is a place of connections, one for each transaction: a port
+/// of its own at `local_ip`, which [`Flow::local`] tells.
 pub fn listen(config: FlowConfig, local_ip: IpAddr) -> Result<Flow, ConnectError> {
     check(&config)?;
-    if !matches!(config.traffic, Traffic::Crr { .. }) || config.part != Part::Responder {
+    if !config.traffic.is_placed() || config.part != Part::Responder {
         return Err(ConnectError::Config {
             flow: config.flow,
             reason: "only the server's end of connect/request/response listens on its own"
@@ -86,7 +86,7 @@ pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> 
     if is_datagram(&config) {
         return datagram::adopt(config, socket);
     }
-    if matches!(config.traffic, Traffic::Crr { .. }) {
+    if config.traffic.is_placed() {
         return Err(ConnectError::Config {
             flow: config.flow,
             reason: "a slot for connections accepts them itself".to_owned(),
@@ -201,7 +201,7 @@ mod tests {
     use linerate_model::id::FlowId;
     use linerate_model::manner::Manner;
     use linerate_model::sample::End;
-    use linerate_model::workload::{Direction, FlowOptions};
+    use linerate_model::workload::{Direction, Traffic};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_model::datagram::Datagrams;
 use linerate_model::manner::{DATAGRAM_BATCH, ReceiveBy, Transport, WaitBy, datagrams_gather};
 use linerate_model::setting::name;
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::workload::{Part, Setting};
 
 use crate::flow::opening::{self, ECHO_BYTES, HELLO_BYTES, Signal};
 use crate::flow::{ConnectError, Flow, FlowConfig, Shared};
@@ -105,27 +105,32 @@ fn frames(
     remote: SocketAddr,
 ) -> Result<Option<Box<Frames>>, String> {
     let manner = &config.manner;
-    let payload = match (&config.traffic, config.part) {
-        (Traffic::Stream { message_bytes, .. }, Part::Sender) => message_bytes.0 as usize,
-        _ => return Ok(None),
+    let (Some((_, message_bytes)), Part::Sender) = (config.traffic.stream(), config.part) else {
+        return Ok(None);
     };
     if manner.wait != WaitBy::Xdp {
         return Ok(None);
     }
     let way = route::way(local.ip(), remote.ip())?;
     let tos = config.options.tos.unwrap_or(0);
-    let frames = Frames::open(way, (local, remote), tos, payload, manner.batch as usize)?;
+    let frames = Frames::open(
+        way,
+        (local, remote),
+        tos,
+        message_bytes.0 as usize,
+        manner.batch as usize,
+    )?;
     Ok(Some(Box::new(frames)))
 }
 
 fn prepare(fd: RawFd, peer: SocketAddr, config: &FlowConfig) -> Result<(), ConnectError> {
     options::apply(fd, &config.options)?;
     datagram::report_errors(fd, peer).map_err(|source| ConnectError::Inspect { source })?;
-    match (&config.traffic, config.part) {
-        (Traffic::Stream { message_bytes, .. }, Part::Sender) if config.manner.segments > 1 => {
+    match (config.traffic.stream(), config.part) {
+        (Some((_, message_bytes)), Part::Sender) if config.manner.segments > 1 => {
             options::set(fd, datagram::UDP_SEGMENT, message_bytes.0 as i32)?;
         }
-        (Traffic::Stream { .. }, Part::Receiver) if config.manner.gro => {
+        (Some(_), Part::Receiver) if config.manner.gro => {
             options::set(fd, datagram::UDP_GRO, 1)?;
         }
         _ => {}

@@ -1,7 +1,6 @@
 //! Where the packets of a flow come in.
 
 use linerate_model::run::Incoming;
-use linerate_model::workload::Traffic;
 
 use super::Shared;
 use crate::sys::socket::{self, SO_INCOMING_CPU, SO_INCOMING_NAPI_ID};
@@ -11,7 +10,7 @@ use crate::sys::socket::{self, SO_INCOMING_CPU, SO_INCOMING_NAPI_ID};
 /// Two system calls, made once when the flow is over. A place of connections has no socket of its
 /// own that packets came to.
 pub(crate) fn incoming(flow: &Shared) -> Incoming {
-    if matches!(flow.config.traffic, Traffic::Crr { .. }) {
+    if flow.config.traffic.is_placed() {
         return Incoming::default();
     }
     let number = |option| u32::try_from(socket::read(flow.fd(), option).ok()?).ok();

@@ -227,15 +227,13 @@ impl Shared {
             return datagrams.sent.read() + datagrams.received.read();
         }
         let manner = &self.config.manner;
-        match self.config.traffic {
-            Traffic::Stream { message_bytes, .. }
+        match self.config.traffic.stream() {
+            Some((_, message_bytes))
                 if manner.transport != Transport::Udp && manner.sizes.is_none() =>
             {
                 (counts.bytes_sent + counts.bytes_received) / message_bytes.0.max(1)
             }
-            Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle => {
-                counts.messages
-            }
+            Some(_) | None => counts.messages,
         }
     }
 

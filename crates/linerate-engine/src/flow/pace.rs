@@ -9,7 +9,7 @@ use std::os::fd::RawFd;
 
 use linerate_model::manner::Transport;
 use linerate_model::setting::name;
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::workload::{Part, Setting};
 
 use crate::flow::FlowConfig;
 use crate::sys::socket::{self, TCP_NOTSENT_LOWAT};
@@ -62,13 +62,13 @@ pub(super) fn set(fd: RawFd, config: &FlowConfig) -> (Option<u64>, Option<Settin
 
 /// Returns the least of the rates that the kernel is asked to keep, in bytes a second.
 pub(super) fn kernel_bytes_per_s(config: &FlowConfig) -> Option<u64> {
-    let of_stream = match (&config.traffic, config.part, config.manner.transport) {
-        (Traffic::Stream { .. }, Part::Sender, Transport::Tcp) if config.manner.burst <= 1 => {
-            let rate = config.manner.rate_bps;
-            rate.map(|rate| rate.saturating_mul(SPACING_PERCENT) / 100)
-        }
-        _ => None,
-    };
+    let manner = &config.manner;
+    let is_spaced = config.traffic.is_stream()
+        && config.part == Part::Sender
+        && manner.transport == Transport::Tcp
+        && manner.burst <= 1;
+    let rate = manner.rate_bps.filter(|_| is_spaced);
+    let of_stream = rate.map(|rate| rate.saturating_mul(SPACING_PERCENT) / 100);
     let asked = of_stream.into_iter().chain(config.options.pacing_bps);
     // At least one byte: the kernel takes 0 for a flow that never sends.
     asked.min().map(|rate| (rate / 8).max(1))

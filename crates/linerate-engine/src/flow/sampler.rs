@@ -3,7 +3,6 @@
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
-use linerate_model::workload::Traffic;
 
 use crate::flow::{Shared, datagram};
 use crate::measure::tcp_info::{StreamEnd, Widened};
@@ -51,11 +50,10 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
     let mut room = [0; TCP_INFO_BYTES_MAX];
     // A socket that cannot be asked gives no samples of TCP_INFO: absent, not zero.
     // Nor does a place of connections, whose own socket carries none of them.
-    let written = match flow.config.traffic {
-        Traffic::Crr { .. } => 0,
-        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Idle => {
-            socket::tcp_info(flow.fd(), &mut room).unwrap_or(0)
-        }
+    let written = if flow.config.traffic.is_placed() {
+        0
+    } else {
+        socket::tcp_info(flow.fd(), &mut room).unwrap_or(0)
     };
     let at_ns = now_ns();
     let counts = flow.counters.read();

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use linerate_model::manner::{SMALL_DATAGRAM_BYTES_MAX, WaitBy};
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::workload::{Part, Setting};
 
 use crate::flow::FlowConfig;
 use crate::flow::datagram::receive_batch;
@@ -124,11 +124,12 @@ fn rests(config: &FlowConfig) -> bool {
 
 /// Returns how long such a part rests.
 fn rest_ns(config: &FlowConfig) -> u64 {
-    match config.traffic {
-        Traffic::Stream { message_bytes, .. }
+    let manner = &config.manner;
+    match config.traffic.stream() {
+        Some((_, message_bytes))
             if message_bytes.0 <= SMALL_DATAGRAM_BYTES_MAX
-                && config.manner.segments == 1
-                && config.manner.sizes.is_none() =>
+                && manner.segments == 1
+                && manner.sizes.is_none() =>
         {
             LONG_REST_NS
         }
@@ -376,7 +377,7 @@ mod tests {
     use linerate_model::manner::{Manner, Transport};
     use linerate_model::sample::End;
     use linerate_model::unit::Bytes;
-    use linerate_model::workload::FlowOptions;
+    use linerate_model::workload::{FlowOptions, Traffic};
 
     use super::*;
     use crate::flow;

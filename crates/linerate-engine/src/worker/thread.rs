@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use linerate_model::manner::SendBy;
-use linerate_model::workload::{Part, Setting, Traffic};
+use linerate_model::workload::{Part, Setting};
 
 use crate::flow::datagram::is_datagram;
 use crate::flow::{FlowConfig, Shared};
@@ -62,7 +62,7 @@ pub(super) fn run_worker(
     if any(is_datagram) {
         return run::<DatagramWaiting>(share, ready);
     }
-    if any(|config| matches!(config.traffic, Traffic::Crr { .. })) {
+    if any(|config| config.traffic.is_placed()) {
         return run::<PlaceLoop>(share, ready);
     }
     run::<Waiting>(share, ready)
@@ -186,10 +186,11 @@ pub fn worker_bytes(config: &FlowConfig, flows: usize) -> usize {
         workload::payload_bytes(config),
         workload::room_bytes(config, flows),
     );
-    let of_rings = match (&config.traffic, config.part) {
-        (Traffic::Crr { .. }, Part::Requester) => payload + room,
-        (Traffic::Crr { .. } | Traffic::Rr { .. }, _) => room,
-        (Traffic::Stream { .. } | Traffic::Idle, _) => 0,
+    let traffic = &config.traffic;
+    let of_rings = match (traffic.is_transactional(), config.part) {
+        (true, Part::Requester) if traffic.is_placed() => payload + room,
+        (true, _) => room,
+        (false, _) => 0,
     };
     if is_datagram(config) {
         2 * datagram::BUFFERS_BYTES_MAX

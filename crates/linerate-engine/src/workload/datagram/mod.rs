@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use linerate_model::manner::{DATAGRAM_BYTES_MIN, ReceiveBy};
 use linerate_model::shortfall::RequestCount;
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::Part;
 
 use crate::flow::datagram::receive_batch;
 use crate::flow::{FlowConfig, Shared, opening};
@@ -110,13 +110,13 @@ pub(crate) enum DatagramPart {
 impl Seated for DatagramPlayer {
     fn new(flow: &Shared, control: &Control, window: Window, record: usize) -> Self {
         let (config, start_ns) = (&flow.config, control.start_ns());
-        let part = match (&config.traffic, config.part) {
-            (Traffic::Rr { .. }, Part::Requester) => {
+        let part = match config.part {
+            Part::Sender => DatagramPart::Sender(Sender::new(config, record, start_ns)),
+            Part::Receiver => DatagramPart::Receiver(Receiver::new(config, window)),
+            Part::Requester => {
                 DatagramPart::Requester(Requester::new(config, window, record, control))
             }
-            (Traffic::Rr { .. }, _) => DatagramPart::Responder(Responder::new(config)),
-            (_, Part::Sender) => DatagramPart::Sender(Sender::new(config, record, start_ns)),
-            (_, _) => DatagramPart::Receiver(Receiver::new(config, window)),
+            Part::Responder => DatagramPart::Responder(Responder::new(config)),
         };
         // Every flow of datagrams has its counters: see flow/datagram.rs.
         let counters = flow.datagrams.clone().unwrap_or_default();
@@ -183,36 +183,38 @@ fn stream_draw(config: &FlowConfig) -> Option<Draw> {
     Some(Draw::of_datagrams(sizes, config.flow, DATAGRAM_BYTES_MIN))
 }
 
+/// Returns the largest datagram of a stream.
+fn stream_largest(config: &FlowConfig) -> usize {
+    let fixed = config.traffic.stream();
+    let drawn = stream_draw(config).map(|draw| draw.largest());
+    drawn.unwrap_or(fixed.map_or(1, |(_, bytes)| bytes.0 as usize))
+}
+
 /// Returns the buffers from which a flow sends.
 pub(crate) fn outbox(config: &FlowConfig) -> Outbox {
     let manner = &config.manner;
-    match (&config.traffic, config.part) {
-        (Traffic::Stream { message_bytes, .. }, Part::Sender) => {
-            let one = stream_draw(config).map(|draw| draw.largest());
-            let one = one.unwrap_or(message_bytes.0 as usize);
-            let bytes = one * manner.segments.max(1) as usize;
+    match config.part {
+        Part::Sender => {
+            let bytes = stream_largest(config) * manner.segments.max(1) as usize;
             Outbox::new(call_buffers(manner.batch, bytes), bytes)
         }
-        (Traffic::Rr { .. }, Part::Requester) => Outbox::new(1, exchange::largest(config).0),
-        (Traffic::Rr { .. }, Part::Responder) => Outbox::new(1, exchange::largest(config).1),
-        (Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
-            Outbox::new(1, 1)
-        }
+        Part::Receiver => Outbox::new(1, 1),
+        Part::Requester => Outbox::new(1, exchange::largest(config).0),
+        Part::Responder => Outbox::new(1, exchange::largest(config).1),
     }
 }
 
 /// Returns the room into which a flow receives.
 pub(crate) fn inbox(config: &FlowConfig) -> Inbox {
     let manner = &config.manner;
-    match (&config.traffic, config.part) {
-        (Traffic::Stream { message_bytes, .. }, Part::Receiver) => {
-            let one = stream_draw(config).map(|draw| draw.largest());
-            let one = one.unwrap_or(message_bytes.0 as usize);
+    match config.part {
+        Part::Sender => Inbox::new(1, HEADER_ROOM_BYTES, false),
+        Part::Receiver => {
             let bytes = match (manner.receive, manner.gro) {
                 (ReceiveBy::Discard, _) => HEADER_ROOM_BYTES,
                 (ReceiveBy::Copy, true) => PUT_TOGETHER_BYTES,
                 // What is longer is another program's; its length is known all the same.
-                (ReceiveBy::Copy, false) => one.max(HEADER_ROOM_BYTES),
+                (ReceiveBy::Copy, false) => stream_largest(config).max(HEADER_ROOM_BYTES),
             };
             Inbox::new(
                 call_buffers(receive_batch(config), bytes),
@@ -220,15 +222,8 @@ pub(crate) fn inbox(config: &FlowConfig) -> Inbox {
                 manner.gro,
             )
         }
-        (Traffic::Rr { .. }, Part::Responder) => {
-            Inbox::new(1, exchange::largest(config).0.max(HEADER_ROOM_BYTES), false)
-        }
-        (Traffic::Rr { .. }, Part::Requester) => {
-            Inbox::new(1, exchange::largest(config).1.max(HEADER_ROOM_BYTES), false)
-        }
-        (Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Crr { .. } | Traffic::Idle, _) => {
-            Inbox::new(1, HEADER_ROOM_BYTES, false)
-        }
+        Part::Requester => Inbox::new(1, exchange::largest(config).1.max(HEADER_ROOM_BYTES), false),
+        Part::Responder => Inbox::new(1, exchange::largest(config).0.max(HEADER_ROOM_BYTES), false),
     }
 }
 

@@ -10,7 +10,7 @@ mod requests;
 /// The part that answers.
 mod responder;
 
-use linerate_model::workload::Traffic;
+use linerate_model::Bytes;
 
 use crate::flow::FlowConfig;
 use crate::workload::messages::SizeSequence;
@@ -39,25 +39,19 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape of a flow's transactions; other kinds of traffic count as 1 byte each.
+    /// Returns the shape of a flow's transactions; traffic without any counts as 1 byte each.
     pub(crate) fn of(config: &FlowConfig) -> Self {
         let manner = &config.manner;
         let draw = manner
             .sizes
             .as_ref()
             .map(|sizes| Draw::new(sizes, config.flow));
-        let (request_bytes, response_bytes, request_writes) = match config.traffic {
-            Traffic::Rr {
-                request_bytes,
-                response_bytes,
-                request_writes,
-            } => (request_bytes.0, response_bytes.0, request_writes),
-            Traffic::Stream { .. } | Traffic::Crr { .. } | Traffic::Idle => (1, 1, 1),
-        };
+        let exchange = config.traffic.exchange();
+        let (request_bytes, response_bytes) = exchange.unwrap_or((Bytes(1), Bytes(1)));
         Self {
-            request_bytes: request_bytes as usize,
-            response_bytes: response_bytes as usize,
-            request_writes: request_writes as usize,
+            request_bytes: request_bytes.0 as usize,
+            response_bytes: response_bytes.0 as usize,
+            request_writes: config.traffic.request_writes() as usize,
             batch: manner.batch.max(1) as usize,
             in_flight: manner.in_flight.max(1) as usize,
             draw,
