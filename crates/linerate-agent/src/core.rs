@@ -19,7 +19,6 @@ use linerate_model::number::counted;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
 use linerate_model::setting::SettingPool;
-use linerate_model::workload::Traffic;
 use linerate_model::{TrialId, hex};
 
 pub(crate) use crate::access::Caller;
@@ -40,7 +39,7 @@ use crate::session::trial::{SessionError, TrialSession};
 use crate::sync::{lock, try_lock};
 use capture::{OwnPorts, RunningCapture};
 pub(crate) use flows::CONNECT_DEADLINE;
-use flows::{connect_all, expected, is_placed, listen_all, ports};
+use flows::{connect_all, expected, listen_all, ports};
 use limits::flow_rate_max;
 pub use limits::{Lacking, check_here};
 pub(crate) use limits::{buffers_of, cpus_online, open_files_max, workers_of_guest};
@@ -402,7 +401,7 @@ impl Core {
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
         let listening = match assignment.end {
             // Places accept connections of their own: nobody has to come first.
-            End::Server if is_placed(&assignment) => listen_all(&assignment)?,
+            End::Server if assignment.traffic.is_placed() => listen_all(&assignment)?,
             End::Server | End::Client => Vec::new(),
         };
         let ports = ports(&listening);
@@ -418,7 +417,7 @@ impl Core {
                 connect_all(&assignment, &other_end, cookie)?,
                 HashMap::new(),
             ),
-            End::Server if is_placed(&assignment) => (listening, HashMap::new()),
+            End::Server if assignment.traffic.is_placed() => (listening, HashMap::new()),
             End::Server => (Vec::new(), expected(&assignment)),
         };
         let trips = flows
@@ -790,12 +789,7 @@ fn written_bytes(flow: &FlowOutcome) -> usize {
 
 /// Returns what a trial is, for the log.
 fn in_words(assignment: &Assignment) -> String {
-    let traffic = match &assignment.traffic {
-        Traffic::Stream { direction, .. } => format!("stream {}", direction.in_words()),
-        Traffic::Rr { .. } => "request/response".to_owned(),
-        Traffic::Crr { .. } => "connect/request/response".to_owned(),
-        Traffic::Idle => "idle".to_owned(),
-    };
+    let traffic = assignment.traffic.in_words();
     let transport = assignment.manner.transport.title();
     let flows = counted(assignment.flows.len(), "flow");
     format!("{transport} {traffic}, {flows}")

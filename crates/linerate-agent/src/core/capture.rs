@@ -27,7 +27,7 @@ use linerate_observe::capture::{
     Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Selection, Writer, unix_ns,
 };
 
-use super::flows::{is_placed, ports};
+use super::flows::ports;
 use crate::api::{Assignment, FlowPort};
 
 /// Memory of the ring between kernel and agent: 60 000 frames cut to 128 bytes, a tenth of a second
@@ -100,7 +100,7 @@ impl RunningCapture {
 
     /// Says which flows it is about.
     pub(super) fn select(&self, assignment: &Assignment, flows: &[Flow]) {
-        let selection = match (is_placed(assignment), assignment.end) {
+        let selection = match (assignment.traffic.is_placed(), assignment.end) {
             // Connections come and go: the ports that are ours are all that is known of them.
             (true, End::Server) => {
                 Selection::Ports(ports(flows).into_iter().map(|own| own.port).collect())
@@ -140,7 +140,7 @@ pub(super) struct OwnPorts<'a> {
 impl OwnPorts<'_> {
     /// Returns the ports that frames of a trial have; says why its frames cannot be told from others'.
     fn of(&self, assignment: &Assignment) -> Result<Vec<u16>, String> {
-        match (assignment.end, is_placed(assignment)) {
+        match (assignment.end, assignment.traffic.is_placed()) {
             (End::Server, true) => Ok(self.opened.iter().map(|own| own.port).collect()),
             (End::Server, false) => {
                 let own = self.listens.map(|port| vec![port]);

@@ -13,7 +13,7 @@ use linerate_model::FlowId;
 use linerate_model::manner::Transport;
 use linerate_model::reason::with_causes;
 use linerate_model::setting::SettingPool;
-use linerate_model::workload::{Part, Traffic};
+use linerate_model::workload::Part;
 
 use super::Core;
 use super::limits::limit_rate;
@@ -132,7 +132,7 @@ pub(super) fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> 
 /// Returns whether a limit counts what the flows send: where they answer, since what a responder receives
 /// and sends is held together. The kernel or their sender holds what streams send.
 pub(super) fn counts_sent(assignment: &Assignment) -> bool {
-    matches!(assignment.traffic, Traffic::Rr { .. } | Traffic::Crr { .. })
+    assignment.traffic.is_transactional()
 }
 
 /// Opens every flow of the connecting end, many at a time where the peer is far; returns them in
@@ -148,11 +148,6 @@ pub(super) fn connect_all(
         // A foreign server numbers its flows as they come.
         OtherEnd::Foreign { greeting } => opener.open_in_turn(greeting),
     }
-}
-
-/// Returns whether the flows of an assignment are places of connections, one for each transaction.
-pub(super) fn is_placed(assignment: &Assignment) -> bool {
-    matches!(assignment.traffic, Traffic::Crr { .. })
 }
 
 /// Opens a port for every place of the accepting end, at all addresses of this host: the way in
@@ -236,7 +231,7 @@ impl<'a> Opener<'a> {
             cookie: self.cookie,
             flow: plan.flow,
         };
-        if !is_placed(self.assignment) {
+        if !self.assignment.traffic.is_placed() {
             return self.connect(config, &hello.encode());
         }
         let bad = |what: &str| refuse(RefusalCode::BadRequest, what);

@@ -9,7 +9,7 @@ use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-use super::flows::{flow_config, is_placed};
+use super::flows::flow_config;
 use super::{Caller, Core};
 use crate::access::Scope;
 use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX, refuse};
@@ -64,7 +64,7 @@ impl Core {
             return Ok(None);
         };
         let flows = assignment.flows.len();
-        let listens = is_placed(assignment);
+        let listens = assignment.traffic.is_placed();
         let files = if listens { FILES_OF_PLACE } else { 1 };
         let each = assignment.flow_rate_max.map(|rate| rate.0);
         let asked = each
@@ -306,10 +306,7 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
 /// Refuses more flows than this process may open: the listener would miss them in silence.
 fn check_files(traffic: &Traffic, flows: usize) -> Result<(), Refusal> {
     // A place has a socket of its own beside that of the connection under way.
-    let each = match traffic {
-        Traffic::Crr { .. } => 2,
-        Traffic::Stream { .. } | Traffic::Rr { .. } | Traffic::Idle => 1,
-    };
+    let each = if traffic.is_placed() { 2 } else { 1 };
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let needed = open + each * flows + FILES_SPARE;
     let Some(most) = open_files_max().filter(|most| needed > *most) else {

@@ -27,7 +27,7 @@
 use linerate_agent::api::Placement;
 use linerate_model::manner::{ReceiveBy, Transport, WaitBy};
 use linerate_model::run::{HostRecord, share_a_kernel};
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::Workload;
 
 /// Who chooses the CPUs of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -98,7 +98,7 @@ pub(super) fn on_one_machine(
     if cpus.len() < 2 {
         return free("there is one CPU for both ends");
     }
-    if workload.traffic == Traffic::Idle {
+    if !workload.traffic.carries_payload() {
         return free("idle connections need no CPU");
     }
     let (clients, server) = cpus.split_at(cpus.len() / 2);
@@ -140,7 +140,7 @@ fn own_threads(workload: &Workload, cpus: usize) -> Option<u32> {
 
 /// Returns whether workers that spin for such flows let the peer on their CPU have it.
 fn spins_and_yields(workload: &Workload) -> bool {
-    workload.manner.transport != Transport::Udp && !matches!(workload.traffic, Traffic::Crr { .. })
+    workload.manner.transport != Transport::Udp && !workload.traffic.is_placed()
 }
 
 fn is_stream_received_by(workload: &Workload, receive: ReceiveBy) -> bool {
@@ -151,7 +151,7 @@ fn is_stream_received_by(workload: &Workload, receive: ReceiveBy) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::workload::Direction;
+    use linerate_model::workload::{Direction, Traffic};
 
     use super::*;
 
