@@ -5,7 +5,7 @@ use linerate_model::manner::{DATAGRAM_BYTES_MAX, Transport, of_sizes};
 use linerate_model::parameter::{Shape, parameter_of};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
-    Case, DATAGRAM_BYTES_DEFAULT, FLOW_RATE_BPS, Kind, Traffic, Workload, WorkloadError,
+    Case, DATAGRAM_BYTES_DEFAULT, FLOW_RATE_BPS, Kind, Workload, WorkloadError,
 };
 use linerate_model::{BitsPerSec, Bytes};
 
@@ -33,9 +33,7 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     let transport = transport(args)?;
     fit::check(args, kind, transport)?;
     let mut workload = Workload::of(kind);
-    if let (Traffic::Stream { message_bytes, .. }, Transport::Udp) =
-        (&mut workload.traffic, transport)
-    {
+    if let (Some((_, message_bytes)), Transport::Udp) = (workload.traffic.stream_mut(), transport) {
         *message_bytes = DATAGRAM_BYTES_DEFAULT;
         workload.manner.rate_bps = Some(UDP_RATE_DEFAULT_BPS);
     }
@@ -196,9 +194,8 @@ fn volume(count: u64, message_bytes: Bytes) -> CmdResult<Bytes> {
 
 /// Refuses more payload in one send than a datagram's length can say.
 fn check_segments(workload: &Workload) -> CmdResult<()> {
-    let (Traffic::Stream { message_bytes, .. }, segments) =
-        (&workload.traffic, u64::from(workload.manner.segments))
-    else {
+    let segments = u64::from(workload.manner.segments);
+    let Some((_, message_bytes)) = workload.traffic.stream() else {
         return Ok(());
     };
     if segments == 1 || segments * message_bytes.0 <= DATAGRAM_BYTES_MAX {

@@ -129,7 +129,7 @@ fn by_engine(kind: Kind, transport: Transport, keys: &[(&str, &str)]) -> Result<
                 low: Bytes(16),
                 high: Bytes(64),
             });
-            if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            if let Some((_, message_bytes)) = workload.traffic.stream_mut() {
                 *message_bytes = DATAGRAM_BYTES_DEFAULT;
             }
             continue;

@@ -12,7 +12,7 @@ use linerate_model::sample::End;
 use linerate_model::setting;
 use linerate_model::shortfall::RequestCount;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Setting, Traffic, Workload};
+use linerate_model::workload::{Part, Setting, Workload};
 
 use super::cost;
 use super::result::{list, of, values};
@@ -43,7 +43,7 @@ pub(super) fn print(workload: &Workload, trial: &SingleTrial<'_>) {
 
 /// Messages and calls, where messages are small or several go in one call.
 fn messages(workload: &Workload, trial: &SingleTrial<'_>) {
-    let Traffic::Stream { message_bytes, .. } = workload.traffic else {
+    let Some((_, message_bytes)) = workload.traffic.stream() else {
         return;
     };
     let manner = &workload.manner;
@@ -125,7 +125,7 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
         labelled("interrupts", &format!("{measured}, measured"));
     }
     // Connections that carry nothing have no packets that anything could be the cost of.
-    if workload.traffic != Traffic::Idle {
+    if workload.traffic.carries_payload() {
         cost::print(trial);
     }
     if let Some(words) = cpus_used(trial.flows) {

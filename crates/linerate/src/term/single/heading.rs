@@ -4,7 +4,7 @@ use linerate_model::experiment::Timing;
 use linerate_model::manner::{Sizes, Transport};
 use linerate_model::number;
 use linerate_model::run::{Control, HostRecord};
-use linerate_model::workload::{STREAM_MESSAGE_BYTES_DEFAULT, Traffic, Workload};
+use linerate_model::workload::{STREAM_MESSAGE_BYTES_DEFAULT, Workload};
 use linerate_model::{BitsPerSec, Bytes};
 
 /// Returns who measures against whom, what, and a line for each thing out of the ordinary; sizes that nobody
@@ -59,22 +59,19 @@ fn phases(workload: &Workload, timing: &Timing) -> String {
 }
 
 fn traffic(workload: &Workload, verbose: bool) -> String {
-    let manner = &workload.manner;
-    match &workload.traffic {
-        Traffic::Stream {
-            direction,
-            message_bytes,
-        } => {
-            let way = direction.in_words();
+    let (traffic, manner) = (&workload.traffic, &workload.manner);
+    let title = traffic.in_words();
+    match (traffic.stream(), traffic.exchange()) {
+        (Some((_, message_bytes)), _) => {
             let size = match &manner.sizes {
                 Some(sizes) => mix(sizes),
-                None => bytes(*message_bytes),
+                None => bytes(message_bytes),
             };
             let is_default =
-                *message_bytes == STREAM_MESSAGE_BYTES_DEFAULT && manner.sizes.is_none();
+                message_bytes == STREAM_MESSAGE_BYTES_DEFAULT && manner.sizes.is_none();
             let is_asked = manner.batch > 1 && !manner.batch_is_chosen;
             if manner.transport != Transport::Udp && is_default && !is_asked && !verbose {
-                return format!("stream {way}");
+                return title;
             }
             let what = match (manner.transport, manner.segments, manner.batch) {
                 (Transport::Udp, 1, 1) => format!("datagrams of {size}"),
@@ -83,36 +80,21 @@ fn traffic(workload: &Workload, verbose: bool) -> String {
                 (_, _, 1) => format!("{size} per send call"),
                 (_, _, batch) => format!("{batch} messages of {size} per send call"),
             };
-            format!("stream {way}, {what}")
+            format!("{title}, {what}")
         }
-        Traffic::Rr {
-            request_bytes,
-            response_bytes,
-            ..
-        } => {
+        (None, Some((Bytes(0), _))) => "connect/close".to_owned(),
+        (None, Some((request, response))) => {
             let sizes = match &manner.sizes {
                 Some(sizes) => mix(sizes),
-                None => format!("{} / {}", bytes(*request_bytes), bytes(*response_bytes)),
+                None => format!("{} / {}", bytes(request), bytes(response)),
             };
             let at_once = match (manner.in_flight, manner.requests_per_s) {
                 (1, _) | (_, Some(_)) => String::new(),
                 (count, None) => format!(", {count} in flight"),
             };
-            format!("request/response, {sizes}{at_once}")
+            format!("{title}, {sizes}{at_once}")
         }
-        Traffic::Crr {
-            request_bytes: Bytes(0),
-            ..
-        } => "connect/close".to_owned(),
-        Traffic::Crr {
-            request_bytes,
-            response_bytes,
-        } => format!(
-            "connect/request/response, {} / {}",
-            bytes(*request_bytes),
-            bytes(*response_bytes)
-        ),
-        Traffic::Idle => "idle connections".to_owned(),
+        (None, None) => format!("{title} connections"),
     }
 }
 
@@ -188,7 +170,7 @@ fn volume(workload: &Workload) -> Option<String> {
 mod tests {
     use linerate_model::Nanos;
 
-    use linerate_model::workload::Direction;
+    use linerate_model::workload::{Direction, Traffic};
 
     use super::*;
 

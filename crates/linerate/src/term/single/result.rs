@@ -10,7 +10,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Direction, Kind, Traffic, Workload};
+use linerate_model::workload::{Direction, Workload};
 
 use super::{Output, RateUnit, datagrams, details, rate_words};
 use crate::term::{Look, labelled, labelled_as, line, listed, styled};
@@ -51,16 +51,13 @@ fn headline(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<Rate
     if let Some(why) = &trial.invalid {
         labelled_as("INVALID", why, Look::Bad);
     }
-    match workload.traffic {
-        Traffic::Stream { .. } => stream(trial, rate_unit),
-        Traffic::Rr { .. } | Traffic::Crr { .. } => transactions(workload, trial),
-        Traffic::Idle => {
-            if let Some(held) = of(trial, name::CONNECTIONS_HELD) {
-                let held = number::counted(held.round() as u64, "connection");
-                let words = format!("{held} to the end");
-                labelled_as("held", &words, Look::Strong);
-            }
-        }
+    if workload.traffic.is_transactional() {
+        transactions(workload, trial);
+    } else if workload.traffic.carries_payload() {
+        stream(trial, rate_unit);
+    } else if let Some(held) = of(trial, name::CONNECTIONS_HELD) {
+        let held = number::counted(held.round() as u64, "connection");
+        labelled_as("held", &format!("{held} to the end"), Look::Strong);
     }
     datagrams::print(trial);
     if let Some(count) = of(trial, name::RETRANSMITTED) {
@@ -111,7 +108,7 @@ fn conclusions(single: &Single<'_>) {
             labelled("", &finding.claim);
         }
         // Nothing is to be limited where nothing is carried.
-        None if single.workload.traffic.kind() == Kind::Idle => {}
+        None if !single.workload.traffic.carries_payload() => {}
         None if single.trials.iter().any(|trial| trial.valid) => {
             labelled("limited by", "unknown: no rule matches what was measured");
         }
@@ -244,14 +241,6 @@ pub(super) fn of(trial: &SingleTrial<'_>, name: &str) -> Option<f64> {
     trial.responses.get(name).copied()
 }
 
-/// Returns the response that a run is made for.
-pub(super) fn main_response(workload: &Workload) -> &'static str {
-    match workload.traffic.kind() {
-        Kind::Idle => name::CONNECTIONS_HELD,
-        kind => kind.about().responses[0],
-    }
-}
-
 /// Joins words, if there are any.
 pub(super) fn list(words: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
     let words: Vec<String> = words.into_iter().collect();
@@ -328,9 +317,10 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
         Some(_) => ", from the scheduled send time",
         None => "",
     };
-    let label = match workload.traffic.kind() {
-        Kind::Crr => "connection took",
-        Kind::Rr | Kind::Stream | Kind::Idle => "latency",
+    let label = if workload.traffic.is_placed() {
+        "connection took"
+    } else {
+        "latency"
     };
     labelled(label, &(words + since));
     let late = of(trial, name::SENT_LATE_P50).zip(of(trial, name::SENT_LATE_P99));
@@ -345,7 +335,7 @@ fn transactions(workload: &Workload, trial: &SingleTrial<'_>) {
 
 /// Mean, interval and deviation over several runs.
 fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
-    let name = main_response(&single.workload);
+    let name = single.workload.traffic.kind().about().headline;
     let unit = describe(name).unit;
     // A unit that was asked for takes the place of the prefix that fits best.
     let asked = rate_unit.filter(|_| unit == Unit::BitsPerSecond);

@@ -8,7 +8,7 @@ use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Traffic, Workload};
 
-use super::result::{main_response, of};
+use super::result::of;
 use super::{RateUnit, rate_words};
 use crate::term::{self, Look, line, styled};
 
@@ -193,7 +193,8 @@ pub(super) fn run(number: usize, single: &Single<'_>, rate_unit: Option<RateUnit
     let cells: String = columns
         .map(|(_, width, name)| format!("  {:>width$}", cell(trial, name, rate_unit)))
         .collect();
-    let rate = cell(trial, main_response(&single.workload), rate_unit);
+    let headline = single.workload.traffic.kind().about().headline;
+    let rate = cell(trial, headline, rate_unit);
     let lead = format!("{number:>5}  {rate:>12}{cells}  ");
     let indent = lead.chars().count();
     let (words, look) = match &trial.invalid {
