@@ -443,10 +443,7 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     if let Some(parameter) = stray {
         return Err(misplaced(parameter, kind, transport));
     }
-    match contradiction(workload) {
-        Some(why) => Err(WorkloadError::Contradiction(why)),
-        None => Ok(()),
-    }
+    contradiction(workload).map_or(Ok(()), Err)
 }
 
 fn misplaced(parameter: &Parameter, kind: Kind, transport: Transport) -> WorkloadError {
@@ -464,8 +461,8 @@ fn misplaced(parameter: &Parameter, kind: Kind, transport: Transport) -> Workloa
     }
 }
 
-/// Returns what two parameters cannot do together.
-fn contradiction(workload: &Workload) -> Option<&'static str> {
+/// Returns what parameters cannot do together.
+fn contradiction(workload: &Workload) -> Option<WorkloadError> {
     let (traffic, manner) = (&workload.traffic, &workload.manner);
     let transport = manner.transport;
     let over_udp = transport == Transport::Udp;
@@ -476,61 +473,75 @@ fn contradiction(workload: &Workload) -> Option<&'static str> {
         .as_ref()
         .map_or(message_bytes, |sizes| Sizes::largest(sizes).0);
     let past_sockets = manner.wait == WaitBy::Xdp;
-    let rules = [
+    let rules: &[(bool, &'static [&'static str], &'static str)] = &[
         (
             manner.send == SendBy::MsgZerocopy && transport != Transport::Tcp,
+            &["send", "transport"],
             "MSG_ZEROCOPY works with TCP only: send by vmsplice, or by copying",
         ),
         (
             manner.receive == ReceiveBy::Discard && manner.gro,
+            &["receive", "gro"],
             "discarding takes each datagram's first bytes only, gro needs them all",
         ),
         (
             manner.sizes.is_some() && manner.segments > 1,
+            &["sizes", "segments"],
             "segments are of one size: no sizes that differ with them",
         ),
         (
             manner.sizes.is_some() && writes > 1,
+            &["sizes", "request_writes"],
             "a request of several send calls cannot have sizes that differ",
         ),
         (
             manner.batch > 1 && writes > 1,
+            &["batch", "request_writes"],
             "requests cannot be split over send calls and joined in them at once",
         ),
         (
             manner.batch > 1 && traffic.is_transactional() && over_udp,
+            &["batch", "transport"],
             "each request over UDP takes one call: no batch",
         ),
         (
             manner.batch > manner.in_flight && traffic.is_transactional(),
+            &["batch", "in_flight"],
             "one call sends requests that are in flight: in_flight must be batch or more",
         ),
         (
             manner.requests_per_s.is_some() && manner.think.is_some(),
+            &["requests_per_s", "think"],
             "a rate of requests leaves no room for a think time",
         ),
         (
             over_udp && message_bytes * u64::from(manner.segments) > DATAGRAM_BYTES_MAX,
+            &["segments", "message_bytes"],
             "segments times message_bytes is above 65507 bytes, one buffer's most",
         ),
         (
             past_sockets && workload.connections > 1,
+            &["wait", "connections"],
             "a queue of a device serves one AF_XDP socket: wait = xdp is for one connection",
         ),
         (
             past_sockets && (manner.segments > 1 || manner.sizes.is_some()),
+            &["wait", "segments", "sizes"],
             "each AF_XDP frame is a datagram, all of one size: no segments and no sizes with wait = xdp",
         ),
         (
             past_sockets && workload.options.pacing_bps.is_some(),
+            &["wait", "pacing"],
             "the kernel paces sockets, which AF_XDP frames bypass: give a rate instead",
         ),
         (
             !over_udp && largest.saturating_mul(manner.batch.into()) > MESSAGE_BYTES_MAX.0,
+            &["batch", "message_bytes", "sizes"],
             "the messages of one call (batch times the largest) are more than 64 MiB",
         ),
     ];
-    rules.into_iter().find(|rule| rule.0).map(|rule| rule.1)
+    let rule = rules.iter().find(|rule| rule.0);
+    rule.map(|&(_, keys, why)| WorkloadError::Contradiction { keys, why })
 }
 
 #[cfg(test)]
@@ -634,7 +645,7 @@ mod tests {
                 let level = parameter.parse(text).expect("a level");
                 let is_taken = parameter.write(&level, &mut workload).is_some();
                 let told = check(&workload);
-                let is_contradiction = matches!(told, Err(WorkloadError::Contradiction(_)));
+                let is_contradiction = matches!(told, Err(WorkloadError::Contradiction { .. }));
                 let (is_taken, expected) =
                     (is_taken && told.is_ok(), parameter.fits(kind, transport));
                 assert!(
@@ -653,8 +664,13 @@ mod tests {
         let check = |kind: Kind, change: fn(&mut Workload), expected: &str| {
             let mut workload = wide(kind);
             change(&mut workload);
-            let told = workload.check().expect_err("refused").to_string();
+            let error = workload.check().expect_err("refused");
+            let told = error.to_string();
             assert!(told.contains(expected), "{told}");
+            if let WorkloadError::Contradiction { keys, .. } = error {
+                let known = |key: &&str| *key == "kind" || parameter_of(key).is_some();
+                assert!(keys.iter().all(known), "{keys:?}");
+            }
         };
         let mptcp: fn(&mut Workload) = |workload| workload.manner.transport = Transport::Mptcp;
         check(Kind::Crr, mptcp, "over TCP only");

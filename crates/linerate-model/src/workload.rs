@@ -225,9 +225,14 @@ pub enum WorkloadError {
         /// The one that was asked for.
         with: &'static str,
     },
-    /// Two parameters exclude each other.
-    #[error("{0}")]
-    Contradiction(&'static str),
+    /// Parameters exclude each other.
+    #[error("{why}")]
+    Contradiction {
+        /// The parameters, as files name them.
+        keys: &'static [&'static str],
+        /// Why they do.
+        why: &'static str,
+    },
 }
 
 /// Where a parameter has a range of its own.

@@ -1,7 +1,7 @@
 //! From the flags of `linerate run` to a workload, and from what is wrong with it back to the flag.
 
 use anyhow::anyhow;
-use linerate_model::manner::{DATAGRAM_BYTES_MAX, Transport, of_sizes};
+use linerate_model::manner::{Transport, of_sizes};
 use linerate_model::parameter::{Shape, parameter_of};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
@@ -51,13 +51,7 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     }
     give_parts(args, &mut workload)?;
     choose(args, &mut workload);
-    let told = |error: WorkloadError| match error {
-        // In the words of the flag; the sizes are within their limits by now.
-        WorkloadError::Contradiction(_) => check_segments(&workload)
-            .err()
-            .unwrap_or_else(|| not_possible(error)),
-        error => not_possible(error),
-    };
+    let told = |error| fit::in_flags(&error, &workload).unwrap_or_else(|| not_possible(error));
     workload.check().map_err(told)?;
     Ok(workload)
 }
@@ -190,26 +184,6 @@ fn volume(count: u64, message_bytes: Bytes) -> CmdResult<Bytes> {
     let most = || Failure::usage(anyhow!("--blockcount (-k) {count} is more than 2^64 bytes"));
     let bytes = count.checked_mul(message_bytes.0);
     bytes.map(Bytes).ok_or_else(most)
-}
-
-/// Refuses more payload in one send than a datagram's length can say.
-fn check_segments(workload: &Workload) -> CmdResult<()> {
-    let segments = u64::from(workload.manner.segments);
-    let Some((_, message_bytes)) = workload.traffic.stream() else {
-        return Ok(());
-    };
-    if segments == 1 || segments * message_bytes.0 <= DATAGRAM_BYTES_MAX {
-        return Ok(());
-    }
-    let fitting = DATAGRAM_BYTES_MAX / message_bytes.0.max(1);
-    let error = anyhow!(
-        "--gso {segments} of {} B is {} B, but one send carries at most {DATAGRAM_BYTES_MAX} B",
-        message_bytes.0,
-        segments * message_bytes.0
-    );
-    Err(Failure::usage(error).next(format!(
-        "ask for --gso {fitting}, or shorter datagrams with -l"
-    )))
 }
 
 /// Returns what a workload that cannot be made means to whoever typed it.

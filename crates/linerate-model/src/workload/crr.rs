@@ -27,8 +27,9 @@ pub(super) fn check(request: Bytes, response: Bytes, manner: &Manner) -> Result<
     idle::check(manner)?;
     match manner.transport {
         Transport::Tcp => Ok(()),
-        _ => Err(WorkloadError::Contradiction(
-            "connections one after another are made over TCP only",
-        )),
+        _ => Err(WorkloadError::Contradiction {
+            keys: &["kind", "transport"],
+            why: "connections one after another are made over TCP only",
+        }),
     }
 }

@@ -18,9 +18,10 @@ pub(super) const ABOUT: About = About {
 /// Refuses what has no connections.
 pub(super) fn check(manner: &Manner) -> Result<(), WorkloadError> {
     match manner.transport {
-        Transport::Udp => Err(WorkloadError::Contradiction(
-            "the transport is UDP, but must be TCP: UDP has no connections to make or keep",
-        )),
+        Transport::Udp => Err(WorkloadError::Contradiction {
+            keys: &["kind", "transport"],
+            why: "the transport is UDP, but must be TCP: UDP has no connections to make or keep",
+        }),
         _ => Ok(()),
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! A flag that would do nothing is refused rather than passed over: who types it believes that it
 //! does something. Each refusal names the flag, what it is for, and what to do instead, all of which the
-//! catalogue says ([`linerate_model::parameter`]).
+//! catalogue says ([`linerate_model::parameter`]). It also judges what excludes each
+//! other, for which the words of flags are here; only what no workload shows, as `--reverse` with `--bidir`, is
+//! judged here.
 
 use anyhow::anyhow;
-use linerate_model::manner::{Named, Transport};
+use linerate_model::Bytes;
+use linerate_model::manner::{DATAGRAM_BYTES_MAX, Named, Transport};
 use linerate_model::workload::Kind::{self, Crr, Idle, Rr, Stream};
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Workload, WorkloadError};
 
 use crate::args::{RunArgs, Typed};
 use crate::exit::{CmdResult, Failure};
@@ -52,7 +55,7 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
 }
 
 fn contradictions(args: &RunArgs) -> CmdResult<()> {
-    let (traffic, rate) = (&args.traffic, &args.rate);
+    let traffic = &args.traffic;
     let pairs = [
         (
             traffic.reverse && traffic.bidir,
@@ -65,27 +68,12 @@ fn contradictions(args: &RunArgs) -> CmdResult<()> {
             "leave out --sizes, or ask for an exchange with --crr",
         ),
         (
-            rate.rate.is_some() && rate.think.is_some(),
-            "--rate sends requests at scheduled times and --think after responses",
-            "leave out one of them",
-        ),
-        (
             traffic.size_mix.is_some() && (traffic.length.is_some() || traffic.sizes.is_some()),
             "--size-mix says the sizes that --length (-l) and --sizes (-r) would",
             "leave out one of them",
         ),
         (
-            traffic.size_mix.is_some() && traffic.request_writes != 1,
-            "--size-mix may make requests shorter than --request-writes can split",
-            "leave out one of them",
-        ),
-        (
-            args.calls.gso != 1 && traffic.size_mix.is_some(),
-            "--gso cuts a buffer into datagrams of one size, and --size-mix makes many",
-            "leave out one of them, or send several per call with --batch",
-        ),
-        (
-            rate.blockcount.is_some() && traffic.size_mix.is_some(),
+            args.rate.blockcount.is_some() && traffic.size_mix.is_some(),
             "--blockcount (-k) counts messages of one size, and --size-mix makes many",
             "give a volume with --bytes (-n)",
         ),
@@ -96,6 +84,45 @@ fn contradictions(args: &RunArgs) -> CmdResult<()> {
         }
     }
     Ok(())
+}
+
+/// Returns what the catalogue says of parameters that exclude each other in words of flags, where its own
+/// are those of files.
+pub(super) fn in_flags(error: &WorkloadError, workload: &Workload) -> Option<Failure> {
+    let WorkloadError::Contradiction { keys, .. } = error else {
+        return None;
+    };
+    let (error, next) = match keys {
+        ["requests_per_s", "think"] => (
+            "--rate sends requests at scheduled times and --think after responses",
+            "leave out one of them",
+        ),
+        ["sizes", "request_writes"] => (
+            "--size-mix may make requests shorter than --request-writes can split",
+            "leave out one of them",
+        ),
+        ["sizes", "segments"] => (
+            "--gso cuts a buffer into datagrams of one size, and --size-mix makes many",
+            "leave out one of them, or send several per call with --batch",
+        ),
+        ["segments", "message_bytes"] => return too_long(workload),
+        _ => return None,
+    };
+    Some(Failure::usage(anyhow!(error)).next(next))
+}
+
+/// Returns what is wrong with more payload in one send than a datagram's length can say.
+fn too_long(workload: &Workload) -> Option<Failure> {
+    let (_, Bytes(size)) = workload.traffic.stream()?;
+    let segments = u64::from(workload.manner.segments);
+    let error = anyhow!(
+        "--gso {segments} of {size} B is {} B, but one send carries at most {DATAGRAM_BYTES_MAX} B",
+        segments * size
+    );
+    Some(Failure::usage(error).next(format!(
+        "ask for --gso {}, or shorter datagrams with -l",
+        DATAGRAM_BYTES_MAX / size
+    )))
 }
 
 fn kind_words(kind: Kind) -> &'static str {

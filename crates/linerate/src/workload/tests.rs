@@ -173,6 +173,27 @@ fn files_flags_and_hosts_have_one_verdict() {
 }
 
 #[test]
+fn what_the_catalogue_refuses_is_told_in_words_of_flags() {
+    let check = |flags: &str, expected: &str| {
+        let told = by_flag(Kind::Stream, Transport::Tcp, flags).expect_err("refused");
+        assert!(told.starts_with(expected), "{flags}: {told}");
+    };
+    check(
+        "--rr --rate 10 --think 1ms",
+        "--rate sends requests at scheduled times and --think after responses",
+    );
+    check(
+        "--rr --size-mix uniform:64-1K --request-writes 2",
+        "--size-mix may make requests shorter than --request-writes can split",
+    );
+    check(
+        "-u --size-mix uniform:64-1K --gso 64",
+        "--gso cuts a buffer into datagrams of one size, and --size-mix makes many",
+    );
+    check("-u --gso 64", "--gso 64 of 1448 B is 92672 B");
+}
+
+#[test]
 fn every_parameter_is_walked() {
     // Those of a run are its own, of the links a lab's, and the transport is walked itself.
     let others = ["clients", "link_loss", "transport"];
