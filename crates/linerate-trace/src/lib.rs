@@ -61,9 +61,9 @@ mod number;
 mod tracker;
 
 pub use connection::{Cause, Counts, Gaps};
-pub use datagrams::{ConversationReport, DatagramsReport, QuicReport};
-pub use document::{ConnectionReport, Coverage, Ending, LifeReport, Trace};
+pub use datagrams::ConversationReport;
+pub use document::{ConnectionReport, Ending, LifeReport, Trace};
 pub use filter::Filter;
 pub use findings::{TcpFinding, TcpFindingKind};
 pub use frame::Parts;
-pub use tracker::{Handled, Limits, Tracker};
+pub use tracker::{Limits, Tracker};

@@ -28,15 +28,17 @@ mod text;
 /// Sendings and arrivals of one direction.
 mod way;
 
-pub use clock::Clock;
 pub use page::page;
-pub use report::{Both, JoinedReport, Rewritten, WayReport};
+pub use report::Both;
 pub use sighting::Seen;
 pub use text::text;
 
 pub(crate) use datagrams::Passing;
 pub(crate) use join::Joined;
+pub(crate) use report::{JoinedReport, WayReport};
 pub(crate) use sighting::{SeenConnection, SeenConversation, SeenFlow, Sighted, Sighting};
+
+use clock::Clock;
 
 /// Captures of which less is the same, of a hundred segments, are not two views of the same traffic.
 const SAME_PERCENT_MIN: u64 = 20;

@@ -15,7 +15,7 @@ const EXAMPLES_MAX: usize = 4;
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum IncidentKind {
+pub(crate) enum IncidentKind {
     /// A segment was held by Nagle's algorithm until a delayed acknowledgement came. The end is
     /// the one that held it.
     NagleDelayedAck,
@@ -60,7 +60,7 @@ pub enum IncidentKind {
 
 /// One occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Example {
+pub(crate) struct Example {
     /// When it began, in nanoseconds since 1970.
     pub at_ns: u64,
     /// How long it took.
@@ -93,7 +93,7 @@ fn known_frames<S: Serializer>(
 
 /// All occurrences of one kind at one end.
 #[derive(Debug, Clone, Serialize)]
-pub struct Incident {
+pub(crate) struct Incident {
     /// What happened.
     pub kind: IncidentKind,
     /// At which end.

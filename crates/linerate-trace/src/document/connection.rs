@@ -49,9 +49,9 @@ pub struct ConnectionReport {
     pub gaps: Vec<Gaps>,
     /// What happened.
     #[serde(rename = "happenings")]
-    pub incidents: Vec<Incident>,
+    pub(crate) incidents: Vec<Incident>,
     /// Over time, if it has packets enough.
-    pub timeline: Option<TimelineReport>,
+    pub(crate) timeline: Option<TimelineReport>,
     /// Whether more than counts was kept.
     pub detailed: bool,
     /// As it is drawn.
@@ -225,7 +225,7 @@ pub(crate) const SHARES: [Share; 11] = [
 
 /// A connection over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TimelineReport {
+pub(crate) struct TimelineReport {
     /// When the first bin begins, in nanoseconds since 1970.
     pub start_ns: u64,
     /// How wide each bin is.
@@ -238,7 +238,7 @@ pub struct TimelineReport {
 
 /// What one end sent, bin by bin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BinsReport {
+pub(crate) struct BinsReport {
     /// Segments with payload.
     pub data_packets: Vec<u32>,
     /// Acknowledgements without payload.

@@ -12,10 +12,11 @@ mod coverage;
 mod totals;
 
 pub use connection::{ConnectionReport, Ending, LifeReport};
-pub use coverage::Coverage;
 
 pub(crate) use connection::{DurationReport, EndReport, SHARES, TimelineReport};
 pub(crate) use totals::Totals;
+
+use coverage::Coverage;
 
 use crate::capture::Reader;
 use crate::datagrams::ConversationReport;

@@ -13,7 +13,7 @@ mod csv;
 mod parquet;
 
 pub use csv::CsvRows;
-pub use parquet::{ParquetRows, RowsError};
+pub use parquet::ParquetRows;
 
 use crate::connection::{FrameId, Verdict};
 use crate::frame::Flags;
