@@ -246,19 +246,25 @@ impl<'a> Opener<'a> {
     /// Opens all flows, one after another, each with `greeting`; over TCP the last says it at the
     /// start only, since that is when the server starts its clock.
     fn open_in_turn(&self, greeting: &[u8]) -> Result<Vec<Flow>, Refusal> {
-        // A hello by datagram is answered, and so must be said before.
-        let is_late = self.assignment.manner.transport != Transport::Udp;
         let plans = &self.assignment.flows;
         let mut flows = Vec::with_capacity(plans.len());
         for plan in plans {
             let config = flow_config(self.assignment, plan.flow, plan.part);
-            if is_late && flows.len() + 1 == plans.len() {
-                let mut last = self.connect(config, &[])?;
-                last.greet_at_start(greeting.to_vec());
-                flows.push(last);
-            } else {
-                flows.push(self.connect(config, greeting)?);
-            }
+            let is_last = flows.len() + 1 == plans.len();
+            flows.push(match self.assignment.manner.transport {
+                // A hello by datagram is answered, and so must be said before.
+                Transport::Udp => {
+                    let mut flow = self.connect(config, greeting)?;
+                    flow.keep_to_payload();
+                    flow
+                }
+                _ if is_last => {
+                    let mut last = self.connect(config, &[])?;
+                    last.greet_at_start(greeting.to_vec());
+                    last
+                }
+                _ => self.connect(config, greeting)?,
+            });
         }
         Ok(flows)
     }

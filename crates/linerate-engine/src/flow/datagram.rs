@@ -54,22 +54,16 @@ pub(super) fn connect(
     }
     socket::connect(socket.as_fd(), peer)
         .map_err(|error| ConnectError::establish(error, peer, deadline))?;
-    let mut stranger = false;
     let greeted = match (hello.first_chunk::<HELLO_BYTES>(), Signal::read(hello)) {
         (Some(hello), Some(Signal::Hello(_))) => greet(socket.as_fd(), hello, end_ns),
         _ if hello.is_empty() => Ok(()),
-        _ => {
-            stranger = true;
-            greet_stranger(socket.as_fd(), hello, end_ns)
-        }
+        _ => greet_foreign(socket.as_fd(), hello, end_ns),
     };
     greeted.map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => ConnectError::Unanswered { peer, deadline },
         _ => ConnectError::establish(error, peer, deadline),
     })?;
-    let mut flow = flow(config, socket)?;
-    flow.shared.stranger = stranger;
-    Ok(flow)
+    flow(config, socket)
 }
 
 /// Makes a flow of a connected UDP socket.
@@ -179,7 +173,7 @@ struct Question {
 }
 
 /// Greets a server of another kind, and waits for whatever it answers.
-fn greet_stranger(socket: BorrowedFd<'_>, greeting: &[u8], end_ns: u64) -> io::Result<()> {
+fn greet_foreign(socket: BorrowedFd<'_>, greeting: &[u8], end_ns: u64) -> io::Result<()> {
     send(socket, greeting)?;
     let mut room = [0; FOREIGN_ANSWER_BYTES];
     loop {
@@ -381,6 +375,6 @@ mod tests {
             far.send(b"x").unwrap();
         }
         check(greet(near.as_fd(), &[0; HELLO_BYTES], now_ns()));
-        check(greet_stranger(near.as_fd(), b"9876", now_ns()));
+        check(greet_foreign(near.as_fd(), b"9876", now_ns()));
     }
 }

@@ -117,8 +117,8 @@ pub(crate) struct Shared {
     /// Bits a second that exchanges are held to, both directions together.
     pub(crate) rate_max_bps: Option<u64>,
     pub(crate) counters: Counters,
-    /// Whether the other end speaks another protocol: it must hear nothing but payload.
-    pub(crate) stranger: bool,
+    /// Whether this end says nothing but payload: see [`Flow::keep_to_payload`].
+    pub(crate) payload_only: bool,
     /// What is sent at the start, before any payload and not counted; empty for nothing.
     pub(crate) greeting: Vec<u8>,
     /// What only datagrams have to count.
@@ -148,7 +148,7 @@ impl Shared {
             pace_bps: None,
             rate_max_bps: None,
             counters: Counters::default(),
-            stranger: false,
+            payload_only: false,
             greeting: Vec::new(),
             datagrams: None,
             frames: Mutex::default(),
@@ -207,10 +207,9 @@ impl Flow {
 
     /// Makes this end say nothing but payload: the other end speaks another protocol. It would take
     /// the mark after the last datagram for one more, and the end of a stream that has sent all it
-    /// may for one that broke. [`connect`] with a greeting of datagrams that is not ours does this by
-    /// itself.
+    /// may for one that broke.
     pub fn keep_to_payload(&mut self) {
-        self.shared.stranger = true;
+        self.shared.payload_only = true;
     }
 
     /// Returns what this end is and does.

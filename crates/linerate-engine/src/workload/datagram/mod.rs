@@ -278,7 +278,7 @@ impl EndMarks {
     }
 
     fn step(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
-        if io.flow.stranger {
+        if io.flow.payload_only {
             // It would take the mark for payload.
             return Step::Ended(self.ending.clone());
         }
