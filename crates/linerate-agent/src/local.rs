@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use linerate_engine::now_ns;
 use linerate_model::TrialId;
+use linerate_model::experiment::Timing;
 
 use crate::api::{
     AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading, Inventory,
@@ -87,7 +88,12 @@ impl Agent for LocalAgent {
         Ok(self.core.leave(lease)?)
     }
 
-    fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
+    fn prepare(
+        &self,
+        lease: &str,
+        assignment: &Assignment,
+        _timing: &Timing,
+    ) -> Result<Prepared, AgentError> {
         let (told, other_end) = match &self.peer {
             Some(peer) => peer.told(assignment)?,
             None => (assignment.clone(), OtherEnd::Agent),

@@ -5,6 +5,8 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+#[path = "common/phases.rs"]
+mod phases;
 #[path = "common/plain.rs"]
 mod plain;
 
@@ -24,6 +26,7 @@ use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
 use linerate_model::{Bytes, FlowId, RunId, TrialId};
+use phases::TIMING;
 
 const COOKIE: [u8; 16] = [0xab; 16];
 /// Longer than any answer over loopback takes, and what silence costs a test.
@@ -61,7 +64,7 @@ fn host(bind: &str, flows: u32) -> Host {
         manner: manner(),
         ..plain::assignment(End::Server, Part::Receiver, traffic(), flows)
     };
-    agent.prepare(&lease, &assignment).unwrap();
+    agent.prepare(&lease, &assignment, &TIMING).unwrap();
     Host {
         address,
         agent,

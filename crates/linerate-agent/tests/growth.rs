@@ -8,6 +8,8 @@
 )]
 
 mod common;
+#[path = "common/phases.rs"]
+mod phases;
 #[path = "common/plain.rs"]
 mod plain;
 
@@ -27,6 +29,7 @@ use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, Part, Traffic};
 use linerate_model::{Bytes, Nanos, RunId, TrialId};
+use phases::TIMING;
 
 static BYTES: AtomicI64 = AtomicI64::new(0);
 static PIECES: AtomicI64 = AtomicI64::new(0);
@@ -95,10 +98,10 @@ fn measure(number: u32, serving: &Serving) {
     let agents: [&dyn Agent; 2] = [&far, &near];
     let leases = agents.map(|agent| agent.admit(&request).unwrap().lease);
     let server = assignment(number, End::Server, None, Part::Receiver);
-    far.prepare(&leases[0], &server).unwrap();
+    far.prepare(&leases[0], &server, &TIMING).unwrap();
     let peer = Some(serving.address.to_string());
     let client = assignment(number, End::Client, peer, Part::Sender);
-    near.prepare(&leases[1], &client).unwrap();
+    near.prepare(&leases[1], &client, &TIMING).unwrap();
     let start_ns = linerate_engine::now_ns() + 50_000_000;
     let at = StartRequest {
         start_ns,

@@ -5,6 +5,8 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+#[path = "common/phases.rs"]
+mod phases;
 #[path = "common/plain.rs"]
 mod plain;
 
@@ -25,6 +27,7 @@ use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, Part, Traffic};
 use linerate_model::{BitsPerSec, Bytes, Nanos, RunId, TrialId};
+use phases::TIMING;
 
 const FLOWS: u32 = 3;
 
@@ -122,7 +125,7 @@ fn a_trial_over_unix_sockets_agrees_and_strangers_are_closed() {
     let (server_lease, client_lease) = (admit(&server), admit(&client));
     let told = assignment(End::Server, Transport::Unix, None);
     let name = server
-        .prepare(&server_lease, &told)
+        .prepare(&server_lease, &told, &TIMING)
         .unwrap()
         .socket_name
         .unwrap();
@@ -133,7 +136,7 @@ fn a_trial_over_unix_sockets_agrees_and_strangers_are_closed() {
     std::io::Write::write_all(&mut noisy, &[b'L'; 64]).unwrap();
 
     let told = assignment(End::Client, Transport::Unix, Some(format!("unix:@{name}")));
-    client.prepare(&client_lease, &told).unwrap();
+    client.prepare(&client_lease, &told, &TIMING).unwrap();
     let [near, far] = run([(&client, &client_lease), (&server, &server_lease)]);
     assert_agree(&near, &far);
     assert!(
@@ -156,7 +159,11 @@ fn listeners_of_a_trial_that_is_prepared_twice_at_once_go_with_it() {
         let both = Barrier::new(2);
         let prepare = || {
             both.wait();
-            agent.prepare(&lease, &told).unwrap().socket_name.unwrap()
+            agent
+                .prepare(&lease, &told, &TIMING)
+                .unwrap()
+                .socket_name
+                .unwrap()
         };
         std::thread::scope(|scope| {
             let other = scope.spawn(prepare);
@@ -183,7 +190,10 @@ fn a_unix_peer_is_for_unix_sockets_and_is_looked_for_on_this_host() {
     let lease = admit(&agent);
     let refused = |transport, peer: &str| {
         let told = assignment(End::Client, transport, Some(peer.to_owned()));
-        agent.prepare(&lease, &told).unwrap_err().to_string()
+        agent
+            .prepare(&lease, &told, &TIMING)
+            .unwrap_err()
+            .to_string()
     };
     let error = refused(Transport::Unix, "127.0.0.1:1");
     assert!(error.contains("need a peer `unix:@NAME`"), "{error}");
@@ -215,10 +225,14 @@ fn the_listener_speaks_mptcp_where_the_kernel_does_and_tcp_as_before() {
                 ..assignment(end, transport, peer)
             };
             server
-                .prepare(&server_lease, &told(End::Server, None))
+                .prepare(&server_lease, &told(End::Server, None), &TIMING)
                 .unwrap();
             client
-                .prepare(&client_lease, &told(End::Client, Some(peer.clone())))
+                .prepare(
+                    &client_lease,
+                    &told(End::Client, Some(peer.clone())),
+                    &TIMING,
+                )
                 .unwrap();
             run([(&client, &client_lease), (&server, &server_lease)])
         };
@@ -272,9 +286,9 @@ fn flows_of_mptcp_are_held_to_a_rate() {
             told
         };
         let far = told(End::Server, ways[1], None);
-        server.prepare(&server_lease, &far).unwrap();
+        server.prepare(&server_lease, &far, &TIMING).unwrap();
         let near = told(End::Client, ways[0], Some(peer.clone()));
-        client.prepare(&client_lease, &near).unwrap();
+        client.prepare(&client_lease, &near, &TIMING).unwrap();
         let [near, far] = run([(&client, &client_lease), (&server, &server_lease)]);
         for flow in near.iter().chain(&far) {
             assert_eq!(flow.ended_early, None);
@@ -306,12 +320,12 @@ fn a_trial_of_connections_agrees_and_its_ports_go_with_it() {
         told
     };
     let told = places(End::Server, None);
-    let ports = server.prepare(&server_lease, &told).unwrap().ports;
+    let ports = server.prepare(&server_lease, &told, &TIMING).unwrap().ports;
     assert_eq!(ports.len(), FLOWS as usize);
 
     // The port of the agent itself is of no use here.
     let mut told = places(End::Client, Some("127.0.0.1:9".to_owned()));
-    let refused = client.prepare(&client_lease, &told).unwrap_err();
+    let refused = client.prepare(&client_lease, &told, &TIMING).unwrap_err();
     assert!(
         refused
             .to_string()
@@ -322,7 +336,7 @@ fn a_trial_of_connections_agrees_and_its_ports_go_with_it() {
         let own = ports.iter().find(|own| own.flow == flow.flow).unwrap();
         flow.port = Some(own.port);
     }
-    client.prepare(&client_lease, &told).unwrap();
+    client.prepare(&client_lease, &told, &TIMING).unwrap();
     let [near, far] = run([(&client, &client_lease), (&server, &server_lease)]);
     assert_eq!((near.len(), far.len()), (FLOWS as usize, FLOWS as usize));
     for (near, far) in near.iter().zip(&far) {

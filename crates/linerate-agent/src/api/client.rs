@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use linerate_model::experiment::Timing;
 use linerate_model::manner::Transport;
 use linerate_model::run::Control;
 use linerate_model::workload::Part;
@@ -395,7 +396,12 @@ impl Agent for HttpAgent {
         self.tell(&operation::LEAVE, (lease, None), NO_BODY)
     }
 
-    fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
+    fn prepare(
+        &self,
+        lease: &str,
+        assignment: &Assignment,
+        _timing: &Timing,
+    ) -> Result<Prepared, AgentError> {
         let body = on_the_wire(assignment);
         self.ask(&operation::PREPARE, (lease, None), &[], Some(&*body))
     }
@@ -597,7 +603,6 @@ mod tests {
             length: Nanos::from_s(1),
             warm_up_more: Nanos(0),
             flow_rate_max: None,
-            timing: None,
         }
     }
 

@@ -269,10 +269,6 @@ pub struct Assignment {
     /// What each flow may send at the most; unlimited when absent.
     #[serde(default)]
     pub flow_rate_max: Option<BitsPerSec>,
-    /// The phases of the trial, for servers that must be told before the instants are known; never
-    /// on the wire.
-    #[serde(skip)]
-    pub timing: Option<Timing>,
 }
 
 /// Where a host sees the frames of a trial.
@@ -650,8 +646,14 @@ pub trait Agent: Send + Sync {
     fn renew(&self, lease: &str) -> Result<Admitted, AgentError>;
     /// Gives the host back.
     fn leave(&self, lease: &str) -> Result<(), AgentError>;
-    /// Makes or expects the flows of a trial.
-    fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError>;
+    /// Makes or expects the flows of a trial. Its phases are for servers of other programs, which must be
+    /// told before the instants are known; agents hear no more than the assignment.
+    fn prepare(
+        &self,
+        lease: &str,
+        assignment: &Assignment,
+        timing: &Timing,
+    ) -> Result<Prepared, AgentError>;
     /// Sets the instants; waits until every flow exists.
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError>;
     /// Returns the state, and what there is to hand over from `from` on.

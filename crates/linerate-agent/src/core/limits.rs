@@ -429,7 +429,6 @@ pub(super) mod tests {
             length: Nanos::from_s(10),
             warm_up_more: Nanos(0),
             flow_rate_max: None,
-            timing: None,
         }
     }
 

@@ -147,7 +147,6 @@ mod tests {
             length: Nanos(1),
             warm_up_more: Nanos(0),
             flow_rate_max: None,
-            timing: None,
         }
     }
 

@@ -32,6 +32,5 @@ pub fn assignment(end: End, part: Part, traffic: Traffic, flows: u32) -> Assignm
         length: Nanos::from_s(5),
         warm_up_more: Nanos(0),
         flow_rate_max: None,
-        timing: None,
     }
 }

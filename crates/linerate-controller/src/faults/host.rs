@@ -12,6 +12,7 @@ use linerate_agent::api::{
 };
 use linerate_agent::session::leases::{Asking, LEASE_NS, Leases, Standing};
 use linerate_agent::session::trial::{KEEP_NS, OVERTIME_NS, SessionError, TrialSession};
+use linerate_model::experiment::Timing;
 use linerate_model::metric::Metric;
 use linerate_model::run::{Admission, FlowOutcome};
 use linerate_model::sample::{End, Sample, Subject};
@@ -600,7 +601,12 @@ impl Agent for SimulatedAgent {
         })
     }
 
-    fn prepare(&self, lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
+    fn prepare(
+        &self,
+        lease: &str,
+        assignment: &Assignment,
+        _timing: &Timing,
+    ) -> Result<Prepared, AgentError> {
         let prepared = self.ask("preparing a trial", ANSWER_NS, |state, host_ns| {
             state.require_admitted(lease, host_ns)?;
             if assignment.end == End::Client && self.is(Affliction::SynsLost) {

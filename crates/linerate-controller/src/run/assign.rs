@@ -124,7 +124,6 @@ fn assignment(
         length: trial.timing.total(),
         warm_up_more: terms.warm_up.more(trial.timing.warm_up),
         flow_rate_max: None,
-        timing: Some(trial.timing),
     }
 }
 

@@ -19,6 +19,7 @@ const TCP_BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// be asked of an iperf3 server.
 pub(super) fn parameters(
     assignment: &Assignment,
+    timing: &Timing,
     server_output: bool,
 ) -> Result<(Parameters, Vec<String>), String> {
     let workload = Workload {
@@ -29,18 +30,12 @@ pub(super) fn parameters(
         options: assignment.options.clone(),
         manner: assignment.manner.clone(),
     };
-    let timing = assignment.timing.unwrap_or(Timing {
-        settle: Nanos(0),
-        warm_up: Nanos(0),
-        measure: assignment.length,
-        drain: Nanos(0),
-    });
     let parameters = Parameters {
         server_output,
-        ..parameters_of(&workload, &timing)?
+        ..parameters_of(&workload, timing)?
     };
-    check(&workload, &timing, &parameters)?;
-    let notes = notes(&workload, &timing, &parameters);
+    check(&workload, timing, &parameters)?;
+    let notes = notes(&workload, timing, &parameters);
     Ok((parameters, notes))
 }
 
@@ -224,6 +219,13 @@ mod tests {
 
     use super::*;
 
+    const TIMING: Timing = Timing {
+        settle: Nanos::from_ms(20),
+        warm_up: Nanos(0),
+        measure: Nanos::from_ms(1500),
+        drain: Nanos(0),
+    };
+
     fn assignment(direction: model::Direction, parts: &[Part]) -> Assignment {
         let flow = |(at, part): (usize, &Part)| FlowAssignment {
             flow: FlowId(at as u32),
@@ -252,12 +254,6 @@ mod tests {
             length: Nanos::from_s(10),
             warm_up_more: Nanos(0),
             flow_rate_max: None,
-            timing: Some(Timing {
-                settle: Nanos::from_ms(20),
-                warm_up: Nanos(0),
-                measure: Nanos::from_ms(1500),
-                drain: Nanos(0),
-            }),
         }
     }
 
@@ -291,34 +287,27 @@ mod tests {
             .map(|flow| flow.flow.0)
             .collect();
         assert_eq!(order, [0, 2, 1, 3]);
-        let (parameters, _) = parameters(&both, false).unwrap();
+        let (parameters, _) = parameters(&both, &TIMING, false).unwrap();
         assert_eq!((parameters.parallel, parameters.streams()), (2, 4));
         assert_eq!((parameters.omit_s, parameters.time_s), (0, 2));
     }
 
     #[test]
     fn whole_seconds_are_omitted_there_too_and_no_others() {
-        let asked = |warm_up: Nanos, drain: Nanos| {
-            let mut one = assignment(model::Direction::ToServer, &[Part::Receiver]);
-            one.timing = one.timing.map(|timing| Timing {
+        let one = assignment(model::Direction::ToServer, &[Part::Receiver]);
+        let check = |warm_up: Nanos, drain: Nanos, seconds: u32, refusal: Option<&str>| {
+            let timing = Timing {
                 warm_up,
                 drain,
-                ..timing
-            });
-            one
-        };
-        let check = |warm_up: Nanos, drain: Nanos, seconds: u32, refusal: Option<&str>| {
-            let mut one = asked(warm_up, drain);
-            match (parameters(&one, false), refusal) {
+                ..TIMING
+            };
+            match (parameters(&one, &timing, false), refusal) {
                 (Err(why), Some(words)) => assert!(why.contains(words), "{why}"),
                 (Ok(_), None) => {}
                 (other, _) => panic!("{warm_up} {drain}: {other:?}"),
             }
-            one.timing = one
-                .timing
-                .as_ref()
-                .map(|timing| fitting(timing, Transport::Tcp));
-            let (parameters, notes) = parameters(&one, false).unwrap();
+            let timing = fitting(&timing, Transport::Tcp);
+            let (parameters, notes) = parameters(&one, &timing, false).unwrap();
             assert_eq!((parameters.omit_s, parameters.time_s), (seconds, 2));
             assert_eq!(notes.len(), usize::from(seconds > 0), "{notes:?}");
         };
@@ -361,7 +350,7 @@ mod tests {
             (rr, "only streams"),
             (many, "at most 128"),
         ] {
-            let why = parameters(&asked, false).unwrap_err();
+            let why = parameters(&asked, &TIMING, false).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
     }
@@ -374,12 +363,11 @@ mod tests {
             direction: model::Direction::FromServer,
             message_bytes: Bytes(2 << 20),
         };
-        let timing = assignment(model::Direction::ToServer, &[]).timing.unwrap();
         let timing = Timing {
             warm_up: Nanos::from_ms(200),
             measure: Nanos::from_s(1),
             drain: Nanos::from_ms(50),
-            ..timing
+            ..TIMING
         };
         let asked = parameters_of(&workload, &timing).unwrap();
         assert_eq!((asked.parallel, asked.block_bytes), (200, 2 << 20));

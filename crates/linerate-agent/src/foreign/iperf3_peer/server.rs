@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_compat::iperf3::{ClientEnding, Parameters, Protocol, Results};
 use linerate_engine::now_ns;
 use linerate_model::TrialId;
+use linerate_model::experiment::Timing;
 use linerate_model::run::Admission;
 use linerate_model::workload::Part;
 
@@ -230,10 +231,16 @@ impl Agent for Iperf3Server {
         Ok(())
     }
 
-    fn prepare(&self, _lease: &str, assignment: &Assignment) -> Result<Prepared, AgentError> {
+    fn prepare(
+        &self,
+        _lease: &str,
+        assignment: &Assignment,
+        timing: &Timing,
+    ) -> Result<Prepared, AgentError> {
         let options = &self.0.options;
         let bad = |why: String| self.0.refused(why, RefusalCode::BadRequest);
-        let (mut wanted, notes) = parameters(assignment, options.server_output).map_err(bad)?;
+        let (mut wanted, notes) =
+            parameters(assignment, timing, options.server_output).map_err(bad)?;
         if let Some(credentials) = &options.credentials {
             wanted.auth_token = Some(token(credentials).map_err(bad)?);
         }

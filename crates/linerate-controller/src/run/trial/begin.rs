@@ -71,14 +71,15 @@ impl<'a> Attempt<'a> {
         let Some((server, clients)) = self.participants.split_first_mut() else {
             return Err(Reason::NoServer);
         };
-        let prepared = server.prepare()?;
+        let timing = &self.trial.timing;
+        let prepared = server.prepare(timing)?;
         for client in &mut *clients {
             point_at(&mut client.assignment, &prepared);
             client.assignment.flow_rate_max =
                 share(prepared.rate_limit, server.assignment.flows.len());
         }
         let clock = &self.fleet.clock;
-        each(clock, clients, |client| client.prepare().map(drop))?;
+        each(clock, clients, |client| client.prepare(timing).map(drop))?;
         self.await_flows()?;
         self.at = self.instants(patience);
         let (clock, at) = (&self.fleet.clock, self.at);

@@ -4,6 +4,7 @@ use linerate_agent::api::{
     Agent, AgentError, Assignment, PollFrom, Prepared, StartRequest, TrialState, TrialStatus,
 };
 use linerate_model::capture::CaptureOutcome;
+use linerate_model::experiment::Timing;
 use linerate_model::flag::Note;
 use linerate_model::profile::Stack;
 use linerate_model::reason::{HostFailure, Reason};
@@ -80,8 +81,8 @@ impl<'a> TrialAgent<'a> {
         &self.member.record.program
     }
 
-    pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, Reason> {
-        self.ask(|agent, lease| agent.prepare(lease, assignment))
+    pub fn prepare(&self, assignment: &Assignment, timing: &Timing) -> Result<Prepared, Reason> {
+        self.ask(|agent, lease| agent.prepare(lease, assignment, timing))
     }
 
     pub fn start(&self, at: &StartRequest) -> Result<(), Reason> {
@@ -133,8 +134,8 @@ impl<'a> Participant<'a> {
     }
 
     /// Makes or expects its flows; returns what its agent says of them.
-    pub fn prepare(&mut self) -> Result<Prepared, Reason> {
-        let prepared = self.agent.prepare(&self.assignment)?;
+    pub fn prepare(&mut self, timing: &Timing) -> Result<Prepared, Reason> {
+        let prepared = self.agent.prepare(&self.assignment, timing)?;
         self.round_trip = prepared.round_trip_ns.map(Nanos);
         self.warm_up_more = prepared.warm_up_more;
         if let Some(rate) = prepared.rate_limit {
