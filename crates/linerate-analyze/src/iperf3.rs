@@ -484,11 +484,11 @@ mod tests {
     use linerate_model::workload::{Direction, Workload};
 
     use super::*;
-    use crate::truth::recording::{Run, Truth, stream};
+    use crate::truth::recording::{MadeRun, Truth, stream};
 
     /// Returns a recording of a second of 80 Mbit/s after 200 ms of warm-up.
     fn recording(workload: Workload) -> Recording {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("run", None, workload);
         let truth = Truth {
             lost_share: 0.01,

@@ -181,7 +181,7 @@ pub struct Document {
     /// Its links, per second.
     pub links: Vec<links::LinkRow>,
     /// Its TCP connections, per second, those that move most payload first.
-    pub flows: Vec<sockets::Flow>,
+    pub flows: Vec<sockets::WatchedFlow>,
     /// Every metric of every subject, in the metric's unit.
     pub metrics: Vec<MetricLine>,
 }

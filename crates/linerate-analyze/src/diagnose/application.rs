@@ -9,7 +9,7 @@ use linerate_model::unit::Unit;
 use super::evidence;
 use super::link_rate::share_of;
 use super::rule::{Judge, Rule};
-use super::trial::{MOST, Trial};
+use super::trial::{MOST, TrialView};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -33,7 +33,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-fn is_paused_by_writer(trial: &Trial<'_>) -> bool {
+fn is_paused_by_writer(trial: &TrialView<'_>) -> bool {
     let nothing_unsent = trial.stays_within(name::UNSENT, trial.amount(name::SEND_MSS));
     let rests = !trial.reaches(name::WORKER_WANTED_SHARE_MAX, MOST);
     1.0 - trial.busy() >= 0.3 && nothing_unsent && rests && trial.pauses()

@@ -31,7 +31,7 @@ use linerate_model::workload::Part;
 use super::rule::{Judge, Rule};
 use super::trial::{
     BUSY_SHARE_MIN, CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
-    NEAR_QUOTIENT_STEADY_MAX, RATIO_NS_MIN, SIGNALS_MIN, Trial, VARIATION_STEADY_MAX, hosts_of,
+    NEAR_QUOTIENT_STEADY_MAX, RATIO_NS_MIN, SIGNALS_MIN, TrialView, VARIATION_STEADY_MAX, hosts_of,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -101,7 +101,7 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 }
 
 /// Whether what was lost or marked (ECN: a window shrinks on a mark as on a loss) explains the rate.
-fn signals_fit(trial: &Trial<'_>) -> bool {
+fn signals_fit(trial: &TrialView<'_>) -> bool {
     // What is near by being short may be a shallow queue that overflows.
     let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
     let is_ratio_near = quotient.is_none_or(|(rtt, shortest)| {
@@ -123,13 +123,13 @@ fn signals_fit(trial: &Trial<'_>) -> bool {
 }
 
 /// Whether segments were lost or marked, more than by chance.
-fn has_signals(trial: &Trial<'_>) -> bool {
+fn has_signals(trial: &TrialView<'_>) -> bool {
     trial.losses() + trial.marks() >= SIGNALS_MIN
 }
 
 /// Whether several flows may fill a path together whose queue is short (an AQM, a small buffer): it loses what is more,
 /// and the formula fits whatever it carries.
-fn may_share_path(trial: &Trial<'_>) -> bool {
+fn may_share_path(trial: &TrialView<'_>) -> bool {
     let is_even = trial.stays_within(name::RATE_VARIATION, SUM_VARIATION_MAX);
     trial.setup.flows > 1.0 && is_even && has_signals(trial)
 }
@@ -138,7 +138,7 @@ fn may_share_path(trial: &Trial<'_>) -> bool {
 ///
 /// A window that grows, or that loss made small, has a rate that varies (0.06 and more were seen); one that is clamped is
 /// steady at the shortest round trip. A steady rate at a longer one may be that of a path that has just become full.
-fn is_full_of_its_own(trial: &Trial<'_>) -> bool {
+fn is_full_of_its_own(trial: &TrialView<'_>) -> bool {
     let full = || {
         let congestion = trial.value(name::CWND)? * trial.value(name::SEND_MSS)?;
         let flight = trial.value(name::IN_FLIGHT)?;

@@ -10,7 +10,7 @@ use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 
 use super::rule::{Judge, Rule};
-use super::trial::{MODEL_QUOTIENT_MAX, MOST, Trial};
+use super::trial::{MODEL_QUOTIENT_MAX, MOST, TrialView};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -66,7 +66,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-fn drops(trial: &Trial<'_>) -> bool {
+fn drops(trial: &TrialView<'_>) -> bool {
     let Some(segments) = trial.value(name::SEGMENTS_SENT) else {
         return false;
     };

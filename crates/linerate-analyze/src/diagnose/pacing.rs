@@ -43,7 +43,7 @@ use super::path_rate::{
 };
 use super::rule::{Judge, Rule};
 use super::trial::{
-    MOST, SIGNALS_MIN, Trial, VARIATION_LINE_MAX, hides_path, losses, pacing_algorithm,
+    MOST, SIGNALS_MIN, TrialView, VARIATION_LINE_MAX, hides_path, losses, pacing_algorithm,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -394,7 +394,7 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
 }
 
 /// Whether the throughput of a trial is what TCP's congestion control paces itself at.
-fn fits(trial: &Trial<'_>) -> bool {
+fn fits(trial: &TrialView<'_>) -> bool {
     let outcome = trial.outcome;
     let is_held = [name::RWND_LIMITED, name::SNDBUF_LIMITED]
         .iter()
@@ -455,7 +455,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 }
 
 /// What bbr sends beyond its estimate, to find more, may have met a bottleneck.
-fn may_be_full(trial: &Trial<'_>) -> bool {
+fn may_be_full(trial: &TrialView<'_>) -> bool {
     let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
     let waits = quotient.is_some_and(|(rtt, shortest)| rtt >= PROBED_QUOTIENT_MIN * shortest);
     let drops = trial.loss_share() >= PROBED_LOSS_SHARE_MIN;
@@ -463,7 +463,7 @@ fn may_be_full(trial: &Trial<'_>) -> bool {
 }
 
 /// The round trip is that of one machine or rack, where the best of short bursts is far above the mean.
-fn is_short(trial: &Trial<'_>) -> bool {
+fn is_short(trial: &TrialView<'_>) -> bool {
     let shortest = trial.setup.shortest_ns;
     shortest.is_some_and(|ns| ns < SHORT_NS_MAX)
 }
@@ -481,7 +481,7 @@ fn is_roomy(outcome: &Outcome) -> Option<bool> {
 }
 
 /// The rate is steady, and what was sent is what Ethernet carries.
-fn is_a_line(trial: &Trial<'_>) -> bool {
+fn is_a_line(trial: &TrialView<'_>) -> bool {
     let is_steady = trial.stays_within(name::RATE_VARIATION, VARIATION_LINE_MAX);
     let rate = trial.sent_bps().zip(trial.value(name::PAYLOAD_PER_SEGMENT));
     // The sum of both directions is no line's.

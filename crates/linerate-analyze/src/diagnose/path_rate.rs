@@ -40,7 +40,7 @@ use super::evidence;
 use super::link_rate::FULL_SHARE_MIN;
 use super::repeat;
 use super::rule::{Judge, Rule};
-use super::trial::{self, ELASTICITY_MIN, MOST, Setup, Trial, VARIATION_LINE_MAX, shortest_ns};
+use super::trial::{self, ELASTICITY_MIN, MOST, Setup, TrialView, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, Values, WORKER_SATURATED_SHARE, name};
@@ -265,7 +265,10 @@ pub(super) fn at_least(cell: &CellOutcomes<'_>) -> &'static str {
 /// on their way back would be seen.
 fn is_of_a_line(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let setup = &Setup::of(dataset, cell);
-    let mut trials = cell.valid.iter().map(|outcome| Trial { outcome, setup });
+    let mut trials = cell
+        .valid
+        .iter()
+        .map(|outcome| TrialView { outcome, setup });
     !is_one_sided(cell) && trials.all(|trial| trial.is_of_a_changing_line())
 }
 

@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::compare::draw::Draw;
-    use crate::truth::recording::{Run, Truth, WINDOW_NS, stream};
+    use crate::truth::recording::{MadeRun, Truth, WINDOW_NS, stream};
 
     #[test]
     fn what_is_worse_than_chance_follows_from_the_binomial_distribution() {
@@ -147,7 +147,7 @@ mod tests {
         const STUDIES: u64 = 30;
         let findings = (0..STUDIES).filter(|seed| {
             let mut draw = Draw::new(*seed);
-            let mut run = Run::new(1, Some(1e9));
+            let mut run = MadeRun::new(1, Some(1e9));
             run.tenths = vec![0, 10];
             run.experiment("queues", Some(12), stream());
             let level = (Factor::Connections, Level::Count(16));

@@ -15,7 +15,7 @@ use super::link_rate::share_of;
 use super::repeat;
 use super::rule::{Judge, Rule};
 use super::trial::{
-    CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, Trial, auto_buffer, hosts_of, turns_per_s,
+    CEILING_MAX, MOST, NEAR_QUOTIENT_MAX, TrialView, auto_buffer, hosts_of, turns_per_s,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -68,7 +68,7 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     Some(words.to_owned())
 }
 
-pub(super) fn window_fits(trial: &Trial<'_>) -> bool {
+pub(super) fn window_fits(trial: &TrialView<'_>) -> bool {
     let Some(window) = trial
         .value(name::SEND_WINDOW)
         .filter(|_| trial.window_is_full() && !trial.collapses())

@@ -99,7 +99,7 @@ const PART_SHARE_MIN: f64 = 0.005;
 
 /// A part of the mean round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum Portion {
     /// TCP's shortest round trip.
     Path,
     /// What slow transactions add.
@@ -119,7 +119,7 @@ pub(crate) enum Part {
 }
 
 /// The parts in order, in nanoseconds; they add up to the mean, with the pause that was asked for before each request.
-type Split = [(Part, f64); 8];
+type Split = [(Portion, f64); 8];
 
 /// What of the set-up a split needs.
 struct Known {
@@ -166,7 +166,7 @@ fn is_near(cell: &CellOutcomes<'_>) -> bool {
 /// Whether the path is most of the round trip, and Nagle's algorithm makes it so.
 pub(crate) fn is_held_by_nagle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     matches!(way_of(cell), Way::HoldsPieces | Way::HoldsMessages)
-        && largest_part(dataset, cell) == Some(Part::Path)
+        && largest_part(dataset, cell) == Some(Portion::Path)
 }
 
 fn splits(cell: &CellOutcomes<'_>, known: &Known) -> Vec<Split> {
@@ -183,31 +183,31 @@ fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
         left -= taken;
         (part, taken)
     };
-    let slow = take(Part::Slow, known(name::RTT_SLOW));
-    let path = take(Part::Path, way.trips() * known(name::PATH_RTT));
-    let waited = take(Part::CpuWait, known(name::RTT_CPU_WAIT));
+    let slow = take(Portion::Slow, known(name::RTT_SLOW));
+    let path = take(Portion::Path, way.trips() * known(name::PATH_RTT));
+    let waited = take(Portion::CpuWait, known(name::RTT_CPU_WAIT));
     // What waits on the path does so each time.
     let above = way.trips() * (known(name::PATH_RTT_LOADED) - known(name::PATH_RTT)) - waited.1;
     let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
-    let queue = take(Part::Queue, if is_queue { above } else { 0.0 });
-    let carrying = take(Part::Carrying, set_up.carried_ns.unwrap_or(0.0));
-    let workers = take(Part::Workers, known(name::RTT_WORKERS));
-    let by_exchange = take(Part::Path, set_up.exchange_ns);
-    let path = (Part::Path, path.1 + by_exchange.1);
-    let rest = (Part::Rest, left);
-    let pause = (Part::Pause, set_up.pause_ns);
+    let queue = take(Portion::Queue, if is_queue { above } else { 0.0 });
+    let carrying = take(Portion::Carrying, set_up.carried_ns.unwrap_or(0.0));
+    let workers = take(Portion::Workers, known(name::RTT_WORKERS));
+    let by_exchange = take(Portion::Path, set_up.exchange_ns);
+    let path = (Portion::Path, path.1 + by_exchange.1);
+    let rest = (Portion::Rest, left);
+    let pause = (Portion::Pause, set_up.pause_ns);
     Some([path, slow, waited, queue, carrying, workers, rest, pause])
 }
 
-fn largest(split: &Split) -> Part {
+fn largest(split: &Split) -> Portion {
     let most = split.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    most.map_or(Part::Rest, |(part, _)| *part)
+    most.map_or(Portion::Rest, |(part, _)| *part)
 }
 
 /// The part that is largest in more than half of the trials.
-fn largest_of_most(splits: &[Split]) -> Option<Part> {
-    let parts: Vec<Part> = splits.iter().map(largest).collect();
-    let of = |part: &Part| parts.iter().filter(|other| *other == part).count();
+fn largest_of_most(splits: &[Split]) -> Option<Portion> {
+    let parts: Vec<Portion> = splits.iter().map(largest).collect();
+    let of = |part: &Portion| parts.iter().filter(|other| *other == part).count();
     parts
         .iter()
         .find(|part| 2 * of(part) > parts.len())
@@ -236,12 +236,12 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     }
     let is_single = workload.connections <= 1 && workload.manner.in_flight <= 1;
     match largest_part(dataset, cell)? {
-        Part::Queue if is_single => Some(
+        Portion::Queue if is_single => Some(
             "repeat with `-P 2`: where the rate stays, the path is full; where it doubles, others' packets wait there, or its \
              delay varies"
                 .to_owned(),
         ),
-        Part::Queue | Part::Rest if !is_single => Some(format!(
+        Portion::Queue | Portion::Rest if !is_single => Some(format!(
             "repeat with {}: where the rate stays, the path or the server carries no more; where it halves, {} raises it",
             repeat::half_at_a_time(workload),
             repeat::more_connections(workload),
@@ -293,84 +293,86 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let splits = splits(cell, &known);
     let largest = largest_of_most(&splits);
-    if largest == Some(Part::Slow) {
+    if largest == Some(Portion::Slow) {
         // Timeouts that counters prove have a rule of their own; these are slow for another reason.
         return None;
     }
     let is_of_kernels =
-        largest == Some(Part::Path) && cell.stays_within(name::PATH_RTT, KERNELS_NS_MAX);
+        largest == Some(Portion::Path) && cell.stays_within(name::PATH_RTT, KERNELS_NS_MAX);
     // Of several under way on a connection, one waits for those before it, and for an ACK with Nagle's algorithm; after a
     // pause, for what sleeps meanwhile: a radio, a CPU, a server.
     let may_wait_for_other = match largest {
-        Some(Part::Path) => false,
-        Some(Part::Rest | Part::Queue) => manner.in_flight > 1 || pause_ns > 0.0,
+        Some(Portion::Path) => false,
+        Some(Portion::Rest | Portion::Queue) => manner.in_flight > 1 || pause_ns > 0.0,
         _ => manner.in_flight > 1,
     };
     if may_wait_for_other {
         return None;
     }
-    let parts: Vec<(Part, f64)> = (0..splits.first()?.len())
+    let parts: Vec<(Portion, f64)> = (0..splits.first()?.len())
         .map(|at| {
             let sum: f64 = splits.iter().map(|split| split[at].1).sum();
             (splits[0][at].0, sum / splits.len() as f64)
         })
         .collect();
-    let of = |part: Part| {
+    let of = |part: Portion| {
         parts
             .iter()
             .find(|(other, _)| *other == part)
             .map_or(0.0, |one| one.1)
     };
-    let unlike_path = largest.filter(|part| matches!(part, Part::Rest | Part::Queue));
+    let unlike_path = largest.filter(|part| matches!(part, Portion::Rest | Portion::Queue));
     let is_relayed = unlike_path.is_some_and(|part| may_be_relayed(dataset, cell, of(part)));
     let trip = |cause| (Limiter::RoundTrip, cause);
     let (limiter, cause) = match largest {
-        Some(Part::CpuWait) => cpu::of_waiting(cell),
+        Some(Portion::CpuWait) => cpu::of_waiting(cell),
         _ if is_relayed => trip("The round trip"),
-        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && is_held_by_window(cell) => (
-            Limiter::ReceiverWindow,
-            "The receive window, which holds a part of such a message,",
-        ),
-        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => {
+        Some(Portion::Rest) if is_carried_in_parts(cell, carried_ns) && is_held_by_window(cell) => {
+            (
+                Limiter::ReceiverWindow,
+                "The receive window, which holds a part of such a message,",
+            )
+        }
+        Some(Portion::Rest) if is_carried_in_parts(cell, carried_ns) && loses(cell) => {
             trip("Carrying messages of this size over a path that loses segments")
         }
-        Some(Part::Rest) if is_carried_in_parts(cell, carried_ns) => {
+        Some(Portion::Rest) if is_carried_in_parts(cell, carried_ns) => {
             trip("Carrying messages of this size")
         }
-        Some(Part::Rest) if may_be_carried(cell, carried_ns, of(Part::Rest)) => trip(
+        Some(Portion::Rest) if may_be_carried(cell, carried_ns, of(Portion::Rest)) => trip(
             "Carrying messages of this size or the application that answers, which cannot be distinguished \
              without the path's rate,",
         ),
-        Some(Part::Rest) if cell.workload.options.cork == Some(true) => trip(
+        Some(Portion::Rest) if cell.workload.options.cork == Some(true) => trip(
             "TCP_CORK, which holds what is no full segment for up to 200 ms, or the application that answers",
         ),
-        Some(Part::Rest) if is_application(cell, of(Part::Rest), mean.value) => {
+        Some(Portion::Rest) if is_application(cell, of(Portion::Rest), mean.value) => {
             (Limiter::Application, "The application that answers")
         }
-        Some(Part::Queue) if fits_slow_line(cell, carried_ns, of(Part::Queue)) => trip(
+        Some(Portion::Queue) if fits_slow_line(cell, carried_ns, of(Portion::Queue)) => trip(
             "A queue on the path or carrying messages of this size, which cannot be distinguished without the \
              path's rate,",
         ),
-        Some(Part::Queue) if is_one_sided(cell) => trip(
+        Some(Portion::Queue) if is_one_sided(cell) => trip(
             "A queue on the path or the application that answers, which TCP's round trip at one end does \
              not distinguish,",
         ),
-        Some(Part::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => {
+        Some(Portion::Rest) if may_stall(cell) && cell.sum(name::DELAYED_ACKS_SENT).is_none() => {
             trip("The application that answers or a delayed ACK, which was not counted,")
         }
-        Some(Part::Path) if loses(cell) => trip("The path, which loses segments,"),
-        Some(Part::Path) if is_of_kernels => trip("The work of both ends"),
-        Some(Part::Path) => trip("The path"),
-        Some(Part::Queue) => trip("A queue on the path, or delay that varies,"),
-        Some(Part::Carrying) => trip("Carrying messages of this size"),
+        Some(Portion::Path) if loses(cell) => trip("The path, which loses segments,"),
+        Some(Portion::Path) if is_of_kernels => trip("The work of both ends"),
+        Some(Portion::Path) => trip("The path"),
+        Some(Portion::Queue) => trip("A queue on the path, or delay that varies,"),
+        Some(Portion::Carrying) => trip("Carrying messages of this size"),
         // Ends work while bytes are on their way: who does not know the rate cannot tell the two apart.
-        Some(Part::Workers) if is_carried_in_parts(cell, carried_ns) => trip(
+        Some(Portion::Workers) if is_carried_in_parts(cell, carried_ns) => trip(
             "Carrying messages of this size or the work of both ends, which cannot be distinguished without \
              the path's rate,",
         ),
-        Some(Part::Workers) => trip("The work of both ends"),
-        Some(Part::Pause) => (Limiter::Pacing, "The requested pause"),
-        Some(Part::Rest | Part::Slow) | None => trip("The round trip"),
+        Some(Portion::Workers) => trip("The work of both ends"),
+        Some(Portion::Pause) => (Limiter::Pacing, "The requested pause"),
+        Some(Portion::Rest | Portion::Slow) | None => trip("The round trip"),
     };
     let whole_ns = mean.value + pause_ns;
     let listed: Vec<String> = parts
@@ -378,14 +380,14 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         .filter(|(_, ns)| *ns >= PART_SHARE_MIN * whole_ns)
         .map(|(part, ns)| {
             let words = match part {
-                Part::Queue if is_relayed => "that TCP's round trip has above its shortest",
-                Part::Path if is_of_kernels && way == Way::Once => {
+                Portion::Queue if is_relayed => "that TCP's round trip has above its shortest",
+                Portion::Path if is_of_kernels && way == Way::Once => {
                     "in both kernels (TCP's shortest)"
                 }
-                Part::Path if is_of_kernels => {
+                Portion::Path if is_of_kernels => {
                     "in both kernels (TCP's shortest, each time there and back)"
                 }
-                Part::Path if known.exchange_ns > 0.0 => {
+                Portion::Path if known.exchange_ns > 0.0 => {
                     "of path (at most what an exchange with the agent takes)"
                 }
                 _ => words_of(*part, way),
@@ -396,7 +398,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let share = cell.derived(Unit::Ratio, |outcome| {
         let split = split(outcome, &known)?;
         let whole: f64 = split.iter().map(|(_, ns)| ns).sum();
-        let part = largest.unwrap_or(Part::Rest);
+        let part = largest.unwrap_or(Portion::Rest);
         let taken = split.iter().find(|(other, _)| *other == part)?.1;
         Some(taken / whole)
     })?;
@@ -416,7 +418,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         explanation: match is_relayed {
             true => RELAYED,
             // What it takes without a way between the hosts is their work.
-            false if is_of_kernels => explanation(limiter, Some(Part::Workers), way),
+            false if is_of_kernels => explanation(limiter, Some(Portion::Workers), way),
             false => explanation(limiter, largest, way),
         }
         .to_owned(),
@@ -452,12 +454,12 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     matches!(
         largest_part(dataset, cell),
-        Some(Part::Path | Part::Carrying | Part::Workers)
+        Some(Portion::Path | Portion::Carrying | Portion::Workers)
     )
 }
 
 /// Returns the largest part of the mean round trip of most trials.
-pub(crate) fn largest_part(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Part> {
+pub(crate) fn largest_part(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Portion> {
     largest_of_most(&splits(cell, &Known::of(dataset, cell)))
 }
 
@@ -599,27 +601,27 @@ const RELAYED: &str = "An exchange with the agent takes longer than TCP's shorte
                        may end connections (a proxy, a tunnel of ssh, a load balancer), and the way behind it, or the server, \
                        has the rest.";
 
-fn words_of(part: Part, way: Way) -> &'static str {
+fn words_of(part: Portion, way: Way) -> &'static str {
     match part {
-        Part::Path if way == Way::Connects => "of path (twice TCP's shortest)",
-        Part::Path if way == Way::HoldsPieces => {
+        Portion::Path if way == Way::Connects => "of path (twice TCP's shortest)",
+        Portion::Path if way == Way::HoldsPieces => {
             "of path (twice TCP's shortest, once for what Nagle's algorithm holds)"
         }
-        Part::Path if way == Way::HoldsMessages => {
+        Portion::Path if way == Way::HoldsMessages => {
             "of path (three times TCP's shortest, twice for what Nagle's algorithm holds)"
         }
-        Part::Path => "of path (TCP's shortest)",
-        Part::Slow => "of slow transactions",
-        Part::CpuWait => "of waiting for a CPU",
-        Part::Queue => "of a queue or a varying delay",
-        Part::Carrying => "of carrying the bytes over the link",
-        Part::Workers => "of work at both ends",
-        Part::Rest => "that none of this explains",
-        Part::Pause => "of the pause before each request",
+        Portion::Path => "of path (TCP's shortest)",
+        Portion::Slow => "of slow transactions",
+        Portion::CpuWait => "of waiting for a CPU",
+        Portion::Queue => "of a queue or a varying delay",
+        Portion::Carrying => "of carrying the bytes over the link",
+        Portion::Workers => "of work at both ends",
+        Portion::Rest => "that none of this explains",
+        Portion::Pause => "of the pause before each request",
     }
 }
 
-fn explanation(limiter: Limiter, largest: Option<Part>, way: Way) -> &'static str {
+fn explanation(limiter: Limiter, largest: Option<Portion>, way: Way) -> &'static str {
     match (limiter, largest) {
         (Limiter::Application, _) => {
             "TCP's own round trip does not include it: requests reach the other host in time, and the \
@@ -629,34 +631,34 @@ fn explanation(limiter: Limiter, largest: Option<Part>, way: Way) -> &'static st
             "A message larger than the window takes a round trip for each part of it, and the end that sends waited for \
              the window most of the time. A larger receive buffer at the other end, or smaller messages, take fewer."
         }
-        (_, Some(Part::Pause)) => {
+        (_, Some(Portion::Pause)) => {
             "Path and hosts carry at least this much. Leave out the pause to find their limit."
         }
-        (_, Some(Part::CpuWait)) => {
+        (_, Some(Portion::CpuWait)) => {
             "Threads that move the messages were runnable but had no CPU. Free CPUs, or a CPU of their \
              own, shorten the round trip."
         }
-        (_, Some(Part::Carrying)) => {
+        (_, Some(Portion::Carrying)) => {
             "A faster link, or messages of fewer bytes, shorten the round trip; a congestion window smaller \
              than a message takes round trips of its own."
         }
-        (_, Some(Part::Path)) if way == Way::HoldsPieces => {
+        (_, Some(Portion::Path)) if way == Way::HoldsPieces => {
             "Nagle's algorithm holds what follows the first piece of a request until that is acknowledged, a round trip \
              later. A request in one write, or TCP_NODELAY, takes one round trip."
         }
-        (_, Some(Part::Path)) if way == Way::HoldsMessages => {
+        (_, Some(Portion::Path)) if way == Way::HoldsMessages => {
             "Nagle's algorithm holds a small message until the one before is acknowledged: each request waits a round trip \
              for that, and so does each response. TCP_NODELAY takes one round trip."
         }
-        (_, Some(Part::Path)) if way == Way::Connects => {
+        (_, Some(Portion::Path)) if way == Way::Connects => {
             "Connecting takes one round trip, request and response another. More connections at a time use such a \
              path better; only a shorter one, or connections that are kept, make a single request faster."
         }
-        (_, Some(Part::Path)) => {
+        (_, Some(Portion::Path)) => {
             "More requests in flight, over one connection or several, use such a path better; only a \
              shorter path makes a single request faster."
         }
-        (_, Some(Part::Queue)) => {
+        (_, Some(Portion::Queue)) => {
             "The same path was faster at another time: packets wait behind other traffic, or the path takes \
              longer at times, as radio does. Less load there, or a shorter queue, shortens what is a queue's."
         }

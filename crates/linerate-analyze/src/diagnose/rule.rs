@@ -3,7 +3,7 @@
 use linerate_model::limiter::Limiter;
 use linerate_model::workload::Workload;
 
-use super::trial::Trial;
+use super::trial::TrialView;
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 
@@ -36,7 +36,7 @@ pub(super) enum Judge {
     Cell(Tell),
     /// As one of the causes that the time of a stream is shared out to (`super::stream`): whether it is
     /// what holds the stream of one trial, and what is told of a cell of which it holds most.
-    Cause(fn(&Trial<'_>) -> bool, Tell),
+    Cause(fn(&TrialView<'_>) -> bool, Tell),
 }
 
 /// Says what is told of a cell, if anything.

@@ -11,7 +11,7 @@ use super::evidence;
 use super::receiver_window::window_fits;
 use super::repeat;
 use super::rule::{Judge, Rule};
-use super::trial::{FILLED_SHARE_MIN, MOST, Trial, auto_buffer};
+use super::trial::{FILLED_SHARE_MIN, MOST, TrialView, auto_buffer};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -43,7 +43,7 @@ pub(super) const RULE: Rule = Rule {
     next: |workload| Some(repeat::with_buffer(workload, "tcp_wmem", "sender")),
 };
 
-fn buffer_fits(trial: &Trial<'_>) -> bool {
+fn buffer_fits(trial: &TrialView<'_>) -> bool {
     if trial.is_queued() || trial.collapses() || window_fits(trial) {
         return false;
     }
@@ -52,7 +52,7 @@ fn buffer_fits(trial: &Trial<'_>) -> bool {
 }
 
 /// What the send buffer holds is what is in flight, and less than either window.
-fn buffer_is_in_flight(trial: &Trial<'_>) -> bool {
+fn buffer_is_in_flight(trial: &TrialView<'_>) -> bool {
     let known = || {
         let flight = trial.value(name::IN_FLIGHT)?;
         let unsent = trial.value(name::UNSENT)?;

@@ -15,7 +15,9 @@ use super::evidence;
 use super::path_rate::HELD_SHARE_MIN;
 use super::receiver_window::OFFERED_QUOTIENT_MIN;
 use super::rule::{Judge, Rule};
-use super::trial::{CEILING_MAX, FILLED_SHARE_MIN, MOST, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, Trial};
+use super::trial::{
+    CEILING_MAX, FILLED_SHARE_MIN, MOST, NEAR_QUOTIENT_MAX, RATIO_NS_MIN, TrialView,
+};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -37,7 +39,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-fn reader_is_behind(trial: &Trial<'_>) -> bool {
+fn reader_is_behind(trial: &TrialView<'_>) -> bool {
     let unread = trial.share(name::UNREAD_SHARE) >= MOST;
     let enough = trial.reaches(name::UNREAD, READER_BUFFER_MIN);
     let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
@@ -48,7 +50,7 @@ fn reader_is_behind(trial: &Trial<'_>) -> bool {
 }
 
 /// Whether the reader pauses again and again: its window allows more than comes, though it holds the sender all the time.
-fn pauses(trial: &Trial<'_>) -> bool {
+fn pauses(trial: &TrialView<'_>) -> bool {
     let window = trial.value(name::SEND_WINDOW);
     let offered = trial.value(name::OFFERED_WINDOW).zip(window);
     // That of a proxy is not this reader's.
@@ -65,7 +67,7 @@ fn pauses(trial: &Trial<'_>) -> bool {
 }
 
 /// Whether a worker waited for a CPU for longer than the window was closed: it was not stopped, and waited for nothing else.
-pub(super) fn waits_for_cpu(trial: &Trial<'_>, closed_share: f64) -> bool {
+pub(super) fn waits_for_cpu(trial: &TrialView<'_>, closed_share: f64) -> bool {
     closed_share <= trial.share(name::WORKER_WAITED)
 }
 

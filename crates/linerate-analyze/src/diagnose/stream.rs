@@ -41,7 +41,7 @@ use linerate_model::unit::Unit;
 use super::rule::Judge;
 use super::rules::RULES;
 use super::slow_reader::waits_for_cpu;
-use super::trial::{Setup, Trial};
+use super::trial::{Setup, TrialView};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
@@ -53,7 +53,7 @@ const UNKNOWN_SHARE_MAX: f64 = 0.2;
 const BESIDE_SHARE_MIN: f64 = 0.1;
 
 /// The cause that fits a trial: the first of the rules.
-fn cause(trial: &Trial<'_>) -> Option<Limiter> {
+fn cause(trial: &TrialView<'_>) -> Option<Limiter> {
     let first = RULES.iter().find(|rule| match rule.judge {
         Judge::Cause(fits, _) => fits(trial),
         Judge::Cell(_) => false,
@@ -62,7 +62,7 @@ fn cause(trial: &Trial<'_>) -> Option<Limiter> {
 }
 
 /// The time by limiter; what is missing to 1 is unknown.
-fn shares(trial: &Trial<'_>) -> Vec<(Limiter, f64)> {
+fn shares(trial: &TrialView<'_>) -> Vec<(Limiter, f64)> {
     let closed = trial.share(name::WINDOW_CLOSED);
     let of_closed = Some(Limiter::SlowReader).filter(|_| !waits_for_cpu(trial, closed));
     if trial.rate().is_none() {
@@ -105,7 +105,10 @@ fn by_trial(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Vec<Vec<(L
         return None;
     }
     let setup = &Setup::of(dataset, cell);
-    let trials = cell.valid.iter().map(|outcome| Trial { outcome, setup });
+    let trials = cell
+        .valid
+        .iter()
+        .map(|outcome| TrialView { outcome, setup });
     Some(trials.map(|trial| shares(&trial)).collect())
 }
 

@@ -196,18 +196,18 @@ fn is_of(cell: &CellOutcomes<'_>, flow: &FlowRecord) -> bool {
 const COLLAPSED_MAX: f64 = 0.5;
 
 /// One trial as the rules read it.
-pub(super) struct Trial<'o> {
+pub(super) struct TrialView<'o> {
     pub(super) outcome: &'o Outcome,
     pub(super) setup: &'o Setup,
 }
 
-impl Values for Trial<'_> {
+impl Values for TrialView<'_> {
     fn value(&self, response: &str) -> Option<f64> {
         self.outcome.value(response)
     }
 }
 
-impl Trial<'_> {
+impl TrialView<'_> {
     pub(super) fn share(&self, name: &str) -> f64 {
         self.amount(name).clamp(0.0, 1.0)
     }
@@ -436,7 +436,10 @@ fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'
 /// Whether data waits in a queue on the way in each valid trial of `cell`, as far as one trial shows that.
 pub(super) fn is_queued(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let setup = &Setup::of(dataset, cell);
-    let mut trials = cell.valid.iter().map(|outcome| Trial { outcome, setup });
+    let mut trials = cell
+        .valid
+        .iter()
+        .map(|outcome| TrialView { outcome, setup });
     !cell.valid.is_empty() && trials.all(|trial| trial.is_queued())
 }
 

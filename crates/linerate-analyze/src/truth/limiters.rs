@@ -7,7 +7,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::{Traffic, Workload};
 
-use super::recording::{MSS, Run, Truth, WINDOW_NS, rr, stream};
+use super::recording::{MSS, MadeRun, Truth, WINDOW_NS, rr, stream};
 use crate::analyze;
 use crate::compare::draw::Draw;
 
@@ -468,7 +468,7 @@ pub fn named(cause: Cause, recordings: u32, seed: u64) -> Named {
         });
         let is_exchange = workload.traffic.is_transactional();
         // The path's rate is told by nobody.
-        let mut run = Run::new(workload.clients, is_exchange.then_some(1e9));
+        let mut run = MadeRun::new(workload.clients, is_exchange.then_some(1e9));
         run.experiment("one", None, workload);
         run.cell(&[], &trials);
         let found: Vec<Limiter> = analyze(&run.recording)

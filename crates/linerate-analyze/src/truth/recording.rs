@@ -230,7 +230,7 @@ impl Truth {
 }
 
 /// A run under construction.
-pub struct Run {
+pub struct MadeRun {
     /// What was recorded so far.
     pub recording: Recording,
     /// When every counter is read, in tenths of a second from the begin of the window.
@@ -238,7 +238,7 @@ pub struct Run {
     seed: u64,
 }
 
-impl Run {
+impl MadeRun {
     /// A server and `clients` clients on links of `rate`, MTU 1500, timestamps on.
     pub fn new(clients: u32, rate: Option<f64>) -> Self {
         let mut hosts = vec![host("server", HostPart::Server, rate)];

@@ -7,7 +7,7 @@ use linerate_model::response::name;
 use linerate_model::run::Recording;
 
 use super::noise::{Noise, Place};
-use super::recording::{Run, Truth, rr, size, stream, switches};
+use super::recording::{MadeRun, Truth, rr, size, stream, switches};
 use crate::compare::draw::Draw;
 
 /// Replicates of each cell, as three minutes buy them.
@@ -157,7 +157,7 @@ pub fn repeated(
     replicates: &Replicates<'_>,
     seed: u64,
 ) -> Study {
-    let mut run = Run::new(5, Some(1e9));
+    let mut run = MadeRun::new(5, Some(1e9));
     run.tenths = vec![0, 5, 10];
     run.recording.document.study = true;
     let mut means = BTreeMap::new();

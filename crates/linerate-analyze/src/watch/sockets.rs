@@ -9,7 +9,7 @@ use super::Span;
 
 /// One connection over a span; what needs two readings is absent after the first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Flow {
+pub struct WatchedFlow {
     /// This host's end.
     pub local: String,
     /// The other end.
@@ -118,16 +118,17 @@ impl Sockets {
     }
 
     /// Returns the connections, those that move most payload first.
-    pub fn flows(&self, span: Span) -> Vec<Flow> {
+    pub fn flows(&self, span: Span) -> Vec<WatchedFlow> {
         let flow = |course: &Course| self.flow(course, span);
-        let mut flows: Vec<Flow> = self.courses.values().filter_map(flow).collect();
-        let moved =
-            |flow: &Flow| flow.sent_bytes.unwrap_or(0.0) + flow.received_bytes.unwrap_or(0.0);
+        let mut flows: Vec<WatchedFlow> = self.courses.values().filter_map(flow).collect();
+        let moved = |flow: &WatchedFlow| {
+            flow.sent_bytes.unwrap_or(0.0) + flow.received_bytes.unwrap_or(0.0)
+        };
         flows.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
         flows
     }
 
-    fn flow(&self, course: &Course, span: Span) -> Option<Flow> {
+    fn flow(&self, course: &Course, span: Span) -> Option<WatchedFlow> {
         let row = &course.last;
         let now = row.tcp?;
         let (from, seconds) = match span {
@@ -166,7 +167,7 @@ impl Sockets {
             let busy = volume(|tcp| tcp.busy_us).filter(|us| *us > 0.0)?;
             Some((volume(of)? / busy).min(1.0))
         };
-        Some(Flow {
+        Some(WatchedFlow {
             local: row.local.to_string(),
             remote: row.remote.to_string(),
             state: row.state.name(),

@@ -6,10 +6,10 @@ use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
-use crate::builder::{Run, Truth, rr, stream, study};
+use crate::builder::{MadeRun, Truth, rr, stream, study};
 
 fn answer_of(rate: Option<f64>, workload: Workload, truths: &[Truth]) -> Answer {
-    let mut run = Run::new(1, rate);
+    let mut run = MadeRun::new(1, rate);
     run.experiment("one", None, workload);
     run.cell(&[], truths);
     analyze(&run.recording).answer
@@ -114,7 +114,7 @@ fn an_exchange_is_told_by_its_round_trip() {
 #[test]
 fn clients_at_different_distances_have_ceilings_of_their_own() {
     let of_two = |workload: Workload, truth: Truth| {
-        let mut run = Run::new(2, Some(1e9));
+        let mut run = MadeRun::new(2, Some(1e9));
         let two = Workload {
             connections: 2,
             clients: 2,

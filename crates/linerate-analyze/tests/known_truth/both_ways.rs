@@ -8,7 +8,7 @@ use linerate_model::manner::Manner;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::workload::{Direction, Traffic, Workload};
 
-use crate::builder::{Run, Truth, stream};
+use crate::builder::{MadeRun, Truth, stream};
 
 const MS: i64 = 1_000_000;
 
@@ -21,9 +21,9 @@ pub(crate) fn going(workload: &Workload, way: Direction) -> Workload {
 }
 
 /// A trial of two flows over a path of 20 ms, one each way.
-fn both(workload: &Workload, to_server: &Truth, from_server: &Truth) -> Run {
+fn both(workload: &Workload, to_server: &Truth, from_server: &Truth) -> MadeRun {
     let one = |way, truth: &Truth| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, going(workload, way));
         run.cell(&[], std::slice::from_ref(truth));
         run
@@ -33,7 +33,7 @@ fn both(workload: &Workload, to_server: &Truth, from_server: &Truth) -> Run {
 }
 
 /// The flow of `run`, and that of `other` which goes from the server, at once.
-pub(crate) fn joined(mut run: Run, other: Run) -> Run {
+pub(crate) fn joined(mut run: MadeRun, other: MadeRun) -> MadeRun {
     let mut other = other.recording;
     for flow in &mut other.flows {
         flow.outcome.flow = FlowId(1);
@@ -62,7 +62,7 @@ pub(crate) fn joined(mut run: Run, other: Run) -> Run {
 
 /// The limiter that is named, what is said of it and what to do next.
 #[track_caller]
-fn named(run: &Run) -> (Limiter, Finding, String) {
+fn named(run: &MadeRun) -> (Limiter, Finding, String) {
     let analysis = analyze(&run.recording);
     let limiters = analysis.findings.into_iter();
     let mut named = limiters.filter_map(|finding| match finding.kind {

@@ -10,7 +10,7 @@ use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::workload::{Direction, Part, Workload};
 
 use crate::both_ways::{going, joined};
-use crate::builder::{Run, Truth, stream};
+use crate::builder::{MadeRun, Truth, stream};
 use crate::streams::{MS, datagrams, grow, limiter_of, run};
 
 /// Payload of a datagram.
@@ -40,7 +40,7 @@ fn working(worker_share: f64) -> Truth {
 }
 
 /// A stream of datagrams of which the receiver saw `steps`.
-fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> Run {
+fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> MadeRun {
     let arrived: i64 = steps.iter().map(|step| step.0).sum();
     let lost: i64 = steps.iter().map(|step| step.1).sum();
     let truth = Truth {

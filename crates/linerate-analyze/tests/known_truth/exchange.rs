@@ -10,7 +10,7 @@ use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::workload::{Setting, Traffic, Workload};
 use linerate_model::{Bytes, Nanos};
 
-use crate::builder::{Run, Truth, WINDOW_NS, rr, stream};
+use crate::builder::{MadeRun, Truth, WINDOW_NS, rr, stream};
 use crate::told;
 
 /// The limiters of three trials of `workload` over 1 Gbit/s with their claims.
@@ -19,7 +19,7 @@ fn limiters(workload: Workload, truth: &Truth) -> Vec<(Limiter, String)> {
 }
 
 fn limiters_over(rate: Option<f64>, workload: Workload, truth: &Truth) -> Vec<(Limiter, String)> {
-    let mut run = Run::new(1, rate);
+    let mut run = MadeRun::new(1, rate);
     run.experiment("one", None, workload);
     run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
     let findings = told(&run.recording).into_iter();
@@ -74,7 +74,7 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
         );
     }
     // An end that was not read leaves a longer answer possible, up to the longest delayed ACK.
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, rr(200));
     let short = Truth {
         min_rtt_ns: Some(1_000_000),
@@ -108,7 +108,7 @@ fn a_connection_for_each_request_takes_two_round_trips() {
             min_rtt_ns: Some(20_000_000),
             ..Truth::transactions(mean_ns)
         };
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, workload);
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         // Of connections that are gone nothing is read but the shortest round trip.
@@ -156,7 +156,7 @@ fn a_client_further_away_waits_for_nothing() {
         timeouts: Some(0.0),
         ..Truth::usual()
     };
-    let mut run = Run::new(2, None);
+    let mut run = MadeRun::new(2, None);
     run.experiment("one", None, workload);
     run.cell(&[], &[truth.clone(), truth.clone(), truth]);
     for flow in &mut run.recording.flows {
@@ -406,7 +406,7 @@ fn cpus_that_a_worker_did_not_get_are_told_apart() {
         "A CPU quota, or CPUs that it may not use",
     );
     // The caller had chosen the CPUs.
-    let mut chosen = Run::new(1, Some(1e9));
+    let mut chosen = MadeRun::new(1, Some(1e9));
     chosen.experiment("one", None, stream());
     chosen.cell(&[], &[waits.clone(), waits.clone(), waits.clone()]);
     for flow in &mut chosen.recording.flows {
@@ -492,10 +492,10 @@ fn a_run_whose_only_trial_is_invalid_is_diagnosed() {
         invalid: Some("host client1 read the end of the window 80 ms late".to_owned()),
         ..Truth::usual()
     };
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], std::slice::from_ref(&starved));
-    let claims = |run: &Run| -> Vec<String> {
+    let claims = |run: &MadeRun| -> Vec<String> {
         let findings = told(&run.recording)
             .into_iter()
             .filter(|one| matches!(one.kind, FindingKind::Limiter(_)));
@@ -507,7 +507,7 @@ fn a_run_whose_only_trial_is_invalid_is_diagnosed() {
         invalid: Some("settings were capped".to_owned()),
         ..Truth::stream(941e6)
     };
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], &[full]);
     assert_eq!(claims(&run), [""; 0]);
@@ -527,7 +527,7 @@ fn the_path_of_a_far_client_is_no_stall() {
             delayed_acks: Some(19.0),
             ..Truth::transactions(50_000_000)
         };
-        let mut run = Run::new(2, Some(1e9));
+        let mut run = MadeRun::new(2, Some(1e9));
         run.experiment("one", None, workload);
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         let findings = told(&run.recording).into_iter();
@@ -743,11 +743,11 @@ fn what_nagle_holds_for_a_round_trip_is_no_application() {
 fn timers_of_other_connections_are_not_these_flows() {
     // Sixteen of 330 transactions take 180 ms longer (radio), and another connection's timers fired twenty times.
     let workload = rr(200);
-    let mut spikes = Run::new(1, Some(1e9));
+    let mut spikes = MadeRun::new(1, Some(1e9));
     spikes.experiment("one", None, workload);
     let truth = Truth::timeouts(1_000_000, 0.05);
     spikes.cell(&[], &[truth.clone(), truth.clone(), truth]);
-    let names_timeouts = |run: &Run| {
+    let names_timeouts = |run: &MadeRun| {
         let mut found = told(&run.recording).into_iter();
         found.any(|finding| finding.kind == FindingKind::Limiter(Limiter::Timeouts))
     };
@@ -765,7 +765,7 @@ fn timers_of_other_connections_are_not_these_flows() {
 fn behind_something_that_ends_connections_nobody_blames_the_server() {
     // TCP ends 50 µs away, at a proxy, and answers come after 60 ms: so does the control connection's.
     let relayed = |uncertainty_ns: u64, control: Control| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, rr(200));
         let truth = Truth {
             rtt_ns: 60_000,
@@ -796,7 +796,7 @@ fn behind_something_that_ends_connections_nobody_blames_the_server() {
 #[test]
 fn where_nothing_was_answered_there_is_no_rate() {
     let of = |truth: Truth| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, rr(1));
         run.cell(&[], &[truth]);
         let next = crate::as_single(&run.recording).next;

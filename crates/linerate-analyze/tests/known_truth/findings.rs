@@ -12,7 +12,7 @@ use linerate_model::sample::Subject;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Workload;
 
-use crate::builder::{Run, Truth, rr, size, stream, switches};
+use crate::builder::{MadeRun, Truth, rr, size, stream, switches};
 use crate::told;
 
 fn limiters(recording: &Recording) -> Vec<Limiter> {
@@ -25,7 +25,7 @@ fn limiters(recording: &Recording) -> Vec<Limiter> {
 
 #[track_caller]
 fn check(workload: Workload, truth: Truth, expected: &[Limiter]) {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, workload);
     run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
     assert_eq!(limiters(&run.recording), expected, "{truth:?}");
@@ -57,7 +57,7 @@ fn a_full_link_is_named() {
 
 #[test]
 fn a_link_of_unknown_rate_is_never_full() {
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.experiment("one", None, stream());
     run.cell(&[], &[Truth::stream(941e6)]);
     assert_eq!(limiters(&run.recording), []);
@@ -140,7 +140,7 @@ fn an_algorithm_that_paces_itself_is_named() {
     };
     check(stream(), cubic, &[]);
     // The rate is that of an agent which allows no more, and bbr has no part in it.
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], &[paced.clone(), paced.clone(), paced.clone()]);
     for trial in &mut run.recording.trials {
@@ -215,7 +215,7 @@ fn an_algorithm_that_paces_itself_is_named() {
 #[test]
 fn a_saturated_worker_under_an_algorithm_that_paces_is_told_of_it() {
     let claim = |congestion| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         let slow = Truth {
             worker_share: 0.99,
@@ -295,7 +295,7 @@ fn responses_that_wait_for_the_next_request_are_told_apart_from_slow_ones() {
         let mut workload = rr(4);
         workload.manner.requests_per_s = Some(5000);
         workload.options.nagle = nagle;
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, workload);
         let truth = Truth {
             latency: vec![(latency_us * 1000, 2500)],
@@ -323,7 +323,7 @@ fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
         let mut workload = rr(4);
         workload.manner.requests_per_s = Some(5000);
         workload.manner.wait = wait;
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, workload);
         let truth = Truth {
             latency: vec![(tail_us * 1000, 2500)],
@@ -360,7 +360,7 @@ fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
 #[test]
 fn zero_copy_that_copies_is_a_caution() {
     let cautions = |zero_copy: Option<ZeroCopyCount>| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         let truth = Truth {
             zero_copy,
@@ -499,7 +499,7 @@ fn a_path_as_long_as_the_timer_is_no_stall() {
 /// A run of split requests, those of the study's `chapter` or of a user's file, in which each combination
 /// takes what `rtt_ns` says.
 fn split_requests(chapter: Option<u32>, rtt_ns: impl Fn(bool, bool) -> u64) -> Recording {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("split-request", chapter, rr(200));
     for nagle in [true, false] {
         for ack in [true, false] {
@@ -575,8 +575,8 @@ fn a_stall_is_proven_by_toggling() {
 /// A stream of small messages with both on, whose segments carry what `payload` says.
 #[test]
 fn cautions_are_raised_only_with_cause() {
-    let ids = |change: &dyn Fn(&mut Run)| -> Vec<String> {
-        let mut run = Run::new(1, Some(1e9));
+    let ids = |change: &dyn Fn(&mut MadeRun)| -> Vec<String> {
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         change(&mut run);
         told(&run.recording)
@@ -593,7 +593,7 @@ fn cautions_are_raised_only_with_cause() {
         ["one/caution/noise"]
     );
     // The one measurement of a run has no name that says anything.
-    let mut noisy = Run::new(1, Some(1e9));
+    let mut noisy = MadeRun::new(1, Some(1e9));
     noisy.experiment("one", None, stream());
     noisy.cell(&[], &three(0.1));
     let cautions = told(&noisy.recording);
@@ -714,7 +714,7 @@ fn placed(rtts_ns: &[u64], apart: &[bool]) -> Recording {
 
 /// The same in cells of so many replicates.
 fn placed_in_cells(rtts_ns: &[u64], apart: &[bool], replicates: usize) -> Recording {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("latency", None, rr(1));
     let truths: Vec<Truth> = rtts_ns
         .iter()
@@ -798,7 +798,7 @@ fn other_programs_are_named_where_they_share_the_cpus() {
             others_cpus,
             ..Truth::usual()
         };
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         let samples = std::mem::take(&mut run.recording.samples);
@@ -827,7 +827,7 @@ fn other_programs_are_named_where_they_share_the_cpus() {
 #[test]
 fn why_a_rate_is_above_what_the_link_carries_is_said() {
     let explanation = |bps: f64| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[bps, bps + 1e6, bps - 1e6].map(Truth::stream));
         let mut told = told(&run.recording).into_iter();
@@ -845,7 +845,7 @@ fn why_a_rate_is_above_what_the_link_carries_is_said() {
 #[test]
 fn two_values_are_no_interval() {
     let claim = |rates: &[f64]| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         let truths: Vec<Truth> = rates.iter().copied().map(Truth::stream).collect();
         run.cell(&[], &truths);
@@ -867,7 +867,7 @@ fn two_values_are_no_interval() {
 
 #[test]
 fn no_interval_has_segments_above_the_mss() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     let truth = |payload_bytes| Truth {
         payload_bytes,
@@ -893,7 +893,7 @@ fn time_in_no_mode_is_told_where_it_is_more_than_usual() {
             missing_share: *missing_share,
             ..Truth::stream(941e6)
         };
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         let truths: Vec<Truth> = missing.iter().map(truth).collect();
         run.cell(&[], &truths);
@@ -922,7 +922,7 @@ fn of_one_trial_nobody_says_that_identical_ones_differ() {
         ..Truth::usual()
     };
     let caution = |trials: usize| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &vec![truth.clone(); trials]);
         let mut told = told(&run.recording).into_iter();
@@ -936,7 +936,7 @@ fn of_one_trial_nobody_says_that_identical_ones_differ() {
 #[test]
 fn what_to_repeat_where_nothing_is_named_depends_on_what_was_seen() {
     let next = |truth: Truth| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[truth]);
         let single = crate::as_single(&run.recording);
@@ -992,7 +992,7 @@ fn flows_that_a_dropping_queue_starves_are_no_matter_of_time() {
             lost_share,
             ..Truth::stream(148e6)
         };
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, many);
         run.cell(&[], &[truth]);
         let single = crate::as_single(&run.recording);
@@ -1020,7 +1020,7 @@ fn time_that_no_mode_has_matters_where_cpus_may() {
             missing_share: 0.14,
             ..Truth::stream(300e6)
         };
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[truth]);
         crate::as_single(&run.recording).trials[0].may_need_cpus()
@@ -1055,7 +1055,7 @@ fn ends_that_always_share_a_cpu_are_a_caution() {
     let under_way = |min_rtt_ns: i64| {
         let mut workload = rr(1);
         workload.manner.in_flight = 16;
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("latency", None, workload);
         let truth = Truth {
             latency: vec![(5_000_000, 3080)],
@@ -1078,7 +1078,7 @@ fn ends_that_always_share_a_cpu_are_a_caution() {
 fn what_to_do_follows_the_evidence() {
     const MS: i64 = 1_000_000;
     let next = |truth: &Truth| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, stream());
         run.cell(&[], std::slice::from_ref(truth));
         let single = crate::as_single(&run.recording);

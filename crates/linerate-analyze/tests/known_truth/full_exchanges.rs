@@ -10,7 +10,7 @@ use linerate_model::sample::TrialSample;
 use linerate_model::workload::{Traffic, Workload};
 
 use crate::as_single;
-use crate::builder::{Run, Truth, WINDOW_NS, rr};
+use crate::builder::{MadeRun, Truth, WINDOW_NS, rr};
 
 /// What is said of one trial: the limiter with its claim, and what to do next.
 struct Said {
@@ -19,7 +19,7 @@ struct Said {
 }
 
 fn recorded(workload: Workload, truth: &Truth) -> Recording {
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.experiment("one", None, workload);
     run.cell(&[], std::slice::from_ref(truth));
     run.recording

@@ -7,19 +7,19 @@ use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::limiter::Limiter;
 use linerate_model::workload::{FlowOptions, Workload};
 
-use crate::builder::{Run, Truth, stream};
+use crate::builder::{MadeRun, Truth, stream};
 
 const MS: i64 = 1_000_000;
 
-fn run(workload: Workload, truth: &Truth) -> Run {
-    let mut run = Run::new(1, None);
+fn run(workload: Workload, truth: &Truth) -> MadeRun {
+    let mut run = MadeRun::new(1, None);
     run.experiment("one", None, workload);
     run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
     run
 }
 
 /// What is named, the load generator, which is a caution, among it.
-fn limiter_of(run: &Run) -> Option<(Limiter, Finding)> {
+fn limiter_of(run: &MadeRun) -> Option<(Limiter, Finding)> {
     let analysis = analyze(&run.recording);
     let mut all = analysis.findings.into_iter().chain(analysis.cautions);
     all.find_map(|finding| match finding.kind {

@@ -8,7 +8,7 @@ use linerate_model::metric::Metric;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::{Subject, TrialSample};
 
-use crate::builder::{Run, Truth, stream};
+use crate::builder::{MadeRun, Truth, stream};
 use crate::told;
 
 /// Returns what is said of a run whose hosts read `values` of `metric` at begin and end.
@@ -20,8 +20,8 @@ fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, 
 }
 
 /// Returns a run whose hosts, changed by `change`, read `values` of `metric` at begin and end.
-fn with_counter(metric: Metric, values: [i64; 2], change: impl Fn(&mut HostRecord)) -> Run {
-    let mut run = Run::new(1, Some(1e9));
+fn with_counter(metric: Metric, values: [i64; 2], change: impl Fn(&mut HostRecord)) -> MadeRun {
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], &[Truth::usual(), Truth::usual(), Truth::usual()]);
     let hosts = run.recording.document.hosts.iter_mut();
@@ -128,7 +128,7 @@ fn counters_that_prove_a_drop_are_cautions() {
 #[test]
 fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
     let said = |count: i64| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[Truth::usual(), Truth::usual(), Truth::usual()]);
         let (trial, host) = (run.recording.trials[0].trial, "server");
@@ -157,7 +157,7 @@ fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
 }
 
 /// Puts the value of a protocol counter at both edges of the window of trial number `at`.
-fn put(run: &mut Run, at: usize, host: &str, name: &str, values: [i64; 2]) {
+fn put(run: &mut MadeRun, at: usize, host: &str, name: &str, values: [i64; 2]) {
     let trial = run.recording.trials[at].trial;
     let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
     run.recording
@@ -177,7 +177,7 @@ type Told<'a> = (&'a str, u32, f64, Vec<(&'a str, bool, f64, f64)>);
 
 #[test]
 fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     let spoilt = Truth {
         invalid: Some("the host was lost".to_owned()),
@@ -251,7 +251,7 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
 
 #[test]
 fn interrupts_are_told_by_queue_and_cpu() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], &[Truth::usual()]);
     let trial = run.recording.trials[0].trial;

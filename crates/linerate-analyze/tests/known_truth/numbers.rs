@@ -14,7 +14,7 @@ use linerate_model::response::is_share;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::workload::{Part, Traffic, Workload};
 
-use crate::builder::{MSS, Run, Truth, WINDOW_NS, rr, size, stream, switches};
+use crate::builder::{MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream, switches};
 use crate::{grow, told};
 
 /// The claim of a stall where requests in two writes take 67 ms, but for one trial in which two
@@ -31,7 +31,7 @@ fn stall(lost: [bool; 3], lost_without_nagle: bool) -> Option<String> {
     if let Traffic::Rr { request_writes, .. } = &mut split.traffic {
         *request_writes = 2;
     }
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("split-request", Some(9), split);
     let stalled = lost.map(|lost| truth(if lost { 286 } else { 67 }, lost));
     run.cell(&switches(true, true), &stalled);
@@ -60,7 +60,7 @@ fn a_retransmission_timeout_is_no_part_of_a_stall() {
 
 /// The cost of a trial whose host counted `cpus` and whose thread ran for `run_ns`.
 fn cost(cpus: f64, run_ns: i64) -> Option<f64> {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     let truth = Truth {
         cpus,
@@ -86,7 +86,7 @@ fn a_cost_is_never_less_than_what_our_threads_ran() {
 
 /// A study whose best stream outside the socket-buffer chapter takes `cpus`.
 fn study_of(cpus: f64) -> Analysis {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.recording.document.study = true;
     for (chapter, factor, bps, cpus) in [
         (3, Factor::SocketBuffer, 900e6, 0.5),
@@ -145,7 +145,7 @@ fn estimates(analysis: &Analysis, word: &str) -> Vec<Estimate> {
 
 /// Intervals of `word` end at `most`, and there are such.
 #[track_caller]
-fn ends_at(run: &Run, word: &str, most: f64) {
+fn ends_at(run: &MadeRun, word: &str, most: f64) {
     let found = estimates(&analyze(&run.recording), word);
     assert!(!found.is_empty(), "no column has {word}");
     for estimate in found {
@@ -155,8 +155,8 @@ fn ends_at(run: &Run, word: &str, most: f64) {
     }
 }
 
-fn run_of(rate: Option<f64>, workload: Workload, truths: &[Truth]) -> Run {
-    let mut run = Run::new(1, rate);
+fn run_of(rate: Option<f64>, workload: Workload, truths: &[Truth]) -> MadeRun {
+    let mut run = MadeRun::new(1, rate);
     run.experiment("one", None, workload);
     let levels = |count| [(Factor::Connections, Level::Count(count))];
     run.cell(&levels(1), truths);
@@ -188,7 +188,7 @@ fn intervals_end_where_what_is_measured_does() {
 fn the_part_of_datagrams_that_a_place_lost_is_no_more_than_all() {
     let mut workload = stream();
     workload.manner.transport = Transport::Udp;
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("udp-packet-rate", Some(11), workload);
     for bytes in [64, 1448] {
         let levels = [(Factor::MessageBytes, size(bytes))];
@@ -199,7 +199,7 @@ fn the_part_of_datagrams_that_a_place_lost_is_no_more_than_all() {
 }
 
 /// Lets each flow send 100 000 datagrams, of which the receive buffer takes more or fewer.
-pub(crate) fn count_datagrams(run: &mut Run) {
+pub(crate) fn count_datagrams(run: &mut MadeRun) {
     for flow in &mut run.recording.flows {
         let received = [2_000, 90_000, 9_000][flow.trial.0 as usize % 3];
         let (metric, count) = match flow.part {
@@ -239,7 +239,7 @@ fn answer(small: [f64; 3], rates: [f64; 3], large_bytes: f64) -> String {
         payload_bytes,
         ..Truth::usual()
     };
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.experiment("packet-rate", Some(10), stream());
     let at = |bytes| [(Factor::MessageBytes, size(bytes))];
     run.cell(&at(1), &[0, 1, 2].map(|at| truth(small[at], rates[at])));

@@ -9,7 +9,7 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::response::name;
 
-use crate::builder::{Run, Truth, rr, size, stream, switches};
+use crate::builder::{MadeRun, Truth, rr, size, stream, switches};
 
 fn tile<'a>(analysis: &'a Analysis, what: &str) -> Option<&'a Tile> {
     let mut tiles = analysis.answer.tiles.iter();
@@ -29,7 +29,7 @@ fn caution<'a>(analysis: &'a Analysis, id: &str) -> Option<&'a Finding> {
 
 /// Fixed buffers against the kernel's tuning with one connection and with ten: the rates of each fixed buffer.
 fn buffers(one: [f64; 3], ten: [f64; 3], truth: &Truth) -> Analysis {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("socket-buffer", Some(3), stream());
     for (connections, fixed) in [(1, one), (10, ten)] {
         let of = |buffer: Level| {
@@ -78,7 +78,7 @@ fn a_buffer_that_is_the_limit_suffices_for_nothing() {
 #[test]
 fn a_window_is_that_of_the_path_where_the_path_is_the_limit() {
     let needed = |truth: Truth, rate| {
-        let mut run = Run::new(1, rate);
+        let mut run = MadeRun::new(1, rate);
         run.experiment("one", None, stream());
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         let analysis = analyze(&run.recording);
@@ -101,7 +101,7 @@ fn a_window_is_that_of_the_path_where_the_path_is_the_limit() {
 #[test]
 fn the_chapter_on_the_window_says_why_there_is_none() {
     let of_rate = |rate| {
-        let mut run = Run::new(1, rate);
+        let mut run = MadeRun::new(1, rate);
         run.recording.document.study = true;
         run.experiment("latency", Some(1), rr(4));
         run.cell(&[], &[Truth::transactions(50_000)]);
@@ -119,7 +119,7 @@ fn the_chapter_on_the_window_says_why_there_is_none() {
 #[test]
 fn what_raises_throughput_need_not_raise_packets() {
     let consequence = |response: &str| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("rates", Some(10), stream());
         let experiments = &mut run.recording.document.plan.experiments;
         experiments[0].response = response.to_owned();
@@ -140,7 +140,7 @@ fn what_raises_throughput_need_not_raise_packets() {
 #[test]
 fn the_headline_names_a_direction_that_was_varied() {
     let verdict = |directions: &[&str]| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.recording.document.study = true;
         run.experiment("streams", None, stream());
         for (at, direction) in directions.iter().enumerate() {
@@ -163,7 +163,7 @@ fn the_headline_names_a_direction_that_was_varied() {
 #[test]
 fn a_rate_that_holds_what_came_before_is_about_right() {
     let answer = |flagged: &[(usize, f64)]| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         let truth = Truth::stream(500e6);
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
@@ -191,7 +191,7 @@ fn a_rate_that_holds_what_came_before_is_about_right() {
 
 /// Requests in two writes that a delayed ACK stalls; the longest of them is of `longest_ns`.
 fn stalled(longest_ns: u64, timeouts: Option<f64>) -> Analysis {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.recording.document.study = true;
     run.experiment("split-request", Some(9), rr(200));
     for writes in [1, 2] {
@@ -234,7 +234,7 @@ fn a_longest_stall_that_a_timer_may_have_made_has_no_cause() {
 #[test]
 fn cells_without_a_valid_trial_have_too_few() {
     let analysis = |invalid: &[usize]| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("sizes", None, stream());
         for (at, bytes) in [1000, 2000, 4000].into_iter().enumerate() {
             let truth = Truth {

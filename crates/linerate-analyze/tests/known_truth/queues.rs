@@ -10,7 +10,7 @@ use linerate_model::run::{FlowRecord, Incoming, Recording};
 use linerate_model::sample::{End, QueueKind, Subject};
 use linerate_model::unit::Unit;
 
-use crate::builder::{Run, Truth, stream};
+use crate::builder::{MadeRun, Truth, stream};
 
 const QUEUES: u32 = 4;
 const REPLICATES: usize = 3;
@@ -21,7 +21,7 @@ const NAPI: u32 = 8000;
 
 /// Chapter 12 with 1, 4 and 16 connections; `queue_of` says where each lies, if `queues` is not 0.
 fn recording(queues: u32, queue_of: impl Fn(&FlowRecord) -> u32) -> Recording {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("queues", Some(12), stream());
     for connections in [1, 4, 16] {
         let level = (Factor::Connections, Level::Count(connections));

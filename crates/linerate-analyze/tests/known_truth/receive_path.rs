@@ -9,7 +9,7 @@ use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 
-use crate::builder::{Run, Truth, stream};
+use crate::builder::{MadeRun, Truth, stream};
 use crate::{Growth, grow, told};
 use linerate_analyze::analyze;
 use linerate_analyze::truth::lint::disagreements;
@@ -21,7 +21,7 @@ fn recording(growth: &[Growth]) -> Recording {
 
 /// The same of several connections.
 fn of_flows(connections: u32, growth: &[Growth]) -> Recording {
-    let mut run = Run::new(1, Some(100e9));
+    let mut run = MadeRun::new(1, Some(100e9));
     let workload = Workload {
         connections,
         ..stream()
@@ -145,7 +145,7 @@ fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
 /// Chapter 12 on a full link of 1 Gbit/s, four trials; what CPU 0 of the server spent in softirqs in each, and
 /// how often its NAPI ran out of budget.
 fn full_link(shares: [f64; 4], squeezed: [i64; 4]) -> Recording {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("queues", Some(12), stream());
     run.cell(&[], &vec![Truth::stream(941e6); 4]);
     let mut recording = run.recording;

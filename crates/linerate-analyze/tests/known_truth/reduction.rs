@@ -16,10 +16,10 @@ use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Part, Traffic, Workload};
 use linerate_model::{FlowId, TrialId};
 
-use crate::builder::{Run, Truth, rr, stream};
+use crate::builder::{MadeRun, Truth, rr, stream};
 
 fn one(workload: Workload, truth: Truth) -> Outcome {
-    let mut run = Run::new(2, Some(1e9));
+    let mut run = MadeRun::new(2, Some(1e9));
     run.experiment("one", None, workload);
     run.cell(&[], &[truth]);
     reduce::outcomes(&run.recording).remove(0)
@@ -123,7 +123,7 @@ fn transactions_have_quantiles_where_there_are_enough() {
 fn directions_are_kept_apart() {
     let mut workload = stream();
     workload.connections = 2;
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, workload);
     run.cell(
         &[(Factor::Direction, Level::Word("both".to_owned()))],
@@ -150,7 +150,7 @@ fn directions_are_kept_apart() {
 fn a_sum_with_a_missing_flow_is_absent() {
     let mut workload = stream();
     workload.connections = 3;
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, workload);
     run.cell(&[], &[Truth::usual()]);
     let samples = run.recording.samples.iter();
@@ -169,7 +169,7 @@ fn a_sum_with_a_missing_flow_is_absent() {
 /// The server's readings never came; what its host acknowledged is at the client.
 #[test]
 fn what_was_acknowledged_stands_for_a_receiver_of_which_nothing_came() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], &[Truth::stream(0.7e9)]);
     let whole = std::mem::take(&mut run.recording.samples);
@@ -195,7 +195,7 @@ fn what_was_acknowledged_stands_for_a_receiver_of_which_nothing_came() {
 
 #[test]
 fn readings_before_the_window_are_none_of_it() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     let truth = Truth {
         delivered_variation: Some(0.0),
@@ -221,7 +221,7 @@ fn readings_before_the_window_are_none_of_it() {
 #[test]
 fn numbers_above_the_wire_are_refused() {
     let refused = |rate: Option<f64>, bps: f64| {
-        let mut run = Run::new(1, rate);
+        let mut run = MadeRun::new(1, rate);
         run.experiment("one", None, stream());
         run.cell(&[], &[Truth::stream(bps)]);
         let outcome = reduce::outcomes(&run.recording).remove(0);
@@ -243,7 +243,7 @@ fn numbers_above_the_wire_are_refused() {
 
 #[test]
 fn the_wire_limit_needs_facts_and_is_generous_without() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     for host in &mut run.recording.document.hosts {
         host.snapshot.facts.clear();
     }
@@ -296,7 +296,7 @@ fn a_sender_that_spins_for_the_rate_that_it_reaches_is_not_saturated() {
         if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
             *message_bytes = Bytes(1448);
         }
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, workload);
         let truth = Truth {
             worker_share: 0.97,
@@ -362,7 +362,7 @@ fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
 fn what_tcp_was_not_read_for_lies_in_no_buffer() {
     // The last reading, after the end, found the socket gone: only what receive calls had returned is known.
     let told = |beyond_bytes: f64| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, stream());
         let truth = Truth {
             read_beyond_bytes: beyond_bytes,
@@ -386,7 +386,7 @@ fn what_tcp_was_not_read_for_lies_in_no_buffer() {
 fn more_than_receive_buffers_hold_was_in_none() {
     // Between both readings of a host whose CPUs others have.
     let told = |beyond_bytes: f64, rmem: Option<&str>| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, stream());
         let truth = Truth {
             read_beyond_bytes: beyond_bytes,
@@ -416,7 +416,7 @@ fn more_than_receive_buffers_hold_was_in_none() {
 #[test]
 fn options_that_a_host_does_not_tell_of_may_be_off() {
     let is_valid = |server_tells: bool| {
-        let mut run = Run::new(2, Some(1e9));
+        let mut run = MadeRun::new(2, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[Truth::stream(949e6)]);
         let server = &mut run.recording.document.hosts[0];
@@ -437,7 +437,7 @@ fn what_only_the_application_counts_is_its_count() {
         if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
             *message_bytes = Bytes(1448);
         }
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, workload);
         let truth = Truth {
             read_beyond_bytes: 5e6,
@@ -467,12 +467,12 @@ fn what_only_its_numbers_spoil_is_to_be_done_once_more() {
         invalid: Some("a counter was not read".to_owned()),
         ..of([1.0, 0.0])
     };
-    let mut idle = Run::new(2, Some(1e9));
+    let mut idle = MadeRun::new(2, Some(1e9));
     idle.experiment("one", None, workload.clone());
     idle.cell(&[], &[of([1.0, 0.0])]);
     let next = crate::as_single(&idle.recording).next;
     assert!(next.is_some_and(|words| words.contains("fewer flows")));
-    let mut run = Run::new(2, Some(1e9));
+    let mut run = MadeRun::new(2, Some(1e9));
     run.experiment("one", None, workload);
     run.cell(&[], &[of([1.0, 1.0]), of([1.0, 0.0]), told]);
     // What a host or the controller knew when it ended is known to whoever did the trial.
@@ -492,7 +492,7 @@ fn a_flow_that_loses_more_than_others_has_less() {
             shares: vec![9.0, 1.0],
             ..Truth::stream(800e6)
         };
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, workload);
         run.cell(&[], &[truth]);
         // Of the second flow's thousand segments so many were sent again.
@@ -540,7 +540,7 @@ fn flows_whose_round_trips_differ_under_load_need_not_share_alike() {
             rtt_ns: 36_000_000,
             ..Truth::stream(80e6)
         };
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, workload);
         run.cell(&[], &[truth]);
         let subject = Subject::Flow(FlowId(1), End::Client);
@@ -736,7 +736,7 @@ fn what_disturbs_is_data() {
 #[test]
 fn a_repeat_stands_for_a_trial_only_where_its_own_numbers_count() {
     let averaged = |repeat: Truth| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &[Truth::stream(800e6), repeat]);
         run.recording.document.plan.repeats = vec![Repeat {
@@ -756,7 +756,7 @@ fn a_repeat_stands_for_a_trial_only_where_its_own_numbers_count() {
 
 #[test]
 fn of_a_host_that_was_lost_no_cpu_time_is_missing() {
-    let mut run = Run::new(2, Some(1e9));
+    let mut run = MadeRun::new(2, Some(1e9));
     run.experiment("one", None, stream());
     let truth = Truth {
         cpus: 1.0,
@@ -800,7 +800,7 @@ fn halves_that_differ_are_told() {
 #[test]
 fn where_halves_differ_the_steady_part_is_told() {
     const READINGS: i64 = 100;
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     run.cell(&[], &[Truth::stream(800e6)]);
     let counts = |sample: &TrialSample| {
@@ -831,7 +831,7 @@ fn where_halves_differ_the_steady_part_is_told() {
 
 #[test]
 fn a_counter_of_all_hosts_is_absent_when_one_was_not_read() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, rr(100));
     run.cell(&[], &[Truth::transactions(100_000)]);
     let mut counted = |host: &str| {
@@ -862,7 +862,7 @@ fn jitter_is_that_of_the_window() {
     if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
         *message_bytes = Bytes(1448);
     }
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.experiment("one", None, workload);
     run.cell(&[], &[Truth::stream(20e6)]);
     let mut flows = run.recording.flows.iter_mut();
@@ -874,7 +874,7 @@ fn jitter_is_that_of_the_window() {
     }));
     let (trial, host) = (receiver.trial, receiver.host.clone());
     let subject = Subject::Flow(receiver.flow, receiver.end);
-    let jitter = |run: &Run| {
+    let jitter = |run: &MadeRun| {
         reduce::outcomes(&run.recording)
             .remove(0)
             .value("jitter_ns")
@@ -908,7 +908,7 @@ fn what_came_before_the_window_and_waited_for_a_lost_segment_is_told() {
     let told = |share: f64, transport: Transport| {
         let mut workload = stream();
         workload.manner.transport = transport;
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, workload);
         run.cell(&[], &[Truth::sending(900e6, 1_000_000, 900_000)]);
         let samples: Vec<TrialSample> = run.recording.samples.iter().collect();
@@ -950,7 +950,7 @@ fn traffic_of_others_on_the_device_is_told() {
     let (share, _) = flag.split_once(words).expect("a share");
     let share: f64 = share.parse().expect("percent");
     assert!((9.9..=10.1).contains(&share), "{flag}");
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     let truth = Truth {
         beside_bps: Some(10e6),
@@ -970,7 +970,7 @@ fn traffic_of_others_on_the_device_is_told() {
 #[test]
 fn readings_of_this_measurement_are_no_traffic_of_others() {
     let told = |beside_bps, asks: bool| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         let truth = Truth {
             beside_bps: Some(beside_bps),
@@ -1009,7 +1009,7 @@ fn segments_that_arrived_damaged_are_told_with_their_host() {
         if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
             *message_bytes = Bytes(1448);
         }
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, workload);
         run.cell(&[], &[Truth::stream(20e6)]);
         // What came before the window is not of it.
@@ -1041,7 +1041,7 @@ fn datagrams_that_came_twice_are_received_once() {
     if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
         *message_bytes = Bytes(BYTES as u64);
     }
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.experiment("one", None, workload);
     run.cell(&[], &[Truth::stream(20e6)]);
     let samples: Vec<TrialSample> = run.recording.samples.iter().collect();
@@ -1084,7 +1084,7 @@ fn datagrams_that_came_twice_are_received_once() {
 fn flows_that_are_too_many_for_the_line_do_not_spoil_the_study() {
     // One connection and 64, three trials each: of the 64 some carry nothing.
     let level = |shares: [f64; 64], invalid: Option<&str>| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("queues", Some(11), stream());
         for connections in [1, 64_u64] {
             let truth = Truth {

@@ -7,18 +7,18 @@ use linerate_model::manner::Transport;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::Traffic;
 
-use crate::builder::{Run, Truth, rr, stream};
+use crate::builder::{MadeRun, Truth, rr, stream};
 
 const MS: i64 = 1_000_000;
 
-fn run(truth: &Truth) -> Run {
-    let mut run = Run::new(1, None);
+fn run(truth: &Truth) -> MadeRun {
+    let mut run = MadeRun::new(1, None);
     run.experiment("one", None, stream());
     run.cell(&[], std::slice::from_ref(truth));
     run
 }
 
-fn limiter_of(run: &Run) -> Option<(Limiter, Finding)> {
+fn limiter_of(run: &MadeRun) -> Option<(Limiter, Finding)> {
     let mut findings = analyze(&run.recording).findings.into_iter();
     findings.find_map(|finding| match finding.kind {
         FindingKind::Limiter(limiter) => Some((limiter, finding)),
@@ -154,7 +154,7 @@ fn traffic_of_others_is_told_of_datagrams_as_well() {
         if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
             *message_bytes = Bytes(1400);
         }
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, workload);
         let truth = Truth {
             beside_bps: Some(beside_bps),
@@ -230,7 +230,7 @@ fn workers_between_programs_that_fill_all_cpus_are_missed() {
         assert_ne!(limiter, Some(Limiter::OtherPrograms), "{neighbour:?}");
     }
     // A rate that was asked for pauses by itself.
-    let mut paced = Run::new(1, None);
+    let mut paced = MadeRun::new(1, None);
     let mut workload = stream();
     workload.manner.rate_bps = Some(40_000_000_000);
     paced.experiment("one", None, workload);
@@ -243,7 +243,7 @@ fn workers_between_programs_that_fill_all_cpus_are_missed() {
 #[test]
 fn a_study_that_is_not_to_be_used_says_who_took_cpu_time() {
     let reasons = |others_cpus: f64| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.recording.document.study = true;
         run.experiment("latency", Some(1), rr(4));
         let truth = |ns: u64| Truth {

@@ -14,19 +14,19 @@ use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Part, Traffic, Workload};
 use linerate_model::{FlowId, HostName};
 
-use crate::builder::{Run, Truth, stream};
+use crate::builder::{MadeRun, Truth, stream};
 
 pub(crate) const MS: i64 = 1_000_000;
 
 /// Three trials over a path of unknown rate.
-pub(crate) fn run(workload: Workload, truth: &Truth) -> Run {
-    let mut run = Run::new(1, None);
+pub(crate) fn run(workload: Workload, truth: &Truth) -> MadeRun {
+    let mut run = MadeRun::new(1, None);
     run.experiment("one", None, workload);
     run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
     run
 }
 
-pub(crate) fn limiter_of(run: &Run) -> Option<(Limiter, Finding)> {
+pub(crate) fn limiter_of(run: &MadeRun) -> Option<(Limiter, Finding)> {
     let mut findings = analyze(&run.recording).findings.into_iter();
     findings.find_map(|finding| match finding.kind {
         FindingKind::Limiter(limiter) => Some((limiter, finding)),
@@ -94,7 +94,7 @@ fn near_and_far() -> Workload {
 #[test]
 fn clients_at_different_distances_are_no_queue() {
     let of = |workload: &Workload, truth: &Truth| {
-        let mut run = Run::new(2, None);
+        let mut run = MadeRun::new(2, None);
         run.experiment("one", None, workload.clone());
         run.cell(&[], &[truth.clone(), truth.clone(), truth.clone()]);
         let queued = outcomes(&run.recording)[0].value(name::QUEUED);
@@ -311,7 +311,7 @@ fn why_a_window_is_small_is_told() {
         rwnd_share: 0.97,
         ..sending(26.2e6, 20 * MS)
     };
-    let advice = |run: &Run| {
+    let advice = |run: &MadeRun| {
         let (limiter, finding) = limiter_of(run).expect("the window limits");
         assert_eq!(limiter, Limiter::ReceiverWindow, "{}", finding.claim);
         finding.explanation
@@ -587,7 +587,7 @@ fn bursts_of_one_rack_are_not_those_of_a_far_client() {
             distances,
             ..Truth::sending(16e9, MS / 10, MS / 10)
         };
-        let mut run = Run::new(2, None);
+        let mut run = MadeRun::new(2, None);
         run.experiment("one", None, near_and_far());
         run.cell(&[], &[truth.clone(), truth.clone(), truth]);
         limiter_of(&run).map(|(limiter, _)| limiter)
@@ -617,7 +617,7 @@ fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
     }
     // Nobody read the receiving host: ACKs that wait on their way back are told by the sender.
     let one_sided = |delivered_variation| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, stream());
         let truth = Truth {
             delivered_variation: Some(delivered_variation),
@@ -731,7 +731,7 @@ fn drops_of_the_own_host_count_for_tcp_too() {
 }
 
 /// Has a counter of `host` grow by `amount` in the window of every trial.
-pub(crate) fn grow(run: &mut Run, host: &str, subject: &Subject, metric: Metric, amount: i64) {
+pub(crate) fn grow(run: &mut MadeRun, host: &str, subject: &Subject, metric: Metric, amount: i64) {
     let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
     for trial in trials {
         let readings = [(50_000, 7), (1_000_050_000, 7 + amount)];
@@ -890,7 +890,7 @@ fn what_a_backlog_drops_is_counted_once() {
 fn what_a_short_queue_drops_is_no_damage() {
     // 80 Mbit/s, 25 ms and room for 100 kB: four flows under reno meet a queue four readings of ten.
     let truth = |short: bool| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, stream());
         let truth = Truth {
             lost_share: 0.00118,
@@ -933,7 +933,7 @@ fn several_limiters_share_the_time() {
         .sum();
     assert!((shares - 1.0).abs() < 0.01, "{shares}");
     // Trials that do not agree make no verdict.
-    let mut mixed = Run::new(1, None);
+    let mut mixed = MadeRun::new(1, None);
     mixed.experiment("one", None, stream());
     let path = sending(95e6, 100 * MS);
     let idle = Truth {
@@ -997,7 +997,7 @@ fn a_far_path_with_a_tenth_of_queue_is_not_said_to_be_free() {
 #[test]
 fn one_run_at_nine_tenths_of_a_link_is_a_full_path_of_its_own() {
     let limiter = |bps: f64, trials: usize| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("one", None, stream());
         run.cell(&[], &vec![sending(bps, 40 * MS); trials]);
         limiter_of(&run).map(|(limiter, _)| limiter)
@@ -1008,7 +1008,7 @@ fn one_run_at_nine_tenths_of_a_link_is_a_full_path_of_its_own() {
 }
 
 /// Leaves out what was read of a metric.
-fn unseen(run: &mut Run, metric: Metric) {
+fn unseen(run: &mut MadeRun, metric: Metric) {
     let kept = run.recording.samples.iter();
     let kept: Vec<TrialSample> = kept.filter(|it| it.metric != metric).collect();
     run.recording.samples = Default::default();
@@ -1605,7 +1605,7 @@ fn where_a_quota_would_not_be_seen_nobody_is_said_to_have_the_cpus() {
 }
 
 /// A run on hosts where a CPU quota would not be seen.
-fn hiding_quota(mut run: Run) -> Run {
+fn hiding_quota(mut run: MadeRun) -> MadeRun {
     for host in &mut run.recording.document.hosts {
         host.snapshot.facts.push(Fact {
             name: CPU_QUOTA_VISIBLE.to_owned(),

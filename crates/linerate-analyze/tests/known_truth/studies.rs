@@ -15,7 +15,7 @@ use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::unit::Bytes;
 use linerate_model::workload::{Traffic, Workload};
 
-use crate::builder::{MSS, Run, Truth, WINDOW_NS, rr, size, stream};
+use crate::builder::{MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream};
 
 const MS: i64 = 1_000_000;
 const KIB: u64 = 1024;
@@ -58,7 +58,7 @@ fn recommended(
     shares: &[(u32, [f64; 2])],
     rmem: Option<&str>,
 ) -> Vec<Recommendation> {
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.recording.document.study = true;
     for host in &mut run.recording.document.hosts {
         let fact = |value: &str| Fact {
@@ -138,7 +138,7 @@ fn a_buffer_that_loses_with_another_count_of_connections_is_not_recommended() {
 }
 
 /// A gauge of the server's host in each trial.
-fn gauge(run: &mut Run, metric: Metric, value: i64) {
+fn gauge(run: &mut MadeRun, metric: Metric, value: i64) {
     let trials: Vec<TrialId> = run.recording.trials.iter().map(|one| one.trial).collect();
     for trial in trials {
         for at_ns in [0, WINDOW_NS as i64] {
@@ -156,7 +156,7 @@ fn gauge(run: &mut Run, metric: Metric, value: i64) {
 
 /// A study whose workers wait for a CPU three times as long as they run; a quota throttles in this share of the periods.
 fn waiting(throttled: f64, quota_ns: Option<i64>) -> Analysis {
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.recording.document.study = true;
     run.experiment("latency", Some(1), rr(4));
     for bytes in [4, 100] {
@@ -217,7 +217,7 @@ fn who_waits_under_a_quota_is_not_told_to_stop_other_programs() {
 #[test]
 fn a_quota_comes_first_where_numbers_are_not_to_be_used() {
     let reasons = |throttled: f64| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.recording.document.study = true;
         run.experiment("latency", Some(1), rr(4));
         let truth = |ns: u64| Truth {
@@ -268,7 +268,7 @@ fn memory_that_was_copied_under_a_quota_is_told_so() {
 #[test]
 fn cpus_are_not_busier_than_there_are() {
     let busy = |cpus: f64| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.experiment("one", None, stream());
         let truth = Truth {
             cpus,
@@ -298,7 +298,7 @@ fn cpus_are_not_busier_than_there_are() {
 fn rates_and_losses_of_datagrams_say_what_they_are_of() {
     let mut workload = stream();
     workload.manner.transport = Transport::Udp;
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.recording.document.study = true;
     run.experiment("udp-packet-rate", Some(11), workload);
     for bytes in [64, 1448] {
@@ -323,7 +323,7 @@ fn rates_and_losses_of_datagrams_say_what_they_are_of() {
 
 /// A study of a path that carries 100 Mbit/s with a queue before it, of messages with these payloads of a segment.
 fn of_path(payloads: &[f64], rate: Option<f64>) -> Analysis {
-    let mut run = Run::new(1, rate);
+    let mut run = MadeRun::new(1, rate);
     run.recording.document.study = true;
     run.experiment("latency", Some(1), rr(4));
     let far = Truth::transactions(20_000_000);
@@ -369,7 +369,7 @@ fn full_segments_of_the_packet_rate_show_the_host_as_it_is() {
 #[test]
 fn the_generator_hides_no_plain_round_trip() {
     let of = |truth: Truth| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.recording.document.study = true;
         run.experiment("latency", Some(1), rr(4));
         let trip = Truth::transactions(100_000);
@@ -395,7 +395,7 @@ fn the_generator_hides_no_plain_round_trip() {
 /// What limits 16 connections that the receiver's window holds behind a longer round trip, beside 64 that fill a path of
 /// 287 Mbit/s.
 fn beside_a_full_path(bps: f64, variation: f64, rtt_ns: i64) -> Option<Limiter> {
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.recording.document.study = true;
     run.experiment("queues", Some(12), stream());
     let held = Truth {
@@ -439,7 +439,7 @@ fn ceiling_of(bytes: u64, connections: u32, rtt_ns: i64, rate: Option<f64>) -> O
         connections,
         ..rr(1)
     };
-    let mut run = Run::new(1, rate);
+    let mut run = MadeRun::new(1, rate);
     run.experiment("one", None, workload);
     let truth = Truth {
         min_rtt_ns: Some(rtt_ns),
@@ -469,7 +469,7 @@ fn a_short_round_trip_is_no_ceiling_of_long_messages() {
 
 #[test]
 fn what_the_path_was_found_to_carry_bounds_exchanges() {
-    let mut run = Run::new(1, None);
+    let mut run = MadeRun::new(1, None);
     run.recording.document.study = true;
     run.experiment("latency", Some(1), rr(1460));
     let trip = Truth {
@@ -492,7 +492,7 @@ fn what_the_path_was_found_to_carry_bounds_exchanges() {
 #[test]
 fn a_window_of_less_than_a_segment_is_none_to_set() {
     let of = |shortest_ns: i64| {
-        let mut run = Run::new(1, None);
+        let mut run = MadeRun::new(1, None);
         run.recording.document.study = true;
         run.experiment("streams", None, stream());
         run.cell(&[], &thrice(&Truth::sending(31.6e6, 20 * MS, shortest_ns)));

@@ -13,7 +13,7 @@ use linerate_model::plan::Repeat;
 use linerate_model::reason::{Disturbance, RepeatReason};
 use linerate_model::response::name;
 
-use crate::builder::{Run, Truth, size, stream};
+use crate::builder::{MadeRun, Truth, size, stream};
 
 fn of(shape: Shape, noise: Noise) -> Analysis {
     analyze(&study(shape, noise, Chapters::Three, 7).recording)
@@ -348,7 +348,7 @@ fn an_effect_that_turns_about_with_another_factor_is_not_the_same() {
 fn only_what_is_better_is_recommended() {
     // Against cubic, which the hosts use, bbr has three tenths more of everything.
     let advice = |response: &str| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         for host in &mut run.recording.document.hosts {
             host.snapshot.facts.push(Fact {
                 name: "sysctl.net.ipv4.tcp_congestion_control".to_owned(),
@@ -390,7 +390,7 @@ fn only_what_is_better_is_recommended() {
 fn what_was_done_once_more_at_the_end_is_no_pair_of_its_block() {
     // Nothing differs, but the rate rises from block to block, and trials with Nagle on were done again after all.
     let found = |again: bool| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("drift", None, stream());
         for bytes in [100, 1000, 10_000] {
             for on in [false, true] {

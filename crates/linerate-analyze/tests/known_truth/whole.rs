@@ -9,7 +9,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::profile::Work;
 use linerate_model::sample::{Subject, TrialSample};
 
-use crate::builder::{Run, Truth, WINDOW_NS, size, stream, study};
+use crate::builder::{MadeRun, Truth, WINDOW_NS, size, stream, study};
 
 fn chapter<'a>(analysis: &'a Analysis, id: &str) -> &'a Chapter {
     analysis
@@ -174,7 +174,7 @@ fn points_say_what_limits_their_cell_in_the_first_figure() {
 
 #[test]
 fn a_window_limit_is_predicted_where_it_matters() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("socket-buffer", Some(3), stream());
     for (bytes, bps) in [(16_384, 12.9e6), (1_048_576, 800e6)] {
         let truth = Truth {
@@ -240,7 +240,7 @@ fn a_run_that_was_cut_short_says_so() {
 
 #[test]
 fn a_single_run_has_its_course_over_time() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("run", None, stream());
     run.cell(&[], &[Truth::stream(500e6)]);
     let analysis = analyze(&run.recording);
@@ -256,7 +256,7 @@ fn a_single_run_has_its_course_over_time() {
 
 #[test]
 fn a_lone_experiment_has_one_figure_and_all_cells() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("mine", None, stream());
     for mss in [536, 1000, 1448] {
         for congestion in ["cubic", "bbr"] {
@@ -281,7 +281,7 @@ fn a_lone_experiment_has_one_figure_and_all_cells() {
 
 #[test]
 fn invalid_trials_are_shown_and_not_averaged() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
     let bad = Truth {
         invalid: Some("client1 vanished".to_owned()),
@@ -305,7 +305,7 @@ fn invalid_trials_are_shown_and_not_averaged() {
 #[test]
 fn packet_rates_are_compared_where_the_same_limits_them() {
     let answer = |small: Truth| {
-        let mut run = Run::new(1, Some(1e9));
+        let mut run = MadeRun::new(1, Some(1e9));
         run.experiment("packet-rate", Some(10), stream());
         for (bytes, truth) in [(1, small), (1448, Truth::stream(941e6))] {
             let levels = [(Factor::MessageBytes, size(bytes))];
@@ -336,7 +336,7 @@ fn packet_rates_are_compared_where_the_same_limits_them() {
 
 #[test]
 fn packet_rate_and_shares_stand_beside_the_published_ones() {
-    let mut run = Run::new(1, Some(1e9));
+    let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("packet-rate", Some(10), stream());
     for (bytes, user, copy) in [(100, 90, 10), (1448, 60, 140)] {
         let truth = Truth {

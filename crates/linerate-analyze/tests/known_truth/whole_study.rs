@@ -2,12 +2,12 @@
 
 use linerate_model::experiment::{Factor, Level};
 
-use crate::builder::{MSS, Run, Truth, rr, size, stream, switches};
+use crate::builder::{MSS, MadeRun, Truth, rr, size, stream, switches};
 
 /// A whole study with a known truth: one client for C=1, five for C=10; a window limit at 16 KiB,
 /// a full link from 64 KiB on; Nagle and delayed ACK stall split requests.
-pub fn study() -> Run {
-    let mut run = Run::new(5, Some(1e9));
+pub fn study() -> MadeRun {
+    let mut run = MadeRun::new(5, Some(1e9));
     run.recording.document.study = true;
     run.experiment("latency", Some(1), rr(4));
     for (payload, rtt_ns) in [(4, 50_000), (536, 70_000), (1460, 100_000)] {

@@ -44,14 +44,14 @@ pub(crate) struct Recovery {
     /// Why it began.
     reason: Verdict,
     /// The most segments side by side that were sent again in it.
-    longest: Run,
+    longest: Stretch,
     /// The segments side by side that were sent again last.
-    run: Run,
+    run: Stretch,
 }
 
 /// Segments side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct Stretch {
     segments: u32,
     /// The number behind the last of them.
     end: u32,
@@ -59,7 +59,7 @@ struct Run {
     last: Place,
 }
 
-impl Run {
+impl Stretch {
     /// Returns a run that begins with a segment, and has none yet.
     fn of(seen: &Seen<'_>) -> Self {
         Self {
@@ -285,15 +285,15 @@ impl Detail {
         self.ends[from as usize].recovery.get_or_insert(Recovery {
             point: half.next,
             reason,
-            longest: Run::of(seen),
-            run: Run::of(seen),
+            longest: Stretch::of(seen),
+            run: Stretch::of(seen),
         });
     }
 
     /// Adds a segment to those side by side that were sent again.
     fn note_run(&mut self, seen: &Seen<'_>) {
         let sequence = seen.segment.sequence;
-        let fresh = Run::of(seen);
+        let fresh = Stretch::of(seen);
         let Some(recovery) = &mut self.ends[seen.end as usize].recovery else {
             return;
         };

@@ -4,7 +4,7 @@ use linerate_model::analysis::Table;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
-use super::super::sockets::Flow;
+use super::super::sockets::WatchedFlow;
 use super::super::{Span, Watched};
 use super::{Page, number, tenths, text, unit_of_counts, volume};
 
@@ -18,7 +18,7 @@ const SEND_BUFFER: &str = "send buffer";
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
     let flows = watched.sockets.flows(span);
     let share = |of: Option<f64>| number(of.map(|of| tenths(100.0 * of)), Unit::Percent);
-    let line = |flow: &Flow| {
+    let line = |flow: &WatchedFlow| {
         vec![
             text(format!("{} → {}", flow.local, flow.remote)),
             volume(flow.sent_bytes, span),
@@ -68,7 +68,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
 }
 
 /// Returns what limits a sender most, by the kernel's own clocks.
-fn limited_by(flow: &Flow) -> Option<&'static str> {
+fn limited_by(flow: &WatchedFlow) -> Option<&'static str> {
     let window = flow.rwnd_limited?;
     let buffer = flow.sndbuf_limited?;
     match window.max(buffer) {
@@ -78,11 +78,11 @@ fn limited_by(flow: &Flow) -> Option<&'static str> {
     }
 }
 
-fn verdict(watched: &Watched, flows: &[Flow]) -> Option<String> {
+fn verdict(watched: &Watched, flows: &[WatchedFlow]) -> Option<String> {
     if let Some(why) = watched.sockets.missing() {
         return Some(format!("sockets cannot be read: {why}"));
     }
-    let sum = |of: fn(&Flow) -> Option<f64>| flows.iter().filter_map(of).sum::<f64>();
+    let sum = |of: fn(&WatchedFlow) -> Option<f64>| flows.iter().filter_map(of).sum::<f64>();
     let count = number::counted(flows.len(), "connection");
     let beyond = match watched.sockets.beyond() {
         0 => String::new(),
@@ -110,11 +110,11 @@ fn verdict(watched: &Watched, flows: &[Flow]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn flow(window: f64, buffer: f64) -> Flow {
-        Flow {
+    fn flow(window: f64, buffer: f64) -> WatchedFlow {
+        WatchedFlow {
             rwnd_limited: Some(window),
             sndbuf_limited: Some(buffer),
-            ..Flow::default()
+            ..WatchedFlow::default()
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(limited_by(&flow(0.5, 0.2)), Some("receive window"));
         assert_eq!(limited_by(&flow(0.1, 0.2)), Some("send buffer"));
         assert_eq!(
-            limited_by(&Flow::default()),
+            limited_by(&WatchedFlow::default()),
             None,
             "one reading says nothing"
         );

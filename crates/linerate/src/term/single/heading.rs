@@ -94,7 +94,7 @@ fn traffic(workload: &Workload, verbose: bool) -> String {
             };
             format!("{title}, {sizes}{at_once}")
         }
-        (None, None) => format!("{title} connections"),
+        (None, None) => title + " connections",
     }
 }
 

@@ -377,7 +377,7 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
 #[cfg(test)]
 mod tests {
     use linerate_analyze::single::{Shown, single};
-    use linerate_analyze::truth::recording::{self, Run, Truth};
+    use linerate_analyze::truth::recording::{self, MadeRun, Truth};
     use linerate_model::Nanos;
     use linerate_model::flag::Note;
 
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn time_in_no_mode_is_a_note_where_cpus_may_matter() {
         let is_noted = |worker_share| {
-            let mut run = Run::new(1, Some(1e9));
+            let mut run = MadeRun::new(1, Some(1e9));
             run.experiment("one", None, recording::stream());
             let truth = Truth {
                 worker_share,
