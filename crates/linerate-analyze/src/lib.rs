@@ -167,7 +167,7 @@ fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
         findings: told
             .findings
             .into_iter()
-            .map(|found| next::advised(found.finding(), &dataset))
+            .map(|found| diagnose::advised(found.finding(), &dataset))
             .collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
         flames: flame::flames(&dataset),

@@ -1,11 +1,6 @@
 //! What to do next about one measurement where no limiter is known, in one line: flags to repeat it with, or where
 //! to look. Nothing of it was measured to help; a study's recommendations are.
 
-use linerate_model::finding::{Finding, FindingKind};
-
-use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose;
-
 /// What to try where no rule holds.
 pub(crate) const WHERE_UNKNOWN: &str =
     "repeat with `--capture -o DIR`: its report shows where time goes";
@@ -41,19 +36,3 @@ pub(crate) const WHERE_STARVED: &str = "repeat with fewer flows (`-P`): the queu
 /// What to do where datagrams do not fit the receive buffer.
 pub(crate) const WHERE_BUFFER_FULL: &str =
     "repeat with a larger `-w`, or a lower `-b`: the receive buffer was full";
-
-/// Returns the finding with what the evidence of the cell that it shows says to do.
-pub(crate) fn advised(finding: Finding, dataset: &Dataset<'_>) -> Finding {
-    let action = match finding.kind {
-        FindingKind::Limiter(limiter) => {
-            let shown = finding.evidence.as_slice().first().map(|one| &one.trials);
-            let cell = shown.and_then(|trials| {
-                let is_shown = |cell: &&CellOutcomes<'_>| cell.trials().iter().eq(trials);
-                dataset.cells.iter().find(is_shown)
-            });
-            cell.and_then(|cell| diagnose::evident(limiter, dataset, cell))
-        }
-        _ => None,
-    };
-    Finding { action, ..finding }
-}

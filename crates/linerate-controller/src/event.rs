@@ -115,7 +115,8 @@ pub fn replay(recording: &Recording, watch: &mut dyn FnMut(&RunEvent<'_>)) {
             }
             // What the plan was in between is not kept: as it was in the end.
             (EventKind::PlanChanged, _, _) => watch(&RunEvent::PlanChanged(document)),
-            // Begin and end stand around the others; of a trial or a host that is not there nothing is known.
+            // Begin and end stand around the others; of a trial or a host that is not there nothing is known, and
+            // words of older bundles are no event.
             (
                 EventKind::RunBegan
                 | EventKind::TrialBegan(_)

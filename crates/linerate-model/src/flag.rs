@@ -191,7 +191,8 @@ impl TrialFlag {
     }
 }
 
-/// Reads the words of a document: what a host has to say is known again, anything else stays as it is told.
+/// Reads the words of a document: what begins with a host is what that host has to say, anything else stays as it is
+/// told.
 impl From<String> for TrialFlag {
     fn from(words: String) -> Self {
         let said = words

@@ -35,14 +35,14 @@ fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdic
 }
 
 /// A direction of a cell.
-pub(crate) struct Way<'a> {
+pub(super) struct Way<'a> {
     /// "to the server".
-    pub(crate) words: &'static str,
+    pub(super) words: &'static str,
     rate: Estimate,
     /// The cell as if nothing went the other way.
-    pub(crate) cell: CellOutcomes<'a>,
+    pub(super) cell: CellOutcomes<'a>,
     /// What limits it.
-    pub(crate) verdict: Option<Verdict>,
+    pub(super) verdict: Option<Verdict>,
 }
 
 /// Returns the rates to the server and from it, where payload goes both ways.
@@ -54,7 +54,7 @@ pub(crate) fn rates_of_both(cell: &CellOutcomes<'_>) -> Option<[Estimate; 2]> {
 
 /// Returns the directions of a cell whose payload goes both ways, that first whose limiter is known, and of two such the
 /// one that carries more.
-pub(crate) fn ways<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'a>) -> Option<[Way<'a>; 2]> {
+pub(super) fn ways<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'a>) -> Option<[Way<'a>; 2]> {
     let [to, from] = rates_of_both(cell)?;
     let way = |words, rate, cell| Way {
         words,

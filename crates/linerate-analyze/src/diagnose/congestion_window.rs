@@ -158,7 +158,7 @@ fn is_full_of_its_own(trial: &TrialView<'_>) -> bool {
 
 /// What keeps a congestion window small.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum KeptSmall {
+enum KeptSmall {
     /// Segments were lost.
     Loss,
     /// Segments arrived damaged, which TCP drops: at least half of those that were lost.
@@ -172,7 +172,7 @@ pub(crate) enum KeptSmall {
 }
 
 /// Returns what keeps the congestion windows of `cell` small.
-pub(crate) fn kept_small(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> KeptSmall {
+fn kept_small(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> KeptSmall {
     let (needless, marked) = (cell.amount(name::SPURIOUS), cell.amount(name::MARKED));
     let lost = cell.amount(name::RETRANSMITTED) - needless;
     if lost >= 1.0 && lost >= marked {

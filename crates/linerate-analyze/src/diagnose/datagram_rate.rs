@@ -55,7 +55,7 @@ pub(super) fn loses_unlocated(cell: &CellOutcomes<'_>) -> Option<bool> {
 }
 
 /// Whether so many datagrams are lost on the way that a path might be full, but independently of each other.
-pub(crate) fn loses_by_chance(cell: &CellOutcomes<'_>) -> bool {
+pub(super) fn loses_by_chance(cell: &CellOutcomes<'_>) -> bool {
     let dispersion = cell.mean(name::LOSS_DISPERSION);
     cell.reaches(name::LOSS_SHARE, LOST_SHARE_MIN)
         && loses_unlocated(cell) == Some(true)

@@ -18,8 +18,7 @@
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::{Transport, WaitBy};
 
-use super::cpu::unpin;
-use super::cpu::{is_of_path, is_path_full, others_have_time};
+use super::cpu::{is_of_path, is_path_full, others_have_time, unpin};
 use super::evidence;
 use super::path_rate::LOST_SHARE_MIN;
 use super::repeat;

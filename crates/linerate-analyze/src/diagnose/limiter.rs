@@ -1,5 +1,6 @@
 //! What limits a cell, and one finding for each limiter of the host as it is.
 
+use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::limiter::Limiter;
 use linerate_model::workload::{Direction, Workload};
 
@@ -168,6 +169,22 @@ pub(crate) fn evident(
         };
     }
     (rule_of(limiter)?.evident?)(dataset, cell)
+}
+
+/// Returns the finding with what the evidence of the cell that it shows says to do.
+pub(crate) fn advised(finding: Finding, dataset: &Dataset<'_>) -> Finding {
+    let action = match finding.kind {
+        FindingKind::Limiter(limiter) => {
+            let shown = finding.evidence.as_slice().first().map(|one| &one.trials);
+            let cell = shown.and_then(|trials| {
+                let is_shown = |cell: &&CellOutcomes<'_>| cell.trials().iter().eq(trials);
+                dataset.cells.iter().find(is_shown)
+            });
+            cell.and_then(|cell| evident(limiter, dataset, cell))
+        }
+        _ => None,
+    };
+    Finding { action, ..finding }
 }
 
 /// Returns what to do about `limiter`, if there is anything.

@@ -158,7 +158,7 @@ struct Asked {
 }
 
 /// Returns the rate that an agent held all flows together to, where that is less than what was asked for.
-pub(crate) fn agents_limit(cell: &CellOutcomes<'_>) -> Option<BitsPerSec> {
+fn agents_limit(cell: &CellOutcomes<'_>) -> Option<BitsPerSec> {
     let flags = cell.valid.iter().flat_map(|outcome| &outcome.flags);
     let limits = flags.filter_map(TrialFlag::agents_limit);
     let limit = limits.min_by(|a, b| a.0.total_cmp(&b.0))?;

@@ -54,7 +54,7 @@ const ETHERNET_BPS: &[f64] = &[
 const HEADER_BYTES: f64 = 52.0;
 const UDP_HEADER_BYTES: f64 = 28.0;
 /// Payload up to which a datagram is one packet of the usual path.
-pub(crate) const DATAGRAM_BYTES_MAX: u64 = 1472;
+pub(super) const DATAGRAM_BYTES_MAX: u64 = 1472;
 /// What Ethernet puts around a packet.
 const FRAME_BYTES: f64 = (ETHERNET_HEADER_BYTES + ETHERNET_UNSEEN_BYTES) as f64;
 /// How far from the arithmetic a rate may lie: ACKs and what was sent again take some.
@@ -273,7 +273,7 @@ fn is_of_a_line(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
 }
 
 /// Whether the flows of `cell` and others fill a path together.
-pub(crate) fn shares_full_path(cell: &CellOutcomes<'_>) -> bool {
+fn shares_full_path(cell: &CellOutcomes<'_>) -> bool {
     trial::shares_full_path(cell)
 }
 
@@ -335,7 +335,7 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, is_of_line: bool) -> 
 }
 
 /// Whether most of what waits before a full path does so in the sending host's own queueing discipline.
-pub(crate) fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+fn waits_in_own_qdisc(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let bytes = shortest_ns(dataset, cell).and_then(|ns| waiting_bytes(cell, ns));
     datagrams_wait_in_own_qdisc(cell) || bytes.is_some_and(|bytes| is_in_own_qdisc(cell, bytes))
 }

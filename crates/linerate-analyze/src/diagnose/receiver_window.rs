@@ -189,7 +189,7 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
 }
 
 /// Whether auto-tuning has brought the window to the host's limit.
-pub(crate) fn is_at_limit(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+fn is_at_limit(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let known = window_bytes(cell).zip(auto_buffer(dataset, cell, Part::Receiver));
     known.is_some_and(|(window, limit)| window >= AT_LIMIT_SHARE_MIN * limit)
 }

@@ -99,7 +99,7 @@ const PART_SHARE_MIN: f64 = 0.005;
 
 /// A part of the mean round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Portion {
+enum Portion {
     /// TCP's shortest round trip.
     Path,
     /// What slow transactions add.
@@ -164,7 +164,7 @@ fn is_near(cell: &CellOutcomes<'_>) -> bool {
 }
 
 /// Whether the path is most of the round trip, and Nagle's algorithm makes it so.
-pub(crate) fn is_held_by_nagle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+fn is_held_by_nagle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     matches!(way_of(cell), Way::HoldsPieces | Way::HoldsMessages)
         && largest_part(dataset, cell) == Some(Portion::Path)
 }
@@ -459,7 +459,7 @@ pub(super) fn is_plain(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
 }
 
 /// Returns the largest part of the mean round trip of most trials.
-pub(crate) fn largest_part(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Portion> {
+fn largest_part(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Portion> {
     largest_of_most(&splits(cell, &Known::of(dataset, cell)))
 }
 

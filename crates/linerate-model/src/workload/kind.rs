@@ -35,7 +35,7 @@ pub struct About {
     pub counted: &'static str,
     /// What may carry it.
     pub transports: &'static [Transport],
-    /// The responses that only such traffic has; the first is what it is mainly about.
+    /// The responses that only such traffic has; the first is that of an experiment that names none.
     pub responses: &'static [&'static str],
     /// The response that a single measurement is made for.
     pub headline: &'static str,

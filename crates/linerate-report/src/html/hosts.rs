@@ -146,4 +146,21 @@ mod tests {
         let other = [pair("cpu.online", "4"), pair("link.eth0.address", "b")];
         check(&other, 1);
     }
+
+    #[test]
+    fn a_fact_that_was_not_read_fills_no_column() {
+        let fact = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let host = HostSummary {
+            name: "server".into(),
+            part: String::new(),
+            facts: vec![
+                fact("link.eth0.speed_bps", "not read: permission denied"),
+                fact("link.eth1.speed_bps", "10 Gbit/s"),
+            ],
+            unread: vec!["link.eth0.speed_bps".to_owned()],
+            limits: Vec::new(),
+        };
+        assert_eq!(known(&host, ".speed_bps"), Some("10 Gbit/s"));
+        assert_eq!(known(&host, ".driver"), None);
+    }
 }

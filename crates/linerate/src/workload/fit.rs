@@ -2,7 +2,7 @@
 //!
 //! A flag that would do nothing is refused rather than passed over: who types it believes that it
 //! does something. Each refusal names the flag, what it is for, and what to do instead, all of which the
-//! catalogue says ([`linerate_model::parameter`]). It also judges what excludes each
+//! catalogue says ([`linerate_model::parameter`]). The catalogue also judges what excludes each
 //! other, for which the words of flags are here; only what no workload shows, as `--reverse` with `--bidir`, is
 //! judged here.
 

@@ -30,18 +30,18 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
     let line = |queue: &Queue<'_>| {
         let all = sum_of(&queues, queue.link, queue.side);
         let share = queue.packets.filter(|_| all > 0.0);
-        let (device, side, number_of) = (queue.link, queue.side, queue.number);
+        let (device, side, at) = (queue.link, queue.side, queue.number);
         let place = |what| {
             let queue = QueueFact {
                 device,
                 side,
-                number: number_of,
+                number: at,
                 what,
             };
             fact(facts, &queue.to_string())
         };
         vec![
-            text(format!("{device} {side} {number_of}")),
+            text(format!("{device} {side} {at}")),
             number(queue.packets, unit),
             number(
                 share.map(|packets| tenths(100.0 * packets / all)),

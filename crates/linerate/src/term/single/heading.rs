@@ -82,6 +82,7 @@ fn traffic(workload: &Workload, verbose: bool) -> String {
             };
             format!("{title}, {what}")
         }
+        // Only a connection can be made for nothing: a request has a byte.
         (None, Some((Bytes(0), _))) => "connect/close".to_owned(),
         (None, Some((request, response))) => {
             let sizes = match &manner.sizes {
