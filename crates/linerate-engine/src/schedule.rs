@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::measure::Window;
 use crate::pace::Hold;
-use crate::sys::clock::{now_ns, sleep_until};
+use crate::sys::clock::{now_ns, sleep_until, tick_ns};
 
 /// How long after the stop a receiver of one flow still waits for the end of its stream, and a
 /// requester for its response: ten times the smallest retransmission timeout of Linux (200 ms), so
@@ -151,7 +151,9 @@ impl Control {
         };
         loop {
             let (now_ns, opens_ns) = (now_ns(), hold.opens_ns());
-            if now_ns >= opens_ns || now_ns >= self.limit_ns() {
+            // By the clock that parts look for their end with: up to a tick before it sees the limit they would go on
+            // unheld.
+            if now_ns >= opens_ns || tick_ns() >= self.limit_ns() {
                 return;
             }
             sleep_until(opens_ns.min(now_ns + NOTICE_NS));
@@ -257,6 +259,24 @@ mod tests {
             control.closed_by_peer(3_000_000_000),
             Ending::Early("the peer closed the connection 1000 ms before the stop".to_owned())
         );
+    }
+
+    /// An exchange that goes on sees its end by the tick clock, else it would run unheld until then.
+    #[test]
+    fn a_hold_lasts_until_the_end_is_seen() {
+        for ahead_ns in [1_000_000, 5_300_000, 9_700_000] {
+            let limit_ns = now_ns() + ahead_ns;
+            let schedule = Schedule {
+                stop_ns: limit_ns - GRACE_NS,
+                ..SCHEDULE
+            };
+            let held = Hold::new(8, now_ns());
+            held.take(now_ns(), 1 << 20);
+            let control = Control::new(&schedule, 0).held_by(Some(held));
+            let limit_ns = control.limit_ns();
+            control.await_hold();
+            assert!(tick_ns() >= limit_ns);
+        }
     }
 
     #[test]
