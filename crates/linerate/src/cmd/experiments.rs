@@ -34,6 +34,9 @@ const FIRST_LOOK: u32 = 3;
 const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
 /// Time between looks at a running trial; each costs every host a request.
 const LOOK_INTERVAL: Nanos = Nanos::from_ms(250);
+/// A budget that is proposed is a multiple of so many seconds, 5 % more than the least: the next call
+/// measures the round trip anew, and the least is another.
+const BUDGET_STEP_S: u64 = 5;
 /// How long others may expect what has no budget to take.
 const EXPECTED: Nanos = Nanos::from_s(600);
 
@@ -154,8 +157,10 @@ fn offer_quick(mut failure: Failure, is_study: bool) -> Failure {
 pub fn refused(error: PlanError) -> Failure {
     let next = match &error {
         PlanError::Budget { least, .. } => {
-            let seconds = least.0.div_ceil(1_000_000_000);
-            Some(format!("give it at least that time: --budget {seconds}s"))
+            let seconds = (least.0 / 1_000_000_000 * 21 / 20 + 1).next_multiple_of(BUDGET_STEP_S);
+            Some(format!(
+                "give it a little more than that: --budget {seconds}s"
+            ))
         }
         _ => None,
     };
@@ -210,6 +215,19 @@ mod tests {
             ..Hosts::default()
         };
         plan_of(&meant::study(&args), 1, hosts)
+    }
+
+    #[test]
+    fn a_budget_that_is_proposed_is_enough_where_the_round_trip_is_a_little_longer() {
+        let refused = planned("linerate study h --budget 1s", Nanos::from_ms(10));
+        let failure = refused.map(|plan| plan.estimate).unwrap_err();
+        let next = failure.next.unwrap();
+        let proposed = next.split("--budget ").nth(1).unwrap();
+        let line = format!(
+            "linerate study h --budget {}",
+            proposed.split(';').next().unwrap()
+        );
+        planned(&line, Nanos(10_500_000)).unwrap();
     }
 
     #[test]
