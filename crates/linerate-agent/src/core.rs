@@ -151,7 +151,11 @@ impl From<LeaseError> for Refusal {
             }
             LeaseError::NoLease(_) => RefusalCode::Gone,
         };
-        refuse(code, error)
+        let next = error.next();
+        Refusal {
+            next,
+            ..refuse(code, error)
+        }
     }
 }
 

@@ -464,13 +464,13 @@ fn next_step(error: &AgentError) -> Option<String> {
             _ => return Some(format!("check what {program} reports there")),
         },
         AgentError::Refused { refusal, .. } => match refusal.code {
+            // The agent knows best what it would not refuse in turn.
+            _ if refusal.next.is_some() => return refusal.next.clone(),
             RefusalCode::Unauthorized => {
                 "give the agent's token with --token-file; `linerate token add NAME` there makes one"
             }
-            RefusalCode::Busy => {
-                "try again later: --queue waits for another run, and --shared runs at the same time; with a token \
-                 of scope admin, --evict ends one that came without"
-            }
+            // Where a flag helps, an agent from before it had a `next` names it in its error.
+            RefusalCode::Busy => "try again later",
             _ => return None,
         },
     };

@@ -192,7 +192,8 @@ impl HttpAgent {
             address: Some(self.authority.clone()),
             refusal: Refusal {
                 error: one_line(&refusal.error),
-                ..refusal
+                next: refusal.next.as_deref().map(one_line),
+                code: refusal.code,
             },
         })
     }
@@ -540,6 +541,23 @@ mod tests {
         });
         let words: Vec<String> = causes.map(ToString::to_string).collect();
         assert!(words.concat().contains("67108864"), "{words:?}");
+    }
+
+    #[test]
+    fn an_agent_says_what_to_do_about_a_refusal_unless_it_is_older() {
+        let next = |body: &'static str| {
+            let answer = format!(
+                "HTTP/1.1 409 Conflict\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            match answered(answer, HttpAgent::info).unwrap_err() {
+                AgentError::Refused { refusal, .. } => refusal.next,
+                other => panic!("{other}"),
+            }
+        };
+        assert_eq!(next(r#"{"error":"in use","code":"busy"}"#), None);
+        let said = next(r#"{"error":"in use","code":"busy","next":"wait\nfor it"}"#);
+        assert!(said.is_some_and(|said| said.starts_with("wait") && !said.contains('\n')));
     }
 
     #[test]

@@ -448,6 +448,10 @@ pub struct Refusal {
     pub error: String,
     /// What kind, for a program.
     pub code: RefusalCode,
+    /// What its caller can do about it, for a person; absent where that is not known, and from agents
+    /// that are older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// Returns a refusal of this kind, in these words.
@@ -455,6 +459,7 @@ pub(crate) fn refuse(code: RefusalCode, error: impl std::fmt::Display) -> Refusa
     Refusal {
         error: error.to_string(),
         code,
+        next: None,
     }
 }
 

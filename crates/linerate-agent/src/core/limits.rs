@@ -76,7 +76,10 @@ impl Core {
         let counts = counts.with_buffers(buffer_bytes(assignment));
         self.claim_of(from, counts, asked)
             .map(Some)
-            .map_err(|exceeded| refuse(exceeded.code(), exceeded))
+            .map_err(|exceeded| Refusal {
+                next: Some(exceeded.next().to_owned()),
+                ..refuse(exceeded.code(), exceeded)
+            })
     }
 
     /// Claims `counts` and a rate for a trial from there.

@@ -235,6 +235,18 @@ impl Exceeded {
             Self::Count { .. } | Self::Rate { .. } | Self::Debt { .. } => RefusalCode::Busy,
         }
     }
+
+    /// Returns what a caller can do about it.
+    pub(crate) fn next(&self) -> &'static str {
+        match self.code() {
+            RefusalCode::Limited => {
+                "give a token of that agent with --token-file, which has no such limit, or ask for less"
+            }
+            _ => {
+                "give a token of that agent with --token-file, which has no such limit, or try again later"
+            }
+        }
+    }
 }
 
 /// Whose limit it is.

@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::{Refusal, RefusalCode};
+use crate::api::{RefusalCode, refuse};
 use crate::core::Core;
 
 /// Who sent a request, where that is a page or what came of one: every current browser has it.
@@ -28,7 +28,7 @@ pub(super) async fn gate(State(core): State<Arc<Core>>, request: Request, next: 
     if let Err((status, error)) = check(request.headers(), request.uri(), core.names()) {
         core.note_refusal("for another host or by a page");
         let code = RefusalCode::BadRequest;
-        return (status, Json(Refusal { error, code })).into_response();
+        return (status, Json(refuse(code, error))).into_response();
     }
     let response = next.run(request).await;
     if response.status().is_client_error() || response.status().is_server_error() {

@@ -176,7 +176,7 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
     /// Another run has it.
-    #[error("the host is in use by \"{label}\"{}{}; use --queue to wait or --shared to run at the same time", in_words(.left), silence_in_words(.silent))]
+    #[error("the host is in use by \"{label}\"{}{}", in_words(.left), silence_in_words(.silent))]
     Busy {
         /// What the other run calls itself.
         label: String,
@@ -185,6 +185,8 @@ pub enum LeaseError {
         /// For how long nothing was heard of it, where that is longer than a controller at work is
         /// silent for.
         silent: Option<Nanos>,
+        /// What would have the host all the same.
+        open_to: OpenTo,
     },
     /// Too many runs hold or wait for the host.
     #[error("{LEASES_MAX} runs hold or wait for this host already")]
@@ -202,6 +204,46 @@ pub enum LeaseError {
     /// There is no such lease.
     #[error("this run's lease has ended{}", .0.map_or(String::new(), |ending| format!(": {ending}")))]
     NoLease(Option<Ending>),
+}
+
+/// What a host in use is open to beyond what was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenTo {
+    /// A shared request, since none but such hold the host.
+    pub shared: bool,
+    /// One that ends guests' runs, since none but such hold the host.
+    pub evicting: bool,
+}
+
+impl LeaseError {
+    /// Returns what its caller can do about it, in the flags of `linerate run`; only what would not be
+    /// refused in turn.
+    pub fn next(&self) -> Option<String> {
+        match self {
+            Self::Busy { open_to, .. } => {
+                let shared = if open_to.shared {
+                    ", or run at the same time with --shared"
+                } else {
+                    ""
+                };
+                let evicting = if open_to.evicting {
+                    "; with a token of scope admin, --evict ends that run"
+                } else {
+                    ""
+                };
+                Some(format!(
+                    "wait for it with --queue{shared}, or try again later{evicting}"
+                ))
+            }
+            Self::Full => Some("try again when some of them have ended".to_owned()),
+            Self::Guests { .. } => Some(
+                "give a token of that agent with --token-file, which has no such limit, or try again when \
+                 one of these runs has ended"
+                    .to_owned(),
+            ),
+            Self::NoLease(_) => None,
+        }
+    }
 }
 
 fn in_words(left: &Option<Nanos>) -> String {
@@ -251,7 +293,7 @@ impl Leases {
         }
         let admitted = self.admissible(asking.admission, self.leases.len());
         if !admitted && asking.admission != Admission::Queued {
-            return Err(self.busy(now_ns));
+            return Err(self.busy(now_ns, asking.admission));
         }
         if let Some(terms) = asking.guest {
             self.check_guest(asking.from, terms)?;
@@ -434,7 +476,7 @@ impl Leases {
         Standing::Waiting { place: before + 1 }
     }
 
-    fn busy(&self, now_ns: u64) -> LeaseError {
+    fn busy(&self, now_ns: u64, asked: Admission) -> LeaseError {
         // Who waits is about to have the host where nobody has it.
         let holder = self.leases.iter().find(|lease| lease.admitted);
         match holder.or(self.leases.first()) {
@@ -443,6 +485,11 @@ impl Leases {
                 left: expected_left(holder, now_ns),
                 silent: Some(Nanos(now_ns.saturating_sub(holder.seen_ns) / S_NS * S_NS))
                     .filter(|silent| silent.0 >= SILENCE_NS),
+                open_to: OpenTo {
+                    shared: asked != Admission::Shared
+                        && self.admissible(Admission::Shared, self.leases.len()),
+                    evicting: self.is_held_by_guests(),
+                },
             },
             None => LeaseError::Full,
         }
@@ -585,6 +632,10 @@ mod tests {
                     label: "run a".into(),
                     left: Some(Nanos(20 * S)),
                     silent: Some(Nanos(10 * S)),
+                    open_to: OpenTo {
+                        shared: false,
+                        evicting: false,
+                    },
                 })
             );
         }
@@ -601,6 +652,47 @@ mod tests {
             ask(&mut leases, 10 * S, "b", Admission::Exclusive),
             Ok(Standing::Admitted { shared_with: 0 })
         );
+    }
+
+    #[test]
+    fn a_refusal_names_only_what_would_be_admitted() {
+        use Admission::{Exclusive, Queued, Shared};
+        let next = |holder: Asking, asked| {
+            let mut leases = Leases::default();
+            leases.handle_request(0, holder).unwrap();
+            let refused = ask(&mut leases, 0, "b", asked).unwrap_err();
+            refused.next().unwrap()
+        };
+        for (held, asked, shared) in [
+            (Exclusive, Exclusive, false),
+            (Exclusive, Shared, false),
+            (Queued, Exclusive, false),
+            (Shared, Exclusive, true),
+        ] {
+            let told = next(asking("a", held), asked);
+            assert!(told.contains("--queue"), "{told}");
+            assert_eq!(told.contains("--shared"), shared, "{told}");
+            assert!(!told.contains("--evict"), "{told}");
+            let told = next(guest("a", 1, held), asked);
+            assert!(told.contains("--evict"), "{told}");
+        }
+        // Where a limit refuses, waiting in the queue is refused as well.
+        let mut leases = Leases::default();
+        for key in ["a", "b"] {
+            leases.handle_request(0, guest(key, 1, Shared)).unwrap();
+        }
+        let full = LeaseError::Full.next().unwrap();
+        for admission in [Queued, Shared] {
+            let refused = leases.handle_request(0, guest("c", 1, admission));
+            let told = refused.unwrap_err().next().unwrap();
+            assert!(told.contains("--token-file"), "{told}");
+            for words in [&told, &full] {
+                assert!(
+                    !words.contains("--queue") && !words.contains("--shared"),
+                    "{words}"
+                );
+            }
+        }
     }
 
     #[test]

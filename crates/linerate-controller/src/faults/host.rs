@@ -150,6 +150,7 @@ fn refuse(code: RefusalCode, error: impl ToString) -> Refusal {
     Refusal {
         error: error.to_string(),
         code,
+        next: None,
     }
 }
 
