@@ -467,7 +467,8 @@ fn next_step(error: &AgentError) -> Option<String> {
             // The agent knows best what it would not refuse in turn.
             _ if refusal.next.is_some() => return refusal.next.clone(),
             RefusalCode::Unauthorized => {
-                "give the agent's token with --token-file; `linerate token add NAME` there makes one"
+                "give the agent's token with --token-file; `linerate token add NAME` there makes one (with \
+                 the `--state` of that agent, if it has one)"
             }
             // Where a flag helps, an agent from before it had a `next` names it in its error.
             RefusalCode::Busy => "try again later",

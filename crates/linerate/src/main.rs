@@ -21,6 +21,7 @@ mod meant;
 mod peer;
 mod places;
 mod read_ahead;
+mod shell;
 mod similar;
 mod term;
 mod watching;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 
 use crate::exit::{CmdResult, Failure};
+use crate::shell::quoted_path;
 
 /// The program's own folder in those of the user and of the system.
 const OWN: &str = "linerate";
@@ -33,6 +34,14 @@ pub fn state(asked: Option<&Path>) -> CmdResult<PathBuf> {
     usual.iter().find(can_be).cloned().ok_or_else(|| {
         let error = anyhow!("no directory for the agent's key and tokens can be made");
         Failure::failed(error).next("name one with --state")
+    })
+}
+
+/// Returns the flag that names this directory of state again, as it is typed after a command; nothing where
+/// none was asked for.
+pub fn state_words(asked: Option<&Path>) -> String {
+    asked.map_or(String::new(), |path| {
+        format!(" --state {}", quoted_path(path))
     })
 }
 

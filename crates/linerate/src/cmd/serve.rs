@@ -108,7 +108,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
         }
         term::note(&format!("serving on {}", server.address()?));
         if let Some(note) = note_on_access(args, has_tokens) {
-            term::note(note);
+            term::note(&note);
         }
     }
     // What it took to get here is not needed to serve.
@@ -212,16 +212,19 @@ fn access(args: &ServeArgs, token: Option<&str>, state: Option<&Path>) -> Access
 }
 
 /// Says who may come, where that is not whoever has a token.
-fn note_on_access(args: &ServeArgs, has_tokens: bool) -> Option<&'static str> {
+fn note_on_access(args: &ServeArgs, has_tokens: bool) -> Option<String> {
     let is_near = args.bind.to_canonical().is_loopback();
     match args.public {
         _ if is_near => None,
-        true => Some("public: other hosts may measure without a token, but not observe this one"),
-        false if has_tokens => None,
-        false => Some(
-            "no token: only this host may measure; `linerate token add NAME` makes one for others, \
-             --public lets everyone measure",
+        true => Some(
+            "public: other hosts may measure without a token, but not observe this one".to_owned(),
         ),
+        false if has_tokens => None,
+        false => Some(format!(
+            "no token: only this host may measure; `linerate token add NAME{}` makes one for others, \
+             --public lets everyone measure",
+            places::state_words(args.tls.state.as_deref())
+        )),
     }
 }
 

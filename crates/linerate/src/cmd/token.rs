@@ -11,24 +11,31 @@ use crate::{places, term};
 /// Runs the command.
 pub fn token(args: &TokenArgs) -> CmdResult {
     let register = Register::of(&places::state(args.state.as_deref())?);
+    let state = places::state_words(args.state.as_deref());
     match &args.command {
         TokenCommand::Add {
             name,
             scope,
             expires,
-        } => add(&register, name, *scope, *expires),
+        } => add(&register, name, *scope, *expires, &state),
         TokenCommand::List => list(&register),
-        TokenCommand::Remove { name } => remove(&register, name),
+        TokenCommand::Remove { name } => remove(&register, name, &state),
     }
 }
 
-fn add(register: &Register, name: &str, scopes: Scopes, expires: Option<Nanos>) -> CmdResult {
+fn add(
+    register: &Register,
+    name: &str,
+    scopes: Scopes,
+    expires: Option<Nanos>,
+    state: &str,
+) -> CmdResult {
     let expires_s = expires.map(|after| now_s() + after.0.div_ceil(1_000_000_000));
     let secret = register
         .add(name, scopes, expires_s)
         .map_err(|error| match error {
             RegisterError::Exists(_) => Failure::failed(error).next(format!(
-                "choose another name, or `linerate token remove {name}`"
+                "choose another name, or `linerate token remove {name}{state}`"
             )),
             RegisterError::Name(_) => Failure::usage(error),
             error => Failure::failed(error),
@@ -56,13 +63,14 @@ fn list(register: &Register) -> CmdResult {
     Ok(Exit::Ok)
 }
 
-fn remove(register: &Register, name: &str) -> CmdResult {
+fn remove(register: &Register, name: &str, state: &str) -> CmdResult {
     if register.remove(name)? {
         return Ok(Exit::Ok);
     }
     let path = register.path();
     let error = anyhow!("there is no token `{name}` in {}", path.display());
-    Err(Failure::failed(error).next("`linerate token list` shows those there are"))
+    let next = format!("`linerate token list{state}` shows those there are");
+    Err(Failure::failed(error).next(next))
 }
 
 fn until(expires_s: Option<u64>) -> String {
