@@ -44,13 +44,23 @@ impl Caller {
         match self {
             Self::Trusted => Ok(()),
             Self::Stranger(_) if scope == Scope::Measure => Ok(()),
-            Self::Stranger(why) => Err(refuse(RefusalCode::Unauthorized, why)),
+            Self::Stranger(why) if scope == Scope::Observe => {
+                Err(refuse(RefusalCode::Unauthorized, why))
+            }
+            Self::Stranger(_) => {
+                let error = format!(
+                    "this needs a token of scope {} (--token-file): {} makes one",
+                    scope.name(),
+                    command_for(Scopes::USUAL.with(scope))
+                );
+                Err(refuse(RefusalCode::Unauthorized, error))
+            }
             Self::Holder { scopes, .. } if scopes.has(scope) => Ok(()),
             Self::Holder { name, scopes } => {
                 let error = format!(
-                    "the token `{name}` permits {scopes}, not {}; `linerate token add --scope` there makes \
-                     one that does",
-                    scope.name()
+                    "the token `{name}` permits {scopes}, not {}; {} makes one that does",
+                    scope.name(),
+                    command_for(scopes.with(scope))
                 );
                 Err(refuse(RefusalCode::Limited, error))
             }
@@ -74,6 +84,13 @@ impl Caller {
     pub(crate) fn is_stranger(&self) -> bool {
         matches!(self, Self::Stranger(_))
     }
+}
+
+/// Returns what makes a token of these scopes. Callers are not told where the agent's state is.
+fn command_for(scopes: Scopes) -> String {
+    format!(
+        "`linerate token add NAME --scope {scopes}` there (with the `--state` of that agent, if it has one)"
+    )
 }
 
 impl fmt::Display for Caller {
@@ -189,8 +206,8 @@ impl Access {
             (Strangers::Refused, false) => Err(refuse(
                 RefusalCode::Unauthorized,
                 "this agent measures with callers that show a token, and it has none yet: make one \
-                 there with `linerate token add NAME`, or let everyone measure with `linerate serve \
-                 --public`",
+                 there with `linerate token add NAME` (and its `--state`, if it has one), or let everyone \
+                 measure with `linerate serve --public`",
             )),
             (Strangers::Measure, true) => Ok(Caller::Stranger(
                 "observing needs the agent's token (--token-file)".to_owned(),
@@ -226,8 +243,9 @@ impl Access {
         };
         if token.expires_s.is_some_and(|end| now_s >= end) {
             let error = format!(
-                "the token `{}` has expired; `linerate token add` there makes another",
-                token.name
+                "the token `{}` has expired; {} makes another",
+                token.name,
+                command_for(token.scopes)
             );
             return Err(refuse(RefusalCode::Unauthorized, error));
         }
@@ -326,9 +344,13 @@ mod tests {
         assert_eq!(held.check(Scope::Measure).unwrap_err().code.status(), 403);
         let words = held.check(Scope::Capture).unwrap_err().error;
         assert!(
-            words.contains("`ci`") && words.contains("observe"),
+            words.contains("`ci`")
+                && words.contains("`linerate token add NAME --scope observe,capture`"),
             "{words}"
         );
+        let stranger = Caller::Stranger("observing needs a token".to_owned());
+        let words = stranger.check(Scope::Admin).unwrap_err().error;
+        assert!(words.contains("--scope measure,observe,admin`"), "{words}");
         // At its end it is good for nothing, which its holder is told.
         assert_eq!(caller(&access, Some(&token), FAR, 100), Err(401));
         assert!(register.remove("ci").unwrap());

@@ -46,12 +46,19 @@ impl Scope {
 }
 
 impl Scopes {
+    /// Good for what a token is made for where nothing else is asked for.
+    pub const USUAL: Self = Self(0b0011);
     /// Good for everything.
     pub const ALL: Self = Self(0b1111);
 
     /// Returns whether `scope` is one of them.
     pub fn has(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
+    }
+
+    /// Returns these and `scope`.
+    pub fn with(self, scope: Scope) -> Self {
+        Self(self.0 | scope.bit())
     }
 }
 
@@ -89,6 +96,7 @@ mod tests {
                 assert_eq!(scopes.has(scope), text.contains(scope.name()), "{text}");
             }
         }
+        assert_eq!(Scopes::USUAL.to_string(), "measure,observe");
         assert_eq!(Scopes::ALL.to_string(), "measure,observe,capture,admin");
         for bad in ["", "measure,", "all", "Measure", "measure observe"] {
             assert!(bad.parse::<Scopes>().is_err(), "{bad}");
