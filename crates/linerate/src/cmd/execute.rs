@@ -11,6 +11,7 @@ use linerate_model::run::{Recording, RunDocument, TrialEvidence};
 
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
+use crate::shell::quoted_path;
 use crate::term;
 
 /// Executes what `request` asks for, writes bundle and report, prints the summary.
@@ -38,10 +39,11 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
 /// Writes the report of a run that was shown already.
 pub fn report(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
     bundle::write(directory, recording, analysis).map_err(|failure| {
-        let directory = directory.display();
+        let typed = quoted_path(directory);
         Failure::failed(failure.error).next(format!(
-            "the result is above, and what was measured is in {directory}; once there is disk space, \
-             `linerate report {directory}` writes the report"
+            "the result is above, and what was measured is in {}; once there is disk space, \
+             `linerate report {typed}` writes the report",
+            directory.display()
         ))
     })
 }
@@ -129,18 +131,20 @@ fn recovered(path: &Path, document: RunDocument, unkept: Option<TrialEvidence>) 
 
 /// Returns the failure of a run whose bundle has less than was measured.
 fn unkept_in(directory: &Path, error: anyhow::Error) -> Failure {
-    let directory = directory.display();
+    let typed = quoted_path(directory);
     Failure::failed(error).next(format!(
-        "the result is above and may be nowhere else: {directory} has what was measured before, which \
-         `linerate report {directory}` shows"
+        "the result is above and may be nowhere else: {} has what was measured before, which \
+         `linerate report {typed}` shows",
+        directory.display()
     ))
 }
 
 /// Returns the failure of a run whose bundle has what was measured before it.
 fn kept(directory: &Path, error: anyhow::Error) -> Failure {
-    let directory = directory.display();
+    let typed = quoted_path(directory);
     Failure::failed(error).next(format!(
-        "what was measured before is in {directory}; see it with `linerate report {directory}`"
+        "what was measured before is in {}; see it with `linerate report {typed}`",
+        directory.display()
     ))
 }
 

@@ -13,6 +13,7 @@ use linerate_plan::Draft;
 use super::lab::{LabAsked, lab};
 use crate::args::{RunArgs, StudyArgs};
 use crate::hosts::HostsAsked;
+use crate::shell::{quoted, quoted_path};
 use crate::term;
 
 /// The time of a study of which no other is asked for.
@@ -63,7 +64,7 @@ pub fn study(args: &StudyArgs) -> Experiments {
         label: if args.lab {
             format!("linerate study --lab{}", args.lab_link.words())
         } else {
-            format!("linerate study {}", hosts.server)
+            format!("linerate study {}", quoted(&hosts.server))
         },
         budget: args.budget.or(Some(usual)),
         may_take_longer: args.budget.is_none(),
@@ -98,7 +99,7 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
     Experiments {
         study: false,
         quick: false,
-        label: format!("linerate run --experiment {}{lab_words}", file.display()),
+        label: format!("linerate run --experiment {}{lab_words}", quoted_path(file)),
         budget: args.plan.budget,
         may_take_longer: false,
         seed: args.plan.seed,

@@ -10,6 +10,7 @@ use linerate_model::run::Admission;
 use crate::args::{FleetArgs, PeerArgs, TlsArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::{Family, ForeignServer, HostsAsked, Judge, Login, TrustAsked};
+use crate::shell::quoted;
 
 /// Whether what is printed is for programs.
 mod documents;
@@ -54,11 +55,12 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
     }
 }
 
-/// Returns the command line as it was typed, by which what was measured can be asked for again.
+/// Returns the command line as it was typed, by which what was measured can be asked for again: in quotes is
+/// what a shell needs so.
 pub fn typed() -> String {
     let words = std::env::args_os().skip(1);
     words.fold("linerate".to_owned(), |all, word| {
-        all + " " + &word.to_string_lossy()
+        all + " " + &quoted(&word.to_string_lossy())
     })
 }
 
