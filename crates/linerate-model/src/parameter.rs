@@ -77,8 +77,8 @@ pub struct Flag {
     pub gives: Gives,
     /// How a message names the value, where that is not the flag's name.
     pub value: Option<&'static str>,
-    /// What to do instead where it would do nothing.
-    pub instead: Option<&'static str>,
+    /// What to do instead where it would do nothing, and for which kinds of traffic that is possible.
+    pub instead: Option<(&'static [Kind], &'static str)>,
 }
 
 /// What a flag gives.
@@ -151,7 +151,7 @@ const DATAGRAMS_INSTEAD: &str = "ask for datagrams with --udp (-u)";
 const SIZES_FLAG: &[Flag] = &[flag("--sizes (-r)")
     .part()
     .told_as("a size of --sizes (-r)")
-    .instead(EXCHANGE_INSTEAD)];
+    .instead(STREAM, EXCHANGE_INSTEAD)];
 
 /// All parameters; the first are the factors in their order.
 #[rustfmt::skip]
@@ -168,7 +168,7 @@ pub const PARAMETERS: &[Parameter] = &[
         .flags(&[flag("--window (-w)")]),
     parameter("message_bytes", STREAM, ANY, Shape::Size, of!(Stream, message_bytes))
         .factor(Factor::MessageBytes, "message size")
-        .flags(&[flag("--length (-l)").instead("give sizes of request and response with -r 64,1K")]),
+        .flags(&[flag("--length (-l)").instead(EXCHANGE, "give sizes of request and response with -r 64,1K")]),
     parameter("request_bytes", EXCHANGE, ANY, Shape::Size, of!(Rr | Crr, request_bytes))
         .factor(Factor::RequestBytes, "request size").flags(SIZES_FLAG),
     parameter("response_bytes", EXCHANGE, ANY, Shape::Size, of!(Rr | Crr, response_bytes))
@@ -176,7 +176,7 @@ pub const PARAMETERS: &[Parameter] = &[
     parameter("payload_bytes", EXCHANGE, ANY, Shape::Size, PAYLOAD).factor(Factor::PayloadBytes, "payload"),
     parameter("request_writes", RR, ORDERED, Shape::Count, of!(Rr, request_writes))
         .factor(Factor::RequestWrites, "writes per request")
-        .flags(&[flag("--request-writes").instead("ask for an exchange over TCP with --rr")]),
+        .flags(&[flag("--request-writes").instead(SIZED, "ask for an exchange over TCP with --rr")]),
     parameter("nagle", ALL, TCP, Shape::Switch, at!(options.nagle)).factor(Factor::Nagle, "Nagle")
         .flags(&[flag("--no-delay (-N)").word("false")]),
     parameter("delayed_ack", ALL, TCP, Shape::Switch, at!(options.delayed_ack))
@@ -196,19 +196,19 @@ pub const PARAMETERS: &[Parameter] = &[
         .flags(&[flag("--io"), flag("--busy-poll").word("spin")]),
     parameter("batch", SIZED, ANY, Shape::Count, at!(manner.batch)).factor(Factor::Batch, "messages per call")
         .within(1, BATCH_MAX as u64)
-        .flags(&[flag("--batch").instead("keep several requests in flight with --in-flight")]),
+        .flags(&[flag("--batch").instead(&[Kind::Crr], "make more connections at the same time with -P")]),
     parameter("segments", STREAM, UDP, Shape::Count, at!(manner.segments))
         .factor(Factor::Segments, "datagrams per buffer").within(1, SEGMENTS_MAX as u64)
-        .flags(&[flag("--gso").instead(DATAGRAMS_INSTEAD)]),
+        .flags(&[flag("--gso").instead(STREAM, DATAGRAMS_INSTEAD)]),
     parameter("in_flight", RR, ANY, Shape::Count, at!(manner.in_flight))
         .factor(Factor::InFlight, "requests in flight").within(1, BATCH_MAX as u64)
-        .flags(&[flag("--in-flight").instead("make more connections at the same time with -P")]),
+        .flags(&[flag("--in-flight").instead(ALL, "make more connections at the same time with -P")]),
     parameter("requests_per_s", EXCHANGE, ANY, Shape::Count, at!(manner.requests_per_s))
         .factor(Factor::RequestsPerS, "requests per second of a flow").within(1, 100_000_000)
-        .flags(&[flag("--rate").instead("give bits per second with -b")]),
+        .flags(&[flag("--rate").instead(STREAM, "give bits per second with -b")]),
     parameter("rate", STREAM, ANY, Shape::Rate, at!(manner.rate_bps)).factor(Factor::Rate, "rate of a flow")
         .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
-        .flags(&[flag("--bitrate (-b)").part().instead("give requests per second with --rate")]),
+        .flags(&[flag("--bitrate (-b)").part().instead(EXCHANGE, "give requests per second with --rate")]),
     parameter("link_loss", ALL, ANY, Shape::Share, at!(link_loss_ppm))
         .factor(Factor::LinkLoss, "frames lost on the link").within(0, LINK_LOSS_PPM_MAX as u64),
     parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst)).within(1, BURST_MAX as u64)
@@ -222,22 +222,22 @@ pub const PARAMETERS: &[Parameter] = &[
     parameter("receive_low_water", STREAM, TCP, Shape::Size, at!(manner.receive_low_water)).within(1, i32::MAX as u64)
         .flags(&[flag("--rcvlowat")]),
     parameter("gro", STREAM, UDP, Shape::Switch, at!(manner.gro))
-        .flags(&[flag("--gro").word("true").instead(DATAGRAMS_INSTEAD)]),
+        .flags(&[flag("--gro").word("true").instead(STREAM, DATAGRAMS_INSTEAD)]),
     parameter("cork", ALL, TCP, Shape::Switch, at!(options.cork)).flags(&[flag("--cork").word("true")]),
     parameter("pacing", ALL, PACED, Shape::Rate, at!(options.pacing_bps))
         .within(*FLOW_RATE_BPS.start(), *FLOW_RATE_BPS.end())
-        .flags(&[flag("--fq-rate").instead("give a rate with -b")]),
+        .flags(&[flag("--fq-rate").instead(STREAM, "give a rate with -b")]),
     parameter("busy_poll_us", ALL, NETWORK, Shape::Count, at!(options.busy_poll_us))
         .within(1, BUSY_POLL_US_MAX as u64).flags(&[flag("--busy-poll-us")]),
     parameter("tos", ALL, NETWORK, Shape::Count, at!(options.tos)).within(0, u8::MAX as u64)
         .flags(&[flag("--tos (-S)").part(), flag("--dscp").part()]),
     parameter("short_numbers", STREAM, UDP, Shape::Switch, only(|workload| workload.manner.short_numbers.level())),
     parameter("wait = uring", EXCHANGE, ORDERED, Shape::Switch, only(|workload| waits(workload, WaitBy::Uring)))
-        .flags(&[flag("--io uring").part().instead("let linerate choose with --io auto")]),
+        .flags(&[flag("--io uring").part().instead(ALL, "let linerate choose with --io auto")]),
     parameter("wait = spin", MOVING, ANY, Shape::Switch, only(|workload| waits(workload, WaitBy::Spin)))
         .flags(&[flag("--busy-poll").part()]),
     parameter("wait = xdp", STREAM, UDP, Shape::Switch, only(|workload| waits(workload, WaitBy::Xdp)))
-        .flags(&[flag("--io xdp").part().instead(DATAGRAMS_INSTEAD)]),
+        .flags(&[flag("--io xdp").part().instead(STREAM, DATAGRAMS_INSTEAD)]),
 ];
 
 /// Request and response alike.
@@ -301,8 +301,8 @@ impl Flag {
         Self { value, ..self }
     }
 
-    const fn instead(self, instead: &'static str) -> Self {
-        let instead = Some(instead);
+    const fn instead(self, kinds: &'static [Kind], instead: &'static str) -> Self {
+        let instead = Some((kinds, instead));
         Self { instead, ..self }
     }
 

@@ -27,6 +27,9 @@ pub const UDP_RATE_DEFAULT_BPS: u64 = 1_000_000;
 /// of 6 ms at 10 000 requests a second. What is due beyond waits, and that counts as latency.
 const IN_FLIGHT_OPEN: u32 = 64;
 
+/// Send calls of which a request may be longer to have that many: for more it is never long enough.
+const WRITES: std::ops::RangeInclusive<u64> = 2..=16;
+
 /// Returns the workload that the flags describe, for one client.
 pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
     let kind = kind(args)?;
@@ -226,8 +229,12 @@ pub fn not_possible(error: WorkloadError) -> Failure {
             .map(|word| word.parse().map_or(word.to_owned(), typed));
         words.collect::<Vec<_>>().join(" ")
     };
+    // Each call sends a byte of the request at least.
+    let writes = value.parse().ok().filter(|writes| WRITES.contains(writes));
+    let next = writes.filter(|_| *what == "request_writes");
+    let next = next.map(|writes| format!("make requests longer, as with -r {writes}"));
     let (value, allowed) = (in_units(value), in_units(allowed));
-    Failure::usage(anyhow!("{flag}{case} is {value}, but must be {allowed}"))
+    Failure::usage(anyhow!("{flag}{case} is {value}, but must be {allowed}")).maybe(next)
 }
 
 fn sizes(text: &str) -> CmdResult<(Bytes, Bytes)> {

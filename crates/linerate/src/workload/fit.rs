@@ -47,7 +47,9 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
             continue;
         };
         let error = anyhow!("{name} is for {belongs}, and does nothing with {with}");
-        let instead = typed.flag.instead.map(|instead| format!(", or {instead}"));
+        let instead = typed.flag.instead;
+        let instead = instead.filter(|(kinds, _)| kinds.contains(&kind));
+        let instead = instead.map(|(_, instead)| format!(", or {instead}"));
         let next = format!("leave out {name}{}", instead.unwrap_or_default());
         return Err(Failure::usage(error).next(next));
     }
@@ -92,6 +94,7 @@ pub(super) fn in_flags(error: &WorkloadError, workload: &Workload) -> Option<Fai
     let WorkloadError::Contradiction { keys, .. } = error else {
         return None;
     };
+    let manner = &workload.manner;
     let (error, next) = match keys {
         ["requests_per_s", "think"] => (
             "--rate sends requests at scheduled times and --think after responses",
@@ -106,6 +109,46 @@ pub(super) fn in_flags(error: &WorkloadError, workload: &Workload) -> Option<Fai
             "leave out one of them, or send several per call with --batch",
         ),
         ["segments", "message_bytes"] => return too_long(workload),
+        ["batch", "in_flight"] => {
+            let (batch, in_flight) = (manner.batch, manner.in_flight);
+            let error = anyhow!(
+                "--batch {batch} sends requests that are in flight, and --in-flight is {in_flight}"
+            );
+            let next = format!("add --in-flight {batch} or more, or leave out --batch");
+            return Some(Failure::usage(error).next(next));
+        }
+        ["batch", "request_writes"] => (
+            "--batch joins requests in one send call and --request-writes splits one over several",
+            "leave out one of them",
+        ),
+        ["batch", "transport"] => (
+            "each request over --udp (-u) takes one send call, so --batch joins none",
+            "leave out --batch",
+        ),
+        ["batch", "message_bytes", "sizes"] => (
+            "the messages of one send call, --batch times the largest, are more than 64 MiB",
+            "lower --batch, or send shorter messages",
+        ),
+        ["send", "transport"] => (
+            "--zerocopy=msg (-Z) is MSG_ZEROCOPY, which works with TCP only",
+            "use -Z=vmsplice, or leave out -Z",
+        ),
+        ["receive", "gro"] => (
+            "--rx discard takes the first bytes of each datagram only, and --gro needs them all",
+            "leave out one of them",
+        ),
+        ["wait", "connections"] => (
+            "--io xdp uses one queue of the device, which serves one flow",
+            "leave out --parallel (-P) and --bidir, or --io xdp",
+        ),
+        ["wait", "segments", "sizes"] => (
+            "--io xdp makes each frame a datagram, all of one size",
+            "leave out --gso and --size-mix, or --io xdp",
+        ),
+        ["wait", "pacing"] => (
+            "--fq-rate paces sockets, which --io xdp bypasses",
+            "give a rate with -b instead of --fq-rate",
+        ),
         _ => return None,
     };
     Some(Failure::usage(anyhow!(error)).next(next))

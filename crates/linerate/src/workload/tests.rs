@@ -191,6 +191,64 @@ fn what_the_catalogue_refuses_is_told_in_words_of_flags() {
         "--gso cuts a buffer into datagrams of one size, and --size-mix makes many",
     );
     check("-u --gso 64", "--gso 64 of 1448 B is 92672 B");
+    check(
+        "--rr --batch 4",
+        "--batch 4 sends requests that are in flight",
+    );
+    check("-u --io xdp -P 2", "--io xdp uses one queue of the device");
+    check(
+        "-u --io xdp --gso 4 -l 100",
+        "--io xdp makes each frame a datagram",
+    );
+    check("-u --io xdp --fq-rate 1M", "--fq-rate paces sockets");
+    check(
+        "--rr -u --batch 4 --in-flight 4",
+        "each request over --udp (-u)",
+    );
+    check("-m -Z=msg", "--zerocopy=msg (-Z)");
+    check(
+        "-u --rx discard --gro",
+        "--rx discard takes the first bytes",
+    );
+    check("-l 64M --batch 2", "the messages of one send call");
+    check(
+        "--rr -r 4 --request-writes 2 --batch 2 --in-flight 2",
+        "--batch joins requests",
+    );
+}
+
+/// What is proposed instead of a flag must not be refused for the same traffic.
+#[test]
+fn what_is_proposed_instead_is_possible() {
+    let next = |flags: &str| {
+        let line = format!("linerate run h {flags}");
+        let cli = Cli::try_parse_from(line.split_whitespace()).expect("it is a command line");
+        let Command::Run(args) = cli.command else {
+            panic!("{line} is no run");
+        };
+        let failure = workload(&args).expect_err("it is refused");
+        failure.next.unwrap_or_default()
+    };
+    for (flags, expected) in [
+        ("--idle --rate 4", "leave out --rate"),
+        ("--idle -b 4M", "leave out --bitrate (-b)"),
+        ("--idle -l 1K", "leave out --length (-l)"),
+        ("--rr -u --gso 4", "leave out --gso"),
+        ("--idle --batch 4", "leave out --batch"),
+    ] {
+        assert_eq!(next(flags), expected, "{flags}");
+    }
+    for (flags, word) in [
+        ("--crr --batch 4", "with -P"),
+        ("--rr -b 4M", "with --rate"),
+        ("--rate 4", "with -b"),
+        ("--gso 4", "--udp (-u)"),
+        ("--rr --batch 4", "add --in-flight 4"),
+        ("--rr --request-writes 2", "-r 2"),
+    ] {
+        let said = next(flags);
+        assert!(said.contains(word), "{flags}: {said}");
+    }
 }
 
 #[test]
