@@ -104,6 +104,40 @@ const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// Flags of iperf3's server, or of both ends, where something else does the same for ours than for a run.
+const OF_ITS_SERVER: &[(&[&str], &str)] = &[
+    (
+        &["--logfile"],
+        "redirect the log: `linerate serve 2> FILE`; --log-format json has one object per line",
+    ),
+    (
+        &["-d", "--debug"],
+        "leave it out: runs and refusals are logged on standard error",
+    ),
+    (
+        &["--timestamps"],
+        "--log-format json has the time of every line, and so has the journal of systemd",
+    ),
+    (
+        &["--bind-dev"],
+        "-B ADDRESS listens on an address of that device",
+    ),
+    (
+        &["-s", "--server"],
+        "leave it out: `linerate serve` is the server",
+    ),
+];
+/// Flags of neighbours of which the same holds for our server as for a run.
+const SAME_FOR_SERVER: &[&str] = &[
+    "--forceflush",
+    "--rcv-timeout",
+    "--snd-timeout",
+    "--server-bitrate-limit",
+    "--server-max-duration",
+    "-H",
+    "--host",
+];
+
 /// Returns what to type instead of what `error` refuses, where that is known.
 pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
     let command = words.get(1).map(String::as_str);
@@ -119,7 +153,7 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
                 Some("run") => of_neighbour(flag)
                     .or_else(|| of_server(flag))
                     .or_else(|| of_lab(flag)),
-                Some("serve") => of_neighbour(flag),
+                Some("serve") => of_neighbour_of_server(flag).or_else(|| of_client(flag)),
                 Some("study") => of_lab(flag),
                 _ => None,
             };
@@ -139,8 +173,8 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
             )?;
             Some(format!("did you mean `{near}`?"))
         }
-        (ErrorKind::MissingRequiredArgument, Some("run")) if is_missing(error, "--peer") => {
-            Some("add `--peer iperf3` if the server is iperf3, or leave that flag out".to_owned())
+        (ErrorKind::MissingRequiredArgument, _) if lacks_only_flags(error) => {
+            Some(of_lacking(&missing(error)))
         }
         (ErrorKind::ValueValidation, Some("run")) => of_netperf(text(ContextKind::InvalidValue)?),
         (ErrorKind::MissingRequiredArgument, Some("study")) => Some(
@@ -175,7 +209,9 @@ fn of_neighbour(flag: &str) -> Option<String> {
 fn of_lab(flag: &str) -> Option<String> {
     let name = flag.strip_prefix("--")?;
     let is_known = ["loss", "delay", "queues"].contains(&name);
-    is_known.then(|| format!("links of a lab have one: `--lab --lab-{name}`"))
+    is_known.then(|| {
+        format!("links of a lab have one, instead of HOST: `linerate study --lab --lab-{name}`")
+    })
 }
 
 /// Returns the flag of the command that `flag` is a slip of.
@@ -192,12 +228,45 @@ fn of_slip(flag: &str, words: &[String]) -> Option<String> {
     Some(format!("did you mean `--{near}`?"))
 }
 
-/// Tells whether a flag is missing that another one needs.
-fn is_missing(error: &clap::Error, flag: &str) -> bool {
+/// Returns what is missing, as the usage names it: `<HOST[:PORT]>`, `--peer <iperf3>`.
+fn missing(error: &clap::Error) -> Vec<&str> {
     match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => missing.iter().any(|one| one.starts_with(flag)),
-        Some(ContextValue::String(missing)) => missing.starts_with(flag),
-        _ => false,
+        Some(ContextValue::Strings(missing)) => missing.iter().map(String::as_str).collect(),
+        Some(ContextValue::String(missing)) => vec![missing],
+        _ => Vec::new(),
+    }
+}
+
+/// Tells whether all that is missing are flags that another one needs.
+fn lacks_only_flags(error: &clap::Error) -> bool {
+    let missing = missing(error);
+    !missing.is_empty() && missing.iter().all(|one| one.starts_with('-'))
+}
+
+/// Returns what to do about flags that are missing.
+fn of_lacking(missing: &[&str]) -> String {
+    let starts = |flag: &str| missing.iter().any(|one| one.starts_with(flag));
+    match missing {
+        [one] if one.starts_with("--peer") => {
+            "add `--peer iperf3` if the server is iperf3, or leave that flag out".to_owned()
+        }
+        // With a host or files these would be refused in turn.
+        _ if starts("--lab") => {
+            "leave that flag out, or give it to a lab instead of HOST: `linerate study --lab`"
+                .to_owned()
+        }
+        _ if starts("--interface") => {
+            "leave that flag out, or capture here instead of reading files: \
+             `linerate trace -i eth0 -w FILE --anonymous`"
+                .to_owned()
+        }
+        _ => {
+            let flags: Vec<String> = missing.iter().map(|one| format!("`{one}`")).collect();
+            format!(
+                "add {}, or leave out the flag that needs it",
+                flags.join(" and ")
+            )
+        }
     }
 }
 
@@ -216,10 +285,32 @@ fn of_netperf(test: &str) -> Option<String> {
     Some(format!("{ours}; `-t` is the time"))
 }
 
+/// Returns what does the same as a flag of iperf3's server.
+fn of_neighbour_of_server(flag: &str) -> Option<String> {
+    let mut own = OF_ITS_SERVER.iter();
+    match own.find(|(flags, _)| flags.contains(&flag)) {
+        Some((_, instead)) => Some((*instead).to_owned()),
+        None if SAME_FOR_SERVER.contains(&flag) => of_neighbour(flag),
+        None => None,
+    }
+}
+
 /// Returns where a flag belongs that only the server has.
 fn of_server(flag: &str) -> Option<String> {
+    has_flag("serve", flag).then(|| format!("{flag} is the server's: `linerate serve {flag}`"))
+}
+
+/// Returns where a flag belongs that only the client has.
+fn of_client(flag: &str) -> Option<String> {
+    has_flag("run", flag).then(|| format!("{flag} is the client's: `linerate run HOST {flag}`"))
+}
+
+/// Tells whether a command has a flag.
+fn has_flag(command: &str, flag: &str) -> bool {
     let cli = Cli::command();
-    let serve = cli.find_subcommand("serve")?;
+    let Some(command) = cli.find_subcommand(command) else {
+        return false;
+    };
     let name = flag.trim_start_matches('-');
     let is_it = |arg: &clap::Arg| {
         if flag.starts_with("--") {
@@ -229,8 +320,7 @@ fn of_server(flag: &str) -> Option<String> {
                 .is_some_and(|short| name == short.to_string())
         }
     };
-    let is_known = serve.get_arguments().any(is_it);
-    is_known.then(|| format!("{flag} is the server's: `linerate serve {flag}`"))
+    command.get_arguments().any(is_it)
 }
 
 #[cfg(test)]
@@ -281,11 +371,18 @@ mod tests {
         check("linerate token rm me", "`remove`");
         check("linerate run host --fromat json", "`--format`");
         check("linerate study host --quik", "`--quick`");
-        check("linerate run host --loss 1%", "`--lab --lab-loss`");
+        check("linerate run host --loss 1%", "--lab --lab-loss`");
+        check("linerate study host --loss 1%", "`linerate study --lab");
         check("linerate report", "name a directory");
         check("linerate trace", "name a capture");
         check("linerate lab up --dely 5ms", "`--delay`");
         check("linerate run host -s", "`linerate serve`");
+        check("linerate serve --logfile x", "`linerate serve 2> FILE`");
+        check("linerate serve -d", "leave it out");
+        check("linerate serve --timestamps", "--log-format json");
+        check("linerate serve --forceflush", "leave it out");
+        check("linerate serve -R", "`linerate run HOST -R`");
+        assert_eq!(hint("linerate serve -F x"), None);
         // A far one is none: it would be a riddle.
         for line in [
             "linerate nosuch",
@@ -294,5 +391,51 @@ mod tests {
         ] {
             assert_eq!(hint(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_flag_that_lacks_another_says_which() {
+        let check = |line: &str, words: &[&str]| {
+            let said = hint(line).unwrap_or_default();
+            for word in words {
+                assert!(said.contains(word), "{line}: {said}");
+            }
+            let is_host = said.contains("name a host") || said.contains("name a directory");
+            assert!(!is_host, "{line}: {said}");
+        };
+        check(
+            "linerate run h --budget 30s",
+            &["`--experiment <FILE>`", "leave out"],
+        );
+        check("linerate run h --anonymous", &["`--capture", "leave out"]);
+        check("linerate study h --anonymous", &["`--capture", "leave out"]);
+        check(
+            "linerate run h --tls-client-cert x",
+            &["`--tls-client-key <FILE>`"],
+        );
+        check(
+            "linerate run h --tls-client-key x",
+            &["`--tls-client-cert <FILE>`"],
+        );
+        check(
+            "linerate run h --peer iperf3 --username u",
+            &["`--rsa-public-key-path <FILE>`"],
+        );
+        check(
+            "linerate run h --username u",
+            &["`--peer", "`--rsa-public-key-path <FILE>`"],
+        );
+        check(
+            "linerate report B --interval 1",
+            &["`--replay", "leave out"],
+        );
+        check("linerate serve --idle-timeout 3", &["`--one-off`"]);
+        check(
+            "linerate trace x --anonymous",
+            &["leave that flag out", "-i eth0"],
+        );
+        // Where the host is missing as well, it is named first.
+        let said = hint("linerate run --budget 30s").unwrap_or_default();
+        assert!(said.starts_with("name a host"), "{said}");
     }
 }
