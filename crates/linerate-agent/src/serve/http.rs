@@ -177,8 +177,8 @@ pub(super) fn over_tls_only() -> Router {
         refuse(
             RefusalCode::BadRequest,
             "this agent takes requests from other hosts over TLS only, which the caller did not speak: its \
-             linerate is older, or was started with --plain; use the same version on both hosts, or, on a \
-             network that is yours alone, start the agent with --plain",
+             linerate is older, or was started with --plain: leave out --plain, use the same version on both \
+             hosts, or, on a network that is yours alone, start the agent with --plain",
         )
     })
 }

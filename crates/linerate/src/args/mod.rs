@@ -489,7 +489,11 @@ impl LabLinkArgs {
     /// Says what was asked for, as it would be typed.
     pub fn words(&self) -> String {
         let words = [
-            ("loss", self.lab_loss.map(|loss| loss.to_string())),
+            (
+                "loss",
+                self.lab_loss
+                    .map(|loss| format!("{}%", (1e10 * loss).round() / 1e8)),
+            ),
             // A length of time is shown with a blank and typed without.
             (
                 "delay",

@@ -148,7 +148,7 @@ fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
 /// Adds to what to do about a budget that is too small that a study has a shorter form.
 fn offer_quick(mut failure: Failure, is_study: bool) -> Failure {
     if let Some(next) = failure.next.as_mut().filter(|_| is_study) {
-        *next += "; or take fewer chapters in 30 s: --quick";
+        *next += "; or take fewer chapters in 30 s: --quick instead of --budget";
     }
     failure
 }
@@ -214,7 +214,7 @@ mod tests {
             round_trip,
             ..Hosts::default()
         };
-        plan_of(&meant::study(&args), 1, hosts)
+        plan_of(&meant::study(&args)?, 1, hosts)
     }
 
     #[test]

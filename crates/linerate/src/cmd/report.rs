@@ -80,6 +80,16 @@ fn told(file: &Path) -> CmdResult {
 
 /// Refuses what would have no effect, or none that anybody wants.
 fn check(args: &ReportArgs) -> CmdResult<()> {
+    let of_replay = [
+        ("--interval", args.interval.is_some()),
+        ("--all-flows", args.all_flows),
+        ("--sum-only", args.sum_only),
+        ("--verbose", args.verbose),
+    ];
+    if args.replay.is_none() {
+        let rather = "add --replay in place of what writes a report";
+        meant::check_idle(&of_replay, "--replay", rather)?;
+    }
     let is_csv = args.format == ReportFormat::Csv;
     let has_all = is_csv || args.format == ReportFormat::Json;
     let idle = [
@@ -122,7 +132,8 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     }
     let runs = plan.trials.len() as u32;
     if let Some(trial) = plan.trials.first().filter(|_| form == ReplayForm::Iperf3) {
-        meant::check_iperf3_document(&trial.workload, &trial.timing, runs)?;
+        let next = "show it with --replay=json";
+        meant::check_iperf3_document(&trial.workload, &trial.timing, runs, [next; 2])?;
     }
     let output = Output {
         form: meant::replayed(form),

@@ -47,7 +47,7 @@ fn run_as_asked(args: &RunArgs, concluded: &mut bool) -> CmdResult {
     meant::check_evict(&args.fleet, &args.peer)?;
     match &args.plan.experiment {
         Some(file) => {
-            let asked = meant::experiment(args, file, super::plan::read(file)?);
+            let asked = meant::experiment(args, file, super::plan::read(file)?)?;
             experiments::on_hosts(&asked, |specs| experiments::measure(&asked, specs))
         }
         None => measure(meant::measurement(args)?, concluded),
@@ -78,20 +78,32 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
 fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
     let Some(window) = window else { return Ok(()) };
     for member in fleet.members() {
-        for name in ["net.core.wmem_max", "net.core.rmem_max"] {
-            let most = member.record.snapshot.number(&format!("sysctl.{name}"));
-            if let Some(most) = most.filter(|most| window.0 as f64 > *most) {
-                let host = &member.record.name;
-                let error = anyhow!(
-                    "a buffer of {} B on {host}: {name} = {most} caps it",
-                    window.0
-                );
-                return Err(Failure::usage(error).next(format!(
-                    "ask for at most {most} B, or raise it there: sysctl -w {name}={}",
-                    window.0
-                )));
-            }
-        }
+        let (record, window) = (&member.record, window.0);
+        let most_of = |name: &'static str| {
+            let most = record.snapshot.number(&format!("sysctl.{name}"))?;
+            (window as f64 > most).then_some((name, most))
+        };
+        let caps = ["net.core.wmem_max", "net.core.rmem_max"].map(most_of);
+        let caps: Vec<(&str, f64)> = caps.into_iter().flatten().collect();
+        let Some(least) = caps.iter().map(|(_, most)| *most).reduce(f64::min) else {
+            continue;
+        };
+        let both = |of: &dyn Fn(&(&str, f64)) -> String, between| {
+            caps.iter().map(of).collect::<Vec<_>>().join(between)
+        };
+        let found = both(&|(name, most)| format!("{name} = {most}"), " and ");
+        let raised = both(&|(name, _)| format!("{name}={window}"), " ");
+        let (caps_it, it) = match caps.len() {
+            1 => ("caps", "it"),
+            _ => ("cap", "both"),
+        };
+        let error = anyhow!(
+            "a buffer of {window} B on {}: {found} {caps_it} it",
+            record.name
+        );
+        return Err(Failure::usage(error).next(format!(
+            "ask for at most {least} B, or raise {it} there: `sysctl -w {raised}`"
+        )));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::term;
 
 /// Runs the command.
 pub fn study(args: &StudyArgs) -> CmdResult {
-    let asked = meant::study(args);
+    let asked = meant::study(args)?;
     if asked.dry_run && asked.lab.is_some() {
         return experiments::show_for_lab(&asked);
     }

@@ -16,7 +16,7 @@ use linerate_trace::{Limits, Parts, Trace, Tracker, page, text};
 use crate::args::{TraceArgs, TraceFormat};
 use crate::cmd::live_capture;
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::{bundle, read_ahead, term};
+use crate::{bundle, meant, read_ahead, term};
 
 /// Connections that are shown as text, where `--top` does not say.
 const TEXT_CONNECTIONS: usize = 10;
@@ -27,6 +27,7 @@ const PICTURED_MAX: usize = 256;
 
 /// Runs the command.
 pub fn trace(args: &TraceArgs) -> CmdResult {
+    check_live(args)?;
     check_outputs(args)?;
     match &args.files[..] {
         [before, after] if args.compare => comparison(args, before, after),
@@ -40,6 +41,23 @@ pub fn trace(args: &TraceArgs) -> CmdResult {
             None => explain(args, &args.files),
         },
         _ => explain(args, &args.files),
+    }
+}
+
+/// Refuses flags of a capture of this host where files are read.
+fn check_live(args: &TraceArgs) -> CmdResult<()> {
+    let live = &args.live;
+    let flags = [
+        ("--time", live.time.is_some()),
+        ("--write", live.write.is_some()),
+    ];
+    match live.interface {
+        Some(_) => Ok(()),
+        None => meant::check_idle(
+            &flags,
+            "captures of this host (-i DEVICE)",
+            "name a device with -i instead of the files",
+        ),
     }
 }
 

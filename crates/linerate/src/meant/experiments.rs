@@ -2,16 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer;
 use linerate_model::Nanos;
-use linerate_model::experiment::{Factor, Level};
+use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::manner::{Named, Transport};
 use linerate_model::margin::Margins;
 use linerate_model::probe::Probes;
 use linerate_plan::Draft;
 
-use super::lab::{LabAsked, lab};
+use super::lab::{self, LabAsked, lab};
+use super::measurement::WITHOUT_PEER;
+use super::{check_peer, check_tls};
 use crate::args::{RunArgs, StudyArgs};
+use crate::exit::{CmdResult, Failure};
 use crate::hosts::HostsAsked;
 use crate::shell::{quoted, quoted_path};
 use crate::term;
@@ -20,6 +24,10 @@ use crate::term;
 const USUAL: Nanos = Nanos::from_s(180);
 /// The time of a quick look.
 const QUICK: Nanos = Nanos::from_s(30);
+
+/// Most cells of an experiment that are held against what iperf3 can do: more than chapters and files have
+/// trials, and read within a moment.
+const CELLS_LOOKED_AT: usize = 10_000;
 
 /// Experiments as meant: the whole study, or those of a file.
 #[derive(Clone)]
@@ -54,11 +62,13 @@ pub struct Experiments {
 }
 
 /// Returns the study that the flags mean.
-pub fn study(args: &StudyArgs) -> Experiments {
+pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
+    lab::check(&args.lab_link, args.lab, "linerate study --lab")?;
+    check_tls(&args.fleet.tls)?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, None);
     let usual = if args.quick { QUICK } else { USUAL };
     let drafts = linerate_plan::study();
-    Experiments {
+    Ok(Experiments {
         study: true,
         quick: args.quick,
         label: if args.lab {
@@ -80,11 +90,15 @@ pub fn study(args: &StudyArgs) -> Experiments {
         directory: args.out.clone(),
         dry_run: args.dry_run,
         drafts,
-    }
+    })
 }
 
 /// Returns the experiment `draft` of `file` as the flags of `linerate run` mean it.
-pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
+pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> CmdResult<Experiments> {
+    let in_lab = format!("linerate run --experiment {} --lab", quoted_path(file));
+    lab::check(&args.plan.lab_link, args.plan.lab, &in_lab)?;
+    check_peer(&args.peer)?;
+    check_tls(&args.fleet.tls)?;
     let lab_words = if args.plan.lab {
         format!(" --lab{}", args.plan.lab_link.words())
     } else {
@@ -92,11 +106,11 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
     };
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
     let draft = match hosts.foreign {
-        Some(_) => beside_iperf3(draft),
+        Some(_) => beside_iperf3(draft)?,
         None => draft,
     };
     let drafts = vec![draft];
-    Experiments {
+    Ok(Experiments {
         study: false,
         quick: false,
         label: format!("linerate run --experiment {}{lab_words}", quoted_path(file)),
@@ -110,11 +124,12 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> Experiments {
         directory: args.output.out.clone(),
         dry_run: false,
         drafts,
-    }
+    })
 }
 
-/// Returns an experiment with the phases that a test of an iperf3 server has, and says so where it has others.
-fn beside_iperf3(mut draft: Draft) -> Draft {
+/// Returns an experiment with the phases that a test of an iperf3 server has, and says so where it has others;
+/// refuses one of which such a server can do nothing.
+fn beside_iperf3(mut draft: Draft) -> CmdResult<Draft> {
     let experiment = &mut draft.experiment;
     let udp = Level::Word(Transport::Udp.word().to_owned());
     let transport = if experiment.levels(Factor::Transport).contains(&udp) {
@@ -130,5 +145,46 @@ fn beside_iperf3(mut draft: Draft) -> Draft {
             fitting.warm_up
         ));
     }
-    draft
+    match why_impossible(experiment) {
+        None => Ok(draft),
+        Some(why) => {
+            let name = &experiment.name;
+            let error = anyhow!(
+                "nothing of the experiment {name} can be measured with --peer iperf3: iperf3 {why}"
+            );
+            Err(Failure::usage(error).next(WITHOUT_PEER))
+        }
+    }
+}
+
+/// Returns why a server of iperf3 can do nothing of an experiment, if it cannot; what no host can do is refused
+/// with the plan.
+fn why_impossible(experiment: &Experiment) -> Option<String> {
+    let mut first = None;
+    for cell in cells(experiment).take(CELLS_LOOKED_AT) {
+        let workload = experiment.workload_of(&cell).ok();
+        match workload.map(|one| iperf3_peer::parameters_of(&one, &experiment.timing)) {
+            Some(Ok(_)) => return None,
+            Some(Err(why)) => first = first.or(Some(why)),
+            None => {}
+        }
+    }
+    first
+}
+
+/// Returns what an experiment may measure: each level of a factor with each of the others.
+fn cells(experiment: &Experiment) -> impl Iterator<Item = Cell> + '_ {
+    let factors = &experiment.factors;
+    let count = factors.iter().fold(1, |count: usize, (_, levels)| {
+        count.saturating_mul(levels.len())
+    });
+    (0..count).map(|number| {
+        let mut left = number;
+        let level = |(factor, levels): &(Factor, Vec<Level>)| {
+            let level = levels[left % levels.len()].clone();
+            left /= levels.len();
+            (*factor, level)
+        };
+        factors.iter().map(level).collect()
+    })
 }

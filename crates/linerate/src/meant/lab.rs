@@ -1,10 +1,12 @@
 //! The built-in lab: what the flags and the experiments make of its hosts and links.
 
+use anyhow::anyhow;
 use linerate_lab::{HostSpec, LabSpec, LinkSpec};
 use linerate_model::{BitsPerSec, Nanos};
 use linerate_plan::Draft;
 
 use crate::args::LabLinkArgs;
+use crate::exit::{CmdResult, Failure};
 
 /// Clients of the built-in lab, for each loss that is asked for and beside them.
 pub const LAB_CLIENTS: u32 = 5;
@@ -27,6 +29,19 @@ pub struct LabAsked {
     pub losses_ppm: Vec<Option<u32>>,
     /// Congestion control of what asks for none.
     pub congestion: Option<String>,
+}
+
+/// Refuses flags of a lab's links where hosts are named; `command` is what makes a lab.
+pub(super) fn check(args: &LabLinkArgs, is_lab: bool, command: &str) -> CmdResult<()> {
+    let words = args.words();
+    if is_lab || words.is_empty() {
+        return Ok(());
+    }
+    let error = anyhow!(
+        "{} is for the links of a lab, and does nothing with a HOST",
+        words.trim()
+    );
+    Err(Failure::usage(error).next(format!("instead of HOST: `{command}{words}`")))
 }
 
 /// Returns the lab that the flags mean, with the clients that the link losses of `drafts` ask for.

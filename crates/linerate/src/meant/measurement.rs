@@ -11,6 +11,7 @@ use linerate_model::experiment::Timing;
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 
+use super::lab;
 use crate::args::{OF_IPERF3, RATE_UNITS, RunArgs};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
@@ -47,6 +48,8 @@ const AFFINITY: &str = "name them as 0:2:4 or 0-3, and those of the server after
 /// Flows from which on their first windows may take a line longer than the time before the window: of
 /// three, at 10 Mbit/s.
 const FLOWS_THAT_QUEUE: u32 = 3;
+/// What to do about what iperf3's servers cannot.
+pub(super) const WITHOUT_PEER: &str = "run `linerate serve` there and leave out --peer";
 /// Most repetitions: far more than an interval gets narrower by.
 const RUNS_MAX: u32 = 1000;
 
@@ -79,6 +82,9 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         let error = anyhow!("{} has nothing to compare", margins.trim());
         return Err(Failure::usage(error).next("add --experiment FILE, or leave it out"));
     }
+    check_plan(args)?;
+    super::check_peer(&args.peer)?;
+    super::check_tls(&args.fleet.tls)?;
     let interval = interval_of(args)?;
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
@@ -94,7 +100,14 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     let output = output(args, interval);
     let runs = args.time.repetitions();
     if output.iperf3 {
-        check_iperf3_document(&workload, &timing, *runs.end())?;
+        let flag = match (args.time.precision, args.time.confidence) {
+            (Some(_), _) => "--precision",
+            (None, Some(_)) => "-I",
+            (None, None) => "--runs",
+        };
+        let instead = "use -J without --format iperf3";
+        let next_of_runs = format!("leave out {flag}, or {instead}");
+        check_iperf3_document(&workload, &timing, *runs.end(), [instead, &next_of_runs])?;
     }
     check_runs(args)?;
     if let Some(note) = rate_note(args, &workload) {
@@ -149,6 +162,24 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         output,
         directory: args.output.out.clone(),
     })
+}
+
+/// Refuses what is for experiments.
+fn check_plan(args: &RunArgs) -> CmdResult<()> {
+    let plan = &args.plan;
+    lab::check(&plan.lab_link, plan.lab, "linerate study --lab")?;
+    if plan.lab {
+        let error = anyhow!("--lab is for experiments, and this is one measurement");
+        return Err(Failure::usage(error).next(
+            "name a HOST instead (`linerate lab up` makes some), or execute an experiment alone: \
+             `linerate run --lab --experiment latency`",
+        ));
+    }
+    super::check_idle(
+        &[("--budget", plan.budget.is_some())],
+        "experiments",
+        "execute one alone with --experiment",
+    )
 }
 
 /// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
@@ -254,25 +285,28 @@ fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
 fn check_foreign(workload: &Workload, timing: &Timing) -> CmdResult<()> {
     parameters_of(workload, timing).map(drop).map_err(|why| {
         let error = anyhow!("iperf3 {why}");
-        Failure::usage(error).next("run `linerate serve` there, or leave out --peer")
+        Failure::usage(error).next(WITHOUT_PEER)
     })
 }
 
-/// Refuses what iperf3's documents have no words for.
-pub fn check_iperf3_document(workload: &Workload, timing: &Timing, runs: u32) -> CmdResult<()> {
+/// Refuses what iperf3's documents have no words for; says `next` what to do, and of several runs `next_of_runs`.
+pub fn check_iperf3_document(
+    workload: &Workload,
+    timing: &Timing,
+    runs: u32,
+    [next, next_of_runs]: [&str; 2],
+) -> CmdResult<()> {
     if !workload.traffic.is_stream() {
         let error = anyhow!("iperf3's documents know only streams, no request/response");
-        return Err(Failure::usage(error).next("use -J without --format iperf3"));
+        return Err(Failure::usage(error).next(next));
     }
     if let Err(why) = parameters_of(workload, timing) {
         let error = anyhow!("a document of iperf3 cannot tell this: it {why}");
-        return Err(Failure::usage(error).next("use -J without --format iperf3"));
+        return Err(Failure::usage(error).next(next));
     }
     if runs > 1 {
         let error = anyhow!("a document of iperf3 holds one measurement, not {runs}");
-        return Err(
-            Failure::usage(error).next("leave out --runs, or use -J without --format iperf3")
-        );
+        return Err(Failure::usage(error).next(next_of_runs));
     }
     Ok(())
 }

@@ -64,6 +64,19 @@ pub fn typed() -> String {
     })
 }
 
+/// Refuses the first of `flags`, by name and whether it was given, since nothing that was given makes use of
+/// it; `rather` is what else to do than to leave it out. Where that conflicts with something else that was
+/// given, clap waives what a flag `requires`.
+pub fn check_idle(flags: &[(&str, bool)], of: &str, rather: &str) -> CmdResult<()> {
+    match flags.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            let error = anyhow!("{flag} is for {of}, and does nothing here");
+            Err(Failure::usage(error).next(format!("leave out {flag}, or {rather}")))
+        }
+    }
+}
+
 /// Refuses to take a host back from guests of a program that knows none.
 pub fn check_evict(fleet: &FleetArgs, peer: &PeerArgs) -> CmdResult<()> {
     if !fleet.evict || peer.peer.is_none() {
@@ -73,6 +86,34 @@ pub fn check_evict(fleet: &FleetArgs, peer: &PeerArgs) -> CmdResult<()> {
         anyhow!("--evict ends runs at `linerate serve`, and iperf3's servers know nothing of it");
     Err(Failure::usage(error)
         .next("leave --evict away, or leave --peer away where `linerate serve` runs"))
+}
+
+/// Refuses flags of servers of other programs where none is meant.
+fn check_peer(args: &PeerArgs) -> CmdResult<()> {
+    let flags = [
+        ("--username", args.username.is_some()),
+        ("--rsa-public-key-path", args.rsa_public_key_path.is_some()),
+        ("--use-pkcs1-padding", args.use_pkcs1_padding),
+        ("--get-server-output", args.get_server_output),
+    ];
+    match args.peer {
+        Some(_) => Ok(()),
+        None => check_idle(
+            &flags,
+            "servers of iperf3",
+            "add `--peer iperf3` and leave out what is for agents",
+        ),
+    }
+}
+
+/// Refuses a key whose certificate is not shown.
+fn check_tls(args: &TlsArgs) -> CmdResult<()> {
+    let is_alone = args.tls_client_key.is_some() && args.tls_client_cert.is_none();
+    check_idle(
+        &[("--tls-client-key", is_alone)],
+        "a certificate (--tls-client-cert)",
+        "add --tls-client-cert, without --plain",
+    )
 }
 
 /// Returns how agents are known.

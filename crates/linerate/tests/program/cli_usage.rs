@@ -121,7 +121,7 @@ fn values_outside_their_limits_name_the_flag_and_the_range() {
     check("--rr -r x,1", &["x", "give sizes as `-r 64,1K`"]);
     check(
         "--rr --request-writes 2",
-        &["--request-writes is 2", "1 to 1"],
+        &["--request-writes is 2", "1 to 1", "-r 2"],
     );
     check(
         "--rr --request-writes 0",
@@ -235,7 +235,7 @@ fn flags_that_would_do_nothing_are_refused_with_a_way_out() {
     );
     check(
         "--crr --batch 4",
-        &["--batch is for streams and --rr", "--in-flight"],
+        &["--batch is for streams and --rr", "with -P"],
     );
     check("--idle --busy-poll", &["--busy-poll is for streams"]);
     check("--unix --busy-poll-us 50", &["--busy-poll-us is for TCP"]);
@@ -258,7 +258,7 @@ fn flags_that_contradict_each_other_are_refused() {
     );
     check(
         "--rr --batch 4",
-        &["requests that are in flight", "in_flight"],
+        &["requests that are in flight", "add --in-flight 4"],
     );
     check("-l 1K --size-mix list:1", &["--size-mix", "--length (-l)"]);
     check("-n 1G -t 3", &["--bytes", "--time"]);
@@ -269,10 +269,90 @@ fn flags_that_contradict_each_other_are_refused() {
     check("-S 16 --dscp ef", &["--tos", "--dscp"]);
 }
 
+/// Where what a flag requires conflicts with something else that was given, clap lets it pass.
+#[test]
+fn flags_that_nothing_makes_use_of_are_refused() {
+    let lab = "instead of HOST: `linerate study --lab --lab-loss 1%`";
+    refused("study 127.0.0.1:1 --lab-loss 1%", &["--lab-loss 1%", lab]);
+    refused(
+        "run 127.0.0.1:1 --lab-loss 1%",
+        &["instead of HOST: `linerate study --lab`"],
+    );
+    refused("run 127.0.0.1:1 -R --lab-loss 1%", &["--lab-loss 1%", lab]);
+    refused(
+        "run 127.0.0.1:1 --experiment latency --lab-loss 1%",
+        &["`linerate run --experiment latency --lab --lab-loss 1%`"],
+    );
+    refused(
+        "run --lab -R",
+        &["--lab is for experiments", "--experiment"],
+    );
+    refused(
+        "run 127.0.0.1:1 -R --budget 30s",
+        &["--budget", "--experiment"],
+    );
+    refused(
+        "run 127.0.0.1:1 --token-file x --get-server-output",
+        &[
+            "--get-server-output is for servers of iperf3",
+            "--peer iperf3",
+        ],
+    );
+    refused(
+        "run 127.0.0.1:1 --plain --tls-client-key x",
+        &["--tls-client-key"],
+    );
+    refused("report B --format json -v", &["--verbose is for --replay"]);
+    refused(
+        "trace x.pcap --time 10s --write y.pcapng",
+        &["--time is for captures of this host", "with -i"],
+    );
+    refused(
+        "trace x.pcap -w y.pcapng",
+        &["--write is for captures of this host"],
+    );
+}
+
+#[test]
+fn what_a_server_of_iperf3_cannot_do_is_refused_before_it_is_asked() {
+    let next = "run `linerate serve` there and leave out --peer";
+    let run = |flags: &str, said: &[&str]| {
+        refused(&format!("run 127.0.0.1:1 --peer iperf3 {flags}"), said);
+    };
+    run("--rr", &["only streams", next]);
+    run(
+        "--experiment latency",
+        &["nothing of the experiment latency", next],
+    );
+    let format = "run 127.0.0.1:1 --format iperf3";
+    refused(
+        &format!("{format} --precision 2%"),
+        &["not 30", "leave out --precision, or use -J"],
+    );
+    refused(&format!("{format} -I 95"), &["leave out -I, or use -J"]);
+    refused(
+        &format!("{format} --runs 2"),
+        &["leave out --runs, or use -J"],
+    );
+}
+
+#[test]
+fn commands_that_are_proposed_name_the_same_state() {
+    let folder = folder();
+    let state = folder.path().join("a state").display().to_string();
+    let token = |words: &[&str]| linerate(&[&["token", "--state", &state], words].concat()).run();
+    token(&["remove", "nosuch"]).failed(1, &[&format!("`linerate token list --state '{state}'`")]);
+    token(&["add", "ci"]).done();
+    token(&["add", "ci"]).failed(
+        1,
+        &[&format!("`linerate token remove ci --state '{state}'`")],
+    );
+}
+
 #[test]
 fn a_server_says_how_it_is_kept_in_the_background() {
     refused("serve -D", &["--daemon (-D)", "systemd-run", "nohup"]);
-    refused("serve --idle-timeout 5", &["--one-off"]);
+    refused("serve --idle-timeout 5", &["add `--one-off`"]);
 }
 
 #[test]
@@ -454,7 +534,7 @@ fn a_buffer_above_the_sysctl_names_the_sysctl() {
             "1073741824 B on",
             &format!("net.core.wmem_max = {}", most.trim()),
             &format!("ask for at most {} B", most.trim()),
-            "sysctl -w net.core.wmem_max=1073741824",
+            "sysctl -w net.core.wmem_max=1073741824 net.core.rmem_max=1073741824",
         ],
     );
     assert!(server.info()["busy"].is_null(), "the host is given back");
