@@ -611,18 +611,20 @@ fn a_busy_agent_says_by_whom_and_for_how_long() {
     let mut first = linerate(&["run", &host, "-t", "20", "-b", "20M"]).start();
     first.wait_for("0.0–1.0");
     server.wait_busy(true);
-    linerate(&["run", &host, "-t", "1"]).run().failed(
+    let alone = linerate(&["run", &host, "-t", "1"]).run();
+    let alone = alone.failed(
         1,
         &[
             &format!("in use by \"linerate run {host}\" for about"),
             " s more",
             "--queue",
-            "--shared",
         ],
     );
-    linerate(&["study", &host, "--shared", "--budget", "2m"])
-        .run()
-        .failed(1, &["in use by", "--queue"]);
+    let shared = linerate(&["study", &host, "--shared", "--budget", "2m"]).run();
+    let shared = shared.failed(1, &["in use by", "--queue"]);
+    // The run that has it shares it with nobody.
+    assert!(!alone.tells("--shared"), "{alone:?}");
+    assert!(!shared.tells("--shared"), "{shared:?}");
     let mut second = linerate(&["run", &host, "-t", "0.3", "--queue"]).start();
     second.wait_for("number 1 in its queue");
     assert_eq!(server.info()["busy"]["waiting"], 1);
@@ -646,6 +648,9 @@ fn shared_runs_are_marked() {
     let mut first = linerate(&["run", &host, "-t", "20", "-b", "20M", "--shared"]).start();
     first.wait_for("0.0–1.0");
     server.wait_busy(true);
+    linerate(&["run", &host, "-t", "0.5"])
+        .run()
+        .failed(1, &["in use by", "--queue", "--shared"]);
     // Two at once may be too much for the machine; whatever comes of it is marked.
     let second = linerate(&["run", &host, "-t", "0.5", "--shared"]).run();
     assert!(
