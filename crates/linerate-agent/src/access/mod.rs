@@ -49,11 +49,11 @@ impl Caller {
             }
             Self::Stranger(_) => {
                 let error = format!(
-                    "this needs a token of scope {} (--token-file): {} makes one",
+                    "this needs a token of scope {}: {} makes one",
                     scope.name(),
                     command_for(Scopes::USUAL.with(scope))
                 );
-                Err(refuse(RefusalCode::Unauthorized, error))
+                Err(lacking(RefusalCode::Unauthorized, error))
             }
             Self::Holder { scopes, .. } if scopes.has(scope) => Ok(()),
             Self::Holder { name, scopes } => {
@@ -62,7 +62,7 @@ impl Caller {
                     scope.name(),
                     command_for(scopes.with(scope))
                 );
-                Err(refuse(RefusalCode::Limited, error))
+                Err(lacking(RefusalCode::Limited, error))
             }
         }
     }
@@ -83,6 +83,14 @@ impl Caller {
     /// Returns whether the limits for callers without a token are this one's.
     pub(crate) fn is_stranger(&self) -> bool {
         matches!(self, Self::Stranger(_))
+    }
+}
+
+/// Returns the refusal of what a scope is missing for.
+fn lacking(code: RefusalCode, error: String) -> Refusal {
+    Refusal {
+        next: Some("give that token with --token-file".to_owned()),
+        ..refuse(code, error)
     }
 }
 

@@ -4,6 +4,7 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::Cli;
+use crate::shell::quoted;
 use crate::similar;
 
 /// Flags of iperf3's and netperf's that `linerate run` does not have, and what does the same here.
@@ -152,9 +153,9 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
             let known = match command {
                 Some("run") => of_neighbour(flag)
                     .or_else(|| of_server(flag))
-                    .or_else(|| of_lab(flag)),
+                    .or_else(|| of_lab(flag, words)),
                 Some("serve") => of_neighbour_of_server(flag).or_else(|| of_client(flag)),
-                Some("study") => of_lab(flag),
+                Some("study") => of_lab(flag, words),
                 _ => None,
             };
             known.or_else(|| of_slip(flag, words))
@@ -206,11 +207,21 @@ fn of_neighbour(flag: &str) -> Option<String> {
 }
 
 /// Returns the flag of a lab's links that says what `flag` would.
-fn of_lab(flag: &str) -> Option<String> {
+fn of_lab(flag: &str, words: &[String]) -> Option<String> {
     let name = flag.strip_prefix("--")?;
     let is_known = ["loss", "delay", "queues"].contains(&name);
     is_known.then(|| {
-        format!("links of a lab have one, instead of HOST: `linerate study --lab --lab-{name}`")
+        let mut words = words.iter().skip_while(|word| !word.starts_with(flag));
+        let own = words.next().and_then(|word| word.split_once('='));
+        let value = own.map_or_else(
+            || words.next().map(String::as_str),
+            |(_, value)| Some(value),
+        );
+        let value = value.filter(|value| !value.starts_with('-'));
+        let value = value.map_or(String::new(), |value| format!(" {}", quoted(value)));
+        format!(
+            "links of a lab have one, instead of HOST: `linerate study --lab --lab-{name}{value}`"
+        )
     })
 }
 
@@ -371,8 +382,9 @@ mod tests {
         check("linerate token rm me", "`remove`");
         check("linerate run host --fromat json", "`--format`");
         check("linerate study host --quik", "`--quick`");
-        check("linerate run host --loss 1%", "--lab --lab-loss`");
-        check("linerate study host --loss 1%", "`linerate study --lab");
+        let lab = "`linerate study --lab --lab-loss 1%`";
+        check("linerate run host --loss 1%", lab);
+        check("linerate study --loss=1% host", lab);
         check("linerate report", "name a directory");
         check("linerate trace", "name a capture");
         check("linerate lab up --dely 5ms", "`--delay`");

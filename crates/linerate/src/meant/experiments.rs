@@ -138,23 +138,22 @@ fn beside_iperf3(mut draft: Draft) -> CmdResult<Draft> {
         experiment.workload.manner.transport
     };
     let fitting = iperf3_peer::fitting(&experiment.timing, transport);
-    if std::mem::replace(&mut experiment.timing, fitting) != fitting {
+    let is_other = std::mem::replace(&mut experiment.timing, fitting) != fitting;
+    if let Some(why) = why_impossible(experiment) {
+        let name = &experiment.name;
+        let error = anyhow!(
+            "nothing of the experiment {name} can be measured with --peer iperf3: iperf3 {why}"
+        );
+        return Err(Failure::usage(error).next(WITHOUT_PEER));
+    }
+    if is_other {
         term::note(&format!(
             "an iperf3 server omits whole seconds and counts all that follows: the warm-up is {}, and \
              there is no drain",
             fitting.warm_up
         ));
     }
-    match why_impossible(experiment) {
-        None => Ok(draft),
-        Some(why) => {
-            let name = &experiment.name;
-            let error = anyhow!(
-                "nothing of the experiment {name} can be measured with --peer iperf3: iperf3 {why}"
-            );
-            Err(Failure::usage(error).next(WITHOUT_PEER))
-        }
-    }
+    Ok(draft)
 }
 
 /// Returns why a server of iperf3 can do nothing of an experiment, if it cannot; what no host can do is refused
