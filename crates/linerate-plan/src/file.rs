@@ -126,7 +126,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     let spot = source.at("design.replicates", replicates.span());
     spot.within(*replicates.get_ref(), 1, REPLICATES_MAX)?;
     let response = match &file.response {
-        None => workload.traffic.kind().about().responses[0].to_owned(),
+        None => workload.traffic.kind().about().headline.to_owned(),
         Some(response) => checked_response(source, response, workload.traffic.kind())?,
     };
     let mut experiment = Experiment {
@@ -169,13 +169,13 @@ fn checked_response(
     response: &Spanned<String>,
     kind: Kind,
 ) -> Result<String, ReadError> {
-    let own = kind.about().responses.iter();
-    let allowed: Vec<&str> = own.chain(RESPONSES_ANY).copied().collect();
+    let own = kind.about().all_responses();
+    let allowed: Vec<&str> = own.chain(RESPONSES_ANY.iter().copied()).collect();
     let name = response.get_ref();
     if !allowed.contains(&name.as_str()) {
         let allowed = format!("one of `{}`", allowed.join("`, `"));
         let mut kinds = Kind::NAMES.iter();
-        let is_known = kinds.any(|(_, kind)| kind.about().responses.contains(&name.as_str()));
+        let is_known = kinds.any(|(_, kind)| kind.about().all_responses().any(|one| one == name));
         let spot = source.at("response", response.span());
         return Err(if is_known {
             spot.value(format!("`{name}`"), allowed)

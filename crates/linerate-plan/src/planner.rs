@@ -208,7 +208,7 @@ pub fn single(
         title: "Measurement".to_owned(),
         question: "How fast is it?".to_owned(),
         method: "One workload, measured as asked.".to_owned(),
-        response: workload.traffic.kind().about().responses[0].to_owned(),
+        response: workload.traffic.kind().about().headline.to_owned(),
         workload,
         factors: Vec::new(),
         linked: Vec::new(),

@@ -119,6 +119,35 @@ fn what_may_be_left_out_gets_its_documented_value() {
 }
 
 #[test]
+fn what_names_no_response_is_about_what_its_connections_are_for() {
+    let read = |kind: &str, response: &str| {
+        let text = format!(
+            r#"
+            format = 1
+            name = "short"
+            title = "Short"
+            question = "Enough?"
+            {response}
+            workload = {{ kind = "{kind}" }}
+            design = {{ kind = "full", replicates = 3 }}
+            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "0s" }}
+            "#
+        );
+        let draft = read_experiment(&text, "short.toml");
+        draft.map(|draft| draft.experiment.response)
+    };
+    assert_eq!(read("crr", "").as_deref(), Ok("connections_per_s"));
+    let transactions = read("crr", "response = \"transactions_per_s\"");
+    assert_eq!(transactions.as_deref(), Ok("transactions_per_s"));
+    assert_eq!(read("idle", "").as_deref(), Ok("connections_held"));
+    let refused = read("idle", "response = \"throughput_bps\"").unwrap_err();
+    assert!(
+        refused.to_string().contains("one of `connections_held`"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn factors_keep_the_order_of_the_file() {
     let text = FILE
         .replace("[factors]", "[factors]\nnagle = [true, false]")

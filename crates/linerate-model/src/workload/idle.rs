@@ -1,6 +1,6 @@
 //! Connections that carry nothing.
 
-use super::{About, Traffic, WorkloadError, stream};
+use super::{About, Traffic, WorkloadError};
 use crate::manner::{Manner, Transport};
 use crate::response::name;
 
@@ -8,7 +8,7 @@ pub(super) const ABOUT: About = About {
     title: "idle",
     counted: "transfer",
     transports: &[Transport::Tcp, Transport::Mptcp, Transport::Unix],
-    responses: stream::ABOUT.responses,
+    responses: &[],
     headline: name::CONNECTIONS_HELD,
     carries_payload: false,
     is_placed: false,

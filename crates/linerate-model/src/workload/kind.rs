@@ -35,16 +35,29 @@ pub struct About {
     pub counted: &'static str,
     /// What may carry it.
     pub transports: &'static [Transport],
-    /// The responses that only such traffic has; the first is that of an experiment that names none.
-    pub responses: &'static [&'static str],
-    /// The response that a single measurement is made for.
+    /// The response that a measurement is made for, unless its experiment names another.
     pub headline: &'static str,
+    /// Responses that only such traffic has.
+    pub responses: &'static [&'static str],
     /// Whether its connections carry anything.
     pub carries_payload: bool,
     /// Whether each flow is a place from which one connection after another is made.
     pub is_placed: bool,
     /// What it is where nothing else is said.
     pub traffic: Traffic,
+}
+
+impl About {
+    /// Returns all responses that only such traffic has, the headline first.
+    pub fn all_responses(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let headline = self.headline;
+        let others = self
+            .responses
+            .iter()
+            .copied()
+            .filter(move |one| *one != headline);
+        std::iter::once(headline).chain(others)
+    }
 }
 
 impl Kind {

@@ -5,7 +5,7 @@ use crate::manner::{DATAGRAM_BYTES_MAX, Manner, NAMES_OF_A_BYTE, Sizes, Transpor
 use crate::response::name;
 use crate::unit::Bytes;
 
-/// Responses of traffic of requests; the first is the headline.
+/// Responses of traffic of requests.
 pub(super) const RESPONSES: &[&str] = &[
     name::TRANSACTIONS,
     name::RTT_P50,

@@ -282,6 +282,11 @@ fn the_mean_of_runs_has_the_unit_that_was_asked_for() {
         !lines.any(|line| line.starts_with("limited by")),
         "{idle:?}"
     );
+    let held = run("--idle --precision 5% --runs-max 4");
+    assert!(
+        !held.err_lines.contains("not determined") || held.out.contains("INVALID"),
+        "{held:?}"
+    );
     let open = run("--precision 0.01% --runs-max 3 -J");
     let document = json(&open.out);
     let why = document["error"].as_str().unwrap_or_default();
