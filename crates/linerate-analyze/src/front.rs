@@ -129,6 +129,8 @@ fn host(host: &HostRecord) -> HostSummary {
     HostSummary {
         name: host.name.clone(),
         part: part.to_owned(),
+        link: host.link.clone(),
+        link_rate: host.link_rate,
         facts: facts(&host.snapshot),
         unread: unread(&host.snapshot),
         limits: limits.collect(),

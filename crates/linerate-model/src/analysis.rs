@@ -11,7 +11,7 @@ use crate::id::{HostName, TrialId};
 use crate::limiter::Limiter;
 use crate::plan::LeftOut;
 use crate::profile::Work;
-use crate::unit::Unit;
+use crate::unit::{BitsPerSec, Unit};
 
 /// The number of the analysis document's shape.
 pub const ANALYSIS_FORMAT: u32 = 2;
@@ -68,6 +68,12 @@ pub struct HostSummary {
     pub name: HostName,
     /// What it was for, in words.
     pub part: String,
+    /// The device that it is measured over, where that is known.
+    #[serde(skip)]
+    pub link: Option<String>,
+    /// The rate of that device, where it is known.
+    #[serde(skip)]
+    pub link_rate: Option<BitsPerSec>,
     /// Facts: label and text.
     pub facts: Vec<(String, String)>,
     /// The labels of those that could not be read: their text says why.

@@ -1,10 +1,18 @@
-//! Facts that a host has for each queue and each interrupt: their names as types, for the observer that
+//! Names of facts. Those that a host has for each queue and each interrupt are types, for the observer that
 //! makes them and for those that look them up.
 
 use std::fmt;
 
 use crate::manner::Named;
 use crate::sample::QueueKind;
+
+/// Ends of the names of facts that tell hosts apart and say nothing of how they are set up.
+const IDENTITIES: [&str; 3] = ["host.name", ".address", ".napi"];
+
+/// Whether two hosts that are set up alike differ in the fact of this name.
+pub fn is_identity(name: &str) -> bool {
+    IDENTITIES.iter().any(|end| name.ends_with(end))
+}
 
 /// A fact of a queue of a device: `queue.eth0.rx.2.node`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

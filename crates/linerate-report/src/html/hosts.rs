@@ -1,30 +1,39 @@
 //! Hosts: one row a machine, then the facts of the first and what differs in the others.
 
 use linerate_model::analysis::HostSummary;
+use linerate_model::fact::is_identity;
 use linerate_model::number::counted;
 use maud::{Markup, html};
 
 use super::table;
 
-/// What tells hosts apart and says nothing of how they are set up: ends of facts' names.
-const IDENTITY: [&str; 3] = ["host.name", ".address", ".napi"];
-
-/// What a row says of a machine: head, and the fact's name or its end.
-const COLUMNS: [(&str, &str); 7] = [
-    ("Kernel", "kernel.release"),
-    ("CPU", "cpu.model"),
-    ("CPUs", "cpu.online"),
-    ("Memory", "memory.total_bytes"),
-    ("Link", ".speed_bps"),
-    ("Driver", ".driver"),
-    ("Congestion control", "tcp_congestion_control"),
+/// What a row says of a machine: head, and the fact.
+const COLUMNS: [(&str, Shown); 7] = [
+    ("Kernel", Shown::Fact("kernel.release")),
+    ("CPU", Shown::Fact("cpu.model")),
+    ("CPUs", Shown::Fact("cpu.online")),
+    ("Memory", Shown::Fact("memory.total_bytes")),
+    ("Link", Shown::LinkRate),
+    ("Driver", Shown::OfLink("driver")),
+    (
+        "Congestion control",
+        Shown::Fact("sysctl.net.ipv4.tcp_congestion_control"),
+    ),
 ];
+
+/// A fact of a host by its name, one of the device that it is measured over by what it is, or that device's rate.
+#[derive(Clone, Copy)]
+enum Shown {
+    Fact(&'static str),
+    OfLink(&'static str),
+    LinkRate,
+}
 
 /// A host, or several that are set up alike.
 struct Machine<'a> {
     names: Vec<String>,
     part: &'a str,
-    cells: Vec<Option<&'a str>>,
+    cells: Vec<Option<String>>,
 }
 
 /// Sets the hosts.
@@ -50,7 +59,7 @@ pub fn hosts(hosts: &[HostSummary]) -> Markup {
 fn machines(hosts: &[HostSummary]) -> Markup {
     let mut machines: Vec<Machine<'_>> = Vec::new();
     for host in hosts {
-        let cells: Vec<_> = COLUMNS.iter().map(|(_, name)| known(host, name)).collect();
+        let cells: Vec<_> = COLUMNS.iter().map(|(_, fact)| known(host, *fact)).collect();
         match machines.iter_mut().find(|other| other.cells == cells) {
             Some(machine) => machine.names.push(host.name.to_string()),
             None => machines.push(Machine {
@@ -71,7 +80,7 @@ fn machines(hosts: &[HostSummary]) -> Markup {
                         span.soft { ", " (machine.part) }
                     }
                 }
-                @for &at in &shown { td { (machine.cells[at].unwrap_or("–")) } }
+                @for &at in &shown { td { (machine.cells[at].as_deref().unwrap_or("–")) } }
             }
         }
     };
@@ -79,15 +88,17 @@ fn machines(hosts: &[HostSummary]) -> Markup {
     table::grid("Hosts", &[&["Host"][..], &heads].concat(), &[], &rows)
 }
 
-/// Returns the first fact of that name, or with that end, that was read.
-fn known<'a>(host: &'a HostSummary, name: &str) -> Option<&'a str> {
-    let mut facts = host.facts.iter();
-    let is_it = |fact: &&(String, String)| {
-        fact.0.ends_with(name) && !host.unread.contains(&fact.0) && !fact.0.starts_with("link.lo.")
-            // The lab's own network is not measured.
-            && !fact.0.starts_with("link.ctl0.")
+/// Returns what is known of a host.
+fn known(host: &HostSummary, shown: Shown) -> Option<String> {
+    let name = match shown {
+        Shown::Fact(name) => name.to_owned(),
+        Shown::OfLink(what) => format!("link.{}.{what}", host.link.as_ref()?),
+        // A lab's devices have no rate of their own: what it set is known.
+        Shown::LinkRate => return host.link_rate.map(|rate| rate.to_string()),
     };
-    facts.find(is_it).map(|(_, text)| text.as_str())
+    let mut facts = host.facts.iter();
+    let read = facts.find(|fact| fact.0 == name && !host.unread.contains(&name));
+    read.map(|(_, text)| text.clone())
 }
 
 /// Returns the pairs of a host that the first does not have alike.
@@ -98,7 +109,6 @@ fn beside(pairs: &[(String, String)], first: &[(String, String)]) -> Vec<(String
 
 /// Counts what makes a host another one than the first.
 fn differing(facts: &[(String, String)], limits: &[(String, String)]) -> usize {
-    let is_identity = |name: &str| IDENTITY.iter().any(|end| name.ends_with(end));
     facts.iter().filter(|(name, _)| !is_identity(name)).count() + limits.len()
 }
 
@@ -131,6 +141,8 @@ pub fn pairs(heads: [&str; 2], pairs: &[(String, String)]) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::BitsPerSec;
+
     use super::*;
 
     #[test]
@@ -148,19 +160,31 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_that_was_not_read_fills_no_column() {
+    fn a_fact_fills_a_column_if_it_was_read_and_is_of_the_device_in_use() {
         let fact = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        let host = HostSummary {
+        let mut host = HostSummary {
             name: "server".into(),
             part: String::new(),
+            link: Some("eth1".to_owned()),
+            link_rate: Some(BitsPerSec(1e10)),
             facts: vec![
-                fact("link.eth0.speed_bps", "not read: permission denied"),
-                fact("link.eth1.speed_bps", "10 Gbit/s"),
+                fact("kernel.release", "6.12"),
+                fact("link.eth0.driver", "e1000e"),
+                fact("link.eth1.driver", "mlx5_core"),
+                fact("link.eth2.driver", "not read: permission denied"),
             ],
-            unread: vec!["link.eth0.speed_bps".to_owned()],
+            unread: vec!["link.eth2.driver".to_owned()],
             limits: Vec::new(),
         };
-        assert_eq!(known(&host, ".speed_bps"), Some("10 Gbit/s"));
-        assert_eq!(known(&host, ".driver"), None);
+        let check = |host: &HostSummary, shown, text: Option<&str>| {
+            assert_eq!(known(host, shown).as_deref(), text);
+        };
+        check(&host, Shown::Fact("kernel.release"), Some("6.12"));
+        check(&host, Shown::OfLink("driver"), Some("mlx5_core"));
+        check(&host, Shown::LinkRate, Some("10 Gbit/s"));
+        host.link = Some("eth2".to_owned());
+        check(&host, Shown::OfLink("driver"), None);
+        host.link = None;
+        check(&host, Shown::OfLink("driver"), None);
     }
 }
