@@ -107,23 +107,22 @@ impl Sockets {
         self.beyond
     }
 
-    /// Returns how many connections have another host at their other end, as far as addresses tell.
-    pub fn beyond_this_host(&self) -> usize {
+    /// Returns how many connections move payload and have another host at their other end, as far as addresses tell.
+    pub fn moving_beyond_this_host(&self, span: Span) -> usize {
         let leaves = |course: &&Course| {
             let row = &course.last;
             let remote = row.remote.ip();
             !remote.is_unspecified() && !remote.is_loopback() && remote != row.local.ip()
         };
-        self.courses.values().filter(leaves).count()
+        let flows = self.courses.values().filter(leaves);
+        let moved = flows.filter_map(|course| Some(moved(&self.flow(course, span)?)));
+        moved.filter(|bytes| *bytes > 0.0).count()
     }
 
     /// Returns the connections, those that move most payload first.
     pub fn flows(&self, span: Span) -> Vec<WatchedFlow> {
         let flow = |course: &Course| self.flow(course, span);
         let mut flows: Vec<WatchedFlow> = self.courses.values().filter_map(flow).collect();
-        let moved = |flow: &WatchedFlow| {
-            flow.sent_bytes.unwrap_or(0.0) + flow.received_bytes.unwrap_or(0.0)
-        };
         flows.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
         flows
     }
@@ -186,6 +185,11 @@ impl Sockets {
             owner: self.owners.get(&row.inode).cloned(),
         })
     }
+}
+
+/// Payload of a connection in both directions.
+fn moved(flow: &WatchedFlow) -> f64 {
+    flow.sent_bytes.unwrap_or(0.0) + flow.received_bytes.unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -252,7 +256,10 @@ mod tests {
         assert_eq!(flow.owner.as_deref(), Some("nginx/812"));
         let whole = &sockets.flows(Span::SinceStart)[0];
         assert_eq!(whole.data_segments, Some(3000.0), "wrapped counters go on");
-        assert_eq!(sockets.beyond_this_host(), 1);
+        assert_eq!(sockets.moving_beyond_this_host(Span::PerSecond), 1);
+        take(&mut sockets, 6, &[row(1, tcp(3))]);
+        assert_eq!(sockets.moving_beyond_this_host(Span::PerSecond), 0);
+        assert_eq!(sockets.moving_beyond_this_host(Span::SinceStart), 1);
     }
 
     #[test]

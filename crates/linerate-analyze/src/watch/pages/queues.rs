@@ -64,7 +64,7 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
             queues.iter().map(line),
         ),
         trend: 1,
-        verdict: Some(verdict(watched, &queues)),
+        verdict: Some(verdict(watched, &queues, span)),
         is_prose: false,
     }
 }
@@ -106,8 +106,8 @@ fn sum_of(queues: &[Queue<'_>], link: &str, side: QueueKind) -> f64 {
     same.filter_map(|queue| queue.packets).sum()
 }
 
-/// Returns where packets lie least evenly, and what chance alone would give.
-fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
+/// Returns how unevenly packets lie where most of them go, and what chance alone would give.
+fn verdict(watched: &Watched, queues: &[Queue<'_>], span: Span) -> String {
     if queues.is_empty() {
         return "no device here counts by queue".to_owned();
     }
@@ -129,13 +129,14 @@ fn verdict(watched: &Watched, queues: &[Queue<'_>]) -> String {
                 .partial_cmp(&b.packets)
                 .unwrap_or(std::cmp::Ordering::Equal)
         })?;
-        Some((side, fullest.number, loads.len() as u32, uneven))
+        let all: f64 = loads.iter().sum();
+        Some((all, side, fullest.number, loads.len() as u32, uneven))
     });
-    let most = uneven.max_by(|a, b| a.3.total_cmp(&b.3));
-    let Some(((link, side), number, count, most)) = most else {
+    let most = uneven.max_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((_, (link, side), number, count, most)) = most else {
         return "no device has several queues with packets now".to_owned();
     };
-    let flows = watched.sockets.beyond_this_host() as u32;
+    let flows = watched.sockets.moving_beyond_this_host(span) as u32;
     let equal = counted(flows, "equal flow");
     let words = format!("{link} {side}: queue {number} has {most:.1} times the mean of {count}");
     match chance(flows, count, SEED) {
@@ -157,16 +158,31 @@ mod tests {
     use super::*;
 
     fn watched(packets: &[i64]) -> Watched {
+        of_devices(&[("eth0", packets)])
+    }
+
+    fn of_devices(devices: &[(&str, &[i64])]) -> Watched {
         let mut watched = Watched::default();
         for (at_ns, turn) in [(0, 0), (1_000_000_000, 1)] {
-            let queue = |(number, packets): (usize, &i64)| {
-                let subject = format!("queue:eth0:rx:{number}");
-                sample(&subject, Metric::QueueRxPackets, at_ns, turn * packets)
-            };
-            let samples: Vec<_> = packets.iter().enumerate().map(queue).collect();
+            let mut samples = Vec::new();
+            for (device, packets) in devices {
+                let queue = |(number, packets): (usize, &i64)| {
+                    let subject = format!("queue:{device}:rx:{number}");
+                    sample(&subject, Metric::QueueRxPackets, at_ns, turn * packets)
+                };
+                samples.extend(packets.iter().enumerate().map(queue));
+            }
             watched.take(at_ns, &samples);
         }
         watched
+    }
+
+    #[test]
+    fn a_device_that_rests_says_nothing_of_the_one_that_works() {
+        let watched = of_devices(&[("eth0", &[3, 0, 0, 0]), ("eth1", &[400, 200, 100, 100])]);
+        let page = page(&watched, &Snapshot::default(), Span::PerSecond);
+        let verdict = page.verdict.unwrap();
+        assert_eq!(verdict, "eth1 rx: queue 0 has 2.0 times the mean of 4");
     }
 
     #[test]
