@@ -2,10 +2,10 @@
 //!
 //! Clients reach the server over one link each; the server's link carries them all. In one
 //! direction no more can pass than min(server's link, sum of the clients' links in use). The
-//! smallest MTU on the way sets the segment size, and a TCP option is on the wire only when both
+//! smallest MTU of those in use sets the segment size, and a TCP option is on the wire only when both
 //! ends have it on. A host that tells nothing may allow less, which then no number reaches; where nobody
-//! tells a rate, an MTU or options, the *limit* is absent, never wrong, and the *ceiling* falls
-//! back on the bare link rate.
+//! tells a rate, an MTU or options, the *limit* is absent, never wrong, and the *ceiling*, which is that of the
+//! client with the largest frames, falls back on the bare link rate.
 
 use std::net::IpAddr;
 
@@ -22,29 +22,42 @@ const SEGMENTS_PER_ACK_DEFAULT: f64 = 2.0;
 /// The links that data flows use.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Path {
-    server_bps: Option<f64>,
-    /// Of each client, with the loss on purpose that it is there for.
-    clients_bps: Vec<(Option<u32>, Option<f64>)>,
-    mtu_bytes: Option<u64>,
+    server: Link,
+    clients: Vec<Link>,
     tcp_option_bytes: Option<u64>,
     /// Whether every host told of its options: else there may be none on the wire.
     options_are_sure: bool,
     ipv6: bool,
 }
 
+/// A host's end of the path, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Link {
+    bps: Option<f64>,
+    mtu_bytes: Option<u64>,
+    /// The loss on purpose that it is there for.
+    loss_ppm: Option<u32>,
+}
+
+impl Link {
+    fn of(host: &HostRecord) -> Self {
+        let bps = host.link_rate.map(|rate| rate.0);
+        Self {
+            bps: bps.filter(|bps| *bps > 0.0),
+            mtu_bytes: mtu_bytes(host),
+            loss_ppm: host.link_loss_ppm,
+        }
+    }
+}
+
 impl Path {
     /// Reads links, MTU and options from the facts of `hosts`.
     pub(crate) fn new(hosts: &[HostRecord]) -> Self {
-        let rate = |host: &HostRecord| host.link_rate.map(|rate| rate.0).filter(|bps| *bps > 0.0);
         let part = |part| hosts.iter().filter(move |host| host.part == part);
-        // A host that tells nothing to strangers may have less, and then fills no link of the others.
-        let mtus = hosts.iter().filter_map(mtu_bytes);
+        let server = part(HostPart::Server).next();
         Self {
-            server_bps: part(HostPart::Server).next().and_then(rate),
-            clients_bps: part(HostPart::Client)
-                .map(|host| (host.link_loss_ppm, rate(host)))
-                .collect(),
-            mtu_bytes: mtus.min(),
+            server: server.map(Link::of).unwrap_or_default(),
+            clients: part(HostPart::Client).map(Link::of).collect(),
             tcp_option_bytes: tcp_option_bytes(hosts),
             options_are_sure: hosts.iter().all(|host| has_timestamps(host).is_some()),
             ipv6: hosts.iter().any(|host| is_ipv6(&host.data_address)),
@@ -53,38 +66,53 @@ impl Path {
 
     /// Returns the signalling rate that `clients` clients share in one direction.
     pub(crate) fn rate_bps(&self, clients: u32) -> Option<f64> {
-        self.shared_bps(clients, None)
+        self.shared_bps(self.in_use(clients, None))
     }
 
     /// Returns the signalling rate that the clients of `workload` share in one direction.
     pub(crate) fn rate_of(&self, workload: &Workload) -> Option<f64> {
-        let asked = workload.link_loss_ppm;
-        let is_there = self.clients_bps.iter().any(|(loss, _)| *loss == asked);
-        // Where nothing is lost on purpose, the clients are those that there are.
-        self.shared_bps(workload.clients, asked.filter(|_| is_there))
+        self.shared_bps(self.clients_of(workload))
     }
 
-    fn shared_bps(&self, clients: u32, link_loss_ppm: Option<u32>) -> Option<f64> {
-        let mut in_use = self
-            .clients_bps
-            .iter()
-            .filter(|(loss, _)| *loss == link_loss_ppm)
-            .map(|(_, bps)| *bps)
+    fn clients_of(&self, workload: &Workload) -> impl Iterator<Item = &Link> + use<'_> {
+        let asked = workload.link_loss_ppm;
+        let is_there = self.clients.iter().any(|link| link.loss_ppm == asked);
+        // Where nothing is lost on purpose, the clients are those that there are.
+        self.in_use(workload.clients, asked.filter(|_| is_there))
+    }
+
+    fn in_use(&self, clients: u32, loss_ppm: Option<u32>) -> impl Iterator<Item = &Link> + use<'_> {
+        let all = self.clients.iter();
+        all.filter(move |link| link.loss_ppm == loss_ppm)
             .take(clients.max(1) as usize)
-            .peekable();
+    }
+
+    fn shared_bps<'a>(&self, in_use: impl Iterator<Item = &'a Link>) -> Option<f64> {
+        let mut in_use = in_use.map(|link| link.bps).peekable();
         let clients_bps: Option<f64> = match in_use.peek() {
             None => None,
             Some(_) => in_use.sum(),
         };
-        match (self.server_bps, clients_bps) {
+        match (self.server.bps, clients_bps) {
             (Some(server), Some(clients)) => Some(server.min(clients)),
             (server, clients) => server.or(clients),
         }
     }
 
-    /// Returns the smallest MTU of the hosts that tell theirs.
-    pub(crate) fn mtu_bytes(&self) -> Option<u64> {
-        self.mtu_bytes
+    /// Returns the smallest MTU of the ends of `workload` that tell theirs.
+    fn mtu_of(&self, workload: &Workload) -> Option<u64> {
+        // A host that tells nothing to strangers may have less, and then fills no link of the others.
+        let clients = self.clients_of(workload).filter_map(|link| link.mtu_bytes);
+        self.server.mtu_bytes.into_iter().chain(clients).min()
+    }
+
+    /// Returns the MTU that no packet of `workload` exceeds: that of the client with the largest, if the server
+    /// has no smaller one.
+    fn largest_mtu_of(&self, workload: &Workload) -> Option<u64> {
+        let clients = self.clients_of(workload).map(|link| link.mtu_bytes);
+        let all: Option<Vec<u64>> = clients.collect();
+        let largest = all.into_iter().flatten().max();
+        self.server.mtu_bytes.into_iter().chain(largest).min()
     }
 
     /// Returns the link with its framing as `workload` meets it, when all of it is known.
@@ -98,7 +126,7 @@ impl Path {
         let udp = is_udp(workload)?;
         Some(Wire {
             rate: BitsPerSec(bps),
-            mtu_bytes: self.mtu_bytes?,
+            mtu_bytes: self.mtu_of(workload)?,
             tcp_option_bytes: self.tcp_option_bytes?,
             ipv6: self.ipv6,
             udp,
@@ -152,7 +180,7 @@ impl Path {
             link: BitsPerSec(rate),
             frames: None,
         };
-        let Some(mtu_bytes) = self.mtu_bytes else {
+        let Some(mtu_bytes) = self.largest_mtu_of(workload) else {
             return Some(bare);
         };
         let wire = Wire {
@@ -224,7 +252,8 @@ fn frame_bytes(wire: &Wire, payload_bytes: f64) -> f64 {
     small + share * (large - small)
 }
 
-fn mtu_bytes(host: &HostRecord) -> Option<u64> {
+/// Returns the MTU of the device that `host` is measured over.
+pub(crate) fn mtu_bytes(host: &HostRecord) -> Option<u64> {
     let link = host.link.as_deref()?;
     let mtu = host.snapshot.number(&format!("link.{link}.mtu_bytes"))?;
     (mtu >= 68.0).then_some(mtu as u64)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
+use linerate_model::fact::is_identity;
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::metric::Metric;
 use linerate_model::number;
@@ -17,7 +18,7 @@ use crate::dataset::Dataset;
 use crate::diagnose::Told;
 use crate::front::fact_text;
 use crate::queue_map::queue_of;
-use crate::words;
+use crate::{wire_use, words};
 
 /// Groups of facts by the start of their names, in the order of their tables.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -32,9 +33,6 @@ const GROUPS: &[(&str, &[&str])] = &[
 
 /// Facts of single queues and interrupts, which have a table of their own.
 const OF_QUEUES: &[&str] = &["irq.", "queue."];
-
-/// Facts that differ between any two hosts and mean nothing by it.
-const IDENTITIES: &[&str] = &["host.name", ".address"];
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 0,
@@ -98,7 +96,7 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
         Some(rate) => parts.push(format!("a link of {rate}")),
         None => parts.push("a link of unknown rate".to_owned()),
     }
-    if let Some(mtu) = dataset.path.mtu_bytes() {
+    if let Some(mtu) = wire_use::mtu_bytes(server) {
         parts.push(format!("MTU {mtu} B"));
     }
     if let Some(release) = snapshot.text("kernel.release") {
@@ -165,7 +163,6 @@ fn is_measured(name: &str) -> bool {
 }
 
 fn plain_facts(host: &HostRecord) -> BTreeMap<String, &FactValue> {
-    let is_identity = |name: &str| IDENTITIES.iter().any(|identity| name.ends_with(identity));
     host.snapshot
         .facts
         .iter()

@@ -7,11 +7,13 @@ use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Estimate, FindingKind};
+use linerate_model::host::FactValue;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::response::is_share;
 use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Traffic, Workload};
 
 use crate::builder::{MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream, switches};
@@ -114,6 +116,35 @@ fn costs(analysis: &Analysis) -> (Option<f64>, String) {
     let chapter = chapters.find(|chapter| chapter.id == "findings");
     let answer = chapter.and_then(|chapter| chapter.answer.clone());
     (in_summary, answer.unwrap_or_default())
+}
+
+#[test]
+fn frames_are_as_large_as_those_that_are_in_use() {
+    // With frames of 1500 bytes a link of 10 Gbit/s carries 9.41 Gbit/s.
+    let is_valid = |mtus: [f64; 3], clients: u64| {
+        let mut made = MadeRun::new(2, Some(1e10));
+        for (host, mtu) in made.recording.document.hosts.iter_mut().zip(mtus) {
+            let mut facts = host.snapshot.facts.iter_mut();
+            let fact = facts.find(|fact| fact.name == "link.eth0.mtu_bytes");
+            fact.expect("a fact").value = FactValue::Number(mtu, Unit::Bytes);
+        }
+        let workload = Workload {
+            connections: 2,
+            ..stream()
+        };
+        made.experiment("one", None, workload);
+        let clients = (Factor::Clients, Level::Count(clients));
+        made.trial(&[clients], 1, &Truth::stream(9.8e9));
+        outcomes(&made.recording)[0].is_valid()
+    };
+    assert!(is_valid([9000.0, 9000.0, 9000.0], 1));
+    assert!(!is_valid([9000.0, 1500.0, 9000.0], 1), "it has small ones");
+    assert!(
+        is_valid([9000.0, 9000.0, 1500.0], 1),
+        "the other is not used"
+    );
+    assert!(is_valid([9000.0, 9000.0, 1500.0], 2), "one has large ones");
+    assert!(!is_valid([1500.0, 9000.0, 9000.0], 2));
 }
 
 #[test]
