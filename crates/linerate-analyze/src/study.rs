@@ -184,10 +184,13 @@ fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate)> {
             .zip(limit)
             .is_some_and(|(bps, limit)| bps >= FULL_SHARE * limit)
     };
-    let streams = dataset
-        .cells
-        .iter()
-        .filter(|cell| cell.workload.connections == 1 && cell.workload.traffic.is_stream());
+    // Links that lose on purpose are slow ones, and not those that the rate is of.
+    let is_stream = |cell: &&CellOutcomes<'_>| {
+        let workload = &cell.workload;
+        let is_single = workload.connections == 1 && workload.link_loss_ppm.is_none();
+        is_single && workload.traffic.is_stream()
+    };
+    let streams = dataset.cells.iter().filter(is_stream);
     let known = streams
         .filter(full)
         .filter_map(|cell| cell.estimate(name::TCP_RTT));

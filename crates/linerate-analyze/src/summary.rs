@@ -43,8 +43,8 @@ fn study_rows(dataset: &Dataset<'_>) -> Vec<Row> {
 
 fn cost(dataset: &Dataset<'_>) -> Option<Row> {
     let cost = chapters::best_with_cpu(dataset)?.estimate(name::CPU_PER_GBIT)?;
-    let note = if dataset.is_lab() {
-        "all hosts of the lab together, at the best throughput"
+    let note = if dataset.is_one_machine() {
+        "all hosts together, which share a machine, at the best throughput"
     } else {
         "of the server, at the best throughput"
     };

@@ -30,8 +30,8 @@ fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
                       time of linerate's own threads and of the kernel's work for them, over throughput, in the \
                       best cell of each stream experiment."
             .to_owned();
-    if dataset.is_lab() {
-        method += " All hosts share this machine's CPUs, so the cost includes senders, receivers and switch.";
+    if dataset.is_one_machine() {
+        method += " All hosts share one machine's CPUs, so the cost includes senders, receivers and what connects them.";
     }
     let tables = [
         Some(verdicts(dataset)),
@@ -180,8 +180,8 @@ fn cost(dataset: &Dataset<'_>) -> Option<Table> {
         "CPUs of this run",
         "CPUs per Gbit/s",
     ];
-    let title = if dataset.is_lab() {
-        "What throughput costs (all hosts of the lab together)"
+    let title = if dataset.is_one_machine() {
+        "What throughput costs (all hosts together)"
     } else {
         "What throughput costs the server"
     };

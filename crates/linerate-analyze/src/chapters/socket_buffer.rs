@@ -163,9 +163,8 @@ fn window_limit_curve(dataset: &Dataset<'_>, group: &Group<'_, '_>, rtt_ns: f64)
 }
 
 fn cpu(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
-    let caption = if dataset.is_lab() {
-        "CPU time of the whole machine, which all hosts of the lab share: sender and \
-                 receivers together."
+    let caption = if dataset.is_one_machine() {
+        "CPU time of the whole machine, which all hosts share: sender and receivers together."
     } else {
         "CPU time of the server, all modes but idle."
     };

@@ -8,6 +8,7 @@ use linerate_model::finding::Finding;
 use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::response::name;
+use linerate_model::workload::Workload;
 
 use crate::builder::{MadeRun, Truth, rr, size, stream, switches};
 
@@ -96,6 +97,29 @@ fn a_window_is_that_of_the_path_where_the_path_is_the_limit() {
     assert!(note.starts_with("link rate × "), "{note}");
     assert_eq!(bytes, 12_500.0, "1 Gbit/s × 0.1 ms");
     assert_eq!(needed(Truth::stream(100e6), None), None);
+}
+
+#[test]
+fn a_window_is_of_the_links_that_lose_nothing_on_purpose() {
+    const MS: i64 = 1_000_000;
+    let needed = |loss_ppm| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.recording.document.study = true;
+        run.experiment("streams", None, stream());
+        run.cell(&[], &[Truth::stream(500e6)]);
+        let lossy = Workload {
+            link_loss_ppm: loss_ppm,
+            ..stream()
+        };
+        run.experiment("loss", None, lossy);
+        // Full, with a queue of 14 ms.
+        run.cell(&[], &[Truth::sending(940e6, 14 * MS, MS / 10)]);
+        let analysis = analyze(&run.recording);
+        let tile = tile(&analysis, "Window needed");
+        tile.map(|tile| tile.note.clone()).expect("a window")
+    };
+    assert!(needed(None).contains("under load"), "{}", needed(None));
+    assert!(needed(Some(0)).contains("shortest"), "{}", needed(Some(0)));
 }
 
 #[test]
