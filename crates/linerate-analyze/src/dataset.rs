@@ -391,10 +391,11 @@ fn latencies(flows: &BTreeMap<TrialId, Vec<&FlowRecord>>, valid: &[Outcome]) -> 
 }
 
 /// What is told in CPUs that need not be the server's.
-const NOT_OF_SERVER: [&str; 4] = [
+const NOT_OF_SERVER: [&str; 5] = [
     name::CPU_PER_GBIT,
     name::CLIENT_WORKERS,
     name::OTHERS_THERE,
+    name::OTHERS_THERE_USER,
     name::QUOTA,
 ];
 

@@ -16,7 +16,7 @@ use linerate_model::samples::edges;
 use linerate_model::samples::{Reading, Samples};
 use linerate_model::setting;
 use linerate_model::workload::{FlowPlan, Part};
-use linerate_model::{FlowId, Nanos};
+use linerate_model::{FlowId, HostName, Nanos};
 
 use crate::reduce::window::Readings;
 
@@ -382,15 +382,18 @@ impl<'a> Source<'a> {
             .collect()
     }
 
-    /// Returns the CPU time of our own threads on the host of a part.
+    /// Returns the CPU time of our own threads on all hosts of a part.
     fn cpu(&self, part: HostPart) -> Option<CpuTime> {
-        let host = self.document.hosts.iter().find(|host| host.part == part)?;
+        let is_part = |host: &HostName| {
+            let mut hosts = self.document.hosts.iter();
+            hosts.any(|record| record.part == part && record.name == *host)
+        };
         let window = (0, self.readings.window_ns());
         let percent = |metric| {
             let threads = self
                 .readings
                 .subjects()
-                .filter(|(subject, of)| matches!(subject, Subject::Thread(_)) && **of == host.name);
+                .filter(|(subject, of)| matches!(subject, Subject::Thread(_)) && is_part(of));
             let grown = threads.filter_map(|(subject, host)| {
                 let (ns, _) = grown(&self.readings.on(host, subject, metric)?, window)?;
                 Some(ns as f64 / 1e9)

@@ -138,28 +138,28 @@ fn spoilt(dataset: &Dataset<'_>, told: &Told<'_>) -> Option<String> {
 /// Returns the share of the datagrams that was lost in the receive buffer while a worker that reads had no time left,
 /// where it is so much that our own program decides the rate, not the path.
 pub(crate) fn lost_unread(workload: &Workload, values: &impl Values) -> Option<f64> {
-    // The busiest worker may be one that sends. All that read run at least as long as the busiest of them.
     let value = |name| values.value(name);
-    let readers = reading_workers(workload).and_then(value).unwrap_or(1.0)
-        + values.amount(name::RUNQUEUE_WAIT_MAX);
+    let reads = wanted_by_readers(workload);
+    let wanted = match reads {
+        Some(wanted) => value(wanted),
+        // All read and send.
+        None => value(name::WORKER_WANTED_SHARE_MAX).or(value(name::WORKER_BUSY_SHARE_MAX)),
+    }?;
+    let is_saturated = wanted >= WORKER_SATURATED_SHARE;
     // Beside senders that spin the neediest worker is one that reads.
-    let is_of_reader =
-        reduce::sends_as_asked(workload, values) && reading_workers(workload).is_some();
-    let ran = value(name::WORKER_BUSY_SHARE_MAX).filter(|_| !is_of_reader);
-    let wanted = value(name::WORKER_WANTED_SHARE_MAX).or(ran)?;
+    let is_of_reader = reads.is_some() && reduce::sends_as_asked(workload, values);
     let waited = values.amount(name::WORKER_WAITED);
-    let is_saturated = readers.min(wanted) >= WORKER_SATURATED_SHARE;
     let is_starved = is_of_reader && reduce::is_starved(waited, wanted - waited);
     let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;
     let share = value(name::LOST_RECEIVE_BUFFER)? / sent;
     (share > UNREAD_SHARE_MAX && (is_saturated || is_starved)).then_some(share)
 }
 
-/// The workers that only read.
-fn reading_workers(workload: &Workload) -> Option<&'static str> {
+/// What the neediest of the workers that only read wanted.
+fn wanted_by_readers(workload: &Workload) -> Option<&'static str> {
     match workload.traffic.direction()? {
-        Direction::ToServer => Some(name::SERVER_WORKERS),
-        Direction::FromServer => Some(name::CLIENT_WORKERS),
+        Direction::ToServer => Some(name::SERVER_WORKER_WANTED),
+        Direction::FromServer => Some(name::CLIENT_WORKER_WANTED),
         Direction::Both => None,
     }
 }
@@ -211,5 +211,47 @@ fn reason(caution: &Found<'_>) -> String {
             "numbers limited by the load generator are lower bounds".to_owned()
         }
         _ => words::clause(caution.claim.trim_end_matches('.')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::manner::{Manner, Transport};
+
+    use super::*;
+    use crate::truth::recording::stream;
+
+    struct Known(Vec<(&'static str, f64)>);
+
+    impl Values for Known {
+        fn value(&self, response: &str) -> Option<f64> {
+            let mut known = self.0.iter();
+            Some(known.find(|(name, _)| *name == response)?.1)
+        }
+    }
+
+    #[test]
+    fn a_reader_has_no_time_left_if_one_of_them_has_none() {
+        let workload = Workload {
+            manner: Manner {
+                transport: Transport::Udp,
+                ..Manner::default()
+            },
+            ..stream()
+        };
+        // Four readers of 1.2 CPUs together, and a sender that is busy all the time.
+        let share_lost = |reader: f64| {
+            let known = Known(vec![
+                (name::DATAGRAMS_SENT, 1000.0),
+                (name::LOST_RECEIVE_BUFFER, 20.0),
+                (name::CLIENT_WORKER_WANTED, 1.0),
+                (name::WORKER_WANTED_SHARE_MAX, 1.0),
+                (name::SERVER_WORKERS, 1.2),
+                (name::SERVER_WORKER_WANTED, reader),
+            ]);
+            lost_unread(&workload, &known)
+        };
+        assert_eq!(share_lost(0.3), None);
+        assert_eq!(share_lost(0.96), Some(0.02));
     }
 }

@@ -108,6 +108,10 @@ responses! {
     WORKER_BUSY_SHARE_MAX "worker_busy_share_max" Ratio "time that the busiest worker ran";
     WORKER_WANTED_SHARE_MAX "worker_wanted_share_max" Ratio
         "time that the busiest worker ran or waited for a CPU, spinning senders aside";
+    CLIENT_WORKER_WANTED "client_worker_wanted_share_max" Ratio
+        "time that a worker of a client ran or waited for a CPU, highest";
+    SERVER_WORKER_WANTED "server_worker_wanted_share_max" Ratio
+        "time that a worker of the server ran or waited for a CPU, highest";
     RUNQUEUE_WAIT_MAX "runqueue_wait_share_max" Ratio "time that a worker waited for a CPU";
     CLIENT_WORKERS "client_workers_cpus" Cpus "CPUs that the clients' workers ran on";
     SERVER_WORKERS "server_workers_cpus" Cpus "CPUs that the server's workers ran on";
@@ -240,6 +244,9 @@ responses! {
     WORKER_CPUS_BUSY "worker_cpus_busy_share" Ratio
         "share of the time that the CPUs that workers ran on were busy, on its host";
     OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
+    OTHERS_THERE_USER "cpu_others_there_usr_cpus" Cpus "CPUs that other programs used in user mode on its host";
+    OTHERS_THERE_USER_SHARE "cpu_others_there_usr_share" Ratio
+        "share of the CPU time of its host that other programs used in user mode";
     THROTTLED_PERIODS "cgroup_throttled_periods_share" Ratio
         "share of its periods in which the control group was throttled";
     THROTTLED "cgroup_throttled_share" Ratio "time that the control group was throttled";

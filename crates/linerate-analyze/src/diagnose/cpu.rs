@@ -258,15 +258,6 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 const OTHERS_EXPLAINED: &str = "The number is a lower bound of what these hosts can do. Stop the other programs, or give both \
                                 CPUs of their own.";
 
-/// Whether `cpus` that others use are a part of a host's that would be missed.
-fn are_much(cell: &CellOutcomes<'_>, cpus: f64) -> bool {
-    let all = cell
-        .mean(name::CPU_BUSY)
-        .zip(cell.mean(name::CPU_BUSY_SHARE));
-    let share = all.map(|(busy, share)| cpus * share / busy);
-    cpus >= OTHERS_CPUS_MIN && share.is_some_and(|share| share >= OTHERS_SHARE_MIN)
-}
-
 /// Whether the kernel had to wait for a worker: a sender had nothing left to send, or payload lay unread for
 /// a while and left the sender little window. True where nobody knows.
 fn is_missed(cell: &CellOutcomes<'_>) -> bool {
@@ -368,10 +359,11 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         );
     }
     // User time is no kernel's work for the flows, as that of kernel threads may be.
-    let others = cell
-        .estimate(name::CPU_OTHERS)
-        .filter(|_| others_have_time(cell));
-    if let Some(others) = others.filter(|others| are_much(cell, others.value)) {
+    let are_much = others_have_time(cell)
+        && cell.reaches(name::OTHERS_THERE_USER, OTHERS_CPUS_MIN)
+        && cell.reaches(name::OTHERS_THERE_USER_SHARE, OTHERS_SHARE_MIN);
+    let others = cell.estimate(name::OTHERS_THERE_USER);
+    if let Some(others) = others.filter(|_| are_much) {
         return made(
             cell,
             Limiter::OtherPrograms,

@@ -75,8 +75,14 @@ fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> 
     let recording = dataset.recording;
     let cells = dataset.cells_of(&experiment.name);
     let outcomes = cells.iter().flat_map(|cell| {
-        let flows = u32::try_from(cell.workload.flows().len()).unwrap_or(u32::MAX);
-        cell.valid.iter().map(move |outcome| (outcome.trial, flows))
+        let all = u32::try_from(cell.workload.flows().len()).unwrap_or(u32::MAX);
+        let here = dataset.flows_of(cell).filter(|flow| flow.host == host.name);
+        let trials: Vec<TrialId> = here.map(|flow| flow.trial).collect();
+        cell.valid.iter().map(move |outcome| {
+            let here = trials.iter().filter(|trial| **trial == outcome.trial);
+            let here = u32::try_from(here.count()).unwrap_or(u32::MAX);
+            (outcome.trial, if here == 0 { all } else { here })
+        })
     });
     outcomes
         .filter_map(|(trial, flows)| {

@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::exchange::namespaces;
 use super::raw::Raw;
 use super::window::{Readings, mean};
-use super::{Responses, losses};
+use super::{Responses, losses, machine};
 
 /// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of
 /// include/uapi/linux/pkt_sched.h).
@@ -192,7 +192,7 @@ fn evidence<'a>(raw: &Raw<'a>) -> Option<(Evidence, Vec<Pair<'a>>)> {
         sender_qdisc_drops: raw.qdisc_drops(&senders, in_all_phases),
         sender_device_drops: raw.device_drops(&senders, Metric::LinkTxDropped),
         receiver_device_drops: raw.device_drops(&receivers, Metric::LinkRxDropped),
-        backlog_drops: raw.total_on(&receivers, Metric::SoftnetDropped),
+        backlog_drops: raw.total_of_machines(&receivers, Metric::SoftnetDropped),
     };
     Some((evidence, pairs))
 }
@@ -380,5 +380,20 @@ impl<'a> Raw<'a> {
         };
         let amount = self.readings.sum(metric, wanted, |change| change.amount)?;
         Some(amount as u64)
+    }
+
+    /// Returns the growth of a counter of the machine over the window: once where `hosts` are namespaces of one.
+    pub(super) fn total_of_machines(&self, hosts: &[&HostName], metric: Metric) -> Option<u64> {
+        let mut left = hosts.to_vec();
+        let mut totals = Vec::new();
+        while let Some(host) = left.first().copied() {
+            let machine = machine::sharing(self.hosts, host);
+            // A damaged recording may lack the host.
+            let is_here = |other: &mut &HostName| *other == host || machine.contains(other);
+            let here = left.extract_if(.., is_here);
+            let read = here.filter_map(|host| self.total_on(&[host], metric));
+            totals.extend(read.max());
+        }
+        totals.into_iter().reduce(|sum, total| sum + total)
     }
 }

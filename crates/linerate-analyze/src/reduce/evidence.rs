@@ -401,7 +401,7 @@ fn drops(raw: &Raw<'_>, responses: &mut Responses) {
     let count = |drops: Option<u64>| drops.map(|drops| drops as f64);
     let of_qdiscs = raw.qdisc_drops(&senders, in_window);
     responses.put(name::DROPPED_QDISC, count(of_qdiscs));
-    let backlog = raw.total_on(&receivers, Metric::SoftnetDropped);
+    let backlog = raw.total_of_machines(&receivers, Metric::SoftnetDropped);
     responses.put(name::DROPPED_BACKLOG, count(backlog));
     // Of a host whose device is not known nobody knows which drops were of these flows.
     let mut own = senders.iter().chain(&receivers);

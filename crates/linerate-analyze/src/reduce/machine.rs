@@ -115,11 +115,20 @@ pub(super) fn reduce(
     });
     responses.put(name::CPU_PRESSURE, pressure);
     workers(raw, spinning, responses);
-    for (part, name) in [
-        (HostPart::Client, name::CLIENT_WORKERS),
-        (HostPart::Server, name::SERVER_WORKERS),
+    for (part, ran, wanted) in [
+        (
+            HostPart::Client,
+            name::CLIENT_WORKERS,
+            name::CLIENT_WORKER_WANTED,
+        ),
+        (
+            HostPart::Server,
+            name::SERVER_WORKERS,
+            name::SERVER_WORKER_WANTED,
+        ),
     ] {
-        responses.put(name, workers_of(raw, part));
+        responses.put(ran, workers_of(raw, part));
+        responses.put(wanted, wanted_of(raw, part));
     }
     let host = cpu_host(hosts, readings);
     if let Some(record) = host.and_then(|host| raw.host(host)) {
@@ -286,6 +295,17 @@ fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Response
 fn workers_of(raw: &Raw<'_>, part: HostPart) -> Option<f64> {
     let wanted = |subject: &Subject, on: &HostName| subject.is_worker() && raw.is_part(on, part);
     raw.readings.sum(Metric::ThreadRun, wanted, Change::share)
+}
+
+/// Share of the time that the neediest worker of the hosts of `part` ran or waited for a CPU, as far as waits are counted.
+fn wanted_of(raw: &Raw<'_>, part: HostPart) -> Option<f64> {
+    let workers = raw.workers().filter(|(_, on)| raw.is_part(on, part));
+    let wanted = workers.filter_map(|(subject, on)| {
+        let share = |metric| Some(raw.readings.change_on(on, subject, metric)?.share());
+        let wait = share(Metric::ThreadWait).unwrap_or(0.0);
+        Some((share(Metric::ThreadRun)? + wait).min(1.0))
+    });
+    wanted.max_by(f64::total_cmp)
 }
 
 /// Returns whether a host had several workers, which share their own CPU time each.

@@ -68,6 +68,10 @@ pub(super) fn reduce(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Resp
     let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);
     if !hosts.iter().any(is_foreign) {
         responses.put(name::OTHERS_THERE, others(host, &beside, readings));
+        let (user, ours) = BY_MODE[0];
+        let user = beyond(host, user, &beside, &[ours], readings);
+        responses.put(name::OTHERS_THERE_USER, user);
+        responses.put(name::OTHERS_THERE_USER_SHARE, share(user));
     }
 }
 
@@ -101,13 +105,22 @@ fn busy_where_workers_ran(raw: &Raw<'_>, host: &HostName, beside: &[&HostName]) 
 /// A machine that loses ticks counts less kernel time than our threads had, to the nanosecond, by themselves. What
 /// is missing there is not the user time of others, so that both modes are looked at apart as well.
 fn others(host: &HostName, beside: &[&HostName], readings: &Readings<'_>) -> Option<f64> {
-    let beyond = |programs: &[Metric], ours: &[&[Metric]]| {
-        let programs = cpu_time(host, readings, programs)?;
-        Some((programs - our_time(beside, readings, ours)?).max(0.0))
-    };
+    let beyond = |all, ours: &[&[Metric]]| beyond(host, all, beside, ours, readings);
     let whole = beyond(PROGRAMS, &OURS);
     let by_mode: Option<f64> = BY_MODE.iter().map(|(all, own)| beyond(all, &[own])).sum();
     whole.into_iter().chain(by_mode).max_by(f64::total_cmp)
+}
+
+/// CPUs' worth of time in `programs` on `host` beyond what the threads of `beside` had by `ours`.
+fn beyond(
+    host: &HostName,
+    programs: &[Metric],
+    beside: &[&HostName],
+    ours: &[&[Metric]],
+    readings: &Readings<'_>,
+) -> Option<f64> {
+    let programs = cpu_time(host, readings, programs)?;
+    Some((programs - our_time(beside, readings, ours)?).max(0.0))
 }
 
 /// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.

@@ -493,16 +493,19 @@ impl MadeRun {
             rate("server", &device, Metric::LinkTxBytes, bytes);
             rate("server", &device, Metric::LinkTxPackets, acks + others);
         }
-        // CPU time is the server's, and so is what of it is our own.
+        // What of the CPUs' time is our own.
         let user = truth.cpus * 0.5 - truth.others_cpus;
-        rate("server", &worker, Metric::ThreadUser, user.max(0.0) * 1e9);
         let system = truth.cpus * 0.5 - truth.others_kernel_cpus;
-        rate(
-            "server",
-            &worker,
-            Metric::ThreadSystem,
-            system.max(0.0) * 1e9,
-        );
+        // Where others have some, the client's is that of the worker that waits for them.
+        let hosts = if truth.others_cpus > 0.0 {
+            &["server", "client1"][..]
+        } else {
+            &["server"]
+        };
+        for host in hosts {
+            rate(host, &worker, Metric::ThreadUser, user.max(0.0) * 1e9);
+            rate(host, &worker, Metric::ThreadSystem, system.max(0.0) * 1e9);
+        }
         self.samples(id, truth, &rates, &gauges);
     }
 
