@@ -162,6 +162,7 @@ fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
         answer: answer::answer(&dataset, &told.findings, &trust),
         trust: Some(trust),
         verdicts: verdicts::comparisons(&dataset),
+        is_one_measurement: dataset.is_one_measurement(),
         recommendations: recommend::recommendations(&dataset, &told.findings),
         chapters: chapters::chapters(&dataset, &told),
         findings: told

@@ -6,8 +6,11 @@ pub(crate) const WHERE_UNKNOWN: &str =
     "repeat with `--capture -o DIR`: its report shows where time goes";
 
 /// What to try where no rule holds and the rate had not settled, or the window has few round trips.
-pub(crate) const WHERE_UNSETTLED: &str =
-    "repeat for longer (`-t 10`), and with `--capture -o DIR`: its report shows where time goes";
+pub(crate) const WHERE_UNSETTLED: &str = "repeat for longer (a larger `-t`), and with `--capture -o DIR`: its report shows where time goes";
+
+/// What to try where no rule holds and packets were captured.
+pub(crate) const WHERE_CAPTURED: &str =
+    "open the report (report.html in `-o DIR`): what was captured shows where time goes";
 
 /// What to try where no rule holds and others had much of the CPUs.
 pub(crate) const WHERE_DISTURBED: &str =

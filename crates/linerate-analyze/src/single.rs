@@ -413,6 +413,9 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
+        None if is_measured && !recording.captures.is_empty() => {
+            Some(next::WHERE_CAPTURED.to_owned())
+        }
         None if is_measured => Some(next::WHERE_UNKNOWN.to_owned()),
         None if is_unanswered => Some(next::WHERE_UNANSWERED.to_owned()),
         None if is_unshared && loses_many => Some(next::WHERE_STARVED.to_owned()),

@@ -25,6 +25,9 @@ pub struct Analysis {
     pub title: String,
     /// What was asked, when, how long it took, whether it is whole; label and text.
     pub about: Vec<(String, String)>,
+    /// Whether nothing was varied: what `linerate run HOST` measures.
+    #[serde(skip)]
+    pub is_one_measurement: bool,
     /// Why the numbers are partial, if they are.
     pub partial: Option<String>,
     /// The answer: verdict, headline numbers, what limits each workload.

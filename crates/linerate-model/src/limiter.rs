@@ -103,6 +103,13 @@ enum Compared {
 }
 
 impl Remedy {
+    /// Returns what its command adds to one that makes the traffic already; absent where it is an experiment of its own.
+    pub fn flags(&self) -> Option<&'static str> {
+        let flags = self.measure.strip_prefix("linerate run HOST ")?;
+        let flags = flags.strip_prefix("--rr ").unwrap_or(flags);
+        (!flags.starts_with("--experiment")).then_some(flags)
+    }
+
     /// Returns when its command is to be run, as the end of a sentence.
     pub fn when(&self) -> String {
         match self.compared {
@@ -242,7 +249,7 @@ impl Limiter {
                 spoils: None,
                 remedy: Remedy {
                     raises: "the requested rate, or TCP's own pacing, is the limit",
-                    action: "Set a higher rate or none; where bbr paces by itself, try another congestion control (-C cubic)",
+                    action: "Set a higher rate, or none (-b 0 of datagrams); where bbr paces by itself, try another congestion control (-C cubic)",
                     cost: "More load on the path",
                     undo: "The previous flags",
                     measure: "linerate run HOST --runs 5",

@@ -195,8 +195,12 @@ impl Page {
             self.line(&format!("   - Gain: {gain}"));
             self.line(&format!("   - Cost: {}", told(&one.cost)));
             self.line(&format!("   - Undo: {}", told(&one.undo)));
-            if let Some((command, when)) = &one.confirm {
-                self.line(&format!("   - Confirm: {}{when}", code(command)));
+            if let Some(confirm) = &one.confirm {
+                let (before, when) = (confirm.before, &confirm.when);
+                self.line(&format!(
+                    "   - Confirm: {before}{}{when}",
+                    code(confirm.command)
+                ));
             }
             if let (None, Some(place)) = (one.gain, one.why) {
                 self.line(&format!("   - Why: finding {}", place + 1));

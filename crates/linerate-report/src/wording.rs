@@ -8,7 +8,7 @@ use linerate_model::analysis::{
 };
 use linerate_model::finding::{Estimate, FindingKind, Trust};
 use linerate_model::id::TrialId;
-use linerate_model::limiter::Limiter;
+use linerate_model::limiter::{Limiter, Remedy};
 use linerate_model::text::sentence;
 use linerate_model::unit::Unit;
 
@@ -206,10 +206,42 @@ pub struct Advice<'a> {
     pub cost: Option<String>,
     /// How it is taken back, where that is told.
     pub undo: Option<String>,
-    /// The command that confirms it, and when that is to be run.
-    pub confirm: Option<(&'a str, String)>,
+    /// What confirms it.
+    pub confirm: Option<Confirm<'a>>,
     /// The place of the finding that it follows from.
     pub why: Option<usize>,
+}
+
+/// How to confirm that something helps.
+pub struct Confirm<'a> {
+    /// What stands before the command.
+    pub before: &'static str,
+    /// The command, or the flags that are added to the one that was asked for.
+    pub command: &'a str,
+    /// When it is to be run.
+    pub when: String,
+}
+
+impl<'a> Confirm<'a> {
+    fn command(command: &'a str, when: String) -> Self {
+        Self {
+            before: "",
+            command,
+            when,
+        }
+    }
+
+    /// Returns how a remedy is confirmed: what was measured once is measured again as it was asked for.
+    fn of(remedy: &Remedy, analysis: &Analysis) -> Self {
+        match remedy.flags().filter(|_| analysis.is_one_measurement) {
+            Some(flags) => Self {
+                before: "the same command with ",
+                command: flags,
+                when: remedy.when(),
+            },
+            None => Self::command(remedy.measure, remedy.when()),
+        }
+    }
 }
 
 /// Returns what was measured to help, all of it, and then what would raise the numbers of the first `shown`
@@ -225,7 +257,7 @@ pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice<'_>> {
         gain: Some(&item.predicted),
         cost: known(&item.cost),
         undo: known(&item.undo),
-        confirm: Some((&item.confirm, String::new())),
+        confirm: Some(Confirm::command(&item.confirm, String::new())),
         why: (analysis.findings.iter()).position(|finding| finding.id == item.finding),
     });
     let findings = analysis.findings.iter().take(shown).enumerate();
@@ -244,7 +276,7 @@ pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice<'_>> {
                 gain: None,
                 cost: usual().map(|remedy| format!("{}.", remedy.cost)),
                 undo: usual().map(|remedy| format!("{}.", remedy.undo)),
-                confirm: usual().map(|remedy| (remedy.measure, remedy.when())),
+                confirm: usual().map(|remedy| Confirm::of(&remedy, analysis)),
                 why: Some(place),
             })
         }

@@ -94,7 +94,7 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
             "find what delays or reorders segments or their ACKs: parallel links, queues, radio"
         }
         KeptSmall::Itself => {
-            "repeat for longer (`-t 10`); where it stays, look for a clamp: `ip route get HOST` (cwnd)"
+            "repeat for longer (a larger `-t`); where it stays, look for a clamp: `ip route get HOST` (cwnd)"
         }
     };
     Some(words.to_owned())

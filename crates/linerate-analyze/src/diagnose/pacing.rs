@@ -100,7 +100,7 @@ pub(super) const ASKED: Rule = Rule {
 /// What to do about a limit of the agent's, or datagrams that chance takes.
 fn mend(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let words = if agents_limit(cell).is_some() {
-        "repeat with a token of that agent (`linerate token add` there), or with a higher `serve --limit-rate`"
+        "repeat with a token of that agent (`linerate token add NAME` there), or with a higher `serve --limit-rate`"
     } else if loses_by_chance(cell) {
         "find what loses datagrams by chance: `ip -s link` along the path, cable, optics, Wi-Fi; at half of `-b` the \
          same share is lost"
@@ -149,6 +149,8 @@ pub(super) const OWN: Rule = Rule {
 /// A rate that was asked for.
 struct Asked {
     flag: &'static str,
+    /// How to measure without it.
+    without: &'static str,
     each: f64,
     unit: Unit,
     response: &'static str,
@@ -243,8 +245,8 @@ fn requested(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
                 String::new()
             },
             format!(
-                "Path and hosts carry at least this much. Leave out {} to find their limit.",
-                asked.flag
+                "Path and hosts carry at least this much. {} to find their limit.",
+                asked.without
             ),
         ),
     };
@@ -359,6 +361,7 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
     match cell.workload.traffic {
         Traffic::Rr { .. } | Traffic::Crr { .. } => Some(Asked {
             flag: "--rate",
+            without: "Leave out --rate",
             each: f64::from(manner.requests_per_s?),
             unit: Unit::PerSecond,
             response: name::TRANSACTIONS,
@@ -366,9 +369,10 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
             counts_headers: false,
         }),
         Traffic::Stream { .. } => {
-            let asked = |flag, rate: Option<u64>, share_min, counts_headers| {
+            let asked = |(flag, without), rate: Option<u64>, share_min, counts_headers| {
                 Some(Asked {
                     flag,
+                    without,
                     each: rate? as f64,
                     unit: Unit::BitsPerSecond,
                     response: name::THROUGHPUT,
@@ -376,10 +380,15 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
                     counts_headers,
                 })
             };
+            // Datagrams have a rate of 1 Mbit/s where none is asked for.
+            let bitrate = match manner.transport {
+                Transport::Udp => ("--bitrate", "Set `-b 0`"),
+                _ => ("--bitrate", "Leave out --bitrate"),
+            };
             let rates = [
-                asked("--bitrate", manner.rate_bps, BITRATE_SHARE_MIN, false),
+                asked(bitrate, manner.rate_bps, BITRATE_SHARE_MIN, false),
                 asked(
-                    "--fq-rate",
+                    ("--fq-rate", "Leave out --fq-rate"),
                     cell.workload.options.pacing_bps,
                     FQ_RATE_SHARE_MIN,
                     true,

@@ -123,12 +123,10 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         return Some(words.to_owned());
     }
     let is_of_requests = cell.workload.traffic.is_transactional();
-    is_of_requests.then(|| {
-        format!(
-            "repeat with {}: where the rate stays, the path is full, and its slowest hop carries the number above",
-            repeat::half_at_a_time(&cell.workload)
-        )
-    })
+    let half = repeat::half_at_a_time(&cell.workload).filter(|_| is_of_requests)?;
+    Some(format!(
+        "repeat with {half}: where the rate stays, the path is full, and its slowest hop carries the number above"
+    ))
 }
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

@@ -62,7 +62,7 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         if is_at_limit(dataset, cell) {
             return Some(repeat::with_larger(bytes, "tcp_rmem", "receiver"));
         }
-        "repeat for longer (`-t 30`): the window may still grow; where it stays, look at `ip route get CLIENT` at the \
+        "repeat for longer (a larger `-t`): the window may still grow; where it stays, look at `ip route get CLIENT` at the \
          receiver (window)"
     };
     Some(words.to_owned())

@@ -241,9 +241,9 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
              delay varies"
                 .to_owned(),
         ),
-        Portion::Queue | Portion::Rest if !is_single => Some(format!(
+        Portion::Queue | Portion::Rest => Some(format!(
             "repeat with {}: where the rate stays, the path or the server carries no more; where it halves, {} raises it",
-            repeat::half_at_a_time(workload),
+            repeat::half_at_a_time(workload)?,
             repeat::more_connections(workload),
         )),
         _ => None,
@@ -256,7 +256,7 @@ fn next(workload: &Workload) -> Option<String> {
         return Some(words.to_owned());
     }
     let more = repeat::more_connections(workload);
-    let in_flight = workload.manner.in_flight.saturating_mul(8).max(8);
+    let in_flight = repeat::more_in_flight(workload);
     // Messages of one connection that are longer than what it may send at once from its start share its window.
     let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
     let exchange = workload.traffic.exchange();
@@ -270,7 +270,7 @@ fn next(workload: &Workload) -> Option<String> {
             format!("keep more requests in flight: {more}; where the rate stays, the path is full")
         }
         (false, false) => {
-            format!("keep more requests in flight: `--in-flight {in_flight}`, or {more}")
+            format!("keep more requests in flight: {in_flight}, or {more}")
         }
     })
 }

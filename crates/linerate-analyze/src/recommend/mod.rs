@@ -46,7 +46,7 @@ pub(crate) fn recommendations(
             }
             What::Effect(effect) => congestion(dataset, found.id(), experiment, effect),
             What::Limiter(Limiter::NagleDelayedAck) if !found.is_own_doing() => {
-                nodelay(found, experiment)
+                nodelay(dataset, found, experiment)
             }
             What::Plateau(..)
             | What::Limiter(_)
@@ -60,13 +60,14 @@ pub(crate) fn recommendations(
 }
 
 /// Returns the command that measures both again.
-fn confirm(experiment: &Experiment) -> String {
+fn confirm(dataset: &Dataset<'_>, experiment: &Experiment) -> String {
     // The chapters of the study come with the program and are known by name; others are files.
     let file = match experiment.chapter {
         Some(_) => experiment.name.clone(),
         None => format!("{}.toml", experiment.name),
     };
-    format!("linerate run HOST --experiment {file}")
+    let host = if dataset.is_lab() { "--lab" } else { "HOST" };
+    format!("linerate run {host} --experiment {file}")
 }
 
 /// Whether `found` is the first plateau of its experiment among `findings`.
@@ -166,7 +167,7 @@ fn buffers(
             predicted: format!("{predicted}."),
             cost: format!("Memory of up to that size for each connection; {fixed}."),
             undo: "Without the socket options the kernel tunes again.".to_owned(),
-            confirm: confirm(experiment),
+            confirm: confirm(dataset, experiment),
         },
         Some((limiter, setting)) => {
             let is_of = |found: &&Found<'_>| found.what == What::Limiter(limiter);
@@ -184,7 +185,7 @@ fn buffers(
                 undo: "sysctl -w with the values that were printed before; without the socket options the \
                        kernel tunes again."
                     .to_owned(),
-                confirm: confirm(experiment),
+                confirm: confirm(dataset, experiment),
             }
         }
     })
@@ -219,7 +220,11 @@ fn tuned(
 }
 
 /// Only where the same requests were measured with Nagle off; the rule of the finding asks for 30 ms.
-fn nodelay(found: &Found<'_>, experiment: &Experiment) -> Option<Recommendation> {
+fn nodelay(
+    dataset: &Dataset<'_>,
+    found: &Found<'_>,
+    experiment: &Experiment,
+) -> Option<Recommendation> {
     let (on, others) = found.evidence.as_slice().split_first()?;
     let name = nagle_delayed_ack::with_off(&on.what, Factor::Nagle);
     let off = others.iter().find(|evidence| evidence.what == name)?;
@@ -236,7 +241,7 @@ fn nodelay(found: &Found<'_>, experiment: &Experiment) -> Option<Recommendation>
         ),
         cost: stop(remedy.cost),
         undo: stop(remedy.undo),
-        confirm: confirm(experiment),
+        confirm: confirm(dataset, experiment),
     })
 }
 
@@ -296,6 +301,6 @@ fn congestion(
                socket's TCP_CONGESTION is for one."
                 .to_owned(),
         undo: format!("sysctl -w net.ipv4.tcp_congestion_control={own}"),
-        confirm: confirm(experiment),
+        confirm: confirm(dataset, experiment),
     })
 }

@@ -192,8 +192,8 @@ pub fn action(advice: &Advice<'_>, anchors: &Anchors) -> Markup {
                 dt { "Gain" } dd { (advice.gain.unwrap_or("not measured")) }
                 @if let Some(cost) = &advice.cost { dt { "Cost" } dd { (cost) } }
                 @if let Some(undo) = &advice.undo { dt { "Undo" } dd { (undo) } }
-                @if let Some((command, when)) = &advice.confirm {
-                    dt { "Confirm" } dd { code { (command) } (when) }
+                @if let Some(confirm) = &advice.confirm {
+                    dt { "Confirm" } dd { (confirm.before) code { (confirm.command) } (confirm.when) }
                 }
                 @if let Some(place) = advice.why {
                     dt { "Why" }
