@@ -276,7 +276,7 @@ pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice<'_>> {
                 gain: None,
                 cost: usual().map(|remedy| format!("{}.", remedy.cost)),
                 undo: usual().map(|remedy| format!("{}.", remedy.undo)),
-                confirm: usual().map(|remedy| Confirm::of(&remedy, analysis)),
+                confirm: usual().map(|remedy| Confirm::of(remedy, analysis)),
                 why: Some(place),
             })
         }
