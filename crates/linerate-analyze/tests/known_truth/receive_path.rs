@@ -131,7 +131,7 @@ fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
     assert_eq!(finding.evidence.as_slice().len(), 1);
 
     // Of several, the packets are told beside what chance gives for equal ones.
-    let several = of_flows(16, &growth);
+    let mut several = of_flows(16, &growth);
     let finding = found(&several, ID).expect("CPU 1 is full");
     let explanation = &finding.explanation;
     assert!(
@@ -140,6 +140,16 @@ fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
         "{explanation}"
     );
     assert_eq!(finding.evidence.as_slice().len(), 2);
+    // Those that other hosts have do not come here.
+    several
+        .flows
+        .retain(|flow| flow.host.to_string() != "server" || flow.flow.0 < 4);
+    let finding = found(&several, ID).expect("CPU 1 is full");
+    let explanation = &finding.explanation;
+    assert!(
+        explanation.contains("random hashing of 4 equal flows"),
+        "{explanation}"
+    );
 }
 
 /// Chapter 12 on a full link of 1 Gbit/s, four trials; what CPU 0 of the server spent in softirqs in each, and

@@ -748,6 +748,31 @@ pub(crate) fn grow(run: &mut MadeRun, host: &str, subject: &Subject, metric: Met
 }
 
 #[test]
+fn what_a_machine_drops_counts_once_whoever_of_its_hosts_reads_it() {
+    let dropped = |lab: bool| {
+        let mut run = MadeRun::new(2, Some(1e9));
+        let workload = Workload {
+            connections: 2,
+            clients: 2,
+            ..Workload::stream(Direction::FromServer)
+        };
+        run.experiment("one", None, workload);
+        run.cell(&[], &[Truth::usual()]);
+        for (host, last) in run.recording.document.hosts.iter_mut().zip(1..) {
+            host.lab = lab;
+            host.data_address = format!("10.0.0.{last}");
+        }
+        for client in ["client1", "client2"] {
+            let cpu = Subject::Cpu(0);
+            grow(&mut run, client, &cpu, Metric::SoftnetDropped, 100);
+        }
+        outcomes(&run.recording)[0].value(name::DROPPED_BACKLOG)
+    };
+    assert_eq!(dropped(false), Some(200.0));
+    assert_eq!(dropped(true), Some(100.0));
+}
+
+#[test]
 fn drops_of_other_devices_and_of_other_times_are_not_of_these_flows() {
     let limiter = |device: &str, of_trial: i64, in_window: i64| {
         let mut run = run(stream(), &sending(60e6, 20 * MS));
@@ -1719,6 +1744,27 @@ fn kernel_time_that_ticks_lost_is_no_user_time_of_others() {
     assert_eq!(limiter(0.02), Some(Limiter::OtherPrograms));
     // User time that is our own is no other program's.
     assert_ne!(limiter(0.5), Some(Limiter::OtherPrograms));
+}
+
+#[test]
+fn other_programs_are_those_of_the_host_whose_worker_waits() {
+    // Both hosts' CPUs are full; of the server's another program has 0.67, of the client's our own threads all user time.
+    let limiter = |own_cpus: f64| {
+        let truth = Truth {
+            cpus: 1.99,
+            others_cpus: 0.67,
+            worker_share: 0.77,
+            worker_wait_share: 0.23,
+            ..Truth::usual()
+        };
+        let mut run = run(stream(), &truth);
+        let second = Subject::Thread("worker-1".to_owned());
+        let ns = (own_cpus * 1e9) as i64;
+        grow(&mut run, "client1", &second, Metric::ThreadUser, ns);
+        limiter_of(&run).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(0.0), Some(Limiter::OtherPrograms));
+    assert_eq!(limiter(0.67), Some(Limiter::Cpu));
 }
 
 #[test]

@@ -78,22 +78,12 @@ pub struct LiveArgs {
     /// Stop after this time
     #[arg(short, long, value_name = "TIME", requires = "interface")]
     pub time: Option<Nanos>,
-    /// Bytes of each frame that are kept: headers and options
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value = "128",
-        requires = "interface"
-    )]
-    pub snap: Bytes,
-    /// Memory of the ring between kernel and program
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value = "8M",
-        requires = "interface"
-    )]
-    pub ring: Bytes,
+    /// Bytes of each frame that are kept: headers and options [default: 128]
+    #[arg(long, value_name = "BYTES", requires = "interface")]
+    pub snap: Option<Bytes>,
+    /// Memory of the ring between kernel and program [default: 8M]
+    #[arg(long, value_name = "BYTES", requires = "interface")]
+    pub ring: Option<Bytes>,
     /// Also write the frames as pcapng
     #[arg(short, long, value_name = "FILE", requires = "interface")]
     pub write: Option<PathBuf>,

@@ -15,8 +15,12 @@ use linerate_observe::capture::{
 use crate::args::LiveArgs;
 use crate::exit::{CmdResult, Failure};
 use crate::{interrupt, term};
-use linerate_model::number;
+use linerate_model::{Bytes, number};
 
+/// Bytes of a frame that are kept where no other number is asked for, as the help of `--snap` has it.
+const SNAP: Bytes = Bytes(128);
+/// Memory of the ring where no other is asked for, as the help of `--ring` has it.
+const RING: Bytes = Bytes(8 << 20);
 /// Longest wait for frames between two looks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -31,8 +35,12 @@ pub struct LiveCapture {
 pub fn begin(args: &LiveArgs, device: &str) -> CmdResult<(PipeReader, LiveCapture)> {
     let config = CaptureConfig {
         device: device.to_owned(),
-        snap_bytes: args.snap.0.clamp(1, u64::from(u16::MAX) << 2) as u32,
-        ring_bytes: args.ring.0 as usize,
+        snap_bytes: args
+            .snap
+            .unwrap_or(SNAP)
+            .0
+            .clamp(1, u64::from(u16::MAX) << 2) as u32,
+        ring_bytes: args.ring.unwrap_or(RING).0 as usize,
         ports: Vec::new(),
     };
     let capture = Capture::open(&config).map_err(|error| {

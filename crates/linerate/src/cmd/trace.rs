@@ -50,6 +50,8 @@ fn check_live(args: &TraceArgs) -> CmdResult<()> {
     let flags = [
         ("--time", live.time.is_some()),
         ("--write", live.write.is_some()),
+        ("--snap", live.snap.is_some()),
+        ("--ring", live.ring.is_some()),
     ];
     match live.interface {
         Some(_) => Ok(()),

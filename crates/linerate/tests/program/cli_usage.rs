@@ -311,6 +311,10 @@ fn flags_that_nothing_makes_use_of_are_refused() {
         "trace x.pcap -w y.pcapng",
         &["--write is for captures of this host"],
     );
+    refused(
+        "trace x.pcap --ring 1M",
+        &["--ring is for captures of this host"],
+    );
 }
 
 #[test]
