@@ -27,7 +27,7 @@ use linerate_model::response::Better;
 use linerate_model::unit::Unit;
 
 use crate::compare::covariate::Slope;
-use crate::compare::effect::{Difference, Effect};
+use crate::compare::effect::{Difference, Effect, PAIRS_MIN};
 use crate::compare::plateau::{Plateau, Steps, plateau};
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::reduce::{Outcome, describe, name};
@@ -46,7 +46,7 @@ const SAME_ALPHA: f64 = 0.1;
 pub(crate) const REPLICATES_MIN: usize = 3;
 /// Share of the error that a look before the end may spend.
 const INTERIM_SHARE: f64 = 0.1;
-/// Error from which on an interaction, with whatever else varies, forbids to say "same" of a mean.
+/// Error from which on an interaction, with whatever else varies, forbids to say "same" of a mean, or to take it for all.
 const MIXED_ALPHA: f64 = 0.05;
 
 /// Returns the relative difference that matters of a response whose values are about `value`.
@@ -106,6 +106,11 @@ impl FactorEffect {
         )
     }
 
+    /// Returns whether its mean hides that it turns about with what else varies, by something else than its groups.
+    pub(crate) fn turns(&self) -> bool {
+        self.by_group.is_empty() && self.effect.turns(MIXED_ALPHA)
+    }
+
     /// Returns whether the interval that misses the effect with probability `alpha` lies within the
     /// margins.
     fn is_within(&self, alpha: f64) -> bool {
@@ -116,12 +121,7 @@ impl FactorEffect {
 
     /// Returns what is compared, in words.
     pub(crate) fn what(&self) -> String {
-        format!(
-            "{}, {} over {}",
-            describe(&self.response).title,
-            words::level(self.factor, &self.levels.0),
-            words::bare_level(self.factor, &self.levels.1),
-        )
+        self.named().what()
     }
 
     /// Returns the further replicates that would decide it.
@@ -139,11 +139,50 @@ impl FactorEffect {
     }
 }
 
+/// A comparison of too few pairs to say anything.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FewPairs {
+    factor: Factor,
+    levels: (Level, Level),
+    experiment: String,
+    response: String,
+    margin: f64,
+    /// The logarithms of the ratios.
+    logs: Vec<f64>,
+}
+
+impl FewPairs {
+    fn comparison(&self, replicates: u32) -> Comparison {
+        let pairs = self.logs.len();
+        let mean = self.logs.iter().sum::<f64>() / pairs as f64;
+        // As many pairs as there were in a replicate.
+        let needed = PAIRS_MIN as f64 * f64::from(replicates) / pairs as f64;
+        let more = (needed.ceil() as u32).saturating_sub(replicates).max(1);
+        let of = Named::of(self.factor, &self.levels, &self.response);
+        Comparison {
+            id: format!("{}/effect/{}", self.experiment, of.id()),
+            experiment: self.experiment.clone(),
+            is_plateau: false,
+            what: of.what(),
+            verdict: Verdict::NotDecided,
+            effect: Estimate {
+                n: pairs as u32,
+                ..Estimate::point(mean.exp(), Unit::Ratio)
+            },
+            margin: self.margin,
+            more: Some(more),
+            levels: Vec::new(),
+        }
+    }
+}
+
 /// Socket buffers against the control.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BufferPlateau {
     /// The experiment's name.
     pub(crate) experiment: String,
+    /// The number of its group of cells in the experiment, from 1.
+    group: usize,
     /// The other levels, as the group's cells have them.
     pub(crate) others: Cell,
     /// The same in words; empty where nothing else varies.
@@ -228,6 +267,8 @@ pub(crate) struct Verdicts {
     pub(crate) effects: Vec<FactorEffect>,
     /// Socket buffers.
     pub(crate) plateaus: Vec<BufferPlateau>,
+    /// What has too few pairs for either.
+    few: Vec<FewPairs>,
 }
 
 impl Verdicts {
@@ -247,11 +288,14 @@ impl Verdicts {
 /// Returns what the comparisons of `dataset` decide.
 pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
     let experiments = dataset.experiments();
+    let mut few = Vec::new();
+    let effects = experiments
+        .iter()
+        .flat_map(|experiment| effects(dataset, experiment, &mut few))
+        .collect();
     let mut verdicts = Verdicts {
-        effects: experiments
-            .iter()
-            .flat_map(|experiment| effects(dataset, experiment))
-            .collect(),
+        effects,
+        few,
         plateaus: experiments
             .iter()
             .flat_map(|experiment| plateaus(dataset, experiment))
@@ -279,7 +323,7 @@ pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
 /// reports. A look before the end therefore asks for [`INTERIM_SHARE`] of the error, and leaves the
 /// last one, which has all of it, nearly untouched (Haybittle 1971, Peto and others 1976). An effect that
 /// shows as an interaction alone may have too few permutations for so little error: it stays open. So does
-/// an experiment with a cell that has too few trials for an interval.
+/// an experiment with a cell that has too few trials for an interval, or a comparison of too few pairs.
 pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let verdicts = dataset.verdicts();
     let is_open = |effect: &FactorEffect| match effect.verdict {
@@ -303,6 +347,7 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let open: BTreeSet<&String> = effects
         .chain(curves.map(|curve| &curve.experiment))
         .chain(few.map(|cell| &cell.experiment.name))
+        .chain(verdicts.few.iter().map(|few| &few.experiment))
         .collect();
     open.into_iter().cloned().collect()
 }
@@ -334,9 +379,8 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
             });
         let plateaus = verdicts
             .plateaus_of(&experiment.name)
-            .enumerate()
-            .map(|(at, plateau)| Comparison {
-                id: format!("{}/plateau/{}", plateau.experiment, at + 1),
+            .map(|plateau| Comparison {
+                id: format!("{}/plateau/{}", plateau.experiment, plateau.group),
                 experiment: plateau.experiment.clone(),
                 is_plateau: true,
                 what: plateau.what(&experiment.response),
@@ -349,7 +393,10 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
                     .filter(|_| plateau.verdict() == Verdict::NotDecided),
                 levels: plateau.by_level(),
             });
-        effects.chain(plateaus).collect::<Vec<_>>()
+        let few = verdicts.few.iter();
+        let few = few.filter(|few| few.experiment == experiment.name);
+        let few = few.map(move |few| few.comparison(replicates));
+        effects.chain(few).chain(plateaus).collect::<Vec<_>>()
     };
     dataset
         .experiments()
@@ -360,10 +407,44 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
 
 impl FactorEffect {
     fn id(&self) -> String {
+        self.named().id()
+    }
+
+    fn named(&self) -> Named<'_> {
+        Named::of(self.factor, &self.levels, &self.response)
+    }
+}
+
+/// Two levels of a factor that are compared.
+struct Named<'a> {
+    factor: Factor,
+    levels: &'a (Level, Level),
+    response: &'a str,
+}
+
+impl<'a> Named<'a> {
+    fn of(factor: Factor, levels: &'a (Level, Level), response: &'a str) -> Self {
+        Self {
+            factor,
+            levels,
+            response,
+        }
+    }
+
+    fn id(&self) -> String {
         match self.levels.0 {
             Level::Switch(_) => self.factor.name().to_owned(),
             ref level => format!("{}={level}", self.factor.name()),
         }
+    }
+
+    fn what(&self) -> String {
+        format!(
+            "{}, {} over {}",
+            describe(self.response).title,
+            words::level(self.factor, &self.levels.0),
+            words::bare_level(self.factor, &self.levels.1),
+        )
     }
 }
 
@@ -501,7 +582,11 @@ pub(crate) fn ratio(log: f64, (low, high): (f64, f64), alpha: f64, n: usize) -> 
 }
 
 /// Returns the effects of the factors of an experiment that the family has.
-fn effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<FactorEffect> {
+fn effects(
+    dataset: &Dataset<'_>,
+    experiment: &Experiment,
+    few: &mut Vec<FewPairs>,
+) -> Vec<FactorEffect> {
     let compared = Compared::of(dataset, experiment);
     let (cells, varied) = (&compared.cells, &compared.varied);
     if varied.contains(&Factor::RequestWrites) {
@@ -525,12 +610,21 @@ fn effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<FactorEffect> 
     let mut found = Vec::new();
     for (at, factor) in named.iter().enumerate() {
         let weight = if at == 0 { 1.0 } else { SECOND_WEIGHT };
-        found.extend(of_factor(&compared, *factor, weight));
+        for compared in of_factor(&compared, *factor, weight) {
+            match compared {
+                Ok(effect) => found.push(effect),
+                Err(pairs) => few.push(pairs),
+            }
+        }
     }
     found
 }
 
-fn of_factor(compared: &Compared<'_, '_>, factor: Factor, weight: f64) -> Vec<FactorEffect> {
+fn of_factor(
+    compared: &Compared<'_, '_>,
+    factor: Factor,
+    weight: f64,
+) -> Vec<Result<FactorEffect, FewPairs>> {
     let Compared {
         experiment, cells, ..
     } = compared;
@@ -556,12 +650,13 @@ fn of_factor(compared: &Compared<'_, '_>, factor: Factor, weight: f64) -> Vec<Fa
         .collect()
 }
 
+/// Returns what a factor changes, or that too few pairs say it; absent where none does.
 fn compare(
     compared: &Compared<'_, '_>,
     factor: Factor,
     levels: (Level, Level),
     weight: f64,
-) -> Option<FactorEffect> {
+) -> Option<Result<FactorEffect, FewPairs>> {
     let Compared {
         experiment,
         cells,
@@ -613,14 +708,27 @@ fn compare(
         differences.extend(Difference::of_cells((group, number), &pairs));
     }
     let seed = differences.len() as u64;
-    let effect = Effect::of(&differences, seed)?;
+    if differences.is_empty() {
+        return None;
+    }
     let typical = values.iter().sum::<f64>() / values.len() as f64;
+    let margin = margin(compared.dataset, &experiment.response, typical);
+    let Some(effect) = Effect::of(&differences, seed) else {
+        return Some(Err(FewPairs {
+            factor,
+            levels,
+            experiment: experiment.name.clone(),
+            response: experiment.response.clone(),
+            margin,
+            logs: differences.iter().map(|pair| pair.log).collect(),
+        }));
+    };
     trials.sort_unstable();
-    Some(FactorEffect {
+    Some(Ok(FactorEffect {
         experiment: experiment.name.clone(),
         factor,
         levels,
-        margin: margin(compared.dataset, &experiment.response, typical),
+        margin,
         response: experiment.response.clone(),
         effect,
         verdict: Verdict::NotDecided,
@@ -629,7 +737,7 @@ fn compare(
         by_group: Vec::new(),
         trials,
         weight,
-    })
+    }))
 }
 
 /// Returns the factor by whose levels an effect is told apart: the first with numbers, else the first
@@ -707,7 +815,8 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
     let groups = groups(&compared.cells, Factor::SocketBuffer);
     groups
         .into_iter()
-        .filter_map(|group| {
+        .zip(1..)
+        .filter_map(|(group, number)| {
             let steps = |cell: &CellOutcomes<'_>| {
                 let trial = |outcome: &Outcome| {
                     let value = compared.value(outcome).filter(|value| *value > 0.0)?;
@@ -731,6 +840,7 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
             others.remove(&Factor::SocketBuffer);
             Some(BufferPlateau {
                 experiment: experiment.name.clone(),
+                group: number,
                 others,
                 words: group.words,
                 levels: fixed

@@ -6,7 +6,7 @@ use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale, Tabl
 use linerate_model::experiment::Factor;
 use linerate_model::finding::Estimate;
 use linerate_model::metric::Metric;
-use linerate_model::number::agreeing;
+use linerate_model::number::{agreeing, counted};
 use linerate_model::run::TrialRecord;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{FlowPlan, Kind, receiving_end};
@@ -424,13 +424,18 @@ fn data_packets(count: &Estimate) -> String {
     agreeing(&words::estimate(count), "data packet", "data packets")
 }
 
-/// Returns a multiple in words; one whose interval holds 1 is no change.
+/// Returns a multiple in words; one whose interval holds 1 is no change, and one without an interval is none known.
 fn times(multiple: &Estimate) -> String {
     match multiple.low.zip(multiple.high) {
         Some((low, high)) if low <= 1.0 && high >= 1.0 => {
             "not significantly more or fewer".to_owned()
         }
-        _ => format!("{} times as many", words::estimate(multiple)),
+        Some(_) => format!("{} times as many", words::estimate(multiple)),
+        None => format!(
+            "{} times as many in {}, which decide nothing",
+            words::estimate(multiple),
+            counted(multiple.n, "pair"),
+        ),
     }
 }
 
@@ -531,5 +536,12 @@ mod tests {
         };
         assert_eq!(times(&multiple(0.25, 0.75)), "0.50 ± 0.25 times as many");
         assert!(times(&multiple(0.9, 1.2)).starts_with("not significantly"));
+        let open = Estimate {
+            low: None,
+            high: None,
+            n: 2,
+            ..multiple(0.9, 1.2)
+        };
+        assert!(times(&open).ends_with("which decide nothing"));
     }
 }

@@ -252,11 +252,17 @@ fn sentence(found: &BufferPlateau) -> String {
                 size(at)
             ),
         },
-        Some(at) => format!(
-            "Buffers from {} on lose less than {margin}{with} against {control}.{}",
-            size(at),
-            loses(at - 1),
-        ),
+        Some(at) => {
+            let to = found
+                .falls_from()
+                .map(|fall| format!("to {}", size(fall - 1)));
+            format!(
+                "Buffers from {} {} lose less than {margin}{with} against {control}.{}",
+                size(at),
+                to.as_deref().unwrap_or("on"),
+                loses(at - 1),
+            )
+        }
         None => {
             format!("No fixed buffer is shown to come within {margin} of {control}{with}{more}.")
         }

@@ -83,8 +83,8 @@ pub(crate) struct Effect {
     pub(crate) p_interaction: f64,
     /// The same with all combinations of the other levels.
     p_cells: f64,
-    /// The largest mean of such a combination, whatever its sign.
-    farthest: f64,
+    /// The least and the greatest mean of such a combination.
+    pub(crate) span: (f64, f64),
     /// Means of subsets, ascending.
     typical: Vec<f64>,
     /// By group: mean, pairs.
@@ -121,14 +121,17 @@ impl Effect {
         } else {
             interaction(&cells, &mut draw)
         };
-        let farthest = means.iter().map(|(_, log, _)| log.abs());
+        let logs_of_cells = means.iter().map(|(_, log, _)| *log);
         Some(Self {
             log: mean(&logs),
             pairs: logs.len(),
             p_main: p_main.min(1.0),
             p_interaction,
             p_cells,
-            farthest: farthest.fold(0.0, f64::max),
+            span: (
+                logs_of_cells.clone().fold(f64::INFINITY, f64::min),
+                logs_of_cells.fold(f64::NEG_INFINITY, f64::max),
+            ),
             typical,
             residual: residual(differences, &groups),
             groups,
@@ -154,7 +157,15 @@ impl Effect {
     /// Returns whether the mean may hide what the effect is somewhere: it differs between combinations of the other
     /// levels, with an error of `alpha`, or is beyond `most` in one of them as it was measured.
     pub(crate) fn is_mixed(&self, alpha: f64, most: f64) -> bool {
-        self.p_interaction.min(self.p_cells) <= alpha || self.farthest >= most
+        let farthest = self.span.1.max(-self.span.0);
+        self.p_interaction.min(self.p_cells) <= alpha || farthest >= most
+    }
+
+    /// Returns whether it differs between combinations of the other levels, with an error of `alpha`, and was measured in
+    /// both directions.
+    pub(crate) fn turns(&self, alpha: f64) -> bool {
+        let (least, most) = self.span;
+        self.p_interaction.min(self.p_cells) <= alpha && least < 0.0 && most > 0.0
     }
 
     /// Returns the interval of the mean logarithm that misses it with probability `alpha`.

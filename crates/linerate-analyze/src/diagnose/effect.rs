@@ -8,6 +8,7 @@ use linerate_model::experiment::Level;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList, Verdict};
 use linerate_model::number;
 use linerate_model::response::Better;
+use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
 use crate::dataset::Dataset;
@@ -138,7 +139,16 @@ fn change(effect: &FactorEffect) -> String {
             format!("{} with {}", words::estimate(ratio), effect.groups[*group])
         })
         .collect();
-    if differing.is_empty() {
+    if differing.is_empty() && effect.turns() {
+        let (least, most) = effect.effect.span;
+        let number = |log: f64| words::number(Unit::Ratio, log.exp());
+        format!(
+            "{title} × {} on average, and × {} to × {} by what else varies",
+            words::estimate(&effect.ratio()),
+            number(least),
+            number(most),
+        )
+    } else if differing.is_empty() {
         format!("{title} × {}", words::estimate(&effect.ratio()))
     } else {
         format!("{title} × {}{}", words::list(&differing), others(effect))
@@ -169,7 +179,7 @@ fn turns_about(effects: &[&FactorEffect]) -> bool {
         ratios.map(|ratio| better.is_gain(ratio.value)).collect()
     };
     let signs: Vec<bool> = effects.iter().flat_map(better).collect();
-    signs.contains(&true) && signs.contains(&false)
+    effects.iter().any(|effect| effect.turns()) || signs.contains(&true) && signs.contains(&false)
 }
 
 fn explanation(effects: &[&FactorEffect]) -> String {
@@ -181,9 +191,14 @@ fn explanation(effects: &[&FactorEffect]) -> String {
     } else {
         ""
     };
+    let assumed = if effects.iter().all(|effect| effect.by_group.is_empty()) {
+        "no distribution is assumed"
+    } else {
+        "no distribution is assumed of the mean, a normal one of what is said with single levels"
+    };
     format!(
-        "From {pairs} of trials of the same block that differ only in this; no distribution is assumed, \
-         and all claims of this report share an error of 5 %.{turn}"
+        "From {pairs} of trials of the same block that differ only in this; {assumed}, and all claims of this report \
+         share an error of 5 %.{turn}"
     )
 }
 

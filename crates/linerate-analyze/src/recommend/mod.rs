@@ -23,7 +23,7 @@ use linerate_model::response::{Better, describe};
 use linerate_model::run::HostRecord;
 use linerate_model::unit::Bytes;
 
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, groups};
 use crate::diagnose::{
     About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limits,
     nagle_delayed_ack, plateau_cell,
@@ -100,6 +100,11 @@ fn size<'d>(
         let all = dataset.verdicts().plateaus_of(&experiment.name);
         all.filter(|plateau| plateau.is_against_host())
     };
+    // A combination of which the host as it is was not measured may lose.
+    let cells = dataset.cells_of(&experiment.name);
+    if all().count() < groups(&cells, Factor::SocketBuffer).len() {
+        return None;
+    }
     let harms_none = |level: &Level| {
         all().all(|plateau| {
             let at = plateau.levels.iter().position(|known| known == level);
@@ -281,7 +286,8 @@ fn congestion(
     let is_shown = found.factor == Factor::Congestion
         && found.verdict == Verdict::Differs
         && found.levels.1 == Level::Word(own.to_owned())
-        && found.by_group.is_empty();
+        && found.by_group.is_empty()
+        && !found.turns();
     if !is_shown || !gains {
         return None;
     }

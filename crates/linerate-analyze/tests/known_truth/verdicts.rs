@@ -9,9 +9,10 @@ use linerate_model::analysis::Analysis;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Comparison, FindingKind, TrustLevel, Verdict};
 use linerate_model::host::{Fact, FactValue};
-use linerate_model::plan::Repeat;
-use linerate_model::reason::{Disturbance, RepeatReason};
+use linerate_model::plan::{Repeat, Trial};
+use linerate_model::reason::{Disturbance, Reason, RepeatReason};
 use linerate_model::response::name;
+use linerate_model::run::Validity;
 
 use crate::builder::{MadeRun, Truth, size, stream};
 
@@ -245,7 +246,14 @@ fn the_chapter_on_buffers_does_not_deny_a_gain_or_a_fall() {
 
 #[test]
 fn what_gains_with_each_count_of_connections_is_one_recommendation() {
-    let analysis = of(Shape::TunedBadly(0.3), Noise::Normal(0.01));
+    let made = study(
+        Shape::TunedBadly(0.3),
+        Noise::Normal(0.01),
+        Chapters::Three,
+        7,
+    );
+    let mut recording = made.recording;
+    let analysis = analyze(&recording);
     let plateaus = analysis
         .findings
         .iter()
@@ -259,6 +267,21 @@ fn what_gains_with_each_count_of_connections_is_one_recommendation() {
     for of in ["with 1 connection", "with 10 connections"] {
         assert!(advice.predicted.contains(of), "{advice:?}");
     }
+    // Where the host as it is has no number with ten, it may do better than any of them.
+    let is_of_host = |trial: &&Trial| {
+        trial.experiment == "socket-buffer"
+            && trial.workload.connections == 10
+            && trial.workload.options.socket_buffer.is_none()
+    };
+    let trials = recording.document.plan.trials.iter().filter(is_of_host);
+    let trials: Vec<TrialId> = trials.map(|trial| trial.id).collect();
+    assert!(!trials.is_empty());
+    for record in &mut recording.trials {
+        if trials.contains(&record.trial) {
+            record.validity = Validity::Invalid(Reason::NoExchange);
+        }
+    }
+    assert_eq!(analyze(&recording).recommendations, []);
 }
 
 #[test]
@@ -384,6 +407,79 @@ fn only_what_is_better_is_recommended() {
     for response in [name::SEGMENTS_PER_ACK, name::TCP_RTT] {
         assert_eq!(advice(response), [], "{response}");
     }
+}
+
+#[test]
+fn what_turns_about_with_a_factor_beside_the_first_is_no_advice() {
+    // bbr has nine tenths of cubic's rate where ACKs are delayed and twice as much where not, at all sizes.
+    let analysis = |delayed: f64, prompt: f64| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: "sysctl.net.ipv4.tcp_congestion_control".to_owned(),
+                value: FactValue::Text("cubic".to_owned()),
+            });
+        }
+        run.experiment("control", None, stream());
+        for bytes in [1000, 10_000, 100_000] {
+            for (delayed_ack, more) in [(true, delayed), (false, prompt)] {
+                for (name, more) in [("cubic", 1.0), ("bbr", more)] {
+                    let noise =
+                        |replicate: u32| 1.0 + 0.01 * f64::from((7 * replicate + bytes as u32) % 3);
+                    let truth = |replicate| Truth::stream(300e6 * more * noise(replicate));
+                    let levels = [
+                        (Factor::MessageBytes, size(bytes)),
+                        (Factor::DelayedAck, Level::Switch(delayed_ack)),
+                        (Factor::Congestion, Level::Word(name.to_owned())),
+                    ];
+                    run.cell(&levels, &(0..4).map(truth).collect::<Vec<_>>());
+                }
+            }
+        }
+        analyze(&run.recording)
+    };
+    let finding = |analysis: &Analysis| {
+        let mut all = analysis.findings.iter();
+        let found = all.find(|one| one.id.contains("effect/congestion"));
+        found.map(|one| (one.claim.clone(), one.explanation.clone()))
+    };
+    let turning = analysis(0.9, 2.0);
+    let (claim, explanation) = finding(&turning).expect("it differs");
+    assert!(claim.contains("on average, and × 0.9"), "{claim}");
+    assert!(explanation.contains("changes direction"), "{explanation}");
+    assert_eq!(turning.recommendations, []);
+    let steady = analysis(1.9, 2.0);
+    let (claim, explanation) = finding(&steady).expect("it differs");
+    assert!(!claim.contains("on average"), "{claim}");
+    assert!(!explanation.contains("changes direction"), "{explanation}");
+    assert!(steady.recommendations[0].action.starts_with("Use bbr"));
+}
+
+#[test]
+fn too_few_pairs_decide_nothing_and_leave_an_experiment_open() {
+    let made = |blocks: u32| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("nagle", None, stream());
+        for (nagle, bps) in [(true, 200e6), (false, 400e6)] {
+            let noise = |replicate: u32| 1.0 + 0.01 * f64::from(replicate % 3);
+            let truth = |replicate| Truth::stream(bps * noise(replicate));
+            let truths: Vec<Truth> = (0..blocks).map(truth).collect();
+            run.cell(&[(Factor::Nagle, Level::Switch(nagle))], &truths);
+        }
+        run.recording
+    };
+    let three = made(3);
+    assert_eq!(open_experiments(&three), ["nagle"]);
+    let analysis = analyze(&three);
+    let found = comparison(&analysis, "nagle/effect/nagle");
+    assert_eq!((found.verdict, found.more), (Verdict::NotDecided, Some(2)));
+    assert!((found.effect.value - 0.5).abs() < 1e-6 && found.effect.n == 3);
+    assert_eq!(found.effect.low, None);
+    let twelve = made(12);
+    assert_eq!(open_experiments(&twelve), [""; 0]);
+    let analysis = analyze(&twelve);
+    let found = comparison(&analysis, "nagle/effect/nagle");
+    assert_eq!(found.verdict, Verdict::Differs);
 }
 
 #[test]
