@@ -194,7 +194,7 @@ fn explanation(effects: &[&FactorEffect]) -> String {
     let assumed = if effects.iter().all(|effect| effect.by_group.is_empty()) {
         "no distribution is assumed"
     } else {
-        "no distribution is assumed of the mean, a normal one of what is said with single levels"
+        "no distribution is assumed of the mean, a normal one of single levels"
     };
     format!(
         "From {pairs} of trials of the same block that differ only in this; {assumed}, and all claims of this report \
