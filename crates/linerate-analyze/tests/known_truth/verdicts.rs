@@ -367,18 +367,24 @@ fn an_effect_that_turns_about_with_another_factor_is_not_the_same() {
     }
 }
 
+/// An experiment on hosts that use cubic, without trials.
+fn of_cubic() -> MadeRun {
+    let mut run = MadeRun::new(1, Some(1e9));
+    for host in &mut run.recording.document.hosts {
+        host.snapshot.facts.push(Fact {
+            name: "sysctl.net.ipv4.tcp_congestion_control".to_owned(),
+            value: FactValue::Text("cubic".to_owned()),
+        });
+    }
+    run.experiment("control", None, stream());
+    run
+}
+
 #[test]
 fn only_what_is_better_is_recommended() {
     // Against cubic, which the hosts use, bbr has three tenths more of everything.
     let advice = |response: &str| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        for host in &mut run.recording.document.hosts {
-            host.snapshot.facts.push(Fact {
-                name: "sysctl.net.ipv4.tcp_congestion_control".to_owned(),
-                value: FactValue::Text("cubic".to_owned()),
-            });
-        }
-        run.experiment("control", None, stream());
+        let mut run = of_cubic();
         let experiments = &mut run.recording.document.plan.experiments;
         experiments[0].response = response.to_owned();
         for bytes in [1000, 10_000] {
@@ -413,14 +419,7 @@ fn only_what_is_better_is_recommended() {
 fn what_turns_about_with_a_factor_beside_the_first_is_no_advice() {
     // bbr has nine tenths of cubic's rate where ACKs are delayed and twice as much where not, at all sizes.
     let analysis = |delayed: f64, prompt: f64| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        for host in &mut run.recording.document.hosts {
-            host.snapshot.facts.push(Fact {
-                name: "sysctl.net.ipv4.tcp_congestion_control".to_owned(),
-                value: FactValue::Text("cubic".to_owned()),
-            });
-        }
-        run.experiment("control", None, stream());
+        let mut run = of_cubic();
         for bytes in [1000, 10_000, 100_000] {
             for (delayed_ack, more) in [(true, delayed), (false, prompt)] {
                 for (name, more) in [("cubic", 1.0), ("bbr", more)] {
