@@ -25,6 +25,8 @@ pub use kind::{About, Kind};
 pub const FLOWS_MAX: u32 = 20_000;
 /// The largest message, request or response.
 pub const MESSAGE_BYTES_MAX: Bytes = Bytes(64 << 20);
+/// The most send calls that a request may be split over.
+pub const REQUEST_WRITES_MAX: u64 = 16;
 /// The largest socket buffer that can be asked for (the kernel's own type is a signed int).
 pub const SOCKET_BUFFER_BYTES_MAX: Bytes = Bytes(1 << 30);
 /// The most frames of a million that a link may be asked to lose: what a lab's links can.

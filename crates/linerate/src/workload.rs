@@ -5,7 +5,7 @@ use linerate_model::manner::{Transport, of_sizes};
 use linerate_model::parameter::{Shape, parameter_of};
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::{
-    Case, DATAGRAM_BYTES_DEFAULT, FLOW_RATE_BPS, Kind, Workload, WorkloadError,
+    Case, DATAGRAM_BYTES_DEFAULT, FLOW_RATE_BPS, Kind, REQUEST_WRITES_MAX, Workload, WorkloadError,
 };
 use linerate_model::{BitsPerSec, Bytes};
 
@@ -28,7 +28,7 @@ pub const UDP_RATE_DEFAULT_BPS: u64 = 1_000_000;
 const IN_FLIGHT_OPEN: u32 = 64;
 
 /// Send calls of which a request may be longer to have that many: for more it is never long enough.
-const WRITES: std::ops::RangeInclusive<u64> = 2..=16;
+const WRITES: std::ops::RangeInclusive<u64> = 2..=REQUEST_WRITES_MAX;
 
 /// Returns the workload that the flags describe, for one client.
 pub fn workload(args: &RunArgs) -> CmdResult<Workload> {

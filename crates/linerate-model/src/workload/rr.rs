@@ -1,6 +1,8 @@
 //! A request, then a response, then the next request on the same flow.
 
-use super::{About, Case, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within, within_case};
+use super::{
+    About, Case, MESSAGE_BYTES_MAX, REQUEST_WRITES_MAX, Traffic, WorkloadError, within, within_case,
+};
 use crate::manner::{DATAGRAM_BYTES_MAX, Manner, NAMES_OF_A_BYTE, Sizes, Transport};
 use crate::response::name;
 use crate::unit::Bytes;
@@ -30,9 +32,6 @@ pub(super) const ABOUT: About = About {
     },
 };
 
-/// Send calls that a request may be split over.
-const WRITES_MAX: u64 = 16;
-
 pub(super) fn check(
     (request, response): (Bytes, Bytes),
     request_writes: u32,
@@ -43,7 +42,7 @@ pub(super) fn check(
     within("response_bytes", response.0, 1, most)?;
     // Sizes that differ take the place of the request's own; that they exclude a split is said later.
     let size = manner.sizes.as_ref().map_or(request.0, |_| most);
-    within("request_writes", writes, 1, size.min(WRITES_MAX))?;
+    within("request_writes", writes, 1, size.min(REQUEST_WRITES_MAX))?;
     if manner.transport != Transport::Udp {
         return Ok(());
     }

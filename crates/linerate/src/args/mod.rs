@@ -560,7 +560,7 @@ pub enum TokenCommand {
         /// Name of the token, shown in lists and refusals
         name: String,
         /// What it permits: measure, observe, capture, admin
-        #[arg(long, value_name = "SCOPE,…", default_value = "measure,observe")]
+        #[arg(long, value_name = "SCOPE,…", default_value_t = Scopes::USUAL)]
         scope: Scopes,
         /// How long it is valid: 12h, 720h [default: until it is removed]
         #[arg(long, value_name = "TIME")]
