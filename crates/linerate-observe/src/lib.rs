@@ -111,6 +111,8 @@ mod udp;
 /// What the host is: kernel, CPUs, memory, sysctls, links.
 mod facts;
 
+/// Counters that the kernel keeps in 32 bits.
+mod carried;
 /// An observer of small kernel files.
 mod files;
 /// How often an expensive reading is made.

@@ -9,6 +9,9 @@
 //! those are told that moved since the observer was opened: as a rule one or two an interrupt. When
 //! one moves for the first time its value at the reading before is told as well, so that no
 //! difference is lost.
+//!
+//! The kernel counts each pair in 32 bits, which 100 000 a second fill in 12 hours; they are carried
+//! on, also in the sums.
 
 mod action;
 mod devices;
@@ -22,6 +25,7 @@ use linerate_model::sample::{Sample, Subject};
 pub(crate) use action::served;
 pub(crate) use devices::{DeviceIrq, network_irqs};
 
+use crate::carried::Carried;
 use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::file::KernelFile;
@@ -37,6 +41,9 @@ struct Interrupts {
     /// The numbers of the CPUs in the order of the columns.
     cpus: Vec<u32>,
     watched: Watched,
+    /// All interrupts on that many columns: a sum of numbers of 32 bits wraps as one of them does.
+    host: Carried,
+    columns: usize,
 }
 
 /// The interrupts of network devices, and what was read of them last.
@@ -44,9 +51,9 @@ struct Interrupts {
 struct Watched {
     /// Ascending.
     irqs: Vec<u32>,
-    /// The last count of each interrupt on each column, one row an interrupt; [`UNKNOWN`] before the
-    /// first reading.
-    last: Vec<u64>,
+    /// The last count of each interrupt on each column, one row an interrupt; absent before the first
+    /// reading.
+    last: Vec<Option<Carried>>,
     /// Which of these pairs are told, in the same order.
     pairs: Vec<Pair>,
     /// How many have moved.
@@ -57,9 +64,6 @@ struct Watched {
     /// The instant of the last reading.
     last_ns: u64,
 }
-
-/// The last count of a pair that was not read yet.
-const UNKNOWN: u64 = u64::MAX;
 
 /// A pair of interrupt and CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +90,8 @@ pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
             irqs,
             ..Watched::default()
         },
+        host: Carried::default(),
+        columns: 0,
     });
     observer("irq", interrupts, notes.into_iter().chain(none))
 }
@@ -105,20 +111,26 @@ impl Interface for Interrupts {
                 return;
             };
             watched.resize(cpus.len());
-            let busiest = watched.add(row, line.counts(), at_ns, |column, at_ns, count| {
-                let subject = Subject::IrqCpu(line.irq, cpus[column]);
-                push(Metric::IrqCpuCount, subject, at_ns, count);
-            });
+            let (busiest, total) =
+                watched.add(row, line.counts(), at_ns, |column, at_ns, count| {
+                    let subject = Subject::IrqCpu(line.irq, cpus[column]);
+                    push(Metric::IrqCpuCount, subject, at_ns, count);
+                });
             let subject = Subject::Irq(line.irq);
             if let Some(busiest) = busiest {
                 push(Metric::IrqCpu, subject.clone(), at_ns, cpus[busiest].into());
             }
-            push(Metric::IrqCount, subject, at_ns, line.total);
+            push(Metric::IrqCount, subject, at_ns, total);
         });
         if understood == 0 {
             return Err(self.file.says("not understood"));
         }
         watched.last_ns = at_ns;
+        if self.columns != self.cpus.len() {
+            self.columns = self.cpus.len();
+            self.host = Carried::default();
+        }
+        let host = self.host.add(host as u32);
         push(Metric::IrqCount, Subject::Host, at_ns, host);
         if !watched.irqs.is_empty() {
             for (cpu, count) in self.cpus.iter().zip(&watched.by_column) {
@@ -143,15 +155,15 @@ impl Watched {
     fn resize(&mut self, columns: usize) {
         if self.columns != columns {
             self.columns = columns;
-            self.last = vec![UNKNOWN; self.irqs.len() * columns];
+            self.last = vec![None; self.irqs.len() * columns];
             self.pairs = vec![Pair::Still; self.irqs.len() * columns];
             self.moved = 0;
             self.by_column = vec![0; columns];
         }
     }
 
-    /// Adds the counts of one interrupt, read at `at_ns`, and returns the column that took most of it
-    /// since the reading before; absent when nothing did, and in the first reading.
+    /// Adds the counts of one interrupt, read at `at_ns`; returns the column that took most of it
+    /// since the reading before, absent when nothing did and in the first reading, and the sum.
     ///
     /// `tell` gets the column, instant and count of each pair that has moved, and in the reading in
     /// which it first does also those of the reading before.
@@ -161,15 +173,18 @@ impl Watched {
         counts: impl Iterator<Item = u64>,
         at_ns: u64,
         mut tell: impl FnMut(usize, u64, u64),
-    ) -> Option<usize> {
+    ) -> (Option<usize>, u64) {
         let own = row * self.columns..(row + 1) * self.columns;
         let last = self.last[own.clone()].iter_mut();
         let pairs = last.zip(&mut self.pairs[own]).zip(&mut self.by_column);
-        let mut busiest = None;
+        let (mut busiest, mut total) = (None, 0);
         for (column, (((last, pair), sum), count)) in pairs.zip(counts).enumerate() {
-            *sum = sum.wrapping_add(count);
-            let before = std::mem::replace(last, count);
-            if *pair == Pair::Still && before != count && before != UNKNOWN {
+            let before = last.map(Carried::value);
+            let count = last.get_or_insert_default().add(count as u32);
+            *sum += count;
+            total += count;
+            let before = before.unwrap_or(count);
+            if *pair == Pair::Still && before != count {
                 self.moved += 1;
                 *pair = if self.moved <= PAIRS_MAX {
                     Pair::Told
@@ -188,7 +203,7 @@ impl Watched {
                 busiest = Some((column, grown));
             }
         }
-        busiest.map(|(column, _)| column)
+        (busiest.map(|(column, _)| column), total)
     }
 }
 
@@ -208,7 +223,7 @@ mod tests {
         let mut watched = watched(&[24, 30]);
         let mut read = |row, counts: &[u64]| {
             watched.resize(counts.len());
-            watched.add(row, counts.iter().copied(), 0, |_, _, _| {})
+            watched.add(row, counts.iter().copied(), 0, |_, _, _| {}).0
         };
         assert_eq!(read(0, &[1_000_000, 0, 5]), None, "the first reading");
         assert_eq!(read(1, &[0, 0, 0]), None);
@@ -217,6 +232,25 @@ mod tests {
         assert_eq!(read(0, &[1_000_002, 1, 8]), Some(0));
         assert_eq!(read(0, &[1_000_002, 1]), None, "a CPU went away");
         assert_eq!(read(0, &[1_000_002, 9]), Some(1));
+    }
+
+    #[test]
+    fn counts_go_on_beyond_32_bits() {
+        let most = u64::from(u32::MAX);
+        let mut watched = watched(&[24]);
+        let mut read = |counts: &[u64]| {
+            watched.resize(counts.len());
+            watched.by_column.fill(0);
+            let read = watched.add(0, counts.iter().copied(), 0, |_, _, _| {});
+            (read, watched.by_column.clone())
+        };
+        assert_eq!(read(&[most, 5]), ((None, most + 5), vec![most, 5]));
+        let beyond = most + 4;
+        assert_eq!(
+            read(&[3, 6]),
+            ((Some(0), beyond + 6), vec![beyond, 6]),
+            "four more, of which three are after the wrap"
+        );
     }
 
     #[test]

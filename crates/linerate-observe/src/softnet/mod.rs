@@ -10,6 +10,7 @@ use linerate_model::metric::Metric;
 use linerate_model::sample::{Sample, Subject};
 
 use self::parse::COUNTERS;
+use crate::carried::Carried;
 use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::file::KernelFile;
@@ -32,21 +33,6 @@ const METRICS: [Metric; COUNTERS.len()] = [
 /// Highest CPU number believed, so that an odd line takes no memory (NR_CPUS is at most 8192).
 const CPU_MAX: u32 = 1 << 16;
 
-/// A counter of 32 bits carried on in 64: right while less than 2^32 are counted between readings.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Carried {
-    last: u32,
-    wraps: u32,
-}
-
-impl Carried {
-    fn add(&mut self, now: u32) -> i64 {
-        self.wraps += u32::from(now < self.last);
-        self.last = now;
-        i64::from(self.wraps) << 32 | i64::from(now)
-    }
-}
-
 /// Opens the file.
 pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let file = KernelFile::of_network(&config.proc_root, "softnet_stat");
@@ -68,7 +54,7 @@ impl Interface for Softnet {
             if line.cpu > CPU_MAX {
                 return;
             }
-            let mut push = |metric, value: i64| readout.push(metric, Subject::Cpu(line.cpu), value);
+            let mut push = |metric, value: u64| readout.push(metric, Subject::Cpu(line.cpu), value);
             let cpu = line.cpu as usize;
             if carried.len() <= cpu {
                 carried.resize(cpu + 1, [Carried::default(); COUNTERS.len()]);
@@ -87,21 +73,5 @@ impl Interface for Softnet {
             return Err(self.file.says("not understood"));
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_goes_on_beyond_32_bits() {
-        let mut carried = Carried::default();
-        let values = [u32::MAX, 5, 5, 7, 2].map(|now| carried.add(now));
-        let wrap = 1_i64 << 32;
-        assert_eq!(
-            values,
-            [wrap - 1, wrap + 5, wrap + 5, wrap + 7, 2 * wrap + 2]
-        );
     }
 }
