@@ -39,6 +39,7 @@ struct ConnectionTable {
 pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
     address: SocketAddr,
+    number: PlaceId,
     at: Mutex<(Kind, PlaceId)>,
 }
 
@@ -88,6 +89,7 @@ impl Connections {
         let guard = ConnectionGuard {
             connections: Arc::clone(self),
             address,
+            number: id,
             at: Mutex::new((Kind::Unknown, id)),
         };
         let task = tokio::spawn(serve(guard));
@@ -122,6 +124,11 @@ impl ConnectionGuard {
     /// Returns where the connection comes from.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns a number that grows with each connection that is accepted.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Notes a request: the first makes it a control connection, each one a sign of life.

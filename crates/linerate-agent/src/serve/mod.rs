@@ -375,7 +375,8 @@ async fn take_up(stream: TcpStream, guard: ConnectionGuard, ways: Arc<Ways>) {
             // It lasts as long as its test, among the connections that said what they are.
             guard.note_request();
             let alive = || guard.note_request();
-            Box::pin(ways.door.take_up(stream, guard.address(), alive)).await;
+            let (number, address) = (guard.number(), guard.address());
+            Box::pin(ways.door.take_up(stream, number, address, alive)).await;
         }
         None => {}
     }

@@ -46,6 +46,14 @@ const ARRIVALS_MAX: usize = 256;
 /// How long tests have to say goodbye when the agent ends.
 const GOODBYE: Duration = Duration::from_millis(500);
 
+/// A stream on its way to its test.
+#[derive(Debug)]
+struct Arrived {
+    /// Grows with each connection that the agent accepts.
+    number: u64,
+    socket: OwnedFd,
+}
+
 /// Where iperf3's clients come in.
 pub(crate) struct Door {
     core: Arc<Core>,
@@ -60,7 +68,7 @@ pub(crate) struct Door {
 #[derive(Debug, Default)]
 struct Expected {
     /// Every test under way, with the way to bring it streams.
-    tests: HashMap<Cookie, mpsc::Sender<OwnedFd>>,
+    tests: HashMap<Cookie, mpsc::Sender<Arrived>>,
     /// The test that waits for datagram streams of an address: their greetings carry no cookie, so
     /// there is one at a time.
     datagrams: HashMap<IpAddr, Greeted>,
@@ -69,7 +77,7 @@ struct Expected {
 /// A test that waits for greetings.
 #[derive(Debug)]
 struct Greeted {
-    streams: mpsc::Sender<OwnedFd>,
+    streams: mpsc::Sender<Arrived>,
     /// Lets them through.
     _greetings: Option<Await>,
 }
@@ -93,11 +101,12 @@ impl Door {
         }
     }
 
-    /// Takes up a connection: a stream of a test under way, or a new test, until its end.
-    /// A test says through `alive` that it goes on.
+    /// Takes up the connection that was accepted as this `number`: a stream of a test under way, or a
+    /// new test, until its end. A test says through `alive` that it goes on.
     pub(crate) async fn take_up(
         self: &Arc<Self>,
         mut stream: TcpStream,
+        number: u64,
         peer: SocketAddr,
         alive: impl Fn() + Send + Sync,
     ) {
@@ -108,7 +117,7 @@ impl Door {
         };
         let test = self.expected().tests.get(&cookie).cloned();
         if let Some(test) = test {
-            return bring(&test, stream).await;
+            return bring(&test, stream, number).await;
         }
         if self.gate.is_none() && !self.access.is_open_to(peer.ip()) {
             return say(stream, &refusal(Code::AUTHENTICATION, 0)).await;
@@ -139,8 +148,9 @@ impl Door {
             Some(Welcome {
                 answer: HELLO_ANSWER.to_vec(),
                 take: Box::new(move |socket| {
-                    // A test that has ended, or has all its streams, takes no more.
-                    let _ = test.try_send(socket);
+                    // One greeting after the other: they come in their order. A test that has ended, or has
+                    // all its streams, takes no more.
+                    let _ = test.try_send(Arrived { number: 0, socket });
                 }),
             })
         })
@@ -190,11 +200,11 @@ fn request(peer: SocketAddr) -> AdmitRequest {
 }
 
 /// Brings a stream to its test; one that nobody waits for is refused.
-async fn bring(test: &mpsc::Sender<OwnedFd>, stream: TcpStream) {
+async fn bring(test: &mpsc::Sender<Arrived>, stream: TcpStream, number: u64) {
     match test.try_reserve() {
         Ok(place) => {
             if let Some(socket) = owned(stream) {
-                place.send(socket);
+                place.send(Arrived { number, socket });
             }
         }
         Err(_) => refuse(stream).await,
@@ -248,7 +258,7 @@ struct Listed {
 
 impl Listed {
     /// Lists a test under `cookie`; a cookie is taken once.
-    fn new(door: &Arc<Door>, cookie: Cookie, streams: mpsc::Sender<OwnedFd>) -> Option<Self> {
+    fn new(door: &Arc<Door>, cookie: Cookie, streams: mpsc::Sender<Arrived>) -> Option<Self> {
         let mut expected = door.expected();
         if expected.tests.contains_key(&cookie) {
             return None;
@@ -268,7 +278,7 @@ impl Listed {
     }
 
     /// Expects the datagram streams of `address`, unless another test does.
-    fn expect_datagrams(&mut self, address: IpAddr, streams: mpsc::Sender<OwnedFd>) -> bool {
+    fn expect_datagrams(&mut self, address: IpAddr, streams: mpsc::Sender<Arrived>) -> bool {
         let mut expected = self.door.expected();
         if expected.datagrams.contains_key(&address) {
             return false;

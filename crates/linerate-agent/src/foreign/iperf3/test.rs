@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use tokio::sync::mpsc;
 
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
-use super::{ARRIVALS_MAX, Claim, Door, Listed};
+use super::{ARRIVALS_MAX, Arrived, Claim, Door, Listed};
 use crate::access::now_s;
 use crate::core::{buffers_of, workers_of_guest};
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source};
@@ -56,6 +55,8 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
     .with_retries(30);
 /// The longest test, if the agent has no limit.
 const TEST_NS_MAX: u64 = 86_400_000_000_000;
+/// How long after the agent's limit a client may end a test of its own length: its clock begins later.
+const END_NS_MAX: u64 = 10_000_000_000;
 
 /// Runs one test to its end.
 pub(super) async fn run(
@@ -84,6 +85,7 @@ pub(super) async fn run(
         arrivals,
         parameters: None,
         waits_for_turn: false,
+        arrived: Vec::new(),
         flows: Vec::new(),
         traffic: None,
         counted: None,
@@ -104,11 +106,13 @@ struct Test {
     machine: ServerMachine,
     control: TcpStream,
     peer: SocketAddr,
-    streams: mpsc::Sender<OwnedFd>,
-    arrivals: mpsc::Receiver<OwnedFd>,
+    streams: mpsc::Sender<Arrived>,
+    arrivals: mpsc::Receiver<Arrived>,
     parameters: Option<Parameters>,
     /// Whether another test of the same address must get its datagram streams first.
     waits_for_turn: bool,
+    /// The streams that are there, until all are.
+    arrived: Vec<Arrived>,
     flows: Vec<Flow>,
     traffic: Option<Traffic>,
     counted: Option<Counted>,
@@ -252,7 +256,7 @@ impl Test {
     }
 
     /// Takes up a stream; those that nobody expects are closed by being dropped.
-    fn handle_stream(&mut self, door: &Arc<Door>, stream: OwnedFd) -> Vec<ServerAction> {
+    fn handle_stream(&mut self, door: &Arc<Door>, stream: Arrived) -> Vec<ServerAction> {
         let Some(parameters) = self
             .parameters
             .as_ref()
@@ -267,32 +271,45 @@ impl Test {
                 Err(Some(refused)) => return self.fail(refused.code, &refused.reason),
             }
         }
-        let rate = self.grant.as_ref().and_then(Grant::rate);
-        let config = plan::flow(parameters, self.flows.len(), rate);
-        match linerate_engine::adopt(config, stream) {
-            Ok(mut flow) => {
-                flow.keep_to_payload();
-                self.flows.push(flow);
-            }
-            Err(error) => {
-                let code = match parameters.congestion {
-                    Some(_) => Code::SET_CONGESTION,
-                    None => Code::PREPARE_STREAM,
-                };
-                return self.fail(code, &with_causes(&error));
-            }
-        }
-        if self.flows.len() < parameters.streams() {
+        self.arrived.push(stream);
+        if self.arrived.len() < parameters.streams() {
             self.machine.handle_stream(now_ns());
             return Vec::new();
         }
         self.listed.expect_no_more();
+        if let Err(refused) = self.adopt() {
+            return self.fail(refused.code, &refused.reason);
+        }
         self.lease = door.admit(self.peer);
         if self.lease.is_none() {
             return self.busy();
         }
         self.renew_ns = now_ns() + RENEW_NS;
         self.machine.handle_streams(now_ns())
+    }
+
+    /// Makes flows of the streams. The client numbers them as it connects, which direction each has
+    /// follows from it, and a cookie that was lost comes behind those of later ones.
+    fn adopt(&mut self) -> Result<(), Refused> {
+        let Some(parameters) = &self.parameters else {
+            return Ok(());
+        };
+        let rate = self.grant.as_ref().and_then(Grant::rate);
+        self.arrived.sort_by_key(|stream| stream.number);
+        for (place, stream) in self.arrived.drain(..).enumerate() {
+            let config = plan::flow(parameters, place, rate);
+            let flow = linerate_engine::adopt(config, stream.socket);
+            let mut flow = flow.map_err(|error| Refused {
+                code: match parameters.congestion {
+                    Some(_) => Code::SET_CONGESTION,
+                    None => Code::PREPARE_STREAM,
+                },
+                reason: with_causes(&error),
+            })?;
+            flow.keep_to_payload();
+            self.flows.push(flow);
+        }
+        Ok(())
     }
 
     /// Ends a test for which there is no place.
@@ -307,7 +324,7 @@ impl Test {
             return self.fail(Code::PREPARE_STREAM, "there are no parameters");
         };
         let limits = &door.core.config().limits;
-        let most_ns = limits.trial.map_or(TEST_NS_MAX, |most| most.0);
+        let most_ns = test_ns_max(&parameters, limits.trial);
         let there_ns = now_ns();
         let end_ns = there_ns.saturating_add(most_ns);
         let (streams, udp) = (parameters.streams(), parameters.protocol == Protocol::Udp);
@@ -322,7 +339,8 @@ impl Test {
                 // Where the server only receives, the client's clock has not begun.
                 let late = too_late(late_ns, allowed_ns).filter(|_| self.machine.sends());
                 if let Some(reason) = late {
-                    traffic.abort().await;
+                    // Its streams go on until the client has heard of it.
+                    self.traffic = Some(traffic);
                     return self.fail(Code::PREPARE_STREAM, &reason);
                 }
                 if let Some(lease) = &self.lease {
@@ -401,6 +419,16 @@ fn late_ns_max(parameters: &Parameters) -> u64 {
     let ns = |seconds: u32| u64::from(seconds) * 1_000_000_000;
     let share = ns(parameters.time_s) / LATE_SHARE;
     ns(parameters.omit_s) + share.max(LATE_NS_MIN)
+}
+
+/// Returns how long a test may go on where the agent allows `most`; one with a length was held against that
+/// before.
+fn test_ns_max(parameters: &Parameters, most: Option<Nanos>) -> u64 {
+    let most_ns = most.map_or(TEST_NS_MAX, |most| most.0);
+    match parameters.time_s {
+        0 => most_ns,
+        _ => most_ns.saturating_add(END_NS_MAX),
+    }
 }
 
 /// Returns why a test that begins `late_ns` after its streams were there may not be measured.
@@ -490,6 +518,18 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_test_of_the_longest_time_ends_by_itself() {
+        let test = |time_s| Parameters {
+            time_s,
+            ..Parameters::of(Protocol::Tcp)
+        };
+        let most = |time_s, most| test_ns_max(&test(time_s), most);
+        assert_eq!(most(2, Some(Nanos::from_s(2))), 12_000 * MS);
+        assert_eq!(most(0, Some(Nanos::from_s(2))), 2_000 * MS);
+        assert_eq!(most(0, None), TEST_NS_MAX);
+    }
 
     /// The client has been told to begin when a load that sends is launched.
     #[test]
