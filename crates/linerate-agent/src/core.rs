@@ -483,9 +483,16 @@ impl Core {
             End::Client | End::Server => None,
         };
         // Of two requests at once neither saw the other's; the lock is free again when it fails.
-        let beside = lock(&self.trials).insert(key, slot);
+        let beside = lock(&self.trials).insert(key.clone(), slot);
         if let Some(beside) = beside {
             beside.fail("prepared again");
+        }
+        // A lease that ended meanwhile has ended those trials that were there.
+        if let Err(refusal) = self.require_admitted(lease) {
+            if let Some(late) = lock(&self.trials).remove(&key) {
+                late.fail("its run has ended");
+            }
+            return Err(refusal);
         }
         Ok(Prepared {
             settings,

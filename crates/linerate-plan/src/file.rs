@@ -41,6 +41,8 @@ const REPLICATES_MAX: u32 = 1_000;
 const MEASURE_MIN: Nanos = Nanos::from_ms(100);
 /// The longest phase.
 const PHASE_MAX: Nanos = Nanos::from_s(24 * 3600);
+/// The longest quiet time before a trial, whose start agents take at most a minute ahead.
+const SETTLE_MAX: Nanos = Nanos::from_s(50);
 /// The largest weight.
 const WEIGHT_MAX: u32 = 100;
 
@@ -219,13 +221,15 @@ fn hints(
 
 impl raw::RawTiming {
     fn timing(&self, source: &Source<'_>) -> Result<Timing, ReadError> {
-        let phase = |key: &str, length: &Spanned<Length>, low: Nanos| {
+        let within = |key: &str, length: &Spanned<Length>, low: Nanos, most: Nanos| {
             let Length(value) = *length.get_ref();
             let spot = source.at(format!("timing.{key}"), length.span());
-            spot.within(value, low, PHASE_MAX).map(|()| value)
+            spot.within(value, low, most).map(|()| value)
         };
+        let phase =
+            |key: &str, length: &Spanned<Length>, low: Nanos| within(key, length, low, PHASE_MAX);
         Ok(Timing {
-            settle: phase("settle", &self.settle, Nanos(0))?,
+            settle: within("settle", &self.settle, Nanos(0), SETTLE_MAX)?,
             warm_up: phase("warm_up", &self.warm_up, Nanos(0))?,
             measure: phase("measure", &self.measure, MEASURE_MIN)?,
             drain: phase("drain", &self.drain, Nanos(0))?,

@@ -23,6 +23,8 @@ const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
 const TRIALS_UNDER_WAY_MAX: usize = 4;
 /// Longest reason for a placement: it becomes a setting of every flow.
 const WHY_CHARS_MAX: usize = 200;
+/// Longest address or name of a device, with a port: a name of DNS has 253 characters.
+const NAME_CHARS_MAX: usize = 300;
 /// Longest trial that anyone may ask for: a day.
 const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 
@@ -128,6 +130,17 @@ impl Core {
         {
             return bad(format!(
                 "why CPUs were chosen is longer than {WHY_CHARS_MAX} characters"
+            ));
+        }
+        let device = assignment.capture_at.as_ref().map(|at| &at.device);
+        let named = [assignment.peer.as_ref(), assignment.bind.as_ref(), device];
+        if named
+            .into_iter()
+            .flatten()
+            .any(|name| name.len() > NAME_CHARS_MAX)
+        {
+            return bad(format!(
+                "an address or a device of more than {NAME_CHARS_MAX} characters"
             ));
         }
         if let Some(Err(error)) = assignment.probes.capture.map(|options| options.check()) {
@@ -802,7 +815,7 @@ pub(super) mod tests {
             back.part = Part::Receiver;
             asked.flows.push(back);
         };
-        let room = if workers == 1 { 256 << 10 } else { 1 << 20 };
+        let room = if workers == 1 { 32 << 10 } else { 128 << 10 };
         check(stream, Part::Sender, &both, workers * ((64 << 10) + room));
     }
 
@@ -820,6 +833,9 @@ pub(super) mod tests {
         };
         let bad = Err(RefusalCode::BadRequest);
         assert_eq!(check(&|asked| asked.placement = chosen(200)), Ok(()));
+        assert_eq!(check(&|asked| asked.bind = Some("1".repeat(300))), Ok(()));
+        assert_eq!(check(&|asked| asked.bind = Some("1".repeat(301))), bad);
+        assert_eq!(check(&|asked| asked.peer = Some("1".repeat(301))), bad);
         assert_eq!(check(&|asked| asked.placement = chosen(201)), bad);
         let cpu = linerate_observe::cpus_allowed(std::path::Path::new("/proc"))[0];
         assert_eq!(check(&|asked| asked.cpus = vec![cpu]), Ok(()));

@@ -197,6 +197,7 @@ impl TrialSlot {
             gathered.flows = Vec::new();
             gathered.hellos = None;
             lock(&self.grant).take();
+            lock(&self.capture).take();
         }
     }
 

@@ -22,7 +22,7 @@ use super::capture::RunningCapture;
 use super::flows::counts_sent;
 use super::host::{availabilities, degraded, limits_of_profile, unseen};
 use super::limits::cpus_online;
-use super::slot::TrialSlot;
+use super::slot::{OtherEnd, TrialSlot};
 use super::{Core, placement};
 use crate::api::StartRequest;
 use crate::limits::above;
@@ -362,9 +362,16 @@ impl Sampler<'_> {
             Subject::Flow(flow, _) => self.senders.contains(&flow),
             _ => false,
         };
+        // A server of iperf3 stops all its streams when they have sent so much together.
+        let is_by_sum = matches!(self.slot.other_end, OtherEnd::Foreign { .. });
         let (mut whole, mut outstanding) = (true, false);
+        let (mut received, mut wanted) = (0_u64, 0_u64);
         // One by one: those of thousands of flows together take megabytes.
         self.running.sample_each(|sample| match sample.metric {
+            Metric::AppBytesReceived if is_by_sum && !is_sender(&sample) => {
+                received += sample.value.unsigned_abs();
+                wanted = wanted.saturating_add(most);
+            }
             Metric::AppBytesSent | Metric::AppBytesReceived => {
                 let sends = is_sender(&sample);
                 if sends == (sample.metric == Metric::AppBytesSent) {
@@ -376,7 +383,7 @@ impl Sampler<'_> {
             }
             _ => {}
         });
-        (whole, outstanding)
+        (whole && received >= wanted, outstanding)
     }
 
     fn sample(&mut self, reading: Reading, tick_ns: u64) {

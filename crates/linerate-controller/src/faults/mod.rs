@@ -17,6 +17,7 @@
 //! belongs into [`MENDED`].
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use linerate_agent::api::AdmitRequest;
 use linerate_model::metric::Metric;
-use linerate_model::run::{Recording, RunDocument, TrialRecord, Validity};
+use linerate_model::run::{Admission, Recording, RunDocument, TrialRecord, Validity};
 use linerate_model::sample::Subject;
 use linerate_model::samples::edges;
 use linerate_model::{Nanos, RunId};
@@ -478,6 +479,45 @@ fn a_run_that_lost_a_host_to_another_waits_for_it_again() {
     assert_eq!(valid, [true, false, true], "{ended:?}");
     assert!(ended.took_ns > 30_000_000_000);
     assert_eq!(scenario.hosts.requests(), [1, 2]);
+}
+
+#[test]
+fn a_run_that_may_not_wait_for_a_host_that_another_has_keeps_its_other_trials() {
+    let taken = |during_ns: Range<u64>| {
+        let mut scenario = scenario::quiet(5, Duration::from_secs(1));
+        scenario.admission = Admission::Exclusive;
+        let scenario = scenario.with_fault(1, 1_300_000_000..3_000_000_000, Affliction::Dead);
+        let ended = run(&scenario.with_fault(1, during_ns, Affliction::Taken));
+        let valid: Vec<bool> = ended.trials.iter().map(TrialRecord::is_valid).collect();
+        (valid, ended.cut_short)
+    };
+    let (valid, cut_short) = taken(3_000_000_000..8_000_000_000);
+    let lost = valid.iter().filter(|valid| !**valid).count();
+    assert_eq!((lost, valid.len(), cut_short), (1, 6, None), "{valid:?}");
+    let (valid, cut_short) = taken(3_000_000_000..40_000_000_000);
+    assert!(cut_short.is_some_and(|why| why.contains("did not come back")));
+    assert_eq!(valid, [true, false]);
+}
+
+/// Agents take a run for gone of which they hear nothing for 20 s.
+#[test]
+fn hosts_hear_of_a_run_that_has_nothing_to_ask() {
+    let mut scenario = scenario::quiet(1, Duration::from_secs(60));
+    scenario.request.look_interval = Nanos::from_s(30);
+    scenario.request.plan.trials[0].timing.settle = Nanos::from_s(40);
+    let ended = run(&scenario);
+    assert_eq!(ended.trials[0].validity, Validity::Valid, "{ended:?}");
+    assert_eq!(scenario.hosts.requests(), [1, 1]);
+}
+
+#[test]
+fn a_place_in_the_queue_outlasts_an_answer_that_is_lost() {
+    let scenario = scenario::quiet(1, Duration::from_secs(1));
+    let scenario = scenario.with_fault(0, 0..30_000_000_000, Affliction::Taken);
+    let scenario = scenario.with_fault(0, 5_000_000_000..6_000_000_000, Affliction::AnswersLost);
+    let ended = run(&scenario);
+    assert_eq!(ended.failed, None);
+    assert_eq!(ended.trials[0].validity, Validity::Valid, "{ended:?}");
 }
 
 fn run_id() -> RunId {

@@ -28,6 +28,8 @@ const EXCHANGES_PER_TRIAL: u32 = 4;
 /// How long leases and clocks need no refreshing: the first trial begins within a few milliseconds.
 /// A clock that runs 100 ppm wrong drifts by 10 µs in it, less than most exchanges can tell.
 const FRESH_NS: u64 = 100_000_000;
+/// Looks in a row at a queue that may stay without an answer.
+const UNHEARD_MAX: u32 = 3;
 /// Time between two looks at the queue.
 const QUEUE_LOOK: Duration = Duration::from_millis(500);
 
@@ -40,10 +42,9 @@ pub struct HostSpec {
     pub part: HostPart,
     /// Its agent.
     pub agent: Arc<dyn Agent>,
-    /// Address that data flows use: the server's is connected to, a client's tells its link.
-    pub data_address: Option<std::net::IpAddr>,
-    /// Port that the server's data connections go to.
-    pub data_port: u16,
+    /// Address that data flows use: the server's is connected to, a client's, of which the port counts
+    /// nothing, tells its link.
+    pub data_address: Option<std::net::SocketAddr>,
     /// Address that a client connects from, if it must be a certain one.
     pub bind: Option<std::net::IpAddr>,
     /// Whether to measure the memory's copy rate before the run.
@@ -67,8 +68,7 @@ impl HostSpec {
             name: name.into(),
             part,
             agent,
-            data_address: Some(address.ip()),
-            data_port: address.port(),
+            data_address: Some(address),
             bind: None,
             memory_copy: false,
             link_rate: None,
@@ -184,7 +184,9 @@ impl Fleet {
                 part: spec.part,
                 agent: spec.agent.address(),
                 control: Some(spec.agent.control()),
-                data_address: spec.data_address.map_or(String::new(), |a| a.to_string()),
+                data_address: spec
+                    .data_address
+                    .map_or(String::new(), |at| at.ip().to_string()),
                 version: info.version,
                 program: match info.program {
                     program if program == PROGRAM => HostProgram::Agent,
@@ -226,6 +228,7 @@ impl Fleet {
         waiting: &mut dyn FnMut(&HostName, u32),
     ) -> Result<Admitted, FleetError> {
         let mut admitted = spec.agent.admit(&self.request).map_err(failed(spec))?;
+        let mut unheard = 0;
         while let Some(place) = admitted.queue_place {
             waiting(&spec.name, place);
             self.clock.sleep(QUEUE_LOOK);
@@ -241,7 +244,19 @@ impl Fleet {
                 .together(all, |(agent, lease)| agent.renew(lease));
             // What became of the others shows when the first trial begins.
             let own = renewed.pop().expect("it asked at least for this one");
-            admitted = own.map_err(failed(spec))?;
+            admitted = match own {
+                // An answer that is lost costs no place in the queue, which lasts longer.
+                Err(error) if error.loss() == Some(Loss::Silent) && unheard < UNHEARD_MAX => {
+                    unheard += 1;
+                    continue;
+                }
+                Err(error) if error.refusal() == Some(RefusalCode::Gone) => {
+                    spec.agent.admit(&self.request)
+                }
+                own => own,
+            }
+            .map_err(failed(spec))?;
+            unheard = 0;
         }
         Ok(admitted)
     }
@@ -362,7 +377,9 @@ impl Member {
     fn keep_lease(&mut self, request: &AdmitRequest) -> Result<(), AgentError> {
         let agent = &*self.spec.agent;
         self.admitted = match agent.renew(&self.admitted.lease) {
-            Err(error) if error.refusal() == Some(RefusalCode::Gone) => agent.admit(request),
+            Err(error) if error.refusal() == Some(RefusalCode::Gone) => {
+                agent.admit(request).map_err(taken)
+            }
             other => other,
         }?;
         Ok(())
@@ -389,7 +406,7 @@ impl Member {
     /// Returns `ADDRESS:PORT` of the member's data connections.
     pub(crate) fn data_socket(&self) -> String {
         match self.spec.data_address {
-            Some(address) => std::net::SocketAddr::new(address, self.spec.data_port).to_string(),
+            Some(address) => address.to_string(),
             None => self.record.agent.clone(),
         }
     }
@@ -402,6 +419,17 @@ impl Drop for Fleet {
             let _ = member.spec.agent.leave(&member.admitted.lease);
         }
     }
+}
+
+/// Returns why a host is not there for a run that has lost it: one that another run has by now is as good as
+/// gone, and may come back.
+fn taken(mut error: AgentError) -> AgentError {
+    if let AgentError::Refused { refusal, .. } = &mut error
+        && refusal.code == RefusalCode::Busy
+    {
+        refusal.code = RefusalCode::Gone;
+    }
+    error
 }
 
 /// Returns what the failure of a request to `host` means for a trial.
@@ -465,7 +493,7 @@ fn survey_all(
 
 fn inventory(spec: &HostSpec, lease: Option<String>) -> Result<Inventory, AgentError> {
     spec.agent.inventory(&InventoryRequest {
-        address: spec.data_address.map(|address| address.to_string()),
+        address: spec.data_address.map(|address| address.ip().to_string()),
         memory_copy: spec.memory_copy,
         lease,
     })

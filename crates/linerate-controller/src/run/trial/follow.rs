@@ -28,6 +28,9 @@ const END_WAIT: Nanos = Nanos::from_ms(50);
 const LOOK_AT_END_NS: (u64, u64) = (300_000, 5_000_000);
 /// Longest time between looks at a trial that a volume ends: nobody knows when that will be.
 const VOLUME_LOOK: Nanos = Nanos::from_ms(50);
+/// Longest time between looks, however seldom lines are wanted: agents take a run of which they hear nothing
+/// for 20 s for gone, which its quiet time before the start may be, too.
+const LOOK_NS_MAX: u64 = 5_000_000_000;
 /// Longest sleep between two looks at the stop flag.
 const STOP_LOOK: Duration = Duration::from_millis(50);
 /// How long after the stop a trial may take to hand in its results: receivers drain for 2 to 6 s, the
@@ -53,8 +56,12 @@ impl Attempt<'_> {
             asked
         };
         let begin_ns = self.at.begin_ns;
-        let next = |now_ns, stop_ns| next_look(now_ns, begin_ns, look_interval, stop_ns);
-        let mut look_ns = next(self.at.start_ns, stop_ns);
+        let next = |now_ns, stop_ns| {
+            let next_ns = next_look(now_ns, begin_ns, look_interval, stop_ns);
+            next_ns.min(now_ns + LOOK_NS_MAX)
+        };
+        let first_ns = next(self.at.start_ns, stop_ns);
+        let mut look_ns = first_ns.min(clock.now_ns() + LOOK_NS_MAX);
         loop {
             if end == TrafficEnd::Planned && self.is_interrupted_before(look_ns) {
                 stop_ns = self.end_now(Reason::Interrupted)?;
