@@ -313,7 +313,7 @@ impl<'a> Source<'a> {
                 .into_iter();
             all.any(|series| grown(&series, window).is_some())
         };
-        let [sent, received, missing, late, jitter] = &series;
+        let [sent, received, missing, late, duplicates, jitter] = &series;
         let is_of_window = is_known(End::Client) && is_known(End::Server);
         let counted = |series: &[Reading], all| {
             if is_of_window {
@@ -328,14 +328,15 @@ impl<'a> Source<'a> {
                 ..Datagrams::default()
             });
         }
-        let lost = counted(missing, counts.missing())?;
-        Some(Datagrams {
-            packets: counted(received, counts.received)? + lost,
-            lost,
-            out_of_order: counted(late, counts.late).unwrap_or(0),
-            // At the end of a flow it is of how the traffic stopped.
-            jitter_ns: gauge_at(jitter, window.1).or(counts.jitter_ns).unwrap_or(0),
-        })
+        let arrived = [
+            counted(received, counts.received)?,
+            counted(missing, counts.missing())?,
+            counted(late, counts.late).unwrap_or(0),
+            counted(duplicates, counts.duplicates).unwrap_or(0),
+        ];
+        // At the end of a flow it is of how the traffic stopped.
+        let jitter_ns = gauge_at(jitter, window.1).or(counts.jitter_ns);
+        Some(of_receiver(arrived, jitter_ns.unwrap_or(0)))
     }
 
     fn is_udp(&self) -> bool {
@@ -344,7 +345,11 @@ impl<'a> Source<'a> {
 
     /// Returns the intervals of the client's end that are complete.
     fn intervals(&self, flow: FlowId, sends: bool) -> Vec<Interval> {
-        let step = i64::try_from(self.interval.0).unwrap_or(i64::MAX);
+        // Without intervals it has one, in which its kernel's readings are.
+        let step = match self.interval.0 {
+            0 => self.readings.window_ns(),
+            interval => i64::try_from(interval).unwrap_or(i64::MAX),
+        };
         let payload = self.payload(flow, End::Client, sends);
         let Some(last) = payload.last().filter(|_| step > 0) else {
             return Vec::new();
@@ -435,18 +440,19 @@ fn tcp_in(series: &[Vec<Reading>; 7], between: (i64, i64)) -> Option<Tcp> {
 }
 
 /// What is counted of datagrams.
-const DATAGRAMS: [Metric; 5] = [
+const DATAGRAMS: [Metric; 6] = [
     Metric::AppDatagramsSent,
     Metric::AppDatagramsReceived,
     Metric::AppDatagramsMissing,
     Metric::AppDatagramsLate,
+    Metric::AppDatagramsDuplicate,
     Metric::AppJitter,
 ];
 
-fn datagrams_in(series: &[Vec<Reading>; 5], sends: bool, between: (i64, i64)) -> Datagrams {
+fn datagrams_in(series: &[Vec<Reading>; 6], sends: bool, between: (i64, i64)) -> Datagrams {
     let count = |one: &Vec<Reading>| grown(one, between).map_or(0, |(count, _)| count);
     let [counts @ .., jitter] = series.each_ref();
-    let [sent, received, lost, late] = counts.map(count);
+    let [sent, arrived @ ..] = counts.map(count);
     let jitter_ns = gauge_at(jitter, between.1).unwrap_or(0);
     if sends {
         Datagrams {
@@ -454,12 +460,18 @@ fn datagrams_in(series: &[Vec<Reading>; 5], sends: bool, between: (i64, i64)) ->
             ..Datagrams::default()
         }
     } else {
-        Datagrams {
-            packets: received + lost,
-            lost,
-            out_of_order: late,
-            jitter_ns,
-        }
+        of_receiver(arrived, jitter_ns)
+    }
+}
+
+/// Returns what a receiver says of datagrams as iperf3 counts them: its packets are different ones, and one
+/// that comes again is out of order.
+fn of_receiver([received, lost, late, duplicates]: [u64; 4], jitter_ns: u64) -> Datagrams {
+    Datagrams {
+        packets: received.saturating_sub(duplicates) + lost,
+        lost,
+        out_of_order: late + duplicates,
+        jitter_ns,
     }
 }
 
@@ -554,11 +566,11 @@ mod tests {
             .map(|stream| (stream.sends, stream.client.unwrap().flow.0))
             .collect();
         assert_eq!(order, [(true, 0), (true, 2), (false, 1), (false, 3)]);
-        assert!(
-            test.streams
-                .iter()
-                .all(|stream| stream.intervals.is_empty())
-        );
+        for stream in &test.streams {
+            let counted = stream.intervals.iter().filter(|one| !one.omitted);
+            let counted: Vec<_> = counted.map(|one| (one.begin_s, one.end_s)).collect();
+            assert_eq!(counted, [(0.0, 1.0)], "one, where none are asked for");
+        }
     }
 
     #[test]
@@ -584,7 +596,8 @@ mod tests {
         }
     }
 
-    /// Returns a recording of 1500 datagrams, of which 100 were lost: 500 and 90 of them before the window.
+    /// Returns a recording of 1500 datagrams, of which 100 were lost and 50 came twice: 500, 90 and 5 of them
+    /// before the window.
     fn of_datagrams() -> Recording {
         let mut recording = recording(stream());
         recording.document.plan.trials[0].workload.manner.transport = Transport::Udp;
@@ -593,15 +606,17 @@ mod tests {
             let counts = linerate_model::datagram::Datagrams {
                 sent: 1500,
                 highest: 1500,
-                received: 1400,
+                received: 1450,
+                duplicates: 50,
                 ..Default::default()
             };
             record.outcome.datagrams = Some(Box::new(counts));
             let counters: &[(Metric, [i64; 3])] = match record.end {
                 End::Client => &[(Metric::AppDatagramsSent, [0, 500, 1500])],
                 End::Server => &[
-                    (Metric::AppDatagramsReceived, [0, 410, 1400]),
+                    (Metric::AppDatagramsReceived, [0, 415, 1450]),
                     (Metric::AppDatagramsMissing, [0, 90, 100]),
+                    (Metric::AppDatagramsDuplicate, [0, 5, 50]),
                 ],
             };
             for (metric, values) in counters {
@@ -623,18 +638,23 @@ mod tests {
 
     #[test]
     fn datagrams_are_those_of_the_window_as_bytes_are() {
-        let check = |recording: &Recording, expected: [u64; 3]| {
+        let check = |recording: &Recording, expected: [u64; 4]| {
             let (_, test) = whole(recording, Nanos(0)).unwrap();
             let datagrams = |total: &Option<Total>| total.unwrap().datagrams.unwrap();
             let (sent, received) = (&test.streams[0].sent, &test.streams[0].received);
             let received = datagrams(received);
-            let told = [datagrams(sent).packets, received.packets, received.lost];
+            let told = [
+                datagrams(sent).packets,
+                received.packets,
+                received.lost,
+                received.out_of_order,
+            ];
             assert_eq!(told, expected);
         };
         let mut recording = of_datagrams();
-        check(&recording, [1000, 1000, 10]);
+        check(&recording, [1000, 1000, 10, 45]);
         foreign(&mut recording);
-        check(&recording, [1000, 1000, 10]);
+        check(&recording, [1000, 1000, 10, 45]);
         // A server that does not say what of them it omitted: both ends have all phases.
         let samples = recording.samples.iter();
         let is_of_server = |sample: &TrialSample| {
@@ -642,7 +662,7 @@ mod tests {
                 && DATAGRAMS.contains(&sample.metric)
         };
         recording.samples = samples.filter(|sample| !is_of_server(sample)).collect();
-        check(&recording, [1500, 1500, 100]);
+        check(&recording, [1500, 1500, 100, 50]);
     }
 
     #[test]

@@ -33,8 +33,8 @@ const WINDOW_BYTES_MAX: u32 = 512 << 20;
 const MSS_BYTES_MAX: u32 = 32_767;
 /// The longest burst, in blocks.
 const BURST_BLOCKS_MAX: u32 = 1000;
-/// The characters of a title or other words that are kept; the whole text has 8 KiB.
-const WORDS_MAX: usize = 4096;
+/// The bytes of a title or other words: as many as the whole text may have.
+const WORDS_MAX: usize = 8192;
 
 /// What the streams are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,7 +263,9 @@ impl Parameters {
     /// Keys that are not known are ignored, keys that are missing have their defaults. Types and
     /// ranges are checked as strictly as iperf3's own server does.
     pub fn parse(text: &[u8]) -> Result<Self, ParametersError> {
-        let Ok(Value::Object(map)) = serde_json::from_slice(text) else {
+        // iperf3 passes titles on in whatever encoding they have.
+        let text = String::from_utf8_lossy(text);
+        let Ok(Value::Object(map)) = serde_json::from_str(&text) else {
             return Err(ParametersError::NotAnObject);
         };
         let keys = Keys(&map);
@@ -431,7 +433,7 @@ impl Keys<'_> {
 
     /// Returns a string.
     fn words(self, key: &'static str) -> Result<Option<String>, ParametersError> {
-        let expected = "a string of at most 4096 bytes";
+        let expected = "a string of at most 8192 bytes";
         match self.0.get(key) {
             None => Ok(None),
             Some(Value::String(words)) if words.len() <= WORDS_MAX => Ok(Some(words.clone())),
@@ -566,6 +568,17 @@ mod tests {
         };
         change(&mut parameters);
         parameters
+    }
+
+    #[test]
+    fn words_may_be_long_and_in_any_encoding() {
+        let long = "x".repeat(7000);
+        let text = format!(r#"{{"tcp":true,"time":1,"extra_data":"{long}"}}"#);
+        let parameters = Parameters::parse(text.as_bytes()).unwrap();
+        assert_eq!(parameters.extra_data, Some(long));
+        let text = b"{\"tcp\":true,\"time\":1,\"title\":\"caf\xe9\"}";
+        let parameters = Parameters::parse(text).unwrap();
+        assert_eq!(parameters.title.as_deref(), Some("caf\u{fffd}"));
     }
 
     #[test]

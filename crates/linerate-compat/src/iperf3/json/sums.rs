@@ -123,7 +123,7 @@ pub fn end(test: &Test) -> EndSection {
     let reverse = reverse.as_deref();
     let udp = test.parameters.protocol == Protocol::Udp;
     let sent = |streams: &[&Stream]| sum_row(&sum_sent(streams), udp || sends(streams));
-    let received = |streams: &[&Stream]| sum_row(&sum_received(streams), !udp && sends(streams));
+    let received = |streams: &[&Stream]| row_received(streams, udp);
     let local = test.cpu;
     let remote = test.cpu_remote.unwrap_or_default();
     EndSection {
@@ -269,6 +269,16 @@ fn sum_row(sum: &Total, sender: bool) -> TotalRow {
     }
 }
 
+/// Returns the sum of what the receivers counted; the share that was lost is one of what was sent, where that
+/// is known.
+fn row_received(streams: &[&Stream], udp: bool) -> TotalRow {
+    let row = sum_row(&sum_received(streams), !udp && sends(streams));
+    TotalRow {
+        lost_percent: row.lost_percent.and(sum_udp(streams).lost_percent),
+        ..row
+    }
+}
+
 /// Returns the sum that has the sender's bytes and the receiver's losses.
 fn sum_udp(streams: &[&Stream]) -> TotalRow {
     let (sent, received) = (sum_sent(streams), sum_received(streams));
@@ -287,5 +297,44 @@ fn with_losses(base: Total, received: Total) -> Total {
             ..received.datagrams.unwrap_or_default()
         }),
         ..base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_that_was_lost_is_one_of_what_was_sent() {
+        let total = |packets, lost| {
+            Some(Total {
+                seconds: 1.0,
+                bytes: packets * 100,
+                retransmits: None,
+                datagrams: Some(Datagrams {
+                    packets,
+                    lost,
+                    ..Datagrams::default()
+                }),
+            })
+        };
+        let here = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        // Of the second half nothing arrived, so that no number behind it says that it is missing.
+        let stream = Stream {
+            socket: 5,
+            local: here,
+            remote: here,
+            sender: true,
+            intervals: Vec::new(),
+            sent: total(10_000, 0),
+            received: total(5_000, 50),
+        };
+        let sum = sum_udp(&[&stream]);
+        assert_eq!((sum.packets, sum.lost_percent), (Some(10_000), Some(0.5)));
+        let received = row_received(&[&stream], true);
+        assert_eq!(
+            (received.packets, received.lost_percent),
+            (Some(5_000), Some(0.5))
+        );
     }
 }
