@@ -129,20 +129,26 @@ pub fn token(file: Option<&Path>) -> CmdResult<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
-/// Splits `HOST`, `HOST:PORT`, `[V6]:PORT` into host and port.
+/// Splits `HOST`, `HOST:PORT`, `[V6]`, `[V6]:PORT` into host and port; an address of one link has its
+/// device behind a `%`.
 fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
     let bad = || Failure::usage(anyhow!("`{text}` is not HOST or HOST:PORT"));
-    if text.parse::<IpAddr>().is_ok() {
-        return Ok((text.to_owned(), port_default));
-    }
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) => (host, port.parse().map_err(|_| bad())?),
-        None => (text, port_default),
+    let is_address = |text: &str| {
+        let address = text.split_once('%').map_or(text, |(address, _)| address);
+        address.parse::<IpAddr>().is_ok()
     };
-    let host = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
+    let (host, port) = match text.strip_prefix('[') {
+        Some(bracketed) => match bracketed.split_once(']').ok_or_else(bad)? {
+            (host, "") => (host, None),
+            (host, port) => (host, Some(port.strip_prefix(':').ok_or_else(bad)?)),
+        },
+        None if is_address(text) => (text, None),
+        None => match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let port = port.map_or(Ok(port_default), |port| port.parse().map_err(|_| bad()))?;
     if host.is_empty() || port == 0 {
         return Err(bad());
     }
@@ -264,10 +270,17 @@ pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
         CmdResult::Ok(HostSpec::new(name, part, Arc::new(agent), address))
     };
     let server = spec("server".to_owned(), HostPart::Server, &asked.server)?;
-    let address = SocketAddr::new(
-        server.data_address.unwrap_or(IpAddr::from([0; 4])),
-        server.data_port,
-    );
+    let address = (server.data_address).unwrap_or(SocketAddr::from(([0; 4], 0)));
+    if let (SocketAddr::V6(v6), Some(client)) = (address, asked.clients.first()) {
+        // The number of a device is this host's own.
+        if v6.scope_id() != 0 {
+            let error = anyhow!(
+                "{}: an address of a link of this host, which --client {client} may not have",
+                asked.server
+            );
+            return Err(Failure::usage(error).next("name an address that all clients reach"));
+        }
+    }
     let mut specs = vec![server];
     for (at, client) in asked.clients.iter().enumerate() {
         let name = format!("client{}", at + 1);
@@ -306,8 +319,9 @@ pub fn this_host(
 ) -> HostSpec {
     crate::files::raise_limit();
     HostSpec {
-        data_address: bind.or_else(|| source_address(server)),
-        data_port: 0,
+        data_address: bind
+            .or_else(|| source_address(server))
+            .map(|address| (address, 0).into()),
         bind,
         ..HostSpec::new("client1", HostPart::Client, agent(this_agent()), server)
     }
@@ -556,7 +570,19 @@ mod tests {
         check("10.0.0.1:80", "10.0.0.1", 80);
         check("fe80::1", "fe80::1", 5201);
         check("[fe80::1]:80", "fe80::1", 80);
-        for bad in ["db1:", "db1:x", ":80", "db1:70000", "db1:0"] {
+        check("[fe80::1]", "fe80::1", 5201);
+        check("fe80::1%eth0", "fe80::1%eth0", 5201);
+        check("[fe80::1%eth0]:80", "fe80::1%eth0", 80);
+        for bad in [
+            "db1:",
+            "db1:x",
+            ":80",
+            "db1:70000",
+            "db1:0",
+            "[::1",
+            "[::1]80",
+            "[]",
+        ] {
             assert!(split_port(bad, 5201).is_err(), "{bad}");
         }
     }
