@@ -63,7 +63,7 @@ catalogue! {
     AppStallMax "app_stall_max_ns" Gauge Nanoseconds "Longest wait between two receive calls that transferred payload, inside the measured window.";
     // Flow of datagrams, as the engine counts it.
     AppDatagramsSent "app_datagrams_sent" Counter Count "Datagrams sent, those included that the sender's kernel refused.";
-    AppDatagramsRefused "app_datagrams_refused" Counter Count "Of the datagrams sent, those that the sender's kernel refused: its qdisc was full (ENOBUFS).";
+    AppDatagramsRefused "app_datagrams_refused" Counter Count "Of the datagrams sent, those that the sender's kernel refused: its qdisc was full (ENOBUFS), or no route led to the peer.";
     AppDatagramsReceived "app_datagrams_received" Counter Count "Datagrams received, each counted although the kernel may hand over several in one buffer (UDP_GRO); duplicates included.";
     AppDatagramsMissing "app_datagrams_missing" Gauge Count "Sequence numbers up to the highest received \
                                                              that have not arrived; a late datagram lowers \

@@ -95,9 +95,9 @@ fn place_words(place: Place) -> &'static str {
 fn advice(place: Place) -> &'static str {
     match place {
         Place::SenderQueue => {
-            "The sending host refused them itself (ENOBUFS): its qdisc is full because the requested rate \
-             is above what the device or a shaper takes. Lower the rate (-b), or raise the queue's limit \
-             for bursts."
+            "The sending host refused them itself. As a rule its qdisc is full (ENOBUFS), because the \
+             requested rate is above what the device or a shaper takes: lower the rate (-b), or raise the \
+             queue's limit for bursts. Without a route to the peer it refuses them, too."
         }
         Place::SenderQdisc => {
             "A qdisc of the sending host took them and dropped them later, because they waited too long \

@@ -232,19 +232,21 @@ fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Returns whether a send call failed for a reason that another one need not meet: a full queue of
-/// this host, or news from the network about an earlier datagram that do not end the flow.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
+/// this host, or news of an earlier datagram.
+fn is_passing(error: &io::Error) -> bool {
+    is_news(error)
+        || matches!(
+            error.raw_os_error(),
+            Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR)
+        )
+}
+
+/// Returns whether a call brought news from the network that do not end the flow. They are about an
+/// earlier datagram: the kernel has not looked at the one that the call was to send.
+pub(crate) fn is_news(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
-        Some(
-            libc::ENOBUFS
-                | libc::EAGAIN
-                | libc::EINTR
-                | libc::EHOSTUNREACH
-                | libc::ENETUNREACH
-                | libc::EMSGSIZE
-                | libc::EPROTO
-        )
+        Some(libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EMSGSIZE | libc::EPROTO)
     )
 }
 

@@ -40,11 +40,12 @@ pub(super) fn transport_setting(fd: RawFd) -> Setting {
     )
 }
 
-/// Returns what was in force at the end.
-pub(super) fn effective_transport(fd: RawFd) -> String {
-    match socket::mptcp(fd) {
-        Mptcp::Spoken { subflows: 1, .. } => "mptcp, 1 subflow".to_owned(),
-        Mptcp::Spoken { subflows, .. } => format!("mptcp, {subflows} subflows"),
-        Mptcp::PlainTcp => "tcp".to_owned(),
+/// Returns what was in force at the end, where `seen` subflows were the most while it went on: an end
+/// that the other has closed has none but the first.
+pub(super) fn effective_transport(fd: RawFd, seen: u8) -> String {
+    match socket::mptcp(fd).subflows().max(seen) {
+        0 => "tcp".to_owned(),
+        1 => "mptcp, 1 subflow".to_owned(),
+        subflows => format!("mptcp, {subflows} subflows"),
     }
 }

@@ -235,7 +235,7 @@ pub(crate) fn effective_settings(
                 tcp_info::field_of(kernel, Metric::TcpSndMss).map(|value| value.to_string())
             }
             name::TRANSPORT if manner.transport == Transport::Mptcp => {
-                Some(mptcp::effective_transport(fd))
+                Some(mptcp::effective_transport(fd, windows.subflows))
             }
             name::TRANSPORT | name::PACE => setting.granted.clone(),
             name::SEND => Some(mechanism::sent_words(flow.send, &counts, zero_copy)),

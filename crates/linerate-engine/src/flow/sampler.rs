@@ -1,7 +1,7 @@
 //! Samples of one flow: what the application counted and what TCP_INFO says.
 
 use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
+use linerate_model::metric::{Kind, Metric};
 use linerate_model::sample::{Sample, Subject};
 
 use crate::flow::{Shared, datagram};
@@ -21,13 +21,16 @@ pub(crate) struct Seen {
     widened: Widened,
 }
 
-/// The largest windows seen on a flow, for its settings as they worked out.
+/// The largest windows seen on a flow, and the most connections that carried it, for its settings as
+/// they worked out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WindowsSeen {
     /// Largest window that the peer advertised, tcpi_snd_wnd.
     pub(crate) send_bytes: Option<i64>,
     /// Largest window that this end advertised, tcpi_rcv_wnd.
     pub(crate) receive_bytes: Option<i64>,
+    /// Subflows of MPTCP; 0 where it was not spoken.
+    pub(crate) subflows: u8,
 }
 
 impl WindowsSeen {
@@ -79,17 +82,30 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
     if let Some(counts) = datagram::counts(flow) {
         datagrams::for_each(&counts, &mut push);
     }
-    let arrived = tcp_bytes_received(flow, &room[..written], counts.bytes_received);
+    let is_mptcp = flow.config.manner.transport == Transport::Mptcp && written > 0;
+    let mptcp = is_mptcp.then(|| socket::mptcp(flow.fd()));
+    let arrived = tcp_bytes_received(flow, &room[..written], mptcp, counts.bytes_received);
     let Seen { windows, widened } = seen;
+    windows.subflows = windows.subflows.max(mptcp.map_or(0, Mptcp::subflows));
+    // What TCP_INFO counts is of the first of them alone.
+    let is_whole = windows.subflows <= 1;
+    let acked = mptcp.and_then(Mptcp::bytes_acked);
     widened.for_each(&room[..written], |metric, value| {
         windows.note(metric, value);
-        match metric {
-            Metric::TcpBytesReceived => {}
-            _ => push(metric, value),
+        let is_kept = match metric {
+            Metric::TcpBytesReceived => false,
+            Metric::TcpBytesAcked if acked.is_some() => false,
+            _ => is_whole || metric.kind() == Kind::Gauge,
+        };
+        if is_kept {
+            push(metric, value);
         }
     });
     if let Some(bytes) = arrived {
         push(Metric::TcpBytesReceived, bytes);
+    }
+    if let Some(bytes) = acked {
+        push(Metric::TcpBytesAcked, bytes as i64);
     }
 }
 
@@ -105,7 +121,12 @@ pub(crate) fn sample(flow: &Shared, seen: &mut Seen, out: &mut Vec<Sample>) {
 ///    left to the next reading. (So is one that this end has shut down unread, which is over.)
 /// 2. TCP_INFO of a socket that speaks MPTCP is that of its first subflow: MPTCP has a count of its
 ///    own, over all of them.
-fn tcp_bytes_received(flow: &Shared, info: &[u8], read_bytes: u64) -> Option<i64> {
+fn tcp_bytes_received(
+    flow: &Shared,
+    info: &[u8],
+    mptcp: Option<Mptcp>,
+    read_bytes: u64,
+) -> Option<i64> {
     let of_tcp = || {
         let bytes = tcp_info::field_of(info, Metric::TcpBytesReceived)?;
         let has_end = match tcp_info::stream_end(info) {
@@ -123,11 +144,8 @@ fn tcp_bytes_received(flow: &Shared, info: &[u8], read_bytes: u64) -> Option<i64
         };
         Some(bytes - i64::from(has_end))
     };
-    if flow.config.manner.transport != Transport::Mptcp || info.is_empty() {
-        return of_tcp();
-    }
-    match socket::mptcp(flow.fd()) {
-        Mptcp::Spoken { bytes_received, .. } => i64::try_from(bytes_received?).ok(),
-        Mptcp::PlainTcp => of_tcp(),
+    match mptcp {
+        Some(Mptcp::Spoken { bytes_received, .. }) => i64::try_from(bytes_received?).ok(),
+        Some(Mptcp::PlainTcp) | None => of_tcp(),
     }
 }

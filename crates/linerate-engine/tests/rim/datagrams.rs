@@ -431,6 +431,68 @@ fn a_stranger_is_counted_and_ended_by_silence() {
     assert_eq!(result.bytes_received, 6 * 100 + 1400);
 }
 
+/// Returns the message of ICMP "host unreachable" that a router would send about a datagram from
+/// 127.0.0.1:`from` to 127.0.0.1:`to`.
+fn unreachable(from: u16, to: u16) -> Vec<u8> {
+    let mut message = vec![3, 1, 0, 0, 0, 0, 0, 0];
+    message.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+    message.extend([127, 0, 0, 1, 127, 0, 0, 1]);
+    message.extend(from.to_be_bytes());
+    message.extend(to.to_be_bytes());
+    message.extend([0, 8, 0, 0]);
+    let words = message
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    let sum = words.sum::<u32>();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    message
+}
+
+/// News of an earlier datagram come instead of sending the next one: it is sent all the same.
+#[test]
+fn news_of_an_earlier_datagram_cost_none() {
+    let raw = socket2::Socket::new(
+        socket2::Domain::IPV4,
+        socket2::Type::RAW,
+        Some(socket2::Protocol::ICMPV4),
+    );
+    let Ok(raw) = raw else {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "no privilege to send ICMP"
+        );
+        eprintln!("skipped: no privilege to send ICMP");
+        return;
+    };
+    let manner = Manner {
+        rate_bps: Some(8 * 100 * 1000),
+        bytes_max: Some(Bytes(100 * 100)),
+        ..udp()
+    };
+    let traffic = rig::stream(100);
+    let options = FlowOptions::default();
+    let (near, far) = near(0, Part::Sender, &traffic, &manner, &options);
+    far.set_read_timeout(Some(rig::DEADLINE)).unwrap();
+    let at = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
+    let port = |address: std::net::SocketAddr| address.port();
+    let news = unreachable(
+        port(near.local().ip().unwrap()),
+        port(far.local_addr().unwrap()),
+    );
+    let running = rig::start(vec![near], rig::endless(), 1);
+    let (mut payload, mut room) = (0, [0; 200]);
+    // News for each datagram that comes, before the next one is due, up to the mark of the end.
+    while far.recv(&mut room).unwrap() == 100 {
+        payload += 1;
+        raw.send_to(&news, &at).unwrap();
+    }
+    let result = running.finish().remove(0);
+    let sender = result.outcome.datagrams.clone().unwrap();
+    assert_eq!((sender.sent, sender.refused), (100, 0));
+    assert_eq!(payload, 100);
+}
+
 /// The other end is gone: the kernel hears it from the network and the flow says so; others go on.
 #[test]
 fn a_flow_that_dies_is_named_and_the_rest_goes_on() {

@@ -125,7 +125,9 @@ fn family(metric: Metric) -> (&'static str, &'static str) {
         "tcp" => (
             "Flows, from TCP_INFO",
             "`flow:N:client`, `flow:N:server`. Read with `getsockopt(TCP_INFO)` on both ends at \
-             every sample; the names after the kernel's are those of `include/uapi/linux/tcp.h`.",
+             every sample; the names after the kernel's are those of `include/uapi/linux/tcp.h`. Of MPTCP \
+             they are the first subflow's, so counters are absent where there are more, but for the bytes \
+             received and acknowledged, which MPTCP counts itself.",
         ),
         "cpu" => (
             "CPUs, from `/proc/stat`",

@@ -8,7 +8,9 @@ use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::Traffic;
 
 use super::requests::Requests;
-use super::{DatagramIo, DatagramPlay, EndMarks, Failure, Step, ended_by_peer, failure, listen_on};
+use super::{
+    DatagramIo, DatagramPlay, EndMarks, Failure, Step, ended_by_peer, failure, listen_on, send,
+};
 use crate::flow::FlowConfig;
 use crate::flow::opening::Signal;
 use crate::measure::Window;
@@ -122,7 +124,6 @@ impl Requester {
     /// Cost beside the send call: the clock 30 ns, four counters 1 ns each, the slot 8 ns, and with
     /// sizes that differ what drawing one takes.
     fn send_request(&mut self, io: &mut DatagramIo<'_>, number: u64, now_ns: u64) -> Step {
-        let fd = io.flow.fd();
         let (request_bytes, response_bytes) = match &mut self.draw {
             None => (self.request_bytes, self.response_bytes),
             Some(draw) => {
@@ -133,20 +134,18 @@ impl Requester {
         };
         let name = &number.to_le_bytes()[..self.name_bytes];
         io.outbox.buffer(0)[..self.name_bytes].copy_from_slice(name);
-        let refused = match io.outbox.send(fd, 1) {
+        let refused = match send(io, 1, "sending a request") {
             Ok(_) => false,
-            Err(error) => match failure(fd, "sending a request", &error) {
-                Failure::Full => {
-                    io.counters.waits.add(1);
-                    return if self.is_timed() {
-                        Step::At(now_ns + FULL_NS)
-                    } else {
-                        Step::Wait(Want::Writable)
-                    };
-                }
-                Failure::Refused => true,
-                Failure::Over(ending) => return Step::Ended(ending),
-            },
+            Err(Failure::Refused) => true,
+            Err(Failure::Full) => {
+                io.counters.waits.add(1);
+                return if self.is_timed() {
+                    Step::At(now_ns + FULL_NS)
+                } else {
+                    Step::Wait(Want::Writable)
+                };
+            }
+            Err(Failure::Over(ending)) => return Step::Ended(ending),
         };
         io.counters.refused.add(refused.into());
         io.counters.sent.add(1);
@@ -309,16 +308,13 @@ impl Responder {
 
     /// Sends a response; one that the socket cannot take now is lost, and the requester counts it.
     fn respond(&mut self, io: &mut DatagramIo<'_>) -> Step {
-        let fd = io.flow.fd();
         let response = io.outbox.buffer(0);
         let bytes = response.len();
         io.control.await_hold();
-        let refused = match io.outbox.send(fd, 1) {
+        let refused = match send(io, 1, "sending a response") {
             Ok(_) => false,
-            Err(error) => match failure(fd, "sending a response", &error) {
-                Failure::Full | Failure::Refused => true,
-                Failure::Over(ending) => return Step::Ended(ending),
-            },
+            Err(Failure::Full | Failure::Refused) => true,
+            Err(Failure::Over(ending)) => return Step::Ended(ending),
         };
         io.counters.refused.add(refused.into());
         io.counters.sent.add(1);

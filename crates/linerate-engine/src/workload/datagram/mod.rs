@@ -23,7 +23,7 @@ use linerate_model::manner::{DATAGRAM_BYTES_MIN, ReceiveBy};
 use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::Part;
 
-use crate::flow::datagram::receive_batch;
+use crate::flow::datagram::{is_news, receive_batch};
 use crate::flow::{FlowConfig, Shared, opening};
 use crate::measure::Window;
 use crate::measure::datagrams::DatagramCounters;
@@ -54,6 +54,9 @@ const SILENCE_NS: u64 = 250_000_000;
 const PUT_TOGETHER_BYTES: usize = 65_536;
 /// What is taken of each datagram where the rest is discarded: header or word, in one cache line.
 const HEADER_ROOM_BYTES: usize = 64;
+/// Send calls in a row that may end with news of earlier datagrams; what ends the last one is about
+/// this datagram.
+const NEWS_IN_A_ROW: u32 = 3;
 /// Memory of the buffers of one call: more would only leave the second-level cache.
 pub(crate) const BUFFERS_BYTES_MAX: usize = 1 << 20;
 
@@ -232,11 +235,25 @@ fn call_buffers(batch: u32, bytes: usize) -> usize {
     (batch as usize).clamp(1, (BUFFERS_BYTES_MAX / bytes.max(1)).max(1))
 }
 
-/// What a failed send call means.
+/// Sends the first `buffers` of the outbox, which takes them or a part of them; news of earlier
+/// datagrams are forgotten.
+fn send(io: &mut DatagramIo<'_>, buffers: usize, doing: &str) -> Result<usize, Failure> {
+    let fd = io.flow.fd();
+    for _ in 0..NEWS_IN_A_ROW {
+        match io.outbox.send(fd, buffers) {
+            Ok(sent) => return Ok(sent),
+            Err(error) if is_news(&error) => datagram::forget_errors(fd),
+            Err(error) => return Err(failure(fd, doing, &error)),
+        }
+    }
+    Err(Failure::Refused)
+}
+
+/// What a failed call means.
 enum Failure {
-    /// The socket's buffer is full: later.
+    /// The socket's buffer is full, or empty: later.
     Full,
-    /// A queue of this host dropped what was sent, or news of an earlier datagram came instead.
+    /// This host dropped what was sent: a full queue, no way to the peer, a datagram too long for it.
     Refused,
     /// The flow is over.
     Over(Ending),
@@ -246,9 +263,9 @@ fn failure(fd: i32, doing: &str, error: &std::io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::EAGAIN | libc::EINTR) => Failure::Full,
         Some(libc::ENOBUFS) => Failure::Refused,
-        _ if crate::flow::datagram::is_passing(error) => {
+        _ if is_news(error) => {
             datagram::forget_errors(fd);
-            Failure::Refused
+            Failure::Full
         }
         Some(libc::ECONNREFUSED) => Failure::Over(Ending::Early(
             "nothing listens on the other end's port any more (ICMP port unreachable)".to_owned(),

@@ -1,6 +1,6 @@
 //! Sends the datagrams of a stream: as fast as they go, or paced.
 
-use super::{DatagramIo, DatagramPlay, EndMarks, Failure, Step, failure, stamp, stream_draw};
+use super::{DatagramIo, DatagramPlay, EndMarks, Failure, Step, send, stamp, stream_draw};
 use crate::flow::FlowConfig;
 use crate::pace::Pacer;
 use crate::schedule::NOTICE_NS;
@@ -134,27 +134,24 @@ impl Sender {
     /// counters 1 ns each, 5 ns of pacer, and with sizes that differ 4 ns a datagram, or what drawing
     /// one takes. The cheapest send call of a datagram takes 700 ns.
     fn send(&mut self, io: &mut DatagramIo<'_>, now_ns: u64) -> Step {
-        let fd = io.flow.fd();
         let count = self.fill(io, now_ns);
-        match io.outbox.send(fd, count) {
+        match send(io, count, "sending") {
             Ok(sent) => {
                 self.count(io, sent, now_ns);
                 io.flow.counters.first_payload(|| now_ns);
                 Step::Again
             }
-            Err(error) => match failure(fd, "sending", &error) {
-                Failure::Full => {
-                    io.counters.waits.add(1);
-                    Step::Wait(Want::Writable)
-                }
-                Failure::Refused => {
-                    // The first buffer of the call; the others were not looked at.
-                    self.count(io, 1, now_ns);
-                    io.counters.refused.add(self.segments as u64);
-                    Step::Again
-                }
-                Failure::Over(ending) => Step::Ended(ending),
-            },
+            Err(Failure::Full) => {
+                io.counters.waits.add(1);
+                Step::Wait(Want::Writable)
+            }
+            Err(Failure::Refused) => {
+                // The first buffer of the call; the others were not looked at.
+                self.count(io, 1, now_ns);
+                io.counters.refused.add(self.segments as u64);
+                Step::Again
+            }
+            Err(Failure::Over(ending)) => Step::Ended(ending),
         }
     }
 
