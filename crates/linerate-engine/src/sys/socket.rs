@@ -253,29 +253,49 @@ fn send_flagged(fd: RawFd, payload: &[u8], flags: c_int) -> io::Result<usize> {
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Most times that one call repeats its payload.
+/// Most times that one call repeats its payload, or its room.
 pub(crate) const REPEATS_MAX: usize = 16;
 
 /// Hands `bytes` of `payload`, which is not empty, again and again to the socket, or as many as
 /// [`REPEATS_MAX`] times it has; returns how much was taken.
 pub(crate) fn send_repeated(fd: RawFd, payload: &[u8], bytes: usize) -> io::Result<usize> {
-    let mut left_bytes = bytes;
-    let parts: [libc::iovec; REPEATS_MAX] = std::array::from_fn(|_| {
-        let part = &payload[..payload.len().min(left_bytes)];
-        left_bytes -= part.len();
-        libc::iovec {
-            iov_base: part.as_ptr().cast_mut().cast(),
-            iov_len: part.len(),
-        }
-    });
+    let parts = repeated(payload.as_ptr().cast_mut(), payload.len(), bytes);
     // SAFETY: a msghdr of zeros is one without name, control data and parts.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_ptr().cast_mut();
-    message.msg_iovlen = parts.len() as _;
+    message.msg_iovlen = parts_used(&parts) as _;
     // SAFETY: the kernel reads `parts`, each of which lies within `payload`; both outlive the call.
     // MSG_NOSIGNAL keeps a closed peer from raising SIGPIPE.
     let sent = unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Takes up to `bytes` of payload from the socket, or as many as [`REPEATS_MAX`] times `room` has, and
+/// keeps what came last to each place of it; 0 is the end of the stream.
+pub(crate) fn receive_repeated(fd: RawFd, room: &mut [u8], bytes: usize) -> io::Result<usize> {
+    let parts = repeated(room.as_mut_ptr(), room.len(), bytes);
+    // SAFETY: the kernel writes to `parts`, each of which lies within `room`, which is exclusively ours,
+    // one after the other; both outlive the call.
+    let received = unsafe { libc::readv(fd, parts.as_ptr(), parts_used(&parts) as c_int) };
+    usize::try_from(received).map_err(|_| io::Error::last_os_error())
+}
+
+/// Returns `bytes` as parts that all begin at `start` and have up to `part_bytes`.
+fn repeated(start: *mut u8, part_bytes: usize, bytes: usize) -> [libc::iovec; REPEATS_MAX] {
+    let mut left_bytes = bytes;
+    std::array::from_fn(|_| {
+        let iov_len = part_bytes.min(left_bytes);
+        left_bytes -= iov_len;
+        libc::iovec {
+            iov_base: start.cast(),
+            iov_len,
+        }
+    })
+}
+
+/// Returns how many of `parts` are not empty, which come first.
+fn parts_used(parts: &[libc::iovec]) -> usize {
+    parts.partition_point(|part| part.iov_len > 0)
 }
 
 /// Takes payload from the socket; 0 is the end of the stream.
@@ -389,27 +409,52 @@ pub(crate) enum Mptcp {
         subflows: u8,
         /// Payload that it took in, in order, over all of them: mptcpi_bytes_received, since Linux 6.5.
         bytes_received: Option<u64>,
+        /// Payload that the other end has acknowledged: mptcpi_bytes_acked, as old.
+        bytes_acked: Option<u64>,
     },
     /// TCP: it is no socket of MPTCP, or it fell back.
     PlainTcp,
 }
 
+impl Mptcp {
+    /// Returns how many connections carry it; 0 for TCP.
+    pub(crate) fn subflows(self) -> u8 {
+        match self {
+            Mptcp::Spoken { subflows, .. } => subflows,
+            Mptcp::PlainTcp => 0,
+        }
+    }
+
+    /// Returns the payload that the other end has acknowledged, over all of them.
+    pub(crate) fn bytes_acked(self) -> Option<u64> {
+        match self {
+            Mptcp::Spoken { bytes_acked, .. } => bytes_acked,
+            Mptcp::PlainTcp => None,
+        }
+    }
+}
+
 /// Returns what the socket speaks: MPTCP_INFO, since Linux 5.16 (include/uapi/linux/mptcp.h).
 pub(crate) fn mptcp(fd: RawFd) -> Mptcp {
     // struct mptcp_info begins with six numbers of a byte, the first of which counts the subflows
-    // beside the first, and has its flags at byte 8 and mptcpi_bytes_received at byte 64.
-    let mut info = [0_u8; 72];
+    // beside the first, and has its flags at byte 8, mptcpi_bytes_received at byte 64 and
+    // mptcpi_bytes_acked at 72.
+    let mut info = [0_u8; 80];
     // Sockets of TCP have no such option (ENOPROTOOPT), nor has MPTCP that fell back (EOPNOTSUPP).
-    let Ok(bytes) = read_option(fd, SOL_MPTCP, MPTCP_INFO, &mut info) else {
+    let Ok(written) = read_option(fd, SOL_MPTCP, MPTCP_INFO, &mut info) else {
         return Mptcp::PlainTcp;
     };
     if u32::from_ne_bytes(std::array::from_fn(|at| info[8 + at])) & MPTCP_INFO_FLAG_FALLBACK != 0 {
         return Mptcp::PlainTcp;
     }
-    let received = u64::from_ne_bytes(std::array::from_fn(|at| info[64 + at]));
+    let counter = |begin: usize| {
+        let bytes = std::array::from_fn(|at| info[begin + at]);
+        (written == info.len()).then_some(u64::from_ne_bytes(bytes))
+    };
     Mptcp::Spoken {
-        subflows: info[0] + 1,
-        bytes_received: (bytes == info.len()).then_some(received),
+        subflows: info[0].saturating_add(1),
+        bytes_received: counter(64),
+        bytes_acked: counter(72),
     }
 }
 
@@ -469,5 +514,33 @@ pub(super) fn from_kernel(storage: &libc::sockaddr_in6) -> io::Result<SocketAddr
         )
         .into()),
         family => Err(io::Error::other(format!("address family {family}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_call_fills_its_room_again_and_again() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        near.write_all(b"0123456789").unwrap();
+        let mut room = [0; 4];
+        let mut receive = |bytes| {
+            let received = receive_repeated(far.as_raw_fd(), &mut room, bytes).unwrap();
+            (received, room)
+        };
+        assert_eq!(receive(9), (9, *b"8567"));
+        assert_eq!(receive(9), (1, *b"9567"), "no more than there is");
+        let most = 4 * REPEATS_MAX;
+        near.write_all(&vec![7; most + 1]).unwrap();
+        assert_eq!(receive(most + 1).0, most, "no more than one call has parts");
+        assert_eq!(receive(1), (1, [7; 4]));
+        drop(near);
+        assert_eq!(receive(9).0, 0, "the end of the stream");
     }
 }

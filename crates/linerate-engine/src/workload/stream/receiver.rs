@@ -4,6 +4,7 @@ use std::io;
 
 use linerate_model::manner::ReceiveBy;
 
+use super::ROOM_REPEATS;
 use crate::flow::FlowConfig;
 use crate::measure::Window;
 use crate::measure::gap::Gap;
@@ -53,7 +54,11 @@ impl Receiver {
 
     fn receive(&self, io: &mut Io<'_>) -> (usize, io::Result<usize>) {
         match self.by {
-            ReceiveBy::Copy => (io.room.len(), socket::receive(io.flow.fd(), io.room)),
+            ReceiveBy::Copy => {
+                let bytes = io.room.len() * ROOM_REPEATS;
+                let received = socket::receive_repeated(io.flow.fd(), io.room, bytes);
+                (bytes, received)
+            }
             ReceiveBy::Discard => (DISCARD_BYTES, socket::discard(io.flow.fd(), DISCARD_BYTES)),
         }
     }
