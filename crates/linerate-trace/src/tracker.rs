@@ -5,7 +5,7 @@
 //! 2. A connection gets its detail with its first payload. When all places for details are taken,
 //!    the closed connection that waited longest hands its own back: its counts go into the totals,
 //!    its findings into the list. Connections of a mebibyte and more keep theirs. Where no place
-//!    is free, a connection is only counted, and the document says of how many that is true.
+//!    is free, a connection is only counted from then on, and the document says of how many that is true.
 //! 3. When all places for connections are taken, the longest closed one is counted into the totals
 //!    and forgotten; if none is closed, of a few looked at the one that was silent longest.
 
@@ -100,7 +100,7 @@ pub struct Tracker {
     chunks: Vec<Vec<Connection>>,
     count: usize,
     last: Option<(Key, u32)>,
-    /// Closed connections with details, the longest closed first.
+    /// Closed connections whose details can be handed back, the longest closed first.
     closed: VecDeque<u32>,
     /// Closed connections that handed them back.
     stripped: VecDeque<u32>,
@@ -289,7 +289,8 @@ impl Tracker {
             end = self.end_of(at, source_is_low);
         }
         let was_closed = self.connection(at).is_closed();
-        if self.connection(at).detail.is_none() && self.connection(at).needs_detail(end, segment) {
+        let connection = self.connection(at);
+        if connection.may_have_detail() && connection.needs_detail(end, segment) {
             self.give_detail(at);
         }
         let connection = self.connection_mut(at);
@@ -440,14 +441,17 @@ impl Tracker {
     #[cold]
     fn give_detail(&mut self, at: u32) {
         while self.details >= self.limits.details {
-            let Some(closed) = self.closed.pop_front() else {
-                let connection = self.connection(at);
-                let is_first = connection.halves.iter().all(|half| half.data_packets == 0);
-                self.totals.without_detail += u64::from(is_first);
+            let closed = self.closed.pop_front();
+            let Some(closed) = closed.filter(|&closed| closed != at) else {
+                // One that is closed itself is among the first that are forgotten.
+                self.stripped.extend(closed);
+                self.totals.without_detail += 1;
+                self.connection_mut(at).only_count();
                 return;
             };
             if self.connection(closed).payload_bytes() < LARGE_BYTES {
                 self.take_detail_back(closed);
+                self.connection_mut(closed).only_count();
                 self.stripped.push_back(closed);
             }
         }
@@ -570,7 +574,7 @@ impl Tracker {
         };
         let Some(at) = self.find(&key) else { return };
         let end = self.end_of(at, source_is_low);
-        if self.connection(at).detail.is_none() {
+        if self.connection(at).may_have_detail() {
             self.give_detail(at);
         }
         let connection = self.connection_mut(at);

@@ -544,6 +544,77 @@ fn frames_that_were_captured_twice_count_once() {
     assert_eq!(trace.totals.duplicate_frames, 1);
 }
 
+/// Traces frames with places for so many details and connections.
+fn traced(frames: &[(u64, Vec<u8>)], details: usize, connections: usize) -> Trace {
+    let limits = linerate_trace::Limits {
+        details,
+        connections,
+        ..linerate_trace::Limits::default()
+    };
+    let bytes = pcapng(frames);
+    let mut tracker = linerate_trace::Tracker::new(limits);
+    let mut reader = linerate_trace::capture::Reader::new(&bytes[..]).expect("a capture");
+    tracker.read(&mut reader, "made").expect("of Ethernet");
+    tracker.finish()
+}
+
+#[test]
+fn a_connection_that_was_counted_first_is_only_counted() {
+    let mut first = bulk(4);
+    let mut second = Talk::new(1, 1).client_port(40_001).begin_at(100);
+    second.shake_hands(1460, Some(7));
+    for _ in 0..100 {
+        second.wait_us(100_000).data(Client, 1460);
+    }
+    first.now_ns = second.now_ns;
+    first.wait_us(10).finish();
+    second.wait_us(1_000_000);
+    for _ in 0..10 {
+        second.data(Client, 1460).wait_us(100_000);
+    }
+    let mut frames = [first.frames, second.frames].concat();
+    frames.sort_by_key(|(time_ns, _)| *time_ns);
+    let few = traced(&frames, 1, 1000);
+    assert_eq!(few.totals.without_detail, 1);
+    let second = &few.connections[0];
+    assert_eq!((second.client.port, second.detailed), (40_001, false));
+    assert!(second.time.is_none() && second.from_client.bits_per_second.is_none());
+    assert!(few.connections[1].detailed);
+}
+
+#[test]
+fn what_comes_late_takes_no_place_of_a_detail() {
+    // A connection whose reset did not arrive, or whose farewell comes again.
+    for has_data in [true, false] {
+        let mut late = Talk::new(1, 1);
+        late.shake_hands(1460, Some(7));
+        if has_data {
+            late.data(Client, 100).wait_us(100);
+            late.control(Server, RST | ACK, Vec::new());
+        } else {
+            late.finish();
+        }
+        let other = |number: u16| {
+            let mut talk = Talk::new(1, 1)
+                .client_port(40_000 + number)
+                .begin_at(100 * u64::from(number));
+            talk.shake_hands(1460, Some(7)).data(Client, 100).finish();
+            talk.frames
+        };
+        let closed = std::mem::take(&mut late.frames);
+        if has_data {
+            late.data(Client, 100);
+        } else {
+            late.again(Client, 1, 0);
+        }
+        let frames = [other(1), closed, other(2), other(3), late.frames, other(4)].concat();
+        let trace = traced(&frames, 1, 1000);
+        assert_eq!(trace.totals.without_detail, 0, "{has_data}");
+        let last = trace.connections.iter().find(|one| one.number == 5);
+        assert!(last.expect("the last").detailed, "{has_data}");
+    }
+}
+
 #[test]
 fn every_detail_can_be_handed_back() {
     let mut frames = Vec::new();
@@ -559,18 +630,7 @@ fn every_detail_can_be_handed_back() {
         frames.extend(talk.frames);
     }
     frames.sort_by_key(|(time_ns, _)| *time_ns);
-    let bytes = pcapng(&frames);
-    let traced = |details: usize, connections: usize| {
-        let limits = linerate_trace::Limits {
-            details,
-            connections,
-            ..linerate_trace::Limits::default()
-        };
-        let mut tracker = linerate_trace::Tracker::new(limits);
-        let mut reader = linerate_trace::capture::Reader::new(&bytes[..]).expect("a capture");
-        tracker.read(&mut reader, "made").expect("of Ethernet");
-        tracker.finish()
-    };
+    let traced = |details, connections| traced(&frames, details, connections);
     let whole = traced(1000, 1000);
     let stalls =
         |trace: &Trace| found(trace, TcpFindingKind::NagleDelayedAck).map(|found| found.count);

@@ -105,6 +105,8 @@ impl Half {
     const RST: u16 = Flags::RST as u16;
     const SEEN: u16 = 1 << 8;
     const ACKED: u16 = 1 << 9;
+    /// Of the client's: no detail is kept of the connection any more. A field of its own would take 8 bytes.
+    const COUNTED: u16 = 1 << 10;
 
     /// Returns whether a segment of this end was captured.
     #[inline]
@@ -298,6 +300,18 @@ impl Connection {
             || repeats
             || closes_window
             || detail::denies_connection(&self.halves, end, segment)
+    }
+
+    /// Returns whether a detail may begin: not where there was no place for one before, nor where it was handed
+    /// back. It would take what is left of the connection for all of it.
+    #[inline]
+    pub(crate) fn may_have_detail(&self) -> bool {
+        self.detail.is_none() && self.halves[0].marks & Half::COUNTED == 0
+    }
+
+    /// Keeps no detail from now on.
+    pub(crate) fn only_count(&mut self) {
+        self.halves[0].marks |= Half::COUNTED;
     }
 
     #[cold]

@@ -59,7 +59,7 @@ pub struct Totals {
     pub folded: u64,
     /// Connections that are in these sums only.
     pub forgotten: u64,
-    /// Connections with payload that were only counted.
+    /// Connections that were only counted: no place was free for their detail.
     pub without_detail: u64,
     /// Segments of all connections.
     pub packets: u64,
