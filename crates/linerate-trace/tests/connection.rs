@@ -470,6 +470,60 @@ fn ports_that_are_used_again_are_another_connection() {
     assert_eq!(trace.totals.retransmissions, 0);
 }
 
+/// The last of a connection that began before the capture: an acknowledgement of each of these ends, a minute earlier
+/// than `stream`.
+fn behind_another(ends: &[From]) -> Vec<(u64, Vec<u8>)> {
+    let mut before = Talk::new(1_000_000_000, 1);
+    ends.iter().for_each(|&from| {
+        before.ack(from).wait_us(100);
+    });
+    let mut frames = before.frames;
+    frames.extend(stream(1000, 77, 60_000).frames);
+    frames
+}
+
+/// A connection of twenty full segments of each end.
+fn stream(client_first: u32, server_first: u32, begin_ms: u64) -> Talk {
+    let mut talk = Talk::new(client_first, server_first).begin_at(begin_ms);
+    talk.shake_hands(1460, Some(7));
+    for from in [Client, Server] {
+        for _ in 0..20 {
+            talk.wait_us(10).data(from, 1460);
+        }
+    }
+    talk.wait_us(100).ack(Client).ack(Server);
+    talk
+}
+
+#[test]
+fn a_connection_whose_begin_was_not_captured_ends_with_the_next_syn() {
+    // Of one direction: the second number of the server is behind the first.
+    let mut one_way = stream(1000, 1_000_000_000, 0);
+    one_way.frames.extend(stream(9000, 77, 60_000).frames);
+    let mut one_way = one_way.frames;
+    one_way.retain(|(_, bytes)| bytes[14 + 20..14 + 22] == 80u16.to_be_bytes());
+    for frames in [
+        behind_another(&[Client, Server]),
+        behind_another(&[Client]),
+        behind_another(&[Server]),
+        one_way,
+    ] {
+        let trace = trace(&frames);
+        assert_eq!(trace.totals.connections, 2);
+        assert_eq!(trace.totals.retransmissions, 0);
+        assert!(trace.findings.is_empty(), "{:?}", trace.findings);
+    }
+}
+
+#[test]
+fn a_syn_that_was_captured_behind_its_acknowledgement_begins_nothing() {
+    let mut talk = stream(1000, 77, 0);
+    talk.frames.swap(0, 2);
+    let trace = trace(&talk.frames);
+    assert_eq!(trace.totals.connections, 1);
+    assert_eq!(trace.totals.retransmissions, 0);
+}
+
 #[test]
 fn a_syn_that_is_sent_again_is_the_same_connection() {
     let mut talk = Talk::new(1, 1);
@@ -671,6 +725,21 @@ fn an_end_without_syn_acks_nothing_odd() {
     assert_eq!(only(&trace(&talk.frames)).ending, Ending::Reset);
 }
 
+#[test]
+fn a_reset_says_nothing_of_how_far_its_end_has_sent() {
+    let mut talk = bulk(10);
+    let mut forged = talk.packet(Client, 0);
+    (forged.flags, forged.acknowledgement) = (RST, 0);
+    forged.sequence += 3 * 1460;
+    talk.wait_us(10).send(forged);
+    for _ in 0..3 {
+        talk.wait_us(10).data(Client, 1460);
+    }
+    let trace = trace(&talk.frames);
+    let kinds: Vec<_> = trace.findings.iter().map(|one| one.kind).collect();
+    assert_eq!(kinds, [TcpFindingKind::Reset]);
+    assert_eq!(counts(&trace, Client).retransmissions, 0);
+}
 #[test]
 fn what_came_again_and_what_was_waited_for_is_told_in_words() {
     let mut talk = Talk::new(1, 1);

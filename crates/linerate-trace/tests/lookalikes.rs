@@ -330,6 +330,43 @@ fn a_syn_is_not_sent_again_for_another_reason_than_its_timer() {
     assert!(talk.now_ns > BEGIN_NS);
 }
 
+/// An end that still has the connection before acknowledges that, which its peer resets, and then takes the next SYN.
+#[test]
+fn numbers_of_the_connection_before_are_forgotten() {
+    for far in [1_000_000, 3_000_000_000u32] {
+        let mut talk = Talk::new(100, 900);
+        talk.control(From::Client, SYN, syn_options((1460, Some(7))))
+            .wait_us(200);
+        let mut challenge = talk.packet(From::Server, 0);
+        challenge.sequence += far;
+        challenge.acknowledgement += far;
+        let mut reset = talk.packet(From::Client, 0);
+        (reset.flags, reset.sequence) = (RST, challenge.acknowledgement);
+        talk.send(challenge).wait_us(50).send(reset);
+        let mut again = talk.wait_us(1_000_000).packet(From::Client, 0);
+        (again.flags, again.sequence, again.acknowledgement) = (SYN, 100, 0);
+        again.options = syn_options((1460, Some(7)));
+        talk.send(again).wait_us(200);
+        talk.control(From::Server, SYN | ACK, syn_options((1460, Some(7))));
+        talk.wait_us(50).ack(From::Client);
+        for _ in 0..20 {
+            talk.data(From::Client, 1460).wait_us(200).ack(From::Server);
+            talk.data(From::Server, 1460).wait_us(50).ack(From::Client);
+        }
+        let trace = trace(&talk.frames);
+        assert_eq!(trace.totals.connections, 1);
+        // The SYN alone.
+        let totals = &trace.totals;
+        assert_eq!(
+            (totals.retransmissions, totals.control_retransmissions),
+            (0, 1)
+        );
+        assert_eq!(kinds(&trace), [Kind::HalfOpen], "{:#?}", trace.findings);
+        let trips = trace.connections[0].from_client.round_trip;
+        assert_eq!(trips.expect("round trips").count, 20);
+    }
+}
+
 /// Cuts a packet of IPv4 in two at 800 bytes behind its header.
 fn in_pieces(frame: &[u8]) -> [Vec<u8>; 2] {
     const HEADERS: usize = 14 + 20;
@@ -522,14 +559,12 @@ fn a_second_host_that_answers_a_syn_moves_nothing() {
         .data(From::Server, 100);
     let trace = trace(&talk.frames);
     assert_eq!(kinds(&trace), [], "{:#?}", trace.findings);
-    assert_eq!(
-        trace.connections[0]
-            .from_server
-            .counts
-            .expect("details")
-            .retransmissions,
-        0
-    );
+    let connection = &trace.connections[0];
+    let server = &connection.from_server;
+    assert_eq!(server.counts.expect("details").retransmissions, 0);
+    // Nor does what it offers, or leaves out, count.
+    assert_eq!(server.window_bytes_max, Some(1000 << 7));
+    assert_eq!(connection.segment_bytes, Some(1460));
 }
 
 /// What a server's answers prove, that take `least_us` and up to `more_us` longer, over a way of `trip_us`.

@@ -130,6 +130,18 @@ impl Half {
         self.marks & Self::FIN != 0
     }
 
+    /// Returns whether `segment` is a second SYN with another number: that of a second host behind the same address.
+    #[inline]
+    pub(crate) fn is_other_syn(&self, segment: &Segment) -> bool {
+        segment.flags.any(Flags::SYN) && self.has_syn() && self.first != segment.sequence
+    }
+
+    /// Returns whether `syn` is the begin of what was captured of it: its own SYN, or what comes before that.
+    fn began_with(&self, syn: &Segment) -> bool {
+        let behind = u32::from(!self.has_syn());
+        self.first == syn.sequence.wrapping_add(behind)
+    }
+
     /// Returns whether it reset the connection.
     pub(crate) fn has_rst(&self) -> bool {
         self.marks & Self::RST != 0
@@ -391,17 +403,26 @@ impl Connection {
         is_late.then_some(late_ns)
     }
 
-    /// Returns whether `segment` begins another connection of the same ends and ports: a SYN with
-    /// another sequence number, where this one is closed or has gone beyond its handshake.
+    /// Returns whether `segment`, a SYN, begins another connection of the same ends and ports.
+    ///
+    /// 1. A SYN does if its number is not that of this one, and something of this one was captured that cannot come
+    ///    before its SYN. Its own acknowledgement can, where a capture has them in another order.
+    /// 2. A SYN-ACK does only if its end was done, as far as the capture shows: in one of its direction alone. A
+    ///    second host that answers the same SYN sends no data.
     #[inline]
     pub(crate) fn is_begun_anew(&self, end: End, segment: &Segment) -> bool {
-        if !segment.flags.any(Flags::SYN) || segment.flags.any(Flags::ACK) {
-            return false;
+        let (half, peer) = (
+            &self.halves[end as usize],
+            &self.halves[end.other() as usize],
+        );
+        let is_same = half.is_seen() && half.began_with(segment);
+        if segment.flags.any(Flags::ACK) {
+            let is_done = half.data_packets > 0 && (!peer.is_seen() || half.has_fin());
+            return !is_same && is_done;
         }
-        let half = &self.halves[end as usize];
-        let other_number = !half.has_syn() || half.first != segment.sequence;
         let has_data = self.halves.iter().any(|half| half.data_packets > 0);
-        other_number && (self.is_closed() || has_data || half.is_seen() && half.has_syn())
+        let is_under_way = half.is_seen() || peer.is_seen() && !peer.has_syn();
+        !is_same && (self.is_closed() || has_data || is_under_way)
     }
 
     /// Returns how many segments both ends sent.
@@ -452,10 +473,9 @@ impl Connection {
             half.pure_acks = half.pure_acks.saturating_add(1);
         }
         let end_of_segment = segment.sequence.wrapping_add(segment.sequence_bytes());
-        // A second SYN with another number, of a second host behind the same address, moves nothing.
-        let is_others = flags.any(Flags::SYN) && half.has_syn() && half.first != segment.sequence;
         if half.is_seen() {
-            if !is_others {
+            // A second host moves nothing, nor does a reset: whoever forges one guesses its number.
+            if !half.is_other_syn(segment) && !flags.any(Flags::RST) {
                 half.next = furthest(half.next, end_of_segment);
             }
         } else if !flags.any(Flags::RST) || flags.any(Flags::ACK) || segment.sequence != 0 {
@@ -480,6 +500,14 @@ impl Connection {
 
     #[cold]
     fn handle_syn(&mut self, end: End, segment: &Segment, place: Place) {
+        let half = &mut self.halves[end as usize];
+        if half.is_other_syn(segment) {
+            return;
+        }
+        // What came of it before was of an earlier connection, as its acknowledgement of a SYN is (RFC 5961, section 4).
+        if !half.began_with(segment) {
+            half.marks &= !(Half::SEEN | Half::ACKED);
+        }
         self.offers[end as usize] = Offer::of(segment);
         let is_answer = end == End::Server && segment.flags.any(Flags::ACK);
         let client = &self.halves[End::Client as usize];

@@ -1010,9 +1010,8 @@ impl Detail {
         let (half, peer) = (&seen.halves[from as usize], &seen.halves[to as usize]);
         let is_control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
         let ahead = distance(half.next, segment.sequence);
-        if segment.flags.any(Flags::SYN) {
-            let is_other = half.has_syn() && half.first != segment.sequence;
-            self.ends[from as usize].has_other_syn |= is_other;
+        if half.is_other_syn(segment) {
+            self.ends[from as usize].has_other_syn = true;
         }
         if half.is_seen() {
             // A last byte that is not acknowledged, and that there is room for, is sent again.
