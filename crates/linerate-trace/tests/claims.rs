@@ -204,6 +204,27 @@ fn a_black_hole_takes_full_segments_only() {
 }
 
 #[test]
+fn short_segments_side_by_side_are_no_full_one() {
+    // What follows the one that is missing, and whether that shows that full segments arrive.
+    for (followers, is_hole) in [(&[300; 6][..], true), (&[300, 1460, 300], false)] {
+        let mut talk = far(10_000);
+        talk.wait_us(10_000).data(Client, 1460);
+        let have: usize = followers.iter().sum();
+        for bytes in followers {
+            talk.data(Client, *bytes);
+        }
+        let back = have as u32 + 1460;
+        talk.wait_us(10_000).sack(Server, back, have as u32);
+        for power in 0..6 {
+            talk.wait_us(200_000 << power).again(Client, back, 1460);
+        }
+        let trace = trace(&talk.frames);
+        let told = found(&trace, Kind::PathMtu).map(|one| (one.count, one.value));
+        assert_eq!(told, is_hole.then_some((7, 1460)), "{:?}", trace.findings);
+    }
+}
+
+#[test]
 fn what_comes_again_later_was_not_captured_twice() {
     let mut talk = far(10_000);
     let mut packet = talk.packet(Client, 300);

@@ -201,10 +201,11 @@ const ETHERNET_BYTES: usize = 14;
 const HOP_LIMIT_AT: usize = ETHERNET_BYTES + 8;
 const MARKS_AT: usize = ETHERNET_BYTES + 1;
 
-/// Lets 10.0.0.9 say of the last frame that it did not get through.
-fn complain(talk: &mut Talk, [kind, code]: [u8; 2]) {
+/// Lets 10.0.0.9 say of the last frame that it did not get through, and what its link carries.
+fn complain(talk: &mut Talk, [kind, code]: [u8; 2], mtu: u16) {
     let (_, frame) = talk.frames.last().expect("a frame");
-    let mut icmp = vec![kind, code, 0, 0, 0, 0, 0, 0];
+    let mut icmp = vec![kind, code, 0, 0, 0, 0];
+    icmp.extend(mtu.to_be_bytes());
     icmp.extend(&frame[ETHERNET_BYTES..ETHERNET_BYTES + 28]);
     let mut bytes = frame[..ETHERNET_BYTES].to_vec();
     let mut ip = ipv4(1, 9, &icmp);
@@ -237,7 +238,7 @@ fn what_routers_say_is_told_with_who_says_it() {
             talk.send(syn);
             let (_, frame) = talk.frames.last_mut().expect("a frame");
             frame[HOP_LIMIT_AT] = hop_limit;
-            complain(&mut talk, message);
+            complain(&mut talk, message, 0);
             talk.wait_us(1_000_000);
         }
         let trace = trace(&talk.frames);
@@ -250,6 +251,64 @@ fn what_routers_say_is_told_with_who_says_it() {
         assert_eq!(told.by, Some(IpAddr::from([10, 0, 0, 9])));
         assert!(told.claim.contains(words), "{}", told.claim);
         assert_eq!(trace.findings.len(), 1, "{:?}", trace.findings);
+    }
+}
+
+#[test]
+fn what_is_as_long_as_before_was_not_cut_for_a_router() {
+    // What the link carries, what the client sends then, and whether that fits.
+    for (mtu, bytes, fits) in [
+        (1480, 1460, false),
+        (1492, 1460, false),
+        (1499, 1460, false),
+        (1480, 1440, true),
+        (0, 1460, false),
+        (0, 1400, true),
+    ] {
+        let mut talk = far_with_mss([1460, 1460]);
+        talk.data(Client, 1460);
+        complain(&mut talk, [3, 4], mtu);
+        for ms in [200, 400, 800] {
+            talk.wait_us(ms * 1000).again(Client, 1460, bytes);
+        }
+        talk.wait_us(20_000).ack(Server);
+        let trace = trace(&talk.frames);
+        let counts = only(&trace).from_client.counts.expect("counts");
+        let expected = if fits { (3, 0) } else { (0, 3) };
+        assert_eq!((counts.resized, counts.timeout), expected, "{mtu} {bytes}");
+        let link = match mtu {
+            0 => "too big for a link of the path: once".to_owned(),
+            mtu => format!("too big for a link of {mtu} B: once"),
+        };
+        // With the timers, whose frames it has, or alone.
+        let findings = trace.findings.iter();
+        let mut claims = findings.flat_map(|one| one.also.iter().chain([&one.claim]));
+        assert!(claims.any(|one| one.ends_with(&link)), "{mtu} {bytes}");
+    }
+}
+
+#[test]
+fn a_segment_that_is_repeated_though_a_router_spoke_is_told_with_that() {
+    for mtu in [1480, 0] {
+        let mut talk = far_with_mss([1460, 1460]);
+        talk.wait_us(10_000).data(Client, 300).data(Client, 1460);
+        complain(&mut talk, [3, 4], mtu);
+        talk.data(Client, 300);
+        talk.wait_us(10_000).sack(Server, 1760, 300);
+        for power in 0..6 {
+            talk.wait_us(200_000 << power).again(Client, 1760, 1460);
+        }
+        let trace = trace(&talk.frames);
+        let told = found(&trace, Kind::PathMtu).expect("a black hole");
+        assert_eq!((told.count, told.value, told.connections), (7, 1460, 1));
+        assert_eq!(told.by, Some(IpAddr::from([10, 0, 0, 9])));
+        let said = match mtu {
+            0 => "10.0.0.9 says that it is too big for a link of the path".to_owned(),
+            mtu => format!("10.0.0.9 says that it is too big for a link of {mtu} B"),
+        };
+        assert!(told.claim.contains("segment of 1460 B 7 times"));
+        assert!(told.claim.ends_with(&said), "{}", told.claim);
+        assert!(!told.explanation.contains("filtered"));
     }
 }
 

@@ -169,6 +169,12 @@ impl Outstanding {
             .filter(|segment| segment.sequence == sequence)
     }
 
+    /// Returns the most payload of one segment on its way that `is_it`.
+    pub(crate) fn bytes_max(&self, is_it: impl Fn(&Sent) -> bool) -> u32 {
+        let its = self.segments.iter().filter(|sent| is_it(sent));
+        its.map(|sent| sent.bytes.into()).max().unwrap_or(0)
+    }
+
     /// Notes that `again` was sent again; returns what was known of its first segment before.
     pub(crate) fn note_sent_again(&mut self, again: &Sent) -> Option<Sent> {
         let (sequence, end) = (again.sequence, again.end);

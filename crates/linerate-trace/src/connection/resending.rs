@@ -129,7 +129,7 @@ impl Detail {
         let is_resized = self.ends[from as usize]
             .too_big
             .is_some_and(|(point, fits)| {
-                after(point, segment.sequence) && segment.payload_bytes < fits
+                after(point, segment.sequence) && segment.payload_bytes <= fits
             });
         let reason = if is_resized {
             Verdict::default()
@@ -385,7 +385,6 @@ impl Detail {
     /// receiver was there. A receiver that is not heard of again may be gone instead.
     #[cold]
     pub(super) fn finish_repetition(&mut self, end: End) {
-        let arrived_bytes = self.ends[end as usize].arrived_bytes_max;
         let at = self.captured_at();
         let Some(repeated) = self.ends[end as usize].repeated.take() else {
             return;
@@ -393,9 +392,9 @@ impl Detail {
         let example = Example::between(repeated.began, repeated.last, repeated.bytes);
         let is_hole = repeated.sendings > REPEATED_MIN
             && example.length_ns >= 2 * TIMER_NS_MIN
-            && repeated.bytes > arrived_bytes
             && repeated.receiver_is_there
-            && at != Some(end.other());
+            && at != Some(end.other())
+            && repeated.bytes > self.arrived_bytes_max(end);
         if !is_hole {
             return;
         }
@@ -407,6 +406,14 @@ impl Detail {
         let timer = (IncidentKind::RetransmissionTimeout, end);
         self.incidents
             .withdraw_since(timer, repeated.began.time_ns, repeated.stalls);
+    }
+
+    /// Returns the most payload of one segment of `end` that surely arrived.
+    fn arrived_bytes_max(&self, end: End) -> u32 {
+        let (own, receiver) = (&self.ends[end as usize], &self.ends[end.other() as usize]);
+        let is_there = |sent: &Sent| receiver.sacked.covers(sent.sequence, sent.end);
+        own.arrived_bytes_max
+            .max(own.outstanding.bytes_max(is_there))
     }
 }
 

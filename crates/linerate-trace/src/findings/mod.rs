@@ -618,6 +618,13 @@ impl TcpFinding {
         self.total_ns == 0
     }
 
+    /// Returns the largest MTU that a router named, if one did.
+    fn mtu_bytes(&self) -> Option<u32> {
+        let is_word = |proof: &&Proof| proof.length_ns == 0 && proof.value > 0;
+        let words = self.proofs.iter().filter(is_word);
+        words.map(|proof| proof.value).max()
+    }
+
     /// Returns the median of the waits that count: as many of the longest as there are.
     fn median_wait_ns(&self) -> Option<u64> {
         let all = u64::from(self.waits.spread.count).max(1);
@@ -666,7 +673,16 @@ impl TcpFinding {
                 .all(|proof| proof.is_event() && is_proven(proof))
     }
 
-    fn join(&mut self, other: Self) {
+    fn join(&mut self, mut other: Self) {
+        // Where a segment is retransmitted again and again, that is what counts, not how often a router said why.
+        if self.kind == TcpFindingKind::PathMtu && self.is_by_router() != other.is_by_router() {
+            let word = if self.is_by_router() {
+                &mut *self
+            } else {
+                &mut other
+            };
+            (word.count, word.value) = (0, 0);
+        }
         self.connections = self.connections.saturating_add(other.connections);
         self.count += other.count;
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
@@ -943,7 +959,11 @@ fn from_incident(
         | IncidentKind::SmallSegments => return None,
     };
     let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
+    // A router's word on what is retransmitted again and again is told with that.
+    let is_with_repetition = incident.kind == IncidentKind::TooBig
+        && count_of(connection, IncidentKind::RepeatedSegment, incident.end) > 0;
     Some(TcpFinding {
+        connections: u32::from(!is_with_repetition),
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
         longest_ns: lengths_ns.max().unwrap_or(0),

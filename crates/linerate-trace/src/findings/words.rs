@@ -46,6 +46,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{hops}", (finding.value & 0xff).to_string()),
         ("{hops_before}", (finding.value >> 8).to_string()),
         ("{by}", by(finding)),
+        ("{link}", link(finding)),
         ("{trip}", ns(trip_ns)),
         ("{rate}", Unit::BitsPerSecond.display(rate)),
     ];
@@ -116,10 +117,17 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
              in between; if it does not, look for a host that is short of memory for TCP (net.ipv4.tcp_mem)",
         ],
         TcpFindingKind::PathMtu if by_router => [
-            "{by} says that segments from {who} to {toward} are too big for a link of \
-             {exact_bytes} B: {times}",
+            "{by} says that segments from {who} to {toward} are too big for {link}: {times}",
             "The sender learns the path's MTU from it, and retransmits the segment in pieces.",
             "set the MTU of the route at {who}, or let a router clamp the MSS",
+        ],
+        TcpFindingKind::PathMtu if finding.by.is_some() => [
+            "{who} sent the same segment of {exact_bytes} B {times} within {total}, and none of \
+             that size arrived: {by} says that it is too big for {link}",
+            "Full segments do not reach {toward} while short ones do. The router's word about it passed here, but \
+             does not reach {who}, or {who} does not obey it.",
+            "let ICMP \"fragmentation needed\" through to {who}, its own firewall included, set \
+             net.ipv4.tcp_mtu_probing=1 there, or lower the MTU",
         ],
         TcpFindingKind::PathMtu => [
             "{who} sent the same segment of {exact_bytes} B {times} within {total}, and none of \
@@ -514,6 +522,14 @@ fn by(finding: &TcpFinding) -> String {
         .map_or_else(|| "A router".to_owned(), |by| by.to_string())
 }
 
+/// Writes the link that a router told of.
+fn link(finding: &TcpFinding) -> String {
+    match finding.mtu_bytes() {
+        Some(mtu_bytes) => format!("a link of {mtu_bytes} B"),
+        None => "a link of the path".to_owned(),
+    }
+}
+
 fn times(times: u64) -> String {
     match times {
         1 => "once".to_owned(),
@@ -594,7 +610,7 @@ mod tests {
                     value: number,
                     out_of: number,
                     round_trip_ns: Some(number),
-                    by: None,
+                    by: (number > 3).then_some(IpAddr::from([10, 0, 0, 9])),
                     also: Vec::new(),
                     proofs: Vec::new(),
                     waits: Durations::default(),

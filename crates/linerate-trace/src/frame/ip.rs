@@ -39,6 +39,15 @@ impl Addresses {
         }
     }
 
+    /// Returns what the headers of IP and TCP take of a packet, without options.
+    pub(crate) fn headers_bytes(self) -> u32 {
+        let ip = match self {
+            Addresses::V4 { .. } => IPV4_HEADER_BYTES,
+            Addresses::V6 { .. } => IPV6_HEADER_BYTES,
+        };
+        (ip + tcp::HEADER_BYTES) as u32
+    }
+
     /// Returns to whom it was sent.
     pub(crate) fn target(self) -> IpAddr {
         match self {

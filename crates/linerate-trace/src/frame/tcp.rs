@@ -3,7 +3,7 @@
 use super::ip::{Addresses, Packet};
 use super::{Decoded, NoSegment, u16_at, u32_at};
 
-const HEADER_BYTES: usize = 20;
+pub(super) const HEADER_BYTES: usize = 20;
 
 const OPTION_END: u8 = 0;
 const OPTION_NOTHING: u8 = 1;

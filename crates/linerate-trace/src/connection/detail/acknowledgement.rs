@@ -230,12 +230,6 @@ impl Detail {
             distance(second.0, first.0) >= 0 && distance(first.1, second.1) >= 0
         });
         let is_duplicate = !after(first.1, acknowledgement) || inside_second;
-        let arrived = blocks
-            .iter()
-            .map(|block| block.1.wrapping_sub(block.0))
-            .max();
-        let sender = &mut self.ends[to as usize];
-        sender.arrived_bytes_max = sender.arrived_bytes_max.max(arrived.unwrap_or(0));
         let own = &mut self.ends[from as usize];
         for (at, block) in blocks.iter().enumerate() {
             let counts = at > 0 || !is_duplicate;

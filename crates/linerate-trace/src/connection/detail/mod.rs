@@ -136,7 +136,7 @@ pub(crate) struct EndDetail {
     pub(super) ambiguous_to: Option<u32>,
     /// The last round trip under load, and when it ended.
     loaded_trip: Option<(u64, u64)>,
-    /// The most payload of one segment of this end that surely arrived.
+    /// The most payload of one segment of this end that was acknowledged, not only selectively.
     pub(super) arrived_bytes_max: u32,
     /// Whether what it sent was acknowledged as soon as the way allows, and whether it still is.
     pub way: Way,
@@ -157,7 +157,7 @@ pub(crate) struct EndDetail {
     unheard_since: Option<Place>,
     /// A large segment that is sent again and again.
     pub(super) repeated: Option<Repeated>,
-    /// Up to where it had sent when a router said that what is longer than so many bytes does not get through.
+    /// Up to where it had sent when a router said that what carries more than so many bytes does not get through.
     pub(super) too_big: Option<(u32, u32)>,
     /// Where it probed a closed window with a byte that is new.
     probed: Option<u32>,
@@ -781,13 +781,15 @@ impl Detail {
     ) {
         let (kind, value) = match complaint.reason {
             Reason::TooBig(mtu_bytes) => {
+                let own = &mut self.ends[end as usize];
+                let stamps_bytes = own.last_stamp.map_or(0, |_| TIMESTAMP_BYTES);
+                let headers_bytes = complaint.addresses.headers_bytes() + stamps_bytes;
                 // Old routers name no size.
-                let fits = if mtu_bytes == 0 {
-                    self.ends[end as usize].segment_bytes
-                } else {
-                    mtu_bytes
+                let fits_bytes = match mtu_bytes {
+                    0 => own.segment_bytes.saturating_sub(1),
+                    mtu_bytes => mtu_bytes.saturating_sub(headers_bytes),
                 };
-                self.ends[end as usize].too_big = Some((halves[end as usize].next, fits));
+                own.too_big = Some((halves[end as usize].next, fits_bytes));
                 (IncidentKind::TooBig, mtu_bytes)
             }
             // Who counts routers (traceroute) lets segments end at each of them.
