@@ -917,6 +917,46 @@ fn a_queue_is_not_a_small_window() {
 }
 
 #[test]
+fn connections_behind_one_queue_wait_in_it_at_the_same_time() {
+    let mut talks = [40_000, 40_001].map(|port| {
+        let mut talk = Talk::new(1, 1).client_port(port);
+        let options = || syn_options((1460, Some(7)));
+        talk.window(Server, 400);
+        talk.control(Client, SYN, options()).wait_us(20_000);
+        talk.control(Server, SYN | ACK, options()).wait_us(100);
+        talk.ack(Client);
+        talk
+    });
+    for talk in &mut talks {
+        talk.wait_us(100).data(Client, 1460);
+        talk.wait_us(20_000).ack(Server);
+        for _ in 0..40 {
+            for _ in 0..35 {
+                talk.wait_us(5).data(Client, 1460);
+            }
+            talk.wait_us(400_000).ack(Server);
+        }
+    }
+    let alone = trace(&talks[0].frames);
+    let alone = found(&alone, Kind::Queue).expect("a queue");
+    let mut frames = talks.map(|talk| talk.frames).concat();
+    frames.sort_by_key(|(time_ns, _)| *time_ns);
+    let both = trace(&frames);
+    let both = found(&both, Kind::Queue).expect("a queue");
+    assert_eq!((alone.connections, both.connections), (1, 2));
+    assert_eq!(both.total_ns, alone.total_ns);
+    assert!((340_000_000..=420_000_000).contains(&both.total_ns));
+    assert!(both.total_ns <= both.longest_ns);
+    // Twice the rate has twice as much in it.
+    assert_eq!(
+        (both.value, both.out_of),
+        (2 * alone.value, 2 * alone.out_of)
+    );
+    assert!(alone.explanation.contains("of this connection"));
+    assert!(both.explanation.contains("of these connections"));
+}
+
+#[test]
 fn frames_that_the_capture_lost_are_said() {
     let mut talk = far(10_000);
     for _ in 0..10 {

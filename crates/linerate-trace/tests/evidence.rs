@@ -325,8 +325,25 @@ fn marks_of_congestion_are_told() {
         let trace = trace(&talk.frames);
         let told =
             found(&trace, Kind::CongestionMarks).map(|one| (one.count, one.out_of, one.who_is));
-        assert_eq!(told, is_told.then_some((5, 20, End::Client)), "{marks}");
+        // With SYN and acknowledgement of the handshake.
+        assert_eq!(told, is_told.then_some((5, 22, End::Client)), "{marks}");
     }
+}
+
+#[test]
+fn of_an_end_that_only_acknowledges_routers_mark_acknowledgements() {
+    let mut talk = far_with_mss([1460, 1460]);
+    for at in 0..19 {
+        talk.wait_us(1000).data(Client, 1460);
+        talk.wait_us(20_000).ack(Server);
+        let (_, frame) = talk.frames.last_mut().expect("a frame");
+        frame[MARKS_AT] = if at % 4 == 0 { 3 } else { 2 };
+    }
+    let trace = trace(&talk.frames);
+    let told = found(&trace, Kind::CongestionMarks).expect("marks");
+    assert_eq!((told.count, told.out_of, told.who_is), (5, 20, End::Server));
+    let words = "Routers marked 5 of 20 segments from 10.0.0.2:80 to 10.0.0.1 as congested (25 %)";
+    assert_eq!(told.claim, words);
 }
 
 /// Sends a SYN as it was sent before.
@@ -545,6 +562,31 @@ fn what_became_of_a_syn_that_was_accepted_is_told() {
         }
         assert_eq!(kinds(&talk), [kind]);
     }
+}
+
+#[test]
+fn handshakes_of_several_clients_are_not_waited_for_one_behind_the_other() {
+    let mut frames = Vec::new();
+    for port in 0..3 {
+        let mut talk = Talk::new(1, 1).client_port(40_000 + port);
+        talk.control(Client, SYN, syn_options((1460, Some(7))));
+        talk.wait_us(20_000);
+        talk.control(Server, SYN | ACK, syn_options((1460, Some(7))));
+        for at in 0..5 {
+            talk.wait_us(1_000_000 << at);
+            let mut again = talk.packet(Server, 0);
+            again.sequence = again.sequence.wrapping_sub(1);
+            (again.flags, again.options) = (SYN | ACK, syn_options((1460, Some(7))));
+            talk.send(again);
+        }
+        frames.extend(talk.frames);
+    }
+    frames.sort_by_key(|(time_ns, _)| *time_ns);
+    let trace = trace(&frames);
+    let told = found(&trace, Kind::HandshakeIncomplete).expect("it was not completed");
+    assert_eq!((told.connections, told.count), (3, 15));
+    let words = "nothing acknowledged it within 31 s";
+    assert!(told.claim.contains(words), "{}", told.claim);
 }
 
 #[test]

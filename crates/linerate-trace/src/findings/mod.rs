@@ -177,7 +177,8 @@ pub struct TcpFinding {
     /// segments of a burst, a median in ns, a hop limit and (times 256) that of the host's other segments, how often something was repeated, hosts of many services, whether a server
     /// over UDP was heard of at all (1).
     pub value: u64,
-    /// Out of how many, where that means something: data segments, or the connections' time in ns.
+    /// Out of how many, where that means something: data segments, of those marked all segments, or the connections'
+    /// time in ns.
     pub out_of: u64,
     /// The shortest round trip, where that means something.
     pub round_trip_ns: Option<u64>,
@@ -685,13 +686,22 @@ impl TcpFinding {
         }
         self.connections = self.connections.saturating_add(other.connections);
         self.count += other.count;
-        self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
         // Who said it goes with what was said.
         if self.by.is_none() || other.value > self.value {
             self.by = other.by.or(self.by);
         }
-        self.value = self.value.max(other.value);
+        (self.total_ns, self.value) = match self.kind {
+            // What shares a link waits in one queue at the same time: each has its bytes there.
+            TcpFindingKind::Queue => (
+                self.total_ns.max(other.total_ns),
+                self.value.saturating_add(other.value),
+            ),
+            _ => (
+                self.total_ns.saturating_add(other.total_ns),
+                self.value.max(other.value),
+            ),
+        };
         self.out_of = match self.kind {
             TcpFindingKind::ClampedMss => self.out_of.max(other.out_of),
             _ => self.out_of.saturating_add(other.out_of),
@@ -959,6 +969,11 @@ fn from_incident(
         | IncidentKind::SmallSegments => return None,
     };
     let lengths_ns = incident.examples.iter().map(|example| example.length_ns);
+    let longest_ns = match kind {
+        // All of them are one wait.
+        TcpFindingKind::HandshakeIncomplete => incident.total_ns,
+        _ => lengths_ns.max().unwrap_or(0),
+    };
     // A router's word on what is retransmitted again and again is told with that.
     let is_with_repetition = incident.kind == IncidentKind::TooBig
         && count_of(connection, IncidentKind::RepeatedSegment, incident.end) > 0;
@@ -966,7 +981,7 @@ fn from_incident(
         connections: u32::from(!is_with_repetition),
         count: u64::from(incident.count),
         total_ns: incident.total_ns,
-        longest_ns: lengths_ns.max().unwrap_or(0),
+        longest_ns,
         value: u64::from(incident.value_max),
         out_of: connection.duration_ns,
         round_trip_ns: detail.leg_ns(incident.end),
@@ -1242,7 +1257,11 @@ fn from_counts(connection: &ConnectionReport, detail: &Detail, end: End) -> Vec<
     let mut add = |kind, count: u32, value: u64| {
         let mut finding = TcpFinding {
             count: u64::from(count),
-            out_of: u64::from(own.data_packets),
+            out_of: u64::from(match kind {
+                // Routers mark acknowledgements too.
+                TcpFindingKind::CongestionMarks => own.packets,
+                _ => own.data_packets,
+            }),
             value,
             ..TcpFinding::new(connection, kind, end)
         };

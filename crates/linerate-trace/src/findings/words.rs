@@ -25,6 +25,7 @@ pub(crate) fn put_into_words(finding: &mut TcpFinding) {
         ("{data_segments}", counted(finding.count, "data segment")),
         ("{out_of}", count(finding.out_of)),
         ("{of_segments}", counted(finding.out_of, "data segment")),
+        ("{of_all}", counted(finding.out_of, "segment")),
         ("{of_questions}", counted(finding.out_of, "question")),
         ("{requests}", counted(finding.count, "request")),
         ("{share}", percent(finding.count, finding.out_of)),
@@ -291,7 +292,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::HandshakeIncomplete => [
             "The handshake of {toward} with {who} was not completed: {who} retransmitted its SYN-ACK, {times}, and \
-             nothing acknowledged it within {total}",
+             nothing acknowledged it within {longest}",
             "The SYN-ACK did not reach {toward}, its acknowledgement was lost before it came here, or {toward} never sent \
              the SYN (a forged address, as in a flood of SYNs).",
             "capture at {toward} as well: `linerate trace` of both ends shows which was lost",
@@ -431,8 +432,13 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         TcpFindingKind::Queue => [
             "A queue on the way from {who} to {toward}: under load round trips are {total} longer \
              than {trip}, in the median, {longest} at the most",
-            "About {bytes} wait before a link that carries {behind_rate} of this connection. A \
-             larger window would only lengthen the queue.",
+            if finding.connections > 1 {
+                "About {bytes} wait before a link that carries {behind_rate} of these connections. A \
+                 larger window would only lengthen the queue."
+            } else {
+                "About {bytes} wait before a link that carries {behind_rate} of this connection. A \
+                 larger window would only lengthen the queue."
+            },
             "let the sender or the bottleneck keep the queue short: fq and bbr at {who}, fq_codel \
              or cake where the queue is",
         ],
@@ -473,7 +479,7 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "ask a server that is nearer, or keep answers at hand (a resolver on the host)",
         ],
         TcpFindingKind::CongestionMarks => [
-            "Routers marked {count} of {of_segments} from {who} to {toward} as congested \
+            "Routers marked {count} of {of_all} from {who} to {toward} as congested \
              ({share})",
             "A queue on the way asks the sender to slow down, and drops nothing for it (ECN).",
             "",
