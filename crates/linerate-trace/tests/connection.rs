@@ -740,6 +740,30 @@ fn a_reset_says_nothing_of_how_far_its_end_has_sent() {
     assert_eq!(kinds, [TcpFindingKind::Reset]);
     assert_eq!(counts(&trace, Client).retransmissions, 0);
 }
+
+/// A stream captured where it arrives, of which every tenth segment was lost before and comes 50 ms later.
+#[test]
+fn what_was_lost_before_the_capture_counts_into_the_rate() {
+    let mut talk = Talk::new(1, 1);
+    talk.shake_hands(1460, Some(7));
+    let first_ns = talk.now_ns;
+    for _ in 0..10 {
+        talk.skip(Client, 1460);
+        for at in 1..10 {
+            talk.data(Client, 1460).wait_us(1000);
+            talk.sack(Server, (at + 1) * 1460, at * 1460);
+        }
+        talk.wait_us(41_000).again(Client, 10 * 1460, 1460);
+        talk.ack(Server);
+    }
+    let elapsed_ns = talk.now_ns - first_ns;
+    let trace = trace(&talk.frames);
+    assert_eq!(counts(&trace, Client).first_not_captured, 10);
+    let rate = only(&trace).from_client.bits_per_second.expect("a rate");
+    let bytes = rate * elapsed_ns as f64 / 8e9;
+    assert!((bytes - 146_000.0).abs() < 1.0, "{bytes}");
+}
+
 #[test]
 fn what_came_again_and_what_was_waited_for_is_told_in_words() {
     let mut talk = Talk::new(1, 1);

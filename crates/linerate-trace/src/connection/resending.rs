@@ -142,6 +142,7 @@ impl Detail {
         own.counts.retransmitted_bytes += u64::from(segment.payload_bytes);
         if opened_ns.is_some() {
             own.counts.first_not_captured += 1;
+            own.filled_bytes += u64::from(segment.payload_bytes);
             verdict.add(Verdict::FILLS_HOLE);
         }
         own.counts.fast += u32::from(reason.any(Verdict::FAST));

@@ -371,9 +371,8 @@ impl EndReport {
 fn data_rate(connection: &Connection, half: &Half, own: &EndDetail) -> Option<f64> {
     let (first, last) = own.data_times_ns()?;
     let elapsed_ns = last.saturating_sub(first);
-    let bytes = half
-        .payload_bytes
-        .saturating_sub(own.counts.retransmitted_bytes);
+    let repeated_bytes = own.counts.retransmitted_bytes - own.filled_bytes;
+    let bytes = half.payload_bytes.saturating_sub(repeated_bytes);
     // Over a handful of packets there is no rate.
     (elapsed_ns > 0 && half.data_packets >= 8 && connection.last_ns > connection.first_ns)
         .then(|| bytes as f64 * 8e9 / elapsed_ns as f64)

@@ -155,6 +155,8 @@ pub(crate) struct EndDetail {
     unheard_keepalives: u32,
     /// Since when the first of it was without an answer, and its frame.
     unheard_since: Option<Place>,
+    /// What it retransmitted whose first sending was not captured: of that the second is the first here.
+    pub(crate) filled_bytes: u64,
     /// A large segment that is sent again and again.
     pub(super) repeated: Option<Repeated>,
     /// Up to where it had sent when a router said that what carries more than so many bytes does not get through.
