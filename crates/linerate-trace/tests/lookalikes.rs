@@ -70,6 +70,23 @@ fn a_mirrored_port_loses_nothing() {
     assert_eq!(twice.findings.len(), trace(&six.frames).findings.len());
 }
 
+/// A file of two devices, a bridge and its port: the second of two frames may have the earlier time.
+#[test]
+fn a_copy_with_an_earlier_time_is_a_copy() {
+    let plain = bursts(Talk::new(100, 900).v6());
+    let mut frames = Vec::new();
+    for (at, frame) in &plain.frames {
+        frames.push((*at, frame.clone()));
+        if frame.len() > 1000 {
+            frames.push((at - 4000, frame.clone()));
+        }
+    }
+    let twice = trace(&frames);
+    assert_eq!(twice.totals.retransmissions, 0, "{:#?}", twice.findings);
+    assert_eq!(twice.totals.duplicate_frames, 200);
+    assert_eq!(kinds(&twice), kinds(&trace(&plain.frames)));
+}
+
 #[test]
 fn a_loop_shows_a_frame_again_and_again() {
     let mut talk = Talk::new(100, 900);

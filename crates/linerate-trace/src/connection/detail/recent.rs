@@ -49,12 +49,13 @@ impl Recent {
         self.next = (self.next + 1) % FRAMES as u8;
     }
 
-    /// Returns how long ago the last frame like this one was captured.
+    /// Returns how far from this frame in time the nearest one like it was captured: two devices of one file may have
+    /// the second earlier than the first.
     #[cold]
     pub(super) fn since_ns(&self, identity: u32, time_ns: u64) -> Option<u64> {
         let now = (time_ns / 1000) as u32;
         let alike = self.frames.iter().filter(|(known, _)| *known == identity);
-        let since = alike.map(|(_, at)| u64::from(now.wrapping_sub(*at)) * 1000);
-        since.min()
+        let apart = alike.map(|(_, at)| now.wrapping_sub(*at).min(at.wrapping_sub(now)));
+        apart.min().map(|us| u64::from(us) * 1000)
     }
 }
