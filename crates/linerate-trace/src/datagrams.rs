@@ -246,6 +246,7 @@ impl Questions {
     }
 
     fn answer(&mut self, id: (u64, u16), failed: bool, place: Place) {
+        self.give_up(place.time_ns);
         let found = self.pending.iter().position(|pending| pending.id == id);
         let Some(at) = found else { return };
         let asked = self.pending.remove(at).place;

@@ -125,6 +125,25 @@ fn questions_beyond_those_that_can_wait_are_not_called_unanswered() {
 }
 
 #[test]
+fn an_answer_is_late_whatever_else_was_asked() {
+    for asks_between in [false, true] {
+        let mut frames = vec![(at_ms(0), datagram(true, (30_000, 53), &dns(1, 0x0100)))];
+        if asks_between {
+            let ports = (30_001, 53);
+            frames.push((at_ms(6000), datagram(true, ports, &dns(2, 0x0100))));
+            frames.push((at_ms(6020), datagram(false, ports, &dns(2, 0x8180))));
+        }
+        let late = datagram(false, (30_000, 53), &dns(1, 0x8180));
+        frames.push((at_ms(7000), late));
+        let trace = trace(&frames);
+        let one = only(&trace);
+        assert_eq!(one.unanswered, Some(1), "{asks_between}");
+        let answered = one.answers.map_or(0, |answers| answers.count);
+        assert_eq!(answered, u32::from(asks_between));
+    }
+}
+
+#[test]
 fn answers_of_ntp_are_told_by_their_stamps() {
     let mut frames: Frames = Vec::new();
     for at in 0..4u64 {
