@@ -133,11 +133,11 @@ pub struct DurationReport {
     pub count: u32,
     /// The shortest.
     pub min_ns: u64,
-    /// The median, right within 10 %; absent where it is not kept.
+    /// The median, right within an eighth; absent where it is not kept.
     pub median_ns: Option<u64>,
     /// The mean.
     pub mean_ns: f64,
-    /// The 99th percentile, right within 10 %; absent where it is not kept.
+    /// The 99th percentile, right within an eighth; absent where it is not kept.
     pub p99_ns: Option<u64>,
     /// The longest.
     pub max_ns: u64,
