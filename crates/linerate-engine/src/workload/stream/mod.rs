@@ -44,8 +44,8 @@ fn repeated_bytes(call_bytes: usize) -> usize {
 
 /// How often a receive call fills its room: payload is not looked at, and a room of an eighth of the call
 /// stays in a core's second-level cache and takes 0.9 MB less. Against a room as long as the call, loopback,
-/// reno, medians of 14 interleaved runs on a busy machine, CPU time a byte: messages of 128 KiB 0.62 and 0.90
-/// times as much, of 1 MiB 0.73 and 0.88, ten flows 0.84 and 0.93; rates 1.12 to 1.29 times with one flow.
+/// reno, medians of twice 7 interleaved runs on a busy machine, CPU time a byte: messages of 128 KiB 0.62 and
+/// 0.90 times as much, of 1 MiB 0.73 and 0.88, ten flows 0.84 and 0.93; rates of one flow 1.16 to 1.9 times.
 const ROOM_REPEATS: usize = 8;
 
 /// Bytes that a receiver needs for calls of `receive_bytes`.
