@@ -1,6 +1,6 @@
 //! Datagrams that are lost at a known place: does `linerate run -u` name it, to the packet?
 
-use crate::common::{Pair, file, folder, json, loading};
+use crate::common::{Pair, file, folder, json, loading, measured};
 use serde_json::Value;
 
 /// The responses that say how many datagrams were lost where.
@@ -15,10 +15,11 @@ const PLACES: [&str; 8] = [
     "lost_not_located",
 ];
 
-/// Measures with these flags; the rows of what was lost add up to what was sent.
-fn measure(pair: &Pair, flags: &str) -> Lost {
-    let call = pair.run(&format!("-u -t 1 {flags}"));
-    let document = json(&call.run().out);
+/// Measures with these flags, if the machine leaves the time for it; the rows of what was lost add up to
+/// what was sent.
+fn measure(pair: &Pair, flags: &str) -> Option<Lost> {
+    let said = measured(|_| pair.run(&format!("-u -t 1 {flags}")))?;
+    let document = json(&said.out);
     let response = |name: &str| document["trials"][0]["responses"][name].as_f64();
     let lost: Vec<(&str, f64)> = PLACES
         .into_iter()
@@ -31,11 +32,11 @@ fn measure(pair: &Pair, flags: &str) -> Lost {
     );
     let all: f64 = lost.iter().map(|place| place.1).sum();
     assert_eq!(received + all, sent, "{lost:?}");
-    Lost {
+    Some(Lost {
         all,
         places: lost,
         document,
-    }
+    })
 }
 
 /// Returns how far the protocol counter called `name` moved on `host` in the window; 0 where it is not
@@ -102,7 +103,9 @@ fn a_queue_that_is_full_is_the_senders() {
     let Some(pair) = Pair::up(SHORT_QUEUE) else {
         return;
     };
-    let lost = measure(&pair, "-b 50M");
+    let Some(lost) = measure(&pair, "-b 50M") else {
+        return;
+    };
     let words = "the sender's qdisc (qdisc ";
     lost.is_mostly_at("lost_sender_queue", words);
     lost.names_a_qdisc();
@@ -116,7 +119,9 @@ fn what_a_queue_took_and_dropped_is_its_own() {
     let Some(pair) = Pair::up(SHORT_QUEUE) else {
         return;
     };
-    let lost = measure(&pair, "-b 50M --gso 40");
+    let Some(lost) = measure(&pair, "-b 50M --gso 40") else {
+        return;
+    };
     let words = "the sending host's qdiscs, which had taken them (qdisc ";
     lost.is_mostly_at("lost_sender_qdisc", words);
     lost.names_a_qdisc();
@@ -135,7 +140,9 @@ fn a_buffer_that_is_full_is_the_receivers() {
         return;
     };
     let flags = format!("-b 0 -w 2304 --batch 32 --token-file {token}");
-    let lost = measure(&pair, &flags);
+    let Some(lost) = measure(&pair, &flags) else {
+        return;
+    };
     lost.is_mostly_at("lost_receive_buffer", "the receiving socket's buffer");
     // The kernel's own counter says so too, and on the receiving host only.
     let (server, client) = (
@@ -161,7 +168,10 @@ fn segments_sent_again_are_counted_by_the_senders_kernel() {
         return;
     };
     let flags = format!("-t 1 --token-file {token}");
-    let document = json(&pair.run(&flags).run().out);
+    let Some(said) = measured(|_| pair.run(&flags)) else {
+        return;
+    };
+    let document = json(&said.out);
     let again = moved(&document, "client1", "Tcp.RetransSegs");
     assert!(again > 0.0, "{document}");
     // The server sends no payload, but its part of the control connection crosses the link too.
@@ -184,7 +194,9 @@ fn what_the_link_loses_is_not_located() {
     let Some(pair) = Pair::up(&["--loss", "0.05"]) else {
         return;
     };
-    let lost = measure(&pair, "-b 5M");
+    let Some(lost) = measure(&pair, "-b 5M") else {
+        return;
+    };
     assert!(lost.at("lost_not_located") > 0.0, "{:?}", lost.places);
     assert_eq!(lost.at("lost_sender_queue"), 0.0, "{:?}", lost.places);
 }
@@ -201,7 +213,10 @@ fn frames_past_the_sockets_are_counted_alike_at_both_ends() {
     };
     for way in ["", " -R"] {
         let flags = format!("-l 64 -b 10M --io xdp -w 4M --token-file {token}{way}");
-        let told = measure(&pair, &flags).document.to_string();
+        let Some(lost) = measure(&pair, &flags) else {
+            return;
+        };
+        let told = lost.document.to_string();
         assert!(told.contains("AF_XDP in copy mode"), "{told}");
     }
     let refused = pair.run(&format!("-u -t 1 -l 1473 --io xdp --token-file {token}"));
@@ -215,7 +230,7 @@ fn strangers_get_no_frames_past_the_sockets() {
     let Some(pair) = Pair::up(&[]) else {
         return;
     };
-    measure(&pair, "-l 64 -b 10M --io xdp");
+    let _counted = measure(&pair, "-l 64 -b 10M --io xdp");
     let refused = pair.run("-u -t 1 -l 64 --io xdp -R");
     refused.run().failed(2, &["needs the agent's token"]);
 }
