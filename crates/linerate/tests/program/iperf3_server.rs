@@ -656,29 +656,67 @@ fn garbage_is_answered_or_closed_and_harms_nobody() {
     server.wait_busy(false);
 }
 
+/// A cookie of a client.
+const COOKIE: &[u8] = b"bbbbbbbbccccccccddddddddeeeeeeeeffff\0";
+
+fn connected(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.address).expect("the server listens");
+    let wait = Some(Duration::from_secs(10));
+    stream.set_read_timeout(wait).expect("a timeout can be set");
+    stream
+}
+
+#[track_caller]
+fn hears(control: &mut TcpStream, states: &[u8]) {
+    let mut heard = vec![0; states.len()];
+    control.read_exact(&mut heard).expect("the server speaks");
+    assert_eq!(heard, states);
+}
+
+fn says(stream: &mut TcpStream, bytes: &[u8]) {
+    stream.write_all(bytes).expect("the server takes bytes");
+}
+
+/// A client numbers its streams as it connects them, and their directions follow from that; the cookie of
+/// the first may be lost, and come behind that of the second.
+#[test]
+fn streams_are_numbered_by_their_connections() {
+    let server = Server::start(&[]);
+    let mut control = connected(&server);
+    says(&mut control, COOKIE);
+    hears(&mut control, &[9]);
+    // What is omitted is time in which a busy server may begin.
+    let parameters =
+        r#"{"tcp":true,"bidirectional":true,"omit":5,"time":1,"parallel":1,"len":1000}"#;
+    says(&mut control, &encode(parameters.as_bytes()));
+    hears(&mut control, &[10]);
+    let (mut to_server, mut to_client) = (connected(&server), connected(&server));
+    says(&mut to_client, COOKIE);
+    sleep(Duration::from_millis(100));
+    says(&mut to_server, COOKIE);
+    hears(&mut control, &[1, 2]);
+    let mut room = [0; 1000];
+    to_client.read_exact(&mut room).expect("the server sends");
+    let moment = Some(Duration::from_millis(100));
+    to_server
+        .set_read_timeout(moment)
+        .expect("a timeout can be set");
+    let silence = to_server.read(&mut room).expect_err("nothing comes back");
+    assert_eq!(silence.kind(), std::io::ErrorKind::WouldBlock);
+}
+
 #[test]
 fn what_comes_late_is_counted() {
-    const COOKIE: &[u8] = b"bbbbbbbbccccccccddddddddeeeeeeeeffff\0";
     const BLOCK: [u8; 1000] = [0; 1000];
     // As a segment that is lost once and sent again after its timeout, and late.
     const LATE: Duration = Duration::from_millis(500);
     let server = Server::start(&[]);
     let open = || {
-        let mut stream = TcpStream::connect(server.address).expect("the server listens");
-        let wait = Some(Duration::from_secs(10));
-        stream.set_read_timeout(wait).expect("a timeout can be set");
-        stream.write_all(COOKIE).expect("the server takes bytes");
+        let mut stream = connected(&server);
+        says(&mut stream, COOKIE);
         stream
     };
     let mut control = open();
-    let hears = |control: &mut TcpStream, states: &[u8]| {
-        let mut heard = vec![0; states.len()];
-        control.read_exact(&mut heard).expect("the server speaks");
-        assert_eq!(heard, states);
-    };
-    let says = |control: &mut TcpStream, bytes: &[u8]| {
-        control.write_all(bytes).expect("the server takes bytes");
-    };
     hears(&mut control, &[9]);
     let parameters = r#"{"tcp":true,"omit":0,"num":2000,"parallel":1,"len":1000}"#;
     says(&mut control, &encode(parameters.as_bytes()));
