@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
 use crate::iperf3::error::Code;
+use crate::iperf3::frame::PARAMETERS_BYTES_MAX;
 use crate::iperf3::number::whole;
 
 /// The most streams in one direction.
@@ -33,8 +34,6 @@ const WINDOW_BYTES_MAX: u32 = 512 << 20;
 const MSS_BYTES_MAX: u32 = 32_767;
 /// The longest burst, in blocks.
 const BURST_BLOCKS_MAX: u32 = 1000;
-/// The bytes of a title or other words: as many as the whole text may have.
-const WORDS_MAX: usize = 8192;
 
 /// What the streams are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -436,7 +435,9 @@ impl Keys<'_> {
         let expected = "a string of at most 8192 bytes";
         match self.0.get(key) {
             None => Ok(None),
-            Some(Value::String(words)) if words.len() <= WORDS_MAX => Ok(Some(words.clone())),
+            Some(Value::String(words)) if words.len() <= PARAMETERS_BYTES_MAX => {
+                Ok(Some(words.clone()))
+            }
             Some(_) => Err(ParametersError::Type { key, expected }),
         }
     }
