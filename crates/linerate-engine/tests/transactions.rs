@@ -15,6 +15,7 @@
 mod rig;
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -443,6 +444,56 @@ fn many_large_requests_under_way_do_not_wait_for_each_other() {
             assert_agree(&near.finish(), &far.finish());
         }
     }
+}
+
+/// A requester whose turns are used up where its socket has little room takes responses none the less:
+/// the peer takes no request before the one under way is answered.
+#[test]
+fn responses_are_taken_while_requests_have_no_room() {
+    let _alone = alone();
+    let response = vec![7; 1 << 20];
+    let mut sent_most = 0;
+    // Which of them ends its turns there depends on the kernel's accounting.
+    for request_kib in 6..40 {
+        let request_bytes = request_kib << 10;
+        let listener = rig::listener();
+        let config = FlowConfig {
+            manner: Manner {
+                in_flight: 200,
+                ..by(WaitBy::Epoll)
+            },
+            options: FlowOptions {
+                socket_buffer: Some(Bytes(128 << 10)),
+                ..FlowOptions::default()
+            },
+            ..rig::config(
+                0,
+                End::Client,
+                Part::Requester,
+                &rig::rr(request_bytes, response.len() as u64, 1),
+            )
+        };
+        let peer = listener.local_addr().unwrap();
+        let near = connect(config, peer, None, b"", rig::DEADLINE).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let near = rig::start(vec![near], rig::schedule(10), 1);
+        let answer = || {
+            let mut request = vec![0; request_bytes as usize];
+            while far.read_exact(&mut request).is_ok() {
+                // Who gave up closes.
+                let _ = far.write_all(&response);
+            }
+        };
+        let near = std::thread::scope(|scope| {
+            scope.spawn(answer);
+            near.finish()
+        });
+        assert_eq!(near[0].ended_early, None, "{request_kib} KiB");
+        let transactions = near[0].transactions;
+        assert_eq!(near[0].bytes_received, transactions * response.len() as u64);
+        sent_most = sent_most.max(transactions);
+    }
+    assert!(sent_most > 0);
 }
 
 fn crr(request_bytes: u64, response_bytes: u64) -> Traffic {

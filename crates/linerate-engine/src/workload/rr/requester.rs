@@ -128,7 +128,7 @@ impl Requester {
         let sent = match socket::send(io.flow.fd(), rest) {
             Ok(sent) => sent,
             Err(error) => {
-                let turn = failed("sending a request", &error, self.blocked_want());
+                let turn = failed("sending a request", &error, self.want());
                 self.call.blocked = matches!(turn, Turn::Blocked(_));
                 return turn;
             }
@@ -149,7 +149,7 @@ impl Requester {
         if self.call.bytes == 0 && !self.may_send() {
             Turn::Rested(Want::Readable)
         } else {
-            Turn::Moved(Want::Writable)
+            Turn::Moved(self.want())
         }
     }
 
@@ -162,11 +162,15 @@ impl Requester {
         }
     }
 
-    fn blocked_want(&self) -> Want {
-        match self.requests.under_way() {
-            // Only the request that is being sent: no response can come yet.
-            0 | 1 => Want::Writable,
-            _ => Want::Either,
+    /// Returns what a part that has something to send is woken by, whether its socket had no room or
+    /// its turns are used up: a peer that has responses to send may take no request before they are gone.
+    fn want(&self) -> Want {
+        let being_sent = u64::from(self.call.bytes > 0);
+        if self.requests.under_way() > being_sent {
+            Want::Either
+        } else {
+            // No response can come yet.
+            Want::Writable
         }
     }
 
@@ -227,7 +231,7 @@ impl Talk for Requester {
         if self.requests.timing.is_timed() && self.call.bytes == 0 {
             Turn::Rested(Want::Readable)
         } else {
-            Turn::Moved(Want::Writable)
+            Turn::Moved(self.want())
         }
     }
 
@@ -245,8 +249,7 @@ impl Play for Requester {
         }
         match self.receive(io) {
             Turn::Blocked(_) | Turn::Rested(_) if self.call.blocked => self.send(io),
-            // The worker must now wait for both: watching only what is to come would leave the
-            // call undone, watching only the room would keep the other end from making it.
+            // Watching only what is to come would leave the call undone.
             Turn::Moved(_) if self.call.blocked => Turn::Moved(Want::Either),
             turn => turn,
         }
