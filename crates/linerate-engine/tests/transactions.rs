@@ -24,7 +24,7 @@ use linerate_engine::{
 };
 use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;
-use linerate_model::manner::{Manner, Sizes, WaitBy};
+use linerate_model::manner::{Manner, SendBy, Sizes, WaitBy};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::shortfall::RequestCount;
@@ -339,6 +339,36 @@ fn no_more_workers_spin_than_have_a_cpu() {
     assert_eq!(check(WaitBy::Epoll, 3, "epoll"), 3);
 }
 
+/// What the kernel says of calls with MSG_ZEROCOPY wakes who waits for anything, until it is taken.
+#[test]
+fn a_sender_that_waits_for_its_rate_sleeps() {
+    let _alone = alone();
+    let manner = Manner {
+        send: SendBy::MsgZerocopy,
+        rate_bps: Some(10_000_000),
+        ..Manner::default()
+    };
+    let (near, far) = rig::pair_by(0, Part::Sender, &rig::stream(20_000), &manner);
+    let far = rig::start(vec![far], rig::endless(), 1);
+    let near = rig::start(vec![near], rig::endless(), 1);
+    let ran_ns = || -> u64 {
+        let (_, thread) = near.threads()[0].clone();
+        let path = format!("/proc/self/task/{thread}/schedstat");
+        let text = std::fs::read_to_string(path).unwrap();
+        text.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let begin = ran_ns();
+    std::thread::sleep(Duration::from_millis(200));
+    let ran_ns = ran_ns() - begin;
+    assert!(ran_ns < 100_000_000, "{ran_ns} ns of 200 ms");
+    near.abort();
+    far.abort();
+    let near = near.finish();
+    far.finish();
+    let count = near[0].zero_copy.unwrap();
+    assert!(count.done > 2, "{count:?}");
+}
+
 /// Both ends on CPU 0: whoever spins there keeps the other end from answering, and yields.
 #[test]
 fn who_spins_on_the_cpu_of_its_peer_yields_and_says_so() {
@@ -494,6 +524,53 @@ fn responses_are_taken_while_requests_have_no_room() {
         sent_most = sent_most.max(transactions);
     }
     assert!(sent_most > 0);
+}
+
+/// Responses to what is under way take a slow path longer than the grace time: those of the window are whole.
+#[test]
+fn responses_that_still_come_long_after_the_stop_end_nothing_early() {
+    const RESPONSE_BYTES: usize = 1 << 20;
+    let _alone = alone();
+    let traffic = rig::rr(100, RESPONSE_BYTES as u64, 1);
+    for wait in [WaitBy::Epoll, WaitBy::Uring] {
+        let listener = rig::listener();
+        let peer = listener.local_addr().unwrap();
+        let config = |end, part| FlowConfig {
+            manner: Manner {
+                in_flight: 200,
+                ..by(wait)
+            },
+            ..rig::config(0, end, part, &traffic)
+        };
+        let near = config(End::Client, Part::Requester);
+        let near = connect(near, peer, None, b"", rig::DEADLINE).unwrap();
+        let (mut slow_server, _) = listener.accept().unwrap();
+        let mut slow_client = std::net::TcpStream::connect(peer).unwrap();
+        let far = config(End::Server, Part::Responder);
+        let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
+        let near = rig::start(vec![near], rig::schedule(200), 1);
+        let far = rig::start(vec![far], rig::schedule(200), 1);
+        let pause = || std::thread::sleep(Duration::from_millis(50));
+        let response = vec![7; RESPONSE_BYTES];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while slow_server.write_all(&response).is_ok() {
+                    pause();
+                }
+            });
+            scope.spawn(|| {
+                let mut room = vec![0; RESPONSE_BYTES];
+                slow_client.write_all(&[7; 200 * 100]).unwrap();
+                while let Ok(1..) = slow_client.read(&mut room[..300_000]) {
+                    pause();
+                }
+            });
+            let (near, far) = (near.finish(), far.finish());
+            assert_eq!((&near[0].ended_early, &far[0].ended_early), (&None, &None));
+            assert!(near[0].transactions > 1, "{wait:?}");
+            assert!(near[0].transactions < 60, "{wait:?}");
+        });
+    }
 }
 
 fn crr(request_bytes: u64, response_bytes: u64) -> Traffic {

@@ -208,10 +208,10 @@ impl Frames {
 
     /// Hands over the first `count` frames, and asks the kernel to send them; returns how many it
     /// has taken. Those that wait for memory of this host or for its device are taken at a later
-    /// call: while any do, no others are handed over.
+    /// call: while any do, no others are handed over. None is taken where all are with the device.
     pub(crate) fn send(&mut self, count: usize) -> io::Result<usize> {
         let begin = self.sent.producer().load(Ordering::Relaxed);
-        if self.sent.consumer().load(Ordering::Acquire) != begin {
+        if count == 0 || self.sent.consumer().load(Ordering::Acquire) != begin {
             self.ask()?;
             return Err(io::ErrorKind::WouldBlock.into());
         }

@@ -162,10 +162,13 @@ fn rest_to_the_end(part: &mut Receiver, io: &mut DatagramIo<'_>) -> Ending {
     }
 }
 
-/// Waits until `at_ns` or for `most_ns`: asleep, and the last stretch spinning.
+/// Waits until `at_ns` or for `most_ns`: asleep, and the last stretch before `at_ns` spinning.
 fn pause(at_ns: u64, most_ns: u64) {
     let began_ns = now_ns();
     let end_ns = at_ns.min(began_ns + most_ns);
+    if end_ns < at_ns {
+        return sleep_until(end_ns.min(at_ns - SPIN_NS));
+    }
     if end_ns.saturating_sub(began_ns) > SPIN_NS {
         sleep_until(end_ns - SPIN_NS);
     }
@@ -316,12 +319,12 @@ impl DatagramLoop {
             }
         }
         // More may move at once: what a watched flow has received is reported again. The others come
-        // after those that are due by now, and so do requests that are due while nothing arrives.
+        // after those that are due by now, and so do requests that may go while nothing arrives.
         let is_watched = self.wants[at] == Some(Want::Readable);
         if !is_watched {
             self.watch(at, seat, None);
         }
-        if !is_watched || seat.player.part.is_timed() {
+        if !is_watched || seat.player.part.sends_first() {
             self.timers.set(at, now_ns());
         }
         0
