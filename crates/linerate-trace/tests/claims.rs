@@ -918,8 +918,9 @@ fn a_queue_is_not_a_small_window() {
 
 #[test]
 fn connections_behind_one_queue_wait_in_it_at_the_same_time() {
-    let mut talks = [40_000, 40_001].map(|port| {
+    let mut talks = [(40_000, 0), (40_001, 0), (40_002, 60_000_000)].map(|(port, after_us)| {
         let mut talk = Talk::new(1, 1).client_port(port);
+        talk.wait_us(after_us);
         let options = || syn_options((1460, Some(7)));
         talk.window(Server, 400);
         talk.control(Client, SYN, options()).wait_us(20_000);
@@ -939,11 +940,21 @@ fn connections_behind_one_queue_wait_in_it_at_the_same_time() {
     }
     let alone = trace(&talks[0].frames);
     let alone = found(&alone, Kind::Queue).expect("a queue");
-    let mut frames = talks.map(|talk| talk.frames).concat();
-    frames.sort_by_key(|(time_ns, _)| *time_ns);
-    let both = trace(&frames);
-    let both = found(&both, Kind::Queue).expect("a queue");
+    let of = |talks: &[&Talk]| {
+        let frames = talks.iter().flat_map(|talk| talk.frames.clone());
+        let mut frames: Vec<_> = frames.collect();
+        frames.sort_by_key(|(time_ns, _)| *time_ns);
+        found(&trace(&frames), Kind::Queue)
+            .expect("a queue")
+            .clone()
+    };
+    let [first, second, later] = &talks;
+    let both = of(&[first, second]);
     assert_eq!((alone.connections, both.connections), (1, 2));
+    // One after the other they have it in turn.
+    let turns = of(&[first, later]);
+    assert_eq!(turns.connections, 2);
+    assert_eq!((turns.value, turns.out_of), (alone.value, alone.out_of));
     assert_eq!(both.total_ns, alone.total_ns);
     assert!((340_000_000..=420_000_000).contains(&both.total_ns));
     assert!(both.total_ns <= both.longest_ns);

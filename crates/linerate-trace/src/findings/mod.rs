@@ -16,6 +16,8 @@ use std::net::IpAddr;
 use linerate_model::sample::End;
 use serde::Serialize;
 
+/// What several connections have in a queue at the same time.
+mod queued;
 /// What Wireshark calls it.
 mod wireshark;
 /// What each kind says and asks for.
@@ -27,6 +29,7 @@ use crate::connection::{
 };
 use crate::datagrams::ConversationReport;
 use crate::document::{ConnectionReport, Ending};
+use queued::QueueShare;
 
 /// Findings that are told apart; further ones are not kept.
 const FINDINGS_MAX: usize = 4096;
@@ -194,6 +197,9 @@ pub struct TcpFinding {
     /// Whether the waits may be those for a way that takes longer.
     #[serde(skip)]
     pub(crate) way_is_doubtful: bool,
+    /// What each connection has in a queue.
+    #[serde(skip)]
+    pub(crate) queued: Vec<QueueShare>,
     /// The clients of the server that it is about.
     #[serde(skip)]
     pub(crate) clients: Vec<IpAddr>,
@@ -594,6 +600,7 @@ impl TcpFinding {
             proofs: Vec::new(),
             waits: Durations::default(),
             way_is_doubtful: false,
+            queued: Vec::new(),
             clients: if kind.is_of_server(end) {
                 vec![toward.address]
             } else {
@@ -691,20 +698,20 @@ impl TcpFinding {
         if self.by.is_none() || other.value > self.value {
             self.by = other.by.or(self.by);
         }
-        (self.total_ns, self.value) = match self.kind {
-            // What shares a link waits in one queue at the same time: each has its bytes there.
-            TcpFindingKind::Queue => (
-                self.total_ns.max(other.total_ns),
-                self.value.saturating_add(other.value),
-            ),
-            _ => (
+        queued::join(&mut self.queued, other.queued);
+        (self.total_ns, self.value, self.out_of) = match self.kind {
+            TcpFindingKind::Queue => {
+                let (bytes, rate) = queued::most_at_once(&self.queued);
+                (self.total_ns.max(other.total_ns), bytes, rate)
+            }
+            kind => (
                 self.total_ns.saturating_add(other.total_ns),
                 self.value.max(other.value),
+                match kind {
+                    TcpFindingKind::ClampedMss => self.out_of.max(other.out_of),
+                    _ => self.out_of.saturating_add(other.out_of),
+                },
             ),
-        };
-        self.out_of = match self.kind {
-            TcpFindingKind::ClampedMss => self.out_of.max(other.out_of),
-            _ => self.out_of.saturating_add(other.out_of),
         };
         let round_trips_ns = [self.round_trip_ns, other.round_trip_ns];
         self.round_trip_ns = round_trips_ns.into_iter().flatten().min();
@@ -1112,12 +1119,20 @@ fn queue(connection: &ConnectionReport, detail: &Detail, end: End) -> Option<Tcp
         return None;
     }
     let rate = own.bits_per_second?;
+    let (begin_ns, end_ns) = detail.ends[end as usize].data_times_ns()?;
+    let share = QueueShare {
+        begin_ns,
+        end_ns,
+        bytes: (rate / 8e9 * queued_ns as f64) as u64,
+        bits_per_second: rate as u64,
+    };
     Some(TcpFinding {
         count: u64::from(loaded.count),
         total_ns: queued_ns,
         longest_ns: loaded.max_ns.saturating_sub(least_ns),
-        value: (rate / 8e9 * queued_ns as f64) as u64,
-        out_of: rate as u64,
+        value: share.bytes,
+        out_of: share.bits_per_second,
+        queued: vec![share],
         round_trip_ns: Some(least_ns),
         ..TcpFinding::new(connection, TcpFindingKind::Queue, end)
     })

@@ -621,6 +621,7 @@ mod tests {
                     proofs: Vec::new(),
                     waits: Durations::default(),
                     way_is_doubtful: false,
+                    queued: Vec::new(),
                     clients: Vec::new(),
                     hop_limit: None,
                 };
