@@ -586,8 +586,11 @@ impl Core {
             core.trial_over(&own);
         });
         spawned.map(drop).map_err(|error| {
+            let why = format!("no thread: {error}");
+            slot.fail(&why);
+            lock(&slot.capture).take();
             self.trial_over(slot);
-            refuse(RefusalCode::Internal, format!("no thread: {error}"))
+            refuse(RefusalCode::Internal, why)
         })
     }
 
@@ -604,6 +607,16 @@ impl Core {
     /// Gives back what a trial took that was launched, and notes its end.
     fn trial_over(&self, slot: &TrialSlot) {
         lock(&slot.grant).take();
+        // Who has several under way keeps the results of the last: no limit counts their memory. A trial
+        // that was aborted says nothing of those after it.
+        let mut trials = lock(&self.trials);
+        let is_own = |other: &Arc<TrialSlot>| std::ptr::eq(Arc::as_ptr(other), slot);
+        if trials.values().any(is_own) {
+            trials.retain(|(lease, _), other| {
+                *lease != slot.lease || is_own(other) || !other.is_over()
+            });
+        }
+        drop(trials);
         let failed = slot.failure();
         lock(&self.leases).handle_trial_over(engine::now_ns(), &slot.lease, failed);
     }
@@ -639,9 +652,12 @@ impl Core {
         trial: TrialId,
         from: PollFrom,
     ) -> Result<(Arc<TrialSlot>, Duration), Refusal> {
-        lock(&self.leases).handle_seen(engine::now_ns(), lease)?;
+        let now = engine::now_ns();
+        lock(&self.leases).handle_seen(now, lease)?;
         let wait = Duration::from_nanos(from.wait_ns).min(END_WAIT_MAX);
-        Ok((self.slot(lease, trial)?, wait))
+        let slot = self.slot(lease, trial)?;
+        lock(&slot.gathered).session.handle_fetch(now);
+        Ok((slot, wait))
     }
 
     /// Returns part `part`, from 0, of the file that a trial captured, nothing behind the last; the
@@ -703,9 +719,10 @@ impl Core {
             self.note_end(&lease, ending);
         }
         lock(&self.trials).retain(|_, slot| {
-            let forget = lock(&slot.gathered).session.poll_deadline(now);
-            if slot.failure().is_some() {
-                slot.end();
+            let mut gathered = lock(&slot.gathered);
+            let forget = gathered.session.poll_deadline(now);
+            if matches!(gathered.session.state(), TrialState::Failed { .. }) {
+                slot.end(gathered);
             }
             !forget
         });

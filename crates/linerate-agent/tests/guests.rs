@@ -9,7 +9,7 @@ use std::sync::Arc;
 use linerate_agent::access::Caller;
 use linerate_agent::api::{
     AdmitRequest, Assignment, InventoryRequest, LimitsInfo, PollFrom, Refusal, RefusalCode,
-    TrialState,
+    StartRequest, TrialState,
 };
 use linerate_agent::{AgentConfig, Core};
 use linerate_model::manner::Transport;
@@ -150,6 +150,62 @@ fn what_a_trial_took_is_there_again_when_it_is_over() {
     let lease = admit(&core, &guest(), v6(0, 1), Admission::Exclusive).unwrap();
     core.prepare(&guest(), &lease, assignment(1, 8, stream()))
         .unwrap();
+}
+
+/// Returns instants of a trial whose window of `length_ns` begins soon.
+fn instants(length_ns: u64) -> StartRequest {
+    let begin_ns = linerate_engine::now_ns() + 200_000_000;
+    StartRequest {
+        start_ns: begin_ns,
+        measure_begin_ns: begin_ns,
+        measure_end_ns: begin_ns + length_ns,
+        stop_ns: begin_ns + length_ns,
+    }
+}
+
+#[test]
+fn what_a_trial_took_that_is_about_to_end_is_waited_for() {
+    let core = core(LimitsInfo {
+        flows: Some(8),
+        ..LimitsInfo::default()
+    });
+    let lease = admit(&core, &guest(), v6(0, 0), Admission::Exclusive).unwrap();
+    let begin = |trial| {
+        core.prepare(&guest(), &lease, assignment(trial, 8, places()))
+            .unwrap();
+        let at = instants(3_000_000_000_000);
+        core.start(&lease, TrialId(trial), &at).unwrap();
+    };
+    begin(0);
+    core.abort(&lease, TrialId(0)).unwrap();
+    begin(1);
+    // Prepared once more, which ends it.
+    begin(1);
+    core.leave(&lease).unwrap();
+}
+
+#[test]
+fn a_run_keeps_the_results_of_one_trial() {
+    let core = core(LimitsInfo::default());
+    let lease = admit(&core, &guest(), v6(0, 0), Admission::Exclusive).unwrap();
+    for trial in 0..4 {
+        core.prepare(&guest(), &lease, assignment(trial, 1, places()))
+            .unwrap();
+    }
+    for trial in 0..4 {
+        core.start(&lease, TrialId(trial), &instants(60_000_000))
+            .unwrap();
+    }
+    let is_kept = |trial: &u32| {
+        core.poll_trial(&lease, TrialId(*trial), PollFrom::default())
+            .is_ok()
+    };
+    let began = std::time::Instant::now();
+    while (0..4).filter(is_kept).count() > 1 {
+        let passed_s = began.elapsed().as_secs();
+        assert!(passed_s < 15, "results of several are kept");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 #[test]

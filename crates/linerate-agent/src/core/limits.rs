@@ -1,5 +1,7 @@
 //! What is refused: what no honest controller sends, and what a caller without the token may not.
 
+use std::time::{Duration, Instant};
+
 use linerate_engine as engine;
 use linerate_engine::{ConnectError, Flow, FlowConfig};
 use linerate_model::manner::{Transport, WaitBy};
@@ -10,7 +12,7 @@ use linerate_model::{BitsPerSec, Nanos};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::flows::flow_config;
-use super::{Caller, Core};
+use super::{Caller, Core, END_WAIT_MAX};
 use crate::access::Scope;
 use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX, refuse};
 use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source};
@@ -35,6 +37,9 @@ const FILES_OF_PLACE: usize = 5;
 const MEMORY_BYTES: u64 = 1 << 30;
 /// The kernel's own range of ports, 32768 to 60999.
 const EPHEMERAL_PORTS: u32 = 28_232;
+
+/// How often a claim looks whether what is about to be given back is there.
+const GIVE_BACK_LOOK: Duration = Duration::from_millis(5);
 
 /// Open files that a trial needs beside its flows: observers, workers' epoll sets, control
 /// connections.
@@ -76,12 +81,35 @@ impl Core {
             .map(|rate| BitsPerSec(rate * flows as f64));
         let counts = Counts::of_trial(flows, files, listens);
         let counts = counts.with_buffers(buffer_bytes(assignment));
-        self.claim_of(from, counts, asked)
+        self.claim_patiently(from, counts, asked)
             .map(Some)
             .map_err(|exceeded| Refusal {
                 next: Some(exceeded.next().to_owned()),
                 ..refuse(exceeded.code(), exceeded)
             })
+    }
+
+    /// Claims `counts` and a rate for a trial from there, and waits for what trials that have ended are about to
+    /// give back; for threads that may block.
+    fn claim_patiently(
+        &self,
+        from: Source,
+        counts: Counts,
+        rate_asked: Option<BitsPerSec>,
+    ) -> Result<Grant, Exceeded> {
+        let until = Instant::now() + END_WAIT_MAX;
+        loop {
+            // Asked before the claim: what is given back between the two is there for the next try.
+            let may_pass = self.totals.is_ending() && Instant::now() < until;
+            // Of a rate there may be some already, and more in a moment.
+            if !(may_pass && self.config.limits.rate.is_some()) {
+                match self.claim_of(from, counts, rate_asked) {
+                    Err(exceeded) if may_pass && exceeded.ends_with_others() => {}
+                    claimed => return claimed,
+                }
+            }
+            std::thread::sleep(GIVE_BACK_LOOK);
+        }
     }
 
     /// Claims `counts` and a rate for a trial from there.
@@ -495,6 +523,11 @@ pub(super) mod tests {
 
     impl Stream {
         fn begin(record_bytes_max: u64, ends_ms: [u64; 4]) -> Self {
+            Self::begin_with(record_bytes_max, ends_ms, true)
+        }
+
+        /// Begins one whose rate is looked at while it goes on, or only when it is over.
+        fn begin_with(record_bytes_max: u64, ends_ms: [u64; 4], looks: bool) -> Self {
             let (core, lease) = agent(LimitsInfo {
                 rate: Some(BitsPerSec(1e6)),
                 ..LimitsInfo::default()
@@ -502,7 +535,11 @@ pub(super) mod tests {
             let prepared = core.prepare(&stranger(), &lease, receiver(1)).unwrap();
             assert_eq!(prepared.rate_limit, Some(BitsPerSec(1e6)));
             for slot in lock(&core.trials).values_mut() {
-                Arc::get_mut(slot).unwrap().record_bytes_max = record_bytes_max;
+                let slot = Arc::get_mut(slot).unwrap();
+                slot.record_bytes_max = record_bytes_max;
+                if !looks {
+                    slot.rate_max = None;
+                }
             }
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -564,6 +601,25 @@ pub(super) mod tests {
         // After the window, and where nothing more is recorded.
         check(u64::MAX, [50, 51, 52, 9000]);
         check(0, [50, 60, 9000, 9000]);
+    }
+
+    #[test]
+    fn what_came_after_the_last_look_is_owed_too() {
+        let mut stream = Stream::begin_with(u64::MAX, [50, 60, 9000, 9000], false);
+        let _ = stream.sender.write_all(&vec![0; 64 << 20]);
+        stream.core.abort(&stream.lease, TrialId(1)).unwrap();
+        let next = stream.core.prepare(&stranger(), &stream.lease, receiver(2));
+        let words = next.unwrap_err().error;
+        assert!(words.contains("moved more than"), "{words}");
+    }
+
+    #[test]
+    fn who_says_that_it_is_over_has_given_back_what_it_took() {
+        let stream = Stream::begin(u64::MAX, [50, 60, 160, 170]);
+        stream.sender.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(stream.end().state, TrialState::Finished);
+        let slot = stream.core.slot(&stream.lease, TrialId(1)).unwrap();
+        assert!(lock(&slot.grant).is_none());
     }
 
     /// Returns what a trial of exchanges moved in 0.6 s at an agent that allows 1 Mbit/s, sent and received,

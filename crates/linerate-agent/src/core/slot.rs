@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use linerate_engine as engine;
@@ -177,28 +177,34 @@ impl TrialSlot {
 
     /// Ends the trial without result, unless it has one.
     pub(super) fn fail(&self, why: &str) {
-        lock(&self.gathered)
+        let mut gathered = lock(&self.gathered);
+        gathered
             .session
             .handle_failure(engine::now_ns(), why.to_owned());
-        self.end();
+        self.end(gathered);
     }
 
     /// Ends what of the trial is still under way, and tells whoever waits for it.
-    pub(super) fn end(&self) {
+    pub(super) fn end(&self, mut gathered: MutexGuard<'_, Gathered>) {
         self.abort.store(true, Ordering::Relaxed);
-        self.release_unlaunched();
+        self.release(&mut gathered);
+        drop(gathered);
         self.changed.tell();
     }
 
-    /// Closes the flows of a trial that never began and gives back what they took.
-    fn release_unlaunched(&self) {
-        let mut gathered = lock(&self.gathered);
-        if !self.launched.load(Ordering::Relaxed) {
-            gathered.flows = Vec::new();
-            gathered.hellos = None;
-            lock(&self.grant).take();
-            lock(&self.capture).take();
+    /// Closes the flows of a trial that never began and gives back what they took; the sampler of one that did is
+    /// about to.
+    fn release(&self, gathered: &mut Gathered) {
+        if self.launched.load(Ordering::Relaxed) {
+            if let Some(grant) = lock(&self.grant).as_mut() {
+                grant.note_ending();
+            }
+            return;
         }
+        gathered.flows = Vec::new();
+        gathered.hellos = None;
+        lock(&self.grant).take();
+        lock(&self.capture).take();
     }
 
     /// Waits while the trial is in a state that `goes_on` names, at most so long.

@@ -130,12 +130,24 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         running,
         observers,
         profiler,
+        moved_bytes,
+        new_bytes,
         ..
     } = sampler;
     if !whole {
         running.abort();
     }
     let results = running.finish();
+    // What came after the last look is owed too, whoever ended the trial.
+    let counts_sent = counts_sent(&slot.assignment);
+    let moved = results.iter().map(|flow| {
+        let sent = if counts_sent { flow.bytes_sent } else { 0 };
+        flow.bytes_received + sent
+    });
+    let after_bytes = moved.sum::<u64>() as f64 - moved_bytes;
+    if let Some(grant) = lock(&slot.grant).as_mut() {
+        grant.note_moved(engine::now_ns(), new_bytes + after_bytes);
+    }
     let captured = capture.map(RunningCapture::end);
     let after = availabilities(&observers);
     let seen = profiler.map(|profiler| (profiler.availability(), profiler.finish()));
@@ -167,6 +179,8 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         flow.settings = pool.share(&flow.settings.with(&placed));
     }
     drop(record);
+    // Before it says that it is over: its controller then claims for the next one.
+    lock(&slot.grant).take();
     lock(&slot.gathered)
         .session
         .handle_finished(engine::now_ns());

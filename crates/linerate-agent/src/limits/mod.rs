@@ -236,6 +236,11 @@ impl Exceeded {
         }
     }
 
+    /// Returns whether the end of another trial may change it at once.
+    pub(crate) fn ends_with_others(&self) -> bool {
+        self.code() == RefusalCode::Busy && !matches!(self, Self::Debt { .. })
+    }
+
     /// Returns what a caller can do about it.
     pub(crate) fn next(&self) -> &'static str {
         match self.code() {
@@ -274,6 +279,8 @@ struct Held {
     all: Counts,
     rate_bps: f64,
     debt: Debt,
+    /// Trials that have ended and are about to give back what they took.
+    ending: u32,
 }
 
 /// Payload moved beyond what a rate allowed so far, and when that was reckoned.
@@ -307,6 +314,11 @@ impl Totals {
     /// Returns whether nothing is under way.
     pub fn is_idle(&self) -> bool {
         lock(&self.0).of.is_empty()
+    }
+
+    /// Returns whether trials that have ended are about to give back what they took.
+    pub fn is_ending(&self) -> bool {
+        lock(&self.0).ending > 0
     }
 
     /// Claims `counts` for a trial of `network`, and of the rate, where that is limited, what is left or
@@ -354,6 +366,7 @@ impl Totals {
                 at_ns: now_ns,
             },
             most: most.rate,
+            is_ending: false,
         })
     }
 }
@@ -389,12 +402,19 @@ pub struct Grant {
     /// What it moved beyond its own.
     own: Debt,
     most: Option<BitsPerSec>,
+    is_ending: bool,
 }
 
 impl Grant {
     /// Returns what its flows together may move, if that is limited.
     pub fn rate(&self) -> Option<BitsPerSec> {
         self.rate
+    }
+
+    /// Notes that its trial has ended: it is given back as soon as the flows have.
+    pub(crate) fn note_ending(&mut self) {
+        lock(&self.totals.0).ending += u32::from(!self.is_ending);
+        self.is_ending = true;
     }
 
     /// Notes payload that moved since the last note; says why the trial has to end, if all trials
@@ -414,6 +434,7 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         let mut held = lock(&self.totals.0);
+        held.ending -= u32::from(self.is_ending);
         held.all = held.all.minus(self.counts);
         held.rate_bps = (held.rate_bps - self.rate.map_or(0.0, |rate| rate.0)).max(0.0);
         let own = held.of.get(&self.network).copied().unwrap_or_default();

@@ -179,14 +179,20 @@ impl Test {
         if self.waits_for_turn {
             return self.accept();
         }
-        let excess = self.traffic.as_mut().and_then(Traffic::poll);
-        let new_bytes = self.traffic.as_mut().map_or(0.0, Traffic::take_received);
-        let grant = self.grant.as_mut();
-        let owed = grant.and_then(|grant| grant.note_moved(now, new_bytes));
-        match excess.or_else(|| owed.map(|owed| owed.to_string())) {
+        match self.excess() {
             Some(reason) => self.fail(Code::TOTAL_RATE, &reason),
             None => self.machine.poll_deadline(now),
         }
+    }
+
+    /// Looks at the traffic and notes what has come since the last look; says why the test has to end, if it has.
+    fn excess(&mut self) -> Option<String> {
+        let traffic = self.traffic.as_mut()?;
+        let excess = traffic.poll();
+        let new_bytes = traffic.take_received();
+        let grant = self.grant.as_mut();
+        let owed = grant.and_then(|grant| grant.note_moved(now_ns(), new_bytes));
+        excess.or_else(|| owed.map(|owed| owed.to_string()))
     }
 
     fn fail(&mut self, code: Code, reason: &str) -> Vec<ServerAction> {
@@ -364,7 +370,7 @@ impl Test {
         if self.machine.is_over() {
             if let Some(traffic) = self.traffic.take() {
                 self.say_no_more(LAST_WORD).await;
-                traffic.abort().await;
+                self.owe(traffic.abort().await);
             }
         } else if let Some(traffic) = &mut self.traffic {
             traffic.stop();
@@ -387,6 +393,13 @@ impl Test {
         self.machine.handle_results(now_ns(), &results)
     }
 
+    /// Notes what came after the last look at a test that is over.
+    fn owe(&mut self, new_bytes: f64) {
+        if let Some(grant) = &mut self.grant {
+            grant.note_moved(now_ns(), new_bytes);
+        }
+    }
+
     /// Waits for the workers and for the client to close.
     async fn leave(mut self) {
         // Streams that come now are nobody's: they are refused, and those that wait are closed.
@@ -394,10 +407,10 @@ impl Test {
         while self.arrivals.try_recv().is_ok() {}
         let _ = self.control.shutdown().await;
         if let Some(traffic) = self.traffic.take() {
-            traffic.abort().await;
+            self.owe(traffic.abort().await);
         }
         if let Some(counted) = self.counted.take() {
-            counted.finish().await;
+            self.owe(counted.finish().await);
         }
         // A connection that is closed with bytes unread is reset, and the reset may overtake the
         // last word.

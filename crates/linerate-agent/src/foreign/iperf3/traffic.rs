@@ -57,6 +57,7 @@ pub(super) struct Traffic {
 pub(super) struct Counted {
     pub(super) count: Count,
     pub(super) cpu: CpuPercent,
+    taken_bytes: f64,
     running: Running,
 }
 
@@ -217,13 +218,14 @@ impl Traffic {
         Counted {
             count: self.count,
             cpu: self.cpu_at_stop,
+            taken_bytes: self.taken_bytes,
             running: self.running,
         }
     }
 
-    /// Ends everything at once, without an account.
-    pub(super) async fn abort(self) {
-        finish(self.running).await;
+    /// Ends everything at once, without an account; returns how much arrived since it was asked last.
+    pub(super) async fn abort(self) -> f64 {
+        finish(self.running, self.taken_bytes).await
     }
 
     fn read(&mut self) -> Vec<Reading> {
@@ -248,18 +250,21 @@ impl Traffic {
 }
 
 impl Counted {
-    /// Waits until the workers have ended.
-    pub(super) async fn finish(self) {
-        finish(self.running).await;
+    /// Waits until the workers have ended; returns how much arrived since it was asked last.
+    pub(super) async fn finish(self) -> f64 {
+        finish(self.running, self.taken_bytes).await
     }
 }
 
-/// Ends the workers and waits for them: a run that then gets the host has it for itself.
-async fn finish(running: Running) {
+/// Ends the workers and waits for them: a run that then gets the host has it for itself; returns how much arrived
+/// beyond what was taken.
+async fn finish(running: Running, taken_bytes: f64) -> f64 {
     running.abort();
     let finished = tokio::task::spawn_blocking(move || running.finish()).await;
     // A worker that panicked has said so itself.
-    drop(finished);
+    let results = finished.unwrap_or_default();
+    let received = results.iter().map(|flow| flow.bytes_received);
+    (received.sum::<u64>() as f64 - taken_bytes).max(0.0)
 }
 
 fn opened(flow: &Flow) -> Opened {
