@@ -171,6 +171,7 @@ impl Registry {
 ///
 /// Call it first thing in `main`, while the process has one thread.
 pub fn hold() -> Result<(), HoldError> {
+    process::close_inherited();
     let request = read_request().map_err(HoldError::Request)?;
     let signals = block_signals().map_err(HoldError::Signal)?;
     let (lab, registry) = match make(&request) {

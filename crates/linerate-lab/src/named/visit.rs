@@ -8,7 +8,7 @@ use super::registry::{Registry, RegistryError};
 use super::state::State;
 use crate::sys::guest::{EndsWith, Guest, place};
 use crate::sys::init::NAMESPACES;
-use crate::sys::process::IgnoreInterrupts;
+use crate::sys::process;
 
 /// The shell of a user who has none.
 const SHELL: &str = "/bin/sh";
@@ -67,7 +67,7 @@ impl Registry {
     }
 
     /// Runs a program in a host of lab `name` and returns how it ended; without words the user's shell.
-    /// Input, output and working directory are the caller's; Ctrl-C goes to the program.
+    /// Input, output and working directory are the caller's; Ctrl-C, SIGTERM and SIGHUP go to the program.
     pub fn exec(
         &self,
         name: &str,
@@ -85,10 +85,7 @@ impl Registry {
             host: host.to_owned(),
             source,
         };
-        let mut child = command.args(arguments).spawn().map_err(failed)?;
-        // The terminal interrupts the whole group; this process stays to tell how it ended.
-        let _ignored = IgnoreInterrupts::begin().map_err(failed)?;
-        child.wait().map_err(failed)
+        process::run_handing_on(command.args(arguments)).map_err(failed)
     }
 }
 

@@ -191,8 +191,10 @@ impl Network {
         self.join_control(netlink, site)?;
         self.join_data(netlink, site)?;
         let name = &site.spec.name;
-        run_in_network(site.namespace.as_fd(), || configure_host(site))
-            .map_err(at_step(format!("enter host `{name}`")))?
+        let configured = run_in_network(site.namespace.as_fd(), || configure_host(site));
+        let without = configured.map_err(at_step(format!("enter host `{name}`")))??;
+        self.degraded.extend(without);
+        Ok(())
     }
 
     /// Sets what a lab host's network stack does differently: it forgets earlier connections, uses IPv6
@@ -298,8 +300,8 @@ fn version(release: &str) -> (u32, u32) {
     (next().unwrap_or(0), next().unwrap_or(0))
 }
 
-/// Configures the devices of a host; runs inside its network namespace.
-fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
+/// Configures the devices of a host, and returns what it has to do without; runs inside its network namespace.
+fn configure_host(site: &Site<'_>) -> Result<Option<String>, LabError> {
     let mut netlink = Netlink::open().map_err(at_step("open rtnetlink".to_owned()))?;
     let link = &site.spec.link;
     turn_on(&mut netlink, "lo")?;
@@ -321,9 +323,13 @@ fn configure_host(site: &Site<'_>) -> Result<(), LabError> {
             .add_address(index, address, prefix)
             .map_err(at_step(format!("give host `{}` {address}", site.spec.name)))?;
     }
-    // A machine without IPv6 has a lab without IPv6.
-    let _v6 = netlink.add_address(data, data_address_v6(site.number), PREFIX_V6);
-    Ok(())
+    // A machine without IPv6 has a lab without IPv6, and so have links of fewer than 1280 bytes.
+    let v6 = netlink.add_address(data, data_address_v6(site.number), PREFIX_V6);
+    let refused = |error| {
+        let (name, mtu) = (&site.spec.name, link.mtu_bytes);
+        format!("host `{name}` has no IPv6 with an MTU of {mtu} ({error})")
+    };
+    Ok(v6.err().map(refused))
 }
 
 #[cfg(test)]

@@ -119,9 +119,10 @@ fn end_without(maker: RawFd) {
 /// `/sys/class/net` shows the caller's devices.
 fn mount_views(hosts: &CStr) -> bool {
     let none = c"none".as_ptr();
-    let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: valid C strings; file system type and options are not used with MS_PRIVATE.
-    let result = unsafe { libc::mount(none, c"/".as_ptr(), none, private, std::ptr::null()) };
+    // Nothing that is mounted here shows outside; what is unmounted there is not held here.
+    let slave = libc::MS_REC | libc::MS_SLAVE;
+    // SAFETY: valid C strings; file system type and options are not used with MS_SLAVE.
+    let result = unsafe { libc::mount(none, c"/".as_ptr(), none, slave, std::ptr::null()) };
     if result != 0 {
         return false;
     }

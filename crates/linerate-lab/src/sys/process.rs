@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::check;
 
@@ -86,15 +87,62 @@ pub fn detach(command: &mut Command) {
     unsafe { command.pre_exec(leave) };
 }
 
+/// Closes what this process inherited beside its streams: whoever waits for the end of a pipe or holds a lock by a
+/// descriptor would do so until this process ends. For one that has opened nothing yet.
+pub fn close_inherited() {
+    // SAFETY: closes descriptors only, and none that this process uses.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+}
+
+/// Runs `command` and returns how it ended; SIGTERM and SIGHUP to this process are handed on to it meanwhile.
+pub fn run_handing_on(command: &mut Command) -> io::Result<ExitStatus> {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGTERM);
+    signals.add(Signal::SIGHUP);
+    // The child begins with an empty mask: std sees to that.
+    let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let ended = spawn_handing_on(command, &signals);
+    before.thread_set_mask()?;
+    ended
+}
+
+/// Does so where `signals` are blocked.
+fn spawn_handing_on(command: &mut Command, signals: &SigSet) -> io::Result<ExitStatus> {
+    let mut child = command.spawn()?;
+    // The terminal interrupts the whole group; this process stays to tell how the program ended.
+    let _ignored = IgnoreInterrupts::begin()?;
+    let process = open(child.id())?;
+    let asked = SignalFd::with_flags(signals, SfdFlags::SFD_CLOEXEC)?;
+    loop {
+        let mut fds = [process.as_fd(), asked.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match poll(&mut fds, PollTimeout::NONE) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            other => other?,
+        };
+        let [has_ended, is_asked] = fds.map(|fd| fd.any().unwrap_or(false));
+        if has_ended {
+            return child.wait();
+        }
+        // What the terminal sends (SI_KERNEL) reaches the program by itself.
+        if is_asked
+            && let Some(about) = asked.read_signal()?
+            && about.ssi_code != libc::SI_KERNEL
+        {
+            // It may have ended meanwhile.
+            let _sent = signal(process.as_fd(), about.ssi_signo as libc::c_int);
+        }
+    }
+}
+
 /// While it lives, this process ignores what the terminal sends on Ctrl-C and Ctrl-\.
 #[derive(Debug)]
-pub struct IgnoreInterrupts {
+struct IgnoreInterrupts {
     before: [(Signal, SigAction); 2],
 }
 
 impl IgnoreInterrupts {
     /// Begins to ignore.
-    pub fn begin() -> io::Result<Self> {
+    fn begin() -> io::Result<Self> {
         Ok(Self {
             before: [ignore(Signal::SIGINT)?, ignore(Signal::SIGQUIT)?],
         })

@@ -83,6 +83,11 @@ fn a_program_in_a_host_keeps_its_words_and_its_exit_code() {
         (7, "server\n", "oh\n")
     );
     assert_eq!(exec("client1", &["sh", "-c", "kill -9 $$"]).code, 137);
+    let until = "trap 'exit 5' TERM; echo on; while :; do sleep 0.05; done";
+    let mut asked = linerate(&["lab", "exec", &lab.name, "server", "sh", "-c", until]).start();
+    asked.wait_for("on");
+    asked.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(asked.end().code, 5, "the program ends as it likes");
     exec("server", &["/nosuch/program"]).failed(127, &["/nosuch/program"]);
     let known = exec("client1", &["getent", "hosts", "server", "server.ctl"]);
     assert_eq!(known.code, 0, "{known:?}");
@@ -129,10 +134,21 @@ fn a_lab_that_crashed_is_listed_and_cleaned_up() {
     // In a mount namespace of its own, so that `--all` finds no other lab.
     let script = r#"
         set -e
+        mount --make-rshared /
         mount -t tmpfs none /run
+        mkdir /run/medium
+        mount -t tmpfs none /run/medium
         linerate=$0
+        trap '$linerate lab down --all >/dev/null 2>&1' EXIT
+        exec 9>/run/busy
+        flock 9
         $linerate lab up one >/dev/null 2>&1
         $linerate lab up two >/dev/null 2>&1
+        # What a lab got from whoever made it, and what is mounted here, it does not hold.
+        exec 9>&-
+        flock -n /run/busy true
+        umount /run/medium
+        echo == held; $linerate lab exec two server grep /run/medium /proc/mounts || true
         pids=$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' /run/linerate/lab/one/state.json)
         kill -9 ${pids%%[!0-9]*}
         # The hosts are killed with their holder, each in its own time.
@@ -162,6 +178,7 @@ fn a_lab_that_crashed_is_listed_and_cleaned_up() {
         let rest = rest.unwrap_or_else(|| panic!("no {name}: {said:?}"));
         rest.split("== ").next().unwrap_or_default().to_owned()
     };
+    assert_eq!(part("held"), "", "{said:?}");
     let crashed = part("crashed");
     assert!(
         crashed.contains("one  crashed; remove it with `linerate lab down --all`"),
