@@ -109,6 +109,9 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
 
 /// Plans the experiments for hosts of a lab that is not made, and shows the plan.
 pub fn show_for_lab(asked: &Experiments) -> CmdResult {
+    if let Some(lab) = &asked.lab {
+        lab.spec.check("the lab").map_err(Failure::usage)?;
+    }
     let (_, seed) = bundle::new_run(&Moment::now(), asked.seed)?;
     let hosts = this_machine(LAB_CLIENTS, &asked.drafts);
     show(&plan_of(asked, seed, hosts)?)
@@ -249,6 +252,9 @@ mod tests {
             "{}",
             quick.estimate
         );
+
+        let delayed = planned("linerate study --lab --lab-delay 25ms", Nanos(0)).unwrap();
+        assert!(delayed.estimate > least, "{}", delayed.estimate);
 
         let refused = planned("linerate study h --budget 3m", Nanos::from_ms(100));
         let failure = refused.map(|plan| plan.estimate).unwrap_err();

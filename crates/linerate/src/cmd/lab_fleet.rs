@@ -28,7 +28,8 @@ const READY_LOOK: Duration = Duration::from_millis(20);
 /// is told of a lab should not hang on the default of the machine that it is made on.
 const CONGESTION: [&str; 2] = ["cubic", "reno"];
 
-/// Returns `hosts`, which are those of a lab, with the congestion control that it uses.
+/// Returns `hosts`, which are those of a lab, with the congestion control that it uses and the round trip that its
+/// delays make: no packet has crossed its links yet.
 pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
     let has = |name: &&str| hosts.congestion.iter().any(|known| known == name);
     let preferred = CONGESTION.into_iter().find(has).map(str::to_owned);
@@ -39,8 +40,18 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
         let error = anyhow!("--lab-congestion is {asked}, but this kernel has {known}");
         return Err(Failure::usage(error));
     }
+    let (server, clients) = lab.spec.hosts.split_at(1);
+    // Those that are there for a loss lose, and are not far.
+    let plain = clients.iter().zip(lab.losses_ppm.iter().skip(1));
+    let plain = plain.filter(|(_, loss)| loss.is_none());
+    let delays = plain.flat_map(|(client, _)| {
+        let server = server.first();
+        server.map(|server| LabSpec::round_trip(server, client))
+    });
+    let delayed = delays.max().unwrap_or_default();
     Ok(Hosts {
         congestion_unless_asked: lab.congestion.clone().or(preferred),
+        round_trip: hosts.round_trip.max(delayed),
         ..hosts
     })
 }
