@@ -1,10 +1,10 @@
-//! Ctrl-C: the first asks for an end with what was measured, a later one ends at once.
+//! Ctrl-C, and a terminal that is gone: the first asks for an end with what was measured, a later one ends at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
@@ -38,11 +38,22 @@ pub fn unprinted() -> Option<&'static std::io::Error> {
     UNPRINTED.get()
 }
 
-/// Returns the flag that SIGINT and SIGTERM raise.
+/// Returns whether who started this process had it ignore the end of the terminal, as nohup(1) does.
+fn outlives_terminal() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
+}
+
+/// Returns the flag that SIGINT, SIGTERM and the end of the terminal raise.
 pub fn flag() -> std::io::Result<Arc<AtomicBool>> {
     let flag = Arc::clone(RAISED.get_or_init(Arc::default));
     let raised = Arc::clone(&flag);
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !outlives_terminal() {
+        signals.add_signal(SIGHUP)?;
+    }
     std::thread::spawn(move || {
         let mut first: Option<Instant> = None;
         for _ in signals.forever() {

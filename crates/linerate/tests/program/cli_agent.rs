@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crate::common::call::on_one_line;
+use crate::common::call::{Call, PROGRAM, on_one_line};
 use crate::common::http::{ask, ask_with, connect, read, say};
 use crate::common::{Server, file, folder, linerate};
 use serde_json::{Value, json};
@@ -660,6 +660,26 @@ fn shared_runs_are_marked() {
     );
     first.signal(nix::sys::signal::Signal::SIGINT);
     assert_eq!(first.end().code, 130);
+}
+
+#[test]
+fn a_run_whose_terminal_is_gone_ends_in_order_unless_it_was_to_go_on() {
+    use nix::sys::signal::Signal::SIGHUP;
+    let server = Server::start(&[]);
+    let host = server.host();
+    let start = |program: &str, first: &[&str], time: &str| {
+        let run = [PROGRAM, "run", &host, "-b", "20M", "-t", time];
+        let mut going = Call::of(program).words(first).words(&run).start();
+        going.wait_for("0.0–1.0");
+        going.signal(SIGHUP);
+        going.end()
+    };
+    let ended = start("env", &["--default-signal=HUP"], "20");
+    assert_eq!(ended.code, 130, "{ended:?}");
+    assert!(ended.out.contains("received"), "{ended:?}");
+    server.wait_busy(false);
+    let went_on = start("nohup", &[], "2");
+    assert!(went_on.is_measured(), "{went_on:?}");
 }
 
 #[test]
