@@ -266,16 +266,20 @@ impl<'a> Source<'a> {
         } else {
             record.bytes_received
         };
+        let (bytes, seconds) = match (self.server(), end) {
+            // Its bytes leave out what was omitted.
+            (HostProgram::Foreign(_), End::Server) => {
+                let counted_s = record.counted_ns.map(|counted_ns| counted_ns as f64 / 1e9);
+                (all, counted_s.unwrap_or(self.window_s()))
+            }
+            (HostProgram::Foreign(_), End::Client) if sends => {
+                (self.counted(&payload, all, sends)?, self.window_s())
+            }
+            _ => self.grown(&payload)?,
+        };
         Some(Total {
-            seconds: match self.server() {
-                HostProgram::Agent => grown(&payload, window)?.1,
-                HostProgram::Foreign(_) => self.window_s(),
-            },
-            bytes: match (self.server(), end) {
-                // Its bytes leave out what was omitted.
-                (HostProgram::Foreign(_), End::Server) => all,
-                _ => self.counted(&payload, all)?,
-            },
+            seconds,
+            bytes,
             retransmits: grown(&retransmits, window)
                 .map(|(count, _)| count)
                 .filter(|_| sends),
@@ -283,19 +287,32 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Returns what a counter counted of the window; `all` is its last value.
+    /// Returns what a counter of an end that sends or receives counted of the window; `all` is its last value.
     ///
-    /// Beside a server that is no agent that is all since the window began: such a test has no traffic after it.
-    fn counted(&self, series: &[Reading], all: u64) -> Option<u64> {
+    /// Beside a server that is no agent a client that sends has no traffic after the window, and what it sent
+    /// since that began is all of it; such a server sends until it has heard of the end.
+    fn counted(&self, series: &[Reading], all: u64, sends: bool) -> Option<u64> {
         match self.server() {
-            HostProgram::Agent => {
-                grown(series, (0, self.readings.window_ns())).map(|(count, _)| count)
-            }
-            HostProgram::Foreign(_) if self.trial.timing.warm_up.0 > 0 => {
+            HostProgram::Foreign(_) if sends && self.trial.timing.warm_up.0 > 0 => {
                 let before = at(series, 0).unwrap_or(0).max(0).unsigned_abs();
                 Some(all.saturating_sub(before))
             }
-            HostProgram::Foreign(_) => Some(all),
+            HostProgram::Foreign(_) if sends => Some(all),
+            _ => self.grown(series).map(|(count, _)| count),
+        }
+    }
+
+    /// Returns the growth of a counter in the window, and the time that it is of. Without a warm-up nothing had
+    /// moved when the window began, although the first reading may be late.
+    fn grown(&self, series: &[Reading]) -> Option<(u64, f64)> {
+        let window = (0, self.readings.window_ns());
+        match self.server() {
+            HostProgram::Foreign(_) if self.trial.timing.warm_up.0 == 0 => {
+                let read = series.iter().filter(|reading| reading.0 > 0);
+                let whole: Vec<Reading> = [(0, 0)].into_iter().chain(read.copied()).collect();
+                grown(&whole, window)
+            }
+            _ => grown(series, window),
         }
     }
 
@@ -315,9 +332,10 @@ impl<'a> Source<'a> {
         };
         let [sent, received, missing, late, duplicates, jitter] = &series;
         let is_of_window = is_known(End::Client) && is_known(End::Server);
+        let client_sends = sends == (record.end == End::Client);
         let counted = |series: &[Reading], all| {
             if is_of_window {
-                self.counted(series, all)
+                self.counted(series, all, client_sends)
             } else {
                 Some(all)
             }
@@ -586,6 +604,30 @@ mod tests {
         // Of what the client sent in all, what it had sent when the window began is not counted.
         let sent = bytes(&test.streams[0].sent);
         assert_eq!(sent, 15_000_000 - 11_000_500);
+        let seconds = |total: &Option<Total>| total.unwrap().seconds;
+        assert_eq!(seconds(&test.streams[0].received), 1.0, "nothing said");
+        // What lay in buffers at the end arrives after it, and its rate is one of that time too.
+        let is_server = |record: &&mut FlowRecord| record.end == End::Server;
+        for record in recording.flows.iter_mut().filter(is_server) {
+            record.outcome.counted_ns = Some(1_040_000_000);
+        }
+        let (_, test) = whole(&recording, Nanos(0)).unwrap();
+        assert_eq!(seconds(&test.streams[0].received), 1.04);
+        assert_eq!(seconds(&test.streams[0].sent), 1.0);
+    }
+
+    #[test]
+    fn what_a_foreign_server_sends_after_the_window_is_not_of_it() {
+        let mut recording = recording(Workload::stream(Direction::FromServer));
+        foreign(&mut recording);
+        for record in &mut recording.flows {
+            (record.outcome.bytes_sent, record.outcome.bytes_received) = (15_000_000, 15_000_000);
+            record.outcome.counted_ns = (record.end == End::Server).then_some(1_500_000_000);
+        }
+        let (_, test) = whole(&recording, Nanos(0)).unwrap();
+        let counted = |total: &Option<Total>| total.map(|total| (total.bytes, total.seconds));
+        assert_eq!(counted(&test.streams[0].received), Some((10_000_000, 1.0)));
+        assert_eq!(counted(&test.streams[0].sent), Some((15_000_000, 1.5)));
     }
 
     /// Turns the server of a recording into one of iperf3.

@@ -259,6 +259,9 @@ pub struct FlowOutcome {
     pub bytes_sent: u64,
     /// Payload that this end received in all phases.
     pub bytes_received: u64,
+    /// For how long an end that is no agent's says that it counted those bytes; agents count by readings.
+    #[serde(default)]
+    pub counted_ns: Option<u64>,
     /// For a receiver, the longest wait between two receive calls inside the window; for a requester,
     /// the longest transaction that touches it. In a recording it is a sample.
     pub stall_max_ns: Option<u64>,

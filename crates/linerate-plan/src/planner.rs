@@ -15,8 +15,8 @@ use crate::group::{cells, groups, set_groups};
 use crate::hosts::{Hosts, runnable};
 use crate::order::{blocks, rounds};
 
-/// The most trials of a plan; at a second each that is more than a day.
-pub const TRIALS_MAX: u32 = 100_000;
+/// The most trials of a plan: at a second each half a day, and 51 MB of `run.json`, of which 64 MiB are read.
+pub const TRIALS_MAX: u32 = 40_000;
 
 /// What a plan is made for.
 #[derive(Debug, Clone, PartialEq, Eq)]

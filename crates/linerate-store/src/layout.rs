@@ -35,7 +35,7 @@ impl TableName {
     pub(crate) fn rows_max(self) -> u64 {
         match self {
             TableName::Samples => 1 << 26,
-            TableName::Flows => 1 << 22,
+            TableName::Flows => 1 << 24,
             TableName::Stacks => 1 << 20,
             TableName::Trials | TableName::Captures => 1 << 16,
         }

@@ -40,4 +40,4 @@ mod writer;
 pub use durable::{FileError, Step};
 pub use reader::{ReadError, capture_path, read};
 pub use results::{results_csv, write_results};
-pub use writer::{WriteError, Writer, write_report};
+pub use writer::{WriteError, Writer, write_report, write_run};

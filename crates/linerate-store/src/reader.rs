@@ -215,14 +215,13 @@ fn read_file(
         }
     };
     for group in 0..file.groups() {
-        match file.read_group(group) {
-            Ok(table) => take(&table),
-            Err(error) => damage.push(format!(
+        if let Err(error) = file.read_group(group, |table| take(&table)) {
+            damage.push(format!(
                 "{label}: part {} of {} with {} cannot be read ({error})",
                 group + 1,
                 file.groups(),
                 number::counted(file.rows_of(group), "row")
-            )),
+            ));
         }
     }
 }

@@ -191,6 +191,7 @@ fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
         schema: &format!("message results {{ {} }}", fields.join(" ")),
         dictionary: DICTIONARY,
         delta: &["trial"],
+        is_packed: false,
     };
     let mut writer = format.writer(Vec::new(), BUNDLE_FORMAT)?;
     table.write_group(&mut writer)?;

@@ -39,6 +39,8 @@ pub(crate) struct TableFormat<'a> {
     pub(crate) dictionary: &'a [&'a str],
     /// Columns stored as differences.
     pub(crate) delta: &'a [&'a str],
+    /// Whether whoever reads its rows packs them at once.
+    pub(crate) is_packed: bool,
 }
 
 /// The values of one column.

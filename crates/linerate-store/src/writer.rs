@@ -51,8 +51,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use linerate_model::TrialId;
-use linerate_model::capture::TrialCapture;
+use linerate_model::capture::{CaptureOutcome, TrialCapture};
 use linerate_model::plan::Trial;
+use linerate_model::reason::with_causes;
 use linerate_model::run::{BUNDLE_FORMAT, Event, RunDocument, TrialEvidence};
 use parquet::errors::ParquetError;
 
@@ -156,6 +157,10 @@ impl Writer {
             for name in TableName::ALL {
                 let _ = fs::remove_file(self.partial.join(name.partial_file(trial)));
             }
+            for (capture, _) in &evidence.captures {
+                let file = capture_file(trial, &capture.host);
+                let _ = fs::remove_file(self.dir.join(CAPTURES).join(file));
+            }
         }
         stored
     }
@@ -165,7 +170,7 @@ impl Writer {
             let profiles = &evidence.profiles;
             self.write_part(TableName::Stacks, trial, stacks::table(profiles))?;
         }
-        let captures = self.store_files(trial, &evidence.captures)?;
+        let captures = self.store_files(trial, &evidence.captures);
         if !captures.is_empty() {
             self.write_part(TableName::Captures, trial, captures::table(&captures))?;
         }
@@ -183,12 +188,13 @@ impl Writer {
         Ok(self.events.sync()?)
     }
 
-    /// Stores the files that hosts captured; returns the rows that name them.
+    /// Stores the files that hosts captured; returns the rows that name them. One that there is no room for is
+    /// missing: the trial, which is a thousandth of it, may have room.
     fn store_files(
         &self,
         trial: TrialId,
         captures: &[(TrialCapture, Vec<u8>)],
-    ) -> Result<Vec<TrialCapture>, WriteError> {
+    ) -> Vec<TrialCapture> {
         let folder = self.dir.join(CAPTURES);
         let mut names: Vec<String> = Vec::new();
         let mut rows = Vec::new();
@@ -200,14 +206,20 @@ impl Writer {
                 if names.contains(&name) {
                     name = name.replace(".pcapng", &format!(".{}.pcapng", rows.len()));
                 }
-                fs::create_dir_all(&folder).map_err(failed(Step::MakeDirectory, &folder))?;
-                durable::replace_with(&folder, &name, file)?;
-                row.file = Some(format!("{CAPTURES}/{name}"));
-                names.push(name);
+                let stored = fs::create_dir_all(&folder)
+                    .map_err(failed(Step::MakeDirectory, &folder))
+                    .and_then(|()| durable::replace_with(&folder, &name, file));
+                match stored {
+                    Ok(_) => {
+                        row.file = Some(format!("{CAPTURES}/{name}"));
+                        names.push(name);
+                    }
+                    Err(error) => row.outcome = CaptureOutcome::Missing(with_causes(&error)),
+                }
             }
             rows.push(row);
         }
-        Ok(rows)
+        rows
     }
 
     fn write_part(
@@ -291,6 +303,11 @@ pub fn write_report(dir: &Path, html: &str) -> Result<PathBuf, WriteError> {
     Ok(durable::replace_with(dir, REPORT, html.as_bytes())?)
 }
 
+/// Writes `document` as that of the bundle in `dir`, of a run that could not be stored to its end.
+pub fn write_run(dir: &Path, document: &RunDocument) -> Result<(), WriteError> {
+    write_document(dir, document)
+}
+
 fn write_document(dir: &Path, document: &RunDocument) -> Result<(), WriteError> {
     let mut json = serde_json::to_vec_pretty(document).map_err(unfit(&dir.join(RUN)))?;
     json.push(b'\n');
@@ -304,7 +321,12 @@ fn read_part(name: TableName, part: &Path) -> Option<Table> {
     let file = TableFile::open(durable::open(part).ok()?, format, name.rows_max()).ok()?;
     let mut table = format.empty().ok()?;
     for group in 0..file.groups() {
-        table.append(file.read_group(group).ok()?).ok()?;
+        let mut fits = true;
+        let take = |slice| fits &= table.append(slice).is_ok();
+        file.read_group(group, take).ok()?;
+        if !fits {
+            return None;
+        }
     }
     Some(table)
 }

@@ -8,6 +8,7 @@ mod common;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use linerate_model::capture::{CaptureOutcome, TrialCapture};
 use linerate_store::{FileError, Step, WriteError, Writer, read, write_report};
 
 use common::{document, evidence, trial};
@@ -172,6 +173,57 @@ fn what_was_stored_before_the_disk_was_full_stays() {
         &mut namespace(&mount),
     );
     check(output);
+}
+
+#[test]
+fn a_capture_without_room_in_a_child() {
+    let Some(place) = std::env::var_os(PLACE) else {
+        return;
+    };
+    let dir = Path::new(&place).join("bundle");
+    let document = document(1);
+    let mut writer = Writer::create(&dir, &document).expect("a new bundle");
+    let mut evidence = evidence(1, 1000, 20);
+    let capture = TrialCapture {
+        trial: evidence.record.trial,
+        host: "server".into(),
+        file: None,
+        outcome: CaptureOutcome::Missing("not stored yet".to_owned()),
+    };
+    evidence.captures = vec![(capture, vec![7; 1 << 20])];
+    writer.append(&evidence).expect("the trial has room");
+    writer.finish(&document).expect("so have its tables");
+    let recording = read(&dir).expect("a bundle");
+    assert!(recording.damage.is_empty(), "{:?}", recording.damage);
+    assert_eq!(recording.samples.len(), 20_000);
+    let [capture] = &recording.captures[..] else {
+        panic!("{:?}", recording.captures);
+    };
+    let CaptureOutcome::Missing(why) = &capture.outcome else {
+        panic!("{capture:?}");
+    };
+    assert!(
+        why.contains("server") && why.contains("No space left"),
+        "{why}"
+    );
+    assert_eq!(capture.file, None);
+}
+
+#[test]
+fn a_capture_without_room_is_missing_and_its_trial_is_not() {
+    if !can_mount() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mount = format!(
+        "mount -t tmpfs -o size=900k none '{}'",
+        place.path().display()
+    );
+    check(child(
+        "a_capture_without_room_in_a_child",
+        place.path(),
+        &mut namespace(&mount),
+    ));
 }
 
 #[test]

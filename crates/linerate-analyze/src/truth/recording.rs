@@ -735,6 +735,7 @@ fn flow_record(
             first_payload_ns: Some(-1),
             bytes_sent: 1,
             bytes_received: 1,
+            counted_ns: None,
             settings: settings.into(),
             latency: (part == Part::Requester).then_some(latency),
             lateness: (!truth.lateness.is_empty()).then(|| Histogram {

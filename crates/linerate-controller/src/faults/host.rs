@@ -509,6 +509,7 @@ impl SimulatedTrial {
             first_payload_ns: self.at.map(|at| at.start_ns as i64),
             bytes_sent: 1,
             bytes_received: 1,
+            counted_ns: None,
             stall_max_ns: Some(1),
             settings: Settings::default(),
             latency: None,

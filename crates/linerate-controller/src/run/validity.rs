@@ -162,6 +162,7 @@ mod tests {
             first_payload_ns: None,
             bytes_sent: 0,
             bytes_received: 0,
+            counted_ns: None,
             stall_max_ns: None,
             settings: Settings::default(),
             latency: None,

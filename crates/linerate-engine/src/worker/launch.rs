@@ -456,6 +456,7 @@ fn result(
         first_payload_ns: counts.first_payload_ns.map(u64::cast_signed),
         bytes_sent: counts.bytes_sent,
         bytes_received: counts.bytes_received,
+        counted_ns: None,
         datagrams: datagrams.map(Box::new),
         settings: pool.share(&settings.into()),
         latency: times,

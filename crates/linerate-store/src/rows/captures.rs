@@ -29,6 +29,7 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     }",
     dictionary: &["host", "missing", "device"],
     delta: &[],
+    is_packed: false,
 };
 
 /// Returns `captures` as a table.

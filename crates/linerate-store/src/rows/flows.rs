@@ -44,9 +44,11 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
         optional binary connection_failure (STRING);
         optional int64 zero_copy_done;
         optional int64 zero_copy_copied;
+        optional int64 counted_ns;
     }",
     dictionary: &["host", "end", "part", "settings"],
     delta: &["trial", "flow"],
+    is_packed: false,
 };
 
 /// Returns `flows` as a table, in the order given.
@@ -97,6 +99,7 @@ pub(crate) fn table(flows: &[FlowRecord]) -> Result<Table, Unfit> {
         ),
         number(&|flow| flow.zero_copy.map(|count| count.done.cast_signed())),
         number(&|flow| flow.zero_copy.map(|count| count.copied.cast_signed())),
+        number(&|flow| flow.counted_ns.map(u64::cast_signed)),
     ])?)
 }
 
@@ -155,6 +158,7 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
         (_, Column::MaybeText(failures)),
         (_, Column::MaybeInt64(done)),
         (_, Column::MaybeInt64(copied)),
+        (_, Column::MaybeInt64(counted)),
     ] = table.columns.as_slice()
     else {
         return Err("a table of another shape");
@@ -188,6 +192,7 @@ fn row(table: &Table, at: usize) -> Result<FlowRecord, &'static str> {
             first_payload_ns: first_payloads[at],
             bytes_sent: sent[at].cast_unsigned(),
             bytes_received: received[at].cast_unsigned(),
+            counted_ns: count(counted),
             zero_copy: zero_copy
                 .map(|(done, copied)| ZeroCopyCount { done, copied })
                 .or_else(|| zero_copy_in_words(&settings)),

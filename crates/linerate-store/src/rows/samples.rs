@@ -25,6 +25,7 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     // bytes. Half a million samples take 1.01 MB this way, 1.59 MB with DELTA_BINARY_PACKED, 1.36 MB
     // with a dictionary.
     delta: &[],
+    is_packed: true,
 };
 
 /// Returns `samples` as a table, in the order given.

@@ -19,6 +19,7 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     }",
     dictionary: &["trial", "host", "work"],
     delta: &[],
+    is_packed: false,
 };
 
 /// Returns `profiles` as a table.

@@ -32,6 +32,7 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     }",
     dictionary: &["experiment", "cell", "flags"],
     delta: &["trial", "offset_ns", "window_ns"],
+    is_packed: false,
 };
 
 /// A trial as stored: its record, and how many rows of the other tables belong to it.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArray, DataType};
+use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
@@ -24,9 +24,14 @@ const FILE_BYTES_MAX: i64 = 4 << 30;
 const TEXT_BYTES_MAX: usize = 256 << 20;
 /// What any file may hold once it is read, over all row groups: as much as one column's texts.
 const HELD_BYTES: u64 = TEXT_BYTES_MAX as u64;
-/// What it may hold for each of its own bytes beyond that: a million samples are 4 MB and hold 35 times as
-/// much, and what repeats one value says that it holds thousands of times its size.
-const HELD_PER_BYTE: u64 = 100;
+/// What it may hold for each of its own bytes beyond that: flows of thousands of connections hold up to 120
+/// times as much, and what repeats one value says that it holds thousands of times its size.
+const HELD_PER_BYTE: u64 = 300;
+/// How many rows for each of its bytes a file may have beyond its limit whose rows are packed: the samples of
+/// request/response have two at the most.
+const ROWS_PER_BYTE: u64 = 8;
+/// Rows of a row group that are taken at a time.
+const SLICE_ROWS: usize = 64 << 10;
 /// What a value counts for, present or not; texts count their bytes beside.
 const HELD_PER_VALUE: u64 = 16;
 
@@ -34,6 +39,8 @@ const HELD_PER_VALUE: u64 = 16;
 pub(crate) struct TableFile {
     reader: SerializedFileReader<File>,
     empty: Table,
+    /// Whether whoever takes rows packs them, so that no more than a slice is held as it is read.
+    is_packed: bool,
     /// What the texts may still take of what the file may hold.
     texts_left: Cell<u64>,
 }
@@ -47,6 +54,13 @@ impl TableFile {
         rows_max: u64,
     ) -> Result<Self, ParquetError> {
         let length = file.metadata()?.len();
+        let (group_rows_max, values_max, rows_max) = if format.is_packed {
+            let rows_max = rows_max.max(length.saturating_mul(ROWS_PER_BYTE));
+            let most = i64::try_from(rows_max).unwrap_or(i64::MAX);
+            (most, most, rows_max)
+        } else {
+            (GROUP_ROWS_MAX, GROUP_VALUES_MAX, rows_max)
+        };
         let reader = guarded(|| SerializedFileReader::new(file))?;
         let negative = reader.metadata().row_groups().iter().any(|group| {
             let offsets = |column: &ColumnChunkMetaData| {
@@ -58,7 +72,7 @@ impl TableFile {
                 ]
             };
             let mut numbers = group.columns().iter().flat_map(offsets);
-            group.num_rows() < 0 || group.num_rows() > GROUP_ROWS_MAX || numbers.any(|n| n < 0)
+            group.num_rows() < 0 || group.num_rows() > group_rows_max || numbers.any(|n| n < 0)
         });
         if negative {
             return Err(ParquetError::General("its sizes cannot be".into()));
@@ -78,16 +92,18 @@ impl TableFile {
             held = held.saturating_add(count.saturating_mul(HELD_PER_VALUE));
             bytes = bytes.saturating_add(column.uncompressed_size());
         }
-        if values > GROUP_VALUES_MAX || bytes > FILE_BYTES_MAX {
+        if values > values_max || bytes > FILE_BYTES_MAX {
             let error = format!("it has {bytes} B, up to {values} values in a column");
             return Err(ParquetError::General(error));
         }
         let most = HELD_BYTES.max(length.saturating_mul(HELD_PER_BYTE));
+        let held = if format.is_packed { 0 } else { held };
         let texts_left = most.checked_sub(held).ok_or_else(|| too_dense(most))?;
         let empty = format.empty()?;
         Ok(Self {
             reader,
             empty,
+            is_packed: format.is_packed,
             texts_left: Cell::new(texts_left),
         })
     }
@@ -103,22 +119,41 @@ impl TableFile {
         u64::try_from(rows).unwrap_or(0)
     }
 
-    /// Reads row group `group`.
-    pub(crate) fn read_group(&self, group: usize) -> Result<Table, ParquetError> {
-        guarded(|| self.read_columns(group))
+    /// Passes the rows of group `group` to `take`, a slice after another; one that cannot be read ends it.
+    pub(crate) fn read_group(
+        &self,
+        group: usize,
+        mut take: impl FnMut(Table),
+    ) -> Result<(), ParquetError> {
+        let mut columns = guarded(|| self.open_columns(group))?;
+        let mut left = usize::try_from(self.reader.metadata().row_group(group).num_rows())
+            .map_err(|_| ParquetError::General("a negative number of rows".into()))?;
+        while left > 0 {
+            let rows = left.min(SLICE_ROWS);
+            take(guarded(|| self.read_slice(&mut columns, rows))?);
+            left -= rows;
+        }
+        Ok(())
     }
 
-    fn read_columns(&self, group: usize) -> Result<Table, ParquetError> {
+    fn open_columns(&self, group: usize) -> Result<Vec<Open>, ParquetError> {
         let source = self.reader.get_row_group(group)?;
-        let rows = usize::try_from(source.metadata().num_rows())
-            .map_err(|_| ParquetError::General("a negative number of rows".into()))?;
-        let columns = self
-            .empty
-            .columns
-            .iter()
-            .map(|(name, empty)| Ok((name.clone(), read_column(&*source, name, empty, rows)?)))
+        let columns = self.empty.columns.iter();
+        columns
+            .map(|(name, empty)| Open::new(&*source, name, empty))
+            .collect()
+    }
+
+    fn read_slice(&self, columns: &mut [Open], rows: usize) -> Result<Table, ParquetError> {
+        let named = self.empty.columns.iter().zip(&mut *columns);
+        let read = named
+            .map(|((name, empty), open)| Ok((name.clone(), open.read(name, empty, rows)?)))
             .collect::<Result<_, ParquetError>>()?;
-        let table = Table { columns };
+        let table = Table { columns: read };
+        if self.is_packed {
+            columns.iter_mut().for_each(|open| open.text_bytes = 0);
+            return Ok(table);
+        }
         let texts = table.columns.iter().map(|(_, column)| column.text_bytes());
         let left = self.texts_left.get().checked_sub(texts.sum());
         // Nothing of a file that says so much is worth reading.
@@ -145,64 +180,74 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
         .unwrap_or_else(|_| Err(ParquetError::General("it contradicts itself".into())))
 }
 
-/// Reads the column `name` of the kind of `empty`.
-///
-/// A column that is not in the file is absent in every row where that is possible, so that a
-/// later format can add columns.
-fn read_column(
-    source: &dyn RowGroupReader,
-    name: &str,
-    empty: &Column,
-    rows: usize,
-) -> Result<Column, ParquetError> {
-    let columns = source.metadata().columns();
-    let found = columns
-        .iter()
-        .position(|column| column.column_path().parts().first().map(String::as_str) == Some(name));
-    let Some(at) = found else {
-        return match empty {
-            Column::MaybeInt64(_) => Ok(Column::MaybeInt64(vec![None; rows])),
-            Column::MaybeText(_) => Ok(Column::MaybeText(vec![None; rows])),
-            Column::MaybeList(_) => Ok(Column::MaybeList(vec![None; rows])),
-            _ => Err(ParquetError::General(format!("no column {name}"))),
-        };
-    };
-    let column = match (empty, source.get_column_reader(at)?) {
-        (Column::Int32(_), ColumnReader::Int32ColumnReader(from)) => {
-            Column::Int32(Values::read(from, rows)?.required(rows)?)
-        }
-        (Column::Int64(_), ColumnReader::Int64ColumnReader(from)) => {
-            Column::Int64(Values::read(from, rows)?.required(rows)?)
-        }
-        (Column::Text(_), ColumnReader::ByteArrayColumnReader(from)) => {
-            Column::Text(bounded(Values::read(from, rows)?)?.required(rows)?)
-        }
-        (Column::MaybeInt64(_), ColumnReader::Int64ColumnReader(from)) => {
-            Column::MaybeInt64(Values::read(from, rows)?.optional(rows)?)
-        }
-        (Column::MaybeText(_), ColumnReader::ByteArrayColumnReader(from)) => {
-            Column::MaybeText(bounded(Values::read(from, rows)?)?.optional(rows)?)
-        }
-        (Column::MaybeList(_), ColumnReader::Int64ColumnReader(from)) => {
-            Column::MaybeList(Values::read(from, rows)?.lists(rows)?)
-        }
-        _ => {
-            return Err(ParquetError::General(format!(
-                "column {name} is of another type"
-            )));
-        }
-    };
-    Ok(column)
+/// A column of a row group that is being read.
+struct Open {
+    /// Nothing, where the file has no such column.
+    reader: Option<ColumnReader>,
+    text_bytes: usize,
 }
 
-/// Refuses texts that are too long together.
-fn bounded(texts: Values<ByteArray>) -> Result<Values<ByteArray>, ParquetError> {
-    let bytes: usize = texts.present.iter().map(ByteArray::len).sum();
-    if bytes > TEXT_BYTES_MAX {
-        let error = format!("a column of it has {bytes} B of text");
-        return Err(ParquetError::General(error));
+impl Open {
+    /// Opens the column `name` of the kind of `empty`.
+    ///
+    /// A column that is not in the file is absent in every row where that is possible, so that a
+    /// later format can add columns.
+    fn new(source: &dyn RowGroupReader, name: &str, empty: &Column) -> Result<Self, ParquetError> {
+        let columns = source.metadata().columns();
+        let found = columns.iter().position(|column| {
+            column.column_path().parts().first().map(String::as_str) == Some(name)
+        });
+        let may_be_absent = matches!(
+            empty,
+            Column::MaybeInt64(_) | Column::MaybeText(_) | Column::MaybeList(_)
+        );
+        if found.is_none() && !may_be_absent {
+            return Err(ParquetError::General(format!("no column {name}")));
+        }
+        let reader = found.map(|at| source.get_column_reader(at)).transpose()?;
+        Ok(Self {
+            reader,
+            text_bytes: 0,
+        })
     }
-    Ok(texts)
+
+    /// Reads the next `rows` rows.
+    fn read(&mut self, name: &str, empty: &Column, rows: usize) -> Result<Column, ParquetError> {
+        let column = match (empty, &mut self.reader) {
+            (Column::MaybeInt64(_), None) => Column::MaybeInt64(vec![None; rows]),
+            (Column::MaybeText(_), None) => Column::MaybeText(vec![None; rows]),
+            (Column::MaybeList(_), None) => Column::MaybeList(vec![None; rows]),
+            (Column::Int32(_), Some(ColumnReader::Int32ColumnReader(from))) => {
+                Column::Int32(Values::read(from, rows)?.required(rows)?)
+            }
+            (Column::Int64(_), Some(ColumnReader::Int64ColumnReader(from))) => {
+                Column::Int64(Values::read(from, rows)?.required(rows)?)
+            }
+            (Column::Text(_), Some(ColumnReader::ByteArrayColumnReader(from))) => {
+                Column::Text(Values::read(from, rows)?.required(rows)?)
+            }
+            (Column::MaybeInt64(_), Some(ColumnReader::Int64ColumnReader(from))) => {
+                Column::MaybeInt64(Values::read(from, rows)?.optional(rows)?)
+            }
+            (Column::MaybeText(_), Some(ColumnReader::ByteArrayColumnReader(from))) => {
+                Column::MaybeText(Values::read(from, rows)?.optional(rows)?)
+            }
+            (Column::MaybeList(_), Some(ColumnReader::Int64ColumnReader(from))) => {
+                Column::MaybeList(Values::read(from, rows)?.lists(rows)?)
+            }
+            _ => {
+                return Err(ParquetError::General(format!(
+                    "column {name} is of another type"
+                )));
+            }
+        };
+        self.text_bytes = self.text_bytes.saturating_add(column.text_bytes() as usize);
+        if self.text_bytes > TEXT_BYTES_MAX {
+            let error = format!("a column of it has {} B of text", self.text_bytes);
+            return Err(ParquetError::General(error));
+        }
+        Ok(column)
+    }
 }
 
 /// The values of a column with their levels, as Parquet stores them.
@@ -214,7 +259,7 @@ struct Values<T> {
 
 impl<T> Values<T> {
     fn read<D: DataType<T = T>>(
-        mut from: ColumnReaderImpl<D>,
+        from: &mut ColumnReaderImpl<D>,
         rows: usize,
     ) -> Result<Self, ParquetError> {
         let mut values = Values {
@@ -284,13 +329,23 @@ impl<T> Values<T> {
 
 #[cfg(test)]
 mod tests {
+    use parquet::data_type::ByteArray;
+
     use super::*;
 
     const FORMAT: TableFormat<'static> = TableFormat {
         schema: "message m { REQUIRED INT32 trial; REQUIRED BYTE_ARRAY text; }",
         dictionary: &["text"],
         delta: &[],
+        is_packed: false,
     };
+
+    /// Reads a group; returns how many rows it has.
+    fn read(file: &TableFile, group: usize) -> Result<usize, ParquetError> {
+        let mut rows = 0;
+        file.read_group(group, |table| rows += table.rows())?;
+        Ok(rows)
+    }
 
     /// Returns a file of `groups` row groups of `rows` rows, all with the same text of `bytes`.
     fn written(groups: usize, rows: usize, bytes: usize) -> File {
@@ -324,12 +379,28 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_are_packed_may_hold_as_much_as_they_like_and_come_in_slices() {
+        const PACKED: TableFormat<'static> = TableFormat {
+            is_packed: true,
+            ..FORMAT
+        };
+        let (rows, text_bytes) = (3 * SLICE_ROWS + 5, 3000);
+        let open = |format| TableFile::open(written(1, rows, text_bytes), format, 1 << 20).unwrap();
+        let refused = read(&open(&FORMAT), 0).unwrap_err().to_string();
+        assert!(refused.contains("B of text"), "{refused}");
+        let mut slices = Vec::new();
+        let taken = open(&PACKED).read_group(0, |table| slices.push(table.rows()));
+        taken.unwrap();
+        assert_eq!(slices, [SLICE_ROWS, SLICE_ROWS, SLICE_ROWS, 5]);
+    }
+
+    #[test]
     fn a_text_that_stands_in_too_many_rows_is_refused() {
         let read = |rows| {
             let file = written(1, rows, 1 << 20);
-            TableFile::open(file, &FORMAT, 1000).unwrap().read_group(0)
+            read(&TableFile::open(file, &FORMAT, 1000).unwrap(), 0)
         };
-        assert_eq!(read(200).unwrap().rows(), 200);
+        assert_eq!(read(200).unwrap(), 200);
         let refused = read(300).unwrap_err().to_string();
         assert!(refused.contains("B of text"), "{refused}");
     }
@@ -338,9 +409,9 @@ mod tests {
     fn what_holds_too_much_for_its_size_is_refused_over_all_groups() {
         // Each group is within its limits: 200 MiB of one text, in a file of some KB.
         let file = TableFile::open(written(3, 200, 1 << 20), &FORMAT, 1000).unwrap();
-        assert_eq!(file.read_group(0).unwrap().rows(), 200);
+        assert_eq!(read(&file, 0).unwrap(), 200);
         for group in [1, 2] {
-            let refused = file.read_group(group).unwrap_err().to_string();
+            let refused = read(&file, group).unwrap_err().to_string();
             assert!(refused.contains("as no bundle does"), "{refused}");
         }
     }

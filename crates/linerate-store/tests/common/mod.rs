@@ -164,6 +164,7 @@ pub fn flows(id: u32) -> Vec<FlowRecord> {
             first_payload_ns: Some(-200_000_000),
             bytes_sent: 60_000_000,
             bytes_received: 0,
+            counted_ns: (end == End::Server).then_some(10_040_000_000),
             settings: vec![setting.clone()].into(),
             latency: (end == End::Client).then(|| Histogram {
                 buckets: vec![(70_000, 10), (71_000, 3)],

@@ -119,6 +119,8 @@ fn recovered(path: &Path, document: RunDocument, unkept: Option<TrialEvidence>) 
             let plan = found.document.plan;
             found.document = document;
             found.document.plan = plan;
+            // Where there is room for it, the bundle says so as well.
+            let _ = linerate_store::write_run(path, &found.document);
             found
         }
         Err(_) => linerate_controller::empty(document),

@@ -180,6 +180,7 @@ pub(super) fn server_ends(
             first_payload_ns: None,
             bytes_sent: if part == Part::Sender { bytes } else { 0 },
             bytes_received: if part == Part::Receiver { bytes } else { 0 },
+            counted_ns: stream.and_then(counted_ns),
             stall_max_ns: None,
             settings: results
                 .congestion_used
@@ -202,6 +203,12 @@ pub(super) fn server_ends(
         })
     };
     order.iter().enumerate().filter_map(end).collect()
+}
+
+/// Returns for how long the server says that it counted a stream: until it was told to end and all had come.
+fn counted_ns(stream: &StreamResult) -> Option<u64> {
+    let counted_ns = ((stream.end_s - stream.start_s) * 1e9) as u64;
+    (counted_ns > 0).then_some(counted_ns)
 }
 
 /// Returns what the server says of its datagrams: how many it sent, or the highest number it saw, how
