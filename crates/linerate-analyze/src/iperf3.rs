@@ -270,7 +270,14 @@ impl<'a> Source<'a> {
             // Its bytes leave out what was omitted.
             (HostProgram::Foreign(_), End::Server) => {
                 let counted_s = record.counted_ns.map(|counted_ns| counted_ns as f64 / 1e9);
-                (all, counted_s.unwrap_or(self.window_s()))
+                let seconds = if sends {
+                    counted_s.unwrap_or(self.window_s())
+                } else {
+                    let drained_s = self.drained_s(flow, all).unwrap_or(self.window_s());
+                    // It counts on until it has heard that the test is over, while nothing comes.
+                    drained_s.min(counted_s.unwrap_or(drained_s))
+                };
+                (all, seconds)
             }
             (HostProgram::Foreign(_), End::Client) if sends => {
                 (self.counted(&payload, all, sends)?, self.window_s())
@@ -300,6 +307,14 @@ impl<'a> Source<'a> {
             HostProgram::Foreign(_) if sends => Some(all),
             _ => self.grown(series).map(|(count, _)| count),
         }
+    }
+
+    /// Returns how long `all` that the client sent took to arrive, at the rate at which it was acknowledged in the
+    /// window: what lay in its buffers at the end came after that. Absent where nothing is acknowledged.
+    fn drained_s(&self, flow: FlowId, all: u64) -> Option<f64> {
+        let acked = self.of(flow, End::Client, Metric::TcpBytesAcked);
+        let (bytes, seconds) = self.grown(&acked)?;
+        (bytes > 0).then(|| (seconds * all as f64 / bytes as f64).max(self.window_s()))
     }
 
     /// Returns the growth of a counter in the window, and the time that it is of. Without a warm-up nothing had
@@ -526,6 +541,7 @@ mod tests {
         let truth = Truth {
             lost_share: 0.01,
             congestion: Some("cubic"),
+            delivered_variation: Some(0.0),
             ..Truth::stream(80e6)
         };
         run.trial(&[], 1, &truth);
@@ -604,16 +620,24 @@ mod tests {
         // Of what the client sent in all, what it had sent when the window began is not counted.
         let sent = bytes(&test.streams[0].sent);
         assert_eq!(sent, 15_000_000 - 11_000_500);
-        let seconds = |total: &Option<Total>| total.unwrap().seconds;
-        assert_eq!(seconds(&test.streams[0].received), 1.0, "nothing said");
-        // What lay in buffers at the end arrives after it, and its rate is one of that time too.
-        let is_server = |record: &&mut FlowRecord| record.end == End::Server;
-        for record in recording.flows.iter_mut().filter(is_server) {
-            record.outcome.counted_ns = Some(1_040_000_000);
-        }
-        let (_, test) = whole(&recording, Nanos(0)).unwrap();
-        assert_eq!(seconds(&test.streams[0].received), 1.04);
-        assert_eq!(seconds(&test.streams[0].sent), 1.0);
+        // At the rate at which the window was acknowledged, 20 % more took 20 % longer; but it counts no longer
+        // than it says.
+        let mut check = |received, counted_ns, expected: f64| {
+            let is_server = |record: &&mut FlowRecord| record.end == End::Server;
+            for record in recording.flows.iter_mut().filter(is_server) {
+                (record.outcome.bytes_received, record.outcome.counted_ns) = (received, counted_ns);
+            }
+            let (_, test) = whole(&recording, Nanos(0)).unwrap();
+            let seconds = |total: &Option<Total>| total.unwrap().seconds;
+            let received_s = seconds(&test.streams[0].received);
+            assert!((received_s - expected).abs() < 1e-3, "{received_s}");
+            assert_eq!(seconds(&test.streams[0].sent), 1.0);
+        };
+        check(10_000_000, None, 1.0);
+        check(10_000_000, Some(1_100_000_000), 1.0);
+        check(12_000_000, None, 1.2);
+        check(12_000_000, Some(1_300_000_000), 1.2);
+        check(12_000_000, Some(1_150_000_000), 1.15);
     }
 
     #[test]
