@@ -99,8 +99,10 @@ pub fn run_handing_on(command: &mut Command) -> io::Result<ExitStatus> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGHUP);
-    // The child begins with an empty mask: std sees to that.
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let unblock = move || before.thread_set_mask().map_err(io::Error::from);
+    // SAFETY: pthread_sigmask allocates and locks nothing. What was to run before exec runs before it.
+    unsafe { command.pre_exec(unblock) };
     let ended = spawn_handing_on(command, &signals);
     before.thread_set_mask()?;
     ended

@@ -83,6 +83,14 @@ fn a_program_in_a_host_keeps_its_words_and_its_exit_code() {
         (7, "server\n", "oh\n")
     );
     assert_eq!(exec("client1", &["sh", "-c", "kill -9 $$"]).code, 137);
+    // SIGHUP and SIGTERM, as masks of proc_pid_status(5).
+    let blocked = exec(
+        "server",
+        &["sed", "-n", "s/^SigBlk:\\s*//p", "/proc/self/status"],
+    )
+    .done();
+    let blocked = u64::from_str_radix(blocked.out.trim(), 16).expect("a mask");
+    assert_eq!(blocked & (1 | 1 << 14), 0, "{blocked:x}");
     let until = "trap 'exit 5' TERM; echo on; while :; do sleep 0.05; done";
     let mut asked = linerate(&["lab", "exec", &lab.name, "server", "sh", "-c", until]).start();
     asked.wait_for("on");
