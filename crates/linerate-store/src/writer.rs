@@ -120,7 +120,7 @@ impl Writer {
         }
         let partial = dir.join(PARTIAL);
         fs::create_dir(&partial).map_err(failed(Step::MakeDirectory, &partial))?;
-        let begun = write_document(dir, document).and_then(|()| {
+        let begun = write_run(dir, document).and_then(|()| {
             Ok(Self {
                 dir: dir.to_owned(),
                 partial: partial.clone(),
@@ -244,7 +244,7 @@ impl Writer {
     /// Replaces the run document.
     pub fn update(&mut self, document: &RunDocument) -> Result<(), WriteError> {
         self.planned.clone_from(&document.plan.trials);
-        write_document(&self.dir, document)
+        write_run(&self.dir, document)
     }
 
     /// Returns the directory of the bundle.
@@ -260,7 +260,7 @@ impl Writer {
             .into_iter()
             .try_for_each(|name| self.merge(name));
         // The document says how the run ended, also when there is no room for the tables.
-        write_document(&self.dir, document)?;
+        write_run(&self.dir, document)?;
         self.events.sync()?;
         merged?;
         match fs::remove_dir(&self.partial) {
@@ -303,12 +303,8 @@ pub fn write_report(dir: &Path, html: &str) -> Result<PathBuf, WriteError> {
     Ok(durable::replace_with(dir, REPORT, html.as_bytes())?)
 }
 
-/// Writes `document` as that of the bundle in `dir`, of a run that could not be stored to its end.
+/// Writes `document` as that of the bundle in `dir`; for one that has no writer any more too.
 pub fn write_run(dir: &Path, document: &RunDocument) -> Result<(), WriteError> {
-    write_document(dir, document)
-}
-
-fn write_document(dir: &Path, document: &RunDocument) -> Result<(), WriteError> {
     let mut json = serde_json::to_vec_pretty(document).map_err(unfit(&dir.join(RUN)))?;
     json.push(b'\n');
     durable::replace_with(dir, RUN, &json)?;

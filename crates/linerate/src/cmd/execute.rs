@@ -111,7 +111,7 @@ pub fn drive(
 }
 
 /// Returns what was measured of a run whose bundle could not be written to its end: what is there, and the
-/// trial that is not.
+/// trial that is not; the bundle says how it ended, if there is room for that.
 fn recovered(path: &Path, document: RunDocument, unkept: Option<TrialEvidence>) -> Recording {
     let mut recording = match bundle::read(path) {
         Ok(mut found) => {
@@ -119,7 +119,6 @@ fn recovered(path: &Path, document: RunDocument, unkept: Option<TrialEvidence>) 
             let plan = found.document.plan;
             found.document = document;
             found.document.plan = plan;
-            // Where there is room for it, the bundle says so as well.
             let _ = linerate_store::write_run(path, &found.document);
             found
         }

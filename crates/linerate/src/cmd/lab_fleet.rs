@@ -40,18 +40,17 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
         let error = anyhow!("--lab-congestion is {asked}, but this kernel has {known}");
         return Err(Failure::usage(error));
     }
-    let (server, clients) = lab.spec.hosts.split_at(1);
-    // Those that are there for a loss lose, and are not far.
-    let plain = clients.iter().zip(lab.losses_ppm.iter().skip(1));
-    let plain = plain.filter(|(_, loss)| loss.is_none());
-    let delays = plain.flat_map(|(client, _)| {
-        let server = server.first();
-        server.map(|server| LabSpec::round_trip(server, client))
+    let farthest = lab.spec.hosts.split_first().and_then(|(server, clients)| {
+        // Those that are there for a loss lose, and are not far.
+        let plain = clients.iter().zip(lab.losses_ppm.iter().skip(1));
+        let plain = plain.filter(|(_, loss)| loss.is_none());
+        plain
+            .map(|(client, _)| LabSpec::round_trip(server, client))
+            .max()
     });
-    let delayed = delays.max().unwrap_or_default();
     Ok(Hosts {
         congestion_unless_asked: lab.congestion.clone().or(preferred),
-        round_trip: hosts.round_trip.max(delayed),
+        round_trip: hosts.round_trip.max(farthest.unwrap_or_default()),
         ..hosts
     })
 }
