@@ -70,19 +70,24 @@ impl Packed {
     /// Returns the readings by metric and instant.
     ///
     /// Those of a metric come in order of time but for merges, so they are dealt to their metrics
-    /// and sorted only where they do not: a tenth of the time of sorting them all.
+    /// and sorted only where they do not: a tenth of the time of sorting them all. Most subjects
+    /// have a few metrics, which are neighbours in the catalogue.
     fn sorted(&self) -> Vec<(Metric, Reading)> {
         let all: Vec<_> = self.readings().collect();
-        let mut places = vec![0; Metric::ALL.len() + 1];
-        for (metric, _) in &all {
-            places[*metric as usize + 1] += 1;
+        let metrics = || all.iter().map(|(metric, _)| *metric as usize);
+        let (first, last) = metrics().fold((usize::MAX, 0), |(first, last), metric| {
+            (first.min(metric), last.max(metric))
+        });
+        let mut places = vec![0; (last + 2).saturating_sub(first)];
+        for metric in metrics() {
+            places[metric - first + 1] += 1;
         }
         for metric in 1..places.len() {
             places[metric] += places[metric - 1];
         }
         let mut sorted = all.clone();
         for one in all {
-            let place = &mut places[one.0 as usize];
+            let place = &mut places[one.0 as usize - first];
             sorted[*place] = one;
             *place += 1;
         }

@@ -111,6 +111,10 @@ pub(crate) fn difference(one: Variance, other: Variance, n: f64) -> Variance {
 /// It is Bartlett's statistic (1937) against what it is of such groups: the same whatever form the noise
 /// has, of two modes or with a tail.
 pub(crate) fn are_alike(residuals: &[f64], counts: &[usize], deviations: &[f64]) -> bool {
+    // One alone is like itself.
+    if counts.len() < 2 {
+        return true;
+    }
     let variances = deviations.iter().map(|share| share.powi(2));
     let observed = bartlett(counts, variances);
     let mut draw = Draw::new(residuals.len() as u64);
