@@ -2,7 +2,7 @@
 //!
 //! [`Registry::up`] starts it detached and hands it one JSON line with the spec on its input; it
 //! answers with one JSON line on its output, ready or why not, closes both and stays until
-//! SIGTERM or SIGINT.
+//! SIGTERM or SIGINT, or until the state that it wrote is gone: nobody could name the lab again.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use linerate_model::reason::with_causes;
 use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use serde::{Deserialize, Serialize};
 
 use super::end::{DownError, end};
-use super::registry::{Registry, RegistryError, unusable};
+use super::registry::{Registry, RegistryError, Written, unusable};
 use super::state::{FORMAT, ProcessKey, State, StateHost};
 use crate::enter::enter;
 use crate::error::LabError;
@@ -29,6 +30,8 @@ use crate::sys::process;
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 /// How long a holder may take to make its lab: 64 hosts need about 2 s on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How often a holder looks whether its lab can still be found: one `stat`.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// How this program is run so that it calls [`hold`]: its hidden subcommand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,14 +170,14 @@ impl Registry {
     }
 }
 
-/// Owns one lab until SIGTERM or SIGINT: the body of the hidden subcommand.
+/// Owns one lab until SIGTERM or SIGINT, or until nobody can find it: the body of the hidden subcommand.
 ///
 /// Call it first thing in `main`, while the process has one thread.
 pub fn hold() -> Result<(), HoldError> {
     process::close_inherited();
     let request = read_request().map_err(HoldError::Request)?;
     let signals = block_signals().map_err(HoldError::Signal)?;
-    let (lab, registry) = match make(&request) {
+    let (lab, registry, written) = match make(&request) {
         Ok(made) => made,
         Err(error) => {
             // Whoever waits for the answer tells the user; if nobody does, the exit code stays.
@@ -182,25 +185,34 @@ pub fn hold() -> Result<(), HoldError> {
             return Err(error);
         }
     };
-    signals
-        .wait()
-        .map_err(|errno| HoldError::Signal(errno.into()))?;
+    // A runtime directory goes with its user's last session, and `down` in one of the lab's own hosts,
+    // where processes have other ids, removes the state alone.
+    let is_asked = loop {
+        if process::wait_readable(signals.as_fd(), LOOK).map_err(HoldError::Signal)? {
+            break true;
+        }
+        if !written.is_there() {
+            break false;
+        }
+    };
     lab.down()?;
-    // What stays is removed by the one who sent the signal, or by the next `up`.
-    let _removed = registry.remove(&request.spec.name);
+    if is_asked {
+        // What stays is removed by the one who sent the signal, or by the next `up`.
+        let _removed = registry.remove(&request.spec.name);
+    }
     Ok(())
 }
 
-fn make(request: &Request) -> Result<(Lab, Registry), HoldError> {
+fn make(request: &Request) -> Result<(Lab, Registry, Written), HoldError> {
     let registry = Registry::at(request.root.clone())
         .map_err(|error| HoldError::State(io::Error::other(error)))?;
     let entered = enter()?;
     let lab = Lab::up(&request.spec, &entered)?;
     let state = describe(request, &lab, entered.in_user_namespace()).map_err(HoldError::State)?;
-    registry.write(&state).map_err(HoldError::State)?;
+    let written = registry.write(&state).map_err(HoldError::State)?;
     answer(&Answer::Ready(Box::new(state))).map_err(HoldError::State)?;
     let_go().map_err(HoldError::State)?;
-    Ok((lab, registry))
+    Ok((lab, registry, written))
 }
 
 fn describe(request: &Request, lab: &Lab, in_user_namespace: bool) -> io::Result<State> {
@@ -273,11 +285,11 @@ fn let_go() -> io::Result<()> {
     Ok(())
 }
 
-/// Blocks the signals that end a holder, before any other thread exists, and returns them.
-fn block_signals() -> io::Result<SigSet> {
+/// Blocks the signals that end a holder, before any other thread exists, and returns what hears them.
+fn block_signals() -> io::Result<SignalFd> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
     signals.thread_block()?;
-    Ok(signals)
+    Ok(SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?)
 }

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The kernel ends the hosts when the holder ends, however it ends; only the file can stay
-//! behind, and `up` and `down_all` remove it.
+//! behind, and `up` and `down_all` remove it. Where the file goes first, the holder ends by itself: a lab
+//! that cannot be named cannot be removed.
 
 /// Ending the processes of a lab.
 mod end;

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
@@ -22,6 +22,20 @@ const STATE_FILE: &str = "state.json";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registry {
     root: PathBuf,
+}
+
+/// A state file that was written: this very file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    path: PathBuf,
+    identity: Identity,
+}
+
+/// What tells a file from others: device, inode and the time of writing, since inodes are used again.
+type Identity = (u64, u64, i64, i64);
+
+fn identity(file: &fs::Metadata) -> Identity {
+    (file.dev(), file.ino(), file.mtime(), file.mtime_nsec())
 }
 
 /// Why the labs could not be found or read.
@@ -78,6 +92,21 @@ pub(super) fn unusable(path: &Path) -> impl Fn(io::Error) -> RegistryError {
     move |source| RegistryError::Directory {
         path: path.to_owned(),
         source,
+    }
+}
+
+impl Written {
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let identity = identity(&fs::metadata(&path)?);
+        Ok(Self { path, identity })
+    }
+
+    /// Returns whether it is still there, and no other in its place; what cannot be looked at may be.
+    pub(crate) fn is_there(&self) -> bool {
+        match fs::metadata(&self.path) {
+            Ok(file) => identity(&file) == self.identity,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 }
 
@@ -208,12 +237,14 @@ impl Registry {
     }
 
     /// Writes the state of a lab; a reader sees all of it or nothing.
-    pub(crate) fn write(&self, state: &State) -> io::Result<()> {
+    pub(crate) fn write(&self, state: &State) -> io::Result<Written> {
         let directory = self.root.join(&state.spec.name);
         let text = serde_json::to_string_pretty(state)?;
         let draft = directory.join("state.json.new");
         fs::write(&draft, text)?;
-        fs::rename(draft, directory.join(STATE_FILE))
+        let path = directory.join(STATE_FILE);
+        fs::rename(draft, &path)?;
+        Written::at(path)
     }
 
     /// Returns the directory of lab `name`.

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use linerate_lab::named::{self, HolderCommand, Registry, UpError, VisitError};
 use linerate_lab::{HostSpec, LabSpec, LinkSpec};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
 /// The word that makes this program a holder.
 pub const HOLD: &str = "hold-a-lab";
@@ -81,7 +83,7 @@ pub fn crash() {
         let state = registry.up(&spec(), &holder()).expect("the lab comes up");
         let holder = nix::unistd::Pid::from_raw(state.holder.pid as i32);
         nix::sys::signal::kill(holder, nix::sys::signal::Signal::SIGKILL).expect("our holder");
-        nix::sys::wait::waitpid(holder, None).expect("our child");
+        waitpid(holder, None).expect("our child");
         state
     };
     let state = crash();
@@ -99,4 +101,32 @@ pub fn crash() {
     assert!(second.hosts.iter().all(|host| !host.init.is_alive()));
     assert!(registry.list().expect("readable").0.is_empty());
     assert!(registry.down_all().expect("nothing to do").is_empty());
+}
+
+/// A holder whose state is gone takes its lab down by itself, and leaves alone what is there instead.
+pub fn lost() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let registry = Registry::at(place.path().join("lab")).expect("made");
+    let state = registry.up(&spec(), &holder()).expect("the lab comes up");
+    let directory = registry.root().join("ring");
+    std::fs::remove_dir_all(&directory).expect("our own directory");
+    std::fs::create_dir(&directory).expect("our own directory");
+    std::fs::write(directory.join("state.json"), "another's").expect("our own directory");
+    let holder = nix::unistd::Pid::from_raw(state.holder.pid as i32);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let ended = loop {
+        match waitpid(holder, Some(WaitPidFlag::WNOHANG)).expect("our child") {
+            WaitStatus::StillAlive if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            status => break status,
+        }
+    };
+    if ended == WaitStatus::StillAlive {
+        nix::sys::signal::kill(holder, nix::sys::signal::Signal::SIGKILL).expect("our holder");
+    }
+    assert_eq!(ended, WaitStatus::Exited(holder, 0));
+    assert!(state.hosts.iter().all(|host| !host.init.is_alive()));
+    let left = std::fs::read_to_string(directory.join("state.json"));
+    assert_eq!(left.expect("left alone"), "another's");
 }

@@ -41,6 +41,7 @@ pub const SCENARIOS: &[(&str, Scenario)] = &[
     ("ordinary_user", Scenario::Outside(labs::ordinary_user)),
     ("named_life", Scenario::Outside(named::life)),
     ("named_crash", Scenario::Outside(named::crash)),
+    ("named_lost", Scenario::Outside(named::lost)),
 ];
 
 /// Runs the scenario called `name` in this process.
