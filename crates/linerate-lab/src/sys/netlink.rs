@@ -181,7 +181,12 @@ impl Netlink {
             TcAttribute::Kind("tbf".to_owned()),
             TcAttribute::Options(tbf::options(shape)),
         ];
-        self.create(RouteNetlinkMessage::NewQueueDiscipline(message))
+        let made = self.create(RouteNetlinkMessage::NewQueueDiscipline(message));
+        made.map_err(|error| match error.raw_os_error() {
+            // What it says of a qdisc that it does not have (`qdisc_create` in net/sched/sch_api.c).
+            Some(libc::ENOENT) => io::Error::from_raw_os_error(libc::EOPNOTSUPP),
+            _ => error,
+        })
     }
 
     fn set(&mut self, index: u32, attribute: LinkAttribute) -> io::Result<()> {
