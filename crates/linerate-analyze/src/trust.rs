@@ -4,8 +4,9 @@
 //!
 //! * *do not use*: no valid trial; more than [`INVALID_SHARE_MAX`] of the trials are invalid and were
 //!   not measured again (but for cells of which no trial gave each flow a share: they have no number); identical
-//!   trials of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that two cells have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or our
-//!   own reader without CPU time left decided the number;
+//!   trials of the typical cell of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that
+//!   two cells have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or
+//!   our own reader without CPU time left decided the number;
 //! * *limited*: any other caution, a run that is partial, and cells that a CPU quota limits;
 //! * *good*: none.
 //!
@@ -181,7 +182,7 @@ fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
     }
     let mut noises: Vec<f64> = study::noises(dataset)
         .into_iter()
-        .map(|(_, noise)| noise.share)
+        .map(|(_, noise)| noise.typical())
         .collect();
     noises.sort_by(f64::total_cmp);
     let typical = noises.get(noises.len() / 2);

@@ -111,6 +111,15 @@ impl Noise {
         })
     }
 
+    /// Returns the relative standard deviation of one trial of the typical cell: that of all together where they
+    /// are alike, the middle one where each has a noise of its own and the loudest would speak for all.
+    pub(crate) fn typical(&self) -> f64 {
+        match self.deviations.get(self.deviations.len() / 2) {
+            Some(middle) if !self.alike => *middle,
+            _ => self.share,
+        }
+    }
+
     /// Returns the interval of the noise floor itself, by χ²: √(ν s² / χ²(1 − α/2)) and so on.
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         let chi = ChiSquared::new(self.freedom).ok()?;
@@ -295,6 +304,19 @@ mod tests {
         assert!(of(&[0.05; 20]).alike);
         let mixed = [0.005, 0.1].repeat(10);
         assert!(!of(&mixed).alike);
+        // Two cells of ten that are of no use leave the others as they are.
+        let (loud, quiet) = ([20.0, 100.0, 220.0], [99.0, 100.0, 101.0]);
+        let two = pooled(
+            [
+                loud, quiet, quiet, quiet, quiet, loud, quiet, quiet, quiet, quiet,
+            ]
+            .iter()
+            .map(|cell| &cell[..]),
+        );
+        let two = two.unwrap();
+        assert!(two.share > 0.35 && two.typical() == 0.01, "{two:?}");
+        let all = of(&[0.2; 10]);
+        assert_eq!(all.typical(), all.share);
         assert!(pooled([&[100.0, 100.0][..]; 3]).unwrap().alike);
     }
 
