@@ -3,7 +3,8 @@
 //! The same counters as the final numbers: payload that TCP took in, in order, at the receiving
 //! ends, or that receive calls returned where that is not known. A flow's rate in an interval is the
 //! difference of its readings at or after the two edges over the true time between them, so a late
-//! reading is no error.
+//! reading is no error. One that is later than the next edge ends the interval there: both lines of one
+//! reading would be the rate of all, and none.
 
 /// The latencies of one host.
 mod latencies;
@@ -217,8 +218,15 @@ impl Live {
         if begin >= end || !self.covered(end) {
             return None;
         }
+        let read = self.edge_read(end);
+        let end = match self.covered(read) {
+            true => read,
+            // Another host's readings reach as far soon, or never.
+            false if self.is_over => end,
+            false => return None,
+        };
         let lines = self.cut(begin, end);
-        self.done += 1;
+        self.done = (end + self.interval_ns - 1) / self.interval_ns;
         for series in self.readings.values_mut() {
             let past = series.partition_point(|reading| reading.0 < end);
             series.drain(..past);
@@ -234,15 +242,20 @@ impl Live {
         self.summed && self.flows.len() > 1
     }
 
-    /// Returns the end at which the payload of a flow is counted, and the counter.
-    fn counted(&self, flow: FlowId, part: Part) -> (Place, Metric) {
+    /// Returns the end at which the payload of a flow is counted up to `at`, and the counter. TCP's count is not told of
+    /// a stream that ends while it is read, and of a late last reading no other follows.
+    fn counted(&self, flow: FlowId, part: Part, at: i64) -> (Place, Metric) {
         let end = receiving_end(part);
+        let of_tcp = ((flow, end), Metric::TcpBytesReceived);
+        let is_told = if self.is_over {
+            self.reaches(of_tcp.0, of_tcp.1, at)
+        } else {
+            self.is_read(of_tcp.0, of_tcp.1)
+        };
         match self.instead {
             _ if self.transactions => ((flow, end), Metric::AppTransactions),
             Some(metric) if end == End::Server => ((flow, End::Client), metric),
-            _ if self.is_read((flow, end), Metric::TcpBytesReceived) => {
-                ((flow, end), Metric::TcpBytesReceived)
-            }
+            _ if is_told => of_tcp,
             _ => ((flow, end), Metric::AppBytesReceived),
         }
     }
@@ -252,6 +265,12 @@ impl Live {
         self.readings.contains_key(&(place, metric))
     }
 
+    /// Returns whether a counter was read at or after an instant.
+    fn reaches(&self, place: Place, metric: Metric, at: i64) -> bool {
+        let series = self.readings.get(&(place, metric));
+        series.is_some_and(|all| all.last().is_some_and(|last| last.0 >= at))
+    }
+
     /// Returns whether all that an interval up to `at` shows has been read: its payload, and what the
     /// sending end says of TCP, and hosts of latencies, where that is read at all.
     fn covered(&self, at: i64) -> bool {
@@ -259,21 +278,36 @@ impl Live {
         if !self.is_over && !latencies.all(|of_host| of_host.reach(at)) {
             return false;
         }
-        let reaches = |place, metric| {
-            let series = self.readings.get(&(place, metric));
-            series.is_some_and(|all| all.last().is_some_and(|last| last.0 >= at))
-        };
         self.flows.iter().all(|&(flow, part)| {
-            let (place, metric) = self.counted(flow, part);
+            let (place, metric) = self.counted(flow, part, at);
             let sending = self.sending(flow, part);
             let other = (flow, sending.1.other());
             let is_read = self.instead.is_none() || sending.1 == End::Client;
             let is_awaited = self.over_tcp && is_read && !self.is_over;
             // What TCP says at one instant comes together, of each flow at least this.
             let mut senders = [sending, other].into_iter().take(self.ends_that_send());
-            let tcp_reaches = |place| reaches(place, Metric::TcpRetrans);
-            reaches(place, metric) && (!is_awaited || senders.all(tcp_reaches))
+            let tcp_reaches = |place| self.reaches(place, Metric::TcpRetrans, at);
+            self.reaches(place, metric, at) && (!is_awaited || senders.all(tcp_reaches))
         })
+    }
+
+    /// Returns the last edge at or before the readings that stand for the edge `end`.
+    fn edge_read(&self, end: i64) -> i64 {
+        let at = self.flows.iter().filter_map(|&(flow, part)| {
+            let (place, metric) = self.counted(flow, part, end);
+            let readings = self.readings.get(&(place, metric))?;
+            readings
+                .iter()
+                .map(|reading| reading.0)
+                .find(|at| *at >= end)
+        });
+        let latest = at.max().unwrap_or(end);
+        let edge = latest / self.interval_ns * self.interval_ns;
+        if latest >= self.window_ns {
+            self.window_ns
+        } else {
+            edge.max(end)
+        }
     }
 
     /// Returns how many ends of a flow send payload: of transactions both.
@@ -328,7 +362,7 @@ impl Live {
         let (at, metric) = if self.transactions {
             (receiving, Metric::AppBytesReceived)
         } else {
-            self.counted(flow, part)
+            self.counted(flow, part, end)
         };
         let (bytes, bytes_ns) = self.difference(at, metric, begin, end).unwrap_or((0, 0));
         let transactions = self
@@ -549,6 +583,45 @@ mod tests {
         }
         let bytes: Vec<u64> = live.poll().iter().map(|lines| lines[0].bytes).collect();
         assert_eq!(bytes, [1000, 1000]);
+    }
+
+    #[test]
+    fn intervals_without_a_reading_of_their_own_are_one() {
+        let mut live = Live::new(&trial(2), Nanos::from_ms(100));
+        let lines = |live: &mut Live| -> Vec<(f64, f64, u64)> {
+            let polled = live.poll();
+            let sums = polled.iter().map(|lines| lines.last().expect("a sum"));
+            sums.map(|sum| (sum.begin_s, sum.end_s, sum.bytes))
+                .collect()
+        };
+        // Every second edge is left out of both flows, and 600 ms of one of them.
+        for at_ms in [0, 200, 400] {
+            live.add([0, 1].map(|flow| reading(flow, at_ms, at_ms)));
+        }
+        live.add([reading(1, 600, 600)]);
+        let read = [(0.0, 0.2, 400), (0.2, 0.4, 400)];
+        live.is_over = true;
+        assert_eq!(lines(&mut live), read);
+        live.add([0, 1].map(|flow| reading(flow, 801, 801)));
+        assert_eq!(lines(&mut live), [(0.4, 0.8, 802)]);
+        live.add([0, 1].map(|flow| reading(flow, 1300, 1300)));
+        assert_eq!(lines(&mut live), [(0.8, 1.0, 998)]);
+        assert_eq!(lines(&mut live), []);
+    }
+
+    #[test]
+    fn the_last_interval_is_shown_where_tcp_counts_no_more() {
+        let mut live = Live::new(&trial(1), Nanos::from_ms(500));
+        let tcp = |at_ms, bytes| TrialSample {
+            metric: Metric::TcpBytesReceived,
+            ..reading(0, at_ms, bytes)
+        };
+        live.add([reading(0, 0, 0), tcp(0, 100)]);
+        live.add([reading(0, 500, 900), tcp(500, 1000)]);
+        live.add([reading(0, 1001, 1900)]);
+        live.finish();
+        let bytes: Vec<u64> = live.poll().iter().map(|lines| lines[0].bytes).collect();
+        assert_eq!(bytes, [900, 1000]);
     }
 
     #[test]
