@@ -63,6 +63,18 @@ pub struct Sockets {
     missing: Option<String>,
 }
 
+/// Returns whether a socket was connected anew: it keeps its cookie, and its counters begin at zero
+/// (`tcp_disconnect` in net/ipv4/tcp.c).
+fn is_anew(before: Option<TcpInfo>, now: &TcpInfo) -> bool {
+    let fell = |before: u32, now: u32| now.wrapping_sub(before) > u32::MAX / 2;
+    before.is_some_and(|before| {
+        now.bytes_sent < before.bytes_sent
+            || now.bytes_received < before.bytes_received
+            || fell(before.segs_out, now.segs_out)
+            || fell(before.total_retrans, now.total_retrans)
+    })
+}
+
 impl Sockets {
     /// Takes up one reading, made at `at_ns` of the host's clock; `beyond` sockets are not in it.
     pub fn take(
@@ -76,6 +88,7 @@ impl Sockets {
         for row in rows {
             let Some(tcp) = row.tcp else { continue };
             let known = self.courses.remove(&row.cookie);
+            let known = known.filter(|course| !is_anew(course.last.tcp, &tcp));
             let before = known.as_ref().and_then(|course| course.last.tcp);
             let course = Course {
                 first: known.map_or(tcp, |course| course.first),
@@ -275,6 +288,22 @@ mod tests {
         sockets.miss("no sock_diag");
         assert!(sockets.flows(Span::PerSecond).is_empty());
         assert_eq!(sockets.missing(), Some("no sock_diag"));
+    }
+
+    #[test]
+    fn one_that_was_connected_anew_begins_anew() {
+        let mut sockets = Sockets::default();
+        take(&mut sockets, 0, &[row(1, tcp(3))]);
+        let failed = TcpInfo {
+            total_retrans: 6,
+            ..TcpInfo::default()
+        };
+        take(&mut sockets, 1, &[row(1, failed)]);
+        let of = |sockets: &Sockets, span| sockets.flows(span)[0].retransmissions;
+        assert_eq!(of(&sockets, Span::PerSecond), None, "bytes were lost");
+        take(&mut sockets, 2, &[row(1, TcpInfo::default())]);
+        take(&mut sockets, 3, &[row(1, TcpInfo::default())]);
+        assert_eq!(of(&sockets, Span::SinceStart), Some(0.0));
     }
 
     #[test]

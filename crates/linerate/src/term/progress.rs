@@ -29,6 +29,8 @@ pub struct PlanProgress<'a> {
     live: Option<Live>,
     chapter: String,
     reading: String,
+    /// What the bar says behind the reading.
+    behind: String,
     /// Trials that may not be averaged.
     invalid: usize,
     lines: usize,
@@ -52,6 +54,7 @@ impl<'a> PlanProgress<'a> {
             live: None,
             chapter: String::new(),
             reading: String::new(),
+            behind: String::new(),
             invalid: 0,
             lines: 0,
         }
@@ -92,7 +95,20 @@ impl<'a> PlanProgress<'a> {
             };
             let ways: Vec<String> = lines.iter().map(of_way).collect();
             self.reading = ways.join(" and ");
+            self.show_reading();
         }
+    }
+
+    /// Shows on the bar what the trial measures now.
+    fn show_reading(&self) {
+        let Some(bar) = &self.bar else { return };
+        let reading = match self.reading.as_str() {
+            "" => "…",
+            reading => reading,
+        };
+        let message = format!("{reading}{}", self.behind);
+        let room = super::width() - BAR_COLUMNS;
+        bar.set_message(message.chars().take(room).collect::<String>());
     }
 
     /// Takes the bar away.
@@ -115,8 +131,8 @@ impl<'a> PlanProgress<'a> {
         // By name: the report numbers what was measured, without gaps.
         let known = self.plan.experiment(&trial.experiment);
         let chapter = known.map_or(&trial.experiment, |experiment| &experiment.title);
-        if *chapter != self.chapter {
-            // A number of another workload would be read as one of this.
+        if self.bar.is_some() || *chapter != self.chapter {
+            // A number of another cell or workload would be read as one of this.
             self.reading.clear();
         }
         let left = left.map_or(String::new(), |left| {
@@ -135,16 +151,12 @@ impl<'a> PlanProgress<'a> {
             };
             bar.set_length(of as u64);
             bar.set_prefix(fitting(format!("{chapter}   {number}   {cell}"), 1));
-            let reading = match self.reading.as_str() {
-                "" => "…",
-                reading => reading,
-            };
             let invalid = match self.invalid {
                 0 => String::new(),
                 count => format!("   {count} invalid"),
             };
-            let message = format!("{reading}{}{invalid}", behind("   ", &left));
-            bar.set_message(fitting(message, BAR_COLUMNS));
+            self.behind = format!("{}{invalid}", behind("   ", &left));
+            self.show_reading();
         } else if *chapter != self.chapter || over >= self.lines + LINE_EVERY_TRIALS {
             let cell = behind("; ", &cell_words(self.plan, trial));
             let reading = behind("; last ", &self.reading);

@@ -48,7 +48,8 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
             irqs.iter().map(line),
         ),
         trend: 1,
-        verdict: Some(verdict(watched, irqs.len(), span)),
+        verdict: (watched.readings() > 1 || irqs.is_empty())
+            .then(|| verdict(watched, irqs.len(), span)),
         is_prose: false,
     }
 }

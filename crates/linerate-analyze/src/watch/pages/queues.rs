@@ -64,7 +64,8 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
             queues.iter().map(line),
         ),
         trend: 1,
-        verdict: Some(verdict(watched, &queues, span)),
+        verdict: (watched.readings() > 1 || queues.is_empty())
+            .then(|| verdict(watched, &queues, span)),
         is_prose: false,
     }
 }

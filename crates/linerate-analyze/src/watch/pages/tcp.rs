@@ -90,10 +90,13 @@ fn verdict(watched: &Watched, flows: &[WatchedFlow]) -> Option<String> {
     };
     let again = sum(|flow| flow.retransmissions);
     let sent = sum(|flow| flow.data_segments);
+    // SYNs and FINs are retransmitted, too, and are no segments with payload.
     let loss = match 100.0 * again / sent {
-        share if share >= 0.01 => format!("{share:.2} % of segments are retransmitted"),
-        share if share > 0.0 => "fewer than 0.01 % of segments are retransmitted".to_owned(),
-        _ => "no retransmissions".to_owned(),
+        _ if flows.iter().all(|flow| flow.retransmissions.is_none()) => String::new(),
+        _ if again > 0.0 && again >= sent => "; nothing but retransmissions is sent".to_owned(),
+        share if share >= 0.01 => format!("; {share:.2} % of segments are retransmitted"),
+        share if share > 0.0 => "; fewer than 0.01 % of segments are retransmitted".to_owned(),
+        _ => "; no retransmissions".to_owned(),
     };
     let limited = flows.iter().filter_map(limited_by);
     let (by_window, by_buffer): (Vec<_>, Vec<_>) = limited.partition(|by| *by == RECEIVE_WINDOW);
@@ -103,7 +106,7 @@ fn verdict(watched: &Watched, flows: &[WatchedFlow]) -> Option<String> {
     let limits: String = limits
         .map(|(flows, by)| format!("; {} limited by the {by}", flows.len()))
         .collect();
-    Some(format!("{count}{beyond}; {loss}{limits}"))
+    Some(format!("{count}{beyond}{loss}{limits}"))
 }
 
 #[cfg(test)]
