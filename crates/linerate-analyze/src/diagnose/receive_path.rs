@@ -13,6 +13,7 @@
 //! backlogs are the machine's, so hosts of a lab show the same and only the first is told of. None of it is a
 //! limiter: what is full may be so beside a full link.
 
+use linerate_model::TrialId;
 use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Caution, Estimate, Evidence};
 use linerate_model::metric::Metric;
@@ -20,12 +21,11 @@ use linerate_model::number;
 use linerate_model::run::HostRecord;
 use linerate_model::sample::{QueueKind, Subject};
 use linerate_model::unit::Unit;
-use linerate_model::{HostName, TrialId};
 
 use super::found::{About, Found};
 use crate::compare::balance::{SEED, chance, imbalance};
 use crate::dataset::Dataset;
-use crate::reduce::{Readings, interrupt_share};
+use crate::reduce::{Readings, interrupt_share, queues_in_use};
 use crate::words;
 
 /// Squeezes a second from which on they are told: fewer are bursts, which the next turn takes.
@@ -87,19 +87,14 @@ fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> 
     outcomes
         .filter_map(|(trial, flows)| {
             let readings = Readings::of(recording, recording.record(trial)?);
-            let link = host.link.as_deref();
-            Some(taking(&readings, trial, &host.name, link, flows))
+            Some(taking(&readings, trial, host, flows))
         })
         .collect()
 }
 
-fn taking(
-    readings: &Readings<'_>,
-    trial: TrialId,
-    host: &HostName,
-    link: Option<&str>,
-    flows: u32,
-) -> Taking {
+fn taking(readings: &Readings<'_>, trial: TrialId, record: &HostRecord, flows: u32) -> Taking {
+    let (host, link) = (&record.name, record.link.as_deref());
+    let in_use = queues_in_use(record);
     let change = |subject: &Subject, metric| readings.change_on(host, subject, metric);
     let mut taking = Taking {
         trial,
@@ -120,7 +115,9 @@ fn taking(
                 let share = interrupt_share(readings, host, subject);
                 shares.extend(share.map(|share| (*cpu, share)));
             }
-            Subject::Queue(name, QueueKind::Rx, _) if Some(name.as_str()) == link => {
+            Subject::Queue(name, QueueKind::Rx, number)
+                if Some(name.as_str()) == link && *number < in_use =>
+            {
                 let packets = change(subject, Metric::QueueRxPackets);
                 taking.queues.extend(packets.map(|change| change.amount));
             }

@@ -31,12 +31,18 @@ const SHARE_WHOLE: f64 = 0.97;
 
 const TCP_OF_FLOW: &[Metric] = &[Metric::TcpSegsIn, Metric::TcpSegsOut];
 const UDP_OF_FLOW: &[Metric] = &[Metric::AppDatagramsReceived, Metric::AppDatagramsSent];
-const OF_HOST: &[Metric] = &[
-    Metric::SnmpTcpInSegs,
-    Metric::SnmpTcpOutSegs,
-    Metric::SnmpUdpInDatagrams,
-    Metric::SnmpUdpOutDatagrams,
+/// All TCP sockets of a host, counted as those of flows are.
+const TCP_OF_HOST: &[Metric] = &[
+    Metric::TcpHostDataSegsIn,
+    Metric::TcpHostDataSegsOut,
+    Metric::TcpHostAcksIn,
+    Metric::TcpHostAcksOut,
 ];
+/// The same where sockets were not read. What GRO joined counts once here, and as often as it came there.
+const TCP_OF_PROTOCOL: &[Metric] = &[Metric::SnmpTcpInSegs, Metric::SnmpTcpOutSegs];
+const UDP_OF_PROTOCOL: &[Metric] = &[Metric::SnmpUdpInDatagrams, Metric::SnmpUdpOutDatagrams];
+/// Share of a host's packets beyond which they are not counted alike, and nothing is known.
+const SHARE_MAX: f64 = 1.05;
 
 /// Reduces the cost of `host`, whose CPUs `sharing` use as well, itself included.
 pub(super) fn reduce(
@@ -51,6 +57,7 @@ pub(super) fn reduce(
     let share = packets
         .zip(of_host.filter(|all| *all > 0.0))
         .map(|(ours, all)| ours / all);
+    let share = share.filter(|share| *share <= SHARE_MAX);
     let share = share.map(|share| if share >= SHARE_WHOLE { 1.0 } else { share });
     responses.put(name::HOST_SHARE, share);
     let share = share.unwrap_or(1.0);
@@ -143,7 +150,13 @@ fn packets_of_host(
     let hosts = if host.lab { sharing } else { &own };
     let mut all = 0.0;
     for host in hosts {
-        for metric in OF_HOST {
+        let is_read = |metric: &Metric| readings.on(host, &Subject::Host, *metric).is_some();
+        let of_tcp = if TCP_OF_HOST.iter().all(is_read) {
+            TCP_OF_HOST
+        } else {
+            TCP_OF_PROTOCOL
+        };
+        for metric in of_tcp.iter().chain(UDP_OF_PROTOCOL) {
             let Some(series) = readings.on(host, &Subject::Host, *metric) else {
                 // A host without flows is not part of the trial; one that hides its counters is.
                 continue;
@@ -301,6 +314,20 @@ mod tests {
         check(&reduced(&tcp), name::HOST_SHARE, Some(0.5));
         check(&reduced(&tcp), name::CPU_PER_KIB, Some(1e9 / 1000.0));
         check(&reduced(&udp), name::HOST_SHARE, Some(0.25));
+        // GRO: ten segments came as one packet, and half of them to another run.
+        let joined = [
+            (Subject::Host, Metric::SnmpTcpInSegs, 200),
+            (flow(0), Metric::TcpSegsIn, 1000),
+        ];
+        check(&reduced(&joined), name::HOST_SHARE, None);
+        let of_sockets = [
+            (Subject::Host, Metric::TcpHostDataSegsIn, 2000),
+            (Subject::Host, Metric::TcpHostDataSegsOut, 0),
+            (Subject::Host, Metric::TcpHostAcksIn, 0),
+            (Subject::Host, Metric::TcpHostAcksOut, 0),
+        ];
+        let joined = [&joined[..], &of_sockets[..]].concat();
+        check(&reduced(&joined), name::HOST_SHARE, Some(0.5));
         check(&reduced(&udp), name::CPU_PER_KIB, Some(0.5e9 / 1000.0));
     }
 

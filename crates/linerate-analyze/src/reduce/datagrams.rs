@@ -255,6 +255,21 @@ pub(super) fn in_all_phases(_readings: &Readings<'_>, series: &[Reading]) -> Opt
     Some(series.last()?.1 - series.first()?.1)
 }
 
+/// Kinds of devices that count packets of their own and none that the card below them drops (`vlan_dev_get_stats64`,
+/// `br_get_stats64`, `macvlan_dev_get_stats64`). A bond or team has its members' counts.
+const KINDS_ON_ANOTHER: &[&str] = &[
+    "vlan",
+    "bridge",
+    "macvlan",
+    "macvtap",
+    "ipvlan",
+    "ipvtap",
+    "openvswitch",
+    "vxlan",
+    "geneve",
+    "wireguard",
+];
+
 /// The devices that the flows of a trial use, and what its hosts count for everybody.
 impl<'a> Raw<'a> {
     fn link(&self, host: &HostName) -> Option<&'a str> {
@@ -267,8 +282,12 @@ impl<'a> Raw<'a> {
     }
 
     /// Returns how much a counter of the devices of `hosts` grew in the window; of a host whose device is not
-    /// known, of all its devices. Absent if none was read.
+    /// known, of all its devices. Absent if none was read, and where the flows' device is one that hands on to a card:
+    /// what that drops, it does not count.
     pub(super) fn device_drops(&self, hosts: &[&HostName], metric: Metric) -> Option<u64> {
+        if hosts.iter().any(|host| self.is_on_another(host)) {
+            return None;
+        }
         let is_used = |device: &Subject, host: &HostName| {
             hosts.contains(&host) && self.device(host).is_none_or(|used| used == *device)
         };
@@ -277,6 +296,15 @@ impl<'a> Raw<'a> {
         };
         let amount = self.readings.sum(metric, wanted, |change| change.amount)?;
         Some(amount as u64)
+    }
+
+    /// Whether the flows' device of `host` lies on another one, and counts only what it drops itself.
+    fn is_on_another(&self, host: &HostName) -> bool {
+        let kind = self.host(host).and_then(|record| {
+            let link = record.link.as_deref()?;
+            record.snapshot.text(&format!("link.{link}.kind"))
+        });
+        kind.is_some_and(|kind| KINDS_ON_ANOTHER.contains(&kind))
     }
 
     /// Returns what the queueing disciplines of `hosts` dropped on the way out; absent if none was read.

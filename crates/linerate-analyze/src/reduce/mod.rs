@@ -71,7 +71,7 @@ pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
 pub(crate) use plausible::tolerance;
-pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share};
+pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
 pub(crate) use raw::Raw;
 pub(crate) use values::Values;
 pub(crate) use window::Readings;

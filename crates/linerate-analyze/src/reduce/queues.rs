@@ -77,9 +77,12 @@ pub(crate) fn intake(raw: &Raw<'_>) -> Option<Intake> {
     };
     let change =
         |subject: &Subject, metric| Some(readings.change_on(&host.name, subject, metric)?.rate());
+    let in_use = queues_in_use(host);
     for (subject, _) in readings.subjects().filter(|(_, on)| **on == host.name) {
         match subject {
-            Subject::Queue(device, QueueKind::Rx, number) if Some(device) == host.link.as_ref() => {
+            Subject::Queue(device, QueueKind::Rx, number)
+                if Some(device) == host.link.as_ref() && *number < in_use =>
+            {
                 if let Some(packets_per_s) = change(subject, Metric::QueueRxPackets) {
                     let queue = QueueIntake {
                         packets_per_s,
@@ -103,6 +106,14 @@ pub(crate) fn intake(raw: &Raw<'_>) -> Option<Intake> {
     }
     map_flows(&ends, host, &mut intake);
     Some(intake)
+}
+
+/// Returns how many receive queues the flows' device of `host` uses: drivers name those that it could use, too, and
+/// those of before, which take nothing (ixgbe, i40e).
+pub(crate) fn queues_in_use(host: &HostRecord) -> u32 {
+    let link = host.link.as_deref().unwrap_or_default();
+    let known = host.snapshot.number(&format!("link.{link}.rx_queues"));
+    known.map_or(u32::MAX, |count| count as u32)
 }
 
 /// Returns the share of the window that a CPU of `host` spent in hard and softirqs. Ticks are counted where they fall, and a

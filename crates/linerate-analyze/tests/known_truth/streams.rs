@@ -9,7 +9,7 @@ use linerate_model::host::{CPU_QUOTA_VISIBLE, Fact, FactValue};
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
+use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Part, Traffic, Workload};
 use linerate_model::{FlowId, HostName};
@@ -909,6 +909,51 @@ fn what_a_backlog_drops_is_counted_once() {
     let outcome = outcomes(&run.recording).remove(0);
     assert_eq!(outcome.value(name::DROPPED_BACKLOG), Some(100.0));
     assert_eq!(outcome.value(name::DROPPED_DEVICE), Some(30.0));
+    // A VLAN does not count what the card below it drops.
+    tell(
+        &mut run,
+        "server",
+        "link.eth0.kind",
+        FactValue::Text("vlan".to_owned()),
+    );
+    let outcome = outcomes(&run.recording).remove(0);
+    assert_eq!(outcome.value(name::DROPPED_DEVICE), None);
+}
+
+/// Adds a fact to a host.
+fn tell(run: &mut MadeRun, host: &str, name: &str, value: FactValue) {
+    let mut hosts = run.recording.document.hosts.iter_mut();
+    let host = hosts.find(|record| record.name == HostName::from(host));
+    let facts = &mut host.expect("a host of the run").snapshot.facts;
+    facts.retain(|fact| fact.name != name);
+    facts.push(Fact {
+        name: name.to_owned(),
+        value,
+    });
+}
+
+#[test]
+fn queues_that_are_not_in_use_are_none() {
+    let mut run = run(stream(), &sending(60e6, 20 * MS));
+    for queue in 0..64 {
+        let subject = Subject::Queue("eth0".to_owned(), QueueKind::Rx, queue);
+        let packets = if queue < 8 { 1000 } else { 0 };
+        grow(
+            &mut run,
+            "server",
+            &subject,
+            Metric::QueueRxPackets,
+            packets,
+        );
+    }
+    let of = |run: &MadeRun| {
+        let outcome = outcomes(&run.recording).remove(0);
+        [name::RX_QUEUES, name::RX_QUEUE_IMBALANCE].map(|name| outcome.value(name))
+    };
+    assert_eq!(of(&run), [Some(64.0), Some(8.0)]);
+    let in_use = FactValue::Number(8.0, Unit::Count);
+    tell(&mut run, "server", "link.eth0.rx_queues", in_use);
+    assert_eq!(of(&run), [Some(8.0), Some(1.0)]);
 }
 
 #[test]

@@ -51,13 +51,17 @@ impl NamedCounters {
     }
 
     /// Returns every counter that is another now than `before`, by name, with its value then and
-    /// now. Some are values at an instant (`Tcp.CurrEstab`) and can fall.
+    /// now. Some are values at an instant (`Tcp.CurrEstab`) and can fall. Those of ICMP by type are not there while
+    /// they are zero (`icmpmsg_put` in net/ipv4/proc.c).
     pub(super) fn moved_since<'a>(
         &'a self,
         before: &'a Self,
     ) -> impl Iterator<Item = (&'a str, u64, u64)> {
         self.values.iter().filter_map(|(name, now)| {
-            let then = *before.values.get(name)?;
+            let is_by_type = ["IcmpMsg.", "Icmp6InType", "Icmp6OutType"];
+            let is_by_type = is_by_type.iter().any(|begin| name.starts_with(begin));
+            let absent = (is_by_type && before.len() > 0).then_some(0);
+            let then = before.values.get(name).copied().or(absent)?;
             (then != *now).then_some((name.as_str(), then, *now))
         })
     }
@@ -109,6 +113,19 @@ mod tests {
                 ("TcpExt.A", 1, 3)
             ]
         );
+    }
+
+    #[test]
+    fn a_type_of_icmp_that_was_not_there_was_zero() {
+        let before = counters("IcmpMsg: InType3\nIcmpMsg: 4\n", "Icmp6InMsgs 1\n");
+        let now = counters(
+            "IcmpMsg: InType3 InType5\nIcmpMsg: 4 2\n",
+            "Icmp6InMsgs 1\nIcmp6InType2 3\nIcmp6New 7\n",
+        );
+        let moved: Vec<_> = now.moved_since(&before).collect();
+        let types = [("Icmp6InType2", 0, 3), ("IcmpMsg.InType5", 0, 2)];
+        assert_eq!(moved, types);
+        assert_eq!(now.moved_since(&NamedCounters::default()).count(), 0);
     }
 
     #[test]
