@@ -38,6 +38,9 @@ const HELD_BACK_SHARE_MIN: f64 = 0.01;
 /// Fairness below which flows do not share (Jain, Chiu, Hawe 1984): of two flows one has then more
 /// than three times the other's rate.
 const FAIRNESS_MIN: f64 = 0.8;
+/// Twice the pieces by which halves of a steady flow may differ: a message of a paced one falls to either side of the begin,
+/// the middle and the end, and a half has half of them.
+const PIECES_AT_EDGES: f64 = 4.0;
 /// Pieces that a window must hold for each flow before shares mean something: the segments of an
 /// initial window, so that one burst more or less is no share.
 const PIECES_MIN: f64 = INITIAL_WINDOW_SEGMENTS as f64;
@@ -251,7 +254,16 @@ pub(super) fn judge(raw: &Raw<'_>, arrivals: &Arrivals<'_>, responses: &Response
             None => {}
         }
         let halves = responses.value(name::HALVES);
-        let unsteady = halves.filter(|halves| is_unsteady(*halves));
+        let flows: Vec<_> = arrivals
+            .flows
+            .iter()
+            .map(|flow| (flow.lane, flow.change))
+            .collect();
+        let pieces = pieces(raw.trial, &flows, responses);
+        let is_grain = |halves: f64| {
+            pieces.is_some_and(|pieces| (halves - 1.0).abs() <= PIECES_AT_EDGES / pieces)
+        };
+        let unsteady = halves.filter(|halves| is_unsteady(*halves) && !is_grain(*halves));
         judged
             .flags
             .extend(unsteady.map(|halves| TrialFlag::Unsteady {

@@ -5,6 +5,7 @@ use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::datagram::Datagrams;
 use linerate_model::finding::{Finding, FindingKind};
+use linerate_model::flag::TrialFlag;
 use linerate_model::host::{CPU_QUOTA_VISIBLE, Fact, FactValue};
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
@@ -918,6 +919,32 @@ fn what_a_backlog_drops_is_counted_once() {
     );
     let outcome = outcomes(&run.recording).remove(0);
     assert_eq!(outcome.value(name::DROPPED_DEVICE), None);
+}
+
+#[test]
+fn a_message_to_either_side_of_the_middle_is_no_change() {
+    let flags = |rate_bps: Option<u64>| {
+        let mut workload = stream();
+        workload.manner.rate_bps = rate_bps;
+        let mut run = run(workload, &sending(10e6, 20 * MS));
+        let samples = std::mem::take(&mut run.recording.samples);
+        let arrived = [Metric::TcpBytesReceived, Metric::AppBytesReceived];
+        // Messages of 128 KiB: five in the first half of a second, four in the other.
+        let whole = samples.iter().map(|sample| match sample.metric {
+            metric if arrived.contains(&metric) => TrialSample {
+                value: (9.5 * sample.at_ns as f64 / 1e9 + 0.4).floor() as i64 * 131_072,
+                ..sample
+            },
+            _ => sample,
+        });
+        run.recording.samples = whole.collect();
+        let outcome = outcomes(&run.recording).remove(0);
+        assert_eq!(outcome.value(name::HALVES), Some(0.8));
+        let mut flags = outcome.flags.iter();
+        flags.any(|flag| matches!(flag, TrialFlag::Unsteady { .. }))
+    };
+    assert!(!flags(Some(10_000_000)));
+    assert!(flags(None));
 }
 
 /// Adds a fact to a host.
