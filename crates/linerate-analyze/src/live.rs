@@ -265,10 +265,15 @@ impl Live {
         self.readings.contains_key(&(place, metric))
     }
 
+    /// Returns the first reading of a counter at or after an instant.
+    fn reading(&self, place: Place, metric: Metric, at: i64) -> Option<Reading> {
+        let series = self.readings.get(&(place, metric))?;
+        series.iter().find(|reading| reading.0 >= at).copied()
+    }
+
     /// Returns whether a counter was read at or after an instant.
     fn reaches(&self, place: Place, metric: Metric, at: i64) -> bool {
-        let series = self.readings.get(&(place, metric));
-        series.is_some_and(|all| all.last().is_some_and(|last| last.0 >= at))
+        self.reading(place, metric, at).is_some()
     }
 
     /// Returns whether all that an interval up to `at` shows has been read: its payload, and what the
@@ -295,11 +300,7 @@ impl Live {
     fn edge_read(&self, end: i64) -> i64 {
         let at = self.flows.iter().filter_map(|&(flow, part)| {
             let (place, metric) = self.counted(flow, part, end);
-            let readings = self.readings.get(&(place, metric))?;
-            readings
-                .iter()
-                .map(|reading| reading.0)
-                .find(|at| *at >= end)
+            Some(self.reading(place, metric, end)?.0)
         });
         let latest = at.max().unwrap_or(end);
         let edge = latest / self.interval_ns * self.interval_ns;
@@ -415,18 +416,13 @@ impl Live {
     /// Returns the growth of a counter between the readings at or after two instants, and the time
     /// between those readings.
     fn difference(&self, place: Place, metric: Metric, begin: i64, end: i64) -> Option<(u64, i64)> {
-        let readings = self.readings.get(&(place, metric))?;
-        let first = readings.iter().find(|reading| reading.0 >= begin)?;
-        let last = readings.iter().find(|reading| reading.0 >= end)?;
+        let first = self.reading(place, metric, begin)?;
+        let last = self.reading(place, metric, end)?;
         Some(((last.1 - first.1).max(0) as u64, last.0 - first.0))
     }
 
     fn at(&self, place: Place, metric: Metric, at: i64) -> Option<i64> {
-        let readings = self.readings.get(&(place, metric))?;
-        readings
-            .iter()
-            .find(|reading| reading.0 >= at)
-            .map(|reading| reading.1)
+        Some(self.reading(place, metric, at)?.1)
     }
 }
 

@@ -93,6 +93,14 @@ pub(super) struct Arrivals<'a> {
     unread: Option<Lane<'a>>,
 }
 
+impl<'a> Arrivals<'a> {
+    /// Returns what each flow carried in the window.
+    fn changes(&self) -> Vec<(Lane<'a>, Change)> {
+        let flows = self.flows.iter();
+        flows.map(|flow| (flow.lane, flow.change)).collect()
+    }
+}
+
 /// Reduces throughput, shares and halves; absent when a flow was not read.
 pub(super) fn reduce<'a>(raw: &Raw<'a>, responses: &mut Responses) -> Option<Arrivals<'a>> {
     let manner = &raw.trial.workload.manner;
@@ -254,13 +262,8 @@ pub(super) fn judge(raw: &Raw<'_>, arrivals: &Arrivals<'_>, responses: &Response
             None => {}
         }
         let halves = responses.value(name::HALVES);
-        let flows: Vec<_> = arrivals
-            .flows
-            .iter()
-            .map(|flow| (flow.lane, flow.change))
-            .collect();
-        let pieces = pieces(raw.trial, &flows, responses);
         let is_grain = |halves: f64| {
+            let pieces = pieces(raw.trial, &arrivals.changes(), responses);
             pieces.is_some_and(|pieces| (halves - 1.0).abs() <= PIECES_AT_EDGES / pieces)
         };
         let unsteady = halves.filter(|halves| is_unsteady(*halves) && !is_grain(*halves));
@@ -306,11 +309,7 @@ fn unshared(
             .map(|lane| Some((*lane, sent(lane)?)))
             .collect::<Option<_>>()?
     } else {
-        arrivals
-            .flows
-            .iter()
-            .map(|flow| (flow.lane, flow.change))
-            .collect()
+        arrivals.changes()
     };
     let idle = flows.iter().filter(|(_, change)| is_idle(change)).count();
     if idle > 0 {
