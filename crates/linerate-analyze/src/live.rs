@@ -219,11 +219,13 @@ impl Live {
             return None;
         }
         let read = self.edge_read(end);
-        let end = match self.covered(read) {
-            true => read,
-            // Another host's readings reach as far soon, or never.
-            false if self.is_over => end,
-            false => return None,
+        let end = if read == end || self.covered(read) {
+            read
+        } else if self.is_over {
+            // Another host's readings do not reach as far.
+            end
+        } else {
+            return None;
         };
         let lines = self.cut(begin, end);
         self.done = (end + self.interval_ns - 1) / self.interval_ns;

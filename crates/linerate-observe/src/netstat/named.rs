@@ -51,17 +51,14 @@ impl NamedCounters {
     }
 
     /// Returns every counter that is another now than `before`, by name, with its value then and
-    /// now. Some are values at an instant (`Tcp.CurrEstab`) and can fall. Those of ICMP by type are not there while
-    /// they are zero (`icmpmsg_put` in net/ipv4/proc.c).
+    /// now. Some are values at an instant (`Tcp.CurrEstab`) and can fall.
     pub(super) fn moved_since<'a>(
         &'a self,
         before: &'a Self,
     ) -> impl Iterator<Item = (&'a str, u64, u64)> {
         self.values.iter().filter_map(|(name, now)| {
-            let is_by_type = ["IcmpMsg.", "Icmp6InType", "Icmp6OutType"];
-            let is_by_type = is_by_type.iter().any(|begin| name.starts_with(begin));
-            let absent = (is_by_type && before.len() > 0).then_some(0);
-            let then = before.values.get(name).copied().or(absent)?;
+            let absent = || (before.len() > 0 && is_absent_at_zero(name)).then_some(0);
+            let then = before.values.get(name).copied().or_else(absent)?;
             (then != *now).then_some((name.as_str(), then, *now))
         })
     }
@@ -79,6 +76,12 @@ impl NamedCounters {
             self.values.insert(name, value);
         });
     }
+}
+
+/// Whether a counter is not there while it is zero: those of ICMP by type (`icmpmsg_put` in net/ipv4/proc.c).
+fn is_absent_at_zero(name: &str) -> bool {
+    let by_type = ["IcmpMsg.", "Icmp6InType", "Icmp6OutType"];
+    by_type.iter().any(|begin| name.starts_with(begin))
 }
 
 #[cfg(test)]

@@ -107,8 +107,7 @@ impl<'a> PlanProgress<'a> {
             reading => reading,
         };
         let message = format!("{reading}{}", self.behind);
-        let room = super::width() - BAR_COLUMNS;
-        bar.set_message(message.chars().take(room).collect::<String>());
+        bar.set_message(fitting(&message, BAR_COLUMNS));
     }
 
     /// Takes the bar away.
@@ -146,11 +145,8 @@ impl<'a> PlanProgress<'a> {
         };
         if let Some(bar) = &self.bar {
             let cell = cell_words(self.plan, trial);
-            let fitting = |text: String, taken: usize| -> String {
-                text.chars().take(super::width() - taken).collect()
-            };
             bar.set_length(of as u64);
-            bar.set_prefix(fitting(format!("{chapter}   {number}   {cell}"), 1));
+            bar.set_prefix(fitting(&format!("{chapter}   {number}   {cell}"), 1));
             let invalid = match self.invalid {
                 0 => String::new(),
                 count => format!("   {count} invalid"),
@@ -166,6 +162,11 @@ impl<'a> PlanProgress<'a> {
         }
         self.chapter.clone_from(chapter);
     }
+}
+
+/// Returns as much of `text` as a line has room for beside the columns that are taken.
+fn fitting(text: &str, taken: usize) -> String {
+    text.chars().take(super::width() - taken).collect()
 }
 
 /// Returns the levels of `trial` that vary in its experiment. Clients that follow from the
