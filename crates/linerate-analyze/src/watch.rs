@@ -98,9 +98,11 @@ impl Watched {
             };
             let course = metrics.entry(sample.metric).or_insert(fresh);
             // Of two values the later counts: what begins to move is told with its value before.
-            if course.reading < reading || course.last_ns < sample.at_ns {
+            // One that an observer left out is told again as it was, and is no change.
+            if course.last_ns < sample.at_ns {
                 *course = course.then(sample, reading);
             }
+            course.reading = reading;
         }
         self.courses.retain(|_, metrics| {
             metrics.retain(|_, course| course.reading == reading);
@@ -296,6 +298,19 @@ mod tests {
         let subjects: Vec<String> = watched.subjects().map(ToString::to_string).collect();
         assert_eq!(subjects, ["link:b"]);
         assert_eq!(read(&mut watched, 3, 50).per_s, None, "a new one");
+    }
+
+    #[test]
+    fn what_an_observer_left_out_stands_as_it_was_read() {
+        let mut watched = Watched::default();
+        read(&mut watched, 1, 1000);
+        let made = read(&mut watched, 2, 3000);
+        let second = 1_000_000_000;
+        let again = sample("link:a", Metric::LinkRxBytes, 2 * second, 3000);
+        watched.take(3 * second, &[again]);
+        let link = "link:a".parse().unwrap();
+        assert_eq!(watched.seen(&link, Metric::LinkRxBytes), Some(made));
+        assert_eq!(read(&mut watched, 4, 9000).per_s, Some(3000.0));
     }
 
     #[test]

@@ -81,5 +81,7 @@ impl Observer for Refused {
         }
     }
 
-    fn sample(&mut self, _out: &mut Vec<Sample>) {}
+    fn sample(&mut self, _out: &mut Vec<Sample>) -> bool {
+        false
+    }
 }

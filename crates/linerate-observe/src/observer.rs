@@ -15,10 +15,11 @@ pub trait Observer: Send {
     fn availability(&self) -> Availability;
 
     /// Appends one reading of everything it watches; appends nothing for what cannot be read.
-    fn sample(&mut self, out: &mut Vec<Sample>);
+    ///
+    /// Returns whether it was made: one that is left out to save CPU time says nothing of what is there.
+    fn sample(&mut self, out: &mut Vec<Sample>) -> bool;
 
-    /// As [`Observer::sample`] at an edge of a measured window, where a reading that is otherwise
-    /// left out to save CPU time is made.
+    /// As [`Observer::sample`] at an edge of a measured window, where no reading is left out.
     fn sample_edge(&mut self, out: &mut Vec<Sample>) {
         self.sample(out);
     }
@@ -123,10 +124,12 @@ impl<I: Interface> Observer for InterfaceObserver<I> {
         self.health.availability_with(notes)
     }
 
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        if I::COST_NS.is_none() || self.spacing.is_due(now_ns()) {
+    fn sample(&mut self, out: &mut Vec<Sample>) -> bool {
+        let is_due = I::COST_NS.is_none() || self.spacing.is_due(now_ns());
+        if is_due {
             self.sample_edge(out);
         }
+        is_due
     }
 
     fn sample_edge(&mut self, out: &mut Vec<Sample>) {

@@ -193,6 +193,9 @@ pub struct ObservationRequest {
     /// Which TCP sockets are wanted as rows, in the language of `linerate watch --filter`; none
     /// when absent.
     pub sockets: Option<String>,
+    /// Time until the caller asks again, in nanoseconds. What counts by differences, as the totals of
+    /// sockets, goes on for three of them, of an hour at the most; for a minute when absent.
+    pub interval_ns: Option<u64>,
 }
 
 /// TCP sockets of a host at one instant.

@@ -84,8 +84,10 @@ impl Core {
 }
 
 /// Returns what each observer can see.
-pub(super) fn availabilities(observers: &[Box<dyn Observer>]) -> Vec<Availability> {
-    let each = observers.iter();
+pub(super) fn availabilities<'a>(
+    observers: impl IntoIterator<Item = &'a Box<dyn Observer>>,
+) -> Vec<Availability> {
+    let each = observers.into_iter();
     each.map(|observer| observer.availability()).collect()
 }
 

@@ -438,7 +438,9 @@ impl Sampler<'_> {
             for observer in &mut self.observers {
                 match reading {
                     Reading::Edge => observer.sample_edge(&mut readings),
-                    Reading::Between => observer.sample(&mut readings),
+                    Reading::Between => {
+                        observer.sample(&mut readings);
+                    }
                 }
             }
         }
@@ -551,13 +553,14 @@ mod tests {
             }
         }
 
-        fn sample(&mut self, out: &mut Vec<Sample>) {
+        fn sample(&mut self, out: &mut Vec<Sample>) -> bool {
             out.push(Sample {
                 metric: Metric::CpuUser,
                 subject: Subject::Host,
                 at_ns: engine::now_ns(),
                 value: self.0.record.try_lock().is_ok().into(),
             });
+            true
         }
     }
 

@@ -3,6 +3,7 @@
 //! Watchers cost the host one reading however many they are, and nothing while nobody asks.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use linerate_engine::now_ns;
@@ -16,8 +17,12 @@ use crate::sync::lock;
 
 /// How old a reading may be to be given to the next watcher too.
 const SHARED_NS: u64 = 10_000_000;
-/// How long the observers stay open after the last question: several turns of a slow watcher.
+/// How long the observers stay open after the last question, at least.
 const KEPT_NS: u64 = 60_000_000_000;
+/// How many turns of a watcher that said its interval they stay open.
+const KEPT_TURNS: u64 = 3;
+/// Longest interval of a watcher that they stay open for.
+const INTERVAL_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Most sockets of one answer: 4 MB as JSON.
 const ROWS_MAX: usize = 4096;
@@ -29,8 +34,10 @@ const OWNERS_NS: u64 = 5_000_000_000;
 /// The observers while somebody watches, and their last reading.
 #[derive(Default)]
 pub(super) struct Watch {
-    observers: Vec<Box<dyn Observer>>,
+    /// Each with the place of its samples in the last reading.
+    observers: Vec<(Box<dyn Observer>, Range<usize>)>,
     last: Option<Observation>,
+    kept_ns: u64,
     sockets: Option<TcpSockets>,
     owners: Owners,
 }
@@ -58,9 +65,16 @@ impl Watch {
     /// Closes the observers once nobody has asked for a while.
     pub(super) fn poll_deadline(&mut self, now_ns: u64) {
         let asked_ns = self.last.as_ref().map(|last| last.at_ns);
-        if asked_ns.is_some_and(|asked_ns| now_ns.saturating_sub(asked_ns) > KEPT_NS) {
+        let kept_ns = self.kept_ns.max(KEPT_NS);
+        if asked_ns.is_some_and(|asked_ns| now_ns.saturating_sub(asked_ns) > kept_ns) {
             *self = Self::default();
         }
+    }
+
+    /// Keeps the observers open for a watcher who asks again after `interval_ns`.
+    fn keep(&mut self, interval_ns: u64) {
+        let kept_ns = KEPT_TURNS * interval_ns.min(INTERVAL_NS_MAX);
+        self.kept_ns = self.kept_ns.max(kept_ns);
     }
 
     fn observe(
@@ -74,17 +88,24 @@ impl Watch {
             return last.clone();
         }
         if self.observers.is_empty() {
-            self.observers = open();
+            self.observers = open().into_iter().map(|one| (one, 0..0)).collect();
         }
         let mut samples = Vec::new();
-        for observer in &mut self.observers {
-            observer.sample(&mut samples);
+        for (observer, place) in &mut self.observers {
+            let from = samples.len();
+            // Left out, it is told as it was last: its devices are still there.
+            if !observer.sample(&mut samples)
+                && let Some(last) = &self.last
+            {
+                samples.extend_from_slice(&last.samples[place.clone()]);
+            }
+            *place = from..samples.len();
         }
         let observation = Observation {
             host_name: host_name.to_owned(),
             at_ns: now_ns(),
             samples,
-            observers: availabilities(&self.observers),
+            observers: availabilities(self.observers.iter().map(|(observer, _)| observer)),
             sockets: None,
             programs: Vec::new(),
         };
@@ -128,6 +149,7 @@ impl Core {
         let open = || linerate_observe::observers(&self.observe_config(true, Vec::new()));
         let mut watch = lock(&self.watch);
         let mut observation = watch.observe(&self.config.host_name, open);
+        watch.keep(wanted.interval_ns.unwrap_or(0));
         if let Some(filter) = filter {
             let sockets = watch.sockets(&filter);
             let sockets = sockets.map_err(|error| refuse(RefusalCode::Internal, error))?;
@@ -155,8 +177,8 @@ mod tests {
 
     use super::*;
 
-    /// Counts its own readings.
-    struct Counting(i64);
+    /// Counts its own readings, and leaves out every one that is a multiple of `.1`.
+    struct Counting(i64, i64);
 
     impl Observer for Counting {
         fn availability(&self) -> Availability {
@@ -167,20 +189,65 @@ mod tests {
             }
         }
 
-        fn sample(&mut self, out: &mut Vec<Sample>) {
+        fn sample(&mut self, out: &mut Vec<Sample>) -> bool {
             self.0 += 1;
-            out.push(Sample {
-                metric: Metric::CpuUser,
-                subject: Subject::Host,
-                at_ns: now_ns(),
-                value: self.0,
-            });
+            let is_made = self.0 % self.1 != 0;
+            if is_made {
+                out.push(Sample {
+                    metric: Metric::CpuUser,
+                    subject: Subject::Host,
+                    at_ns: now_ns(),
+                    value: self.0,
+                });
+            }
+            is_made
         }
     }
 
+    /// Returns what is read by one observer that leaves out every third reading, and by one that leaves out none.
+    fn values(watch: &mut Watch) -> Vec<i64> {
+        let counting = |left_out| Box::new(Counting(0, left_out)) as Box<dyn Observer>;
+        let observation = watch.observe("host", || vec![counting(3), counting(i64::MAX)]);
+        let samples = observation.samples.iter();
+        samples.map(|sample| sample.value).collect()
+    }
+
     fn readings(watch: &mut Watch) -> i64 {
-        let open = || vec![Box::new(Counting(0)) as Box<dyn Observer>];
-        watch.observe("host", open).samples[0].value
+        values(watch)[1]
+    }
+
+    /// Has the last reading be too old for another watcher.
+    fn age(watch: &mut Watch) {
+        if let Some(last) = &mut watch.last {
+            last.at_ns = now_ns() - SHARED_NS;
+        }
+    }
+
+    #[test]
+    fn what_an_observer_leaves_out_is_told_as_it_was() {
+        let mut watch = Watch::default();
+        let mut all = Vec::new();
+        for _ in 0..5 {
+            all.push(values(&mut watch));
+            age(&mut watch);
+        }
+        assert_eq!(all, [[1, 1], [2, 2], [2, 3], [4, 4], [5, 5]]);
+    }
+
+    #[test]
+    fn observers_stay_for_a_slow_watcher_and_not_for_ever() {
+        let is_open = |interval_ns: u64, after_ns: u64| {
+            let mut watch = Watch::default();
+            readings(&mut watch);
+            watch.keep(interval_ns);
+            let asked_ns = watch.last.as_ref().map_or(0, |last| last.at_ns);
+            watch.poll_deadline(asked_ns + after_ns);
+            !watch.observers.is_empty()
+        };
+        let minute = KEPT_NS;
+        assert!(is_open(0, minute) && !is_open(0, minute + 1));
+        assert!(is_open(2 * minute, 6 * minute) && !is_open(2 * minute, 6 * minute + 1));
+        assert!(!is_open(u64::MAX, 181 * minute));
     }
 
     #[test]
@@ -212,9 +279,7 @@ mod tests {
             last.at_ns = now_ns() + SHARED_NS;
         }
         assert_eq!(readings(&mut watch), 1);
-        if let Some(last) = &mut watch.last {
-            last.at_ns = now_ns() - SHARED_NS;
-        }
+        age(&mut watch);
         assert_eq!(readings(&mut watch), 2);
         let asked_ns = watch.last.as_ref().map_or(0, |last| last.at_ns);
         watch.poll_deadline(asked_ns + KEPT_NS);

@@ -81,9 +81,12 @@ impl Observer for ConntrackObserver {
         availability
     }
 
-    fn sample(&mut self, out: &mut Vec<Sample>) {
-        self.files.sample(out);
-        self.ask(out);
+    fn sample(&mut self, out: &mut Vec<Sample>) -> bool {
+        let is_made = self.files.sample(out);
+        if is_made {
+            self.ask(out);
+        }
+        is_made
     }
 
     fn sample_edge(&mut self, out: &mut Vec<Sample>) {

@@ -41,7 +41,9 @@ impl Observer for CountersObserver {
         self.health.availability()
     }
 
-    fn sample(&mut self, _out: &mut Vec<Sample>) {}
+    fn sample(&mut self, _out: &mut Vec<Sample>) -> bool {
+        false
+    }
 
     fn sample_edge(&mut self, out: &mut Vec<Sample>) {
         let (now, now_ns, failure) = NamedCounters::read_files(self.files.iter_mut());

@@ -46,6 +46,7 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
     }
     let request = ObservationRequest {
         sockets: args.prometheus.is_none().then(|| args.filter.clone()),
+        interval_ns: args.prometheus.is_none().then_some(args.interval.0),
     };
     // A first reading says at once what cannot be watched, and whether the filter is one.
     let first = agent.observe(&request).map_err(refused)?;
