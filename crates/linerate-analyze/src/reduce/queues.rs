@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::HostName;
+use linerate_model::host::Snapshot;
 use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord};
@@ -77,12 +78,11 @@ pub(crate) fn intake(raw: &Raw<'_>) -> Option<Intake> {
     };
     let change =
         |subject: &Subject, metric| Some(readings.change_on(&host.name, subject, metric)?.rate());
-    let in_use = queues_in_use(host);
+    let link = host.link.as_deref().unwrap_or_default();
+    let in_use = queues_in_use(&host.snapshot, link, QueueKind::Rx);
     for (subject, _) in readings.subjects().filter(|(_, on)| **on == host.name) {
         match subject {
-            Subject::Queue(device, QueueKind::Rx, number)
-                if Some(device) == host.link.as_ref() && *number < in_use =>
-            {
+            Subject::Queue(device, QueueKind::Rx, number) if device == link && *number < in_use => {
                 if let Some(packets_per_s) = change(subject, Metric::QueueRxPackets) {
                     let queue = QueueIntake {
                         packets_per_s,
@@ -108,11 +108,10 @@ pub(crate) fn intake(raw: &Raw<'_>) -> Option<Intake> {
     Some(intake)
 }
 
-/// Returns how many receive queues the flows' device of `host` uses: drivers name those that it could use, too, and
-/// those of before, which take nothing (ixgbe, i40e).
-pub(crate) fn queues_in_use(host: &HostRecord) -> u32 {
-    let link = host.link.as_deref().unwrap_or_default();
-    let known = host.snapshot.number(&format!("link.{link}.rx_queues"));
+/// Returns how many queues of `side` the device `link` uses: drivers name those that it could use, too, and those of
+/// before, which take nothing (ixgbe, i40e).
+pub(crate) fn queues_in_use(facts: &Snapshot, link: &str, side: QueueKind) -> u32 {
+    let known = facts.number(&format!("link.{link}.{side}_queues"));
     known.map_or(u32::MAX, |count| count as u32)
 }
 

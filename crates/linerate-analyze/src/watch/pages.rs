@@ -29,8 +29,10 @@ pub const ALARM: &str = "! ";
 pub struct Page {
     /// What it is called where there is little room.
     pub name: &'static str,
-    /// Its rows; the first cell of each names what the row is about.
+    /// Its rows; the first cell of each says what the row is about.
     pub table: Table,
+    /// The columns that tell a row from the others, from one reading to the next.
+    pub named_by: &'static [usize],
     /// The column whose course is worth seeing.
     pub trend: usize,
     /// What the numbers say, where that can be said.

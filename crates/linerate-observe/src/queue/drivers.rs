@@ -28,6 +28,8 @@ pub(super) struct Drivers {
 #[derive(Debug)]
 struct Driver {
     device: String,
+    /// The sides that are asked for.
+    sides: Vec<QueueKind>,
     /// How many statistics the driver keeps.
     count: usize,
     /// The subjects and metrics, and the place of each of their values among the statistics.
@@ -51,7 +53,7 @@ impl Drivers {
             let sides: Vec<QueueKind> = sides.into_iter().filter(|side| !is_known(*side)).collect();
             if devices.len() < DRIVERS_MAX && !sides.is_empty() {
                 let names = ethtool.statistic_names(&device).unwrap_or_default();
-                devices.extend(Driver::of_names(device, &sides, &names));
+                devices.extend(Driver::of_names(device, sides, &names));
             }
         }
         (!devices.is_empty()).then(|| Self {
@@ -69,14 +71,15 @@ impl Drivers {
     /// Appends the counters of every device; says what failed last.
     pub(super) fn sample(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
         let mut failure = Ok(());
-        for driver in &self.devices {
-            let (values, at_ns) = timed(|| {
-                self.ethtool
-                    .statistics(&driver.device, driver.count, &mut self.room)
-            });
-            match values {
-                Ok(values) => driver.push(values, at_ns, out),
-                Err(error) => failure = Err(format!("statistics of {}: {error}", driver.device)),
+        let (ethtool, room) = (&self.ethtool, &mut self.room);
+        for driver in &mut self.devices {
+            let mut read = driver.sample(ethtool, room, out);
+            // Given other queues (`ethtool -L`), a driver keeps other statistics.
+            if read.is_err() && driver.renew(ethtool) {
+                read = driver.sample(ethtool, room, out);
+            }
+            if let Err(error) = read {
+                failure = Err(format!("statistics of {}: {error}", driver.device));
             }
         }
         failure
@@ -97,7 +100,7 @@ fn devices_with_queues() -> io::Result<Vec<String>> {
 
 impl Driver {
     /// Returns the device's counters of queues, where the names of its statistics tell of any.
-    fn of_names(device: String, sides: &[QueueKind], names: &[String]) -> Option<Self> {
+    fn of_names(device: String, sides: Vec<QueueKind>, names: &[String]) -> Option<Self> {
         let mut counters: Vec<(Subject, Metric, Vec<usize>)> = Vec::new();
         let mut places = BTreeMap::new();
         let has = |name: &str| names.iter().any(|other| other == name);
@@ -120,9 +123,33 @@ impl Driver {
         }
         (!counters.is_empty()).then_some(Self {
             device,
+            sides,
             count: names.len(),
             counters,
         })
+    }
+
+    /// Looks for the counters anew; returns whether there are any.
+    fn renew(&mut self, ethtool: &Ethtool) -> bool {
+        let names = ethtool.statistic_names(&self.device).unwrap_or_default();
+        let found = Self::of_names(self.device.clone(), self.sides.clone(), &names);
+        let is_found = found.is_some();
+        if let Some(found) = found {
+            *self = found;
+        }
+        is_found
+    }
+
+    /// Appends the counters as they are now.
+    fn sample(
+        &self,
+        ethtool: &Ethtool,
+        room: &mut Statistics,
+        out: &mut Vec<Sample>,
+    ) -> io::Result<()> {
+        let (values, at_ns) = timed(|| ethtool.statistics(&self.device, self.count, room));
+        self.push(values?, at_ns, out);
+        Ok(())
     }
 
     fn push(&self, values: &[u64], at_ns: u64, out: &mut Vec<Sample>) {
@@ -139,7 +166,9 @@ impl Driver {
 mod tests {
     use super::*;
 
-    const BOTH: [QueueKind; 2] = [QueueKind::Rx, QueueKind::Tx];
+    fn both() -> Vec<QueueKind> {
+        vec![QueueKind::Rx, QueueKind::Tx]
+    }
 
     #[test]
     fn names_that_are_the_same_counter_add_up() {
@@ -152,7 +181,7 @@ mod tests {
             "[0]: rx_bcast_packets",
         ]
         .map(str::to_owned);
-        let driver = Driver::of_names("eth0".to_owned(), &BOTH, &names).expect("it has queues");
+        let driver = Driver::of_names("eth0".to_owned(), both(), &names).expect("it has queues");
         let mut out = Vec::new();
         driver.push(&[1000, 1, 2, 4, 8, 16], 7, &mut out);
         let found: Vec<_> = out
@@ -174,16 +203,17 @@ mod tests {
                 "queue:eth0:rx:1 queue_rx_packets 8",
             ]
         );
-        let sent = Driver::of_names("eth0".to_owned(), &BOTH[1..], &names).expect("it sends");
+        let sent =
+            Driver::of_names("eth0".to_owned(), both()[1..].to_vec(), &names).expect("it sends");
         assert_eq!(sent.counters.len(), 1);
-        assert!(Driver::of_names("eth0".to_owned(), &BOTH, &names[..1]).is_none());
+        assert!(Driver::of_names("eth0".to_owned(), both(), &names[..1]).is_none());
     }
 
     #[test]
     fn packets_of_an_xdp_program_are_a_part_where_a_queue_counts_all() {
         let of = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            let driver = Driver::of_names("eth0".to_owned(), &BOTH, &names).expect("a queue");
+            let driver = Driver::of_names("eth0".to_owned(), both(), &names).expect("a queue");
             let mut out = Vec::new();
             driver.push(&[10, 10], 7, &mut out);
             out.iter().map(|sample| sample.value).collect::<Vec<_>>()

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use linerate_agent::api::{
-    AgentError, InventoryRequest, Observation, ObservationRequest, RefusalCode,
-};
+use linerate_agent::api::{AgentError, Observation, ObservationRequest, RefusalCode};
 use linerate_agent::serve::ServeError;
 use linerate_agent::serve::exporter::Exporter;
 use linerate_analyze::watch::pages::pages;
@@ -50,12 +48,9 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
     };
     // A first reading says at once what cannot be watched, and whether the filter is one.
     let first = agent.observe(&request).map_err(refused)?;
-    let inventory = agent.inventory(&InventoryRequest::default());
-    let facts = inventory.map_err(hosts::agent_failure)?.snapshot;
     let host = Watching {
         agent,
         request,
-        facts,
         interval: args.interval,
     };
     if let Some(address) = args.prometheus {
@@ -70,7 +65,8 @@ pub fn watch(args: &WatchArgs) -> CmdResult {
         return stream(&host, args.count, first, &stop);
     }
     let page = args.page.unwrap_or(PageChoice::Overview);
-    term::watch::live(host, &page.name(), args.count, first, &stop)?;
+    let facts = host.facts().map_err(hosts::agent_failure)?;
+    term::watch::live(host, &page.name(), args.count, (first, facts), &stop)?;
     Ok(Exit::Ok)
 }
 
@@ -104,7 +100,8 @@ fn once(
     take(&mut watched, second);
     let seconds = watched.seconds();
     term::line(&format!("Host {host_name} over {seconds:.2} s\n"));
-    let pages = pages(&watched, &host.facts, Span::PerSecond).into_iter();
+    let facts = host.facts().map_err(hosts::agent_failure)?;
+    let pages = pages(&watched, &facts, Span::PerSecond).into_iter();
     let is_asked = |only: PageChoice, name| only.name().eq_ignore_ascii_case(name);
     for page in pages.filter(|page| only.is_none_or(|only| is_asked(only, page.name))) {
         let verdict = page.verdict.as_deref();

@@ -63,6 +63,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         ),
         trend: 1,
         verdict,
+        named_by: &[0],
         is_prose: false,
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
         trend: 1,
         verdict: (watched.readings() > 1 || irqs.is_empty())
             .then(|| verdict(watched, irqs.len(), span)),
+        named_by: &[0],
         is_prose: false,
     }
 }

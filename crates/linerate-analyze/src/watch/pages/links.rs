@@ -53,6 +53,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         ),
         trend: 1,
         verdict: (watched.readings() > 1).then_some(verdict),
+        named_by: &[0],
         is_prose: false,
     }
 }

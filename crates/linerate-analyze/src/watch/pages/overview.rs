@@ -44,6 +44,7 @@ pub(super) fn page(watched: &Watched, pages: &[Page], span: Span) -> Page {
         table: Table::new(OVERVIEW, ["page", "what it says"], rows),
         trend: 0,
         verdict: None,
+        named_by: &[0],
         is_prose: true,
     }
 }

@@ -13,6 +13,7 @@ use linerate_model::unit::Unit;
 use super::super::{Span, Watched};
 use super::{Page, fact, number, tenths, text, unit_of_counts, volume};
 use crate::compare::balance::{SEED, chance, imbalance};
+use crate::reduce::queues_in_use;
 
 /// One queue.
 struct Queue<'w> {
@@ -25,7 +26,7 @@ struct Queue<'w> {
 }
 
 pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
-    let queues = queues(watched, span);
+    let queues = queues(watched, facts, span);
     let unit = unit_of_counts(span);
     let line = |queue: &Queue<'_>| {
         let all = sum_of(&queues, queue.link, queue.side);
@@ -66,15 +67,19 @@ pub(super) fn page(watched: &Watched, facts: &Snapshot, span: Span) -> Page {
         trend: 1,
         verdict: (watched.readings() > 1 || queues.is_empty())
             .then(|| verdict(watched, &queues, span)),
+        named_by: &[0],
         is_prose: false,
     }
 }
 
-fn queues(watched: &Watched, span: Span) -> Vec<Queue<'_>> {
+fn queues<'w>(watched: &'w Watched, facts: &Snapshot, span: Span) -> Vec<Queue<'w>> {
     let rows = watched.subjects().filter_map(|subject| {
         let Subject::Queue(link, side, number) = subject else {
             return None;
         };
+        if *number >= queues_in_use(facts, link, *side) {
+            return None;
+        }
         let [packets, bytes, drops] = match side {
             QueueKind::Rx => [
                 Metric::QueueRxPackets,
@@ -155,6 +160,8 @@ fn verdict(watched: &Watched, queues: &[Queue<'_>], span: Span) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::host::{Fact, FactValue};
+
     use super::super::super::tests::sample;
     use super::*;
 
@@ -198,6 +205,21 @@ mod tests {
         assert_eq!(page.table.rows[1][2], share);
         let verdict = page.verdict.unwrap();
         assert_eq!(verdict, "eth0 rx: queue 1 has 3.5 times the mean of 4");
+    }
+
+    #[test]
+    fn queues_that_the_card_does_not_use_are_no_part_of_the_mean() {
+        let in_use = |side: &str, count| Fact {
+            name: format!("link.eth0.{side}_queues"),
+            value: FactValue::Number(count, Unit::Count),
+        };
+        let facts = Snapshot {
+            facts: vec![in_use("rx", 2.0), in_use("tx", 1.0)],
+        };
+        let page = page(&watched(&[100, 300, 0, 0]), &facts, Span::PerSecond);
+        assert_eq!(page.table.rows.len(), 2);
+        let verdict = page.verdict.unwrap();
+        assert_eq!(verdict, "eth0 rx: queue 1 has 1.5 times the mean of 2");
     }
 
     #[test]

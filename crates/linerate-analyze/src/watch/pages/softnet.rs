@@ -49,6 +49,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         ),
         trend: 1,
         verdict: verdict(watched, &cpus, span),
+        named_by: &[0],
         is_prose: false,
     }
 }

@@ -101,6 +101,7 @@ pub(super) fn page(watched: &Watched, span: Span) -> Page {
         table: Table::new("Trouble", ["where", "count", "what"], rows),
         trend: 1,
         verdict,
+        named_by: &[0, 2],
         is_prose: true,
     }
 }

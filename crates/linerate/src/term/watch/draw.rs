@@ -539,6 +539,7 @@ mod tests {
             },
             trend: 1,
             verdict: Some("it is ".repeat(20)),
+            named_by: &[0],
             is_prose: false,
         }
     }

@@ -28,6 +28,11 @@ use state::{Action, State};
 
 /// How long a key is waited for before readings are looked for.
 const KEY_WAIT: Duration = Duration::from_millis(40);
+/// How old the facts of the host may be: reading them takes milliseconds.
+const FACTS_AGE: Duration = Duration::from_secs(10);
+
+/// What was read of the host: what its observers count, and now and then what it is.
+type Reading = (Observation, Option<Snapshot>);
 
 /// Draws until the user, a signal or the `count` of readings ends it, beginning with the page of that name.
 /// The terminal is as it was afterwards, even after a panic.
@@ -35,7 +40,7 @@ pub fn live(
     host: Watching,
     page: &str,
     count: Option<u64>,
-    first: Observation,
+    (first, facts): (Observation, Snapshot),
     stop: &AtomicBool,
 ) -> CmdResult<()> {
     let mut watched = Watched::default();
@@ -44,7 +49,6 @@ pub fn live(
     let interval_ns = Arc::new(AtomicU64::new(host.interval.0));
     let (tell, readings) = mpsc::channel();
     let every = Arc::clone(&interval_ns);
-    let facts = host.facts.clone();
     thread::spawn(move || read(&host, &every, &tell));
     let left = count.unwrap_or(u64::MAX);
     let mut seen = Seen {
@@ -83,8 +87,9 @@ impl Seen {
 }
 
 /// Reads the host until nobody listens any more.
-fn read(host: &Watching, interval_ns: &AtomicU64, tell: &Sender<Result<Observation, String>>) {
+fn read(host: &Watching, interval_ns: &AtomicU64, tell: &Sender<Result<Reading, String>>) {
     let mut due = Instant::now();
+    let mut facts_due = due + FACTS_AGE;
     loop {
         let interval = Duration::from_nanos(interval_ns.load(Ordering::Relaxed));
         due = (due + interval).max(Instant::now());
@@ -94,7 +99,12 @@ fn read(host: &Watching, interval_ns: &AtomicU64, tell: &Sender<Result<Observati
             due = due.min(Instant::now() + now_wanted);
             thread::sleep(KEY_WAIT.min(due.saturating_duration_since(Instant::now())));
         }
-        let reading = host.observe().map_err(|error| error.to_string());
+        let facts = (Instant::now() >= facts_due).then(|| host.facts().ok());
+        if facts.is_some() {
+            facts_due = Instant::now() + FACTS_AGE;
+        }
+        let reading = host.observe().map(|reading| (reading, facts.flatten()));
+        let reading = reading.map_err(|error| error.to_string());
         if tell.send(reading).is_err() {
             return;
         }
@@ -105,7 +115,7 @@ fn follow(
     terminal: &mut ratatui::DefaultTerminal,
     state: &mut State,
     seen: &mut Seen,
-    readings: &Receiver<Result<Observation, String>>,
+    readings: &Receiver<Result<Reading, String>>,
     interval_ns: &AtomicU64,
     stop: &AtomicBool,
 ) -> std::io::Result<()> {
@@ -134,8 +144,11 @@ fn follow(
             is_changed = true;
             seen.left = seen.left.saturating_sub(1);
             match reading {
-                Ok(reading) => {
+                Ok((reading, facts)) => {
                     take(&mut seen.watched, reading);
+                    if let Some(facts) = facts {
+                        seen.facts = facts;
+                    }
                     state.trouble = None;
                     if !state.is_paused {
                         seen.show(state);

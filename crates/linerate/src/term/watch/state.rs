@@ -72,14 +72,17 @@ pub(super) struct State {
 /// A row with the course of its trend column.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
+    /// What tells it from the others of its page.
+    name: String,
     pub(super) cells: &'a [TableCell],
     pub(super) trend: Option<&'a VecDeque<f64>>,
 }
 
-impl Row<'_> {
-    fn name(&self) -> String {
-        (self.cells.first()).map_or(String::new(), linerate_report::short_cell)
-    }
+/// Returns what tells a row of `page` from the others.
+fn name(page: &Page, row: &[TableCell]) -> String {
+    let cells = page.named_by.iter().map(|column| &row[*column]);
+    let words: Vec<String> = cells.map(linerate_report::short_cell).collect();
+    words.join(" ")
 }
 
 impl State {
@@ -106,7 +109,7 @@ impl State {
 
     /// Finds the chosen row where it is now; one that has gone leaves its place to another.
     fn find_chosen(&mut self) {
-        let names: Vec<String> = self.rows().iter().map(Row::name).collect();
+        let names: Vec<String> = self.rows().into_iter().map(|row| row.name).collect();
         if let Some(chosen) = &self.chosen
             && let Some(at) = names.iter().position(|name| name == chosen)
         {
@@ -121,7 +124,7 @@ impl State {
     /// Returns the row that is open.
     pub(super) fn opened(&self) -> Option<Row<'_>> {
         let open = self.open.as_ref()?;
-        self.rows().into_iter().find(|row| row.name() == *open)
+        self.rows().into_iter().find(|row| row.name == *open)
     }
 
     /// Keeps the trend column of every row, and forgets rows that have gone.
@@ -129,12 +132,10 @@ impl State {
         let mut trends = HashMap::new();
         for page in &self.pages {
             for row in &page.table.rows {
-                let (Some(TableCell::Number(value, _)), Some(name)) =
-                    (row.get(page.trend), row.first())
-                else {
+                let Some(TableCell::Number(value, _)) = row.get(page.trend) else {
                     continue;
                 };
-                let key = (page.name.to_owned(), linerate_report::short_cell(name));
+                let key = (page.name.to_owned(), name(page, row));
                 let mut course = self.trends.remove(&key).unwrap_or_default();
                 if course.len() == TREND_POINTS {
                     course.pop_front();
@@ -176,12 +177,13 @@ impl State {
             wanted.is_empty() || words.any(|text| text.contains(&wanted))
         };
         let mut rows: Vec<Row<'_>> = (page.table.rows.iter().filter(is_wanted))
-            .map(|cells| Row {
-                cells,
-                trend: cells.first().and_then(|name| {
-                    let key = (page.name.to_owned(), linerate_report::short_cell(name));
-                    self.trends.get(&key)
-                }),
+            .map(|cells| {
+                let key = (page.name.to_owned(), name(page, cells));
+                Row {
+                    trend: self.trends.get(&key),
+                    name: key.1,
+                    cells,
+                }
             })
             .collect();
         if let Some(Sort { column, descending }) = self.sort() {
@@ -269,8 +271,9 @@ impl State {
 
     /// Opens the selected row; of the overview the page that it is about.
     fn open_selected(&mut self) {
-        let name = self.rows().get(self.selected).map(Row::name);
-        let Some(name) = name else { return };
+        let Some(name) = (self.rows().get(self.selected)).map(|row| row.name.clone()) else {
+            return;
+        };
         let is_overview = self.page().is_some_and(|page| page.name == OVERVIEW);
         match self.pages.iter().position(|page| page.name == name) {
             Some(at) if is_overview => self.turn_to(at),
@@ -294,7 +297,7 @@ impl State {
 
     /// Selects the row so far below; what is open follows.
     fn select(&mut self, by: isize) {
-        let names: Vec<String> = self.rows().iter().map(Row::name).collect();
+        let names: Vec<String> = self.rows().into_iter().map(|row| row.name).collect();
         let most = names.len().saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(by).min(most);
         self.chosen = names.get(self.selected).cloned();
@@ -381,6 +384,7 @@ pub(super) mod tests {
             },
             trend: 1,
             verdict: Some("as it should be".to_owned()),
+            named_by: &[0],
             is_prose: false,
         }
     }
@@ -464,18 +468,45 @@ pub(super) mod tests {
     fn a_chosen_row_is_followed_and_opened() {
         let mut state = state();
         press(&mut state, "1j\n");
-        assert_eq!(state.opened().unwrap().name(), "9");
+        assert_eq!(state.opened().unwrap().name, "9");
         let rows = [("9", 1.0), ("10", 2.0), ("eth0", 5.0)];
         state.renew(vec![page("A", &rows)], 2.0);
         assert_eq!(state.selected, 0, "it is the first now");
         press(&mut state, "j");
-        assert_eq!(state.opened().unwrap().name(), "10", "the next one");
+        assert_eq!(state.opened().unwrap().name, "10", "the next one");
         assert_eq!(press(&mut state, "\u{1b}"), Action::Nothing, "closes it");
         assert!(state.opened().is_none());
         press(&mut state, "\n");
         state.renew(vec![page("A", &rows[2..])], 3.0);
         assert!(state.opened().is_none(), "it has gone");
         assert_eq!(state.selected, 0);
+    }
+
+    #[test]
+    fn rows_of_one_place_are_told_apart_by_what_they_say() {
+        let text = |text: &str| TableCell::Text(text.to_owned());
+        let trouble = |rows: &[(&str, f64)]| {
+            let mut page = page("A", &[]);
+            page.named_by = &[0, 2];
+            page.table.columns.push("what".to_owned());
+            let row = |(what, count): &(&str, f64)| {
+                let count = TableCell::Number(*count, Unit::Count);
+                vec![text("host"), count, text(what)]
+            };
+            page.table.rows = rows.iter().map(row).collect();
+            page
+        };
+        let mut state = state();
+        state.renew(vec![trouble(&[("timeouts", 1.0), ("backlog", 7.0)])], 2.0);
+        press(&mut state, "1j\n");
+        assert_eq!(state.opened().unwrap().cells[2], text("backlog"));
+        // One more comes before it.
+        let rows = [("timeouts", 1.0), ("overflows", 3.0), ("backlog", 9.0)];
+        state.renew(vec![trouble(&rows)], 3.0);
+        assert_eq!(state.selected, 2);
+        let row = state.opened().unwrap();
+        assert_eq!(row.cells[2], text("backlog"));
+        assert_eq!(row.trend.unwrap(), &[7.0, 9.0]);
     }
 
     #[test]
