@@ -98,7 +98,7 @@ impl Siblings {
             let names: BTreeSet<&String> =
                 valid.iter().flat_map(|it| it.responses.keys()).collect();
             for name in names {
-                let value = |outcome: &Outcome| Some((outcome.trial.0, outcome.value(name)?));
+                let value = |outcome: &Outcome| Some((outcome.place, outcome.value(name)?));
                 let of_cell = valid.iter().filter_map(value);
                 values
                     .entry(name.clone())
@@ -532,7 +532,7 @@ impl<'a> CellOutcomes<'a> {
     pub(crate) fn over(&self, other: &CellOutcomes<'_>, response: &str) -> Option<Estimate> {
         let pair = |outcome: &Outcome| {
             let mut same = other.valid.iter();
-            let against = same.find(|other| other.replicate == outcome.replicate)?;
+            let against = same.find(|other| other.block() == outcome.block())?;
             let log = (outcome.value(response)? / against.value(response)?).ln();
             log.is_finite().then_some(log)
         };

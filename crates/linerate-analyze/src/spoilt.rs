@@ -91,6 +91,8 @@ mod tests {
             experiment: "one".to_owned(),
             cell: Cell::from([(Factor::PayloadBytes, Level::Count(cell))]),
             replicate: 1,
+            place: at as u32,
+            is_repeat: false,
             validity: Validity::Valid,
             flags: Vec::new(),
             responses: BTreeMap::from([(

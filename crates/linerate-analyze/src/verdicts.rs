@@ -116,7 +116,7 @@ impl FactorEffect {
     fn is_within(&self, alpha: f64) -> bool {
         let margin = (1.0 + self.margin).ln();
         let (low, high) = self.effect.interval(alpha);
-        low > -margin && high < margin
+        alpha >= self.effect.error_min() && low > -margin && high < margin
     }
 
     /// Returns what is compared, in words.
@@ -139,7 +139,7 @@ impl FactorEffect {
     }
 }
 
-/// A comparison of too few pairs to say anything.
+/// A comparison of which nothing can be said: its pairs are too few, or a cell has no ratio.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FewPairs {
     factor: Factor,
@@ -147,14 +147,16 @@ pub(crate) struct FewPairs {
     experiment: String,
     response: String,
     margin: f64,
-    /// The logarithms of the ratios.
-    logs: Vec<f64>,
+    pairs: usize,
+    /// The mean ratio, or that of the sums where a cell has none.
+    ratio: f64,
+    /// Whether all cells have values above zero. What is left without one that has not is not what was drawn.
+    has_ratios: bool,
 }
 
 impl FewPairs {
     fn comparison(&self, replicates: u32) -> Comparison {
-        let pairs = self.logs.len();
-        let mean = self.logs.iter().sum::<f64>() / pairs as f64;
+        let pairs = self.pairs;
         // As many pairs as there were in a replicate.
         let needed = PAIRS_MIN as f64 * f64::from(replicates) / pairs as f64;
         let more = (needed.ceil() as u32).saturating_sub(replicates).max(1);
@@ -167,10 +169,10 @@ impl FewPairs {
             verdict: Verdict::NotDecided,
             effect: Estimate {
                 n: pairs as u32,
-                ..Estimate::point(mean.exp(), Unit::Ratio)
+                ..Estimate::point(self.ratio, Unit::Ratio)
             },
             margin: self.margin,
-            more: Some(more),
+            more: self.has_ratios.then_some(more),
             levels: Vec::new(),
         }
     }
@@ -333,7 +335,10 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     };
     let is_curve_open = |curve: &BufferPlateau| match curve.verdict() {
         Verdict::NotDecided => true,
-        Verdict::Differs => curve.plateau.p > INTERIM_SHARE * curve.alpha,
+        // That one loses does not tell where the plateau begins.
+        Verdict::Differs => {
+            curve.plateau.p > INTERIM_SHARE * curve.alpha || curve.plateau.more.is_some()
+        }
         Verdict::Same => !curve.plateau.all_same(INTERIM_SHARE),
     };
     let effects = verdicts.effects.iter().filter(|effect| is_open(effect));
@@ -344,10 +349,11 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let effects = effects.map(|effect| &effect.experiment);
     let has_few = |cell: &&CellOutcomes<'_>| (1..REPLICATES_MIN).contains(&cell.valid.len());
     let few = dataset.cells.iter().filter(has_few);
+    let pairs = verdicts.few.iter().filter(|few| few.has_ratios);
     let open: BTreeSet<&String> = effects
         .chain(curves.map(|curve| &curve.experiment))
         .chain(few.map(|cell| &cell.experiment.name))
-        .chain(verdicts.few.iter().map(|few| &few.experiment))
+        .chain(pairs.map(|few| &few.experiment))
         .collect();
     open.into_iter().cloned().collect()
 }
@@ -667,7 +673,7 @@ fn compare(
     let mut groups: Vec<(Option<Level>, String)> = Vec::new();
     let mut differences = Vec::new();
     let mut trials = Vec::new();
-    let mut values = Vec::new();
+    let (mut sums, mut count, mut has_ratios) = ((0.0, 0.0), 0, true);
     let one = cells
         .iter()
         .filter(|cell| cell.level(factor) == Some(&levels.0));
@@ -688,39 +694,51 @@ fn compare(
         });
         let mut pairs = Vec::new();
         for outcome in &cell.valid {
-            // What was done once more came at the end: beside one of the block itself it is no pair whose order was
-            // drawn, and a drift would count as an effect.
-            let same = |other: &&Outcome| {
-                other.replicate == outcome.replicate
-                    && compared.is_repeat(other) == compared.is_repeat(outcome)
-            };
+            let same = |other: &&Outcome| other.block() == outcome.block();
             let Some(against) = other.valid.iter().find(same) else {
                 continue;
             };
             let pair = compared.value(outcome).zip(compared.value(against));
-            let Some((one, two)) = pair.filter(|(one, two)| *one > 0.0 && *two > 0.0) else {
+            let Some((one, two)) = pair else {
                 continue;
             };
             pairs.push((outcome.replicate, one, two));
-            values.push(two);
             trials.extend([outcome.trial, against.trial]);
         }
-        differences.extend(Difference::of_cells((group, number), &pairs));
+        sums.0 += pairs.iter().map(|pair| pair.1).sum::<f64>();
+        sums.1 += pairs.iter().map(|pair| pair.2).sum::<f64>();
+        count += pairs.len();
+        // A trial may have lost nothing; of cells that never did there is no ratio.
+        has_ratios &= pairs.is_empty() || !of_nothing(&pairs);
+        if has_ratios {
+            differences.extend(Difference::of_cells((group, number), &pairs));
+        }
     }
-    let seed = differences.len() as u64;
-    if differences.is_empty() {
+    if sums.0 <= 0.0 || sums.1 <= 0.0 {
         return None;
     }
-    let typical = values.iter().sum::<f64>() / values.len() as f64;
-    let margin = margin(compared.dataset, &experiment.response, typical);
-    let Some(effect) = Effect::of(&differences, seed) else {
+    let margin = margin(
+        compared.dataset,
+        &experiment.response,
+        sums.1 / count as f64,
+    );
+    let seed = differences.len() as u64;
+    let effect = Effect::of(&differences, seed).filter(|_| has_ratios);
+    let Some(effect) = effect else {
+        let mean = differences.iter().map(|pair| pair.log).sum::<f64>() / count as f64;
         return Some(Err(FewPairs {
             factor,
             levels,
             experiment: experiment.name.clone(),
             response: experiment.response.clone(),
             margin,
-            logs: differences.iter().map(|pair| pair.log).collect(),
+            pairs: count,
+            ratio: if has_ratios {
+                mean.exp()
+            } else {
+                sums.0 / sums.1
+            },
+            has_ratios,
         }));
     };
     trials.sort_unstable();
@@ -738,6 +756,12 @@ fn compare(
         trials,
         weight,
     }))
+}
+
+/// Whether one side of a cell's pairs, of block and both values, has nothing in all of them.
+fn of_nothing(pairs: &[(u32, f64, f64)]) -> bool {
+    let sum = |of: fn(&(u32, f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
+    sum(|pair| pair.1) <= 0.0 || sum(|pair| pair.2) <= 0.0
 }
 
 /// Returns the factor by whose levels an effect is told apart: the first with numbers, else the first
@@ -785,12 +809,6 @@ impl<'e, 'a> Compared<'e, 'a> {
         compared
     }
 
-    /// Whether the trial stands for another that was not to be averaged.
-    fn is_repeat(&self, outcome: &Outcome) -> bool {
-        let mut repeats = self.dataset.recording.document.plan.repeats.iter();
-        repeats.any(|repeat| repeat.trial == outcome.trial)
-    }
-
     /// Share of the CPUs' time that the hypervisor or nobody known took.
     fn lost(&self, outcome: &Outcome) -> Option<f64> {
         let stolen = outcome.value(name::CPU_STEAL).unwrap_or(0.0) / self.dataset.cpus()?;
@@ -820,7 +838,7 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
             let steps = |cell: &CellOutcomes<'_>| {
                 let trial = |outcome: &Outcome| {
                     let value = compared.value(outcome).filter(|value| *value > 0.0)?;
-                    Some((outcome.replicate, value))
+                    Some((outcome.block(), value))
                 };
                 Steps::of(&cell.valid.iter().filter_map(trial).collect::<Vec<_>>())
             };
@@ -828,8 +846,11 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
             let known: Vec<&CellOutcomes<'_>> = group.cells.iter().filter(has).copied().collect();
             let is_fixed = |cell: &&CellOutcomes<'_>| cell.number(Factor::SocketBuffer).is_some();
             let (fixed, host): (Vec<_>, Vec<_>) = known.into_iter().partition(is_fixed);
-            let control = host.first().or(fixed.last())?;
+            let control = *host.first().or(fixed.last())?;
             let response = control.main()?;
+            let of_control = steps(control);
+            let is_beside = |cell: &&CellOutcomes<'_>| steps(cell).shares_block(&of_control);
+            let fixed: Vec<_> = fixed.into_iter().filter(is_beside).collect();
             let levels: Vec<Steps> = fixed.iter().map(|cell| steps(cell)).collect();
             let of_host = host.first().map(|cell| steps(cell));
             if levels.len() + host.len() < 2 {

@@ -28,6 +28,10 @@ pub struct Outcome {
     pub cell: Cell,
     /// Which repetition of the cell.
     pub replicate: u32,
+    /// Its place among all trials, in the order of execution.
+    pub place: u32,
+    /// Whether it was done once more for another one, which was not to be averaged.
+    pub is_repeat: bool,
     /// Whether it may be averaged; refused numbers are invalid too.
     pub validity: Validity,
     /// What to know about it although it is valid.
@@ -40,6 +44,12 @@ impl Outcome {
     /// Returns whether the outcome may be averaged.
     pub fn is_valid(&self) -> bool {
         self.validity == Validity::Valid
+    }
+
+    /// Returns the block whose trials it was done among, in an order that was drawn. What was done once more came
+    /// after all of them: beside a trial of the block itself a drift would count as an effect.
+    pub fn block(&self) -> (u32, bool) {
+        (self.replicate, self.is_repeat)
     }
 
     /// Returns the value of the response called `name`.

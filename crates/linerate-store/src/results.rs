@@ -234,6 +234,8 @@ mod tests {
             experiment: "buffers, small".to_owned(),
             cell,
             replicate: 1,
+            place: trial,
+            is_repeat: false,
             validity: match trial {
                 2 => Validity::Invalid("a host was lost".to_owned().into()),
                 _ => Validity::Valid,

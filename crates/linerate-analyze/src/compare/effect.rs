@@ -168,7 +168,14 @@ impl Effect {
         self.p_interaction.min(self.p_cells) <= alpha && least < 0.0 && most > 0.0
     }
 
-    /// Returns the interval of the mean logarithm that misses it with probability `alpha`.
+    /// Returns the least probability with which an interval of so many pairs can miss: the widest is from the least
+    /// to the most, and nothing outside is told apart from it.
+    pub(crate) fn error_min(&self) -> f64 {
+        2.0 / (self.typical.len() + 1) as f64
+    }
+
+    /// Returns the interval of the mean logarithm that misses it with probability `alpha`, or [`Effect::error_min`]
+    /// where that is more.
     pub(crate) fn interval(&self, alpha: f64) -> (f64, f64) {
         let last = self.typical.len() - 1;
         let rank = (alpha / 2.0 * (self.typical.len() + 1) as f64).floor() as usize;

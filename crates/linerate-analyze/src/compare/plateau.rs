@@ -28,11 +28,16 @@ const SUFFICES_ALPHA: f64 = 0.05;
 /// Rounds of taking off level and block means; with all trials there one is exact.
 const ROUNDS: u32 = 8;
 
+/// A block, and whether of the repeats that came after all blocks ([`Outcome::block`]).
+///
+/// [`Outcome::block`]: linerate_model::outcome::Outcome::block
+type Block = (u32, bool);
+
 /// The trials of one level: block and logarithm of the response.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Steps {
     /// Block and logarithm.
-    pub(crate) values: Vec<(u32, f64)>,
+    pub(crate) values: Vec<(Block, f64)>,
 }
 
 impl Steps {
@@ -41,15 +46,33 @@ impl Steps {
     /// The logarithm is linear about the mean, ln x̄ + (x − x̄) / x̄, as in the effects of factors: the mean of
     /// these is the logarithm of the mean that is shown, and a trial that was slow by chance does not weigh
     /// more than a fast one.
-    pub(crate) fn of(trials: &[(u32, f64)]) -> Self {
+    pub(crate) fn of(trials: &[(Block, f64)]) -> Self {
         let values: Vec<f64> = trials.iter().map(|(_, value)| *value).collect();
         if values.is_empty() {
             return Self::default();
         }
         let centre = mean(&values);
-        let linear = |(block, value): &(u32, f64)| (*block, centre.ln() + value / centre - 1.0);
+        let linear = |(block, value): &(Block, f64)| (*block, centre.ln() + value / centre - 1.0);
         Self {
             values: trials.iter().map(linear).collect(),
+        }
+    }
+
+    /// Whether a trial of it was done in a block of `other`.
+    pub(crate) fn shares_block(&self, other: &Self) -> bool {
+        self.values.iter().any(|(block, _)| other.has(*block))
+    }
+
+    fn has(&self, block: Block) -> bool {
+        self.values.iter().any(|(own, _)| *own == block)
+    }
+
+    /// Returns the trials of blocks that others of `all` have, too: one alone says nothing of a difference.
+    fn shared(&self, all: &[&Self]) -> Self {
+        let is_shared = |block| all.iter().filter(|steps| steps.has(block)).count() > 1;
+        let values = self.values.iter().copied();
+        Self {
+            values: values.filter(|(block, _)| is_shared(*block)).collect(),
         }
     }
 }
@@ -174,9 +197,10 @@ impl Plateau {
 /// Returns what `levels`, in ascending order, are against `control`, or against the last of them without
 /// one; absent where no two trials of a block can be compared or nothing was repeated.
 pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> Option<Plateau> {
-    let rows: Vec<&Steps> = levels.iter().chain(control).collect();
+    let all: Vec<&Steps> = levels.iter().chain(control).collect();
+    let rows: Vec<Steps> = all.iter().map(|steps| steps.shared(&all)).collect();
     let variances = variances(&rows)?;
-    let control = *rows.last()?;
+    let control = rows.last()?;
     let of_control = variances.last()?;
     let step = |(level, variance): (&Steps, &Variance)| {
         let of_block = |block| control.values.iter().find(|(known, _)| *known == block);
@@ -193,8 +217,8 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
             freedom: difference.freedom,
         })
     };
-    let rows = levels.iter().zip(&variances);
-    let steps: Vec<Step> = rows.map(step).collect::<Option<_>>()?;
+    let own = rows.iter().take(levels.len()).zip(&variances);
+    let steps: Vec<Step> = own.map(step).collect::<Option<_>>()?;
     let each = SUFFICES_ALPHA / steps.len() as f64;
     let falls = |step: &&Step| step.interval(each).1 < (1.0 - delta).ln();
     let fallen = if steps
@@ -247,12 +271,12 @@ fn more(step: &Step, bound: f64, delta: f64) -> u32 {
 /// What a level leaves over is from the mean of its block, which the noise of all levels is part of: of L
 /// levels, q = Σ r² / (m − 1) is σ² (1 − 2/L) + σ̄² / L, with the mean σ̄² of all (Grubbs, "On estimating
 /// precision of measuring instruments and product variability", 1948).
-fn variances(rows: &[&Steps]) -> Option<Vec<Variance>> {
-    let mut cells: Vec<(usize, u32, f64)> = Vec::new();
+fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
+    let mut cells: Vec<(usize, Block, f64)> = Vec::new();
     for (row, steps) in rows.iter().enumerate() {
         cells.extend(steps.values.iter().map(|(block, log)| (row, *block, *log)));
     }
-    let mut blocks: Vec<u32> = cells.iter().map(|(_, block, _)| *block).collect();
+    let mut blocks: Vec<Block> = cells.iter().map(|(_, block, _)| *block).collect();
     blocks.sort_unstable();
     blocks.dedup();
     let of_means = cells.len().checked_sub(rows.len())?;
@@ -262,7 +286,7 @@ fn variances(rows: &[&Steps]) -> Option<Vec<Variance>> {
     }
     for _ in 0..ROUNDS {
         take_off(&mut cells, |(row, ..)| *row);
-        take_off(&mut cells, |(_, block, _)| *block as usize);
+        take_off(&mut cells, |(_, block, _)| *block);
     }
     let squares: f64 = cells.iter().map(|(.., log)| log * log).sum();
     let mean = squares / freedom as f64;
@@ -299,8 +323,8 @@ fn variances(rows: &[&Steps]) -> Option<Vec<Variance>> {
 }
 
 /// Takes the mean of those with one key off each of them.
-fn take_off(cells: &mut [(usize, u32, f64)], key: impl Fn(&(usize, u32, f64)) -> usize) {
-    let mut sums = std::collections::BTreeMap::<usize, (f64, f64)>::new();
+fn take_off<K: Ord>(cells: &mut [(usize, Block, f64)], key: impl Fn(&(usize, Block, f64)) -> K) {
+    let mut sums = std::collections::BTreeMap::<K, (f64, f64)>::new();
     for cell in cells.iter() {
         let sum = sums.entry(key(cell)).or_default();
         sum.0 += cell.2;
@@ -316,14 +340,37 @@ fn take_off(cells: &mut [(usize, u32, f64)], key: impl Fn(&(usize, u32, f64)) ->
 mod tests {
     use super::*;
 
+    /// A trial in each block.
+    fn in_turn(values: &[f64]) -> Vec<(Block, f64)> {
+        let blocks = (0..).map(|block| (block, false));
+        blocks.zip(values.iter().copied()).collect()
+    }
+
+    #[test]
+    fn what_was_done_once_more_at_the_end_is_held_against_no_block() {
+        // The host is slower by a fifth after the blocks, when a trial of the last is done once more.
+        let control = Steps::of(&in_turn(&[1.0, 0.999, 1.001, 1.0]));
+        let mut trials = in_turn(&[0.999, 1.001, 1.0, 0.8]);
+        trials[3].0 = (3, true);
+        let levels = [
+            Steps::of(&trials),
+            Steps::of(&in_turn(&[1.001, 1.0, 0.999, 1.0])),
+        ];
+        let found = plateau(&levels, Some(&control), 0.05).expect("three blocks");
+        let blocks: Vec<usize> = found.steps.iter().map(|step| step.blocks).collect();
+        assert_eq!((blocks, found.begin), (vec![3, 4], Some(0)), "{found:?}");
+        assert!(levels[0].shares_block(&control));
+        assert!(!Steps::of(&trials[3..]).shares_block(&control));
+    }
+
     /// Levels with means relative to a control of 1, three blocks whose trials differ by `noise`
     /// about the mean in turn.
     fn found(means: &[f64], noise: f64) -> Plateau {
         let steps = |at: usize, mean: f64| Steps {
             values: (0..3)
-                .map(|block| {
+                .map(|block: u32| {
                     let wobble = noise * f64::from((block as i32 + at as i32) % 3 - 1);
-                    (block, (mean * (1.0 + wobble)).ln())
+                    ((block, false), (mean * (1.0 + wobble)).ln())
                 })
                 .collect(),
         };
@@ -359,10 +406,7 @@ mod tests {
     #[test]
     fn a_level_with_a_noise_of_its_own_is_not_judged_by_that_of_others() {
         // All are the same but for chance, and the first varies by 10 % where others do by 0.2 %.
-        let level = |deviations: [f64; 3]| {
-            let trials: Vec<(u32, f64)> = (0..).zip(deviations.map(|it| 1.0 + it)).collect();
-            Steps::of(&trials)
-        };
+        let level = |deviations: [f64; 3]| Steps::of(&in_turn(&deviations.map(|it| 1.0 + it)));
         let loud = level([-0.15, -0.06, 0.06]);
         let quiet = |at: usize| {
             let mut deviations = [-0.002, 0.0, 0.002];
@@ -377,7 +421,7 @@ mod tests {
 
     #[test]
     fn levels_without_any_noise_are_compared() {
-        let level = |mean: f64| Steps::of(&[(1, mean), (2, mean), (3, mean)]);
+        let level = |mean: f64| Steps::of(&in_turn(&[mean; 3]));
         let levels = [level(0.5), level(1.0), level(1.0)];
         let found = plateau(&levels, Some(&level(1.0)), 0.05).expect("three blocks");
         assert_eq!((found.begin, found.fallen), (Some(1), 0), "{found:?}");
@@ -389,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_level_has_the_mean_that_is_shown() {
-        let slow = Steps::of(&[(1, 100.0), (2, 100.0), (3, 40.0)]);
+        let slow = Steps::of(&in_turn(&[100.0, 100.0, 40.0]));
         let logs: Vec<f64> = slow.values.iter().map(|(_, log)| *log).collect();
         assert!((mean(&logs) - 80.0_f64.ln()).abs() < 1e-12, "{slow:?}");
     }

@@ -96,16 +96,11 @@ const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
     let flows = by_trial(recording);
     let document = &recording.document;
-    let plan: BTreeMap<TrialId, &Trial> = document
-        .plan
-        .trials
-        .iter()
-        .map(|trial| (trial.id, trial))
-        .collect();
-    let known = recording
-        .trials
-        .iter()
-        .filter_map(|record| Some((*plan.get(&record.trial)?, record)));
+    let records: BTreeMap<TrialId, &TrialRecord> =
+        (recording.trials.iter().map(|record| (record.trial, record))).collect();
+    // The plan has them in the order of execution; of numbers, repeats have the last.
+    let known = document.plan.trials.iter();
+    let known = known.filter_map(|trial| Some((trial, *records.get(&trial.id)?)));
     let outcome = |(trial, record): (&Trial, &TrialRecord)| {
         let flows = flows.get(&record.trial).cloned().unwrap_or_default();
         let readings = Readings::of(recording, record);
@@ -114,6 +109,11 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
         reduce(&raw, record)
     };
     let mut outcomes: Vec<Outcome> = known.map(outcome).collect();
+    for (place, outcome) in (0..).zip(&mut outcomes) {
+        outcome.place = place;
+        let mut repeats = document.plan.repeats.iter();
+        outcome.is_repeat = repeats.any(|repeat| repeat.trial == outcome.trial);
+    }
     for (trial, why) in superseded(recording, &outcomes) {
         let own = outcomes.iter_mut().filter(|own| own.trial == trial);
         own.for_each(|own| own.validity = Validity::Invalid(why.clone()));
@@ -210,6 +210,8 @@ fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
         experiment: trial.experiment.clone(),
         cell: trial.cell.clone(),
         replicate: trial.replicate,
+        place: 0,
+        is_repeat: false,
         validity,
         flags,
         responses: responses.0,

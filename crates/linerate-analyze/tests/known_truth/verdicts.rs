@@ -522,3 +522,66 @@ fn what_was_done_once_more_at_the_end_is_no_pair_of_its_block() {
     // Nothing is left to compare.
     assert_eq!(found(true), None);
 }
+
+/// Returns the verdict on `name`, and its ratio, of cubic and bbr whose trials lose these shares of their segments.
+fn of_losses(cubic: [f64; 8], bbr: [f64; 8]) -> Option<(Verdict, f64)> {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("loss", None, stream());
+    for (name, shares) in [("bbr", bbr), ("cubic", cubic)] {
+        let truth = |lost_share| Truth {
+            lost_share,
+            ..Truth::stream(500e6)
+        };
+        let level = Level::Word(name.to_owned());
+        run.cell(&[(Factor::Congestion, level)], &shares.map(truth));
+    }
+    run.recording.document.plan.experiments[0].response = "retransmitted_segments".to_owned();
+    let analysis = analyze(&run.recording);
+    let found = analysis.verdicts.first()?;
+    Some((found.verdict, found.effect.value))
+}
+
+#[test]
+fn trials_that_lost_nothing_count_as_much_as_those_that_did() {
+    let some = [0.01, 0.011, 0.012, 0.0105, 0.0115, 0.011, 0.0108, 0.0112];
+    let (verdict, ratio) = of_losses(some, some).expect("a comparison");
+    assert!(verdict == Verdict::Same && (ratio - 1.0).abs() < 1e-9);
+    // One of them lost nothing in half of the trials, and as much in the others.
+    let half = [0.0, 0.011, 0.0, 0.0105, 0.0, 0.011, 0.0, 0.0112];
+    let (verdict, ratio) = of_losses(some, half).expect("a comparison");
+    assert!(verdict != Verdict::Same, "{verdict:?} {ratio}");
+    assert!(
+        ratio > 0.4 && ratio < 0.6 || ratio > 1.7 && ratio < 2.3,
+        "{ratio}"
+    );
+    // Over nothing there is no ratio.
+    assert_eq!(of_losses(some, [0.0; 8]), None);
+}
+
+#[test]
+fn a_plateau_whose_begin_is_unknown_is_open_though_a_smaller_buffer_loses() {
+    let made = |middle_bps: f64, noise: f64| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("buffers", None, stream());
+        let mut truths = |level: Level, bps: f64| {
+            let at = run.recording.trials.len() / 3;
+            let wobble = |block: usize| 1.0 + noise * ((block + at) % 3) as f64 - noise;
+            let truth = |block| Truth::stream(bps * wobble(block));
+            run.cell(&[(Factor::SocketBuffer, level)], &[0, 1, 2].map(truth));
+        };
+        truths(size(16 << 10), 200e6);
+        truths(size(64 << 10), middle_bps);
+        truths(size(256 << 10), 800e6);
+        truths(size(1 << 20), 800e6);
+        truths(Level::Word("auto".to_owned()), 800e6);
+        run.recording
+    };
+    // A loss of 5 % matters; whether there is one of 3 % or of 7 % has to be found out.
+    let unknown = made(776e6, 0.02);
+    let analysis = analyze(&unknown);
+    let found = comparison(&analysis, "buffers/plateau/1");
+    assert_eq!(found.verdict, Verdict::Differs, "{found:?}");
+    assert_eq!(open_experiments(&unknown), ["buffers"], "{found:?}");
+    let known = made(400e6, 0.002);
+    assert_eq!(open_experiments(&known), [""; 0]);
+}

@@ -2,7 +2,7 @@
 //! blocks of the experiments whose verdicts are open.
 //!
 //! 1. Trials that are due are done in the plan's order. Blocks of an experiment whose verdicts are
-//!    decided are due no longer.
+//!    decided are due no longer, nor are those after the first for which there is no time.
 //! 2. A trial that may not be averaged, or that something disturbed, is repeated at the end with its
 //!    cell in its block, so that no block lacks a cell. Invalid ones come first.
 //! 3. What would only fail again is not repeated: a level that the kernel caps, a part that a host
@@ -10,8 +10,9 @@
 //! 4. Then each experiment that is open has one block more, if the whole block fits into the time; those with
 //!    the fewest blocks first.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use linerate_model::experiment::Experiment;
 use linerate_model::number;
 use linerate_model::plan::{LeftOut, Plan, Repeat, Spoilt, Trial};
 use linerate_model::reason::{Disturbance, Reason, RepeatReason};
@@ -60,6 +61,8 @@ pub(super) struct Agenda {
     repeats_left: usize,
     /// Repeats of trials that only their numbers spoil that may still be asked for.
     spoilt_left: usize,
+    /// How long traffic went on before the windows of trials that are over.
+    warm_ups: BTreeMap<TrialId, Nanos>,
     next_id: u32,
 }
 
@@ -81,6 +84,7 @@ impl Agenda {
             open: None,
             repeats_left,
             spoilt_left,
+            warm_ups: BTreeMap::new(),
             next_id: last.map(|trial| trial.id.0).max().unwrap_or(0) + 1,
         }
     }
@@ -112,22 +116,34 @@ impl Agenda {
         !repeats && next.is_none_or(|next| next.replicate > trial.replicate)
     }
 
+    /// Takes up how long traffic went on before the window of a trial: long paths take more than is asked for.
+    pub fn handle_warm_up(&mut self, trial: TrialId, warm_up: Nanos) {
+        self.warm_ups.insert(trial, warm_up);
+    }
+
     /// Takes up what became of `trial`.
     pub fn handle_over(&mut self, plan: &Plan, trial: &Trial, fate: Fate<'_>) {
-        let Fate::Passing(why) = fate else { return };
+        if let Fate::Passing(why) = fate {
+            self.repeat(plan, trial, why);
+        }
+    }
+
+    /// Asks for a repeat of `trial`, if that may end otherwise; returns whether it did.
+    fn repeat(&mut self, plan: &Plan, trial: &Trial, why: &Reason) -> bool {
         let before: Vec<&Repeat> = repeats_of(plan, trial.id);
         let is_same = before.last().is_some_and(|last| match &last.why {
             RepeatReason::Invalid(last) => is_same(last, why),
             _ => false,
         });
-        if is_same || before.len() >= REPEATS_MAX {
-            return;
+        let may_help = !is_same && before.len() < REPEATS_MAX;
+        if may_help {
+            let why = RepeatReason::Invalid(why.clone());
+            self.invalid.push_back(Again {
+                trial: trial.clone(),
+                why,
+            });
         }
-        let why = RepeatReason::Invalid(why.clone());
-        self.invalid.push_back(Again {
-            trial: trial.clone(),
-            why,
-        });
+        may_help
     }
 
     /// Takes up which trials are spoilt by what only their numbers show.
@@ -144,8 +160,7 @@ impl Agenda {
                 RepeatReason::Disturbed(by) => self.handle_disturbed(plan, own, by),
                 // A cell may be spoilt in each block: the rest of the time is for verdicts.
                 RepeatReason::Invalid(why) if self.spoilt_left > 0 => {
-                    self.spoilt_left -= 1;
-                    self.handle_over(plan, own, Fate::Passing(&why));
+                    self.spoilt_left -= usize::from(self.repeat(plan, own, &why));
                 }
                 RepeatReason::Invalid(_) => {}
                 // Only a bundle tells so, of a run that is over.
@@ -163,7 +178,13 @@ impl Agenda {
         let mut trial = own.clone();
         if matches!(by, Disturbance::Rising(_)) {
             let warm_up = &mut trial.timing.warm_up;
-            *warm_up = Nanos((warm_up.0 * RISING_FACTOR).min(WARM_UP_MAX.0)).max(*warm_up);
+            let had = self.warm_ups.get(&own.id).copied().unwrap_or(*warm_up);
+            let more = Nanos((had.0 * RISING_FACTOR).min(WARM_UP_MAX.0));
+            // Who asks for none wants to see the rise, and after the same time it would rise again.
+            if more <= had {
+                return;
+            }
+            *warm_up = more;
         }
         self.spoilt_left -= 1;
         let why = RepeatReason::Disturbed(by);
@@ -177,28 +198,13 @@ impl Agenda {
         let is_open = |trial: &Trial| open.contains(&trial.experiment);
         let (due, decided): (VecDeque<_>, VecDeque<_>) = self.due.drain(..).partition(is_open);
         self.due = due;
-        for experiment in &plan.experiments {
-            let of_experiment = |trial: &&Trial| trial.experiment == experiment.name;
-            let Some(first) = decided.iter().find(of_experiment) else {
-                continue;
-            };
-            let blocks = first.replicate - 1;
-            plan.left_out.push(LeftOut {
-                chapter: experiment.chapter,
-                what: format!("{}: further blocks", experiment.name),
-                why: format!(
-                    "its verdicts were decided after {}",
-                    number::counted(blocks, "block")
-                ),
-            });
-        }
-        plan.trials.retain(|trial| !decided.contains(trial));
-        plan.optional.extend(decided);
-        plan.optional.sort_by_key(|trial| trial.id);
+        self.put_off(plan, decided, |blocks| {
+            format!("its verdicts were decided after {blocks}")
+        });
         self.open = Some(open);
     }
 
-    /// Returns the next trial, moved to the trials of `plan`, if there is one that `fits`.
+    /// Returns the next trial, moved to the trials of `plan`, if there is one that is due or `fits`.
     pub fn poll(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) -> Option<Trial> {
         if let Some(next) = self.due.pop_front() {
             return Some(next);
@@ -208,6 +214,61 @@ impl Agenda {
         }
         self.take_up_blocks(plan, fits);
         self.due.pop_front()
+    }
+
+    /// Whether the next trial that is due is of a later block than the one before it.
+    fn begins_block(&self, plan: &Plan) -> bool {
+        let Some(next) = self.due.front() else {
+            return false;
+        };
+        let at = plan.trials.iter().position(|trial| trial.id == next.id);
+        let before = at.and_then(|at| plan.trials[..at].last());
+        before.is_some_and(|before| before.replicate < next.replicate)
+    }
+
+    /// Where a block of the plan begins, leaves out the experiments whose block does not fit any more, which `plan`
+    /// then says: traffic may go on before its windows for longer than the plan knew, and hosts may have been waited
+    /// for. The first block is done whatever it takes: without it there is nothing to tell.
+    pub fn handle_time(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) {
+        if !self.begins_block(plan) {
+            return;
+        }
+        let next = self.due.front().map(|trial| trial.replicate);
+        let (mut taken, mut late) = (Vec::new(), BTreeSet::new());
+        for Experiment { name, .. } in &plan.experiments {
+            let before = taken.len();
+            let is_of_block =
+                |trial: &&Trial| Some(trial.replicate) == next && trial.experiment == *name;
+            taken.extend(self.due.iter().filter(is_of_block).cloned());
+            if !fits(&taken) {
+                taken.truncate(before);
+                late.insert(name.clone());
+            }
+        }
+        let is_late = |trial: &Trial| late.contains(&trial.experiment);
+        let (left, due) = self.due.drain(..).partition(is_late);
+        self.due = due;
+        self.put_off(plan, left, |blocks| {
+            format!("no time was left after {blocks}")
+        });
+    }
+
+    /// Moves what is due no longer to what is optional, and says why of each experiment.
+    fn put_off(&self, plan: &mut Plan, trials: VecDeque<Trial>, why: impl Fn(String) -> String) {
+        for experiment in &plan.experiments {
+            let of_experiment = |trial: &&Trial| trial.experiment == experiment.name;
+            let Some(first) = trials.iter().find(of_experiment) else {
+                continue;
+            };
+            plan.left_out.push(LeftOut {
+                chapter: experiment.chapter,
+                what: format!("{}: further blocks", experiment.name),
+                why: why(number::counted(first.replicate - 1, "block")),
+            });
+        }
+        plan.trials.retain(|trial| !trials.contains(trial));
+        plan.optional.extend(trials);
+        plan.optional.sort_by_key(|trial| trial.id);
     }
 
     fn next_repeat(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) -> Option<Trial> {
@@ -313,7 +374,7 @@ pub(super) fn fit(trials: &[Trial], each: Nanos, left: Option<Nanos>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
+    use linerate_model::experiment::{Cell, DesignKind, Timing};
     use linerate_model::probe::Probes;
     use linerate_model::workload::{Direction, Workload};
 
@@ -489,6 +550,87 @@ mod tests {
             .map(|(name, replicate)| (name.as_str(), *replicate))
             .collect();
         assert_eq!(further, [("b", 3), ("b", 4), ("a", 5), ("b", 5)]);
+    }
+
+    #[test]
+    fn planned_blocks_without_time_are_left_out_but_for_the_first() {
+        // Time for three trials of the six.
+        let done = |time: usize| {
+            let mut plan = plan();
+            plan.optional.clear();
+            let mut agenda = Agenda::new(&plan, Repeats::None);
+            let mut done: Vec<u32> = Vec::new();
+            loop {
+                let left = time.saturating_sub(done.len());
+                agenda.handle_time(&mut plan, |trials| trials.len() <= left);
+                let Some(trial) = agenda.poll(&mut plan, |_| false) else {
+                    break;
+                };
+                done.push(trial.id.0);
+            }
+            let why: Vec<String> = plan.left_out.into_iter().map(|left| left.why).collect();
+            (done, why, plan.optional.len())
+        };
+        let none = String::from("no time was left after 1 block");
+        let (one, both) = (vec![none.clone()], vec![none.clone(), none]);
+        assert_eq!(done(6), (vec![1, 2, 3, 4, 5, 6], vec![], 0));
+        assert_eq!(done(4).0, [1, 2, 3, 4]);
+        assert_eq!(
+            done(3),
+            (
+                vec![1, 2, 3],
+                [one, vec!["no time was left after 2 blocks".to_owned()]].concat(),
+                3
+            )
+        );
+        assert_eq!(done(0), (vec![1, 2], both, 4));
+    }
+
+    #[test]
+    fn a_repeat_of_a_rising_trial_has_more_traffic_before_it_or_is_none() {
+        let check = |asked_ms, had_ms: Option<u64>, expected_ms: Option<u64>| {
+            let mut plan = plan();
+            plan.trials[0].timing.warm_up = Nanos::from_ms(asked_ms);
+            let mut agenda = Agenda::new(&plan, Repeats::Few);
+            if let Some(had_ms) = had_ms {
+                agenda.handle_warm_up(TrialId(1), Nanos::from_ms(had_ms));
+            }
+            let why = RepeatReason::Disturbed(Disturbance::Rising(1.3));
+            let trial = TrialId(1);
+            agenda.handle_spoilt(&plan, vec![Spoilt { trial, why }]);
+            let again = agenda.disturbed.pop_front();
+            let warm_up = again.map(|again| again.trial.timing.warm_up);
+            assert_eq!(
+                warm_up,
+                expected_ms.map(Nanos::from_ms),
+                "{asked_ms}, {had_ms:?}"
+            );
+        };
+        check(100, None, Some(400));
+        // The path's round trips took longer than what was asked for.
+        check(150, Some(700), Some(2800));
+        check(150, Some(1000), Some(3000));
+        check(150, Some(4000), None);
+        // The start belongs to what is to be seen.
+        check(0, Some(0), None);
+    }
+
+    #[test]
+    fn what_is_not_repeated_takes_no_part_of_the_allowance() {
+        let mut plan = plan();
+        let mut agenda = Agenda::new(&plan, Repeats::Few);
+        let why = |idle| RepeatReason::Invalid(Reason::Unshared(Unshared::Idle { idle, of: 4 }));
+        let all = agenda.spoilt_left;
+        plan.repeats.push(Repeat {
+            trial: TrialId(2),
+            of: TrialId(99),
+            why: why(1),
+        });
+        for _ in 0..5 {
+            let trial = TrialId(2);
+            agenda.handle_spoilt(&plan, vec![Spoilt { trial, why: why(2) }]);
+        }
+        assert_eq!((agenda.spoilt_left, agenda.waiting()), (all, 0));
     }
 
     #[test]

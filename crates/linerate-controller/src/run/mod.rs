@@ -186,6 +186,10 @@ pub fn execute(
     Ok(document)
 }
 
+/// What the blocks of the plan may take beyond the time that was given: one part in so many. The plan fitted by an
+/// estimate, and a block that is done for a few seconds more is worth them.
+const SLACK_PART: u64 = 10;
+
 /// A run under way.
 struct Execution<'a, 'w> {
     context: RunContext<'a>,
@@ -218,7 +222,14 @@ impl Execution<'_, '_> {
     /// Returns the trial that is due, if there is one and time for it.
     fn next(&mut self) -> Result<Option<Trial>, RunError> {
         let planned = self.document.plan.trials.len();
-        let fits = self.fits();
+        let slack = self
+            .context
+            .request
+            .time
+            .map_or(0, |time| time.0 / SLACK_PART);
+        let fits = self.fits(Nanos(slack));
+        self.agenda.handle_time(&mut self.document.plan, fits);
+        let fits = self.fits(Nanos(0));
         let next = self.agenda.poll(&mut self.document.plan, fits);
         if self.document.plan.trials.len() != planned {
             self.tell_plan()?;
@@ -226,11 +237,11 @@ impl Execution<'_, '_> {
         Ok(next)
     }
 
-    /// Returns what says whether trials fit into the time that is left.
-    fn fits(&self) -> impl Fn(&[Trial]) -> bool + use<> {
+    /// Returns what says whether trials fit into the time that is left, and `slack` beyond it.
+    fn fits(&self, slack: Nanos) -> impl Fn(&[Trial]) -> bool + use<> {
         let took_ns = self.fleet.clock.now_ns() - self.context.began_ns;
         let time = self.context.request.time;
-        let left = time.map(|time| Nanos(time.0.saturating_sub(took_ns)));
+        let left = time.map(|time| Nanos((time.0 + slack.0).saturating_sub(took_ns)));
         let beyond = self.pace.beyond();
         move |trials| fit(trials, beyond, left)
     }
@@ -252,6 +263,7 @@ impl Execution<'_, '_> {
         let trial_began_ns = self.fleet.clock.now_ns();
         let trial::Concluded {
             evidence,
+            warm_up,
             is_lasting,
             cut_short,
         } = trial::drive(self.context, self.fleet, trial, self.audience.watch);
@@ -267,6 +279,7 @@ impl Execution<'_, '_> {
             Some(_) if is_lasting => Fate::Lasting,
             Some(why) => Fate::Passing(why),
         };
+        self.agenda.handle_warm_up(trial.id, warm_up);
         self.agenda.handle_over(&self.document.plan, trial, fate);
         Ok(Done { record, cut_short })
     }
@@ -289,7 +302,10 @@ impl Execution<'_, '_> {
             let cut_short = interruption(trial, self.over, trials, &record);
             return Ok(ControlFlow::Break(cut_short));
         }
-        let is_needed = || self.agenda.has_next(&self.document.plan, self.fits());
+        let is_needed = || {
+            self.agenda
+                .has_next(&self.document.plan, self.fits(Nanos(0)))
+        };
         let Some(host) = lost.filter(|_| is_needed()) else {
             return Ok(ControlFlow::Continue(()));
         };

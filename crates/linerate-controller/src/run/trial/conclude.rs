@@ -115,6 +115,7 @@ impl Attempt<'_> {
         evidence.record.validity = first.map_or(Validity::Valid, Validity::Invalid);
         let concluded = Concluded {
             evidence,
+            warm_up: Nanos(at.begin_ns.saturating_sub(at.start_ns)),
             is_lasting,
             cut_short: cut_short
                 .filter(|_| is_cut_short)

@@ -156,7 +156,9 @@ impl Attempt<'_> {
     /// measurement has no others. Returns the instant at which it stopped.
     fn end_now(&mut self, why: Reason) -> Result<u64, Reason> {
         let now_ns = self.fleet.clock.now_ns();
-        if self.run.request.plan.trials.len() > 1 || now_ns <= self.at.begin_ns {
+        let plan = &self.run.request.plan;
+        let has_others = plan.trials.len() + plan.optional.len() > 1;
+        if has_others || now_ns <= self.at.begin_ns {
             return Err(why);
         }
         let unfinished = self

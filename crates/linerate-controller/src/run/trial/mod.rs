@@ -10,11 +10,11 @@
 use std::sync::atomic::AtomicBool;
 
 use linerate_agent::api::Inventory;
-use linerate_model::HostName;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::reason::Reason;
 use linerate_model::run::TrialEvidence;
+use linerate_model::{HostName, Nanos};
 
 use super::RunRequest;
 use super::instants::Instants;
@@ -64,6 +64,8 @@ pub(super) struct RunContext<'a> {
 /// What one trial left.
 pub(super) struct Concluded {
     pub evidence: TrialEvidence,
+    /// How long traffic went on before the window.
+    pub warm_up: Nanos,
     /// Whether it would fail again for the same reason.
     pub is_lasting: bool,
     /// Why the run ends with what this trial measured.
