@@ -35,10 +35,14 @@ const CEILING_EXCESS: f64 = 1.02;
 /// Returns the answer of `dataset`.
 pub(crate) fn answer(dataset: &Dataset<'_>, findings: &[Found<'_>], trust: &Trust) -> Answer {
     let shown = Shown::of(dataset);
+    let mut bars = bars(dataset);
+    let bars_left_out = bars.len().saturating_sub(BARS_MAX);
+    bars.truncate(BARS_MAX);
     Answer {
         verdict: verdict(dataset, &shown, findings, trust),
         tiles: tiles(dataset, &shown),
-        bars: bars(dataset),
+        bars,
+        bars_left_out,
     }
 }
 
@@ -250,9 +254,9 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     };
     if let (Some(median), Some(bytes)) = (cell.estimate(name::RTT_P50), study::payload_bytes(cell))
     {
-        let bytes = words::number(Unit::Bytes, bytes as f64);
         let median = words::estimate(&median);
-        return Some(format!("a round trip of {bytes} takes {median}{held}"));
+        let what = one_exchange(cell, bytes);
+        return Some(format!("{what} takes {median}{held}"));
     }
     let rate = words::estimate(&cell.main()?);
     let what = if cell.workload.traffic.is_placed() {
@@ -261,6 +265,16 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         "transactions complete"
     };
     Some(format!("{what} at {rate}{held}"))
+}
+
+/// What takes the time of an exchange, the larger of whose request and response has `bytes`.
+fn one_exchange(cell: &CellOutcomes<'_>, bytes: u64) -> String {
+    let size = words::number(Unit::Bytes, bytes as f64);
+    match (cell.workload.traffic.is_placed(), bytes) {
+        (false, _) => format!("a round trip of {size}"),
+        (true, 0) => "a connection".to_owned(),
+        (true, _) => format!("a connection with an exchange of {size}"),
+    }
 }
 
 /// What is left to say of traffic of no other kind.
@@ -338,7 +352,11 @@ fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
             None => "median; too few for a p99".to_owned(),
         };
         let bytes = study::payload_bytes(cell).unwrap_or_default();
-        let what = format!("Round trip, {}", words::number(Unit::Bytes, bytes as f64));
+        let what = if cell.workload.traffic.is_placed() {
+            "Connection".to_owned()
+        } else {
+            format!("Round trip, {}", words::number(Unit::Bytes, bytes as f64))
+        };
         return Some(tile(what, median, vec![notes]));
     }
     let cell = shown.bulk?;
@@ -396,7 +414,9 @@ fn worst(cell: &CellOutcomes<'_>, response: &str) -> Option<Estimate> {
 fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
     let stall = |cell: &CellOutcomes<'_>| {
         if cell.is_rr() {
-            Some((worst(cell, name::RTT_MAX)?, "longest round trip"))
+            let is_placed = cell.workload.traffic.is_placed();
+            let what = ["longest round trip", "longest connection"][usize::from(is_placed)];
+            Some((worst(cell, name::RTT_MAX)?, what))
         } else {
             Some((worst(cell, name::STALL_MAX)?, "a flow received nothing"))
         }
@@ -456,7 +476,7 @@ fn bars(dataset: &Dataset<'_>) -> Vec<LimitBar> {
             .max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
         bar(dataset, shown, cells.len() as u32)
     };
-    groups.iter().filter_map(bar_of).take(BARS_MAX).collect()
+    groups.iter().filter_map(bar_of).collect()
 }
 
 fn bar(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, cells: u32) -> Option<LimitBar> {

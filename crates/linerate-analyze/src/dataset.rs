@@ -201,7 +201,9 @@ impl<'a> Dataset<'a> {
                     latencies: latencies(&flows, &valid),
                     siblings: Rc::clone(&siblings),
                     bounds: Bounds {
-                        limit_bps: path.limit_bps(&workload, None, None),
+                        // Both ways, ACKs take room that only measured frames tell.
+                        limit_bps: (path.limit_bps(&workload, None, None))
+                            .filter(|_| !workload.goes_both_ways()),
                         cpus: cpus(recording),
                         segment_bytes: path.segment_bytes(&workload),
                     },
@@ -379,7 +381,7 @@ const QUANTILES: &[(&str, f64)] = &[
 ];
 
 /// Those of them that a few bad milliseconds of one trial rule.
-const TAILS: [&str; 2] = [name::RTT_P99, name::RTT_P999];
+pub(crate) const TAILS: [&str; 2] = [name::RTT_P99, name::RTT_P999];
 
 /// Returns the latencies of each of `valid` that has any.
 fn latencies(flows: &BTreeMap<TrialId, Vec<&FlowRecord>>, valid: &[Outcome]) -> Vec<Histogram> {

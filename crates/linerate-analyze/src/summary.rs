@@ -169,10 +169,16 @@ fn cell_row(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Row {
         None => TableCell::Absent("not read".to_owned()),
     };
     let mut reasons = cell.invalid.iter().filter_map(|it| it.validity.reason());
-    let refused = reasons.next().map(ToString::to_string);
-    let limiter = || limits(dataset, cell).map(|it| format!("limited by {}", it.title()));
-    let note = refused.or_else(limiter);
-    row(what, value, note.unwrap_or_default())
+    let refused = reasons.next().map(|why| match cell.valid.len() {
+        0 => why.to_string(),
+        valid => {
+            let invalid = cell.invalid.len();
+            format!("{invalid} of {} trials invalid: {why}", valid + invalid)
+        }
+    });
+    let limiter = limits(dataset, cell).map(|it| format!("limited by {}", it.title()));
+    let notes: Vec<String> = limiter.into_iter().chain(refused).collect();
+    row(what, value, notes.join("; "))
 }
 
 /// What else was read of the only cell.
@@ -191,11 +197,11 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
         name::CPU_PER_GBIT,
     ];
     let wire = dataset
-        .path
-        .limit_bps(&cell.workload, None, None)
+        .limit_bps(cell)
         .zip(cell.mean(name::THROUGHPUT))
         .map(|(limit, throughput)| {
-            let note = format!("{} of it reached", words::percent(throughput / limit));
+            let share = (throughput / limit).min(1.0);
+            let note = format!("{} of it reached", words::percent(share));
             row(
                 "payload that the wire can carry",
                 TableCell::Number(limit, Unit::BitsPerSecond),

@@ -5,7 +5,9 @@
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::finding::{Comparison, Estimate, Finding, Recommendation, Trust};
+use crate::finding::{
+    CONFIDENCE, Comparison, Estimate, Finding, Recommendation, Trust, range_confidence,
+};
 use crate::flag::TrialFlag;
 use crate::id::{HostName, TrialId};
 use crate::limiter::Limiter;
@@ -270,11 +272,29 @@ pub struct Point {
     pub low: Option<f64>,
     /// Upper end of the interval, if known.
     pub high: Option<f64>,
+    /// Of how many values these are the least and the most, where they are no interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range_of: Option<u32>,
     /// What a reader sees on hovering, beyond the numbers.
     pub note: String,
     /// What limits the cell that it comes from, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,
+}
+
+impl Point {
+    /// Returns it in the unit of its axis, to be written.
+    pub fn estimate(&self, unit: Unit) -> Estimate {
+        let confidence = self.range_of.map_or(CONFIDENCE, range_confidence);
+        Estimate {
+            value: self.y,
+            low: self.low,
+            high: self.high,
+            confidence,
+            n: self.range_of.unwrap_or(0),
+            unit,
+        }
+    }
 }
 
 /// One curve of a figure.

@@ -14,6 +14,8 @@ pub struct Answer {
     pub tiles: Vec<Tile>,
     /// What limits each workload, one bar each, [`BARS_MAX`] at the most.
     pub bars: Vec<LimitBar>,
+    /// How many more there would be: the report's tables have them.
+    pub bars_left_out: usize,
 }
 
 /// Most headline numbers: four stand side by side.

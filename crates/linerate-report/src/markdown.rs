@@ -134,6 +134,10 @@ impl Page {
         });
         let columns = ["Workload", "Reached", "Ceiling", "Limited by"];
         self.grid(&columns, &[false, true, true, false], rows);
+        let left_out = wording::bars_left_out(answer);
+        if !left_out.is_empty() {
+            self.paragraph(left_out.trim_end());
+        }
     }
 
     fn findings(&mut self, findings: &[Finding]) {

@@ -1,5 +1,7 @@
 //! The points of a figure as rows, for readers and programs that do not see the picture.
 
+use std::cmp::Ordering;
+
 use linerate_model::analysis::{Figure, Position};
 
 use crate::number;
@@ -32,10 +34,12 @@ pub fn table(figure: &Figure) -> PointTable {
             positions.push(&point.x);
         }
     }
-    // Names keep their order of appearance: the sort is stable.
+    // Names come behind numbers and keep their order of appearance: the sort is stable.
     positions.sort_by(|a, b| match (a, b) {
         (Position::Number(a), Position::Number(b)) => a.total_cmp(b),
-        _ => std::cmp::Ordering::Equal,
+        (Position::Number(_), Position::Name(_)) => Ordering::Less,
+        (Position::Name(_), Position::Number(_)) => Ordering::Greater,
+        (Position::Name(_), Position::Name(_)) => Ordering::Equal,
     });
     positions.dedup();
     let all = positions.len();
@@ -88,8 +92,7 @@ fn values_at(x: &Position, figure: &Figure) -> Vec<Option<String>> {
         .iter()
         .map(|curve| {
             let point = curve.points.iter().find(|point| &point.x == x)?;
-            let bounds = point.low.zip(point.high);
-            Some(number::value_with_bounds(point.y, bounds, figure.y.unit).line())
+            Some(number::estimate(&point.estimate(figure.y.unit)).line())
         })
         .collect()
 }
@@ -102,6 +105,42 @@ mod tests {
     use super::*;
 
     #[test]
+    fn numbers_come_before_names_each_once_and_two_values_are_no_interval() {
+        let point = |x: Position| Point {
+            x,
+            y: 2.0,
+            low: Some(1.0),
+            high: Some(3.0),
+            range_of: Some(2),
+            note: String::new(),
+            limiter: None,
+        };
+        let curve = |name: &str| Curve {
+            name: name.to_owned(),
+            origin: Origin::Measured,
+            points: vec![
+                point(Position::Number(64.0)),
+                point(Position::Name("autotuned".to_owned())),
+                point(Position::Number(256.0)),
+            ],
+        };
+        let table = table(&Figure {
+            id: "one".to_owned(),
+            title: String::new(),
+            caption: String::new(),
+            x: Axis::new("x", Unit::Count, Scale::Linear),
+            y: Axis::new("y", Unit::Count, Scale::Linear),
+            curves: vec![curve("one"), curve("other")],
+        });
+        let places: Vec<&str> = table.rows.iter().map(|(place, _)| place.as_str()).collect();
+        assert_eq!(places, ["64", "256", "autotuned"]);
+        assert_eq!(
+            table.rows[0].1[0].as_deref(),
+            Some("2.0 (2 values: 1.0–3.0)")
+        );
+    }
+
+    #[test]
     fn rows_of_a_long_series_are_from_all_of_it() {
         let of = |count: u32| {
             let point = |at: u32| Point {
@@ -109,6 +148,7 @@ mod tests {
                 y: f64::from(at),
                 low: None,
                 high: None,
+                range_of: None,
                 note: String::new(),
                 limiter: None,
             };

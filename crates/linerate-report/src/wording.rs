@@ -6,6 +6,7 @@ use linerate_model::analysis::{
     Analysis, Chapter, HostCounters, HostInterrupts, InterruptCpu, InterruptLine, Origin, Table,
     TableCell, TrialLine,
 };
+use linerate_model::answer::Answer;
 use linerate_model::finding::{Estimate, FindingKind, Trust};
 use linerate_model::id::TrialId;
 use linerate_model::limiter::{Limiter, Remedy};
@@ -483,6 +484,14 @@ pub fn number_columns(table: &Table) -> Vec<bool> {
         at > 0 && present.peek().is_some() && present.all(is_number)
     };
     (0..table.columns.len()).map(is_right).collect()
+}
+
+/// Says that there is more than the bars that are shown, and where; nothing where there is not.
+pub fn bars_left_out(answer: &Answer) -> String {
+    match answer.bars_left_out {
+        0 => String::new(),
+        more => format!("{more} more of the workloads are in the chapters. "),
+    }
 }
 
 #[cfg(test)]

@@ -358,6 +358,7 @@ pub(crate) fn point(ns: u64, y: f64, note: String) -> Point {
         y,
         low: None,
         high: None,
+        range_of: None,
         note,
         limiter: None,
     }

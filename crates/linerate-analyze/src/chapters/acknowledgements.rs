@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale, Table, TableCell};
-use linerate_model::experiment::Factor;
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::metric::Metric;
 use linerate_model::number::{agreeing, counted};
@@ -362,7 +362,8 @@ fn clean_and_lossy<'g, 'd, 'a>(
     let (clean, lossy) = group.cells.split_first()?;
     let level = |watched: &Watched<'_, '_>| watched.cell.level(Factor::LinkLoss).cloned();
     let is_varied = lossy.iter().any(|watched| level(watched) != level(clean));
-    is_varied.then_some((clean, lossy))
+    let is_clean = matches!(level(clean), None | Some(Level::Ppm(0)));
+    (is_clean && is_varied).then_some((clean, lossy))
 }
 
 /// What losses change, as multiples of what a clean link has.

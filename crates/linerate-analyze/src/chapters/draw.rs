@@ -10,7 +10,7 @@ use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::study_chapter::Measured;
-use crate::dataset::{CellOutcomes, Dataset, groups, varied};
+use crate::dataset::{CellOutcomes, Dataset, TAILS, groups, varied};
 use crate::diagnose::effect_claim;
 use crate::reduce::{describe, name};
 use crate::verdicts::FactorEffect;
@@ -67,8 +67,18 @@ pub(super) fn point_at(x: Position, y: Estimate, cell: &CellOutcomes<'_>) -> Poi
         y: y.value,
         low: y.low,
         high: y.high,
+        range_of: y.is_range().then_some(y.n),
         note: TrialId::list(&cell.trials()),
         limiter: cell.known_limiter(),
+    }
+}
+
+/// Says what the points of a response are.
+pub(super) fn points_are(response: &str) -> &'static str {
+    if TAILS.contains(&response) {
+        "medians of the trials, of fewer than six with their range"
+    } else {
+        "means with 95 % intervals (of two values, their range)"
     }
 }
 
@@ -90,6 +100,7 @@ pub(super) fn curve(
         y,
         low: None,
         high: None,
+        range_of: None,
         note: String::new(),
         limiter: None,
     };

@@ -89,11 +89,26 @@ fn loses_nothing(curve: &Comparison) -> bool {
     curve.is_plateau && levels.all(|(.., ratio)| ratio.low.is_some_and(|low| low > least))
 }
 
+/// Says at which levels it differs; of a curve of buffers the ratio beside is that of the first.
+fn differing(comparison: &Comparison) -> String {
+    let levels = comparison.levels.iter();
+    let differ = levels.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
+    let names: Vec<&str> = differ.map(|(level, ..)| level.as_str()).collect();
+    match (names.as_slice(), comparison.is_plateau) {
+        ([], _) => "differs".to_owned(),
+        ([one], true) => format!("differs: {one}"),
+        ([first, others @ ..], true) => {
+            format!("differs: {first} as shown; {}", others.join(", "))
+        }
+        (names, false) => format!("differs with {}; on average as shown", names.join(", ")),
+    }
+}
+
 /// One row for each comparison of the report.
 fn verdicts(dataset: &Dataset<'_>) -> Table {
     let row = |comparison: Comparison| {
         let verdict = match (comparison.verdict, comparison.more) {
-            (Verdict::Differs, _) => "differs".to_owned(),
+            (Verdict::Differs, _) => differing(&comparison),
             (Verdict::Same, _) => format!("same within {}", words::percent(comparison.margin)),
             (Verdict::NotDecided, _) if loses_nothing(&comparison) => format!(
                 "loses less than {}; whether it gains is not decided",
@@ -114,7 +129,7 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
     };
     let columns = ["Experiment", "Compared", "Verdict", "Ratio"];
     Table::new(
-        "Every comparison with its verdict",
+        "Every comparison with its verdict, and the interval that decided it",
         columns,
         comparisons(dataset).into_iter().map(row),
     )

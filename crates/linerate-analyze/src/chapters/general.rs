@@ -87,8 +87,9 @@ pub(super) fn chapter(
     }
 }
 
-const CAPTION: &str =
-    "Points are means with 95 % intervals (of two values, their range) over the replicates.";
+fn caption(experiment: &Experiment) -> String {
+    format!("Points are {}.", draw::points_are(&experiment.response))
+}
 
 fn full_figure(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let x = horizontal(experiment, cells)?;
@@ -97,7 +98,7 @@ fn full_figure(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<F
         experiment.name,
         experiment.response.replace('_', "-")
     );
-    draw::figure(cells, x, &experiment.response, id, CAPTION)
+    draw::figure(cells, x, &experiment.response, id, &caption(experiment))
 }
 
 /// A figure for each factor, of the cells in which all others are at the baseline.
@@ -113,7 +114,7 @@ fn factor_figures(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Vec<F
         };
         let cells: Vec<_> = cells.iter().filter(at_baseline).copied().collect();
         let id = format!("{}-{}", experiment.name, x.name().replace('_', "-"));
-        draw::figure(&cells, x, &experiment.response, id, CAPTION)
+        draw::figure(&cells, x, &experiment.response, id, &caption(experiment))
     };
     varied(cells).into_iter().filter_map(figure).collect()
 }

@@ -407,7 +407,10 @@ fn balance_table(cells: &[&CellOutcomes<'_>]) -> Table {
             "CPU with most over the mean, packets",
             name::CPU_PACKETS_IMBALANCE,
         ),
-        ("Its time in interrupts", name::CPU_INTERRUPT_SHARE_MOST),
+        (
+            "Most time in interrupts of a CPU",
+            name::CPU_INTERRUPT_SHARE_MOST,
+        ),
     ];
     let mut columns = vec!["Connections".to_owned()];
     columns.extend(COLUMNS.iter().map(|(title, _)| (*title).to_owned()));

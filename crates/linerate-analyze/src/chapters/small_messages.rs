@@ -1,7 +1,7 @@
 //! Chapter 9: streams of small messages.
 
 use linerate_model::analysis::{Chapter, Figure, Scale, Table, TableCell};
-use linerate_model::experiment::Factor;
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Kind;
 
@@ -158,18 +158,17 @@ fn segments(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
 }
 
 fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> {
-    let with = |nagle: bool| {
-        let same = move |cell: &&&CellOutcomes<'_>| {
-            let options = &cell.workload.options;
-            options.nagle == Some(nagle) && options.delayed_ack != Some(false)
-        };
-        cells
-            .iter()
-            .filter(same)
-            .filter(|cell| !cell.valid.is_empty())
-            .min_by_key(|cell| cell.message_bytes())
-    };
-    let (on, off) = (with(true)?, with(false)?);
+    let of_nagle = cells.iter().filter(|cell| {
+        let options = &cell.workload.options;
+        options.nagle == Some(true) && options.delayed_ack != Some(false)
+    });
+    // Both of one size: the smallest that was measured either way.
+    let pairs = of_nagle.filter_map(|on| {
+        let off = dataset.beside(on, Factor::Nagle, Level::Switch(false))?;
+        let are_measured = !on.valid.is_empty() && !off.valid.is_empty();
+        are_measured.then_some((*on, off))
+    });
+    let (on, off) = pairs.min_by_key(|(on, _)| on.message_bytes())?;
     let rate = |cell: &CellOutcomes<'_>| Some(words::estimate(&cell.estimate(name::THROUGHPUT)?));
     let mut text = format!(
         "Messages of {} reach {} with Nagle on and {} with Nagle off.",

@@ -89,6 +89,7 @@ fn own_tuning(fixed: &[&CellOutcomes<'_>], host: &[&CellOutcomes<'_>]) -> Vec<Cu
         );
         for point in &mut curve.points {
             (point.low, point.high) = (main.low, main.high);
+            point.range_of = main.is_range().then_some(main.n);
         }
         Some(curve)
     };
@@ -289,7 +290,8 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
                 None => "no fixed buffer is shown to do as well".to_owned(),
             };
             if let Some(limit) = dataset.path.limit_bps(&control.workload, None, None) {
-                note += &format!("; {} of the wire limit", words::percent(main.value / limit));
+                let share = (main.value / limit).min(1.0);
+                note += &format!("; {} of the wire limit", words::percent(share));
             }
             let with = found.with(", ");
             Some(row(format!("Throughput{with}"), main, note))

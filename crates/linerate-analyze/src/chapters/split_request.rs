@@ -70,10 +70,7 @@ fn by_options(cells: &[&CellOutcomes<'_>], response: &str, id: &str) -> Option<F
         .collect();
     let scale = draw::scale_of(&curves);
     let description = describe(response);
-    let points = match response {
-        name::RTT_P99 => "medians of the trials, of fewer than six with their range",
-        _ => "means with 95 % intervals (of two values, their range)",
-    };
+    let points = draw::points_are(response);
     let mut caption = format!(
         "Requests in one write and in several, for each combination of Nagle and delayed ACK. Points are \
          {points}."

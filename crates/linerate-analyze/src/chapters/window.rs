@@ -11,8 +11,9 @@ use crate::diagnose::Told;
 use crate::study::{self, PUBLISHED_LINK, PUBLISHED_RTT, RateOf, Window};
 use crate::words;
 
-/// Windows of the computed curves: 1 KiB to 1 MiB.
-const WINDOW_POWERS: std::ops::RangeInclusive<u32> = 10..=20;
+/// Windows of the computed curves: 1 KiB to 1 MiB, or more where more is needed.
+const WINDOW_POWER_MIN: u32 = 10;
+const WINDOW_POWER_MAX: u32 = 20;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 2,
@@ -113,8 +114,14 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
 /// Throughput that a window allows: window / round trip, up to what the wire carries.
 fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
     let rate = windows.first()?.rate.bps;
+    // Beyond the largest bend, so that it is seen.
+    let most = windows
+        .iter()
+        .map(|window| window.bytes.value)
+        .fold(0.0, f64::max);
+    let last = WINDOW_POWER_MAX.max(most.max(1.0).log2().ceil() as u32 + 1);
     let curve = |name: String, origin, rtt_ns: f64, cap: f64| {
-        let points = WINDOW_POWERS.map(|power| {
+        let points = (WINDOW_POWER_MIN..=last).map(|power| {
             let window = Bytes(1 << power);
             let limit = window_limit(window, Nanos(rtt_ns.max(1.0).round() as u64)).0;
             (window.0 as f64, limit.min(cap))

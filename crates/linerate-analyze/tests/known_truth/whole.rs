@@ -2,11 +2,13 @@
 
 use linerate_analyze::truth::lint::disagreements;
 use linerate_analyze::{analyze, analyze_with_published};
+use linerate_model::TrialId;
 use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
-use linerate_model::experiment::{Factor, Level};
+use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::{FindingKind, Verdict};
 use linerate_model::limiter::Limiter;
 use linerate_model::profile::Work;
+use linerate_model::run::{Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
 
 use crate::builder::{MadeRun, Truth, WINDOW_NS, size, stream, study};
@@ -390,4 +392,123 @@ fn packet_rate_and_shares_stand_beside_the_published_ones() {
     }
     let answer = chapter.answer.as_deref().expect("an answer");
     assert!(answer.contains("copying takes 14 % at"), "{answer}");
+}
+
+/// Returns the answer of the chapter called `id`.
+fn chapter_answer(recording: &Recording, id: &str) -> Option<String> {
+    let analysis = analyze(recording);
+    let mut chapters = analysis.chapters.into_iter();
+    chapters.find(|chapter| chapter.id == id)?.answer
+}
+
+/// Returns `recording` without the trials whose cells `is_left`.
+fn without(mut recording: Recording, is_left: impl Fn(&Cell) -> bool) -> Recording {
+    let trials = &recording.document.plan.trials;
+    let left = trials.iter().filter(|trial| is_left(&trial.cell));
+    let left: Vec<TrialId> = left.map(|trial| trial.id).collect();
+    assert!(!left.is_empty());
+    recording
+        .trials
+        .retain(|record| !left.contains(&record.trial));
+    recording.flows.retain(|flow| !left.contains(&flow.trial));
+    let samples = recording.samples.iter();
+    recording.samples = samples
+        .filter(|sample| !left.contains(&sample.trial))
+        .collect();
+    recording
+}
+
+#[test]
+fn a_link_with_losses_is_no_link_without() {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("acknowledgements", Some(6), stream());
+    for (ppm, segments_per_ack) in [(0, 2.1), (1000, 2.0), (10_000, 1.6)] {
+        let truth = Truth {
+            segments_per_ack,
+            lost_share: f64::from(ppm) / 1e6,
+            ..Truth::stream(500e6)
+        };
+        let levels = [(Factor::LinkLoss, Level::Ppm(ppm))];
+        run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+    }
+    let says = |recording: &Recording| chapter_answer(recording, "acknowledgements");
+    let whole = says(&run.recording).expect("an answer");
+    assert!(whole.contains("on the link without loss"), "{whole}");
+    let is_clean = |cell: &Cell| cell.get(&Factor::LinkLoss) == Some(&Level::Ppm(0));
+    let lossy = says(&without(run.recording, is_clean)).unwrap_or_default();
+    assert!(!lossy.contains("without loss"), "{lossy}");
+}
+
+#[test]
+fn one_sentence_is_of_one_message_size() {
+    let says = |recording: &Recording| chapter_answer(recording, "small-messages");
+    let whole = says(&study().recording).expect("an answer");
+    let smallest = study()
+        .recording
+        .document
+        .plan
+        .trials
+        .iter()
+        .filter_map(|trial| {
+            (trial.experiment == "small-messages")
+                .then(|| trial.cell.get(&Factor::MessageBytes).cloned())?
+        })
+        .min()
+        .expect("sizes");
+    assert!(
+        whole.starts_with(&format!("Messages of {smallest} reach")),
+        "{whole} {smallest}"
+    );
+    let is_left = |cell: &Cell| {
+        cell.get(&Factor::MessageBytes) == Some(&smallest)
+            && cell.get(&Factor::Nagle) == Some(&Level::Switch(false))
+    };
+    let part = says(&without(study().recording, is_left)).expect("an answer");
+    assert!(
+        !part.contains(&format!("Messages of {smallest} ")),
+        "{part}"
+    );
+}
+
+#[test]
+fn an_invalid_trial_does_not_take_the_others_limiter() {
+    let made = |invalid: usize| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let truths = [0, 1, 2].map(|_| Truth::stream(941e6));
+        run.cell(&[(Factor::Nagle, Level::Switch(true))], &truths);
+        run.cell(&[(Factor::Nagle, Level::Switch(false))], &truths);
+        for record in run.recording.trials.iter_mut().take(invalid) {
+            record.validity = Validity::Invalid("it was lost".to_owned().into());
+        }
+        let rows = analyze(&run.recording).summary.rows;
+        let notes = rows.into_iter().filter_map(|row| match &row[2] {
+            TableCell::Text(note) => Some(note.clone()),
+            _ => None,
+        });
+        notes.collect::<Vec<_>>().join(" | ")
+    };
+    let some = made(1);
+    assert!(
+        some.contains("; 1 of 3 trials invalid: it was lost"),
+        "{some}"
+    );
+    let all = made(3);
+    assert!(
+        all.contains("it was lost") && !all.contains("trials invalid"),
+        "{all}"
+    );
+}
+
+#[test]
+fn the_table_of_verdicts_says_at_which_level_they_hold() {
+    let analysis = analyze(&study().recording);
+    let mut tables = analysis.chapters.iter().flat_map(|chapter| &chapter.tables);
+    let table = tables.find(|table| table.title.starts_with("Every comparison"));
+    let rows = &table.expect("comparisons").rows;
+    let is_of = |row: &&Vec<TableCell>| row[0] == TableCell::Text("socket-buffer".to_owned());
+    let TableCell::Text(verdict) = &rows.iter().find(is_of).expect("a curve")[2] else {
+        panic!("a verdict is words");
+    };
+    assert!(verdict.starts_with("differs: 16 KiB"), "{verdict}");
 }

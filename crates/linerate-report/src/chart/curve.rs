@@ -146,8 +146,7 @@ impl Drawing<'_> {
         let unit = self.figure.y.unit;
         let line = |dot: &Dot<'_>| {
             let point = dot.point;
-            let bounds = point.low.zip(point.high);
-            let value = number::value_with_bounds(point.y, bounds, unit).line();
+            let value = number::estimate(&point.estimate(unit)).line();
             let place = points::position(&point.x, self.figure);
             let limiter = point.limiter.map(|it| format!("limited by {}", it.title()));
             let notes = [limiter.as_deref().unwrap_or(""), &point.note]
@@ -252,6 +251,7 @@ mod tests {
             y,
             low: None,
             high: None,
+            range_of: None,
             note: String::new(),
             limiter: None,
         };
@@ -274,6 +274,7 @@ mod tests {
             y: 0.0,
             low: None,
             high: None,
+            range_of: None,
             note: String::new(),
             limiter: None,
         };

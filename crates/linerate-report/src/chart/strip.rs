@@ -54,8 +54,15 @@ impl Drawing<'_> {
         };
         let curves = self.figure.curves.iter().zip(looks);
         let mut strips: Vec<Strip> = curves.filter_map(known).collect();
+        // A level line has no trials of its own.
+        let is_of_trials = |curve: &&Curve| {
+            let mut points = curve.points.iter();
+            curve.origin == Origin::Measured && points.any(|point| !point.note.is_empty())
+        };
+        let of_trials = self.figure.curves.iter().filter(is_of_trials).count();
         if let Some((first, others)) = strips.split_first_mut()
             && others.iter().all(|other| other.points == first.points)
+            && 1 + others.len() >= of_trials
         {
             first.look = None;
             strips.truncate(1);

@@ -57,7 +57,7 @@ pub fn page_one(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 (table::table(&analysis.summary))
             }
             @if is_usable(analysis) {
-                (limits::bars(&answer.bars))
+                (limits::bars(answer))
                 (findings_and_actions(analysis, anchors))
             } @else if !analysis.findings.is_empty() || !answer.bars.is_empty() {
                 p.soft { "Findings, limiters and actions are left out: they would rest on these numbers." }

@@ -1,20 +1,21 @@
 //! What limits each workload: a bar a workload against its ceiling; colours repeat what words say.
 
 use linerate_model::analysis::Figure;
-use linerate_model::answer::{Ceilings, LimitBar};
+use linerate_model::answer::{Answer, Ceilings, LimitBar};
 use linerate_model::limiter::{Layer, Limiter};
 use maud::{Markup, html};
 
 use crate::{number, wording};
 
 /// Sets the bars of all workloads.
-pub fn bars(bars: &[LimitBar]) -> Markup {
+pub fn bars(answer: &Answer) -> Markup {
+    let bars = &answer.bars;
     html! {
         @if !bars.is_empty() {
             section.limits {
                 h2 { "What limits it" }
                 ul.bars { @for bar in bars { (self::bar(bar)) } }
-                p.soft.small { (caption(bars)) }
+                p.soft.small { (wording::bars_left_out(answer)) (caption(bars)) }
             }
         }
     }
