@@ -17,7 +17,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::workload::{Direction, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
@@ -509,15 +509,9 @@ fn reached(cell: &CellOutcomes<'_>) -> Option<Estimate> {
 
 /// Returns what the wire carries in segments of the measured size, and of an exchange what its path allows.
 fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
-    match cell.workload.traffic {
-        Traffic::Stream { .. } => {
-            let value = dataset.limit_bps(cell)?;
-            let what = Ceilings::Wire;
-            Some(Ceiling { value, what })
-        }
-        Traffic::Rr { .. } => exchange_ceiling(dataset, cell),
-        Traffic::Crr { .. } | Traffic::Idle => None,
-    }
+    let what = Ceilings::Wire;
+    let of_wire = dataset.limit_bps(cell).map(|value| Ceiling { value, what });
+    of_wire.or_else(|| exchange_ceiling(dataset, cell))
 }
 
 /// Returns what the shortest round trip allows, or what link or path carry of the messages where that is less.
@@ -525,10 +519,11 @@ fn ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
 /// The shortest round trip is one of a segment. What more takes to be sent is known with the rate only: without that,
 /// a short one says nothing of longer messages.
 fn exchange_ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ceiling> {
+    let traffic = &cell.workload.traffic;
+    let (request, response) = traffic.exchange().filter(|_| traffic.is_lasting())?;
     // Of each client over its own path, all together.
     let in_turn = turns_per_s(dataset, cell)?;
     let allowed = f64::from(cell.workload.manner.in_flight.max(1)) * in_turn;
-    let (request, response) = cell.workload.traffic.exchange()?;
     let ways = [
         (Direction::ToServer, request),
         (Direction::FromServer, response),

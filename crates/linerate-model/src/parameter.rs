@@ -137,7 +137,7 @@ const RR: &[Kind] = &[Kind::Rr];
 const EXCHANGE: &[Kind] = &[Kind::Rr, Kind::Crr];
 const SIZED: &[Kind] = &[Kind::Stream, Kind::Rr];
 const MOVING: &[Kind] = &[Kind::Stream, Kind::Rr, Kind::Crr];
-const ALL: &[Kind] = &[Kind::Stream, Kind::Rr, Kind::Crr, Kind::Idle];
+const ALL: &[Kind] = Kind::ALL;
 const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
 const UDP: &[Transport] = &[Transport::Udp];
 const ORDERED: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Unix];
@@ -631,10 +631,8 @@ mod tests {
             let Some(text) = sample(parameter) else {
                 continue;
             };
-            for (&kind, &transport) in ALL
-                .iter()
-                .flat_map(|kind| ANY.iter().map(move |by| (kind, by)))
-            {
+            let kinds = Kind::NAMES.iter().map(|(_, kind)| *kind);
+            for (kind, &transport) in kinds.flat_map(|kind| ANY.iter().map(move |by| (kind, by))) {
                 let mut workload = wide(kind);
                 workload.manner.transport = transport;
                 // What cannot be without the parameter says nothing of it.
@@ -673,7 +671,11 @@ mod tests {
             }
         };
         let mptcp: fn(&mut Workload) = |workload| workload.manner.transport = Transport::Mptcp;
-        check(Kind::Crr, mptcp, "over TCP only");
+        check(
+            Kind::Crr,
+            mptcp,
+            "mptcp is for stream, rr, idle, and does nothing with crr",
+        );
         let split: fn(&mut Workload) = |workload| {
             workload.manner.batch = 2;
             if let Traffic::Rr { request_writes, .. } = &mut workload.traffic {

@@ -2,6 +2,7 @@
 
 use crate::profile::Work;
 use crate::unit::Unit;
+use crate::workload::Kind;
 
 macro_rules! responses {
     ($($constant:ident $name:literal $unit:ident $title:literal;)*) => {
@@ -281,6 +282,12 @@ pub fn share_name(end: &str, work: Work) -> String {
     format!("{end}_profile_{}_share", work.name())
 }
 
+/// Returns whether a kind of traffic is measured for the response called `name`.
+pub fn is_headline(name: &str) -> bool {
+    let mut kinds = Kind::ALL.iter();
+    kinds.any(|kind| kind.about().headline == name)
+}
+
 /// Which of two values of a response is the better one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
@@ -295,21 +302,17 @@ impl Better {
     /// of an ACK.
     pub fn of(name: &str) -> Option<Self> {
         const MORE: &[&str] = &[
-            name::THROUGHPUT,
             name::THROUGHPUT_TO_SERVER,
             name::THROUGHPUT_FROM_SERVER,
             name::APP_RECEIVED,
             name::FLOW_MIN,
             name::FAIRNESS,
-            name::TRANSACTIONS,
-            name::CONNECTIONS,
-            name::CONNECTIONS_HELD,
             name::DATA_SEGMENTS,
             name::MESSAGES,
             name::DATAGRAMS_RECEIVED_RATE,
         ];
         match describe(name).unit {
-            _ if MORE.contains(&name) => Some(Self::More),
+            _ if is_headline(name) || MORE.contains(&name) => Some(Self::More),
             // Waits and work.
             Unit::Nanoseconds | Unit::Cpus => Some(Self::Less),
             _ => None,

@@ -6,7 +6,6 @@
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
-use linerate_model::manner::Named;
 use linerate_model::response::name;
 use linerate_model::workload::Kind;
 use toml::Spanned;
@@ -176,8 +175,8 @@ fn checked_response(
     let name = response.get_ref();
     if !allowed.contains(&name.as_str()) {
         let allowed = format!("one of `{}`", allowed.join("`, `"));
-        let mut kinds = Kind::NAMES.iter();
-        let is_known = kinds.any(|(_, kind)| kind.about().all_responses().any(|one| one == name));
+        let mut kinds = Kind::ALL.iter();
+        let is_known = kinds.any(|kind| kind.about().all_responses().any(|one| one == name));
         let spot = source.at("response", response.span());
         return Err(if is_known {
             spot.value(format!("`{name}`"), allowed)

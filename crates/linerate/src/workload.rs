@@ -40,7 +40,8 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
         *message_bytes = DATAGRAM_BYTES_DEFAULT;
         workload.manner.rate_bps = Some(UDP_RATE_DEFAULT_BPS);
     }
-    if kind == Kind::Rr && args.rate.rate.is_some() {
+    let in_flight = parameter_of("in_flight").filter(|it| it.fits(kind, transport));
+    if in_flight.is_some() && args.rate.rate.is_some() {
         workload.manner.in_flight = IN_FLIGHT_OPEN;
     }
     for typed in &args.given.0 {
@@ -123,8 +124,9 @@ fn kind(args: &RunArgs) -> CmdResult<Kind> {
         (traffic.connect, "--connect", Kind::Crr),
         (traffic.idle, "--idle", Kind::Idle),
     ];
-    let next = "choose one of --rr, --crr, --connect, --idle, or none for a stream";
-    one_of(&asked, "two kinds of traffic", next).map(|kind| kind.unwrap_or(Kind::Stream))
+    let flags = asked.map(|(_, flag, _)| flag).join(", ");
+    let next = format!("choose one of {flags}, or none for a stream");
+    one_of(&asked, "two kinds of traffic", &next).map(|kind| kind.unwrap_or(Kind::Stream))
 }
 
 fn transport(args: &RunArgs) -> CmdResult<Transport> {

@@ -132,7 +132,7 @@ pub(super) fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> 
 /// Returns whether a limit counts what the flows send: where they answer, since what a responder receives
 /// and sends is held together. The kernel or their sender holds what streams send.
 pub(super) fn counts_sent(assignment: &Assignment) -> bool {
-    assignment.traffic.is_transactional()
+    !assignment.traffic.is_stream()
 }
 
 /// Opens every flow of the connecting end, many at a time where the peer is far; returns them in

@@ -45,10 +45,10 @@ use linerate_model::analysis::{Chapter, Figure, Origin};
 use linerate_model::experiment::Experiment;
 use linerate_model::limiter::Limiter;
 use linerate_model::number;
+use linerate_model::response::is_headline;
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, Told, What, limiter_of};
-use crate::reduce::name;
 use crate::words;
 pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
@@ -167,7 +167,7 @@ fn consequence(measured: &Measured<'_, '_>, told: &Told<'_>) -> Option<String> {
 /// frames lower.
 fn raises(limiter: Limiter, response: &str) -> String {
     let raises = limiter.remedy().raises;
-    if [name::THROUGHPUT, name::TRANSACTIONS, name::CONNECTIONS].contains(&response) {
+    if is_headline(response) {
         raises.to_owned()
     } else {
         raises

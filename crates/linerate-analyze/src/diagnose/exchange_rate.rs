@@ -19,7 +19,6 @@ use linerate_model::finding::Estimate;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use super::evidence;
 use super::path_rate::{BLOATED_QUOTIENT_MIN, RULE, WAITING_SEGMENTS_MIN, at_least, framing_bytes};
@@ -42,7 +41,7 @@ fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     let manner = &cell.workload.manner;
     let always_waits = manner.in_flight <= 1 && manner.requests_per_s.is_none();
     let is_closed = always_waits && manner.think.is_none() && manner.transport == Transport::Tcp;
-    if !is_closed || !matches!(cell.workload.traffic, Traffic::Rr { .. }) || !have_time(cell) {
+    if !is_closed || !cell.workload.traffic.is_lasting() || !have_time(cell) {
         return None;
     }
     let rate = cell.estimate(name::TRANSACTIONS)?;

@@ -18,7 +18,6 @@
 use linerate_model::finding::{Caution, Estimate, Evidence};
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::unit::Unit;
-use linerate_model::workload::Traffic;
 
 use super::cpu;
 use super::found::{About, Found};
@@ -109,7 +108,7 @@ fn late_caution<'d>(
 /// Returns the time between two requests of a flow, where each response waits for the next of them.
 fn period_waited_for(cell: &CellOutcomes<'_>) -> Option<f64> {
     let manner = &cell.workload.manner;
-    let is_held = matches!(cell.workload.traffic, Traffic::Rr { .. })
+    let is_held = cell.workload.traffic.is_lasting()
         && manner.transport == Transport::Tcp
         && cell.workload.options.nagle != Some(false);
     let period_ns = 1e9 / f64::from(manner.requests_per_s.filter(|_| is_held)?);

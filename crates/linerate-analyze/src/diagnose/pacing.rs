@@ -33,7 +33,7 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::{BitsPerSec, Unit};
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::workload::Workload;
 
 use super::datagram_rate::loses_by_chance;
 use super::evidence;
@@ -358,8 +358,8 @@ pub(super) fn loses_unread(cell: &CellOutcomes<'_>) -> bool {
 /// The lowest of the rates that were asked for.
 fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
     let manner = &cell.workload.manner;
-    match cell.workload.traffic {
-        Traffic::Rr { .. } | Traffic::Crr { .. } => Some(Asked {
+    if !cell.workload.traffic.is_stream() {
+        return Some(Asked {
             flag: "--rate",
             without: "Leave out --rate",
             each: f64::from(manner.requests_per_s?),
@@ -367,39 +367,36 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
             response: name::TRANSACTIONS,
             share_min: REQUESTS_SHARE_MIN,
             counts_headers: false,
-        }),
-        Traffic::Stream { .. } => {
-            let asked = |(flag, without), rate: Option<u64>, share_min, counts_headers| {
-                Some(Asked {
-                    flag,
-                    without,
-                    each: rate? as f64,
-                    unit: Unit::BitsPerSecond,
-                    response: name::THROUGHPUT,
-                    share_min,
-                    counts_headers,
-                })
-            };
-            // Datagrams have a rate of 1 Mbit/s where none is asked for.
-            let bitrate = match manner.transport {
-                Transport::Udp => ("--bitrate", "Set `-b 0`"),
-                _ => ("--bitrate", "Leave out --bitrate"),
-            };
-            let rates = [
-                asked(bitrate, manner.rate_bps, BITRATE_SHARE_MIN, false),
-                asked(
-                    ("--fq-rate", "Leave out --fq-rate"),
-                    cell.workload.options.pacing_bps,
-                    FQ_RATE_SHARE_MIN,
-                    true,
-                ),
-            ]
-            .into_iter()
-            .flatten();
-            rates.min_by(|a, b| a.each.total_cmp(&b.each))
-        }
-        Traffic::Idle => None,
+        });
     }
+    let asked = |(flag, without), rate: Option<u64>, share_min, counts_headers| {
+        Some(Asked {
+            flag,
+            without,
+            each: rate? as f64,
+            unit: Unit::BitsPerSecond,
+            response: name::THROUGHPUT,
+            share_min,
+            counts_headers,
+        })
+    };
+    // Datagrams have a rate of 1 Mbit/s where none is asked for.
+    let bitrate = match manner.transport {
+        Transport::Udp => ("--bitrate", "Set `-b 0`"),
+        _ => ("--bitrate", "Leave out --bitrate"),
+    };
+    let rates = [
+        asked(bitrate, manner.rate_bps, BITRATE_SHARE_MIN, false),
+        asked(
+            ("--fq-rate", "Leave out --fq-rate"),
+            cell.workload.options.pacing_bps,
+            FQ_RATE_SHARE_MIN,
+            true,
+        ),
+    ]
+    .into_iter()
+    .flatten();
+    rates.min_by(|a, b| a.each.total_cmp(&b.each))
 }
 
 /// Whether the throughput of a trial is what TCP's congestion control paces itself at.

@@ -47,6 +47,7 @@
 
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
+use linerate_model::parameter::parameter_of;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
@@ -261,7 +262,9 @@ fn next(workload: &Workload) -> Option<String> {
     let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
     let exchange = workload.traffic.exchange();
     let are_large = exchange.is_some_and(|(request, response)| request.0.max(response.0) > most);
-    Some(match (workload.traffic.is_placed(), are_large) {
+    let (kind, transport) = (workload.traffic.kind(), workload.manner.transport);
+    let may_join = parameter_of("in_flight").is_some_and(|it| it.fits(kind, transport));
+    Some(match (!may_join, are_large) {
         (true, false) => format!("open more connections at the same time: {more}"),
         (true, true) => format!(
             "open more connections at the same time: {more}; where the rate stays, the path is full"

@@ -19,7 +19,7 @@ use linerate_model::response::name;
 use linerate_model::run::FlowRecord;
 use linerate_model::sample::End;
 use linerate_model::samples::Reading;
-use linerate_model::workload::{Traffic, receiving_end};
+use linerate_model::workload::receiving_end;
 
 use super::arrived::{self, Judged};
 use super::raw::{Lane, Raw};
@@ -29,8 +29,9 @@ use super::{Responses, Values, pooled_latency, pooled_lateness};
 /// Returns what there is to say of a stream's level, if it is one.
 pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) -> Judged {
     let trial = raw.trial;
-    let arrivals = match &trial.workload.traffic {
-        Traffic::Stream { message_bytes, .. } => {
+    let traffic = &trial.workload.traffic;
+    let arrivals = match (traffic.stream(), traffic.exchange()) {
+        (Some((_, message_bytes)), _) => {
             let arrivals = arrived::reduce(raw, responses);
             stream(raw, responses);
             let payload = responses.value(name::PAYLOAD_PER_SEGMENT);
@@ -41,17 +42,14 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) -> Judged {
             );
             arrivals
         }
-        Traffic::Rr { .. } => {
-            transactions(raw, responses);
-            None
-        }
-        Traffic::Crr { .. } => {
+        (None, Some(_)) => {
             transactions(raw, responses);
             // A connection carries one exchange, or none and is then counted all the same.
-            responses.put(name::CONNECTIONS, responses.value(name::TRANSACTIONS));
+            let headline = traffic.kind().about().headline;
+            responses.put(headline, responses.value(name::TRANSACTIONS));
             None
         }
-        Traffic::Idle => {
+        (None, None) => {
             responses.put(name::CONNECTIONS_HELD, held(&raw.records));
             None
         }

@@ -149,15 +149,10 @@ pub(super) fn wait_setting(asked: WaitBy, granted: &str, refused: Option<String>
 
 /// Returns whether one blocking call after another is all that the flow's part makes.
 fn takes_turns(seat: &Seat<Player>) -> bool {
-    let manner = &seat.flow.config.manner;
-    match seat.player {
-        // A sender that keeps a rate of its own has instants to keep.
-        Player::Sender(_) => seat.flow.pace_bps.is_none(),
-        Player::Receiver(_) | Player::Idle(_) => true,
-        Player::Requester(_) | Player::Responder(_) => {
-            manner.in_flight == 1 && seat.player.timer_ns().is_none()
-        }
-    }
+    // A sender that keeps a rate of its own has instants to keep.
+    let has_pace = seat.flow.pace_bps.is_some();
+    let in_flight = seat.flow.config.manner.in_flight;
+    !has_pace && in_flight == 1 && seat.player.timer_ns().is_none()
 }
 
 /// Returns why io_uring does not serve: beside the kernel's own word the causes that a person can do

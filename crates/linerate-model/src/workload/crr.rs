@@ -1,7 +1,7 @@
 //! A new connection for each request and its response.
 
-use super::{About, MESSAGE_BYTES_MAX, Traffic, WorkloadError, idle, rr, within};
-use crate::manner::{Manner, Transport};
+use super::{About, MESSAGE_BYTES_MAX, Traffic, WorkloadError, rr, within};
+use crate::manner::Transport;
 use crate::response::name;
 use crate::unit::Bytes;
 
@@ -20,16 +20,8 @@ pub(super) const ABOUT: About = About {
 };
 
 /// Both sizes are 0, without exchange, or neither.
-pub(super) fn check(request: Bytes, response: Bytes, manner: &Manner) -> Result<(), WorkloadError> {
+pub(super) fn check(request: Bytes, response: Bytes) -> Result<(), WorkloadError> {
     let most = MESSAGE_BYTES_MAX.0;
     within("request_bytes", request.0, response.0.min(1), most)?;
-    within("response_bytes", response.0, request.0.min(1), most)?;
-    idle::check(manner)?;
-    match manner.transport {
-        Transport::Tcp => Ok(()),
-        _ => Err(WorkloadError::Contradiction {
-            keys: &["kind", "transport"],
-            why: "connections one after another are made over TCP only",
-        }),
-    }
+    within("response_bytes", response.0, request.0.min(1), most)
 }

@@ -1,7 +1,7 @@
 //! Connections that carry nothing.
 
-use super::{About, Traffic, WorkloadError};
-use crate::manner::{Manner, Transport};
+use super::{About, Traffic};
+use crate::manner::Transport;
 use crate::response::name;
 
 pub(super) const ABOUT: About = About {
@@ -14,14 +14,3 @@ pub(super) const ABOUT: About = About {
     is_placed: false,
     traffic: Traffic::Idle,
 };
-
-/// Refuses what has no connections.
-pub(super) fn check(manner: &Manner) -> Result<(), WorkloadError> {
-    match manner.transport {
-        Transport::Udp => Err(WorkloadError::Contradiction {
-            keys: &["kind", "transport"],
-            why: "the transport is UDP, but must be TCP: UDP has no connections to make or keep",
-        }),
-        _ => Ok(()),
-    }
-}

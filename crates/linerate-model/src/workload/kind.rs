@@ -41,7 +41,8 @@ pub struct About {
     pub responses: &'static [&'static str],
     /// Whether its connections carry anything.
     pub carries_payload: bool,
-    /// Whether each flow is a place from which one connection after another is made.
+    /// Whether each flow is a place from which one connection after another is made; the engine plays such flows
+    /// as callers and callees.
     pub is_placed: bool,
     /// What it is where nothing else is said.
     pub traffic: Traffic,
@@ -61,6 +62,9 @@ impl About {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: &'static [Kind] = &[Kind::Stream, Kind::Rr, Kind::Crr, Kind::Idle];
+
     /// Returns what it is.
     pub fn about(self) -> &'static About {
         match self {
@@ -186,6 +190,16 @@ impl Traffic {
 
     /// Checks what the catalogue of parameters has no range for.
     pub(crate) fn check(&self, manner: &Manner) -> Result<(), WorkloadError> {
+        let carries = |kind: &Kind| kind.about().transports.contains(&manner.transport);
+        if !carries(&self.kind()) {
+            let kinds = Kind::ALL.iter().filter(|kind| carries(kind));
+            let kinds: Vec<&str> = kinds.map(|kind| kind.word()).collect();
+            return Err(WorkloadError::Misplaced {
+                key: manner.transport.word(),
+                belongs: kinds.join(", "),
+                with: self.kind().word(),
+            });
+        }
         match *self {
             Traffic::Stream { message_bytes, .. } => stream::check(message_bytes, manner),
             Traffic::Rr {
@@ -196,8 +210,8 @@ impl Traffic {
             Traffic::Crr {
                 request_bytes,
                 response_bytes,
-            } => crr::check(request_bytes, response_bytes, manner),
-            Traffic::Idle => idle::check(manner),
+            } => crr::check(request_bytes, response_bytes),
+            Traffic::Idle => Ok(()),
         }
     }
 

@@ -9,8 +9,7 @@
 use anyhow::anyhow;
 use linerate_model::Bytes;
 use linerate_model::manner::{DATAGRAM_BYTES_MAX, Named, Transport};
-use linerate_model::workload::Kind::{self, Crr, Idle, Rr, Stream};
-use linerate_model::workload::{Workload, WorkloadError};
+use linerate_model::workload::{Kind, Workload, WorkloadError};
 
 use crate::args::{RunArgs, Typed};
 use crate::exit::{CmdResult, Failure};
@@ -18,16 +17,22 @@ use crate::exit::{CmdResult, Failure};
 /// Refuses a flag that does nothing for the traffic or the transport, and two that contradict.
 pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResult<()> {
     let words = |kinds: &[Kind]| {
-        let kinds: Vec<&str> = kinds.iter().map(|kind| kind_words(*kind)).collect();
+        let kinds: Vec<String> = kinds.iter().map(|kind| kind_words(*kind)).collect();
         kinds.join(" and ")
     };
     let asked = asked_words(args, kind);
-    let over_udp = |kind: &Kind| kind.about().transports.contains(&Transport::Udp);
-    if transport == Transport::Udp && !over_udp(&kind) {
-        let kinds = Kind::NAMES.iter().map(|name| name.1);
-        let kinds = words(&kinds.filter(over_udp).collect::<Vec<_>>());
-        let error = anyhow!("--udp (-u) is for {kinds}, and does nothing with {asked}");
-        let next = "leave out --udp (-u), or measure connections over TCP";
+    let carries = |kind: &Kind| kind.about().transports.contains(&transport);
+    if !carries(&kind) {
+        let kinds = words(
+            &Kind::ALL
+                .iter()
+                .copied()
+                .filter(carries)
+                .collect::<Vec<_>>(),
+        );
+        let name = transport_words(transport);
+        let error = anyhow!("{name} is for {kinds}, and does nothing with {asked}");
+        let next = format!("leave out {name}, or measure connections over TCP");
         return Err(Failure::usage(error).next(next));
     }
     let plain = Workload::of(kind);
@@ -38,7 +43,7 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
     for typed in &args.given.0 {
         let (parameter, name) = (typed.parameter, typed.flag.name);
         let (belongs, with) = if !parameter.kinds.contains(&kind) {
-            (words(parameter.kinds), asked)
+            (words(parameter.kinds), asked.as_str())
         } else if !parameter.transports.contains(&transport) && is_more(typed) {
             let names = parameter.transports.iter().map(|one| transport_words(*one));
             let names: Vec<&str> = names.collect();
@@ -168,19 +173,17 @@ fn too_long(workload: &Workload) -> Option<Failure> {
     )))
 }
 
-fn kind_words(kind: Kind) -> &'static str {
+fn kind_words(kind: Kind) -> String {
     match kind {
-        Stream => "streams",
-        Rr => "--rr",
-        Crr => "--crr",
-        Idle => "--idle",
+        Kind::Stream => "streams".to_owned(),
+        other => format!("--{}", other.word()),
     }
 }
 
-fn asked_words(args: &RunArgs, kind: Kind) -> &'static str {
+fn asked_words(args: &RunArgs, kind: Kind) -> String {
     match kind {
-        Stream => "a stream",
-        Crr if args.traffic.connect => "--connect",
+        Kind::Stream => "a stream".to_owned(),
+        Kind::Crr if args.traffic.connect => "--connect".to_owned(),
         other => kind_words(other),
     }
 }
@@ -188,7 +191,7 @@ fn asked_words(args: &RunArgs, kind: Kind) -> &'static str {
 fn transport_words(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "TCP",
-        Transport::Mptcp => "MPTCP",
+        Transport::Mptcp => "--mptcp (-m)",
         Transport::Unix => "--unix",
         Transport::Udp => "--udp (-u)",
     }

@@ -6,7 +6,7 @@ use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Direction, Traffic, Workload};
+use linerate_model::workload::{Direction, Workload};
 
 use super::result::of;
 use super::{RateUnit, rate_words};
@@ -30,11 +30,11 @@ pub(super) enum Told {
 
 /// Returns what the lines of `workload` tell.
 pub(super) fn told(workload: &Workload) -> Told {
-    match (&workload.traffic, workload.manner.transport) {
-        (Traffic::Stream { .. }, Transport::Udp) => Told::Datagrams,
-        (Traffic::Stream { .. }, _) => Told::Stream,
-        (Traffic::Rr { .. } | Traffic::Crr { .. }, _) => Told::Transactions,
-        (Traffic::Idle, _) => Told::Rest,
+    match workload.manner.transport {
+        _ if workload.traffic.is_transactional() => Told::Transactions,
+        _ if !workload.traffic.is_stream() => Told::Rest,
+        Transport::Udp => Told::Datagrams,
+        _ => Told::Stream,
     }
 }
 
