@@ -8,18 +8,10 @@ use crate::parameter;
 use crate::sample::End;
 use crate::unit::Bytes;
 
-/// A new connection for each request.
-mod crr;
-/// Connections that carry nothing.
-mod idle;
 /// What tells the kinds of traffic apart.
 mod kind;
-/// Requests and responses on a connection that stays.
-mod rr;
-/// Payload in one direction.
-mod stream;
 
-pub use kind::{About, Kind};
+pub use kind::{About, Kind, Traffic};
 
 /// The most flows that one trial may have (nofile limits of common hosts allow no more).
 pub const FLOWS_MAX: u32 = 20_000;
@@ -54,39 +46,6 @@ pub enum Direction {
     FromServer,
     /// Both at once, on flows of their own: every second flow goes back.
     Both,
-}
-
-/// The kind of traffic.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Traffic {
-    /// Payload in one direction as fast as the path takes it.
-    Stream {
-        /// Which way it goes.
-        direction: Direction,
-        /// Bytes handed to each send call.
-        message_bytes: Bytes,
-    },
-    /// A request, then a response, then the next request on the same flow.
-    Rr {
-        /// Bytes of a request.
-        request_bytes: Bytes,
-        /// Bytes of a response.
-        response_bytes: Bytes,
-        /// Send calls that a request is split over, 1 to 16; 2 shows Nagle against delayed ACK.
-        request_writes: u32,
-    },
-    /// A new connection for each request and its response. Each flow is a place from which one
-    /// connection after another is made; without bytes they are connected and closed.
-    Crr {
-        /// Bytes of a request; 0 without exchange.
-        request_bytes: Bytes,
-        /// Bytes of a response; 0 exactly if the request has none.
-        response_bytes: Bytes,
-    },
-    /// Connections that carry nothing.
-    Idle,
 }
 
 impl Named for Direction {

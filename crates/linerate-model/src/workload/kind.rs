@@ -1,11 +1,51 @@
 //! What tells the kinds of traffic apart; each says it in a file of its own.
 
-use super::{Direction, Part, Traffic, WorkloadError, crr, idle, rr, stream};
+use serde::{Deserialize, Serialize};
+
+use super::{Direction, Part, WorkloadError};
 use crate::manner::{Manner, Named, Transport};
 use crate::unit::Bytes;
 
+mod crr;
+mod idle;
+mod rr;
+mod stream;
+
+/// The kind of traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Traffic {
+    /// Payload in one direction as fast as the path takes it.
+    Stream {
+        /// Which way it goes.
+        direction: Direction,
+        /// Bytes handed to each send call.
+        message_bytes: Bytes,
+    },
+    /// A request, then a response, then the next request on the same flow.
+    Rr {
+        /// Bytes of a request.
+        request_bytes: Bytes,
+        /// Bytes of a response.
+        response_bytes: Bytes,
+        /// Send calls that a request is split over, 1 to 16; 2 shows Nagle against delayed ACK.
+        request_writes: u32,
+    },
+    /// A new connection for each request and its response. Each flow is a place from which one
+    /// connection after another is made; without bytes they are connected and closed.
+    Crr {
+        /// Bytes of a request; 0 without exchange.
+        request_bytes: Bytes,
+        /// Bytes of a response; 0 exactly if the request has none.
+        response_bytes: Bytes,
+    },
+    /// Connections that carry nothing.
+    Idle,
+}
+
 /// A kind of traffic, without its sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Payload in one direction.

@@ -1,11 +1,11 @@
 //! A request, then a response, then the next request on the same flow.
 
-use super::{
-    About, Case, MESSAGE_BYTES_MAX, REQUEST_WRITES_MAX, Traffic, WorkloadError, within, within_case,
-};
 use crate::manner::{DATAGRAM_BYTES_MAX, Manner, NAMES_OF_A_BYTE, Sizes, Transport};
 use crate::response::name;
 use crate::unit::Bytes;
+use crate::workload::{
+    About, Case, MESSAGE_BYTES_MAX, REQUEST_WRITES_MAX, Traffic, WorkloadError, within, within_case,
+};
 
 /// Responses of traffic of requests.
 pub(super) const RESPONSES: &[&str] = &[

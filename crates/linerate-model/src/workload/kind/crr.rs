@@ -1,9 +1,10 @@
 //! A new connection for each request and its response.
 
-use super::{About, MESSAGE_BYTES_MAX, Traffic, WorkloadError, rr, within};
+use super::rr;
 use crate::manner::Transport;
 use crate::response::name;
 use crate::unit::Bytes;
+use crate::workload::{About, MESSAGE_BYTES_MAX, Traffic, WorkloadError, within};
 
 pub(super) const ABOUT: About = About {
     title: "connect/request/response",

@@ -1,8 +1,8 @@
 //! Connections that carry nothing.
 
-use super::{About, Traffic};
 use crate::manner::Transport;
 use crate::response::name;
+use crate::workload::{About, Traffic};
 
 pub(super) const ABOUT: About = About {
     title: "idle",

@@ -1,12 +1,12 @@
 //! Payload in one direction as fast as the path takes it.
 
-use super::{
-    About, Case, Direction, MESSAGE_BYTES_MAX, Part, STREAM_MESSAGE_BYTES_DEFAULT, Traffic,
-    WorkloadError, within, within_case,
-};
 use crate::manner::{DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Manner, Transport};
 use crate::response::name;
 use crate::unit::Bytes;
+use crate::workload::{
+    About, Case, Direction, MESSAGE_BYTES_MAX, Part, STREAM_MESSAGE_BYTES_DEFAULT, Traffic,
+    WorkloadError, within, within_case,
+};
 
 pub(super) const ABOUT: About = About {
     title: "stream",
