@@ -173,7 +173,8 @@ fn cell_row(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Row {
         0 => why.to_string(),
         valid => {
             let invalid = cell.invalid.len();
-            format!("{invalid} of {} trials invalid: {why}", valid + invalid)
+            let all = number::counted(valid + invalid, "trial");
+            format!("{invalid} of {all} invalid: {why}")
         }
     });
     let limiter = limits(dataset, cell).map(|it| format!("limited by {}", it.title()));
