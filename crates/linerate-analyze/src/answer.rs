@@ -414,8 +414,11 @@ fn worst(cell: &CellOutcomes<'_>, response: &str) -> Option<Estimate> {
 fn longest_stall(dataset: &Dataset<'_>) -> Option<Tile> {
     let stall = |cell: &CellOutcomes<'_>| {
         if cell.is_rr() {
-            let is_placed = cell.workload.traffic.is_placed();
-            let what = ["longest round trip", "longest connection"][usize::from(is_placed)];
+            let what = if cell.workload.traffic.is_placed() {
+                "longest connection"
+            } else {
+                "longest round trip"
+            };
             Some((worst(cell, name::RTT_MAX)?, what))
         } else {
             Some((worst(cell, name::STALL_MAX)?, "a flow received nothing"))

@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::finding::{Comparison, Estimate, Verdict, range_confidence};
+use linerate_model::finding::{Comparison, Estimate, Verdict};
 use linerate_model::margin::LATENCY_NS_MIN;
 use linerate_model::response::Better;
 use linerate_model::unit::Unit;
@@ -97,7 +97,7 @@ impl FactorEffect {
         };
         let (low, high) = self.effect.interval(alpha);
         // Of few pairs the least and the most are all that there is, and miss oftener.
-        let least = 1.0 - range_confidence(self.effect.pairs as u32);
+        let least = self.effect.error_min();
         ratio(
             self.effect.log,
             (low, high),
@@ -269,7 +269,7 @@ pub(crate) struct Verdicts {
     pub(crate) effects: Vec<FactorEffect>,
     /// Socket buffers.
     pub(crate) plateaus: Vec<BufferPlateau>,
-    /// What has too few pairs for either.
+    /// What has too few pairs for either, or no ratio.
     few: Vec<FewPairs>,
 }
 
@@ -349,11 +349,10 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
     let effects = effects.map(|effect| &effect.experiment);
     let has_few = |cell: &&CellOutcomes<'_>| (1..REPLICATES_MIN).contains(&cell.valid.len());
     let few = dataset.cells.iter().filter(has_few);
-    let pairs = verdicts.few.iter().filter(|few| few.has_ratios);
     let open: BTreeSet<&String> = effects
         .chain(curves.map(|curve| &curve.experiment))
         .chain(few.map(|cell| &cell.experiment.name))
-        .chain(pairs.map(|few| &few.experiment))
+        .chain(verdicts.few.iter().map(|few| &few.experiment))
         .collect();
     open.into_iter().cloned().collect()
 }
@@ -705,14 +704,16 @@ fn compare(
             pairs.push((outcome.replicate, one, two));
             trials.extend([outcome.trial, against.trial]);
         }
-        sums.0 += pairs.iter().map(|pair| pair.1).sum::<f64>();
-        sums.1 += pairs.iter().map(|pair| pair.2).sum::<f64>();
-        count += pairs.len();
-        // A trial may have lost nothing; of cells that never did there is no ratio.
-        has_ratios &= pairs.is_empty() || !of_nothing(&pairs);
-        if has_ratios {
-            differences.extend(Difference::of_cells((group, number), &pairs));
+        let sum = |of: fn(&(u32, f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
+        let (one, two) = (sum(|pair| pair.1), sum(|pair| pair.2));
+        // A trial may have lost nothing. Where neither side ever did they are the same, and where one did there is no
+        // ratio.
+        if one <= 0.0 && two <= 0.0 {
+            continue;
         }
+        (sums, count) = ((sums.0 + one, sums.1 + two), count + pairs.len());
+        has_ratios &= one > 0.0 && two > 0.0;
+        differences.extend(Difference::of_cells((group, number), &pairs));
     }
     if sums.0 <= 0.0 || sums.1 <= 0.0 {
         return None;
@@ -723,8 +724,8 @@ fn compare(
         sums.1 / count as f64,
     );
     let seed = differences.len() as u64;
-    let effect = Effect::of(&differences, seed).filter(|_| has_ratios);
-    let Some(effect) = effect else {
+    let effect = has_ratios.then(|| Effect::of(&differences, seed));
+    let Some(effect) = effect.flatten() else {
         let mean = differences.iter().map(|pair| pair.log).sum::<f64>() / count as f64;
         return Some(Err(FewPairs {
             factor,
@@ -756,12 +757,6 @@ fn compare(
         trials,
         weight,
     }))
-}
-
-/// Whether one side of a cell's pairs, of block and both values, has nothing in all of them.
-fn of_nothing(pairs: &[(u32, f64, f64)]) -> bool {
-    let sum = |of: fn(&(u32, f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
-    sum(|pair| pair.1) <= 0.0 || sum(|pair| pair.2) <= 0.0
 }
 
 /// Returns the factor by whose levels an effect is told apart: the first with numbers, else the first

@@ -79,6 +79,10 @@ impl Watched {
     ///
     /// What it no longer has is forgotten: a device that went away is not shown with its last rate.
     pub fn take(&mut self, at_ns: u64, samples: &[Sample]) {
+        // The host was started anew, and its clock with it.
+        if at_ns < self.last_ns {
+            *self = Self::default();
+        }
         self.readings += 1;
         self.begun_ns.get_or_insert(at_ns);
         self.last_ns = at_ns;
@@ -311,6 +315,20 @@ mod tests {
         let link = "link:a".parse().unwrap();
         assert_eq!(watched.seen(&link, Metric::LinkRxBytes), Some(made));
         assert_eq!(read(&mut watched, 4, 9000).per_s, Some(3000.0));
+    }
+
+    #[test]
+    fn a_host_that_was_started_anew_begins_anew() {
+        let mut watched = Watched::default();
+        read(&mut watched, 1000, 5000);
+        read(&mut watched, 1001, 9000);
+        let first = read(&mut watched, 30, 40);
+        assert_eq!(
+            (first.now, first.per_s, first.since_start),
+            (40, None, Some(0))
+        );
+        assert_eq!(read(&mut watched, 31, 60).per_s, Some(20.0));
+        assert_eq!(watched.readings(), 2);
     }
 
     #[test]

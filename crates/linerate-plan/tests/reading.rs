@@ -554,5 +554,9 @@ fn manners_that_cannot_be_name_what_can() {
         "payload_bytes = [\"netpipe:8..1\"]",
         &["factors.payload_bytes", "netpipe:1..8M"],
     );
-    check("kind = \"crr\"\ntransport = \"udp\"", connections, &["UDP"]);
+    check(
+        "kind = \"crr\"\ntransport = \"udp\"",
+        connections,
+        &["udp is for stream, rr, and does nothing with crr"],
+    );
 }

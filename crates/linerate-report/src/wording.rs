@@ -490,7 +490,10 @@ pub fn number_columns(table: &Table) -> Vec<bool> {
 pub fn bars_left_out(answer: &Answer) -> String {
     match answer.bars_left_out {
         0 => String::new(),
-        more => format!("{more} more of the workloads are in the chapters. "),
+        more => format!(
+            "{} left out: the chapters have all cells. ",
+            number::counted(more, "bar")
+        ),
     }
 }
 

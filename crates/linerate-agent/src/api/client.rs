@@ -381,8 +381,14 @@ impl Agent for HttpAgent {
     }
 
     fn observe(&self, request: &ObservationRequest) -> Result<Observation, AgentError> {
-        let query = request.sockets.clone().map(|of| ("sockets", of));
-        self.ask(&operation::OBSERVE, NO_RUN, query.as_slice(), NO_BODY)
+        let mut query = Vec::new();
+        query.extend(request.sockets.clone().map(|of| ("sockets", of)));
+        query.extend(
+            request
+                .interval_ns
+                .map(|of| ("interval_ns", of.to_string())),
+        );
+        self.ask(&operation::OBSERVE, NO_RUN, &query, NO_BODY)
     }
 
     fn admit(&self, request: &AdmitRequest) -> Result<Admitted, AgentError> {

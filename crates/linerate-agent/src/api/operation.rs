@@ -182,11 +182,18 @@ pub(crate) static OBSERVE: Operation = Operation::new(
     "What every observer reads now; readings within 10 ms are shared. Needs the token.",
 )
 .for_callers_who_may(Scope::Observe)
-.query(&[(
-    "sockets",
-    "string",
-    "Which TCP sockets are wanted as rows, as in `state connected and dport 5201`.",
-)])
+.query(&[
+    (
+        "sockets",
+        "string",
+        "Which TCP sockets are wanted as rows, as in `state connected and dport 5201`.",
+    ),
+    (
+        "interval_ns",
+        "integer",
+        "Time until the caller asks again; for three of them, of an hour at the most, totals go on. A minute when absent.",
+    ),
+])
 .gives(|schemas| schemas.subschema_for::<Observation>());
 
 pub(crate) static ADMIT: Operation = Operation::new(

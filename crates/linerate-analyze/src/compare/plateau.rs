@@ -244,9 +244,10 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
             Some(step) => (!falls(&step)).then(|| more(step, (1.0 - delta).ln(), delta)),
             // None loses what matters; whether one gains it may be open.
             None => {
+                let gains = |step: &&Step| step.interval(each).0 > (1.0 + delta).ln();
                 let may_gain = steps
                     .iter()
-                    .filter(|step| !step.excludes_gain(delta, SUFFICES_ALPHA));
+                    .filter(|step| !step.excludes_gain(delta, SUFFICES_ALPHA) && !gains(step));
                 may_gain
                     .map(|step| more(step, (1.0 + delta).ln(), delta))
                     .max()
@@ -456,6 +457,12 @@ mod tests {
     fn a_level_better_than_the_control_is_found() {
         let found = found(&[0.9, 1.2, 1.3, 1.3], 0.002);
         assert_eq!(found.gains(0.05), Some(2));
+        let all_gain = self::found(&[1.2, 1.3, 1.3], 0.002);
+        assert_eq!(
+            (all_gain.begin, all_gain.more),
+            (Some(0), None),
+            "it is decided"
+        );
         assert!(found.p < 1e-6);
     }
 }

@@ -559,6 +559,36 @@ fn trials_that_lost_nothing_count_as_much_as_those_that_did() {
 }
 
 #[test]
+fn a_link_on_which_nothing_is_lost_leaves_the_verdict_to_the_others() {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("loss", None, stream());
+    for (ppm, factor) in [(0, 0.0), (10_000, 1.0)] {
+        for (name, share) in [("bbr", 0.04), ("cubic", 0.01)] {
+            let truth = |block: u32| Truth {
+                lost_share: factor * share * (1.0 + 0.01 * f64::from(block % 3)),
+                ..Truth::stream(500e6)
+            };
+            let levels = [
+                (Factor::LinkLoss, Level::Ppm(ppm)),
+                (Factor::Congestion, Level::Word(name.to_owned())),
+            ];
+            run.cell(&levels, &(0..12).map(truth).collect::<Vec<_>>());
+        }
+    }
+    run.recording.document.plan.experiments[0].response = "retransmitted_segments".to_owned();
+    let analysis = analyze(&run.recording);
+    let mut found = analysis.verdicts.iter();
+    let found = found
+        .find(|it| it.id.contains("congestion"))
+        .expect("a comparison");
+    assert_eq!(
+        (found.verdict, found.effect.n),
+        (Verdict::Differs, 12),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_plateau_whose_begin_is_unknown_is_open_though_a_smaller_buffer_loses() {
     let made = |middle_bps: f64, noise: f64| {
         let mut run = MadeRun::new(1, Some(1e9));

@@ -63,6 +63,8 @@ pub(super) struct Agenda {
     spoilt_left: usize,
     /// How long traffic went on before the windows of trials that are over.
     warm_ups: BTreeMap<TrialId, Nanos>,
+    /// The last trial that was due from the start: those that are taken up fitted then.
+    planned: TrialId,
     next_id: u32,
 }
 
@@ -85,6 +87,12 @@ impl Agenda {
             repeats_left,
             spoilt_left,
             warm_ups: BTreeMap::new(),
+            planned: plan
+                .trials
+                .iter()
+                .map(|trial| trial.id)
+                .max()
+                .unwrap_or(TrialId(0)),
             next_id: last.map(|trial| trial.id.0).max().unwrap_or(0) + 1,
         }
     }
@@ -216,9 +224,9 @@ impl Agenda {
         self.due.pop_front()
     }
 
-    /// Whether the next trial that is due is of a later block than the one before it.
+    /// Whether the next trial that is due is of the plan's own and of a later block than the one before it.
     fn begins_block(&self, plan: &Plan) -> bool {
-        let Some(next) = self.due.front() else {
+        let Some(next) = self.due.front().filter(|next| next.id <= self.planned) else {
             return false;
         };
         let at = plan.trials.iter().position(|trial| trial.id == next.id);
@@ -245,6 +253,16 @@ impl Agenda {
                 late.insert(name.clone());
             }
         }
+        let names = || {
+            plan.experiments
+                .iter()
+                .map(|own| own.name.clone())
+                .collect()
+        };
+        // What is said to be left out is not taken up again.
+        self.open
+            .get_or_insert_with(names)
+            .retain(|name| !late.contains(name));
         let is_late = |trial: &Trial| late.contains(&trial.experiment);
         let (left, due) = self.due.drain(..).partition(is_late);
         self.due = due;

@@ -66,7 +66,8 @@ pub struct RunRequest {
     pub started_utc: String,
     /// What the time before a window follows from.
     pub warm_up: WarmUp,
-    /// Time that all trials may take together; absent where only the plan limits them.
+    /// Time that all trials may take together, planned blocks after the first a tenth more; absent where only the
+    /// plan limits them.
     pub time: Option<Nanos>,
     /// How many trials that may not be averaged are repeated.
     pub repeats: Repeats,
@@ -221,7 +222,19 @@ impl Execution<'_, '_> {
 
     /// Returns the trial that is due, if there is one and time for it.
     fn next(&mut self) -> Result<Option<Trial>, RunError> {
-        let planned = self.document.plan.trials.len();
+        let size = |plan: &Plan| (plan.trials.len(), plan.left_out.len());
+        let planned = size(&self.document.plan);
+        self.leave_out_late_blocks();
+        let fits = self.fits(Nanos(0));
+        let next = self.agenda.poll(&mut self.document.plan, fits);
+        if size(&self.document.plan) != planned {
+            self.tell_plan()?;
+        }
+        Ok(next)
+    }
+
+    /// Leaves out planned blocks for which there is no time.
+    fn leave_out_late_blocks(&mut self) {
         let slack = self
             .context
             .request
@@ -229,12 +242,6 @@ impl Execution<'_, '_> {
             .map_or(0, |time| time.0 / SLACK_PART);
         let fits = self.fits(Nanos(slack));
         self.agenda.handle_time(&mut self.document.plan, fits);
-        let fits = self.fits(Nanos(0));
-        let next = self.agenda.poll(&mut self.document.plan, fits);
-        if self.document.plan.trials.len() != planned {
-            self.tell_plan()?;
-        }
-        Ok(next)
     }
 
     /// Returns what says whether trials fit into the time that is left, and `slack` beyond it.
@@ -301,6 +308,9 @@ impl Execution<'_, '_> {
         if self.context.stop.load(Ordering::Relaxed) {
             let cut_short = interruption(trial, self.over, trials, &record);
             return Ok(ControlFlow::Break(cut_short));
+        }
+        if lost.is_some() {
+            self.leave_out_late_blocks();
         }
         let is_needed = || {
             self.agenda

@@ -30,7 +30,10 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
                 .filter(carries)
                 .collect::<Vec<_>>(),
         );
-        let name = transport_words(transport);
+        let name = match transport {
+            Transport::Mptcp => "--mptcp (-m)",
+            other => transport_words(other),
+        };
         let error = anyhow!("{name} is for {kinds}, and does nothing with {asked}");
         let next = format!("leave out {name}, or measure connections over TCP");
         return Err(Failure::usage(error).next(next));
@@ -191,7 +194,7 @@ fn asked_words(args: &RunArgs, kind: Kind) -> String {
 fn transport_words(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "TCP",
-        Transport::Mptcp => "--mptcp (-m)",
+        Transport::Mptcp => "MPTCP",
         Transport::Unix => "--unix",
         Transport::Udp => "--udp (-u)",
     }
