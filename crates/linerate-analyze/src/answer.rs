@@ -315,10 +315,8 @@ fn tile(what: impl Into<String>, value: Estimate, notes: Vec<String>) -> Tile {
 fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
     let value = cell.estimate(name::THROUGHPUT)?;
     let share = ceiling(dataset, cell).map(|ceiling| {
-        format!(
-            "{} of the wire",
-            words::percent((value.value / ceiling.value).min(1.0))
-        )
+        let reached = words::reached(value.value, ceiling.value);
+        format!("{reached} of the wire")
     });
     let mut notes: Vec<String> = share.into_iter().collect();
     if limits(dataset, cell) == Some(Limiter::Generator) {

@@ -201,8 +201,7 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
         .limit_bps(cell)
         .zip(cell.mean(name::THROUGHPUT))
         .map(|(limit, throughput)| {
-            let share = (throughput / limit).min(1.0);
-            let note = format!("{} of it reached", words::percent(share));
+            let note = format!("{} of it reached", words::reached(throughput, limit));
             row(
                 "payload that the wire can carry",
                 TableCell::Number(limit, Unit::BitsPerSecond),

@@ -148,6 +148,11 @@ pub(crate) fn list(words: &[String]) -> String {
     }
 }
 
+/// Returns the share of `limit` that `value` reaches: no more than all, as counts at a window's edges are not exact.
+pub(crate) fn reached(value: f64, limit: f64) -> String {
+    percent((value / limit).min(1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

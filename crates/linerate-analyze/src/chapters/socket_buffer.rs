@@ -290,8 +290,8 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
                 None => "no fixed buffer is shown to do as well".to_owned(),
             };
             if let Some(limit) = dataset.path.limit_bps(&control.workload, None, None) {
-                let share = (main.value / limit).min(1.0);
-                note += &format!("; {} of the wire limit", words::percent(share));
+                let reached = words::reached(main.value, limit);
+                note += &format!("; {reached} of the wire limit");
             }
             let with = found.with(", ");
             Some(row(format!("Throughput{with}"), main, note))

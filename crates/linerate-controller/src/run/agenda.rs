@@ -224,16 +224,6 @@ impl Agenda {
         self.due.pop_front()
     }
 
-    /// Whether the next trial that is due is of the plan's own and of a later block than the one before it.
-    fn begins_block(&self, plan: &Plan) -> bool {
-        let Some(next) = self.due.front().filter(|next| next.id <= self.planned) else {
-            return false;
-        };
-        let at = plan.trials.iter().position(|trial| trial.id == next.id);
-        let before = at.and_then(|at| plan.trials[..at].last());
-        before.is_some_and(|before| before.replicate < next.replicate)
-    }
-
     /// Where a block of the plan begins, leaves out the experiments whose block does not fit any more, which `plan`
     /// then says: traffic may go on before its windows for longer than the plan knew, and hosts may have been waited
     /// for. The first block is done whatever it takes: without it there is nothing to tell.
@@ -269,6 +259,16 @@ impl Agenda {
         self.put_off(plan, left, |blocks| {
             format!("no time was left after {blocks}")
         });
+    }
+
+    /// Whether the next trial that is due is of the plan's own and of a later block than the one before it.
+    fn begins_block(&self, plan: &Plan) -> bool {
+        let Some(next) = self.due.front().filter(|next| next.id <= self.planned) else {
+            return false;
+        };
+        let at = plan.trials.iter().position(|trial| trial.id == next.id);
+        let before = at.and_then(|at| plan.trials[..at].last());
+        before.is_some_and(|before| before.replicate < next.replicate)
     }
 
     /// Moves what is due no longer to what is optional, and says why of each experiment.
