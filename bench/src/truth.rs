@@ -10,10 +10,10 @@ use std::thread;
 
 use anyhow::bail;
 use clap::Args;
-use linerate_analyze::truth::limiters::{Cause, Named, named};
-use linerate_analyze::truth::noise::Noise;
-use linerate_analyze::truth::score::{Length, Score, score, score_of};
-use linerate_analyze::truth::study::{Chapters, Shape};
+use linerate_truth::limiters::{Cause, Named, named};
+use linerate_truth::noise::Noise;
+use linerate_truth::score::{Length, Score, score, score_of};
+use linerate_truth::study::{Chapters, Shape};
 
 /// Hold the analysis against studies of known truth
 #[derive(Debug, Args)]

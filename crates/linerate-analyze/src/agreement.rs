@@ -192,8 +192,8 @@ fn opposed(one: (Verdict, &Estimate), other: (Verdict, &Estimate), margin: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::truth::noise::Noise;
-    use crate::truth::study::{Chapters, Shape, study};
+    use linerate_truth::noise::Noise;
+    use linerate_truth::study::{Chapters, Shape, study};
 
     fn of(shapes: &[Shape]) -> Analysis {
         let made = shapes.iter().zip(1..).map(|(shape, seed)| {

@@ -532,7 +532,7 @@ mod tests {
     use linerate_model::workload::{Direction, Workload};
 
     use super::*;
-    use crate::truth::recording::{MadeRun, Truth, stream};
+    use linerate_truth::recording::{MadeRun, Truth, stream};
 
     /// Returns a recording of a second of 80 Mbit/s after 200 ms of warm-up.
     fn recording(workload: Workload) -> Recording {

@@ -108,20 +108,19 @@ pub mod watch;
 /// The first page: heading, what was asked, the hosts, what is missing.
 mod front;
 
-/// Recordings of a known truth, which conclusions are held against.
-pub mod truth;
-
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::run::Recording;
 
 pub use agreement::agreement;
+pub use compare::draw::Draw;
 pub use compare::interval::{deviation, student_t_interval};
 pub use counters::{KnownCounter, known_counters};
 pub use diagnose::known::{Known, known_cautions, known_findings, known_limiters};
-pub use diagnose::limiters;
+pub use diagnose::{FINDINGS_MAX, limiters};
 pub use flame::collapsed;
 pub use latency::Latency;
 pub use spoilt::spoilt;
+pub use words::level as level_in_words;
 
 use dataset::Dataset;
 use diagnose::Found;

@@ -220,7 +220,7 @@ mod tests {
     use linerate_model::manner::{Manner, Transport};
 
     use super::*;
-    use crate::truth::recording::stream;
+    use linerate_truth::recording::stream;
 
     struct Known(Vec<(&'static str, f64)>);
 

@@ -9,7 +9,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Direction;
 
 /// Returns a level with its factor: "64 KiB buffers", "Nagle off".
-pub(crate) fn level(factor: Factor, level: &Level) -> String {
+pub fn level(factor: Factor, level: &Level) -> String {
     let plural = |word: &str| agreeing(&level.to_string(), word, &format!("{word}s"));
     match factor {
         Factor::Connections => plural("connection"),

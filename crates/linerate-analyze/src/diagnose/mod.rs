@@ -106,7 +106,7 @@ pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 pub(crate) use trial::{RATIO_NS_MIN, shortest_ns, turns_per_s};
 
 /// Findings that a report has at the most: more are read by nobody.
-pub(crate) const FINDINGS_MAX: usize = 5;
+pub const FINDINGS_MAX: usize = 5;
 
 /// Place of what the study brings about itself: beside what describes, behind what can be mended.
 const OWN_IMPORTANCE_MIN: u32 = 3;

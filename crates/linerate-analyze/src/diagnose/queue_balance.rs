@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::compare::draw::Draw;
-    use crate::truth::recording::{MadeRun, Truth, WINDOW_NS, stream};
+    use linerate_truth::recording::{MadeRun, Truth, WINDOW_NS, stream};
 
     #[test]
     fn what_is_worse_than_chance_follows_from_the_binomial_distribution() {

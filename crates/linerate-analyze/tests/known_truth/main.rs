@@ -2,7 +2,7 @@
 
 /// Recordings with a known truth.
 mod builder {
-    pub use linerate_analyze::truth::recording::*;
+    pub use linerate_truth::recording::*;
 
     pub use crate::whole_study::study;
 }

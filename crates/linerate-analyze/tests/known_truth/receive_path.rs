@@ -12,7 +12,7 @@ use linerate_model::workload::Workload;
 use crate::builder::{MadeRun, Truth, stream};
 use crate::{Growth, grow, told};
 use linerate_analyze::analyze;
-use linerate_analyze::truth::lint::disagreements;
+use linerate_truth::lint::disagreements;
 
 /// A measurement of one connection on a link of 100 Gbit/s.
 fn recording(growth: &[Growth]) -> Recording {

@@ -1,8 +1,5 @@
 //! What comparisons decide, and what follows from it.
 
-use linerate_analyze::truth::noise::Noise;
-use linerate_analyze::truth::score::{Length, score, score_of};
-use linerate_analyze::truth::study::{Chapters, Shape, repeated, study};
 use linerate_analyze::{analyze, open_experiments};
 use linerate_model::TrialId;
 use linerate_model::analysis::Analysis;
@@ -13,6 +10,9 @@ use linerate_model::plan::{Repeat, Trial};
 use linerate_model::reason::{Disturbance, Reason, RepeatReason};
 use linerate_model::response::name;
 use linerate_model::run::Validity;
+use linerate_truth::noise::Noise;
+use linerate_truth::score::{Length, score, score_of};
+use linerate_truth::study::{Chapters, Shape, repeated, study};
 
 use crate::builder::{MadeRun, Truth, size, stream};
 

@@ -1,6 +1,5 @@
 //! A whole study: chapters, headlines, partial runs.
 
-use linerate_analyze::truth::lint::disagreements;
 use linerate_analyze::{analyze, analyze_with_published};
 use linerate_model::TrialId;
 use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
@@ -10,6 +9,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::profile::Work;
 use linerate_model::run::{Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
+use linerate_truth::lint::disagreements;
 
 use crate::builder::{MadeRun, Truth, WINDOW_NS, size, stream, study};
 

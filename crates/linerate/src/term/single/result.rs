@@ -377,9 +377,9 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
 #[cfg(test)]
 mod tests {
     use linerate_analyze::single::{Shown, single};
-    use linerate_analyze::truth::recording::{self, MadeRun, Truth};
     use linerate_model::Nanos;
     use linerate_model::flag::Note;
+    use linerate_truth::recording::{self, MadeRun, Truth};
 
     use super::*;
 

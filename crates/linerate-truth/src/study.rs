@@ -8,12 +8,12 @@ use linerate_model::run::Recording;
 
 use super::noise::{Noise, Place};
 use super::recording::{MadeRun, Truth, rr, size, stream, switches};
-use crate::compare::draw::Draw;
+use linerate_analyze::Draw;
 
 /// Replicates of each cell, as three minutes buy them.
 pub const REPLICATES: usize = 3;
 /// Socket buffers.
-pub(super) const BUFFERS_KIB: &[u64] = &[16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
+pub(crate) const BUFFERS_KIB: &[u64] = &[16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
 /// Payloads of requests and responses.
 const PAYLOADS: &[u64] = &[1, 4, 40, 100, 256, 512, 1024, 1460];
 /// Messages of streams.

@@ -1,7 +1,16 @@
 //! Recordings of a known truth, and what the analysis makes of them.
 //!
 //! Whatever concludes is held against recordings that were made up: each counter is a closed form of
-//! what is true, and noise is drawn from a seed. The tests of this room and `bench truth` use them.
+//! what is true, and noise is drawn from a seed. The tests of the other rooms and `bench truth` use
+//! this one; nothing that users run depends on it.
+//!
+//! ```
+//! use linerate_truth::noise::Noise;
+//! use linerate_truth::study::{Chapters, Shape, study};
+//!
+//! let flat = study(Shape::Flat, Noise::Normal(0.03), Chapters::Three, 1);
+//! assert!(!flat.recording.trials.is_empty());
+//! ```
 
 /// Makes recordings: every counter follows from a [`recording::Truth`].
 pub mod recording;

@@ -10,8 +10,9 @@ use linerate_model::unit::Unit;
 use super::lint::disagreements;
 use super::noise::Noise;
 use super::study::{Chapters, REPLICATES, Replicates, Shape, Study, repeated};
-use crate::reduce::describe;
-use crate::{analyze, open_experiments, words};
+use linerate_analyze::{analyze, level_in_words, open_experiments};
+use linerate_model::response::describe;
+use linerate_model::text::sentence;
 
 /// A relative difference that the analysis calls none.
 const MARGIN: f64 = 0.05;
@@ -262,7 +263,7 @@ fn coverage(study: &Study, analysis: &Analysis, score: &mut Score) {
         let Some(experiment) = own.next() else {
             continue;
         };
-        let response = words::sentence(describe(&experiment.response).title);
+        let response = sentence(describe(&experiment.response).title);
         let tables = chapter.tables.iter();
         let Some(table) = tables.clone().find(|table| table.title == "All cells") else {
             continue;
@@ -301,7 +302,7 @@ fn ratios(study: &Study, comparison: &Comparison) -> Vec<(String, f64)> {
         off.insert(factor, Level::Switch(false));
         let by = by
             .iter()
-            .find_map(|by| Some(words::level(*by, cell.get(by)?)));
+            .find_map(|by| Some(level_in_words(*by, cell.get(by)?)));
         is_on.then_some((by?, (mean / means.get(&off)?).ln()))
     };
     means.iter().filter_map(pair).collect()
@@ -364,7 +365,7 @@ fn held(ratio: &Estimate, truth: f64, score: &mut Score) {
 
 /// Sizes as levels have them in words: "1460 B" may have a thin space.
 fn format_bytes(bytes: u64) -> String {
-    words::number(Unit::Bytes, bytes as f64)
+    Unit::Bytes.display(bytes as f64)
 }
 
 /// Judges a plateau; returns whether a claim is false.

@@ -2,7 +2,7 @@
 //!
 //! A trial's response is the true one times a factor with mean 1, drawn in the order of execution.
 
-use crate::compare::draw::Draw;
+use linerate_analyze::Draw;
 
 /// Draws that the mean of a kind without a closed form is taken of.
 const MEAN_DRAWS: u32 = 40_000;
@@ -150,7 +150,7 @@ impl Noise {
     }
 
     /// Returns whether a trial is invalid.
-    pub(super) fn is_invalid(self, draw: &mut Draw) -> bool {
+    pub(crate) fn is_invalid(self, draw: &mut Draw) -> bool {
         match self {
             Noise::Invalid(share) => draw.unit() < share,
             _ => false,

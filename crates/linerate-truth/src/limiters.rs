@@ -8,8 +8,8 @@ use linerate_model::unit::Bytes;
 use linerate_model::workload::{Traffic, Workload};
 
 use super::recording::{MSS, MadeRun, Truth, WINDOW_NS, rr, stream};
-use crate::analyze;
-use crate::compare::draw::Draw;
+use linerate_analyze::Draw;
+use linerate_analyze::analyze;
 
 /// What holds a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use linerate_model::analysis::{Analysis, Chapter, TableCell};
 use linerate_model::finding::{Comparison, Estimate, Finding, FindingKind, TrustLevel, Verdict};
 use linerate_model::limiter::Limiter;
 
-use crate::diagnose::{FINDINGS_MAX, limiters};
-use crate::words;
+use linerate_analyze::{FINDINGS_MAX, limiters};
+use linerate_model::text::sentence;
 
 /// Returns what sentences of `analysis` disagree about, or say twice.
 pub fn disagreements(analysis: &Analysis) -> Vec<String> {
@@ -72,7 +72,7 @@ fn is_in_chapter(analysis: &Analysis, finding: &Finding, limiter: &str) -> bool 
     let Some(chapter) = chapters.find(is_own) else {
         return false;
     };
-    let cells = [chapter.title.clone(), words::sentence(limiter)].map(TableCell::Text);
+    let cells = [chapter.title.clone(), sentence(limiter)].map(TableCell::Text);
     tables.any(|table| {
         let mut rows = table.rows.iter();
         rows.any(|row| cells.iter().all(|cell| row.contains(cell)))
