@@ -26,6 +26,7 @@ use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
+use super::flows::receiver;
 use super::raw::{Lane, Raw};
 use super::steady;
 use super::window::{Change, mean};
@@ -433,18 +434,17 @@ fn round_trips(flows: &[(Lane<'_>, Change)], metric: Metric) -> Option<Because> 
     })
 }
 
-/// What arrived in order, beyond all that the segments of the window can have carried: TCP counts what lies behind a
-/// lost segment once that has come.
+/// What arrived in order, beyond all that the segments of the window can have carried, full ones all of them: TCP counts
+/// what lies behind a lost segment once that has come.
 fn held_back(raw: &Raw<'_>, responses: &Responses) -> Option<TrialFlag> {
     let is_tcp = raw.trial.workload.manner.transport == Transport::Tcp;
-    let payload = responses
-        .value(name::PAYLOAD_PER_SEGMENT)
-        .filter(|_| is_tcp)?;
-    let came = payload
+    let full = responses.value(name::SEND_MSS).filter(|_| is_tcp)?;
+    // Absent where aggregates are counted.
+    let came = full
         * raw
-            .sum(|lane| lane.receiver, Metric::TcpDataSegsIn)
+            .sum(receiver, Metric::TcpDataSegsIn)
             .filter(|segments| *segments > 0.0)?;
-    let before = 1.0 - came / raw.sum(|lane| lane.receiver, Metric::TcpBytesReceived)?;
+    let before = 1.0 - came / raw.sum(receiver, Metric::TcpBytesReceived)?;
     (HELD_BACK_SHARE_MIN..1.0)
         .contains(&before)
         .then_some(TrialFlag::HeldBack(before))

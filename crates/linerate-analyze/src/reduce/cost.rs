@@ -53,6 +53,8 @@ pub(super) fn reduce(
     responses: &mut Responses,
 ) {
     let packets = packets_of_flows(sharing, readings);
+    // Aggregates are as many of the flows' as of the host's, and no packets.
+    let segments = packets.filter(|_| !spent.on_aggregates);
     let of_host = packets_of_host(host, sharing, readings);
     let share = packets
         .zip(of_host.filter(|all| *all > 0.0))
@@ -113,7 +115,7 @@ pub(super) fn reduce(
     ];
     for (cycles, [per_byte, per_packet, bits]) in names {
         responses.put(per_byte, per(cycles, bytes));
-        responses.put(per_packet, per(cycles, packets));
+        responses.put(per_packet, per(cycles, segments));
         responses.put(bits, per(bytes.map(|bytes| 8.0 * bytes), cycles));
     }
     let instructions = counted(Metric::PerfInstructions);
@@ -283,6 +285,7 @@ mod tests {
     #[test]
     fn other_programs_are_not_in_the_cost() {
         let spent = Spent {
+            on_aggregates: false,
             threads: Some(0.25),
             interrupts: 0.5,
         };

@@ -5,6 +5,7 @@
 //!
 //! - pure ACKs of a stream = segs_in − data_segs_in at the sending end, or the same of segs_out at
 //!   the receiving end when the sender's were not read;
+//! - data segments received are none where the counter has aggregates ([`super::raw`] tells);
 //! - payload per data segment = bytes_sent / data_segs_out, retransmissions in both;
 //! - shares of time are per flow and averaged over the flows.
 
@@ -116,11 +117,7 @@ fn stream(raw: &Raw<'_>, responses: &mut Responses) {
     let segments = raw
         .sum(sender, Metric::TcpDataSegsOut)
         .or_else(|| raw.sum(receiver, Metric::TcpDataSegsIn));
-    let acks = difference(
-        raw.sum(sender, Metric::TcpSegsIn),
-        raw.sum(sender, Metric::TcpDataSegsIn),
-    )
-    .or_else(|| {
+    let acks = raw.acks_in(sender).or_else(|| {
         difference(
             raw.sum(receiver, Metric::TcpSegsOut),
             raw.sum(receiver, Metric::TcpDataSegsOut),
@@ -148,11 +145,9 @@ fn transactions(raw: &Raw<'_>, responses: &mut Responses) {
     let out = raw.sum(sender, Metric::TcpDataSegsOut);
     let back = raw.sum(sender, Metric::TcpDataSegsIn);
     let data = out.zip(back).map(|(out, back)| out + back);
-    let all = raw
-        .sum(sender, Metric::TcpSegsOut)
-        .zip(raw.sum(sender, Metric::TcpSegsIn))
-        .map(|(out, back)| out + back);
-    let acks = difference(all, data);
+    let acks_out = difference(raw.sum(sender, Metric::TcpSegsOut), out);
+    let acks = acks_out.zip(raw.acks_in(sender));
+    let acks = acks.map(|(out, back)| out + back);
     responses.put(name::DATA_SEGMENTS, data);
     responses.put(name::ACKS, acks);
     responses.put(name::SEGMENTS_PER_ACK, quotient(data, acks));
@@ -249,6 +244,13 @@ impl Raw<'_> {
     /// Sum of a counter's growth over all flows; absent when one was not read.
     pub(super) fn amount(&self, end: fn(&Lane<'_>) -> End, metric: Metric) -> Option<f64> {
         self.all(|lane| Some(self.change(lane, end(lane), metric)?.amount))
+    }
+
+    /// Sum over all flows of the rate of segments without payload that one end received; absent when one was not read.
+    fn acks_in(&self, end: fn(&Lane<'_>) -> End) -> Option<f64> {
+        // The two counters are read a moment apart, so that rounding may leave less than nothing.
+        let acks = self.all(|lane| Some(lane.acks_in(end(lane))?.rate()));
+        acks.map(|acks| acks.max(0.0))
     }
 
     fn all(&self, of: impl Fn(&Lane<'_>) -> Option<f64>) -> Option<f64> {

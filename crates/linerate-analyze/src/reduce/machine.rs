@@ -25,7 +25,7 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
-use linerate_model::sample::Subject;
+use linerate_model::sample::{End, Subject};
 
 use super::exchange::hosts_with_flows;
 use super::raw::Raw;
@@ -53,6 +53,8 @@ const MODES: &[Metric] = &[
 /// CPU time that this run took, as far as that is known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spent {
+    /// Whether segments that came are counted as aggregates at some end.
+    pub(super) on_aggregates: bool,
     /// CPUs' worth of our own threads, without the interrupts that ran in them.
     pub(super) threads: Option<f64>,
     /// CPUs' worth of all interrupts.
@@ -90,7 +92,13 @@ pub(super) fn reduce(
             .flatten()
             .sum();
         let ran = ours(Metric::ThreadRun).unwrap_or_default();
+        let mut lanes = raw.lanes.iter();
         spent = Spent {
+            on_aggregates: lanes.any(|lane| {
+                [End::Client, End::Server]
+                    .into_iter()
+                    .any(|end| lane.counts_aggregates(end))
+            }),
             threads: user
                 .zip(system)
                 .map(|(user, system)| (least(user) + least(system)).max(ran - interrupts)),

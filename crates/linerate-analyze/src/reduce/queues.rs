@@ -207,6 +207,7 @@ fn rates(ends: &[&FlowRecord], readings: &Readings<'_>) -> Option<Vec<f64>> {
             let series = readings.flow(end.flow, end.end, metric)?;
             Some(readings.change(&series)?.rate())
         };
+        // Where aggregates come they are what a queue has, too.
         of(Metric::TcpDataSegsIn).or_else(|| of(Metric::AppDatagramsReceived))
     };
     ends.iter().map(rate).collect()

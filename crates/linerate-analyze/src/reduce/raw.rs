@@ -123,9 +123,47 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Returns all readings of a metric of one end.
+    /// Returns all readings of a metric of one end; none of what counts its data segments where that counts aggregates.
     pub(super) fn series(&self, end: End, metric: Metric) -> Option<Vec<Reading>> {
-        self.readings.flow(self.flow, end, metric)
+        let is_counted = metric != Metric::TcpDataSegsIn || !self.counts_aggregates(end);
+        self.readings
+            .flow(self.flow, end, metric)
+            .filter(|_| is_counted)
+    }
+
+    /// Whether the segments that one end received are counted as aggregates.
+    ///
+    /// The kernel counts max(1, gso_segs) of what comes (`tcp_segs_in` in include/net/tcp.h), and a frame that came joined from
+    /// a virtual device (virtio, tun, Xen, AF_PACKET) has 0 there: one, however many segments it holds. Since the
+    /// connection began no more payload can have come in order than its segments hold, full ones all of them; within a window
+    /// more can, which had come before and waited for a lost one. The end of a stream counts as one byte.
+    pub(super) fn counts_aggregates(&self, end: End) -> bool {
+        let last = |metric| Some(self.readings.flow(self.flow, end, metric)?.last()?.1 as f64);
+        let full = || {
+            let sizes = self
+                .readings
+                .flow(self.flow, end.other(), Metric::TcpSndMss)?;
+            Some(sizes.iter().map(|reading| reading.1).max()? as f64)
+        };
+        let more = || {
+            let all = last(Metric::TcpBytesReceived)?;
+            Some(all > last(Metric::TcpDataSegsIn)? * full()? + 1.0)
+        };
+        more().unwrap_or(false)
+    }
+
+    /// Returns how much what counts the segments without payload that one end received grew over the window: aggregates, which
+    /// ACKs are none of, count alike in all segments and in those with payload.
+    pub(super) fn acks_in(&self, end: End) -> Option<Change> {
+        let change = |metric| {
+            let series = self.readings.flow(self.flow, end, metric)?;
+            self.readings.change(&series)
+        };
+        let all = change(Metric::TcpSegsIn)?;
+        Some(Change {
+            amount: all.amount - change(Metric::TcpDataSegsIn)?.amount,
+            ..all
+        })
     }
 
     /// Returns how much a counter of one end grew over the window.

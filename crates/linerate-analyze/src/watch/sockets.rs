@@ -166,10 +166,17 @@ impl Sockets {
             count(|tcp| tcp.data_segs_out),
             count(|tcp| tcp.data_segs_in),
         );
+        // A device that joins segments (virtio, tun) has them counted as one: no more can have come than full ones hold, and 1
+        // for the end of the stream (`counts_aggregates` of the reduction).
+        let full_bytes = now.rcv_mss_bytes.max(now.snd_mss_bytes);
+        let most = f64::from(now.data_segs_in) * f64::from(full_bytes) + 1.0;
+        let data_in = data_in.filter(|_| now.bytes_received as f64 <= most);
+        // Of ACKs none are joined.
+        let acks_in = count(|tcp| tcp.segs_in.wrapping_sub(tcp.data_segs_in));
         let data_per_ack = || {
             // Pure ACKs answer the data that goes the other way; a reading between both counters may be one behind.
             let (data, acks) = if sent? >= received? {
-                (data_out?, count(|tcp| tcp.segs_in)? - data_in?)
+                (data_out?, acks_in?)
             } else {
                 (data_in?, count(|tcp| tcp.segs_out)? - data_out?)
             };
@@ -273,6 +280,28 @@ mod tests {
         take(&mut sockets, 6, &[row(1, tcp(3))]);
         assert_eq!(sockets.moving_beyond_this_host(Span::PerSecond), 0);
         assert_eq!(sockets.moving_beyond_this_host(Span::SinceStart), 1);
+    }
+
+    #[test]
+    fn aggregates_are_no_segments_for_each_ack() {
+        // Of 10 MB in single frames 3453 of each ACK, and in aggregates of a virtual device.
+        let per_ack = |data_segs_in: u32| {
+            let mut sockets = Sockets::default();
+            let received = |turn: u32| TcpInfo {
+                bytes_received: u64::from(turn) * 10_000_000,
+                data_segs_in: turn * data_segs_in,
+                segs_out: turn * 3453,
+                snd_mss_bytes: 1448,
+                rcv_mss_bytes: 1448,
+                ..TcpInfo::default()
+            };
+            for turn in [0, 1] {
+                take(&mut sockets, turn.into(), &[row(1, received(turn))]);
+            }
+            sockets.flows(Span::PerSecond)[0].data_per_ack
+        };
+        assert_eq!(per_ack(6_907), Some(6_907.0 / 3_453.0));
+        assert_eq!(per_ack(491), None);
     }
 
     #[test]

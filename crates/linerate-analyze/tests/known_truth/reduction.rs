@@ -5,11 +5,13 @@ use linerate_analyze::reduce::{self, Outcome};
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::TrustLevel;
+use linerate_model::flag::TrialFlag;
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Repeat;
 use linerate_model::reason::{Disturbance, RepeatReason};
+use linerate_model::response::name;
 use linerate_model::run::{Control, HostPart, Validity};
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
@@ -929,6 +931,65 @@ fn what_came_before_the_window_and_waited_for_a_lost_segment_is_told() {
     assert!(!told(0.995, Transport::Tcp));
     // TCP_INFO of MPTCP counts the segments of its first path.
     assert!(!told(0.975, Transport::Mptcp));
+}
+
+/// What the server's TCP counted of a stream beside next to nothing on its device, since the connection began; each that
+/// it counts as one segment holds so many.
+fn counted_from_the_begin(segments_each: f64) -> Outcome {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    let truth = Truth {
+        beside_bps: Some(1e3),
+        ..Truth::sending(90e6, 1_000_000, 900_000)
+    };
+    run.cell(&[], &[truth]);
+    let samples: Vec<TrialSample> = run.recording.samples.iter().collect();
+    run.recording.samples = Default::default();
+    let first = |metric| {
+        let at_server = samples.iter().filter(|sample| &*sample.host.0 == "server");
+        let of_metric = at_server.filter(|sample| sample.metric == metric);
+        of_metric.map(|sample| sample.value).min().unwrap_or(0)
+    };
+    let begins =
+        [Metric::TcpDataSegsIn, Metric::TcpBytesReceived].map(|metric| (metric, first(metric)));
+    for sample in &samples {
+        let mut sample = sample.clone();
+        let begin = begins.iter().find(|(metric, _)| *metric == sample.metric);
+        if let Some((metric, begin)) = begin.filter(|_| &*sample.host.0 == "server") {
+            sample.value -= begin;
+            if *metric == Metric::TcpDataSegsIn {
+                sample.value = (sample.value as f64 / segments_each) as i64;
+            }
+        }
+        run.recording.samples.push(sample);
+    }
+    reduce::outcomes(&run.recording).remove(0)
+}
+
+#[test]
+fn aggregates_tell_of_no_traffic_that_does_not_exist() {
+    let is_of_others = |flag: &TrialFlag| {
+        matches!(
+            flag,
+            TrialFlag::OtherTraffic { .. } | TrialFlag::HeldBack(_)
+        )
+    };
+    for segments_each in [1.1, 2.0, 14.3, 45.0] {
+        let outcome = counted_from_the_begin(segments_each);
+        let told = outcome.flags.iter().find(|flag| is_of_others(flag));
+        assert_eq!(told, None, "{segments_each}");
+        // Absent, not zero: nobody knows what others had.
+        for unknown in [name::OTHERS_SHARE, name::SHARED_BPS] {
+            assert_eq!(outcome.value(unknown), None, "{segments_each}: {unknown}");
+        }
+        let known = |name| outcome.value(name).expect("the sender's counters have it");
+        assert!((known(name::PAYLOAD_PER_SEGMENT) - 1448.0).abs() < 1.0);
+        assert!((known(name::SEGMENTS_PER_ACK) - 2.0).abs() < 0.01);
+    }
+    let outcome = counted_from_the_begin(1.0);
+    let told = outcome.flags.iter().find(|flag| is_of_others(flag));
+    assert_eq!(told, None, "single frames");
+    assert!(outcome.value(name::DATA_SEGMENTS).is_some());
 }
 
 #[test]
