@@ -176,6 +176,33 @@ fn every_chart_is_whole_in_each_width_and_on_paper() {
     }
 }
 
+/// Counts the bars, lines and intervals of the shown drawings that take up room and have a colour.
+const MARKS: &str = r#"(window, page) => {
+    const seen = { bar: 0, line: 0, interval: 0 };
+    for (const svg of page.querySelectorAll("svg.chart")) {
+        if (!svg.getBoundingClientRect().width) continue;
+        for (const kind in seen) for (const mark of svg.querySelectorAll("path." + kind)) {
+            const [box, style] = [mark.getBoundingClientRect(), window.getComputedStyle(mark)];
+            const paint = kind === "bar" ? style.fill : style.stroke;
+            if (box.width + box.height > 0 && style.visibility === "visible" && paint !== "none") seen[kind]++;
+        }
+    }
+    return Object.values(seen).join(" ");
+}"#;
+
+#[test]
+fn paper_has_all_the_marks_of_a_screen() {
+    let Some(browser) = chromium() else { return };
+    let page = linerate_report::html(&fixture::study(), Extent::Full);
+    let seen = look(browser, &page, &[1280], MARKS);
+    let counts: Vec<u32> = seen.split(' ').filter_map(|count| count.parse().ok()).collect();
+    assert_eq!(counts.len(), 3, "{seen}");
+    assert!(counts.iter().all(|count| *count > 0), "bars, lines, intervals: {seen}");
+    let paper = page.replace("@media print", "@media all");
+    assert_ne!(paper, page);
+    assert_eq!(look(browser, &paper, &[650], MARKS), seen);
+}
+
 #[test]
 fn curves_have_the_colours_of_the_theme() {
     let Some(browser) = chromium() else { return };

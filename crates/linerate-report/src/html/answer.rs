@@ -87,7 +87,7 @@ fn before_again(analysis: &Analysis) -> Markup {
 /// The line above a page's heading.
 pub fn bar() -> Markup {
     html! {
-        div.bar {
+        div.topline {
             div.brand { (mark()) "linerate" }
             button #theme type="button" hidden { "Dark theme" }
         }
