@@ -72,8 +72,29 @@ pub(crate) enum Ending {
     Aborted,
     /// Before its time, for this reason.
     Early(String),
-    /// As scheduled, but for what the peer was to say at the end, which this words as missing.
-    Unheard(String),
+    /// As scheduled, but for the end of a stream, which did not come.
+    Unheard(Unheard),
+}
+
+/// A stream whose end did not come until the limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unheard {
+    /// What is missing.
+    pub(crate) words: String,
+    /// When payload came last; 0 if none did.
+    pub(crate) arrived_ns: u64,
+    /// What lay in the socket then, which nobody had read.
+    pub(crate) unread_bytes: u64,
+}
+
+impl Unheard {
+    /// Returns why the flow did not end as scheduled.
+    pub(crate) fn told(self) -> String {
+        match self.unread_bytes {
+            0 => self.words,
+            unread => format!("{}, while {unread} B lay in the socket unread", self.words),
+        }
+    }
 }
 
 /// The schedule as workers see it; an abort moves its ends to the past.
@@ -178,8 +199,14 @@ impl Control {
     }
 
     /// Returns how a stream has ended whose end did not come until the limit.
-    pub(crate) fn unheard(&self, what: &str) -> Ending {
-        self.early_unless_aborted(Ending::Unheard(self.missing(what)))
+    ///
+    /// Its payload came last at `arrived_ns`.
+    pub(crate) fn unheard(&self, arrived_ns: u64) -> Ending {
+        self.early_unless_aborted(Ending::Unheard(Unheard {
+            words: self.missing("the end of the stream"),
+            arrived_ns,
+            unread_bytes: 0,
+        }))
     }
 
     fn missing(&self, what: &str) -> String {

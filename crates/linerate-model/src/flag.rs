@@ -6,7 +6,7 @@ use crate::BitsPerSec;
 use crate::id::HostName;
 use crate::number::{agreeing, counted, percent};
 use crate::reason::{Reason, Unshared};
-use crate::shortfall::Shortfall;
+use crate::shortfall::{Shortfall, Unread};
 use crate::unit::{Nanos, Unit, significant};
 
 /// What to know of a trial although it may be averaged.
@@ -55,6 +55,8 @@ pub enum TrialFlag {
         /// How many more flows fell short.
         others: usize,
     },
+    /// Receivers waited for the ends of streams in vain: what was sent after the window may still be on its way.
+    StillUnread(Unread),
     /// Flows were not in force as one level, and something explains why.
     Unshared {
         /// In which way.
@@ -164,6 +166,8 @@ pub enum Because {
         /// The longest, in ns.
         most_ns: f64,
     },
+    /// Those that moved anything are most of them, and share as flows do.
+    OthersShare,
     /// Workers without CPU time left served them.
     Workers,
     /// Of the workers that served them one waited for a CPU for this share of the time.
@@ -247,6 +251,10 @@ impl fmt::Display for TrialFlag {
                     others => write!(f, "; and of {}", counted(*others, "more flow")),
                 }
             }
+            Self::StillUnread(unread) => write!(
+                f,
+                "{unread} when the ends of these streams were no longer waited for"
+            ),
             Self::Unshared { how, because } => write!(f, "{how}: {because}"),
             Self::Unsteady {
                 halves,
@@ -409,6 +417,7 @@ impl fmt::Display for Because {
                 Unit::Nanoseconds.display(*least_ns),
                 Unit::Nanoseconds.display(*most_ns)
             ),
+            Self::OthersShare => f.write_str("what the others carried is counted"),
             Self::Workers => f.write_str("each worker shares its CPU time among its flows"),
             Self::WaitedForCpu(share) => {
                 write!(

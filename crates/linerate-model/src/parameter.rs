@@ -480,6 +480,12 @@ fn contradiction(workload: &Workload) -> Option<WorkloadError> {
             "MSG_ZEROCOPY works with TCP only: send by vmsplice, or by copying",
         ),
         (
+            manner.receive_low_water.is_some() && transport == Transport::Mptcp,
+            &["receive_low_water", "transport"],
+            "the kernel may never wake a receiver with a low-water mark over MPTCP, though its buffer is full: no \
+             receive_low_water with mptcp",
+        ),
+        (
             manner.receive == ReceiveBy::Discard && manner.gro,
             &["receive", "gro"],
             "discarding takes each datagram's first bytes only, gro needs them all",

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{FlowId, HostName, TrialId};
 use crate::number::{counted, percent};
+use crate::shortfall::Unread;
 use crate::unit::{BitsPerSec, Nanos, Unit, significant};
 use crate::workload::{Direction, Setting};
 
@@ -58,8 +59,10 @@ pub enum Reason {
         /// What its end was told.
         words: String,
     },
+    /// Receivers did not read what was sent, and it cannot be on its way any more.
+    Unread(Unread),
     /// A host has no reading at an edge of the window.
-    Unread {
+    NoReading {
         /// The host.
         host: HostName,
         /// The edge.
@@ -279,7 +282,11 @@ impl fmt::Display for Reason {
                 "{ends} of {of} flow ends ended early, flow {} on {host} because {words}",
                 flow.0
             ),
-            Self::Unread { host, edge } => {
+            Self::Unread(unread) => write!(
+                f,
+                "{unread}, and are not on their way: the receiver's count is wrong"
+            ),
+            Self::NoReading { host, edge } => {
                 write!(f, "host {host} has no reading at the {edge} of the window")
             }
             Self::ReadLate { host, edge, late } => write!(

@@ -1,8 +1,11 @@
-//! Traffic that is due one by one, and what is missing of it: requests of an open loop, connections.
+//! What is missing of traffic: requests of an open loop, connections, a volume, what streams sent.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::number::counted;
+use crate::unit::Bytes;
 
 /// Requests of an open loop, in all phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +36,35 @@ pub enum Shortfall {
     Requests(RequestCount),
     /// Connections that failed.
     Connections(ConnectionCount),
+    /// A volume that was not sent whole.
+    Volume {
+        /// What was asked for.
+        due: Bytes,
+        /// What of it was sent.
+        sent: Bytes,
+    },
+}
+
+/// What senders of streams sent and their receivers did not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unread {
+    /// Of how many streams.
+    pub streams: usize,
+    /// Of how many there were.
+    pub of: usize,
+    /// How much of all of them.
+    pub bytes: Bytes,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { streams, of, bytes } = self;
+        write!(
+            f,
+            "{bytes} that {streams} of {} sent were not read",
+            counted(*of, "stream")
+        )
+    }
 }
 
 impl RequestCount {
@@ -70,6 +102,9 @@ impl fmt::Display for Shortfall {
                     Some(why) => write!(f, ", the last: {why}"),
                     None => Ok(()),
                 }
+            }
+            Self::Volume { due, sent } => {
+                write!(f, "volume: {sent} of {due} were sent in the time there was")
             }
         }
     }

@@ -6,7 +6,8 @@
 //!    is the throughput where TCP's cannot be had: datagrams, Unix sockets, old kernels. Of datagrams
 //!    the different ones count: what a path makes two of was sent once.
 //!    Where no reading of a receiving end came at all, it is what TCP acknowledged to the sender.
-//! 2. A level of so many flows was in force only where each of them carried something. What TCP
+//! 2. A level of so many flows was in force only where most of them carried something: of a hundred one may be held
+//!    up for a window, and what the others carried is right and flagged. What TCP
 //!    itself makes unequal within one window (losses, round trips, links of different rates) is a
 //!    result and flagged; what nothing on the way explains is the generator's or the host's doing,
 //!    and such a trial is invalid.
@@ -316,7 +317,17 @@ fn unshared(
     if idle > 0 {
         let of = flows.len();
         let few = pieces(trial, &flows, responses).filter(|pieces| *pieces < PIECES_MIN);
-        return Some((Unshared::Idle { idle, of }, few.map(Because::FewPieces)));
+        let because = few.map(Because::FewPieces).or_else(|| {
+            let most_moved = 2 * idle < of;
+            let others_share = || {
+                let shared = least_fair(&flows, raw.hosts).is_some_and(|all| all >= FAIRNESS_MIN);
+                (is_udp || shared).then_some(Because::OthersShare)
+            };
+            most_moved
+                .then(|| others_share().or_else(|| on_the_way(raw, &flows, responses)))
+                .flatten()
+        });
+        return Some((Unshared::Idle { idle, of }, because));
     }
     if is_udp || pieces(trial, &flows, responses).is_none_or(|pieces| pieces < PIECES_MIN) {
         return None;

@@ -620,6 +620,25 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
     check(&outcome, "flows_idle", 34.0, Unit::Count);
     check(&outcome, "fairness_jain", 30.0 / 64.0, Unit::Ratio);
 
+    // One of many that is held up takes nothing from what the others carried.
+    let mut shares_but_one = [1.0; 100];
+    shares_but_one[7] = 0.0;
+    let (outcome, invalid) = judged(&shares_but_one, &as_it_is);
+    assert_eq!(invalid, None);
+    check(&outcome, "flows_idle", 1.0, Unit::Count);
+    assert!(
+        flags(&outcome)[0].starts_with("1 of 100 flows transferred nothing"),
+        "{:?}",
+        flags(&outcome)
+    );
+    // A third of them is no share, unless TCP's own losses make it.
+    let mut two_thirds = [1.0; 60];
+    two_thirds[..20].fill(0.0);
+    assert!(judged(&two_thirds, &as_it_is).1.is_some());
+    let losing = |_: &mut Workload, truth: &mut Truth| truth.lost_share = 0.01;
+    assert_eq!(judged(&two_thirds, &losing).1, None);
+    assert!(judged(&shares, &losing).1.is_some(), "most moved nothing");
+
     // TCP that lost segments shares by its losses: a result.
     let lossy = |_: &mut Workload, truth: &mut Truth| truth.lost_share = 0.01;
     let (outcome, invalid) = judged(&[9.0, 1.0], &lossy);

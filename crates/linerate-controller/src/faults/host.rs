@@ -16,8 +16,8 @@ use linerate_model::experiment::Timing;
 use linerate_model::metric::Metric;
 use linerate_model::run::{Admission, FlowOutcome};
 use linerate_model::sample::{End, Sample, Subject};
-use linerate_model::setting::Settings;
-use linerate_model::workload::Part;
+use linerate_model::setting::{Settings, name};
+use linerate_model::workload::{Part, Setting};
 use linerate_model::{Nanos, TrialId};
 use rand::{Rng as _, RngExt as _};
 use rand_pcg::Pcg64;
@@ -29,6 +29,8 @@ use super::Time;
 
 /// Payload that each flow moves.
 pub(super) const BYTES_PER_MS: u64 = 1_000;
+/// What each socket buffer holds.
+const BUFFER_BYTES: u64 = 65_536;
 /// How long a controller waits for an answer, and to say an end.
 const ANSWER_NS: u64 = 15_000_000_000;
 const END_NS: u64 = 3_000_000_000;
@@ -81,6 +83,8 @@ pub(super) enum Affliction {
     EndsTrial,
     /// It is not on its CPU while the first half second of a window passes.
     ReadsLate,
+    /// Of what arrives it counts one half.
+    CountsLess,
 }
 
 /// A host's CLOCK_MONOTONIC; right by default.
@@ -140,6 +144,7 @@ struct SimulatedTrial {
     at: Option<StartRequest>,
     stopped_ns: Option<u64>,
     reads_late: bool,
+    counts_less: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -498,6 +503,14 @@ impl SimulatedTrial {
 
     fn outcomes(&self) -> Vec<FlowOutcome> {
         let flows = self.assignment.flows.iter();
+        // Both ends are told to end at one instant, each by its own clock.
+        let length_ns = self.at.map_or(0, |at| at.stop_ns - at.start_ns);
+        let moved = length_ns / 1_000_000 * BYTES_PER_MS;
+        let buffer = |name: &str| Setting {
+            effective: Some(BUFFER_BYTES.to_string()),
+            ..Setting::granted(name, None, None)
+        };
+        let buffers: Settings = vec![buffer(name::SO_SNDBUF), buffer(name::SO_RCVBUF)].into();
         let outcome = |flow: &linerate_agent::api::FlowAssignment| FlowOutcome {
             flow: flow.flow,
             end: self.assignment.end,
@@ -507,11 +520,15 @@ impl SimulatedTrial {
             cpu: Some(0),
             incoming: Default::default(),
             first_payload_ns: self.at.map(|at| at.start_ns as i64),
-            bytes_sent: 1,
-            bytes_received: 1,
+            bytes_sent: if flow.part == Part::Sender { moved } else { 0 },
+            bytes_received: match flow.part {
+                Part::Receiver if self.counts_less => moved / 2,
+                Part::Receiver => moved,
+                _ => 0,
+            },
             counted_ns: None,
             stall_max_ns: Some(1),
-            settings: Settings::default(),
+            settings: buffers.clone(),
             latency: None,
             lateness: None,
             datagrams: None,
@@ -626,6 +643,7 @@ impl Agent for SimulatedAgent {
                 at: None,
                 stopped_ns: None,
                 reads_late: self.is(Affliction::ReadsLate),
+                counts_less: self.is(Affliction::CountsLess),
             };
             let key = (lease.to_owned(), assignment.trial);
             state.trials.insert(key, trial);

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use linerate_agent::api::AdmitRequest;
 use linerate_model::metric::Metric;
+use linerate_model::reason::Reason;
 use linerate_model::run::{Admission, Recording, RunDocument, TrialRecord, Validity};
 use linerate_model::sample::Subject;
 use linerate_model::samples::edges;
@@ -404,6 +405,20 @@ fn what_ended_a_trial_comes_before_what_else_is_wrong_with_it() {
     assert!(why.is_some_and(|why| why.contains(BEYOND)), "{ended:?}");
     let partial = ended.cut_short.expect("it was");
     assert!(partial.contains(BEYOND), "{partial}");
+}
+
+/// Half of 10 s at 1 MB/s is more than the buffers of these hosts hold.
+#[test]
+fn what_was_sent_and_not_read_is_no_result() {
+    let scenario = scenario::quiet(1, Duration::from_secs(10));
+    let scenario = scenario.with_fault(0, 0..u64::MAX, Affliction::CountsLess);
+    let ended = run(&scenario);
+    let why = ended.trials[0].validity.reason();
+    let Some(Reason::Unread(unread)) = why else {
+        panic!("{ended:?}");
+    };
+    assert_eq!((unread.streams, unread.of), (1, 1));
+    assert!(unread.bytes.0 >= 5_000_000, "{unread:?}");
 }
 
 #[test]

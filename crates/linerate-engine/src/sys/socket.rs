@@ -202,6 +202,15 @@ pub(crate) fn has_stream_end(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(poll(fd, libc::POLLRDHUP, Duration::ZERO)? & libc::POLLRDHUP != 0)
 }
 
+/// Returns how much payload of a stream has come, in order, and was not read.
+pub(crate) fn unread_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: c_int = 0;
+    // SAFETY: FIONREAD writes one int, which is valid and exclusively ours; the descriptor is open.
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
+    check(done)?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 fn wait(fd: BorrowedFd<'_>, events: c_short, timeout: Duration) -> io::Result<bool> {
     Ok(poll(fd, events, timeout)? != 0)
 }
@@ -520,7 +529,7 @@ pub(super) fn from_kernel(storage: &libc::sockaddr_in6) -> io::Result<SocketAddr
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd};
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -542,5 +551,18 @@ mod tests {
         assert_eq!(receive(1), (1, [7; 4]));
         drop(near);
         assert_eq!(receive(9).0, 0, "the end of the stream");
+    }
+
+    #[test]
+    fn what_nobody_has_read_is_counted() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        assert_eq!(unread_bytes(far.as_fd()).unwrap(), 0);
+        near.write_all(b"0123456789").unwrap();
+        assert_eq!(unread_bytes(far.as_fd()).unwrap(), 10);
+        assert_eq!(
+            receive_repeated(far.as_raw_fd(), &mut [0; 4], 4).unwrap(),
+            4
+        );
+        assert_eq!(unread_bytes(far.as_fd()).unwrap(), 6);
     }
 }

@@ -23,7 +23,7 @@ use crate::flow::{self, Flow, Shared};
 use crate::measure::clock;
 use crate::measure::latency::{LatenciesSeen, LatencyCounts};
 use crate::pace::Hold;
-use crate::schedule::{Control, Ending, Schedule};
+use crate::schedule::{Control, Ending, GRACE_NS, Schedule, Unheard};
 use crate::sys::clock::now_ns;
 use crate::sys::thread;
 use crate::worker::EndedFlow;
@@ -383,7 +383,7 @@ impl Running {
         }
         let mut pool = SettingPool::default();
         let clock = clock::setting();
-        forgive_unheard(&self.flows, &mut ended_flows);
+        forgive_unheard(&self.flows, &mut ended_flows, self.control.stop_ns());
         self.flows
             .iter()
             .zip(&self.seen)
@@ -400,9 +400,30 @@ impl Drop for Running {
     }
 }
 
-/// Takes streams for whole whose end was not heard where others of the same peer came through: the path is
-/// there, and on a crowded one some wait for TCP's timers for longer than anybody waits for them.
-fn forgive_unheard(flows: &[Arc<Shared>], ended: &mut [Option<EndedFlow>]) {
+/// How long before the stop payload may have come last for a stream that is whole. Flows of a crowded slow
+/// line wait a second or two for TCP's timers, and what lies in their buffers takes the line longer than the
+/// grace time; the window was over before. Nothing comes for longer where a path has gone.
+const SILENT_NS_MAX: u64 = GRACE_NS;
+
+/// Takes streams for whole whose end was not heard, where that says nothing of what was counted.
+///
+/// 1. A volume is whole once all of it has come, and not before.
+/// 2. A timed stream of which something was read after the stop is: the window was over.
+/// 3. One of which something came until [`SILENT_NS_MAX`] before the stop is, too, unless more lay in its socket: it
+///    waited for TCP's timers. One that left payload lying there was not woken for it, whoever's fault that is.
+/// 4. So is one of which nothing came for longer, or ever, where others of the same peer came through: the path is there,
+///    and on a crowded one some wait for longer than anybody waits for them.
+fn forgive_unheard(flows: &[Arc<Shared>], ended: &mut [Option<EndedFlow>], stop_ns: u64) {
+    for (flow, ended) in flows.iter().zip(ended.iter_mut()) {
+        let Some(EndedFlow { ending, .. }) = ended else {
+            continue;
+        };
+        if let Ending::Unheard(unheard) = ending
+            && is_whole(unheard, volume_left(flow), stop_ns)
+        {
+            *ending = Ending::Complete;
+        }
+    }
     let peer = |flow: &Shared| flow.remote.ip().map(|remote| remote.ip());
     let came_through: BTreeSet<IpAddr> = flows
         .iter()
@@ -414,14 +435,32 @@ fn forgive_unheard(flows: &[Arc<Shared>], ended: &mut [Option<EndedFlow>]) {
         .filter_map(|(flow, _)| peer(flow))
         .collect();
     for (flow, ended) in flows.iter().zip(ended.iter_mut()) {
+        let Some(EndedFlow { ending, .. }) = ended else {
+            continue;
+        };
+        let waits = matches!(ending, Ending::Unheard(unheard) if unheard.unread_bytes == 0);
         let is_there = peer(flow).is_some_and(|ip| came_through.contains(&ip));
-        let unheard = ended
-            .as_mut()
-            .filter(|ended| matches!(ended.ending, Ending::Unheard(_)));
-        if let Some(ended) = unheard.filter(|_| is_there) {
-            ended.ending = Ending::Complete;
+        if waits && is_there && volume_left(flow).is_none() {
+            *ending = Ending::Complete;
         }
     }
+}
+
+/// Returns what a receiver lacks of the volume that was asked for, if one was.
+fn volume_left(flow: &Shared) -> Option<u64> {
+    let received = flow.counters.read().bytes_received;
+    let volume = flow.config.manner.bytes_max?;
+    Some(volume.0.saturating_sub(received))
+}
+
+/// Returns whether a stream was whole until the stop by what is known of it alone.
+fn is_whole(unheard: &Unheard, volume_left: Option<u64>, stop_ns: u64) -> bool {
+    if let Some(left) = volume_left {
+        return left == 0;
+    }
+    let arrived_ns = unheard.arrived_ns;
+    let waited = unheard.unread_bytes == 0 && stop_ns.saturating_sub(arrived_ns) <= SILENT_NS_MAX;
+    arrived_ns > 0 && (arrived_ns >= stop_ns || waited)
 }
 
 fn result(
@@ -468,12 +507,51 @@ fn result(
         ended_early: match ended.ending {
             Ending::Complete => None,
             Ending::Aborted => Some("aborted".to_owned()),
-            Ending::Early(reason) | Ending::Unheard(reason) => Some(reason),
+            Ending::Early(reason) => Some(reason),
+            Ending::Unheard(unheard) => Some(unheard.told()),
         },
     };
     FlowResult {
         outcome,
         messages: flow.messages(&counts),
         transactions: counts.transactions,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timed_stream_is_whole_that_was_read_until_the_stop() {
+        const STOP_NS: u64 = 7_000_000_000;
+        let check = |arrived_ns, unread_bytes, expected| {
+            let unheard = Unheard {
+                arrived_ns,
+                unread_bytes,
+                ..Unheard::default()
+            };
+            assert_eq!(is_whole(&unheard, None, STOP_NS), expected, "{unheard:?}");
+        };
+        // What was on its way.
+        check(STOP_NS + 100_000_000, 0, true);
+        check(STOP_NS + 100_000_000, 4096, true);
+        // A timer's wait.
+        check(STOP_NS - 1_600_000_000, 0, true);
+        // It was not woken for what came.
+        check(STOP_NS - 1_600_000_000, 1, false);
+        // The path went.
+        check(STOP_NS - 2_100_000_000, 0, false);
+        check(0, 0, false);
+    }
+
+    #[test]
+    fn a_volume_is_whole_once_all_of_it_has_come() {
+        let unheard = Unheard {
+            arrived_ns: 7_100_000_000,
+            ..Unheard::default()
+        };
+        let whole = |left| is_whole(&unheard, Some(left), 7_000_000_000);
+        assert_eq!([0, 1, 2_000_000].map(whole), [true, false, false]);
     }
 }

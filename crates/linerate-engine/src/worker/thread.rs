@@ -88,7 +88,11 @@ fn run<W: Wait>(share: &WorkerShare, ready: &SyncSender<Result<i32, Unready>>) -
 
 impl<P: Seated> Seat<P> {
     /// Ends the flow now and tells its peer.
-    pub(super) fn end(&mut self, ending: Ending) {
+    pub(super) fn end(&mut self, mut ending: Ending) {
+        if let Ending::Unheard(unheard) = &mut ending {
+            // Where the kernel does not tell, nothing is known to lie there.
+            unheard.unread_bytes = socket::unread_bytes(self.flow.socket()).unwrap_or(0);
+        }
         if matches!(ending, Ending::Early(_)) {
             self.flow.counters.break_off();
         }

@@ -61,7 +61,7 @@ fn manner() -> impl Strategy<Value = Manner> {
         |(transport, send, receive, (batch, batch_is_chosen), sizes, rate_bps, low_water)| Manner {
             transport,
             batch_is_chosen,
-            receive_low_water: low_water.filter(|_| transport != Transport::Unix),
+            receive_low_water: low_water.filter(|_| transport == Transport::Tcp),
             // What a transport cannot do is refused, which is another test.
             send: match (transport, send) {
                 (Transport::Mptcp | Transport::Unix, SendBy::MsgZerocopy) => SendBy::Vmsplice,
@@ -263,7 +263,6 @@ fn a_stream_that_ends_below_the_mark_arrives_whole() {
         (Transport::Tcp, WaitBy::Epoll, 1),
         (Transport::Tcp, WaitBy::Spin, 1),
         (Transport::Tcp, WaitBy::Auto, 3),
-        (Transport::Mptcp, WaitBy::Auto, 1),
     ] {
         let manner = Manner {
             transport,
@@ -293,6 +292,39 @@ fn a_stream_that_ends_below_the_mark_arrives_whole() {
             assert!(!has_mark(near), "only a receiver has a mark");
         }
     }
+}
+
+/// The peer sends so much and then nothing, not even the end: a timed stream is whole of which something came until
+/// the stop, a volume once it has come.
+#[test]
+fn a_volume_is_whole_only_once_it_has_come() {
+    let check = |sent: usize, volume: Option<u64>, wait: WaitBy, is_whole: bool| {
+        let listener = rig::listener();
+        let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let traffic = rig::stream(100);
+        let config = FlowConfig {
+            manner: Manner {
+                wait,
+                bytes_max: volume.map(Bytes),
+                ..Manner::default()
+            },
+            ..rig::config(0, End::Server, Part::Receiver, &traffic)
+        };
+        let flow = adopt(config, listener.accept().unwrap().0.into()).unwrap();
+        std::io::Write::write_all(&mut peer, &vec![0; sent]).unwrap();
+        let running = rig::start(vec![flow], rig::schedule_after(rig::READY_MS, 20), 1);
+        let far = running.finish().remove(0);
+        assert_eq!(far.bytes_received, sent as u64);
+        assert_eq!(far.ended_early.is_none(), is_whole, "{:?}", far.ended_early);
+    };
+    std::thread::scope(|scope| {
+        for wait in [WaitBy::Auto, WaitBy::Epoll, WaitBy::Spin] {
+            scope.spawn(move || check(1000, None, wait, true));
+            scope.spawn(move || check(1000, Some(2000), wait, false));
+            scope.spawn(move || check(2000, Some(2000), wait, true));
+            scope.spawn(move || check(0, None, wait, false));
+        }
+    });
 }
 
 /// 3 000 messages of 100 B: a receiver that is woken for each batch of them takes fewer calls than
@@ -467,6 +499,11 @@ fn what_a_transport_cannot_do_is_refused() {
         ..unix.clone()
     };
     check(batch, "more than 64 MiB");
+    let mark = Manner {
+        receive_low_water: Some(Bytes(60_000)),
+        ..over(Transport::Mptcp)
+    };
+    check(mark, "low-water mark over MPTCP");
     let nagle = FlowOptions {
         nagle: Some(false),
         ..FlowOptions::default()

@@ -2,8 +2,8 @@
 
 use linerate_model::flag::{Because, Note, TrialFlag};
 use linerate_model::reason::{Reason, Unshared};
-use linerate_model::shortfall::{RequestCount, Shortfall};
-use linerate_model::{HostName, Nanos};
+use linerate_model::shortfall::{RequestCount, Shortfall, Unread};
+use linerate_model::{Bytes, HostName, Nanos};
 
 /// A flag for the reference.
 pub struct Known {
@@ -76,6 +76,11 @@ pub fn known() -> impl Iterator<Item = Known> {
             }),
             others: 0,
         },
+        TrialFlag::StillUnread(Unread {
+            streams: 3,
+            of: 100,
+            bytes: Bytes(1_048_576),
+        }),
         TrialFlag::Shared {
             host: host(),
             runs: 1,
@@ -121,8 +126,12 @@ fn words(flag: &TrialFlag) -> (&'static str, &'static str) {
         ),
         TrialFlag::Noted { .. } => ("a note of the host's agent", "what the note says"),
         TrialFlag::FellShort { .. } => (
-            "requests that were due and not sent, or connections that failed",
+            "requests that were due and not sent, connections that failed, or a volume that was not sent whole",
             "a lower rate, or more flows",
+        ),
+        TrialFlag::StillUnread(_) => (
+            "what both ends of each stream counted in all phases, and what socket buffers hold at the most",
+            "none: the window was over; fewer flows, or a line that is less crowded, end in time",
         ),
         TrialFlag::Unshared { .. } => (
             "Jain's index of the flows below its bound, and what explains it",

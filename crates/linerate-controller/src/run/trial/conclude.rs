@@ -12,10 +12,10 @@ use linerate_model::run::{FlowOutcome, FlowRecord, TrialEvidence, TrialRecord, V
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::workload::Part;
-use linerate_model::{HostName, Nanos};
+use linerate_model::{Bytes, HostName, Nanos};
 
 use super::super::instants::Instants;
-use super::super::validity;
+use super::super::validity::{self, Missing};
 use super::participant::{Gathered, Participant, TrialAgent, since};
 use super::{Attempt, Concluded, TrafficEnd};
 
@@ -53,6 +53,10 @@ impl Attempt<'_> {
         let is_timed = matches!(&ended, Ok(end) if *end != TrafficEnd::AllSent);
         let is_whole = matches!(ended, Ok(TrafficEnd::Planned | TrafficEnd::AllSent));
         let asked_capture = self.probes.capture.is_some() && ended.is_ok();
+        let workload = &self.trial.workload;
+        let volume = workload.manner.bytes_max.filter(|_| is_whole);
+        let mut programs = self.participants.iter().map(|one| one.agent.program());
+        let count_alike = programs.all(|program| program.is_agent());
         let is_cut_short = matches!(ended, Ok(TrafficEnd::Forsaken(_) | TrafficEnd::Lost(_)));
         // What ended it comes before what else is wrong with what was kept.
         let ended_by = match &ended {
@@ -67,7 +71,7 @@ impl Attempt<'_> {
         };
         evidence.record.flags.extend(cut_short.clone());
         for mut participant in self.participants {
-            evidence.record.flags.extend(flags_of(&participant));
+            evidence.record.flags.extend(flags_of(&participant, volume));
             let (agent, gathered) = (participant.agent, &mut participant.gathered);
             // What came together with the failure of another host.
             gathered.samples.append(take(&mut gathered.news));
@@ -103,6 +107,16 @@ impl Attempt<'_> {
         }
         if is_whole {
             reasons.extend(validity::ended_early(&evidence.flows));
+        }
+        // Other programs leave what is under way at the end unread.
+        if count_alike {
+            match validity::missing(workload, &evidence.flows) {
+                Missing::Nothing => {}
+                Missing::Underway(unread) => {
+                    evidence.record.flags.push(TrialFlag::StillUnread(unread));
+                }
+                Missing::Lost(unread) => reasons.push(Reason::Unread(unread)),
+            }
         }
         evidence.record.start_skew_ns = start_skew(&evidence.flows);
         evidence.record.start_skew_uncertainty_ns =
@@ -143,7 +157,7 @@ fn cut(end: &TrafficEnd, after: Nanos, of: Nanos) -> Option<TrialFlag> {
 }
 
 /// Returns what to know of a host's part although the trial may be valid.
-fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
+fn flags_of(participant: &Participant<'_>, volume: Option<Bytes>) -> Vec<TrialFlag> {
     let (agent, gathered) = (&participant.agent, &participant.gathered);
     let host = agent.host();
     let admission = agent.member.record.admission;
@@ -162,7 +176,7 @@ fn flags_of(participant: &Participant<'_>) -> Vec<TrialFlag> {
             host: host.clone(),
             note,
         });
-    let fell_short = validity::fell_short(host, &gathered.flows);
+    let fell_short = validity::fell_short(host, &gathered.flows, volume);
     shared.into_iter().chain(notes).chain(fell_short).collect()
 }
 

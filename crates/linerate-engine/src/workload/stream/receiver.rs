@@ -8,7 +8,7 @@ use super::ROOM_REPEATS;
 use crate::flow::FlowConfig;
 use crate::measure::Window;
 use crate::measure::gap::Gap;
-use crate::schedule::{Control, Ending, GRACE_NS};
+use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
 use crate::workload::messages::Messages;
@@ -71,16 +71,6 @@ impl Receiver {
     }
 }
 
-/// How long before the stop payload may have come last for a stream that is whole. Flows of a crowded slow
-/// line wait a second or two for TCP's timers, and what lies in their buffers takes the line longer than the
-/// grace time; the window was over before. Nothing comes for longer where a path has gone.
-const SILENT_NS_MAX: u64 = GRACE_NS;
-
-/// Returns whether a stream whose payload came last at `arrived_ns` was whole until the stop.
-fn is_whole(arrived_ns: u64, stop_ns: u64) -> bool {
-    arrived_ns > 0 && stop_ns.saturating_sub(arrived_ns) <= SILENT_NS_MAX
-}
-
 impl Play for Receiver {
     /// Cost beside the receive call: the clock 30 ns, two counters 1 ns each, the gap 2 ns, the
     /// limit 1 ns; with `acks_at_once` one more system call, 120 ns, or 1 µs when it sends an
@@ -114,31 +104,8 @@ impl Play for Receiver {
         Turn::Moved(Want::Readable)
     }
 
-    /// An end that does not come in time says nothing of a stream whose payload came until the stop.
+    /// Whether a stream was whole whose end does not come in time, the launch says of all of them at once.
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
-        (now_ns >= control.limit_ns()).then(|| {
-            if is_whole(self.arrived_ns, control.stop_ns()) {
-                control.stopped()
-            } else {
-                control.unheard("the end of the stream")
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stream_is_whole_whose_payload_came_until_the_stop() {
-        let stop_ns = 7_000_000_000;
-        assert!(
-            is_whole(stop_ns + 100_000_000, stop_ns),
-            "what was on its way"
-        );
-        assert!(is_whole(stop_ns - 1_600_000_000, stop_ns), "a timer's wait");
-        assert!(!is_whole(stop_ns - 2_100_000_000, stop_ns), "the path went");
-        assert!(!is_whole(0, 1_000_000_000), "nothing ever came");
+        (now_ns >= control.limit_ns()).then(|| control.unheard(self.arrived_ns))
     }
 }
