@@ -35,5 +35,8 @@ mod local;
 mod sync;
 
 pub use crate::core::{AgentConfig, Core, Lacking, check_here};
-pub use linerate_engine::{frugal_heap, give_back_text, map_single_pages, read_text_ahead};
+pub use linerate_engine::{
+    connection_mtu_bytes, frugal_heap, give_back_text, map_single_pages, read_text_ahead,
+    route_mtu_bytes,
+};
 pub use local::LocalAgent;

@@ -325,6 +325,8 @@ fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
     if is_held_back(cell) {
         notes.push("holds what came before the window".to_owned());
     }
+    let packets = cell.estimate(name::DATAGRAMS_RECEIVED_RATE);
+    notes.extend(packets.map(|packets| format!("{} of datagrams", words::estimate(&packets))));
     notes.push(connections(cell));
     Some(tile("Throughput", value, notes))
 }

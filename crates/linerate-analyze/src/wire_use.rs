@@ -44,7 +44,7 @@ impl Link {
         let bps = host.link_rate.map(|rate| rate.0);
         Self {
             bps: bps.filter(|bps| *bps > 0.0),
-            mtu_bytes: mtu_bytes(host),
+            mtu_bytes: host.mtu_bytes(),
             loss_ppm: host.link_loss_ppm,
         }
     }
@@ -170,6 +170,17 @@ impl Path {
         Some(full_payload_bytes(&wire, workload) as f64)
     }
 
+    /// Returns the framing of `workload` and its largest datagram, where that does not fit a packet.
+    pub(crate) fn cut_datagram(&self, workload: &Workload) -> Option<(Wire, u64)> {
+        let wire = self
+            .wire_at(f64::INFINITY, workload)
+            .filter(|wire| wire.udp)?;
+        let exchange = workload.traffic.exchange();
+        let exchanged = exchange.map(|(request, response)| request.0.max(response.0));
+        let bytes = datagram_bytes(workload).or(exchanged)?;
+        (bytes > wire.payload_bytes_max()).then_some((wire, bytes))
+    }
+
     /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.
     pub(crate) fn ceiling(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
         let udp = is_udp(workload)?;
@@ -250,13 +261,6 @@ fn frame_bytes(wire: &Wire, payload_bytes: f64) -> f64 {
     let small = wire.frame_bytes(below as u64) as f64;
     let large = wire.frame_bytes(below as u64 + 1) as f64;
     small + share * (large - small)
-}
-
-/// Returns the MTU of the device that `host` is measured over.
-pub(crate) fn mtu_bytes(host: &HostRecord) -> Option<u64> {
-    let link = host.link.as_deref()?;
-    let mtu = host.snapshot.number(&format!("link.{link}.mtu_bytes"))?;
-    (mtu >= 68.0).then_some(mtu as u64)
 }
 
 /// 12 with timestamps on at every host that tells, 0 when one has them off, unknown if none tells.

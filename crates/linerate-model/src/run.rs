@@ -112,6 +112,15 @@ pub struct HostRecord {
     pub admission: Admission,
 }
 
+impl HostRecord {
+    /// Returns the MTU of the device that data flows use, when known.
+    pub fn mtu_bytes(&self) -> Option<u64> {
+        let link = self.link.as_deref()?;
+        let mtu = self.snapshot.number(&format!("link.{link}.mtu_bytes"))?;
+        (mtu >= 68.0).then_some(mtu as u64)
+    }
+}
+
 /// What serves on a host of a run; in documents the name of another program, or null.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Option<String>", into = "Option<String>")]

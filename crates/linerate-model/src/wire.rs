@@ -19,6 +19,8 @@ pub const TCP_HEADER_BYTES: u64 = 20;
 
 /// Segments that a connection may send before the first acknowledgement (RFC 6928, and Linux).
 pub const INITIAL_WINDOW_SEGMENTS: u64 = 10;
+/// Fragment header of IPv6.
+const FRAGMENT_HEADER_BYTES: u64 = 8;
 /// UDP header.
 pub const UDP_HEADER_BYTES: u64 = 8;
 
@@ -56,6 +58,17 @@ impl Wire {
     /// Returns the payload of a full-size segment.
     pub fn payload_bytes_max(&self) -> u64 {
         self.mtu_bytes.saturating_sub(self.header_bytes())
+    }
+
+    /// Returns in how many packets a datagram with `payload_bytes` goes (RFC 791, section 3.2; RFC 8200, section 4.5).
+    pub fn packets_of_datagram(&self, payload_bytes: u64) -> u64 {
+        if payload_bytes <= self.payload_bytes_max() {
+            return 1;
+        }
+        let header = self.ip_header_bytes() + if self.ipv6 { FRAGMENT_HEADER_BYTES } else { 0 };
+        // All but the last carry a multiple of eight bytes.
+        let each = self.mtu_bytes.saturating_sub(header) / 8 * 8;
+        (payload_bytes + UDP_HEADER_BYTES).div_ceil(each.max(8))
     }
 
     /// Returns what a segment with `payload_bytes` occupies on the wire, gap included.
@@ -146,5 +159,30 @@ mod tests {
             Bytes(18_750)
         );
         assert_eq!(window_limit(Bytes(18_750), Nanos(150_000)), BitsPerSec(1e9));
+    }
+
+    #[test]
+    fn a_datagram_longer_than_a_packet_goes_in_several() {
+        let udp = |mtu_bytes, ipv6| Wire {
+            udp: true,
+            ipv6,
+            ..gigabit(mtu_bytes, 0)
+        };
+        let check = |wire: Wire, payload_bytes, expected| {
+            let packets = wire.packets_of_datagram(payload_bytes);
+            assert_eq!(packets, expected, "{payload_bytes} B over {wire:?}");
+        };
+        check(udp(1500, false), 1472, 1);
+        check(udp(1500, false), 1473, 2);
+        // 1480 B each.
+        check(udp(1500, false), 2952, 2);
+        check(udp(1500, false), 2953, 3);
+        check(udp(1500, true), 1452, 1);
+        check(udp(1500, true), 1453, 2);
+        // 1376 B of 1380 each.
+        check(udp(1400, false), 1448, 2);
+        check(udp(1400, false), 2744, 2);
+        check(udp(1400, false), 2745, 3);
+        check(udp(65_536, false), 65_507, 1);
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::FlowId;
-use crate::manner::{Manner, Named};
+use crate::manner::{DATAGRAM_BYTES_MIN, Manner, Named, Transport};
 use crate::parameter;
 use crate::sample::End;
 use crate::unit::Bytes;
@@ -34,6 +34,8 @@ pub const STREAM_MESSAGE_BYTES_DEFAULT: Bytes = Bytes(128 << 10);
 /// bytes to spare for tunnels it fits an MTU of 1500, and it is what iperf3 sends over TCP's MSS
 /// with timestamps.
 pub const DATAGRAM_BYTES_DEFAULT: Bytes = Bytes(1448);
+/// The same over a path of which nobody knows what it carries: QUIC's first packets have it (RFC 9000, section 14).
+pub const DATAGRAM_BYTES_ANYWHERE: Bytes = Bytes(1200);
 
 /// Which way bulk payload goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -233,6 +235,18 @@ impl Part {
 }
 
 impl Workload {
+    /// Gives datagrams the size that fits a path that carries payload of so many bytes in a packet, where nobody asked
+    /// for a size.
+    pub fn fit_datagrams(&mut self, payload_bytes_max: Option<Bytes>) {
+        let is_udp = self.manner.transport == Transport::Udp;
+        if let Some((_, message_bytes)) = self.traffic.stream_mut().filter(|_| is_udp) {
+            let fitting = payload_bytes_max.map_or(DATAGRAM_BYTES_ANYWHERE, |most| {
+                Bytes(most.0.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_DEFAULT.0))
+            });
+            *message_bytes = fitting;
+        }
+    }
+
     /// Returns such traffic as it is where nothing else is said, on one flow from one client.
     pub fn of(kind: Kind) -> Self {
         Self {

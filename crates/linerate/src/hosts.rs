@@ -21,8 +21,9 @@ use linerate_compat::iperf3::{COOKIE_BYTES, Cookie, State};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::host::Snapshot;
 use linerate_model::run::{Admission, HostPart};
+use linerate_model::wire::Wire;
 use linerate_model::workload::Workload;
-use linerate_model::{Nanos, RunId};
+use linerate_model::{BitsPerSec, Bytes, Nanos, RunId};
 use linerate_plan::Hosts;
 
 use crate::exit::{CmdResult, Exit, Failure};
@@ -32,6 +33,8 @@ use crate::places;
 pub const TOKEN_VARIABLE: &str = "LINERATE_TOKEN";
 /// Longest wait for what tells a server of iperf3.
 const IPERF3_WAIT: Duration = Duration::from_secs(1);
+/// Longest wait for a connection that tells what packets may hold: the server has answered before.
+const MTU_WITHIN: Duration = Duration::from_secs(2);
 /// Longest token; longer ones do not fit a header line comfortably.
 const TOKEN_BYTES_MAX: usize = 1024;
 
@@ -309,6 +312,35 @@ pub fn check_bind(asked: &HostsAsked) -> CmdResult<()> {
             Err(Failure::usage(error).next("name an address of this host: `ip address` lists them"))
         }
     }
+}
+
+/// Returns the payload of the largest datagram that passes between the hosts in one packet, where that is known: to an agent
+/// what both kernels say of it, to a server of another program only within this host, and between other hosts the
+/// MTUs of their devices.
+pub fn datagram_bytes_max(asked: &HostsAsked, server: SocketAddr, fleet: &Fleet) -> Option<Bytes> {
+    let mtu_bytes = if asked.clients.is_empty() {
+        let (route, is_own) = linerate_agent::route_mtu_bytes(server).ok()?;
+        if is_own {
+            route
+        } else {
+            // A server that serves one at a time would take it for its client.
+            let is_agent = asked.foreign.is_none();
+            let packet = || linerate_agent::connection_mtu_bytes(server, MTU_WITHIN).ok();
+            route.min(is_agent.then(packet)??)
+        }
+    } else {
+        let members = fleet.members().iter();
+        let all: Option<Vec<u64>> = members.map(|member| member.record.mtu_bytes()).collect();
+        all?.into_iter().min()?
+    };
+    let wire = Wire {
+        rate: BitsPerSec(f64::INFINITY),
+        mtu_bytes,
+        tcp_option_bytes: 0,
+        ipv6: server.ip().to_canonical().is_ipv6(),
+        udp: true,
+    };
+    Some(Bytes(wire.payload_bytes_max()))
 }
 
 /// Returns this host as the client, its agent behind what `agent` makes of it.

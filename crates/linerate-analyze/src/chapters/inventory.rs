@@ -96,7 +96,7 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
         Some(rate) => parts.push(format!("a link of {rate}")),
         None => parts.push("a link of unknown rate".to_owned()),
     }
-    if let Some(mtu) = wire_use::mtu_bytes(server) {
+    if let Some(mtu) = server.mtu_bytes() {
         parts.push(format!("MTU {mtu} B"));
     }
     if let Some(release) = snapshot.text("kernel.release") {

@@ -16,6 +16,7 @@
 //!    is in no mode, or other programs took that and more than a controller needs, in any valid trial.
 //! 11. Other traffic: a device that the flows use passed 3 % and more of payload that is none of theirs.
 //! 12. Shortfalls: requests that were due were not sent, or connections failed.
+//! 13. Fragments: a datagram is longer than a packet of the path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +59,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     findings.extend(capped(dataset));
     findings.extend(unsent(dataset));
     findings.extend(failed(dataset));
+    findings.extend(fragments(dataset));
     findings.extend(noise(dataset));
     findings.extend(two_kinds(dataset));
     findings.extend(skew(dataset));
@@ -404,6 +406,34 @@ fn failed<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             what: "trials in which connections failed".to_owned(),
             estimate: counted(trials.len(), dataset.outcomes.len()),
             trials,
+        },
+    ))
+}
+
+/// Datagrams longer than a packet of the path, in the words of the longest.
+fn fragments<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    let plan = &dataset.recording.document.plan;
+    let cut = dataset.outcomes.iter().filter_map(|outcome| {
+        let workload = &plan.trial(outcome.trial)?.workload;
+        let (wire, bytes) = dataset.path.cut_datagram(workload)?;
+        Some((outcome.trial, wire, bytes))
+    });
+    let cut: Vec<_> = cut.collect();
+    let (_, wire, bytes) = cut.iter().max_by_key(|(_, _, bytes)| *bytes)?;
+    let packets = wire.packets_of_datagram(*bytes);
+    Some(Found::caution(
+        About::Run,
+        Caution::Fragments,
+        format!(
+            "Each datagram of {bytes} B goes in {packets} fragments, since an MTU of {} B carries {} B in one.",
+            wire.mtu_bytes,
+            wire.payload_bytes_max()
+        ),
+        "One lost fragment loses all of its datagram, and the path has more packets than datagrams are counted.",
+        Evidence {
+            what: "fragments of a datagram".to_owned(),
+            estimate: Estimate::point(packets as f64, Unit::Count),
+            trials: distinct(cut.iter().map(|(trial, ..)| *trial))?,
         },
     ))
 }

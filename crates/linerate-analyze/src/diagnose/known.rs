@@ -74,6 +74,12 @@ const CAUTIONS: &[Known] = &[
         action: "spread packets over CPUs: more queues, the affinity of interrupts, RPS",
     },
     Known {
+        id: Caution::Fragments.id(),
+        title: "Datagrams go in fragments",
+        needs: "the MTU of a host's device, and datagrams that are longer than what it carries in a packet",
+        action: "leave `-l` out, for the size that fits the path, or give one that does",
+    },
+    Known {
         id: Caution::Backlog.id(),
         title: "A CPU's backlog was full",
         needs: "drops in /proc/net/softnet_stat during a trial",

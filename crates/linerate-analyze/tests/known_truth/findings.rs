@@ -1,16 +1,16 @@
 //! Each finding where it must be and where it must not.
 
 use linerate_analyze::analyze;
-use linerate_model::BitsPerSec;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Finding, FindingKind, TrustLevel};
 use linerate_model::flag::{Note, TrialFlag};
 use linerate_model::limiter::Limiter;
-use linerate_model::manner::WaitBy;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::run::{Recording, ZeroCopyCount};
 use linerate_model::sample::Subject;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Traffic, Workload};
+use linerate_model::{BitsPerSec, Bytes};
 
 use crate::builder::{MadeRun, Truth, rr, size, stream, switches};
 use crate::told;
@@ -1117,4 +1117,28 @@ fn what_to_do_follows_the_evidence() {
             "{words:?} is not in {said:?}: {truth:?}"
         );
     }
+}
+
+/// The links of these hosts have an MTU of 1500: 1472 B of a datagram beside the headers of IP and UDP.
+#[test]
+fn datagrams_that_are_longer_than_a_packet_are_a_caution() {
+    let packets = |transport: Transport, bytes: u64| {
+        let mut workload = stream();
+        workload.manner.transport = transport;
+        if let Traffic::Stream { message_bytes, .. } = &mut workload.traffic {
+            *message_bytes = Bytes(bytes);
+        }
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("one", None, workload);
+        run.cell(&[], &[Truth::stream(100e6)]);
+        let findings = told(&run.recording);
+        let of_it = |finding: &&Finding| finding.id == "run/caution/fragments";
+        let found = findings.iter().find(of_it);
+        found.map(|finding| finding.effect.value)
+    };
+    assert_eq!(packets(Transport::Udp, 1448), None);
+    assert_eq!(packets(Transport::Udp, 1472), None);
+    assert_eq!(packets(Transport::Udp, 1473), Some(2.0));
+    assert_eq!(packets(Transport::Udp, 9000), Some(7.0));
+    assert_eq!(packets(Transport::Tcp, 9000), None);
 }

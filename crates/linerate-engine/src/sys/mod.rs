@@ -16,6 +16,8 @@ pub(crate) mod epoll;
 pub(crate) mod filter;
 /// The allocator of the C library.
 pub(crate) mod heap;
+/// What packets of a path may hold.
+pub(crate) mod mtu;
 /// Memory that the kernel may go on reading after a call.
 pub(crate) mod pages;
 /// The kernel's way to an address.

@@ -60,6 +60,8 @@ int_option!(IPPROTO_TCP TCP_NOTSENT_LOWAT);
 int_option!(SOL_SOCKET SO_BUSY_POLL);
 int_option!(IPPROTO_IP IP_TOS);
 int_option!(IPPROTO_IPV6 IPV6_TCLASS);
+int_option!(IPPROTO_IP IP_MTU);
+int_option!(IPPROTO_IPV6 IPV6_MTU);
 int_option!(IPPROTO_IP IP_BIND_ADDRESS_NO_PORT);
 int_option!(SOL_SOCKET SO_PROTOCOL);
 int_option!(SOL_SOCKET SO_ZEROCOPY);

@@ -110,7 +110,7 @@ pub struct TrafficArgs {
     /// Parallel flows
     #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
     pub parallel: u32,
-    /// Message size of a stream [default: 128K; UDP 1448]
+    /// Message size of a stream [default: 128K; UDP 1448, or what fits the path]
     #[arg(short = 'l', long, value_name = "BYTES")]
     pub length: Option<Bytes>,
     /// Sizes of request and response, for --rr and --crr [default: 1,1]

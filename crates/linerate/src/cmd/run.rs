@@ -1,5 +1,6 @@
 //! `linerate run`: one measurement, or an experiment file.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +15,7 @@ use linerate_model::plan::Plan;
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Recording, RunDocument};
 use linerate_model::unit::significant;
+use linerate_model::workload::Workload;
 
 use super::execute::{Driven, drive};
 use super::experiments;
@@ -56,6 +58,7 @@ fn run_as_asked(args: &RunArgs, concluded: &mut bool) -> CmdResult {
 
 fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
     let (specs, foreign) = peer::specs(&asked.hosts)?;
+    let server = specs.first().and_then(|server| server.data_address);
     let stop = interrupt::flag()?;
     let label = format!("linerate run {}", asked.hosts.server);
     let (run, expected) = (&asked.request.run, asked.request.plan.estimate);
@@ -64,6 +67,9 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
     linerate_agent::give_back_text();
     let fleet = hosts::gather(specs, &request, asked.inventories, &stop)?;
     check_buffers(asked.window, &fleet)?;
+    if let Some(server) = server.filter(|_| asked.fits_datagrams) {
+        fit_datagrams(&mut asked, server, &fleet);
+    }
     deal(
         &mut asked.request.plan,
         fleet.clients().min(asked.clients_max),
@@ -108,16 +114,34 @@ fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
     Ok(())
 }
 
+/// Gives datagrams the size that fits the path, and a volume of so many of them what these carry.
+fn fit_datagrams(asked: &mut Measurement, server: SocketAddr, fleet: &Fleet) {
+    let most = hosts::datagram_bytes_max(&asked.hosts, server, fleet);
+    let count = asked.blockcount;
+    for workload in workloads(&mut asked.request.plan) {
+        workload.fit_datagrams(most);
+        if let (Some(count), Some((_, size))) = (count, workload.traffic.stream()) {
+            workload.manner.bytes_max = Some(Bytes(count.saturating_mul(size.0)));
+        }
+    }
+}
+
 /// Deals the flows to the clients there are.
 fn deal(plan: &mut Plan, clients: u32) -> CmdResult<()> {
-    for trial in plan.trials.iter_mut().chain(&mut plan.optional) {
-        trial.workload.clients = clients;
-        trial.workload.check().map_err(not_possible)?;
+    for workload in workloads(plan) {
+        workload.clients = clients;
     }
-    for experiment in &mut plan.experiments {
-        experiment.workload.clients = clients;
-    }
-    Ok(())
+    let mut trials = plan.trials.iter().chain(&plan.optional);
+    trials.try_for_each(|trial| trial.workload.check().map_err(not_possible))
+}
+
+/// Returns the workload wherever a plan has it.
+fn workloads(plan: &mut Plan) -> impl Iterator<Item = &mut Workload> {
+    let trials = plan.trials.iter_mut().chain(&mut plan.optional);
+    let experiments = plan.experiments.iter_mut();
+    trials
+        .map(|trial| &mut trial.workload)
+        .chain(experiments.map(|experiment| &mut experiment.workload))
 }
 
 /// Measures, and shows what happens as it happens; returns what was recorded, and in which way a host did not

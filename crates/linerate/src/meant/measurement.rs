@@ -65,6 +65,10 @@ pub struct Measurement {
     pub precision: Option<Precision>,
     /// Socket buffers that were asked for.
     pub window: Option<Bytes>,
+    /// Whether datagrams are to have the size that fits the path.
+    pub fits_datagrams: bool,
+    /// How many messages a volume was asked for as.
+    pub blockcount: Option<u64>,
     /// Between whom.
     pub hosts: HostsAsked,
     /// When these are asked what they have.
@@ -157,11 +161,19 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         runs,
         precision: args.time.wanted(),
         window: args.socket.window,
+        fits_datagrams: fits_datagrams(args),
+        blockcount: args.rate.blockcount,
         hosts,
         inventories: inventories(args),
         output,
         directory: args.output.out.clone(),
     })
+}
+
+/// Returns whether datagrams are asked for, and no size of them.
+fn fits_datagrams(args: &RunArgs) -> bool {
+    let traffic = &args.traffic;
+    traffic.udp && traffic.length.is_none() && traffic.size_mix.is_none()
 }
 
 /// Refuses what is for experiments.
@@ -183,13 +195,14 @@ fn check_plan(args: &RunArgs) -> CmdResult<()> {
 }
 
 /// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
-/// name, what comes before the window of many streams follows from its rate, each of several runs is
+/// name, datagrams between other hosts are to fit the links, what comes before the window of many streams follows from its rate, each of several runs is
 /// explained when it is over, and what is on the disk of a
 /// run that is killed should tell whose it was.
 fn inventories(args: &RunArgs) -> Inventories {
     let is_needed = args.socket.window.is_some()
         || args.observe.capture.capture.is_some()
         || args.traffic.parallel >= FLOWS_THAT_QUEUE
+        || fits_datagrams(args) && !args.fleet.clients.is_empty()
         || *args.time.repetitions().end() > 1;
     if is_needed || args.output.out.is_some() {
         Inventories::First

@@ -274,7 +274,12 @@ fn stream(trial: &SingleTrial<'_>, rate_unit: Option<RateUnit>) {
         let share = number::percent(share);
         format!("; {share} lost unread while a linerate worker had no time left")
     });
-    let words = rate_words(rate, rate_unit) + &asked + &unread;
+    // A device, a firewall and a CPU count packets, not bytes.
+    let datagrams = of(trial, name::DATAGRAMS_RECEIVED_RATE).map_or(String::new(), |rate| {
+        let rate = Unit::PerSecond.display(rate);
+        format!(", {}", rate.replace("/s", " datagrams/s"))
+    });
+    let words = rate_words(rate, rate_unit) + &datagrams + &asked + &unread;
     let ways = [name::THROUGHPUT_TO_SERVER, name::THROUGHPUT_FROM_SERVER];
     let [Some(to), Some(from)] = ways.map(|name| of(trial, name)) else {
         return labelled_as("received", &words, Look::Strong);
