@@ -358,6 +358,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn datagrams_fit_the_path_and_nothing_else_does() {
+        let check = |transport, most: Option<u64>, expected: u64| {
+            let mut workload = Workload::stream(Direction::ToServer);
+            workload.manner.transport = transport;
+            workload.fit_datagrams(most.map(Bytes));
+            let (_, bytes) = workload.traffic.stream().expect("a stream");
+            assert_eq!(bytes, Bytes(expected), "{transport:?} {most:?}");
+        };
+        check(Transport::Udp, Some(1372), 1372);
+        check(Transport::Udp, Some(1472), DATAGRAM_BYTES_DEFAULT.0);
+        check(Transport::Udp, Some(65_507), DATAGRAM_BYTES_DEFAULT.0);
+        check(Transport::Udp, Some(0), DATAGRAM_BYTES_MIN);
+        check(Transport::Udp, None, 1200);
+        check(Transport::Tcp, Some(1372), STREAM_MESSAGE_BYTES_DEFAULT.0);
+    }
+
+    #[test]
     fn flows_are_dealt_in_turn() {
         let workload = Workload {
             connections: 10,

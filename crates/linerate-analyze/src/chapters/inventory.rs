@@ -18,7 +18,7 @@ use crate::dataset::Dataset;
 use crate::diagnose::Told;
 use crate::front::fact_text;
 use crate::queue_map::queue_of;
-use crate::{wire_use, words};
+use crate::words;
 
 /// Groups of facts by the start of their names, in the order of their tables.
 const GROUPS: &[(&str, &[&str])] = &[
