@@ -32,6 +32,8 @@ use crate::confine::Confined;
 use crate::limits::Grant;
 use crate::limits::{Source, Totals};
 use crate::log::{Ledger, LogEntry};
+use crate::serve::entrance::Doorway;
+use crate::serve::hello::{Answer, Hello, INSTANCE_BYTES};
 use crate::session::leases::{
     Asking, Disconnection, Ending, GuestTerms, Lease, LeaseError, Leases, Standing, expected_left,
 };
@@ -39,7 +41,7 @@ use crate::session::trial::{SessionError, TrialSession};
 use crate::sync::{lock, try_lock};
 use capture::{OwnPorts, RunningCapture};
 pub(crate) use flows::CONNECT_DEADLINE;
-use flows::{connect_all, expected, listen_all, ports};
+use flows::{await_all, connect_all, expected};
 use limits::flow_rate_max;
 pub use limits::{Lacking, check_here};
 pub(crate) use limits::{buffers_of, cpus_online, open_files_max, workers_of_guest};
@@ -111,8 +113,10 @@ pub struct Core {
     names: Vec<String>,
     /// Which boot of its host it is, which it does not outlive.
     boot: Option<String>,
-    /// The port that it listens on, and which datagrams to it are taken.
-    listens: OnceLock<(u16, Option<engine::Sieve>)>,
+    /// A number that this process chose for itself: no two agents have the same.
+    instance: [u8; INSTANCE_BYTES],
+    /// Where it listens, if it does.
+    listens: OnceLock<Listens>,
     /// What it gave up before it served, and what it could not.
     confined: OnceLock<String>,
     /// What guests have under way.
@@ -120,6 +124,15 @@ pub struct Core {
     watch: Mutex<Watch>,
     /// Runs and connections that were over when the heap was trimmed.
     trimmed: AtomicU64,
+}
+
+/// Where an agent listens.
+struct Listens {
+    port: u16,
+    /// Its listener of connections, for the workers of trials.
+    doorway: Doorway,
+    /// Which datagrams are taken.
+    sieve: Option<engine::Sieve>,
 }
 
 /// Where ends of runs and refusals are told, if they are.
@@ -169,6 +182,12 @@ impl Core {
             config,
             leases: Mutex::default(),
             trials: Mutex::default(),
+            instance: {
+                let mut instance = [0; INSTANCE_BYTES];
+                // The system's generator does not fail once it has been seeded at boot (getrandom(2)).
+                getrandom::fill(&mut instance).expect("the system's random generator works");
+                instance
+            },
             listens: OnceLock::new(),
             confined: OnceLock::new(),
             totals: Totals::default(),
@@ -177,14 +196,33 @@ impl Core {
         }
     }
 
-    /// Notes the port that it listens on, once; `datagrams` then takes only what is waited for.
-    pub(crate) fn listens_on(&self, port: u16, datagrams: &engine::DatagramListener) {
-        self.listens.get_or_init(|| (port, datagrams.sieve().ok()));
+    /// Notes where it listens, once; `datagrams` then takes only what is waited for.
+    pub(crate) fn listens_on(
+        &self,
+        doorway: Doorway,
+        datagrams: &engine::DatagramListener,
+    ) -> std::io::Result<()> {
+        let port = doorway.address()?.port();
+        self.listens.get_or_init(|| Listens {
+            port,
+            doorway,
+            sieve: datagrams.sieve().ok(),
+        });
+        Ok(())
+    }
+
+    /// Returns what is answered to whoever asks by a hello who listens here.
+    pub(crate) fn answer_to(&self, hello: &Hello) -> Answer {
+        Answer {
+            knows: self.slot_of(hello).is_some(),
+            flow: hello.flow,
+            instance: self.instance,
+        }
     }
 
     /// Lets datagrams through that are `awaited`, until the answer is dropped.
     pub(crate) fn wait_for(&self, awaited: engine::Awaited) -> Option<engine::Await> {
-        let (_, sieve) = self.listens.get()?;
+        let sieve = &self.listens.get()?.sieve;
         Some(sieve.as_ref()?.wait_for(awaited))
     }
 
@@ -403,26 +441,23 @@ impl Core {
             assignment.workers_max = Some(workers_of_guest(assignment.workers_max));
         }
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
-        let listening = match assignment.end {
-            // Places accept connections of their own: nobody has to come first.
-            End::Server if assignment.traffic.is_placed() => listen_all(&assignment)?,
-            End::Server | End::Client => Vec::new(),
-        };
-        let ports = ports(&listening);
         // Before the first flow connects, whose handshake says what later segments mean.
         let own = OwnPorts {
-            opened: &ports,
-            listens: self.listens.get().map(|(port, _)| *port),
-            is_own_request: from.is_none(),
+            listens: self.listens.get().map(|listens| listens.port),
         };
         let capture = begin_capture(caller, &assignment, &own);
-        let (flows, expected) = match assignment.end {
-            End::Client => (
+        // Connections come and go while a trial with places runs: nobody has to come first.
+        let calls = match assignment.end {
+            End::Server if assignment.traffic.is_placed() => Some(self.calls()?),
+            End::Server | End::Client => None,
+        };
+        let (flows, expected) = match (assignment.end, &calls) {
+            (End::Client, _) => (
                 connect_all(&assignment, &other_end, cookie)?,
                 HashMap::new(),
             ),
-            End::Server if assignment.traffic.is_placed() => (listening, HashMap::new()),
-            End::Server => (Vec::new(), expected(&assignment)),
+            (End::Server, Some(calls)) => (await_all(&assignment, cookie, calls)?, HashMap::new()),
+            (End::Server, None) => (Vec::new(), expected(&assignment)),
         };
         let trips = flows
             .iter()
@@ -457,6 +492,7 @@ impl Core {
             launched: AtomicBool::new(false),
             other_end,
             cookie,
+            calls,
             capture: Mutex::new(capture),
             observe: caller.may(Scope::Observe),
             rate_max,
@@ -497,11 +533,19 @@ impl Core {
         Ok(Prepared {
             settings,
             rate_limit: rate_max,
-            ports,
+            instance: Some(hex::encode(&self.instance)),
             socket_name,
             round_trip_ns,
             warm_up_more,
         })
+    }
+
+    /// Returns the connections that come for the places of a trial: to the agent's own listener, where there
+    /// is one, and in any case those that are handed in.
+    fn calls(&self) -> Result<Arc<engine::Calls>, Refusal> {
+        let door = self.listens.get().map(|listens| listens.doorway.open());
+        let calls = door.transpose().and_then(engine::Calls::new);
+        calls.map_err(|error| refuse(RefusalCode::Internal, error))
     }
 
     /// Gives back what the kernel has mapped around the code that was needed, where no more than so many trials
@@ -657,6 +701,7 @@ impl Core {
         let wait = Duration::from_nanos(from.wait_ns).min(END_WAIT_MAX);
         let slot = self.slot(lease, trial)?;
         lock(&slot.gathered).session.handle_fetch(now);
+        slot.look_for_refusals();
         Ok((slot, wait))
     }
 
@@ -828,7 +873,7 @@ fn in_words(assignment: &Assignment) -> String {
 fn begin_capture(
     caller: &Caller,
     assignment: &Assignment,
-    own: &OwnPorts<'_>,
+    own: &OwnPorts,
 ) -> Option<Result<RunningCapture, String>> {
     let options = assignment.probes.capture?;
     Some(match caller.check(Scope::Capture) {

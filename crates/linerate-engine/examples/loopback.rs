@@ -17,7 +17,8 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{
-    EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, connect, launch, listen, now_ns,
+    Calls, Door, EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, await_calls, connect,
+    launch, now_ns,
 };
 use linerate_model::datagram::{Balance, Datagrams, Evidence};
 use linerate_model::histogram::Histogram;
@@ -75,6 +76,13 @@ fn open(workload: &Workload) -> Result<(Vec<Flow>, Vec<Flow>), Failure> {
     let peer = listener.local_addr()?;
     let second = Duration::from_secs(1);
     let (mut near, mut far) = (Vec::new(), Vec::new());
+    // Where connections come and go, the workers accept.
+    listener.set_nonblocking(workload.traffic.is_placed())?;
+    let door = Door {
+        listener: listener.try_clone()?.into(),
+        tell: Box::new(drop),
+    };
+    let calls = Calls::new(Some(door))?;
     for plan in workload.flows() {
         let config = |end, part| FlowConfig {
             flow: plan.flow,
@@ -93,10 +101,10 @@ fn open(workload: &Workload) -> Result<(Vec<Flow>, Vec<Flow>), Failure> {
             near.push(opened);
             far.push(adopt(accepted, socket.into())?);
         } else if let Traffic::Crr { .. } = workload.traffic {
-            let place = listen(accepted, peer.ip())?;
-            let port = place.local().ip().ok_or("the place has no port")?;
-            near.push(connect(opened, port, None, b"", second)?);
-            far.push(place);
+            let mut hello = [0; 32];
+            hello[..4].copy_from_slice(&plan.flow.0.to_be_bytes());
+            near.push(connect(opened, peer, None, &hello, second)?);
+            far.push(await_calls(accepted, hello, &calls)?);
         } else {
             near.push(connect(opened, peer, None, b"", second)?);
             far.push(adopt(accepted, listener.accept()?.0.into())?);

@@ -68,8 +68,9 @@ mod worker;
 mod workload;
 
 pub use flow::{
-    Address, Arrival, Await, Awaited, ConnectError, DatagramListener, Flow, FlowConfig, Sieve,
-    adopt, connect, connect_unix, listen, opening, try_options,
+    Address, Arrival, AtDoor, Await, Awaited, Calls, ConnectError, DatagramListener, Door, Flow,
+    FlowConfig, HelloBytes, Sieve, adopt, ask, await_calls, connect, connect_unix, opening,
+    try_options,
 };
 pub use measure::memory::memory_copy_bytes_per_s;
 pub use schedule::{GRACE_NS, Schedule, grace_ns};

@@ -7,6 +7,8 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+#[path = "rim/places.rs"]
+mod places;
 #[path = "rim/rig.rs"]
 #[expect(
     dead_code,
@@ -17,7 +19,7 @@ mod rig;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-use linerate_engine::{Flow, FlowConfig, adopt, connect, listen, now_ns};
+use linerate_engine::{Flow, FlowConfig, adopt, connect, now_ns};
 use linerate_model::Bytes;
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
 use linerate_model::sample::End;
@@ -137,31 +139,35 @@ fn nothing_is_allocated_while_payload_moves() {
         (manner(WaitBy::Epoll, 1, None), &calls),
         (manner(WaitBy::Uring, 1, None), &calls),
     ] {
-        let (near, far) = (0..3).map(|flow| asking(flow, traffic, &manner)).unzip();
+        let (near, far) = asking(3, traffic, &manner);
         nothing_is_allocated(near, far, 1);
     }
 }
 
-/// Returns both ends of a flow of transactions.
-fn asking(flow: u32, traffic: &Traffic, manner: &Manner) -> (Flow, Flow) {
-    let config = |end, part| FlowConfig {
+/// Returns both ends of flows of transactions.
+fn asking(flows: u32, traffic: &Traffic, manner: &Manner) -> (Vec<Flow>, Vec<Flow>) {
+    let config = |flow, end, part| FlowConfig {
         manner: manner.clone(),
         ..rig::config(flow, end, part, traffic)
     };
-    let near = config(End::Client, Part::Requester);
-    let far = config(End::Server, Part::Responder);
+    let ends = |flow| {
+        let near = config(flow, End::Client, Part::Requester);
+        (near, config(flow, End::Server, Part::Responder))
+    };
     let listener = rig::listener();
     let peer = listener.local_addr().unwrap();
     if let Traffic::Crr { .. } = traffic {
-        let far = listen(far, peer.ip()).unwrap();
-        let port = far.local().ip().unwrap();
-        return (connect(near, port, None, b"", rig::DEADLINE).unwrap(), far);
+        let calls = places::calls(&listener);
+        let places = (0..flows).map(ends);
+        let places = places.map(|(near, far)| places::place(near, far, peer, &calls));
+        return places.unzip();
     }
-    let near = connect(near, peer, None, b"", rig::DEADLINE).unwrap();
-    (
-        near,
-        adopt(far, listener.accept().unwrap().0.into()).unwrap(),
-    )
+    let open = |(near, far)| {
+        let near = connect(near, peer, None, b"", rig::DEADLINE).unwrap();
+        let far = adopt(far, listener.accept().unwrap().0.into()).unwrap();
+        (near, far)
+    };
+    (0..flows).map(ends).map(open).unzip()
 }
 
 /// Every way to send and to receive, messages of mixed sizes, several a call, at a rate.

@@ -56,7 +56,7 @@ pub struct HostsAsked {
     /// Whether runs without a token are ended for it.
     pub evict: bool,
     /// Address to connect from.
-    pub bind: Option<IpAddr>,
+    pub bind: Option<SocketAddr>,
     /// The only family of addresses to use.
     pub family: Option<Family>,
     /// What serves there, if it is not an agent.
@@ -305,10 +305,13 @@ pub fn check_bind(asked: &HostsAsked) -> CmdResult<()> {
             anyhow!("--bind (-B) is of this host, but with --client others are the clients");
         return Err(Failure::usage(error).next("leave one of them out"));
     }
-    match UdpSocket::bind((address, 0)) {
+    match UdpSocket::bind(plain(address)) {
         Ok(_) => Ok(()),
         Err(error) => {
-            let error = anyhow!("--bind (-B): cannot connect from {address}: {error}");
+            let error = anyhow!(
+                "--bind (-B): cannot connect from {}: {error}",
+                address.ip().to_canonical()
+            );
             Err(Failure::usage(error).next("name an address of this host: `ip address` lists them"))
         }
     }
@@ -343,17 +346,25 @@ pub fn datagram_bytes_max(asked: &HostsAsked, server: SocketAddr, fleet: &Fleet)
     Some(Bytes(wire.payload_bytes_max()))
 }
 
+/// Returns an address as it is bound to; one of IPv4 with a device is written as one of IPv6.
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => (ip, address.port()).into(),
+        IpAddr::V6(_) => address,
+    }
+}
+
 /// Returns this host as the client, its agent behind what `agent` makes of it.
 pub fn this_host(
     server: SocketAddr,
-    bind: Option<IpAddr>,
+    bind: Option<SocketAddr>,
     agent: impl FnOnce(LocalAgent) -> Arc<dyn Agent>,
 ) -> HostSpec {
     crate::files::raise_limit();
     HostSpec {
         data_address: bind
-            .or_else(|| source_address(server))
-            .map(|address| (address, 0).into()),
+            .map(plain)
+            .or_else(|| Some((source_address(server)?, 0).into())),
         bind,
         ..HostSpec::new("client1", HostPart::Client, agent(this_agent()), server)
     }

@@ -610,6 +610,7 @@ mod tests {
             end: End::Server,
             peer: None,
             bind: None,
+            server: None,
             cookie: "00".repeat(16),
             traffic: Traffic::Stream {
                 direction: Direction::ToServer,
@@ -657,7 +658,6 @@ mod tests {
             assignment.flows.push(FlowAssignment {
                 flow: FlowId(0),
                 part,
-                port: None,
             });
             on_the_wire(&assignment).manner.batch_is_chosen
         };

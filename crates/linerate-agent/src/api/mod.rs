@@ -35,7 +35,7 @@ pub(crate) mod operation;
 /// What an agent calls itself.
 pub const PROGRAM: &str = "linerate";
 /// Version of the API; an agent answers requests of its own version only.
-pub const API_VERSION: u32 = 2;
+pub const API_VERSION: u32 = 3;
 /// The port of `linerate serve`, shared with iperf3 by habit.
 pub const PORT_DEFAULT: u16 = 5201;
 /// Longest label of a run.
@@ -220,10 +220,6 @@ pub struct FlowAssignment {
     pub flow: FlowId,
     /// What this end does.
     pub part: Part,
-    /// Port that this flow connects to, where that is not the peer's: the server named it in
-    /// [`Prepared::ports`].
-    #[serde(default)]
-    pub port: Option<u16>,
 }
 
 /// One host's part in one trial.
@@ -238,6 +234,9 @@ pub struct Assignment {
     pub peer: Option<String>,
     /// Local address to connect from; the kernel chooses when absent.
     pub bind: Option<String>,
+    /// [`Prepared::instance`] of the agent at the other end; only for the connecting end.
+    #[serde(default)]
+    pub server: Option<String>,
     /// 32 hexadecimal digits that tell this trial's flows from others'.
     pub cookie: String,
     /// The traffic.
@@ -307,9 +306,9 @@ pub struct Prepared {
     pub settings: Vec<FlowSettings>,
     /// The agent's limit on this trial's payload rate, to be kept by both ends.
     pub rate_limit: Option<BitsPerSec>,
-    /// Ports that the accepting end opened for flows that must not share the agent's own.
+    /// 32 hexadecimal digits that the agent's process chose for itself, by which it can be told from others.
     #[serde(default)]
-    pub ports: Vec<FlowPort>,
+    pub instance: Option<String>,
     /// Name in the abstract namespace of Unix sockets that the accepting end listens on.
     #[serde(default)]
     pub socket_name: Option<String>,
@@ -319,15 +318,6 @@ pub struct Prepared {
     /// What of [`Assignment::warm_up_more`] the agent's limits leave.
     #[serde(default)]
     pub warm_up_more: Nanos,
-}
-
-/// Where one flow is to connect to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FlowPort {
-    /// The flow.
-    pub flow: FlowId,
-    /// The port.
-    pub port: u16,
 }
 
 /// Settings of one flow.

@@ -4,12 +4,13 @@
 //!    headers of frames of the trial's ports only: what a request says of ports is not believed, by
 //!    whomever it comes. Ports are those that this agent listens on, or that its flows connect to.
 //! 2. Until all flows exist, those frames wait. Then those of the trial's own conversations go into
-//!    the file, and the others are counted: the control connection may use the same port.
+//!    the file, and the others are counted: the control connection may use the same port. Of connections
+//!    that come and go each waits until its client has said whose it is.
 //! 3. The first limit ends it, and with it what it costs. What was kept until then stays.
 //! 4. A thread of its own follows it and says what CPU time it took. A capture that nobody ends is
 //!    ended by being dropped.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -17,18 +18,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_engine::Flow;
-use linerate_model::Bytes;
 use linerate_model::capture::{CaptureOptions, CaptureTaken, SNAP_BYTES_MAX};
 use linerate_model::manner::Transport;
 use linerate_model::number;
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
+use linerate_model::{Bytes, hex};
 use linerate_observe::capture::{
-    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Selection, Writer, unix_ns,
+    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Introductions, Selection, Whose,
+    Writer, unix_ns,
 };
 
-use super::flows::ports;
-use crate::api::{Assignment, FlowPort};
+use super::flows::words_of_connections;
+use crate::api::Assignment;
 
 /// Memory of the ring between kernel and agent: 60 000 frames cut to 128 bytes, a tenth of a second
 /// of what one flow of small segments makes.
@@ -38,6 +40,8 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 /// Longest wait for frames: that of the kernel for a block to be full (20 ms), and a look at the
 /// words of the trial.
 const LOOK: Duration = Duration::from_millis(25);
+/// How long a client may take to say whose its connection is: a handshake, of which one segment may be lost.
+const SILENT_NS_MAX: u64 = 1_500_000_000;
 /// How long after the end of the flows frames are taken up: what closes them is on its way.
 const LINGER_NS: u64 = 100_000_000;
 /// Bytes that are handed over at once.
@@ -69,7 +73,7 @@ impl RunningCapture {
     pub(super) fn begin(
         options: CaptureOptions,
         assignment: &Assignment,
-        own: &OwnPorts<'_>,
+        own: &OwnPorts,
     ) -> Result<Self, String> {
         if assignment.manner.transport == Transport::Unix {
             return Err("Unix sockets have no frames".to_owned());
@@ -80,15 +84,19 @@ impl RunningCapture {
             snap: Bytes(options.snap.0.min(SNAP_BYTES_MAX)),
             ..options
         };
+        let ports = own.of(assignment)?;
+        let introductions = own.introductions(assignment, &ports);
+        let snap_bytes = introductions.as_ref().map_or(0, Introductions::snap_bytes);
         let config = CaptureConfig {
             device: at.device.clone(),
-            snap_bytes: options.snap.0 as u32,
+            snap_bytes: snap_bytes.max(options.snap.0 as u32),
             ring_bytes: RING_BYTES,
-            ports: own.of(assignment)?,
+            ports,
         };
         let capture = Capture::open(&config).map_err(|error| with_causes(&error))?;
         let follower = Follower::new(options, &config.device, capture.link_type());
-        let follower = follower.map_err(|error| error.to_string())?;
+        let mut follower = follower.map_err(|error| error.to_string())?;
+        follower.introductions = introductions;
         let (words, told) = channel();
         let thread = std::thread::Builder::new().name("capture".to_owned());
         let thread = thread.spawn(move || follower.follow(capture, &told));
@@ -99,19 +107,12 @@ impl RunningCapture {
     }
 
     /// Says which flows it is about.
-    pub(super) fn select(&self, assignment: &Assignment, flows: &[Flow]) {
-        let selection = match (assignment.traffic.is_placed(), assignment.end) {
-            // Connections come and go: the ports that are ours are all that is known of them.
-            (true, End::Server) => {
-                Selection::Ports(ports(flows).into_iter().map(|own| own.port).collect())
-            }
-            (true, End::Client) => Selection::Ends(places(assignment).collect()),
-            (false, _) => Selection::conversations(
-                flows
-                    .iter()
-                    .filter_map(|flow| flow.local().ip().zip(flow.remote().ip())),
-            ),
-        };
+    pub(super) fn select(&self, flows: &[Flow]) {
+        let selection = Selection::conversations(
+            flows
+                .iter()
+                .filter_map(|flow| flow.local().ip().zip(flow.remote().ip())),
+        );
         // A thread that has ended says why when it is asked for what it has.
         let _ = self.words.send(CaptureOrder::Select(selection));
     }
@@ -128,54 +129,42 @@ impl RunningCapture {
 }
 
 /// What this agent has of ports, whatever a request says of them.
-pub(super) struct OwnPorts<'a> {
-    /// Those that it opened for the flows of the trial.
-    pub(super) opened: &'a [FlowPort],
+pub(super) struct OwnPorts {
     /// The one that it listens on, where it does.
     pub(super) listens: Option<u16>,
-    /// Whether the request comes from this process, which shows nothing to anybody else.
-    pub(super) is_own_request: bool,
 }
 
-impl OwnPorts<'_> {
+impl OwnPorts {
     /// Returns the ports that frames of a trial have; says why its frames cannot be told from others'.
     fn of(&self, assignment: &Assignment) -> Result<Vec<u16>, String> {
-        match (assignment.end, assignment.traffic.is_placed()) {
-            (End::Server, true) => Ok(self.opened.iter().map(|own| own.port).collect()),
-            (End::Server, false) => {
+        match assignment.end {
+            End::Server => {
                 let own = self.listens.map(|port| vec![port]);
                 own.ok_or_else(|| "it does not listen".to_owned())
             }
             // A flow's first frames come before the flow: they wait, and all but those of the flows'
             // own conversations are dropped.
-            (End::Client, false) => {
+            End::Client => {
                 let peer = peer(assignment).map(|peer| vec![peer.port()]);
                 peer.ok_or_else(|| "its peer has no port".to_owned())
-            }
-            // Nothing tells connections that come and go to a port elsewhere from those of other
-            // programs of this host.
-            (End::Client, true) if !self.is_own_request => Err(
-                "connections that come and go are captured where they are accepted, and by their own \
-                 client's process"
-                    .to_owned(),
-            ),
-            (End::Client, true) => {
-                let ports: HashSet<u16> = places(assignment).map(|end| end.port()).collect();
-                Ok(ports.into_iter().collect())
             }
         }
     }
 }
 
-fn peer(assignment: &Assignment) -> Option<SocketAddr> {
-    assignment.peer.as_deref()?.parse().ok()
+impl OwnPorts {
+    /// Returns what tells the connections of a trial from others, where they come and go.
+    fn introductions(&self, assignment: &Assignment, ports: &[u16]) -> Option<Introductions> {
+        let port = *ports.first()?;
+        let cookie = hex::decode(&assignment.cookie)?;
+        let flow = assignment.flows.first()?.flow;
+        let placed = assignment.traffic.is_placed();
+        placed.then(|| Introductions::new(port, words_of_connections(cookie, flow)))
+    }
 }
 
-/// Returns where the places of a client connect to.
-fn places(assignment: &Assignment) -> impl Iterator<Item = SocketAddr> + '_ {
-    let peer = peer(assignment);
-    let ports = assignment.flows.iter().filter_map(|flow| flow.port);
-    ports.filter_map(move |port| Some(SocketAddr::new(peer?.ip().to_canonical(), port)))
+fn peer(assignment: &Assignment) -> Option<SocketAddr> {
+    assignment.peer.as_deref()?.parse().ok()
 }
 
 /// The file as it grows.
@@ -221,15 +210,18 @@ impl WaitingFrames {
             return false;
         }
         self.bytes.extend_from_slice(frame.bytes);
-        let without = Frame {
-            at_unix_ns: frame.at_unix_ns,
-            length: frame.length,
-            bytes: &[],
-            vlan: frame.vlan,
-            is_outgoing: frame.is_outgoing,
-        };
-        self.frames.push((without, self.bytes.len()));
+        self.frames.push((without_bytes(frame), self.bytes.len()));
         true
+    }
+}
+
+fn without_bytes(frame: &Frame<'_>) -> Frame<'static> {
+    Frame {
+        at_unix_ns: frame.at_unix_ns,
+        length: frame.length,
+        bytes: &[],
+        vlan: frame.vlan,
+        is_outgoing: frame.is_outgoing,
     }
 }
 
@@ -242,6 +234,10 @@ struct Follower {
     anonymiser: Option<Anonymiser>,
     selection: Option<Selection>,
     waiting: WaitingFrames,
+    /// What tells conversations, in place of the selection, and the frames behind the first that waits for it.
+    introductions: Option<Introductions>,
+    unknown: VecDeque<(Frame<'static>, Vec<u8>)>,
+    unknown_bytes: usize,
     frames: u64,
     others: u64,
     /// Frames that found no room while they would have waited.
@@ -263,6 +259,9 @@ impl Follower {
             anonymiser: options.anonymous.then(|| Anonymiser::new(link_type)),
             selection: None,
             waiting: WaitingFrames::default(),
+            introductions: None,
+            unknown: VecDeque::new(),
+            unknown_bytes: 0,
             frames: 0,
             others: 0,
             lost: 0,
@@ -334,6 +333,16 @@ impl Follower {
     }
 
     fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+        if let Some(introductions) = &mut self.introductions {
+            return match introductions.look(self.link_type, frame) {
+                Whose::Ours if self.unknown.is_empty() => self.own_frame(frame),
+                Whose::Others => {
+                    self.others += 1;
+                    self.sort(frame.at_unix_ns)
+                }
+                Whose::Ours | Whose::Unknown => self.keep_unknown(frame),
+            };
+        }
         let Some(selection) = &self.selection else {
             self.lost += u64::from(!self.waiting.push(frame));
             return Ok(());
@@ -342,6 +351,59 @@ impl Follower {
             self.others += 1;
             return Ok(());
         }
+        self.own_frame(frame)
+    }
+
+    /// Keeps a frame behind those of which nobody knows whose they are: all go into the file in their order.
+    fn keep_unknown(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+        let each = size_of::<(Frame<'static>, Vec<u8>)>() + frame.bytes.len();
+        if self.unknown_bytes + each > WAITING_BYTES_MAX {
+            self.lost += 1;
+        } else {
+            self.unknown_bytes += each;
+            let bare = without_bytes(frame);
+            self.unknown.push_back((bare, frame.bytes.to_vec()));
+        }
+        self.sort(frame.at_unix_ns)
+    }
+
+    /// Takes up those that waited and wait no more: whose they are is known, or will not be.
+    fn sort(&mut self, now_unix_ns: u64) -> io::Result<()> {
+        while let (Some((frame, bytes)), Some(introductions)) =
+            (self.unknown.front(), &mut self.introductions)
+        {
+            let frame = Frame {
+                bytes: bytes.as_slice(),
+                ..*frame
+            };
+            let is_over = now_unix_ns > frame.at_unix_ns.saturating_add(SILENT_NS_MAX);
+            let whose = introductions.whose(self.link_type, &frame);
+            if whose == Whose::Unknown && !is_over {
+                break;
+            }
+            let Some((bare, bytes)) = self.unknown.pop_front() else {
+                break;
+            };
+            self.unknown_bytes -= size_of::<(Frame<'static>, Vec<u8>)>() + bytes.len();
+            let frame = Frame {
+                bytes: &bytes,
+                ..bare
+            };
+            match whose {
+                Whose::Ours => self.own_frame(&frame)?,
+                Whose::Others | Whose::Unknown => self.others += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a frame of the trial's own.
+    fn own_frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+        let kept = frame.bytes.len().min(self.options.snap.0 as usize);
+        let frame = &Frame {
+            bytes: &frame.bytes[..kept],
+            ..*frame
+        };
         if self.ended.is_some() {
             return Ok(());
         }
@@ -370,7 +432,8 @@ impl Follower {
         Ok(())
     }
 
-    fn end(self, drops: u64) -> io::Result<FinishedCapture> {
+    fn end(mut self, drops: u64) -> io::Result<FinishedCapture> {
+        self.sort(u64::MAX)?;
         let dropped = drops + self.lost;
         let seen = self.frames + self.others + dropped;
         let parts = self.writer.finish(unix_ns(), seen, dropped)?;

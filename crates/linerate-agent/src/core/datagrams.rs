@@ -6,7 +6,7 @@ use linerate_model::manner::Transport;
 
 use super::Core;
 use super::slot::TrialSlot;
-use crate::serve::hello::Hello;
+use crate::serve::hello::{Announces, Hello};
 use crate::sync::lock;
 
 impl Core {
@@ -31,6 +31,7 @@ impl Core {
                 let hello = Hello {
                     cookie: slot.cookie,
                     flow: flow.config().flow,
+                    announces: Announces::Flow,
                 };
                 // A flow that cannot be answered is missed by its client, which reports it.
                 let _ = flow.confirm_again(&hello.encode());

@@ -1,25 +1,26 @@
 //! Data connections: opened by the connecting end, taken up by the accepting one.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use linerate_engine as engine;
-use linerate_engine::{ConnectError, Flow, FlowConfig};
-use linerate_model::FlowId;
+use linerate_engine::{Calls, ConnectError, Flow, FlowConfig};
 use linerate_model::manner::Transport;
 use linerate_model::reason::with_causes;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
+use linerate_model::{FlowId, hex};
+use socket2::SockRef;
 
 use super::Core;
 use super::limits::limit_rate;
 use super::slot::{OtherEnd, TrialSlot};
-use crate::api::{Assignment, FlowAssignment, FlowPort, Refusal, RefusalCode, refuse};
-use crate::serve::hello::Hello;
+use crate::api::{Assignment, FlowAssignment, Refusal, RefusalCode, refuse};
+use crate::serve::hello::{Announces, Answer, Hello};
 use crate::sync::lock;
 
 /// How long one data connection may take to open.
@@ -31,6 +32,9 @@ const OPENING_MAX: usize = 256;
 /// What opening all flows may take on one thread: more threads are made only for what would take
 /// longer, since a thread costs as much as opening a flow on a near host, 30 µs.
 const ALONE: Duration = Duration::from_millis(20);
+/// How often is asked who listens: of two servers behind one address, whichever gets each connection by chance,
+/// the other answers at least once in 15 of 16 cases, and in all where they take turns.
+const QUESTIONS: u32 = 4;
 /// Stack of a thread that opens flows: system calls, options and an error's text.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -45,6 +49,19 @@ impl Core {
         let slot = self.slot_of(&hello);
         let slot = slot.ok_or("no trial waits for this connection")?;
         take_up(&slot, hello, socket, transport)
+    }
+
+    /// Gives a connection to the place that it is for. One that nobody waits for is reset: its end could be
+    /// taken for that of a response.
+    pub(crate) fn hand_in(&self, hello: &Hello, stream: TcpStream) {
+        let slot = self.slot_of(hello).filter(|slot| !slot.is_over());
+        let calls = slot.and_then(|slot| slot.calls.clone());
+        match calls.filter(|_| stream.set_nonblocking(true).is_ok()) {
+            Some(calls) => calls.hand_in(stream.into(), hello.encode()),
+            None => {
+                let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            }
+        }
     }
 }
 
@@ -143,6 +160,12 @@ pub(super) fn connect_all(
     cookie: [u8; 16],
 ) -> Result<Vec<Flow>, Refusal> {
     let opener = Opener::of(assignment, cookie)?;
+    if let (true, OtherEnd::Agent, Peer::Ip(peer)) =
+        (assignment.traffic.is_placed(), other_end, &opener.peer)
+    {
+        // Here it shows whether there is a way to it at all, before the time that is measured.
+        opener.ask(*peer).map_err(|error| unopened(&error))??;
+    }
     match other_end {
         OtherEnd::Agent => at_once(&assignment.flows, |plan| opener.open(plan)),
         // A foreign server numbers its flows as they come.
@@ -150,30 +173,47 @@ pub(super) fn connect_all(
     }
 }
 
-/// Opens a port for every place of the accepting end, at all addresses of this host: the way in
-/// is the same as to the agent's own port.
-pub(super) fn listen_all(assignment: &Assignment) -> Result<Vec<Flow>, Refusal> {
-    let listen = |plan: &FlowAssignment| {
-        let config = || flow_config(assignment, plan.flow, plan.part);
-        // A host without IPv6 has the addresses of the other kind only.
-        let mut flow = engine::listen(config(), Ipv6Addr::UNSPECIFIED.into())
-            .or_else(|_| engine::listen(config(), Ipv4Addr::UNSPECIFIED.into()))
-            .map_err(|error| unopened(&error))?;
+/// Makes the accepting end of every place, whose connections come in at `calls`.
+pub(super) fn await_all(
+    assignment: &Assignment,
+    cookie: [u8; 16],
+    calls: &Arc<Calls>,
+) -> Result<Vec<Flow>, Refusal> {
+    let wait_for = |plan: &FlowAssignment| {
+        let config = flow_config(assignment, plan.flow, plan.part);
+        let hello = hello_of(assignment, cookie, plan.flow);
+        let flow = engine::await_calls(config, hello.encode(), calls);
+        let mut flow = flow.map_err(|error| unopened(&error))?;
         limit_rate(&mut flow, assignment)?;
         Ok(flow)
     };
-    assignment.flows.iter().map(listen).collect()
+    assignment.flows.iter().map(wait_for).collect()
 }
 
-/// Returns the ports of flows that have one of their own.
-pub(super) fn ports(flows: &[Flow]) -> Vec<FlowPort> {
-    let port = |flow: &Flow| {
-        Some(FlowPort {
-            flow: flow.config().flow,
-            port: flow.local().ip()?.port(),
-        })
+/// Returns what a flow says first, or each of its connections.
+fn hello_of(assignment: &Assignment, cookie: [u8; 16], flow: FlowId) -> Hello {
+    Hello {
+        cookie,
+        flow,
+        announces: match assignment.traffic.is_placed() {
+            true => Announces::Connection,
+            false => Announces::Flow,
+        },
+    }
+}
+
+/// Returns what every connection of a trial says first, but for the number of its flow.
+pub(super) fn words_of_connections(cookie: [u8; 16], flow: FlowId) -> Vec<Option<u8>> {
+    let hello = |flow, announces| Hello {
+        cookie,
+        flow,
+        announces,
     };
-    flows.iter().filter_map(port).collect()
+    let one = hello(flow, Announces::Connection).encode();
+    let other = hello(FlowId(!flow.0), Announces::Connection).encode();
+    let same = one.iter().zip(other);
+    same.map(|(byte, other)| (*byte == other).then_some(*byte))
+        .collect()
 }
 
 /// What is the same for every flow that is opened.
@@ -202,12 +242,18 @@ impl Peer {
     }
 }
 
+/// Reads `ADDRESS`, or `[ADDRESS%NUMBER]:0` with the number of a device.
+fn bind_address(text: &str) -> Result<SocketAddr, std::net::AddrParseError> {
+    let plain = text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 0));
+    plain.or_else(|_| text.parse())
+}
+
 impl<'a> Opener<'a> {
     fn of(assignment: &'a Assignment, cookie: [u8; 16]) -> Result<Self, Refusal> {
         let bad = |what: &str| refuse(RefusalCode::BadRequest, what);
         let peer = assignment.peer.as_deref();
         let peer = peer.ok_or_else(|| bad("the connecting end needs a peer"))?;
-        let bind = assignment.bind.as_deref().map(str::parse).transpose();
+        let bind = assignment.bind.as_deref().map(bind_address).transpose();
         let bind = bind.map_err(|_| bad("the bind address is not an address"))?;
         Ok(Self {
             assignment,
@@ -220,27 +266,47 @@ impl<'a> Opener<'a> {
                 }
                 _ => return Err(bad("the peer is not ADDRESS:PORT")),
             },
-            bind: bind.map(|address| SocketAddr::new(address, 0)),
+            bind,
             pool: Mutex::default(),
         })
     }
 
+    /// Asks some times who listens at `peer`; the inner refusal is of another agent than that of the trial, which
+    /// may have taken a flow or would take some of its connections.
+    fn ask(&self, peer: SocketAddr) -> Result<Result<(), Refusal>, ConnectError> {
+        let question = Hello {
+            cookie: self.cookie,
+            flow: FlowId(0),
+            announces: Announces::Question,
+        };
+        for _ in 0..QUESTIONS {
+            let answer = engine::ask(peer, self.bind, &question.encode(), CONNECT_DEADLINE)?;
+            let known = Answer::decode(&answer);
+            let Some(answer) = known else {
+                let error = format!("{peer} answers, but not as linerate does");
+                return Ok(Err(refuse(RefusalCode::Flows, error)));
+            };
+            if let Some(refusal) = unexpected(self.assignment, &answer, peer) {
+                return Ok(Err(refusal));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Returns the refusal of a trial of which a flow could not be opened. A datagram that was not answered may
+    /// have gone to another server.
+    fn unopened(&self, error: &ConnectError) -> Refusal {
+        let another = match error {
+            ConnectError::Unanswered { peer, .. } => self.ask(*peer).ok().and_then(Result::err),
+            _ => None,
+        };
+        another.unwrap_or_else(|| unopened(error))
+    }
+
     fn open(&self, plan: &FlowAssignment) -> Result<Flow, Refusal> {
         let config = flow_config(self.assignment, plan.flow, plan.part);
-        let hello = Hello {
-            cookie: self.cookie,
-            flow: plan.flow,
-        };
-        if !self.assignment.traffic.is_placed() {
-            return self.connect(config, &hello.encode());
-        }
-        let bad = |what: &str| refuse(RefusalCode::BadRequest, what);
-        let (Peer::Ip(peer), Some(port)) = (&self.peer, plan.port) else {
-            return Err(bad("connecting needs the port that the server named"));
-        };
-        let port = SocketAddr::new(peer.ip(), port);
-        // No word goes ahead of requests: the port is the flow's own.
-        self.connect_to(&Peer::Ip(port), config, &[])
+        let hello = hello_of(self.assignment, self.cookie, plan.flow);
+        self.connect(config, &hello.encode())
     }
 
     /// Opens all flows, one after another, each with `greeting`; over TCP the last says it at the
@@ -270,19 +336,37 @@ impl<'a> Opener<'a> {
     }
 
     fn connect(&self, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
-        self.connect_to(&self.peer, config, hello)
-    }
-
-    fn connect_to(&self, peer: &Peer, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
-        let flow = match peer {
+        let flow = match &self.peer {
             Peer::Ip(peer) => engine::connect(config, *peer, self.bind, hello, CONNECT_DEADLINE),
             Peer::Unix(name) => engine::connect_unix(config, name, hello, CONNECT_DEADLINE),
         };
-        let mut flow = flow.map_err(|error| unopened(&error))?;
+        let mut flow = flow.map_err(|error| self.unopened(&error))?;
         flow.share_settings(&mut lock(&self.pool));
         limit_rate(&mut flow, self.assignment)?;
         Ok(flow)
     }
+}
+
+/// Returns what an answer says of the flows of a trial, unless it is of the server that prepared them.
+fn unexpected(assignment: &Assignment, answer: &Answer, peer: SocketAddr) -> Option<Refusal> {
+    let prepared = assignment.server.as_deref().and_then(hex::decode)?;
+    if answer.instance != prepared {
+        let error = format!(
+            "another server than the one that prepared the trial answers at {peer}: there is more than one \
+             behind this address; name one of them, by an address that only it has"
+        );
+        return Some(refuse(RefusalCode::Flows, error));
+    }
+    let error = format!("{peer} does not expect the flows any more: it has ended the trial");
+    (!answer.knows).then(|| refuse(RefusalCode::Flows, error))
+}
+
+/// Returns why a flow that was opened will not be taken up, where the other end has said so.
+pub(super) fn refused(assignment: &Assignment, flows: &[Flow]) -> Option<Refusal> {
+    flows.iter().find_map(|flow| {
+        let answer = Answer::decode(&flow.first_bytes()?)?;
+        unexpected(assignment, &answer, flow.remote().ip()?)
+    })
 }
 
 /// Returns the refusal of a trial of which a flow could not be opened.

@@ -30,13 +30,11 @@ const NAME_CHARS_MAX: usize = 300;
 /// Longest trial that anyone may ask for: a day.
 const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 
-/// Open files that a place of connections may have: its port, and four connections at once, of which an
-/// honest caller has one.
+/// Open files that a place of connections may have: a socket of its own, and four connections at once, of
+/// which an honest caller has one.
 const FILES_OF_PLACE: usize = 5;
 /// Memory of a host that does not tell: as much as the smallest that are rented.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// The kernel's own range of ports, 32768 to 60999.
-const EPHEMERAL_PORTS: u32 = 28_232;
 
 /// How often a claim looks whether what is about to be given back is there.
 const GIVE_BACK_LOOK: Duration = Duration::from_millis(5);
@@ -71,15 +69,18 @@ impl Core {
             return Ok(None);
         };
         let flows = assignment.flows.len();
-        let listens = assignment.traffic.is_placed();
-        let files = if listens { FILES_OF_PLACE } else { 1 };
+        let files = if assignment.traffic.is_placed() {
+            FILES_OF_PLACE
+        } else {
+            1
+        };
         let each = assignment.flow_rate_max.map(|rate| rate.0);
         let asked = each
             .into_iter()
             .chain(assignment.manner.rate_bps.map(|rate| rate as f64))
             .reduce(f64::min)
             .map(|rate| BitsPerSec(rate * flows as f64));
-        let counts = Counts::of_trial(flows, files, listens);
+        let counts = Counts::of_trial(flows, files);
         let counts = counts.with_buffers(buffer_bytes(assignment));
         self.claim_patiently(from, counts, asked)
             .map(Some)
@@ -124,7 +125,6 @@ impl Core {
             runs: limits.runs.unwrap_or(GUESTS_MAX).min(GUESTS_MAX),
             flows: limits.flows.unwrap_or(u32::MAX),
             files: open_files_max().map_or(u32::MAX, |most| most as u32),
-            ports: ephemeral_ports(),
             memory_bytes: linerate_observe::memory_bytes(std::path::Path::new("/proc"))
                 .unwrap_or(MEMORY_BYTES),
             rate: limits.rate,
@@ -270,17 +270,6 @@ pub(crate) fn buffers_of(
     each.saturating_mul(workers as u64)
 }
 
-/// Returns how many ports the kernel has for connections to others (ip(7), ip_local_port_range).
-fn ephemeral_ports() -> u32 {
-    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
-    let range = range.unwrap_or_default();
-    let mut ends = range.split_whitespace().map(str::parse::<u32>);
-    match (ends.next(), ends.next()) {
-        (Some(Ok(first)), Some(Ok(last))) if first <= last => last - first + 1,
-        _ => EPHEMERAL_PORTS,
-    }
-}
-
 /// What this process lacks for a client's part, each with what says so.
 #[derive(Debug, thiserror::Error)]
 pub enum Lacking {
@@ -418,7 +407,7 @@ pub(super) mod tests {
         AdmitRequest, FlowAssignment, PollFrom, StartRequest, TrialState, TrialStatus,
     };
     use crate::core::AgentConfig;
-    use crate::serve::hello::Hello;
+    use crate::serve::hello::{Announces, Hello};
 
     pub(in crate::core) const COOKIE: &str = "00112233445566778899aabbccddeeff";
 
@@ -452,6 +441,7 @@ pub(super) mod tests {
             end: End::Server,
             peer: None,
             bind: None,
+            server: None,
             cookie: COOKIE.into(),
             traffic: Traffic::Stream {
                 direction: Direction::ToServer,
@@ -462,7 +452,6 @@ pub(super) mod tests {
             flows: vec![FlowAssignment {
                 flow: FlowId(0),
                 part: Part::Receiver,
-                port: None,
             }],
             workers_max: None,
             cpus: Vec::new(),
@@ -626,7 +615,7 @@ pub(super) mod tests {
     /// and how many times `ask` asked: for responses of 1000 bytes, until it failed or the trial was over.
     fn exchanged(
         change: impl FnOnce(&mut Assignment),
-        ask: impl FnOnce(&Core, &[crate::api::FlowPort]) -> Box<dyn FnMut() -> bool + Send>,
+        ask: impl FnOnce(&Arc<Core>) -> Box<dyn FnMut() -> bool + Send>,
     ) -> (i64, i64) {
         let (core, lease) = agent(LimitsInfo {
             rate: Some(BitsPerSec(1e6)),
@@ -635,8 +624,8 @@ pub(super) mod tests {
         let mut responder = receiver(1);
         responder.flows[0].part = Part::Responder;
         change(&mut responder);
-        let prepared = core.prepare(&stranger(), &lease, responder).unwrap();
-        let mut ask = ask(&core, &prepared.ports);
+        core.prepare(&stranger(), &lease, responder).unwrap();
+        let mut ask = ask(&core);
         let now = now_ns();
         let at = StartRequest {
             start_ns: now + 50_000_000,
@@ -716,8 +705,9 @@ pub(super) mod tests {
         let hello = Hello {
             cookie: linerate_model::hex::decode(COOKIE).unwrap(),
             flow: FlowId(0),
+            announces: Announces::Flow,
         };
-        let moved = exchanged(by_datagrams, |core, _| {
+        let moved = exchanged(by_datagrams, |core| {
             let near = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let far = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             near.connect(far.local_addr().unwrap()).unwrap();
@@ -731,7 +721,7 @@ pub(super) mod tests {
             asked.manner.in_flight = 64;
             asked.traffic = exchange.clone();
         };
-        let moved = exchanged(pipelined, |core, _| {
+        let moved = exchanged(pipelined, |core| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let socket = listener.accept().unwrap().0.into();
@@ -758,16 +748,20 @@ pub(super) mod tests {
                 response_bytes,
             };
         };
-        let moved = exchanged(by_connections, |_, ports| {
-            let ports: Vec<u16> = ports.iter().map(|port| port.port).collect();
+        let moved = exchanged(by_connections, |core| {
+            let core = Arc::clone(core);
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut under_way = std::collections::VecDeque::new();
             let mut nth = 0;
             Box::new(move || {
                 nth += 1;
-                let port = ports[nth % ports.len()];
-                let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
-                    return false;
+                let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let call = Hello {
+                    flow: FlowId(nth % FLOWS),
+                    announces: Announces::Connection,
+                    ..hello
                 };
+                core.hand_in(&call, listener.accept().unwrap().0);
                 let asked = stream.write_all(&[0; 500]);
                 under_way.push_back(stream);
                 under_way.truncate(8);

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use linerate_engine as engine;
-use linerate_engine::Flow;
+use linerate_engine::{Calls, Flow};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::profile::Stack;
 use linerate_model::run::FlowOutcome;
+use linerate_model::sample::End;
 use linerate_model::sample_log::SampleLog;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
@@ -17,6 +18,7 @@ use linerate_model::{BitsPerSec, FlowId};
 use tokio::sync::Notify;
 
 use super::capture::RunningCapture;
+use super::flows::refused;
 use crate::api::{Assignment, TrialState};
 use crate::limits::Grant;
 use crate::session::trial::TrialSession;
@@ -49,6 +51,8 @@ pub(super) struct TrialSlot {
     pub(super) assignment: Assignment,
     pub(super) other_end: OtherEnd,
     pub(super) cookie: [u8; 16],
+    /// Where the connections of its places come in, if it answers such.
+    pub(super) calls: Option<Arc<Calls>>,
     pub(super) observe: bool,
     /// What all its flows together may receive.
     pub(super) rate_max: Option<BitsPerSec>,
@@ -172,6 +176,17 @@ impl TrialSlot {
         match lock(&self.gathered).session.state() {
             TrialState::Failed { why } => Some(why.clone()),
             _ => None,
+        }
+    }
+
+    /// Ends a trial of which the other end has said that it will not take up a flow.
+    pub(super) fn look_for_refusals(&self) {
+        if self.assignment.end == End::Server || self.launched.load(Ordering::Relaxed) {
+            return;
+        }
+        let refusal = refused(&self.assignment, &lock(&self.gathered).flows);
+        if let Some(refusal) = refusal {
+            self.fail(&refusal.error);
         }
     }
 

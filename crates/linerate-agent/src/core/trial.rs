@@ -55,7 +55,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let (local, remote) = (first(Flow::local), first(Flow::remote));
     let capture = lock(&slot.capture).take();
     if let Some(capture) = &capture {
-        capture.select(&slot.assignment, &flows);
+        capture.select(&flows);
     }
     let placed = placement::place(&slot.assignment, local);
     let config = EngineConfig {
@@ -539,7 +539,7 @@ mod tests {
     use crate::api::{AdmitRequest, PollFrom};
     use crate::core::AgentConfig;
     use crate::core::limits::tests::{COOKIE, receiver};
-    use crate::serve::hello::Hello;
+    use crate::serve::hello::{Announces, Hello};
 
     /// Looks at its own trial while it reads the host.
     struct Looking(Arc<TrialSlot>);
@@ -585,6 +585,7 @@ mod tests {
         let hello = Hello {
             cookie: hex::decode(COOKIE).unwrap(),
             flow: FlowId(0),
+            announces: Announces::Flow,
         };
         let socket = listener.accept().unwrap().0.into();
         core.deliver(hello, socket, Transport::Tcp).unwrap();

@@ -3,8 +3,7 @@
 //!
 //! 1. A trial claims what it may take before anything is opened for it, and gives it back when it is
 //!    over: native or of iperf3, however many there are.
-//! 2. One network gets half of the trials, open files and buffers and a quarter of the flows and ports that
-//!    all get. Those who hold the token are not counted.
+//! 2. One network gets half of the trials, open files and buffers and a quarter of the flows that all get. Those who hold the token are not counted.
 //! 3. A rate is given to whoever comes first. What is left may be less than a trial could use; where
 //!    next to nothing is left it is refused, since it would measure the limit's rest.
 //! 4. What is received in spite of it, and sent where nothing paces it, is counted over all trials, so that
@@ -65,25 +64,18 @@ pub enum Kind {
     Flows,
     /// Open files.
     Files,
-    /// Ports opened for places of connections.
-    Ports,
     /// Memory of the workers' buffers, MiB: those of one call may have 64.
     Buffers,
 }
 
 /// Each kind, what it is called, and what changes its limit.
-const KINDS: [(Kind, &str, &str); 5] = [
+const KINDS: [(Kind, &str, &str); 4] = [
     (Kind::Trials, "trials", "--limit-runs"),
     (Kind::Flows, "flows", "--limit-flows"),
     (
         Kind::Files,
         "open files",
         "the limit on open files, LimitNOFILE= or ulimit -Hn",
-    ),
-    (
-        Kind::Ports,
-        "ports",
-        "net.ipv4.ip_local_port_range, of which half stays free",
     ),
     (
         Kind::Buffers,
@@ -105,18 +97,17 @@ impl Kind {
 pub struct Counts([u32; KINDS.len()]);
 
 impl Counts {
-    /// Returns what a trial of `flows` flows takes that have `files` each; those that listen have a port
-    /// of their own.
-    pub fn of_trial(flows: usize, files_each: usize, listens: bool) -> Self {
+    /// Returns what a trial of `flows` flows takes that have `files` each.
+    pub fn of_trial(flows: usize, files_each: usize) -> Self {
         let flows = u32::try_from(flows).unwrap_or(u32::MAX);
         let files = flows.saturating_mul(files_each as u32);
-        Self([1, flows, files, if listens { flows } else { 0 }, 0])
+        Self([1, flows, files, 0])
     }
 
     /// Returns the same with `bytes` of buffers.
     pub fn with_buffers(self, bytes: u64) -> Self {
-        let [trials, flows, files, ports, _] = self.0;
-        Self([trials, flows, files, ports, mebibytes(bytes)])
+        let [trials, flows, files, _] = self.0;
+        Self([trials, flows, files, mebibytes(bytes)])
     }
 
     fn plus(self, other: Self) -> Self {
@@ -145,8 +136,6 @@ pub struct Means {
     pub flows: u32,
     /// Open files of the process.
     pub files: u32,
-    /// Ports of the host.
-    pub ports: u32,
     /// Memory of the host.
     pub memory_bytes: u64,
     /// Payload of all together.
@@ -167,17 +156,15 @@ pub struct Most {
 impl Most {
     /// Returns the limits that follow from those that are told.
     ///
-    /// Of open files and ports strangers get half and of memory an eighth, since the host needs the rest
-    /// for itself.
+    /// Of open files strangers get half and of memory an eighth, since the host needs the rest for itself.
     pub fn of(means: Means) -> Self {
-        let (flows, files, ports) = (means.flows, means.files / 2, means.ports / 2);
+        let (flows, files) = (means.flows, means.files / 2);
         let buffers = mebibytes(means.memory_bytes / MEMORY_PART);
         let runs = network_runs(means.runs);
-        let network_ports = ports.div_ceil(NETWORK_PART);
         let all_flows = flows.saturating_mul(NETWORK_PART);
         Self {
-            network: Counts([runs, flows, files, network_ports, buffers.div_ceil(2)]),
-            all: Counts([means.runs, all_flows, files, ports, buffers]),
+            network: Counts([runs, flows, files, buffers.div_ceil(2)]),
+            all: Counts([means.runs, all_flows, files, buffers]),
             rate: means.rate,
         }
     }
@@ -459,7 +446,6 @@ mod tests {
         runs: 8,
         flows: 100,
         files: 10_000,
-        ports: 4000,
         memory_bytes: 4 << 30,
         rate: None,
     };
@@ -475,28 +461,26 @@ mod tests {
     fn one_network_has_its_part_and_all_have_theirs() {
         let totals = Totals::default();
         let most = most(None);
-        let claim = |last, flows, listens| {
-            let counts = Counts::of_trial(flows, 1, listens);
+        let claim = |last, flows| {
+            let counts = Counts::of_trial(flows, 1);
             totals.claim(0, network(last), counts, None, &most)
         };
-        let first = claim(1, 60, false).unwrap();
-        let words = claim(1, 41, false).unwrap_err().to_string();
+        let first = claim(1, 60).unwrap();
+        let words = claim(1, 41).unwrap_err().to_string();
         let expected = "192.0.2.1 may have 100 flows without a token: 60 are in use, and this is 41 \
                         more (--limit-flows)";
         assert_eq!(words, expected);
-        let others: Vec<Grant> = (2..5)
-            .map(|last| claim(last, 100, false).unwrap())
-            .collect();
-        let words = claim(5, 41, false).unwrap_err().to_string();
+        let others: Vec<Grant> = (2..5).map(|last| claim(last, 100).unwrap()).collect();
+        let words = claim(5, 41).unwrap_err().to_string();
         assert!(
             words.starts_with("all callers together may have 400 flows"),
             "{words}"
         );
         drop(others);
-        let words = claim(1, 1, false).map(|grant| grant.counts).unwrap();
-        assert_eq!(words, Counts([1, 1, 1, 0, 0]));
+        let words = claim(1, 1).map(|grant| grant.counts).unwrap();
+        assert_eq!(words, Counts([1, 1, 1, 0]));
         drop(first);
-        assert!(claim(1, 100, false).is_ok());
+        assert!(claim(1, 100).is_ok());
         assert_eq!(lock(&totals.0).all, Counts::default());
         assert!(lock(&totals.0).of.is_empty());
     }
@@ -505,7 +489,7 @@ mod tests {
     fn what_others_have_passes_and_what_nobody_may_have_does_not() {
         let totals = Totals::default();
         let claim = |flows, rate| {
-            let counts = Counts::of_trial(flows, 1, false);
+            let counts = Counts::of_trial(flows, 1);
             totals.claim(0, network(1), counts, None, &most(rate))
         };
         let code = |claimed: Result<Grant, Exceeded>| claimed.unwrap_err().code();
@@ -519,35 +503,11 @@ mod tests {
     }
 
     #[test]
-    fn places_leave_half_of_the_ports_free() {
-        let totals = Totals::default();
-        let most = Most::of(Means {
-            runs: 48,
-            flows: 1024,
-            files: 1_000_000,
-            ports: 28_232,
-            ..MEANS
-        });
-        let mut held = Vec::new();
-        for last in 0..=255 {
-            let claim = |flows| {
-                let counts = Counts::of_trial(flows, 2, true);
-                totals.claim(0, network(last), counts, None, &most)
-            };
-            held.extend([1024, 1024, 1024, 1024].map(|flows| claim(flows).ok()));
-        }
-        let ports: u32 = held.iter().flatten().map(|grant| grant.counts.0[3]).sum();
-        assert!(ports <= 14_116, "{ports}");
-        // The four networks that have theirs are told of flows; all others of what all have.
-        assert!(ports >= 4096, "{ports}");
-    }
-
-    #[test]
     fn buffers_of_all_take_an_eighth_of_the_memory() {
         let totals = Totals::default();
         let most = most(None);
         let claim = |last, bytes| {
-            let counts = Counts::of_trial(1, 1, false).with_buffers(bytes);
+            let counts = Counts::of_trial(1, 1).with_buffers(bytes);
             totals.claim(0, network(last), counts, None, &most)
         };
         let words = claim(1, (256 << 20) + 1).unwrap_err().to_string();
@@ -565,7 +525,7 @@ mod tests {
     fn trials_are_counted_whatever_they_are() {
         let totals = Totals::default();
         let most = most(None);
-        let one = || totals.claim(0, network(1), Counts::of_trial(1, 1, false), None, &most);
+        let one = || totals.claim(0, network(1), Counts::of_trial(1, 1), None, &most);
         let held: Vec<Grant> = (0..4).map(|_| one().unwrap()).collect();
         let words = one().unwrap_err().to_string();
         assert!(
@@ -580,7 +540,7 @@ mod tests {
         let totals = Totals::default();
         let most = most(Some(10e6));
         let claim = |last, asked: Option<f64>| {
-            let counts = Counts::of_trial(1, 1, false);
+            let counts = Counts::of_trial(1, 1);
             totals.claim(0, network(last), counts, asked.map(BitsPerSec), &most)
         };
         let small = claim(1, Some(2e6)).unwrap();
@@ -603,7 +563,7 @@ mod tests {
         let totals = Totals::default();
         let most = most(Some(8e6));
         let claim = |now_ns| {
-            let counts = Counts::of_trial(1, 1, false);
+            let counts = Counts::of_trial(1, 1);
             totals.claim(now_ns, network(1), counts, None, &most)
         };
         // 4 MB a trial: eight of them are the burst, and the ninth is one too many.
@@ -628,7 +588,7 @@ mod tests {
         let totals = Totals::default();
         let most = most(Some(8e6));
         let claim = |last, rate| {
-            let counts = Counts::of_trial(1, 1, false);
+            let counts = Counts::of_trial(1, 1);
             totals.claim(0, network(last), counts, Some(BitsPerSec(rate)), &most)
         };
         let (mut keeps, mut does_not) = (claim(1, 6e6).unwrap(), claim(2, 2e6).unwrap());
@@ -639,13 +599,7 @@ mod tests {
             assert_eq!(keeps.note_moved(second * S, 750e3), None, "{second}");
         }
         drop((keeps, does_not));
-        let waits = totals.claim(
-            60 * S,
-            network(3),
-            Counts::of_trial(1, 1, false),
-            None,
-            &most,
-        );
+        let waits = totals.claim(60 * S, network(3), Counts::of_trial(1, 1), None, &most);
         assert!(
             waits.is_err_and(|why| why.to_string().contains("what they may again is there in"))
         );

@@ -12,7 +12,7 @@ use crate::sync::lock;
 
 /// Connections that have not said what they are, at the same time. A client opens up to 256 flows
 /// at once, so four of them fit even where a name is said a round trip after the connection.
-const UNKNOWN_MAX: usize = 1024;
+pub(super) const UNKNOWN_MAX: usize = 1024;
 /// Control connections at the same time: a controller has one or two.
 const CONTROL_MAX: usize = 1024;
 /// What part of the open files that this process may have goes to either kind at the most; flows

@@ -19,7 +19,7 @@ use linerate_model::manner::Transport;
 use nix::sys::socket::{MsgFlags, recv};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpStream, UnixListener};
 
 use crate::access::{Access, Strangers};
 use crate::core::{Core, open_files_max};
@@ -31,6 +31,8 @@ use crate::tls::{Identity, TlsFileError, authorities};
 mod connections;
 /// First datagrams of new peers.
 pub(crate) mod datagram;
+/// The listener, which workers may have for a while.
+pub(crate) mod entrance;
 /// One page of text that is made anew for each reader.
 pub mod exporter;
 /// What is asked of every request before its route.
@@ -50,7 +52,8 @@ pub(crate) mod threads;
 
 use connections::{ConnectionGuard, Connections};
 use datagram::FirstDatagrams;
-use hello::{HELLO_BYTES, HELLO_MAGIC, Hello};
+use entrance::Entrance;
+use hello::{Announces, HELLO_BYTES, HELLO_MAGIC, Hello};
 use http::Peer;
 use local::LocalSocket;
 pub use local::sweep;
@@ -105,7 +108,7 @@ pub enum ServeError {
 
 /// A bound listener that has not begun to serve.
 pub struct Server {
-    listener: std::net::TcpListener,
+    entrance: Entrance,
     datagrams: DatagramListener,
     core: Arc<Core>,
     local: Option<LocalSocket>,
@@ -132,9 +135,10 @@ impl Server {
     pub fn bind(address: SocketAddr, core: Arc<Core>) -> Result<Self, ServeError> {
         let bind = |source| ServeError::Bind { address, source };
         let (listener, datagrams) = listen_twice(address).map_err(bind)?;
-        core.listens_on(listener.local_addr().map_err(bind)?.port(), &datagrams);
+        let (entrance, doorway) = Entrance::new(listener).map_err(bind)?;
+        core.listens_on(doorway, &datagrams).map_err(bind)?;
         Ok(Self {
-            listener,
+            entrance,
             datagrams,
             core,
             local: None,
@@ -169,7 +173,7 @@ impl Server {
 
     /// Returns the address that it listens on.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.entrance.address()
     }
 
     /// Serves until `stop` is dropped or sent to.
@@ -202,7 +206,7 @@ impl Server {
                     result = datagram::serve(self.datagrams, datagrams) => {
                         result.map_err(ServeError::Runtime)
                     }
-                    result = accept_all(self.listener, self.local.as_ref(), ways) => result,
+                    result = accept_all(self.entrance, self.local.as_ref(), ways) => result,
                 }
             };
             let result = unless_stopped(stop, work).await;
@@ -281,11 +285,10 @@ struct Ways {
 }
 
 async fn accept_all(
-    listener: std::net::TcpListener,
+    mut entrance: Entrance,
     local: Option<&LocalSocket>,
     ways: Arc<Ways>,
 ) -> Result<(), ServeError> {
-    let listener = TcpListener::from_std(listener).map_err(ServeError::Runtime)?;
     let connections = Connections::new(open_files_max());
     tokio::spawn(apply_deadlines(
         Arc::clone(&ways.core),
@@ -297,7 +300,7 @@ async fn accept_all(
         tokio::spawn(accept_local(listener, connections, ways));
     }
     loop {
-        let (stream, peer) = accepted(|| listener.accept()).await;
+        let (stream, peer) = entrance.next().await;
         if !ways.access.takes(peer.ip()) {
             continue;
         }
@@ -468,11 +471,20 @@ async fn take_up_data(mut stream: TcpStream, core: &Core) {
     }
 }
 
-/// Gives a flow to the trial that waits for it. A connection that nobody waits for is closed by
-/// being dropped: its other end sees that at once, and its controller reports it.
-fn deliver(hello: Hello, stream: std::net::TcpStream, core: &Core) {
-    if stream.set_nonblocking(false).is_ok() {
-        let _ = core.deliver(hello, stream.into(), Transport::Tcp);
+/// Gives a flow, or one of its connections, to the trial that waits for it. A connection that nobody waits for
+/// is closed, and a flow or a question is told who listens here; its controller reports it.
+fn deliver(hello: Hello, mut stream: std::net::TcpStream, core: &Core) {
+    match hello.announces {
+        Announces::Flow if core.answer_to(&hello).knows => {
+            if stream.set_nonblocking(false).is_ok() {
+                let _ = core.deliver(hello, stream.into(), Transport::Tcp);
+            }
+        }
+        Announces::Flow | Announces::Question => {
+            // So few bytes fit any send buffer that is empty.
+            let _ = std::io::Write::write_all(&mut stream, &core.answer_to(&hello).encode());
+        }
+        Announces::Connection => core.hand_in(&hello, stream),
     }
 }
 

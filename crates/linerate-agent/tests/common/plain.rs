@@ -11,13 +11,13 @@ pub fn assignment(end: End, part: Part, traffic: Traffic, flows: u32) -> Assignm
     let plan = |flow| FlowAssignment {
         flow: FlowId(flow),
         part,
-        port: None,
     };
     Assignment {
         trial: TrialId(0),
         end,
         peer: None,
         bind: None,
+        server: None,
         cookie: "ab".repeat(16),
         traffic,
         options: FlowOptions::default(),

@@ -45,8 +45,9 @@ pub struct HostSpec {
     /// Address that data flows use: the server's is connected to, a client's, of which the port counts
     /// nothing, tells its link.
     pub data_address: Option<std::net::SocketAddr>,
-    /// Address that a client connects from, if it must be a certain one.
-    pub bind: Option<std::net::IpAddr>,
+    /// Address that a client connects from, if it must be a certain one; with a zone also the device, and one of
+    /// IPv4 is then written as one of IPv6.
+    pub bind: Option<std::net::SocketAddr>,
     /// Whether to measure the memory's copy rate before the run.
     pub memory_copy: bool,
     /// Signalling rate of the data link, when it is known better than the host can tell.

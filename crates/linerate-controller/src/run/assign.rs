@@ -97,6 +97,7 @@ fn assignment(
         end,
         peer,
         bind: None,
+        server: None,
         cookie: terms.cookie.to_owned(),
         traffic: trial.workload.traffic.clone(),
         options: trial.workload.options.clone(),
@@ -106,7 +107,6 @@ fn assignment(
             .map(|flow| FlowAssignment {
                 flow: flow.flow,
                 part: part(flow),
-                port: None,
             })
             .collect(),
         workers_max: pinned.workers_max,

@@ -1,8 +1,9 @@
 //! Opening a flow, or adopting one that a listener accepted.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::manner::{SendBy, Transport};
@@ -10,8 +11,11 @@ use linerate_model::workload::{FlowOptions, Part, check_flow};
 
 use crate::flow::datagram::{self, is_datagram};
 use crate::flow::error::ConnectError;
+use crate::flow::opening::HELLO_BYTES;
 use crate::flow::options;
-use crate::flow::{Address, Content, Flow, FlowConfig, Shared, mechanism, mptcp, pace, place};
+use crate::flow::{
+    Address, Calls, Content, Flow, FlowConfig, HelloBytes, Shared, mechanism, mptcp, pace, place,
+};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, SO_ERROR, SO_REUSEADDR, SO_ZEROCOPY};
 use crate::sys::unix;
@@ -19,8 +23,8 @@ use crate::sys::unix;
 /// Opens a flow to `peer`, from `bind` if given, and sends `hello` on it.
 ///
 /// Options are set before connecting. Connecting and sending `hello` together take at most
-/// `deadline`. A flow that is a place of connections makes them while it runs: nothing is
-/// connected or sent here.
+/// `deadline`. A flow that is a place of connections makes them while it runs, each with `hello`: nothing
+/// is connected or sent here.
 pub fn connect(
     config: FlowConfig,
     peer: SocketAddr,
@@ -33,7 +37,7 @@ pub fn connect(
         return datagram::connect(config, peer, bind, hello, deadline);
     }
     if config.traffic.is_placed() {
-        return place::reach(config, peer, bind);
+        return place::reach(config, peer, bind, hello);
     }
     let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
     let opened = match config.manner.transport {
@@ -54,18 +58,22 @@ pub fn connect(
     flow(config, socket)
 }
 
-/// Opens the server's end of a flow that is a place of connections, one for each transaction: a port
-/// of its own at `local_ip`, which [`Flow::local`] tells.
-pub fn listen(config: FlowConfig, local_ip: IpAddr) -> Result<Flow, ConnectError> {
+/// Makes the server's end of a flow that is a place of connections, one for each transaction: it answers
+/// those of `calls` that begin with `hello`, while it runs.
+pub fn await_calls(
+    config: FlowConfig,
+    hello: HelloBytes,
+    calls: &Arc<Calls>,
+) -> Result<Flow, ConnectError> {
     check(&config)?;
     if !config.traffic.is_placed() || config.part != Part::Responder {
         return Err(ConnectError::Config {
             flow: config.flow,
-            reason: "only the server's end of connect/request/response listens on its own"
+            reason: "only the server's end of connect/request/response answers connections"
                 .to_owned(),
         });
     }
-    place::listen(config, local_ip)
+    place::await_calls(config, hello, calls)
 }
 
 /// Tells whether this host takes the options of a workload over TCP, by setting them on a socket
@@ -80,6 +88,31 @@ pub fn try_options(options: &FlowOptions) -> Result<(), ConnectError> {
     Ok(options::apply(socket.as_raw_fd(), options)?)
 }
 
+/// Asks by a hello who listens at `peer`, over a connection of its own; returns the answer. All of it takes at
+/// most `deadline`.
+pub fn ask(
+    peer: SocketAddr,
+    bind: Option<SocketAddr>,
+    hello: &HelloBytes,
+    deadline: Duration,
+) -> Result<HelloBytes, ConnectError> {
+    let end_ns = now_ns().saturating_add(deadline.as_nanos() as u64);
+    let socket = socket::open(peer, libc::IPPROTO_TCP);
+    let socket = socket.map_err(|error| ConnectError::open(error, peer))?;
+    if let Some(address) = bind {
+        bind_to(socket.as_fd(), address)
+            .map_err(|source| ConnectError::Bind { address, source })?;
+    }
+    establish(socket.as_fd(), peer, end_ns)
+        .map_err(|error| ConnectError::establish(error, peer, deadline))?;
+    send_all(socket.as_fd(), hello, end_ns)
+        .map_err(|source| ConnectError::Hello { peer, source })?;
+    let mut answer = [0; HELLO_BYTES];
+    receive_all(socket.as_fd(), &mut answer, end_ns)
+        .map_err(|source| ConnectError::Unidentified { peer, source })?;
+    Ok(answer)
+}
+
 /// Makes a flow of an accepted socket whose hello has been read.
 pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> {
     check(&config)?;
@@ -89,7 +122,7 @@ pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> 
     if config.traffic.is_placed() {
         return Err(ConnectError::Config {
             flow: config.flow,
-            reason: "a slot for connections accepts them itself".to_owned(),
+            reason: "a place of connections takes them up one by one".to_owned(),
         });
     }
     options::apply(socket.as_raw_fd(), &config.options)?;
@@ -174,6 +207,22 @@ pub(super) fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8], end_ns: u64) ->
                 wait_writable(socket, end_ns)?;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn receive_all(socket: BorrowedFd<'_>, mut room: &mut [u8], end_ns: u64) -> io::Result<()> {
+    while !room.is_empty() {
+        let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
+        if !socket::wait_readable(socket, left)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match socket::receive(socket.as_raw_fd(), room) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(received) => room = &mut room[received..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
     }

@@ -113,6 +113,15 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
+    /// Whoever listens there does not say which agent it is.
+    #[error("cannot learn which agent listens at {peer}")]
+    Unidentified {
+        /// The other end.
+        peer: SocketAddr,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// The first bytes, which name the flow, could not be sent.
     #[error("cannot send the first bytes to {peer}")]
     Hello {

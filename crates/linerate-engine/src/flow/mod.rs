@@ -2,6 +2,8 @@
 
 /// Where an end of a flow is.
 mod address;
+/// Connections that come for the places of a trial.
+pub(crate) mod calls;
 /// Opening a flow, or adopting one that a listener accepted.
 mod connect;
 /// What flows send that do not copy.
@@ -23,7 +25,7 @@ pub(crate) mod options;
 /// How a stream is kept to its rate.
 mod pace;
 /// Places of connections, one for each transaction.
-mod place;
+pub(crate) mod place;
 /// Which way to send is the fastest here.
 mod probe;
 /// Where datagrams of new peers come in.
@@ -38,7 +40,6 @@ mod sieve;
 mod unix;
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,11 +58,13 @@ use crate::sys::socket;
 use crate::sys::xdp::Frames;
 
 pub use address::Address;
-pub use connect::{adopt, connect, listen, try_options};
+pub use calls::{AtDoor, Calls, Door, HelloBytes};
+pub use connect::{adopt, ask, await_calls, connect, try_options};
 pub(crate) use content::Content;
 pub use error::ConnectError;
 pub(crate) use incoming::incoming;
 pub(crate) use options::effective_settings;
+pub(crate) use place::PlaceEnd;
 pub use reception::{Arrival, DatagramListener};
 pub use sieve::{Await, Awaited, Sieve};
 pub use unix::connect_unix;
@@ -104,9 +107,8 @@ pub(crate) struct Shared {
     pub(crate) socket: OwnedFd,
     pub(crate) local: Address,
     pub(crate) remote: Address,
-    /// For the client's end of a place of connections: where they go to, and where they come from
-    /// if that was chosen.
-    pub(crate) place: Option<(SocketAddr, Option<SocketAddr>)>,
+    /// For a place of connections.
+    pub(crate) place: Option<PlaceEnd>,
     pub(crate) settings: Settings,
     /// How a sender of bulk payload hands it over; never [`SendBy::Auto`].
     pub(crate) send: SendBy,
@@ -171,6 +173,14 @@ impl Flow {
     pub fn round_trip(&self) -> Option<Nanos> {
         let trip = tcp_info::ask_ns(self.shared.fd(), Metric::TcpRtt);
         trip.filter(|trip| *trip > 0).map(Nanos)
+    }
+
+    /// Returns the first bytes that the other end has sent, as many as a hello has, and leaves them there; absent
+    /// where there are fewer. For flows that were not launched: one system call, which does not wait.
+    pub fn first_bytes(&self) -> Option<HelloBytes> {
+        let mut first = [0; opening::HELLO_BYTES];
+        let seen = socket::peek(self.shared.fd(), &mut first).ok()?;
+        (seen == first.len()).then_some(first)
     }
 
     /// Returns where this end is.

@@ -1,42 +1,74 @@
-//! Places of connections: a port that listens, or the socket that stands for those to come.
+//! Places of connections: where they go to, or what they are known by where they come in.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
+use crate::flow::calls::{Calls, HelloBytes};
 use crate::flow::error::ConnectError;
 use crate::flow::{Flow, FlowConfig, Shared, options};
 use crate::sys::socket;
 
-/// Opens the server's end of a place: a port of its own at `local_ip`, which the kernel chooses.
-///
-/// [`Flow::local`] says which. The port is there until the flow is dropped, and answers only while
-/// the flow runs.
-pub(super) fn listen(config: FlowConfig, local_ip: IpAddr) -> Result<Flow, ConnectError> {
-    let address = SocketAddr::new(local_ip, 0);
-    let bind = |source| ConnectError::Bind { address, source };
-    let listener = TcpListener::bind(address).map_err(bind)?;
-    listener.set_nonblocking(true).map_err(bind)?;
-    let socket = OwnedFd::from(listener);
-    // Accepted connections take the options over.
-    options::apply(socket.as_raw_fd(), &config.options)?;
-    let inspect = |source| ConnectError::Inspect { source };
-    let local = socket::local(socket.as_fd()).map_err(inspect)?;
-    place(config, socket, local, any_like(local_ip), None)
+/// What an end of a place knows beside its options.
+#[derive(Debug)]
+pub(crate) enum PlaceEnd {
+    /// The client's end makes the connections.
+    Calls {
+        /// Where they go to.
+        peer: SocketAddr,
+        /// Where they come from, if that was chosen.
+        bind: Option<SocketAddr>,
+        /// What each says first.
+        hello: HelloBytes,
+    },
+    /// The server's end answers them.
+    Answers {
+        /// Where they come in.
+        calls: Arc<Calls>,
+        /// What each says first.
+        hello: HelloBytes,
+    },
+}
+
+impl PlaceEnd {
+    /// Returns where connections go to and what they say first, if they are made here.
+    pub(crate) fn calling(&self) -> Option<(SocketAddr, HelloBytes)> {
+        match self {
+            PlaceEnd::Calls { peer, hello, .. } => Some((*peer, *hello)),
+            PlaceEnd::Answers { .. } => None,
+        }
+    }
+}
+
+/// Makes the server's end of a place, which answers the connections of `calls` that begin with `hello`
+/// while it runs.
+pub(super) fn await_calls(
+    config: FlowConfig,
+    hello: HelloBytes,
+    calls: &Arc<Calls>,
+) -> Result<Flow, ConnectError> {
+    let any: SocketAddr = (Ipv6Addr::UNSPECIFIED, 0).into();
+    let local = calls.local().unwrap_or(any);
+    let end = PlaceEnd::Answers {
+        calls: Arc::clone(calls),
+        hello,
+    };
+    place(config, local, any_like(local.ip()), end)
 }
 
 /// Makes the client's end of a place, which connects to `peer` again and again while it runs.
-///
-/// It has a socket that never connects, to find out now which options the kernel grants.
 pub(super) fn reach(
     config: FlowConfig,
     peer: SocketAddr,
     bind: Option<SocketAddr>,
+    hello: &[u8],
 ) -> Result<Flow, ConnectError> {
-    let socket =
-        socket::open(peer, libc::IPPROTO_TCP).map_err(|error| ConnectError::open(error, peer))?;
-    options::apply(socket.as_raw_fd(), &config.options)?;
+    let hello = hello.try_into().map_err(|_| ConnectError::Config {
+        flow: config.flow,
+        reason: "connections need a hello that says whose they are".to_owned(),
+    })?;
     let local = bind.unwrap_or(any_like(peer.ip()));
-    place(config, socket, local, peer, Some((peer, bind)))
+    place(config, local, peer, PlaceEnd::Calls { peer, bind, hello })
 }
 
 /// Returns the address that stands for any of the family of `ip`, without a port.
@@ -47,18 +79,27 @@ fn any_like(ip: IpAddr) -> SocketAddr {
     }
 }
 
+/// Makes an end with a socket that never connects, to find out now which options the kernel grants.
 fn place(
     config: FlowConfig,
-    socket: OwnedFd,
     local: SocketAddr,
     remote: SocketAddr,
-    place: Option<(SocketAddr, Option<SocketAddr>)>,
+    end: PlaceEnd,
 ) -> Result<Flow, ConnectError> {
+    // A host without IPv6 has sockets of the other kind only.
+    let opened = socket::open(remote, libc::IPPROTO_TCP).or_else(|error| match &end {
+        PlaceEnd::Answers { .. } => {
+            socket::open((Ipv4Addr::UNSPECIFIED, 0).into(), libc::IPPROTO_TCP)
+        }
+        PlaceEnd::Calls { .. } => Err(error),
+    });
+    let socket = opened.map_err(|error| ConnectError::open(error, remote))?;
+    options::apply(socket.as_raw_fd(), &config.options)?;
     let settings = options::granted_settings(socket.as_raw_fd(), &config)
         .map_err(|source| ConnectError::Inspect { source })?;
     let ends = (local.into(), remote.into());
     let shared = Shared {
-        place,
+        place: Some(end),
         ..Shared::new(config, socket, ends, settings.into())
     };
     Ok(Flow { shared })

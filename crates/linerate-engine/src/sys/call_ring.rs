@@ -3,7 +3,8 @@
 //! 1. A call is three linked requests, handed over together: connect, send, receive. Each begins
 //!    when the one before has succeeded, inside the kernel; a failure cancels the rest. The last
 //!    one always completes, so that its completion is the end of the call.
-//! 2. A listening socket has one accept request that stays (multishot).
+//! 2. A listening socket has some accept requests, each for one connection: where several rings accept at
+//!    one socket, those that stay (multishot) would leave all connections to the first ring.
 //! 3. Descriptors are plain ones. Bare loops with registered ones, which a socket can be made into
 //!    directly, took 51.8 µs a transaction against 50.8 with plain ones, and as much for closing by
 //!    the ring as by a call (64 places, CPU time of both ends, an end on each CPU): what a
@@ -47,11 +48,8 @@ enum Step {
 /// What has happened to a socket, known by the key given with the request.
 #[derive(Debug)]
 pub(crate) enum Done {
-    /// A connection was accepted; `again` says that the accept request is over.
-    Accepted {
-        socket: io::Result<OwnedFd>,
-        again: bool,
-    },
+    /// A connection was accepted.
+    Accepted { socket: io::Result<OwnedFd> },
     /// Connecting failed; the end of the call follows.
     NotConnected(io::Error),
     /// So much of the request was sent, or nothing; the end of the call follows.
@@ -72,34 +70,58 @@ pub(crate) struct CallRing {
     ring: IoUring,
     payload: PageBuffer,
     room: PageBuffer,
-    /// Where each place calls, as the kernel reads it when a request is handed over.
-    peers: Box<[(libc::sockaddr_in6, libc::socklen_t)]>,
+    /// What each place calls with, as the kernel reads it when a request is handed over.
+    lines: Box<[Line]>,
     /// Requests that may still touch a descriptor or the memory; linked ones count as one.
     under_way: usize,
 }
 
+/// Where a place calls, and what it says: its hello and then the request. The addresses in it are those of
+/// its own fields, which never move as they are in a box, and of the payload.
+struct Line {
+    address: libc::sockaddr_in6,
+    address_bytes: libc::socklen_t,
+    hello: Box<[u8]>,
+    parts: [libc::iovec; 2],
+    message: libc::msghdr,
+}
+
 impl CallRing {
-    /// Returns a ring for places that call these peers, none for one that is called, with requests
-    /// of up to `payload_bytes`, which a ring has only where some call; a receive request takes up to
-    /// `room_bytes`. Fails where the kernel does not have io_uring, or does not allow it, see
-    /// [`uring::Ring::new`].
-    pub(crate) fn new(
-        peers: &[Option<SocketAddr>],
+    /// Returns a ring for places that call these peers with these hellos, and requests of up to
+    /// `payload_bytes`; a receive request takes up to `room_bytes`. Fails where the kernel does not have
+    /// io_uring, or does not allow it, see [`uring::Ring::new`].
+    pub(crate) fn calling(
+        peers: &[(SocketAddr, Box<[u8]>)],
         payload_bytes: usize,
         room_bytes: usize,
     ) -> io::Result<Self> {
-        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
-        let payload_bytes = if peers.iter().any(Option::is_some) {
-            payload_bytes
-        } else {
-            0
-        };
-        let address = |peer: &Option<SocketAddr>| socket::to_kernel(peer.unwrap_or(nobody));
+        let payload = PageBuffer::new(payload_bytes.max(1));
+        let mut lines: Box<[Line]> = peers.iter().map(Line::new).collect();
+        for line in &mut lines {
+            let part = |bytes: &[u8]| libc::iovec {
+                iov_base: bytes.as_ptr().cast_mut().cast(),
+                iov_len: bytes.len(),
+            };
+            line.parts = [part(&line.hello), part(&payload.as_slice()[..0])];
+            line.message.msg_iov = line.parts.as_mut_ptr();
+            line.message.msg_iovlen = line.parts.len() as _;
+        }
         Ok(Self {
             ring: uring::build(COMPLETIONS_PER_PLACE * peers.len())?,
-            payload: PageBuffer::new(payload_bytes.max(1)),
+            payload,
             room: PageBuffer::new(room_bytes.max(1)),
-            peers: peers.iter().map(address).collect(),
+            lines,
+            under_way: 0,
+        })
+    }
+
+    /// Returns a ring that accepts, and watches up to `sockets_max` sockets.
+    pub(crate) fn answering(sockets_max: usize) -> io::Result<Self> {
+        Ok(Self {
+            ring: uring::build(sockets_max)?,
+            payload: PageBuffer::new(1),
+            room: PageBuffer::new(1),
+            lines: Box::default(),
             under_way: 0,
         })
     }
@@ -109,39 +131,37 @@ impl CallRing {
         self.room.bytes()
     }
 
-    /// Accepts connections at a listening socket from now on.
+    /// Accepts one connection at a listening socket.
     pub(crate) fn accept(&mut self, listener: RawFd, key: usize) -> io::Result<()> {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        let accept = opcode::AcceptMulti::new(Fd(listener)).flags(flags).build();
+        let nobody = (std::ptr::null_mut(), std::ptr::null_mut());
+        let accept = opcode::Accept::new(Fd(listener), nobody.0, nobody.1);
+        let accept = accept.flags(flags).build();
         self.push(&[numbered(accept, key, Step::Accept)])
     }
 
-    /// Connects to the peer of place number `place`, sends `request_bytes`, and then receives up to
-    /// `room_bytes`.
+    /// Connects to the peer of place number `key`, sends its hello and `request_bytes`, and then receives
+    /// up to `room_bytes`.
     ///
     /// Cost: 30 ns here; what the kernel does for it is done by the next wait, for all calls.
     pub(crate) fn call(
         &mut self,
         fd: RawFd,
         key: usize,
-        place: usize,
         request_bytes: usize,
         room_bytes: usize,
     ) -> io::Result<()> {
-        let (address, address_bytes) = &self.peers[place];
-        let address = (&raw const *address).cast();
-        let connect = opcode::Connect::new(Fd(fd), address, *address_bytes).build();
+        let line = &mut self.lines[key];
+        line.parts[1].iov_len = self.payload.as_slice()[..request_bytes].len();
+        let address = (&raw const line.address).cast();
+        let connect = opcode::Connect::new(Fd(fd), address, line.address_bytes).build();
         let connect = numbered(connect, key, Step::Connect);
         // Not with SKIP_SUCCESS: the requests behind one that fails would then complete silently.
         let connect = connect.flags(Flags::IO_LINK);
-        let receive = self.receive_request(fd, key, room_bytes);
-        if request_bytes == 0 {
-            return self.push(&[connect, receive]);
-        }
-        let payload = &self.payload.as_slice()[..request_bytes];
-        let send = opcode::Send::new(Fd(fd), payload.as_ptr(), payload.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+        let send = opcode::SendMsg::new(Fd(fd), &raw const line.message)
+            .flags((libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32)
             .build();
+        let receive = self.receive_request(fd, key, room_bytes);
         let send = numbered(send, key, Step::Send).flags(Flags::IO_LINK);
         self.push(&[connect, send, receive])
     }
@@ -156,6 +176,12 @@ impl CallRing {
     pub(crate) fn watch(&mut self, fd: RawFd, key: usize, events: u32) -> io::Result<()> {
         let poll = opcode::PollAdd::new(Fd(fd), events).build();
         self.push(&[numbered(poll, key, Step::Poll)])
+    }
+
+    /// Ends such a watch, which tells of it.
+    pub(crate) fn unwatch(&mut self, key: usize) -> io::Result<()> {
+        let remove = opcode::PollRemove::new(number(key, Step::Poll)).build();
+        self.push(&[numbered(remove, key, Step::Cancel)])
     }
 
     /// Hands requests over and waits until something has happened or `timeout` has passed.
@@ -175,10 +201,9 @@ impl CallRing {
         }
     }
 
-    /// Ends all calls, and drops what they say; returns when no descriptor is used any more.
-    ///
-    /// The connections that were accepted meanwhile are closed.
-    pub(crate) fn empty(&mut self) -> io::Result<()> {
+    /// Ends all calls, and drops what they say but for the connections that were accepted meanwhile;
+    /// returns when no descriptor is used any more.
+    pub(crate) fn empty(&mut self, mut accepted: impl FnMut(OwnedFd)) -> io::Result<()> {
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
         let limit_ns = now_ns() + EMPTY_NS_MAX;
         while self.under_way > 0 {
@@ -186,7 +211,14 @@ impl CallRing {
             // One wait may see the end of some and not of others, and a call goes on to its next
             // request if it could not be cancelled any more.
             self.wait(Duration::from_millis(1))?;
-            while self.next().is_some() {}
+            while let Some((_, done)) = self.next() {
+                if let Done::Accepted {
+                    socket: Ok(socket), ..
+                } = done
+                {
+                    accepted(socket);
+                }
+            }
             if now_ns() >= limit_ns {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -202,7 +234,7 @@ impl CallRing {
 
     /// Puts requests that belong together among those to be handed over.
     fn push(&mut self, requests: &[squeue::Entry]) -> io::Result<()> {
-        // SAFETY: the requests point to the payload, the room and the peers, which live as long as
+        // SAFETY: the requests point to the payload, the room and the lines, which live as long as
         // the ring and never move; descriptors are checked by the kernel.
         while unsafe { self.ring.submission().push_multiple(requests) }.is_err() {
             self.ring.submitter().submit()?;
@@ -229,7 +261,6 @@ impl CallRing {
             () if is(Step::Accept) => Done::Accepted {
                 // SAFETY: a result of an accept request is a new descriptor that nothing else owns.
                 socket: result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as RawFd) }),
-                again: !goes_on,
             },
             () if is(Step::Connect) => Done::NotConnected(result.err()?),
             () if is(Step::Send) => Done::Sent(result),
@@ -244,9 +275,32 @@ impl CallRing {
     }
 }
 
+impl Line {
+    /// Returns one that says nothing yet.
+    fn new((peer, hello): &(SocketAddr, Box<[u8]>)) -> Self {
+        let (address, address_bytes) = socket::to_kernel(*peer);
+        let nothing = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        Self {
+            address,
+            address_bytes,
+            hello: hello.clone(),
+            parts: [nothing; 2],
+            // SAFETY: a msghdr of zeros is one without name, control data and parts.
+            message: unsafe { std::mem::zeroed() },
+        }
+    }
+}
+
 /// Returns `request` with the number by which its completion is known.
 fn numbered(request: squeue::Entry, key: usize, step: Step) -> squeue::Entry {
-    request.user_data(((key as u64) << STEP_BITS) | step as u64)
+    request.user_data(number(key, step))
+}
+
+fn number(key: usize, step: Step) -> u64 {
+    ((key as u64) << STEP_BITS) | step as u64
 }
 
 #[cfg(test)]
@@ -262,7 +316,7 @@ mod tests {
 
     /// A ring that calls `peer`, and a socket to call with; none where there is no io_uring.
     fn ring(peer: SocketAddr) -> Option<(CallRing, OwnedFd)> {
-        match CallRing::new(&[None, Some(peer)], 100, 10) {
+        match CallRing::calling(&[(peer, Box::new([7; 4]))], 100, 10) {
             Ok(ring) => Some((ring, socket::open(peer, libc::IPPROTO_TCP).unwrap())),
             Err(error) => {
                 println!("skipped: no io_uring: {error}");
@@ -281,50 +335,44 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_without_callers_has_no_payload() {
-        match CallRing::new(&[None, None], 64 << 20, 10) {
-            Ok(ring) => assert_eq!(ring.payload.bytes(), 1),
-            Err(error) => println!("skipped: no io_uring: {error}"),
-        }
-    }
-
-    #[test]
     fn a_call_is_accepted_and_answered() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let Some((mut ring, near)) = ring(listener.local_addr().unwrap()) else {
             return;
         };
         ring.accept(listener.as_raw_fd(), 8).unwrap();
-        ring.call(near.as_raw_fd(), 3, 1, 100, 10).unwrap();
+        ring.call(near.as_raw_fd(), 0, 100, 10).unwrap();
         let mut far = None;
         let mut sent = false;
         while far.is_none() || !sent {
             match next(&mut ring) {
-                (8, Done::Accepted { socket, again }) => {
+                (8, Done::Accepted { socket }) => {
                     far = Some(std::net::TcpStream::from(socket.unwrap()));
-                    assert!(!again);
                 }
-                (3, Done::Sent(Ok(100))) => sent = true,
+                (0, Done::Sent(Ok(104))) => sent = true,
                 other => panic!("{other:?}"),
             }
         }
         let mut far = far.unwrap();
         ring.watch(far.as_raw_fd(), 9, READ).unwrap();
         assert!(matches!(next(&mut ring), (9, Done::Ready)));
-        far.read_exact(&mut [0; 100]).unwrap();
+        let mut said = [0; 104];
+        far.read_exact(&mut said).unwrap();
+        // What the place says first, and then the request.
+        assert_eq!(said[..4], [7; 4]);
         far.write_all(&[1; 10]).unwrap();
         drop(far);
         match next(&mut ring) {
-            (3, Done::Received { received, more }) => {
+            (0, Done::Received { received, more }) => {
                 assert_eq!(received.unwrap(), 10);
                 if !more {
                     // The end had not come yet.
-                    ring.receive(near.as_raw_fd(), 3, 1).unwrap();
+                    ring.receive(near.as_raw_fd(), 0, 1).unwrap();
                     let end = next(&mut ring);
                     assert!(matches!(
                         end,
                         (
-                            3,
+                            0,
                             Done::Received {
                                 received: Ok(0),
                                 ..
@@ -335,9 +383,13 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        // The accept request is still there.
-        assert_eq!(ring.under_way, 1);
-        ring.empty().unwrap();
+        assert_eq!(ring.under_way, 0);
+        // What is accepted while all is ended is not lost.
+        ring.accept(listener.as_raw_fd(), 8).unwrap();
+        let _late = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut accepted = Vec::new();
+        ring.empty(|socket| accepted.push(socket)).unwrap();
+        assert_eq!(accepted.len(), 1);
         assert_eq!(ring.under_way, 0);
     }
 
@@ -350,15 +402,15 @@ mod tests {
         let Some((mut ring, near)) = ring(gone) else {
             return;
         };
-        ring.call(near.as_raw_fd(), 3, 1, 100, 10).unwrap();
+        ring.call(near.as_raw_fd(), 0, 100, 10).unwrap();
         let mut refused = false;
         loop {
             match next(&mut ring) {
-                (3, Done::NotConnected(error)) => {
+                (0, Done::NotConnected(error)) => {
                     refused = error.kind() == io::ErrorKind::ConnectionRefused;
                 }
-                (3, Done::Sent(Err(_))) => {}
-                (3, Done::Received { received, .. }) => {
+                (0, Done::Sent(Err(_))) => {}
+                (0, Done::Received { received, .. }) => {
                     received.unwrap_err();
                     break;
                 }
@@ -375,12 +427,12 @@ mod tests {
         let Some((mut ring, near)) = ring(listener.local_addr().unwrap()) else {
             return;
         };
-        ring.call(near.as_raw_fd(), 3, 1, 100, 10).unwrap();
-        assert!(matches!(next(&mut ring), (3, Done::Sent(Ok(100)))));
+        ring.call(near.as_raw_fd(), 0, 100, 10).unwrap();
+        assert!(matches!(next(&mut ring), (0, Done::Sent(Ok(104)))));
         // Handed over only now, by `empty`.
         ring.accept(listener.as_raw_fd(), 8).unwrap();
         assert_eq!(ring.under_way, 2);
-        ring.empty().unwrap();
+        ring.empty(drop).unwrap();
         assert_eq!(ring.under_way, 0);
     }
 }

@@ -28,6 +28,8 @@ const EVENTS_MAX: usize = 256;
 pub(crate) const READ: u32 = libc::EPOLLIN as u32;
 /// There is room for payload.
 pub(crate) const WRITE: u32 = libc::EPOLLOUT as u32;
+/// Of those who wait for a socket, wake one or some, not all: for listening sockets.
+pub(crate) const ALONE: u32 = libc::EPOLLEXCLUSIVE as u32;
 /// The peer has ended its direction.
 pub(crate) const END: u32 = libc::EPOLLRDHUP as u32;
 

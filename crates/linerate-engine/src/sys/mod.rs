@@ -2,6 +2,8 @@
 //!
 //! Each file wraps one kernel interface and adds no policy.
 
+/// What wakes a thread that waits for sockets.
+pub(crate) mod bell;
 /// Page-aligned memory for payload.
 pub(crate) mod buffer;
 /// Completions of connections that come and go.

@@ -58,6 +58,7 @@ int_option!(IPPROTO_TCP TCP_MAXSEG);
 int_option!(IPPROTO_TCP TCP_CORK);
 int_option!(IPPROTO_TCP TCP_NOTSENT_LOWAT);
 int_option!(SOL_SOCKET SO_BUSY_POLL);
+int_option!(SOL_SOCKET SO_BINDTOIFINDEX);
 int_option!(IPPROTO_IP IP_TOS);
 int_option!(IPPROTO_IPV6 IPV6_TCLASS);
 int_option!(IPPROTO_IP IP_MTU);
@@ -89,8 +90,22 @@ pub(super) fn family(address: SocketAddr) -> c_int {
     }
 }
 
-/// Gives the socket a local address.
+/// Gives the socket a local address; one with a zone keeps it to that device. An address of IPv4 has one where
+/// it is written as one of IPv6.
 pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
+    let mut address = address;
+    if let SocketAddr::V6(v6) = address
+        && v6.scope_id() != 0
+    {
+        set(
+            fd.as_raw_fd(),
+            SO_BINDTOIFINDEX,
+            v6.scope_id().cast_signed(),
+        )?;
+        if let Some(v4) = v6.ip().to_ipv4_mapped() {
+            address = SocketAddr::new(v4.into(), v6.port());
+        }
+    }
     let (storage, bytes) = to_kernel(address);
     // SAFETY: the kernel reads `bytes` bytes of `storage`, which to_kernel has written.
     let status = unsafe { libc::bind(fd.as_raw_fd(), (&raw const storage).cast(), bytes) };
@@ -103,7 +118,9 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
 /// more than 28 000 flows from one address. An old kernel that refuses this has fewer.
 pub(crate) fn bind_before_connect(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     let _ = set(fd.as_raw_fd(), IP_BIND_ADDRESS_NO_PORT, 1);
-    bind(fd, SocketAddr::new(address.ip(), 0))
+    let mut any_port = address;
+    any_port.set_port(0);
+    bind(fd, any_port)
 }
 
 /// Takes up a connection that waits at a listening socket; the new socket does not block.
@@ -309,8 +326,34 @@ fn parts_used(parts: &[libc::iovec]) -> usize {
     parts.partition_point(|part| part.iov_len > 0)
 }
 
+/// Hands `first` and then `payload` to the socket, as one call; returns how much of both was taken.
+pub(crate) fn send_both(fd: RawFd, first: &[u8], payload: &[u8]) -> io::Result<usize> {
+    let part = |bytes: &[u8]| libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
+    let parts = [part(first), part(payload)];
+    // SAFETY: a msghdr of zeros is one without name, control data and parts.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_ptr().cast_mut();
+    message.msg_iovlen = parts.len() as _;
+    // SAFETY: the kernel reads `parts`, which are `first` and `payload`; all outlive the call.
+    // MSG_NOSIGNAL keeps a closed peer from raising SIGPIPE.
+    let sent = unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
 /// Takes payload from the socket; 0 is the end of the stream.
 pub(crate) fn receive(fd: RawFd, room: &mut [u8]) -> io::Result<usize> {
+    receive_flagged(fd, room, 0)
+}
+
+/// Shows what would be taken from the socket, and leaves it there.
+pub(crate) fn peek(fd: RawFd, room: &mut [u8]) -> io::Result<usize> {
+    receive_flagged(fd, room, libc::MSG_PEEK)
+}
+
+fn receive_flagged(fd: RawFd, room: &mut [u8], flags: c_int) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `room.len()` bytes to `room`, which is exclusively ours, and
     // no address, since both pointers for it are null.
     let received = unsafe {
@@ -319,7 +362,7 @@ pub(crate) fn receive(fd: RawFd, room: &mut [u8]) -> io::Result<usize> {
             libc::c_long::from(fd),
             room.as_mut_ptr(),
             room.len(),
-            0 as libc::c_long,
+            libc::c_long::from(flags),
             std::ptr::null_mut::<libc::sockaddr>(),
             std::ptr::null_mut::<libc::socklen_t>(),
         )

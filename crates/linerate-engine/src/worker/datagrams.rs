@@ -431,6 +431,7 @@ mod tests {
             cpu: None,
             latency_per_flow: true,
             latency_counts: Some(Arc::new(LatencyCounts::default())),
+            callees: None,
             spinners: None,
         };
         let ready = set_up::<DatagramWaiting>(&share).expect("sockets and an epoll set");

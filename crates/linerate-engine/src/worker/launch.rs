@@ -18,6 +18,7 @@ use linerate_model::sample::{Sample, Subject, WORKER};
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::{Part, Setting};
 
+use crate::flow::calls::Callees;
 use crate::flow::sampler::{self, SAMPLES_PER_FLOW, Seen, WindowsSeen};
 use crate::flow::{self, Flow, Shared};
 use crate::measure::clock;
@@ -165,6 +166,7 @@ pub fn launch(
         end: flow.config.end,
         part: flow.config.part,
     };
+    let callees = Callees::of(&flows).map(Arc::new);
     let keys: Vec<FlowKey> = flows.iter().map(key).collect();
     let requesters = keys.iter().filter(|key| key.part == Part::Requester);
     let latency_per_flow = requesters.count() <= LATENCY_RECORDS_MAX;
@@ -204,6 +206,7 @@ pub fn launch(
             cpu: (!config.cpus.is_empty()).then(|| config.cpus[at % config.cpus.len()]),
             latency_per_flow,
             latency_counts,
+            callees: callees.clone(),
             spinners,
         };
         // On an error the workers so far are aborted as `running` is dropped.

@@ -34,13 +34,14 @@ use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::Setting;
 
 use crate::flow::Shared;
+use crate::flow::calls::Callees;
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::latency::Latency;
 use crate::schedule::{Control, Ending, NOTICE_NS};
 use crate::sys::buffer::PageBuffer;
 use crate::sys::datagram::{Inbox, Outbox};
 use crate::sys::splice::Pipe;
-use crate::workload::crr::{PlaceIo, SocketEvents};
+use crate::workload::crr::{CalleeIo, PlaceIo, SocketEvents};
 use crate::workload::datagram::DatagramIo;
 use crate::workload::{CpuYield, Io, Seated};
 
@@ -109,6 +110,8 @@ struct Memory {
     outbox: Outbox,
     inbox: Inbox,
     latencies: Vec<Latency>,
+    /// The flows of the trial that answer connections, those of other workers, too.
+    callees: Option<Arc<Callees>>,
 }
 
 impl Memory {
@@ -141,7 +144,17 @@ impl Memory {
         }
     }
 
-    /// Returns what a place of connections works with, the first of whose keys is `key`.
+    /// Returns what answering connections works with.
+    fn callee_io<'a>(&'a mut self, events: &'a mut SocketEvents) -> CalleeIo<'a> {
+        CalleeIo {
+            control: &self.control,
+            events,
+            payload: self.payload.as_slice(),
+            room: self.room.as_mut_slice(),
+        }
+    }
+
+    /// Returns what a place that makes connections works with, whose key is `key`.
     fn place_io<'a>(
         &'a mut self,
         flow: &'a Shared,

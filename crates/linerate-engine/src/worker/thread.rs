@@ -7,6 +7,7 @@ use std::sync::mpsc::SyncSender;
 use linerate_model::manner::SendBy;
 use linerate_model::workload::{Part, Setting};
 
+use crate::flow::calls::Callees;
 use crate::flow::datagram::is_datagram;
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
@@ -38,6 +39,8 @@ pub(super) struct WorkerShare {
     pub(super) latency_per_flow: bool,
     /// Where it counts its transactions by their latency, if it has any.
     pub(super) latency_counts: Option<Arc<LatencyCounts>>,
+    /// The flows of the trial that answer connections, if there are any.
+    pub(super) callees: Option<Arc<Callees>>,
     /// How many workers spin, and how many were asked for, where those are more than have a CPU.
     pub(super) spinners: Option<(usize, usize)>,
 }
@@ -232,6 +235,7 @@ fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
         latencies: (0..records)
             .map(|_| Latency::new(share.window, rate, share.latency_counts.clone()))
             .collect(),
+        callees: share.callees.clone(),
     })
 }
 

@@ -31,6 +31,7 @@ use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::datagram::is_datagram;
+use crate::flow::opening::HELLO_BYTES;
 use crate::flow::{FlowConfig, Shared};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
@@ -289,6 +290,10 @@ pub(crate) fn room_bytes(config: &FlowConfig, flows: usize) -> usize {
     let message_bytes = match (&config.traffic, config.part) {
         // They are received into buffers of their own.
         _ if is_datagram(config) => 0,
+        // With what says whose the request is.
+        (Traffic::Crr { .. }, Part::Responder) => {
+            return payload_bytes(config).min(RECEIVE_BYTES) + HELLO_BYTES;
+        }
         (Traffic::Crr { .. }, _) => payload_bytes(config),
         // A receiver with SO_RCVLOWAT wakes to a fuller queue: with 32 KiB and room for 48 KiB it
         // took 0.29 µs for a message of 100 B, with room for all 0.22, and its sender 5 % less.

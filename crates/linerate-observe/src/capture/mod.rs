@@ -11,6 +11,7 @@
 
 mod anonymous;
 mod block;
+mod introduced;
 mod pcapng;
 mod select;
 
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 pub use anonymous::Anonymiser;
 pub use block::Frame;
+pub use introduced::{Introductions, Whose};
 pub use pcapng::{BLOCK_BYTES_MORE, Writer};
 pub use select::Selection;
 

@@ -17,16 +17,10 @@ use super::{ETHERNET_BYTES, Frame, LINKTYPE_ETHERNET, TCP, TYPE_IPV4, TYPE_IPV6,
 /// comparisons of two instructions for each, of 4096 that a program may have (BPF_MAXINSNS).
 const PORTS_MAX: usize = 128;
 
-/// Which frames are of the conversations that a capture is about.
+/// Which frames are of the conversations that a capture is about: those between these ends, every pair in both
+/// orders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
-    /// Those from or to these ports.
-    Ports(HashSet<u16>),
-    /// Those from or to these ends.
-    Ends(HashSet<SocketAddr>),
-    /// Those between these ends: every pair in both orders.
-    Conversations(HashSet<(SocketAddr, SocketAddr)>),
-}
+pub struct Selection(HashSet<(SocketAddr, SocketAddr)>);
 
 impl Selection {
     /// Returns the one of conversations between these ends.
@@ -36,47 +30,68 @@ impl Selection {
             let (one, other) = (plain(one), plain(other));
             [(one, other), (other, one)]
         });
-        Self::Conversations(pairs.collect())
+        Self(pairs.collect())
     }
 
     /// Returns whether `frame`, of a capture of this link type, is one of them.
     pub fn has(&self, link_type: u16, frame: &Frame<'_>) -> bool {
-        let Some((from, to)) = ends(link_type, frame.bytes) else {
-            return false;
-        };
-        match self {
-            Selection::Ports(ports) => ports.contains(&from.port()) || ports.contains(&to.port()),
-            Selection::Ends(ends) => ends.contains(&from) || ends.contains(&to),
-            Selection::Conversations(pairs) => pairs.contains(&(from, to)),
-        }
+        let segment = segment(link_type, frame.bytes);
+        segment.is_some_and(|segment| self.0.contains(&(segment.from, segment.to)))
     }
 }
 
-/// Returns the ends of a TCP segment or UDP datagram.
-fn ends(link_type: u16, frame: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+/// A TCP segment or UDP datagram.
+pub(super) struct Segment<'a> {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    pub(super) is_tcp: bool,
+    /// Of TCP.
+    pub(super) flags: u8,
+    /// What of the payload of TCP was kept.
+    pub(super) payload: &'a [u8],
+}
+
+/// Returns the TCP segment or UDP datagram in a frame.
+pub(super) fn segment(link_type: u16, frame: &[u8]) -> Option<Segment<'_>> {
     let packet = match link_type {
         LINKTYPE_ETHERNET => frame.get(ETHERNET_BYTES..)?,
         _ => frame,
     };
-    let (from, to, protocol, segment): (IpAddr, IpAddr, u8, &[u8]) = match packet.first()? >> 4 {
-        4 => {
-            let is_first = half(packet, 6)? & 0x1fff == 0;
-            let header = usize::from(packet[0] & 15) * 4;
-            (is_first && header >= 20).then_some(())?;
-            let address = |at: usize| packet.get(at..)?.first_chunk::<4>().copied();
-            let (from, to) = (address(12)?.into(), address(16)?.into());
-            (from, to, *packet.get(9)?, packet.get(header..)?)
-        }
-        6 => {
-            let address = |at: usize| packet.get(at..)?.first_chunk::<16>().copied();
-            let (from, to) = (address(8)?.into(), address(24)?.into());
-            (from, to, *packet.get(6)?, packet.get(40..)?)
-        }
-        _ => return None,
-    };
+    // With the bytes that the packet has behind its header: short frames are filled up. 0 is more than the
+    // field can say.
+    let (from, to, protocol, segment, bytes): (IpAddr, IpAddr, u8, &[u8], usize) =
+        match packet.first()? >> 4 {
+            4 => {
+                let is_first = half(packet, 6)? & 0x1fff == 0;
+                let header = usize::from(packet[0] & 15) * 4;
+                (is_first && header >= 20).then_some(())?;
+                let address = |at: usize| packet.get(at..)?.first_chunk::<4>().copied();
+                let (from, to) = (address(12)?.into(), address(16)?.into());
+                let bytes = usize::from(half(packet, 2)?).saturating_sub(header);
+                (from, to, *packet.get(9)?, packet.get(header..)?, bytes)
+            }
+            6 => {
+                let address = |at: usize| packet.get(at..)?.first_chunk::<16>().copied();
+                let (from, to) = (address(8)?.into(), address(24)?.into());
+                let bytes = usize::from(half(packet, 4)?);
+                (from, to, *packet.get(6)?, packet.get(40..)?, bytes)
+            }
+            _ => return None,
+        };
     matches!(protocol, TCP | UDP).then_some(())?;
     let end = |ip: IpAddr, at| Some(SocketAddr::new(ip.to_canonical(), half(segment, at)?));
-    Some((end(from, 0)?, end(to, 2)?))
+    let kept_bytes = match bytes {
+        0 => segment.len(),
+        _ => bytes.min(segment.len()),
+    };
+    let header_bytes = segment.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
+    Some(Segment {
+        from: end(from, 0)?,
+        to: end(to, 2)?,
+        is_tcp: protocol == TCP,
+        flags: segment.get(13).copied().unwrap_or(0),
+        payload: segment.get(header_bytes..kept_bytes).unwrap_or_default(),
+    })
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {
@@ -296,19 +311,14 @@ mod tests {
                 "192.0.2.1:40000".parse().unwrap(),
                 "[::ffff:192.0.2.2]:5201".parse().unwrap(),
             );
-            let own = Selection::conversations([pair]).has(LINKTYPE_RAW, &frame);
-            let ports = Selection::Ports([5201].into()).has(LINKTYPE_RAW, &frame);
-            let server = Selection::Ends(["192.0.2.2:5201".parse().unwrap()].into());
-            let to_server = bytes[0] >> 4 == 4 && bytes[26..28] == 5201_u16.to_be_bytes();
-            assert_eq!(server.has(LINKTYPE_RAW, &frame), to_server);
-            (own, ports)
+            Selection::conversations([pair]).has(LINKTYPE_RAW, &frame)
         };
-        assert_eq!(frame(&v4(TCP, 0, 40_000, 5201)), (true, true));
-        assert_eq!(frame(&v4(TCP, 0, 40_001, 5201)), (false, true));
+        assert!(frame(&v4(TCP, 0, 40_000, 5201)));
+        assert!(!frame(&v4(TCP, 0, 40_001, 5201)));
         // The other order is another pair of addresses here.
-        assert_eq!(frame(&v4(TCP, 0, 5201, 40_000)), (false, true));
-        assert_eq!(frame(&v4(TCP, 0, 5202, 40_000)), (false, false));
-        assert_eq!(frame(&v6(TCP, 40_000, 5201)), (false, true));
+        assert!(!frame(&v4(TCP, 0, 5201, 40_000)));
+        assert!(!frame(&v4(TCP, 0, 5202, 40_000)));
+        assert!(!frame(&v6(TCP, 40_000, 5201)));
     }
 
     proptest! {

@@ -44,7 +44,7 @@ const OF_NEIGHBOURS: &[(&[&str], &str)] = &[
     ),
     (
         &["--bind-dev"],
-        "-B ADDRESS connects from an address of that device",
+        "-B ADDRESS%DEVICE connects from an address of that device, and by it",
     ),
     (
         &["--sctp", "-X", "--xbind", "--nstreams"],

@@ -106,6 +106,28 @@ const OF_HOSTS: [&str; 13] = [
     "plain",
 ];
 
+/// Reads an address of this host, with the name or number of a device behind `%` if there is one.
+fn bind_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    let (address, device) = match text.split_once('%') {
+        Some((address, device)) => (address, Some(device)),
+        None => (text, None),
+    };
+    let ip: std::net::IpAddr = address
+        .parse()
+        .map_err(|_| "not an address, as in 192.0.2.1 or fe80::1%eth0".to_owned())?;
+    let Some(device) = device else {
+        return Ok((ip, 0).into());
+    };
+    let number = device.parse().ok().filter(|number| *number > 0);
+    let number = number.map_or_else(|| nix::net::if_::if_nametoindex(device), Ok);
+    let number = number.map_err(|_| format!("this host has no device `{device}`"))?;
+    let v6 = match ip {
+        std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        std::net::IpAddr::V6(v6) => v6,
+    };
+    Ok(std::net::SocketAddrV6::new(v6, 0, 0, number).into())
+}
+
 /// How agents are found and shared.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hosts")]
@@ -128,9 +150,9 @@ pub struct FleetArgs {
     /// End runs without a token that occupy a host (needs a token with scope admin)
     #[arg(long, conflicts_with = "shared")]
     pub evict: bool,
-    /// Connect from this address
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
-    pub bind: Option<std::net::IpAddr>,
+    /// Connect from this address, and by this device
+    #[arg(short = 'B', long, value_name = "ADDRESS[%DEVICE]", value_parser = bind_address)]
+    pub bind: Option<std::net::SocketAddr>,
     /// Use IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     pub ipv4: bool,

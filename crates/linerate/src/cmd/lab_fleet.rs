@@ -172,7 +172,7 @@ impl LabFleet {
                 let agent = Arc::new(self.agent(host.control_address));
                 let address = SocketAddr::new(host.data_address, PORT_DEFAULT);
                 HostSpec {
-                    bind: (at > 0).then_some(host.data_address),
+                    bind: (at > 0).then_some((host.data_address, 0).into()),
                     memory_copy: at == 0,
                     link_rate: asked.link.rate,
                     link_loss_ppm: *loss,

@@ -21,6 +21,7 @@ mod lab_named;
 mod lab_queues;
 mod lab_strangers;
 mod lab_truth;
+mod one_port;
 mod recorded;
 mod reference;
 mod run_capture;

@@ -465,7 +465,7 @@ fn claim(door: &Door, peer: SocketAddr, parameters: &Parameters) -> Result<Grant
         .skip(usize::from(is_one_way))
         .map(|index| plan::flow(parameters, index, None));
     let buffers = buffers_of(ways, streams, workers_of_guest(None) as usize);
-    let counts = Counts::of_trial(streams, 1, false).with_buffers(buffers);
+    let counts = Counts::of_trial(streams, 1).with_buffers(buffers);
     let refuse = |code, reason: String| Some(Refused { code, reason });
     let claimed = door.core.claim_of(Source::of(peer.ip()), counts, asked);
     let grant = claimed.map_err(|exceeded| {

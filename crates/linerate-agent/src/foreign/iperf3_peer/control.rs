@@ -52,7 +52,7 @@ pub(super) enum CallError {
 
 impl Called {
     /// Connects and says the cookie.
-    pub(super) fn call(address: SocketAddr, bind: Option<IpAddr>) -> Result<Self, CallError> {
+    pub(super) fn call(address: SocketAddr, bind: Option<SocketAddr>) -> Result<Self, CallError> {
         let lost = |error: std::io::Error| {
             CallError::Unreachable(format!("cannot be connected to: {error}"))
         };
@@ -107,14 +107,19 @@ impl Called {
     }
 }
 
-fn connect(address: SocketAddr, bind: Option<IpAddr>) -> std::io::Result<TcpStream> {
+fn connect(address: SocketAddr, bind: Option<SocketAddr>) -> std::io::Result<TcpStream> {
     let socket = socket2::Socket::new(
         socket2::Domain::for_address(address),
         socket2::Type::STREAM,
         Some(socket2::Protocol::TCP),
     )?;
     if let Some(bind) = bind {
-        socket.bind(&SocketAddr::new(bind, 0).into())?;
+        // Where it is an address of IPv4 with a device, the device is the flows' business.
+        let bind = match bind.ip().to_canonical() {
+            ip @ IpAddr::V4(_) => SocketAddr::new(ip, 0),
+            IpAddr::V6(_) => bind,
+        };
+        socket.bind(&bind.into())?;
     }
     socket.connect_timeout(&address.into(), CONNECT_DEADLINE)?;
     Ok(socket.into())

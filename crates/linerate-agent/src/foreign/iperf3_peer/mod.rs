@@ -33,7 +33,7 @@ mod parameters;
 /// The server's half.
 mod server;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use linerate_compat::iperf3::Parameters;
@@ -73,7 +73,7 @@ pub struct Iperf3Options {
     /// Its control port; data goes to the same.
     pub address: SocketAddr,
     /// Address to connect from.
-    pub bind: Option<IpAddr>,
+    pub bind: Option<SocketAddr>,
     /// Who asks.
     pub credentials: Option<Credentials>,
     /// Whether it is to send its own output with its results.

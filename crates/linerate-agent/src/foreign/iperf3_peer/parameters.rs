@@ -230,13 +230,13 @@ mod tests {
         let flow = |(at, part): (usize, &Part)| FlowAssignment {
             flow: FlowId(at as u32),
             part: *part,
-            port: None,
         };
         Assignment {
             trial: TrialId(1),
             end: End::Server,
             peer: None,
             bind: None,
+            server: None,
             cookie: "00112233445566778899aabbccddeeff".into(),
             traffic: model::Traffic::Stream {
                 direction,

@@ -1,6 +1,6 @@
 //! The beginning of a trial: who does what, the flows, the instants.
 
-use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -103,6 +103,7 @@ impl<'a> Attempt<'a> {
         };
         let clock = &self.fleet.clock;
         let began_ns = clock.now_ns();
+        let mut looks = 0;
         loop {
             let state = server.agent.poll(PollFrom::default())?.state;
             let TrialState::Gathering { missing } = state else {
@@ -115,6 +116,18 @@ impl<'a> Attempt<'a> {
             }
             if self.run.stop.load(Ordering::Relaxed) {
                 return Err(Reason::Interrupted);
+            }
+            // Whoever else took a flow has said so to its client.
+            looks += 1;
+            let asked = if looks > 1 {
+                1..
+            } else {
+                self.participants.len()..
+            };
+            for client in &self.participants[asked] {
+                if let TrialState::Failed { why } = client.agent.poll(PollFrom::default())?.state {
+                    return Err(client.failed(why));
+                }
             }
             let (least, most) = LOOK_SOON_NS;
             clock.sleep(Duration::from_nanos((waited_ns / 4).clamp(least, most)));
@@ -151,7 +164,7 @@ impl<'a> Attempt<'a> {
         let clients = fleet.clients_for(&trial.workload);
         let binds: Vec<Option<String>> = clients
             .iter()
-            .map(|member| member.spec.bind.map(|bind| bind.to_string()))
+            .map(|member| member.spec.bind.map(bind_text))
             .collect();
         let capture = self
             .probes
@@ -204,17 +217,21 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Tells the flows of a client where the server expects them.
+/// Tells a client where the server expects its flows, and which server that is.
 fn point_at(client: &mut Assignment, server: &Prepared) {
     let is_local = client.manner.transport == Transport::Unix;
     if let Some(name) = server.socket_name.as_ref().filter(|_| is_local) {
         client.peer = Some(format!("unix:@{name}"));
         client.bind = None;
     }
-    let ports = server.ports.iter().map(|own| (own.flow, own.port));
-    let ports: HashMap<_, _> = ports.collect();
-    for flow in &mut client.flows {
-        flow.port = ports.get(&flow.flow).copied();
+    client.server.clone_from(&server.instance);
+}
+
+/// Returns a local address as agents read it, with the number of a device where it has one.
+fn bind_text(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() != 0 => address.to_string(),
+        _ => address.ip().to_string(),
     }
 }
 

@@ -198,7 +198,7 @@ impl<'a> Participant<'a> {
         self.lose(why);
     }
 
-    fn failed(&self, words: String) -> Reason {
+    pub fn failed(&self, words: String) -> Reason {
         self.because(HostFailure::Failed, words)
     }
 

@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use linerate_model::metric::Metric;
 use linerate_model::shortfall::ConnectionCount;
 
-use crate::flow::{Shared, options};
+use crate::flow::opening::HELLO_BYTES;
+use crate::flow::{PlaceEnd, Shared, options};
 use crate::measure::{Window, tcp_info};
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
@@ -99,7 +100,7 @@ impl Caller {
     /// it, the request 4 µs, the epoll set 0.5 µs.
     fn dial(&mut self, io: &mut PlaceIo<'_>) -> Result<(), (&'static str, io::Error)> {
         let flow = io.flow;
-        let Some((peer, bind)) = flow.place else {
+        let Some(PlaceEnd::Calls { peer, bind, .. }) = flow.place else {
             return Err(("finding the peer", io::ErrorKind::AddrNotAvailable.into()));
         };
         let opened = socket::open(peer, libc::IPPROTO_TCP);
@@ -157,21 +158,24 @@ impl Caller {
         }
     }
 
-    /// Sends what is left of the request; returns whether all is sent.
+    /// Sends what is left of hello and request; returns whether all is sent.
     fn send(&mut self, io: &mut PlaceIo<'_>) -> io::Result<bool> {
-        let Some(call) = &mut self.call else {
+        let (Some(call), Some(PlaceEnd::Calls { hello, .. })) = (&mut self.call, &io.flow.place)
+        else {
             return Ok(true);
         };
-        let rest = &io.payload[call.sent_bytes..self.request_bytes];
-        if rest.is_empty() {
+        let all_bytes = hello.len() + self.request_bytes;
+        if call.sent_bytes == all_bytes {
             return Ok(true);
         }
-        match socket::send(call.socket.as_raw_fd(), rest) {
+        let hello = &hello[call.sent_bytes.min(hello.len())..];
+        let begun_bytes = call.sent_bytes.saturating_sub(HELLO_BYTES);
+        let rest = &io.payload[begun_bytes..self.request_bytes];
+        match socket::send_both(call.socket.as_raw_fd(), hello, rest) {
             Ok(sent) => {
-                io.flow.counters.first_payload(now_ns);
-                io.flow.counters.sent(sent);
+                note_sent(io, sent.saturating_sub(hello.len()));
                 call.sent_bytes += sent;
-                let all = call.sent_bytes == self.request_bytes;
+                let all = call.sent_bytes == all_bytes;
                 if all {
                     // An error here is one of the connection, and receiving reports it.
                     let _ =
@@ -196,7 +200,7 @@ impl Caller {
         let sending = self
             .call
             .as_ref()
-            .is_some_and(|call| call.sent_bytes < self.request_bytes);
+            .is_some_and(|call| call.sent_bytes < HELLO_BYTES + self.request_bytes);
         if sending {
             return match self.send(io) {
                 Ok(false) => None,
@@ -321,5 +325,13 @@ impl Caller {
             failed: self.failed,
             last_failure: self.last_failure.clone(),
         }
+    }
+}
+
+/// Counts what was sent of a request.
+fn note_sent(io: &PlaceIo<'_>, bytes: usize) {
+    if bytes > 0 {
+        io.flow.counters.first_payload(now_ns);
+        io.flow.counters.sent(bytes);
     }
 }

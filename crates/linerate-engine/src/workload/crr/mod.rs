@@ -1,7 +1,7 @@
 //! A connection for each transaction: connect, request, response, close.
 //!
-//! Each flow is a place. Its client's end makes one connection after another, its server's end
-//! listens on a port of its own and answers each.
+//! Each flow is a place. Its client's end makes one connection after another, each with the hello of its
+//! flow ahead of the request, which says whose it is and is not counted; its server's end answers each.
 //!
 //! 1. The server closes first, right after its response, so that the TIME_WAIT of each connection
 //!    stays with the server: a client that kept it would run out of its 28 000 ports in a second.
@@ -33,11 +33,8 @@ use crate::sys::call_ring::{CallRing, Done};
 use crate::sys::epoll::Epoll;
 use crate::workload::Seated;
 
-use callee::Callee;
+pub(crate) use callee::Callee;
 use caller::Caller;
-
-/// Sockets that one place may have in the epoll set, or in the ring.
-pub(crate) const KEYS_PER_PLACE: usize = 8;
 
 /// What tells places of their sockets: epoll or io_uring.
 pub(crate) enum SocketEvents {
@@ -108,7 +105,7 @@ pub(crate) struct PlaceIo<'a> {
     pub(crate) flow: &'a Shared,
     pub(crate) control: &'a Control,
     pub(crate) events: &'a mut SocketEvents,
-    /// The first of the place's keys.
+    /// The key of the place's socket.
     pub(crate) key: usize,
     /// Send buffer, as long as the longest message.
     pub(crate) payload: &'a [u8],
@@ -117,13 +114,23 @@ pub(crate) struct PlaceIo<'a> {
     pub(crate) latencies: &'a mut [Latency],
 }
 
+/// What the end that answers works with.
+pub(crate) struct CalleeIo<'a> {
+    pub(crate) control: &'a Control,
+    pub(crate) events: &'a mut SocketEvents,
+    /// Send buffer, as long as the longest message.
+    pub(crate) payload: &'a [u8],
+    /// Receive buffer; its content is never looked at.
+    pub(crate) room: &'a mut [u8],
+}
+
 /// Either end of a place.
 #[derive(Debug)]
 pub(crate) enum Place {
     /// Makes connections.
     Caller(Box<Caller>),
-    /// Answers them.
-    Callee(Callee),
+    /// Is there for what is counted of those that are answered, by whichever [`Callee`] takes them up.
+    Called,
 }
 
 impl Seated for Place {
@@ -133,14 +140,13 @@ impl Seated for Place {
                 let caller = Caller::new(flow, control.start_ns(), window, record);
                 Place::Caller(Box::new(caller))
             }
-            _ => Place::Callee(Callee::new(flow)),
+            _ => Place::Called,
         }
     }
 
-    /// No more connections come to a port that is shut down, although it is there until the flow is
-    /// dropped.
+    /// Its own socket is not connected.
     fn shutdown(&self, _: &Shared, _: &Ending) -> Option<Shutdown> {
-        matches!(self, Place::Callee(_)).then_some(Shutdown::Both)
+        None
     }
 
     fn stall_max_ns(&self, now_ns: u64) -> Option<u64> {
@@ -160,42 +166,35 @@ impl Seated for Place {
 impl Place {
     /// Does what can be done at once, before anything is ready; none says that it goes on.
     pub(crate) fn begin(&mut self, io: &mut PlaceIo<'_>) -> Option<Ending> {
-        match self {
-            Place::Caller(caller) => caller.next(io),
-            Place::Callee(callee) => callee.begin(io),
-        }
+        self.caller_mut()?.next(io)
     }
 
-    /// Takes note of what has happened to the socket with key number `nth` of the place.
-    pub(crate) fn handle(
-        &mut self,
-        io: &mut PlaceIo<'_>,
-        nth: usize,
-        event: SocketEvent,
-    ) -> Option<Ending> {
-        match self {
-            Place::Caller(caller) => caller.handle(io, event),
-            Place::Callee(callee) => callee.handle(io, nth, event),
-        }
+    /// Takes note of what has happened to the socket of the place.
+    pub(crate) fn handle(&mut self, io: &mut PlaceIo<'_>, event: SocketEvent) -> Option<Ending> {
+        self.caller_mut()?.handle(io, event)
     }
 
     /// Looks at the clock while nothing moves.
     pub(crate) fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
-        match self {
-            Place::Caller(caller) => caller.tick(control, now_ns),
-            Place::Callee(callee) => callee.tick(control, now_ns),
-        }
+        self.caller_mut()?.tick(control, now_ns)
     }
 
-    /// Returns when the place wants a turn whatever its sockets say.
+    /// Returns when the place wants a turn whatever its socket says.
     pub(crate) fn timer_ns(&self) -> Option<u64> {
         self.caller()?.timer_ns()
+    }
+
+    fn caller_mut(&mut self) -> Option<&mut Caller> {
+        match self {
+            Place::Caller(caller) => Some(caller),
+            Place::Called => None,
+        }
     }
 
     fn caller(&self) -> Option<&Caller> {
         match self {
             Place::Caller(caller) => Some(caller),
-            Place::Callee(_) => None,
+            Place::Called => None,
         }
     }
 }

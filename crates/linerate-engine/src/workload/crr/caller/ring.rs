@@ -7,12 +7,12 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
+use crate::flow::opening::HELLO_BYTES;
 use crate::flow::options;
 use crate::schedule::Ending;
 use crate::sys::call_ring::{CallRing, Done};
-use crate::sys::clock::now_ns;
-use crate::workload::crr::caller::Caller;
-use crate::workload::crr::{KEYS_PER_PLACE, PlaceIo, SocketEvents};
+use crate::workload::crr::caller::{Caller, note_sent};
+use crate::workload::crr::{PlaceIo, SocketEvents};
 
 impl Caller {
     /// Hands a call over; it begins when the worker waits next.
@@ -27,9 +27,9 @@ impl Caller {
         let Some(call) = &self.call else {
             return Ok(());
         };
-        let (fd, place) = (call.socket.as_raw_fd(), key / KEYS_PER_PLACE);
+        let fd = call.socket.as_raw_fd();
         let room_bytes = self.room_bytes(ring);
-        ring.call(fd, key, place, self.request_bytes, room_bytes)
+        ring.call(fd, key, self.request_bytes, room_bytes)
             .map_err(|error| ("asking io_uring to connect", error))
     }
 
@@ -39,8 +39,7 @@ impl Caller {
         match done {
             Done::NotConnected(error) => call.failure = Some(("connecting", error)),
             Done::Sent(Ok(sent)) => {
-                io.flow.counters.first_payload(now_ns);
-                io.flow.counters.sent(sent);
+                note_sent(io, sent.saturating_sub(HELLO_BYTES));
                 call.sent_bytes += sent;
                 // An error here is one of the connection, and receiving reports it.
                 let fd = call.socket.as_raw_fd();
