@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use linerate_agent::api::{AdmitRequest, Agent, Assignment, LimitsInfo, PollFrom, TrialState};
 use linerate_agent::serve::Server;
-use linerate_agent::serve::hello::Hello;
+use linerate_agent::serve::hello::{Announces, Hello};
 use linerate_agent::{AgentConfig, Core, LocalAgent};
 use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Signal, echo};
 use linerate_engine::{FlowConfig, connect};
@@ -91,6 +91,7 @@ fn hello(cookie: [u8; 16], flow: u32) -> [u8; HELLO_BYTES] {
     Hello {
         cookie,
         flow: FlowId(flow),
+        announces: Announces::Flow,
     }
     .encode()
 }

@@ -535,6 +535,7 @@ pub(super) mod tests {
             let hello = Hello {
                 cookie: linerate_model::hex::decode(COOKIE).unwrap(),
                 flow: FlowId(0),
+                announces: Announces::Flow,
             };
             let socket = listener.accept().unwrap().0.into();
             core.deliver(hello, socket, Transport::Tcp).unwrap();
@@ -850,7 +851,8 @@ pub(super) mod tests {
             response_bytes: Bytes(64 << 20),
         };
         let room = 48 << 10;
-        check(crr.clone(), Part::Responder, &|_| {}, (64 << 20) + 2 * room);
+        // With what says whose a connection is.
+        check(crr.clone(), Part::Responder, &|_| {}, (64 << 20) + room + 32);
         check(crr, Part::Requester, &|_| {}, (128 << 20) + 2 * room);
         let stream = Traffic::Stream {
             direction: Direction::Both,

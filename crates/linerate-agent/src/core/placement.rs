@@ -133,6 +133,7 @@ mod tests {
             end: End::Server,
             peer: None,
             bind: None,
+            server: None,
             cookie: String::new(),
             traffic: Traffic::Idle,
             options: FlowOptions::default(),

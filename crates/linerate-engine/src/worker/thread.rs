@@ -196,6 +196,8 @@ pub fn worker_bytes(config: &FlowConfig, flows: usize) -> usize {
     let traffic = &config.traffic;
     let of_rings = match (traffic.is_transactional(), config.part) {
         (true, Part::Requester) if traffic.is_placed() => payload + room,
+        // It receives by calls.
+        (true, _) if traffic.is_placed() => 0,
         (true, _) => room,
         (false, _) => 0,
     };
