@@ -151,7 +151,7 @@ pub struct FleetArgs {
     #[arg(long, conflicts_with = "shared")]
     pub evict: bool,
     /// Connect from this address, and by this device
-    #[arg(short = 'B', long, value_name = "ADDRESS[%DEVICE]", value_parser = bind_address)]
+    #[arg(short = 'B', long, value_name = "ADDR[%DEV]", value_parser = bind_address)]
     pub bind: Option<std::net::SocketAddr>,
     /// Use IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
