@@ -139,10 +139,7 @@ pub(super) fn measured_interrupts(trial: &SingleTrial<'_>) -> Option<(String, St
         ("of devices", name::HARDIRQ_MEASURED),
     ];
     let measured = values(trial, Unit::Ratio, &measured)?;
-    Some((
-        "interrupts".to_owned(),
-        format!("{measured}, CPUs as measured"),
-    ))
+    Some(("interrupts".to_owned(), format!("{measured}, measured")))
 }
 
 /// How packets lay on the receive queues, where that is less even than chance would have it.
