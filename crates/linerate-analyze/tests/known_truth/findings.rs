@@ -1108,7 +1108,7 @@ fn what_to_do_follows_the_evidence() {
         ..path(26e6)
     };
     for (truth, words) in [
-        (lost, "find the loss"),
+        (lost, "--fq-rate"),
         (marked, "(ECN)"),
         (overtaken, "delays or reorders"),
         (between, "proxy"),
