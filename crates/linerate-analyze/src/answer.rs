@@ -21,8 +21,8 @@ use linerate_model::workload::{Direction, Workload};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
-    Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, limiter_of, limits, plateau_cell, rates_of_both,
-    shortest_ns, turns_per_s,
+    Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, What, limiter_of, limits, plateau_cell,
+    rates_of_both, shortest_ns, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
 use crate::study;
@@ -44,6 +44,27 @@ pub(crate) fn answer(dataset: &Dataset<'_>, findings: &[Found<'_>], trust: &Trus
         bars,
         bars_left_out,
     }
+}
+
+/// Brings the findings that the verdict is about to the front; the others keep their order.
+pub(crate) fn headline_first(dataset: &Dataset<'_>, findings: &mut [Found<'_>]) {
+    let shown = Shown::of(dataset);
+    let limiter = |cell: Option<&CellOutcomes<'_>>| limits(dataset, cell?);
+    // In the order of the verdict's clauses.
+    let told: Vec<Limiter> = match shown.stalled {
+        Some(cell) => [limiter(shown.bulk), limiter(Some(cell))],
+        None => [limiter(shown.bulk), limiter(shown.exchange)],
+    }
+    .into_iter()
+    .flatten()
+    .collect();
+    findings.sort_by_key(|found| match found.what {
+        What::Limiter(limiter) => {
+            let place = told.iter().position(|one| *one == limiter);
+            place.unwrap_or(told.len())
+        }
+        _ => told.len(),
+    });
 }
 
 /// The cells that headline numbers are taken of.

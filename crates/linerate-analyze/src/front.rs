@@ -12,11 +12,26 @@ use crate::words;
 /// Returns the heading.
 pub(crate) fn title(document: &RunDocument) -> String {
     let server = document.server().map_or("server", |host| &*host.name.0);
-    match (document.study, document.plan.experiments.as_slice()) {
+    let title = match (document.study, document.plan.experiments.as_slice()) {
         (true, _) => format!("Study of {server}"),
-        (false, [one]) => one.title.clone(),
+        (false, [one]) if !one.factors.is_empty() => format!("{}: {server}", one.title),
         (false, _) => format!("Measurement of {server}"),
+    };
+    let place = place(document);
+    if place.is_empty() {
+        title
+    } else {
+        format!("{title} ({})", place.join(", "))
     }
+}
+
+/// Returns the link that was measured, and that it was one of a lab.
+fn place(document: &RunDocument) -> Vec<String> {
+    let link = document.server().and_then(|host| host.link_rate);
+    let link = link.map(|rate| format!("{rate} link"));
+    let hosts = document.hosts.iter().filter(|host| host.lab).count();
+    let lab = (hosts > 0).then(|| format!("lab of {hosts} hosts on this machine"));
+    link.into_iter().chain(lab).collect()
 }
 
 /// Returns what was asked, when, and how much of it there is.

@@ -108,6 +108,7 @@ pub mod watch;
 /// The first page: heading, what was asked, the hosts, what is missing.
 mod front;
 
+use linerate_model::Nanos;
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::run::Recording;
 
@@ -133,6 +134,17 @@ pub fn open_experiments(recording: &Recording) -> Vec<String> {
     verdicts::open(&Dataset::new(recording))
 }
 
+/// Returns what to do next after one measurement, as the terminal says it.
+fn next_of(recording: &Recording, dataset: &Dataset<'_>) -> Option<String> {
+    let shown = single::Shown {
+        interval: Nanos(0),
+        all_flows: false,
+        sum_only: true,
+    };
+    let single = || single::single(recording, shown);
+    dataset.is_one_measurement().then(single)?.next
+}
+
 /// Returns everything that a report shows of `recording`.
 ///
 /// A partial or damaged recording gives a partial analysis that says so; there is no recording for
@@ -149,7 +161,8 @@ pub fn analyze_with_published(recording: &Recording) -> Analysis {
 }
 
 fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
-    let told = diagnose::told(&dataset);
+    let mut told = diagnose::told(&dataset);
+    answer::headline_first(&dataset, &mut told.findings);
     let valid = recording.trials.iter().filter(|trial| trial.is_valid());
     let trust = trust::trust(&dataset, &told);
     Analysis {
@@ -162,6 +175,7 @@ fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
         trust: Some(trust),
         verdicts: verdicts::comparisons(&dataset),
         is_one_measurement: dataset.is_one_measurement(),
+        next: next_of(recording, &dataset),
         recommendations: recommend::recommendations(&dataset, &told.findings),
         chapters: chapters::chapters(&dataset, &told),
         findings: told

@@ -12,6 +12,10 @@ pub(crate) const WHERE_UNSETTLED: &str = "repeat for longer (a larger `-t`), and
 pub(crate) const WHERE_CAPTURED: &str =
     "open the report (report.html in `-o DIR`): what was captured shows where time goes";
 
+/// What to try where no rule holds and CPUs were profiled.
+pub(crate) const WHERE_PROFILED: &str =
+    "open the report (report.html in `-o DIR`): its flame graph shows what CPU time was spent on";
+
 /// What to try where no rule holds and others had much of the CPUs.
 pub(crate) const WHERE_DISTURBED: &str =
     "repeat when both hosts are quiet: `linerate watch` shows what runs there";

@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
-use linerate_model::finding::{Caution, Finding, FindingKind, Trust};
+use linerate_model::finding::{Caution, Finding, FindingKind, Trust, TrustLevel};
 use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::plan::Trial;
 use linerate_model::reason::{HostFailure, Reason};
+use linerate_model::response::describe;
 use linerate_model::run::{Control, FlowRecord, HostPart, Recording, server_program};
 use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
@@ -25,6 +26,7 @@ use linerate_model::workload::{Part, Workload};
 use linerate_model::{Nanos, TrialId};
 use serde::{Serialize, Serializer};
 
+use crate::compare::interval::student_t_interval;
 use crate::counters::counters;
 use crate::dataset::Dataset;
 use crate::diagnose::{self, Found, What};
@@ -61,6 +63,8 @@ pub struct Single<'a> {
     pub run: String,
     /// Start, UTC, RFC 3339.
     pub started_utc: String,
+    /// The answer in one line.
+    pub summary: Summary,
     /// The hosts, the server first.
     pub hosts: Vec<SingleHost>,
     /// The traffic.
@@ -77,6 +81,63 @@ pub struct Single<'a> {
     pub next: Option<String>,
     /// Why the numbers are partial, if they are.
     pub partial: Option<String>,
+}
+
+/// The answer in one line, for scripts; [`Single`] has what it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The number that was measured, of several runs their mean; `null` where no run was valid.
+    pub value: Option<f64>,
+    /// Its unit.
+    pub unit: Unit,
+    /// Both ends of its interval at 95 %, of several runs.
+    pub low: Option<f64>,
+    /// The upper one.
+    pub high: Option<f64>,
+    /// What limits it, where that is known.
+    pub limiter: Option<Limiter>,
+    /// How far it may be relied on.
+    pub trust: TrustLevel,
+    /// What to do next, if anything.
+    pub next: Option<String>,
+    /// Whether all that was asked for was measured, and may be used.
+    pub ok: bool,
+}
+
+impl Summary {
+    fn of_nothing() -> Self {
+        Self {
+            value: None,
+            unit: Unit::None,
+            low: None,
+            high: None,
+            limiter: None,
+            trust: TrustLevel::DoNotUse,
+            next: None,
+            ok: false,
+        }
+    }
+
+    fn of(single: &Single<'_>) -> Self {
+        let headline = single.workload.traffic.kind().about().headline;
+        let unit = describe(headline).unit;
+        let valid = single.trials.iter().filter(|trial| trial.valid);
+        let values: Vec<f64> = valid.filter_map(|trial| trial.value(headline)).collect();
+        let estimate = student_t_interval(&values, unit);
+        // A range of two or three values is no interval.
+        let interval = estimate.filter(|estimate| !estimate.is_range());
+        let trust = single.trust.level;
+        Self {
+            value: estimate.map(|estimate| estimate.value),
+            unit,
+            low: interval.and_then(|estimate| estimate.low),
+            high: interval.and_then(|estimate| estimate.high),
+            limiter: single.limiter().map(|(limiter, _)| limiter),
+            trust,
+            next: single.next.clone(),
+            ok: estimate.is_some() && trust != TrustLevel::DoNotUse && single.partial.is_none(),
+        }
+    }
 }
 
 /// A host of the measurement.
@@ -390,6 +451,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         linerate_version: document.version.clone(),
         run: document.run.0.clone(),
         started_utc: document.started_utc.clone(),
+        summary: Summary::of_nothing(),
         hosts: hosts(recording),
         workload,
         trust: trust::trust(&dataset, &told),
@@ -405,9 +467,15 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     };
     let limiter = single.limiter().map(|(limiter, _)| limiter);
     let is_measured = single.trials.iter().any(|trial| trial.valid);
+    let mut cautions = single.cautions.iter();
+    let cure = cautions.find_map(|caution| caution.action.clone());
     single.next = match limiter {
         _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
+        // At the rate that was asked for, what makes each request slower comes first.
+        Some(Limiter::Pacing) | None if is_measured && cure.is_some() => cure,
         Some(limiter) => evident.or_else(|| diagnose::next(limiter, &single.workload)),
+        // Nothing is to be raised where nothing is carried.
+        None if is_measured && !single.workload.traffic.carries_payload() => None,
         None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
         None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
         None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),
@@ -416,11 +484,15 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_measured && !recording.captures.is_empty() => {
             Some(next::WHERE_CAPTURED.to_owned())
         }
+        None if is_measured && !recording.profiles.is_empty() => {
+            Some(next::WHERE_PROFILED.to_owned())
+        }
         None if is_measured => Some(next::WHERE_UNKNOWN.to_owned()),
         None if is_unanswered => Some(next::WHERE_UNANSWERED.to_owned()),
         None if is_unshared && loses_many => Some(next::WHERE_STARVED.to_owned()),
         None => is_unshared.then(|| next::WHERE_UNSHARED.to_owned()),
     };
+    single.summary = Summary::of(&single);
     single
 }
 

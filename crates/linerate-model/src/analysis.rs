@@ -30,6 +30,9 @@ pub struct Analysis {
     /// Whether nothing was varied: what `linerate run HOST` measures.
     #[serde(skip)]
     pub is_one_measurement: bool,
+    /// What to do next after one measurement, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// Why the numbers are partial, if they are.
     pub partial: Option<String>,
     /// The answer: verdict, headline numbers, what limits each workload.

@@ -43,6 +43,21 @@ pub fn fit(text: &str, columns: usize) -> Vec<String> {
     wrap(text, columns, 0).into_iter().flat_map(cut).collect()
 }
 
+/// Returns the sentences that `text` begins with: the first, and those after it that fit into `lines` lines with it.
+pub fn leading(text: &str, columns: usize, lines: usize) -> &str {
+    let ends = text.match_indices(". ").map(|(at, _)| at + 1);
+    let is_end = |end: &usize| {
+        let next = text[*end..].trim_start().chars().next();
+        // An abbreviation goes on in small letters; a sentence may begin with a command.
+        next.is_some_and(|letter| letter.is_uppercase() || letter == '`')
+    };
+    let fits = |end: &usize| wrap(&text[..*end], columns, 0).len() <= lines;
+    let mut ends = ends.filter(is_end).chain([text.len()]);
+    let first = ends.next().unwrap_or_default();
+    let last = ends.take_while(fits).last();
+    &text[..last.unwrap_or(first)]
+}
+
 /// Returns `text`, or as much of it as `columns` characters hold with the mark that there is more.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
@@ -118,7 +133,7 @@ fn is_before_unit(text: &str, at: usize, columns: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{fit, wrap};
+    use super::{fit, leading, wrap};
 
     #[test]
     fn units_stay_with_their_numbers() {
@@ -142,6 +157,16 @@ mod tests {
             ["a rate of", "(1–2) Gbit/s"]
         );
         assert_eq!(wrap("it takes 5 pieces", 10, 0), ["it takes 5", "pieces"]);
+    }
+
+    #[test]
+    fn sentences_are_shown_whole() {
+        let text = "One (e.g. two) is three. `Four` is five. Six.";
+        assert_eq!(leading(text, 12, 2), "One (e.g. two) is three.");
+        assert_eq!(leading(text, 14, 3), "One (e.g. two) is three. `Four` is five.");
+        assert_eq!(leading(text, 80, 1), text);
+        assert_eq!(leading(text, 4, 1), "One (e.g. two) is three.", "the first");
+        assert_eq!(leading("", 80, 1), "");
     }
 
     #[test]

@@ -135,19 +135,36 @@ impl FromStr for BitsPerSec {
 impl FromStr for Nanos {
     type Err = ParseUnitError;
 
+    /// Reads `1.5`, which is seconds, `500ms`, or `1h30m`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (number, suffix) = split_number(text)?;
-        let factor = match suffix {
-            "ns" => 1.0,
-            "us" | "µs" => 1e3,
-            "ms" => 1e6,
-            "" | "s" => 1e9,
-            "m" | "min" => 60e9,
-            "h" => 3600e9,
-            _ => return Err(unknown(text, suffix, "ns, us, ms, s, m, h")),
-        };
-        Ok(Self(to_whole(number * factor, text)?))
+        one_time(text)
+            .map(|(time, _)| time)
+            .or_else(|error| joined_times(text).ok_or(error))
     }
+}
+
+/// Reads a time of one unit; returns it with its unit in nanoseconds.
+fn one_time(text: &str) -> Result<(Nanos, f64), ParseUnitError> {
+    let (number, suffix) = split_number(text)?;
+    let factor = match suffix {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "" | "s" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return Err(unknown(text, suffix, "ns, us, ms, s, m, h")),
+    };
+    Ok((Nanos(to_whole(number * factor, text)?), factor))
+}
+
+/// Reads a time of several units, each less than one of that before it: `1m30s`.
+fn joined_times(text: &str) -> Option<Nanos> {
+    let unit = text.find(char::is_alphabetic)?;
+    let next = unit + text[unit..].find(|letter: char| letter.is_ascii_digit())?;
+    let (first, unit_ns) = one_time(&text[..next]).ok()?;
+    let rest: Nanos = text[next..].parse().ok()?;
+    ((rest.0 as f64) < unit_ns).then(|| Nanos(first.0.saturating_add(rest.0)))
 }
 
 /// Reads a share: `0.01`, or `1%`; nothing if it is no finite number.
@@ -324,6 +341,11 @@ mod tests {
         assert_eq!("5G".parse(), Ok(BitsPerSec(5e9)));
         assert_eq!("5ms".parse(), Ok(Nanos(5_000_000)));
         assert_eq!("3m".parse(), Ok(Nanos::from_s(180)));
+        assert_eq!("1m30s".parse(), Ok(Nanos::from_s(90)));
+        assert_eq!("1h0m2s".parse(), Ok(Nanos::from_s(3602)));
+        assert!("30s1m".parse::<Nanos>().is_err());
+        assert!("1m60s".parse::<Nanos>().is_err());
+        assert!("1m30x".parse::<Nanos>().is_err());
     }
 
     #[test]

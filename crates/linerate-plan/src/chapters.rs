@@ -1,4 +1,4 @@
-//! The chapters of the study that come with the program.
+//! The experiments that come with the program: the chapters of the study, and others.
 
 use crate::draft::Draft;
 use crate::file::read_experiment;
@@ -22,12 +22,29 @@ const CHAPTERS: &[(&str, &str)] = built_in! {
     "12-queues.toml"
 };
 
+/// Those that are no chapter.
+const OTHERS: &[(&str, &str)] = built_in! {
+    "congestion-control.toml"
+    "first-look.toml"
+    "many-clients.toml"
+    "netpipe.toml"
+};
+
 /// Returns the built-in chapters of the study, in order.
 ///
 /// Inventory, window and findings need no trials and have no file.
 pub fn study() -> Vec<Draft> {
+    drafts(CHAPTERS)
+}
+
+/// Returns all built-in experiments: the chapters, then the others.
+pub fn built_in() -> Vec<Draft> {
+    [CHAPTERS, OTHERS].into_iter().flat_map(drafts).collect()
+}
+
+fn drafts(files: &[(&str, &str)]) -> Vec<Draft> {
     let read = |&(name, text): &(&str, &str)| {
         read_experiment(text, name).expect("a test reads every file that is built in")
     };
-    CHAPTERS.iter().map(read).collect()
+    files.iter().map(read).collect()
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::Nanos;
-use linerate_plan::{Draft, Hosts, PlanRequest, describe, plan, read_experiment, study};
+use linerate_plan::{Draft, Hosts, PlanRequest, built_in, describe, plan, read_experiment, study};
 
 fn request(budget: Option<Nanos>) -> PlanRequest {
     PlanRequest {
@@ -47,6 +47,17 @@ fn files() -> Vec<(String, Draft)> {
         .collect();
     files.sort_by(|a, b| a.0.cmp(&b.0));
     files
+}
+
+#[test]
+fn every_file_is_built_in() {
+    let names = |drafts: &mut dyn Iterator<Item = Draft>| {
+        let mut names: Vec<String> = drafts.map(|draft| draft.experiment.name).collect();
+        names.sort();
+        names
+    };
+    let files = names(&mut files().into_iter().map(|(_, draft)| draft));
+    assert_eq!(names(&mut built_in().into_iter()), files);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis, Table};
 //! let summary = Table { title: "Summary".into(), columns: vec![], rows: vec![] };
 //! let analysis = Analysis {
-//!     format: ANALYSIS_FORMAT, title: "Study of server".into(), about: vec![], is_one_measurement: false,
+//!     format: ANALYSIS_FORMAT, title: "Study of server".into(), about: vec![], is_one_measurement: false, next: None,
 //!     partial: None,
 //!     answer: Default::default(), summary, trust: None, findings: vec![],
 //!     cautions: vec![], verdicts: vec![], recommendations: vec![], chapters: vec![], flames: vec![], hosts: vec![],

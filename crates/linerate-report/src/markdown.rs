@@ -73,7 +73,7 @@ impl Page {
     }
 
     fn heading(&mut self, level: usize, text: &str) {
-        self.paragraph(&format!("{} {}", "#".repeat(level), escape(text)));
+        self.paragraph(&format!("{} {}", "#".repeat(level), prose(text)));
     }
 
     fn head(&mut self, analysis: &Analysis) {
@@ -83,10 +83,10 @@ impl Page {
         }
         if !analysis.answer.verdict.is_empty() {
             let verdict = wording::stop(&analysis.answer.verdict);
-            self.paragraph(&format!("**{}**", escape(&verdict)));
+            self.paragraph(&format!("**{}**", prose(&verdict)));
         }
         if let Some(trust) = &analysis.trust {
-            self.paragraph(&format!("**Trust:** {}", escape(&trust.line())));
+            self.paragraph(&format!("**Trust:** {}", prose(&trust.line())));
         }
         let short = ["Asked", "Version", "Started"];
         for (label, text) in &analysis.about {
@@ -147,7 +147,7 @@ impl Page {
         }
         for (at, finding) in findings.iter().enumerate() {
             self.heading(3, &format!("{}. {}", at + 1, finding.claim));
-            self.paragraph(&escape(&finding.explanation));
+            self.paragraph(&prose(&finding.explanation));
             let effect = number::estimate(&finding.effect).line();
             self.paragraph(&format!(
                 "**{}**, effect {effect} ({})",
@@ -189,13 +189,15 @@ impl Page {
         self.heading(2, "What to do");
         let advice = wording::advice(analysis, usize::MAX);
         if advice.is_empty() {
-            self.paragraph("No action is recommended.");
+            let none = wording::nothing_to_change(analysis).to_owned();
+            let next = analysis.next.as_deref().map(wording::stop);
+            self.paragraph(&prose(&next.unwrap_or(none)));
             return;
         }
         for (at, one) in advice.iter().enumerate() {
-            let told = |text: &Option<String>| escape(text.as_deref().unwrap_or(wording::UNKNOWN));
-            self.line(&format!("{}. **{}**", at + 1, escape(&one.action)));
-            let gain = escape(one.gain.unwrap_or("not measured"));
+            let told = |text: &Option<String>| prose(text.as_deref().unwrap_or(wording::UNKNOWN));
+            self.line(&format!("{}. **{}**", at + 1, prose(&one.action)));
+            let gain = prose(one.gain.unwrap_or("not measured"));
             self.line(&format!("   - Gain: {gain}"));
             self.line(&format!("   - Cost: {}", told(&one.cost)));
             self.line(&format!("   - Undo: {}", told(&one.undo)));
@@ -217,11 +219,11 @@ impl Page {
         self.heading(2, &wording::chapter_title(chapter, number));
         self.paragraph(&format!("*{}*", escape(&chapter.question)));
         match wording::answer(chapter, is_usable) {
-            Ok(answer) => self.paragraph(&format!("**{}**", escape(answer))),
+            Ok(answer) => self.paragraph(&format!("**{}**", prose(answer))),
             Err(why) => self.paragraph(&format!("**No answer: {why}.**")),
         }
         if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable) {
-            self.paragraph(&escape(consequence));
+            self.paragraph(&prose(consequence));
         }
         let shown = if self.is_full() { usize::MAX } else { 1 };
         for figure in chapter.figures.iter().take(shown) {
@@ -289,7 +291,7 @@ impl Page {
 
     fn list(&mut self, items: impl IntoIterator<Item = String>) {
         for item in items {
-            self.line(&format!("- {}", escape(&item)));
+            self.line(&format!("- {}", prose(&item)));
         }
         self.line("");
     }
@@ -433,6 +435,22 @@ fn escape(text: &str) -> String {
             '_' if !inside => out.push_str("\\_"),
             c if c.is_control() => out.push(' '),
             c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Writes a sentence of ours: what stands between two backticks is code.
+fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // One that has no other is a sign like any.
+    let paired = (parts.len() - 1) / 2 * 2;
+    let mut out = String::new();
+    for (at, part) in parts.into_iter().enumerate() {
+        match at {
+            _ if at > paired => out.push_str(&escape(&format!("`{part}"))),
+            _ if at % 2 == 1 && !part.is_empty() => out.push_str(&code(part)),
+            _ => out.push_str(&escape(part)),
         }
     }
     out

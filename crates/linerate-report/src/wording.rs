@@ -57,8 +57,8 @@ pub const READING: &[(&str, &str)] = &[
     ),
     (
         "intervals that leave a chart",
-        "an interval much longer than its value leaves the chart at the top; the data below the chart has \
-         both ends.",
+        "an interval much longer than its value leaves the chart, and ends there in the head of an arrow; the data \
+         below the chart has both ends.",
     ),
     (
         "limiter",
@@ -285,6 +285,19 @@ pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice<'_>> {
     });
     let room = shown.saturating_sub(analysis.recommendations.len());
     measured.chain(others.take(room)).collect()
+}
+
+/// Says why nothing is to be done.
+pub fn nothing_to_change(analysis: &Analysis) -> &'static str {
+    let bars = || analysis.answer.bars.iter();
+    let are_full = bars().any(|bar| bar.limiter == Some(Limiter::LinkRate));
+    if are_full {
+        "Nothing to change: the link is full, and nothing that was varied was shown to gain."
+    } else if analysis.verdicts.is_empty() {
+        "Nothing to change: nothing was varied, and no limiter is known that a setting would raise."
+    } else {
+        "Nothing to change: nothing that was varied was shown to gain."
+    }
 }
 
 /// What is told of a cost or a way back that is not known.

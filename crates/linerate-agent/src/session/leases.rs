@@ -247,7 +247,10 @@ impl LeaseError {
 }
 
 fn in_words(left: &Option<Nanos>) -> String {
-    left.map_or(String::new(), |left| format!(" for about {left} more"))
+    left.map_or(String::new(), |left| {
+        let left_s = left.0.div_ceil(1_000_000_000);
+        format!(" for about {left_s} s more")
+    })
 }
 
 /// Says that the run may have died, and when it then loses the host.

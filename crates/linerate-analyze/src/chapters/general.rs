@@ -6,7 +6,7 @@
 use linerate_model::analysis::{Chapter, Figure};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
 
-use super::{draw, series};
+use super::{draw, series, strips};
 use crate::dataset::{CellOutcomes, Dataset, by_value, varied};
 use crate::diagnose::Found;
 use crate::reduce::{describe, name};
@@ -62,6 +62,9 @@ pub(super) fn chapter(
     };
     if let [cell] = cells.as_slice() {
         figures.extend(series::figure(dataset, experiment, cell));
+        if dataset.is_one_measurement() {
+            figures.extend(strips::figures(dataset, experiment, cell));
+        }
     }
     let responses = match cells.iter().any(|cell| cell.is_rr()) {
         true => RR,

@@ -248,14 +248,28 @@ fn observers(hosts: &[HostRecord]) -> Option<Table> {
     let all = hosts
         .iter()
         .flat_map(|host| host.observers.iter().map(move |observer| (host, observer)));
-    let rows = all.filter_map(|(host, observer)| {
+    // A row for what is missing on several hosts for one reason, as on those of a lab.
+    let mut rows: Vec<([&str; 3], Vec<&str>)> = Vec::new();
+    for (host, observer) in all {
         let (state, reason) = match (&observer.missing, &observer.note) {
             (Some(missing), _) => ("cannot run", missing),
             (None, Some(note)) => ("limited", note),
-            (None, None) => return None,
+            (None, None) => continue,
         };
-        let cells: [&str; 4] = [&host.name.0, &observer.observer, state, reason];
-        Some(cells.map(TableCell::from).to_vec())
+        let what: [&str; 3] = [&observer.observer, state, reason];
+        match rows.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, hosts)) => hosts.push(&host.name.0),
+            None => rows.push((what, vec![&host.name.0])),
+        }
+    }
+    let every = hosts.len();
+    let rows = rows.into_iter().map(|(what, on)| {
+        let on = match on.len() {
+            count if count == every && count > 1 => "all hosts".to_owned(),
+            _ => on.join(", "),
+        };
+        let cells = what.map(TableCell::from);
+        std::iter::once(TableCell::Text(on)).chain(cells).collect()
     });
     let columns = ["Host", "Observer", "State", "Reason"];
     unless_empty(Table::new("What could not be observed", columns, rows))

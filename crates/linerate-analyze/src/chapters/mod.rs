@@ -32,6 +32,8 @@ mod small_messages;
 mod socket_buffer;
 /// Chapter 9: requests in several writes.
 mod split_request;
+/// What else the samples of a single measurement say over time.
+mod strips;
 /// What each file of a chapter of the study exports.
 mod study_chapter;
 /// Chapter 11: datagrams sent, received and lost.

@@ -91,30 +91,67 @@ pub(super) struct Sampled<'a> {
 }
 
 impl Sampled<'_> {
+    /// Sums the products of these metrics of one end of the flows at each nominal instant of sampling at which all of
+    /// them were read.
+    pub(super) fn gauges(
+        &self,
+        metrics: &[Metric],
+        end: impl Fn(&FlowPlan) -> End,
+    ) -> Vec<(f64, f64)> {
+        let (steps, stride) = self.steps();
+        let mut sums: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
+        for flow in self.flows {
+            let mut products: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
+            for metric in metrics {
+                let series = self.readings.flow(flow.flow, end(flow), *metric);
+                for (at_ns, value) in series.unwrap_or_default() {
+                    let product = products.entry(self.nominal(at_ns)).or_insert((1.0, 0));
+                    *product = (product.0 * value as f64, product.1 + 1);
+                }
+            }
+            let whole = products.into_iter().filter(|(at, (_, read))| {
+                (0..=steps).contains(at) && at % stride == 0 && *read == metrics.len()
+            });
+            for (at, (product, _)) in whole {
+                let sum = sums.entry(at).or_default();
+                *sum = (sum.0 + product, sum.1 + 1);
+            }
+        }
+        self.of_all(sums)
+    }
+
+    /// Returns how many nominal instants the window has, and every how many of them one is shown.
+    fn steps(&self) -> (i64, i64) {
+        let steps = self.readings.window_ns() / self.interval_ns;
+        (steps, ((steps + POINTS_MAX - 1) / POINTS_MAX).max(1))
+    }
+
+    fn nominal(&self, at_ns: i64) -> i64 {
+        at_ns
+            .saturating_add(self.interval_ns / 2)
+            .div_euclid(self.interval_ns)
+    }
+
+    /// Returns the sums of those instants at which all flows were read.
+    fn of_all(&self, sums: BTreeMap<i64, (f64, usize)>) -> Vec<(f64, f64)> {
+        sums.into_iter()
+            .filter(|(_, (_, read))| *read == self.flows.len())
+            .map(|(at, (sum, _))| ((at * self.interval_ns) as f64, sum))
+            .collect()
+    }
+
     /// Sums the rates of one end of the flows at each nominal instant of sampling at which all of
     /// them were read.
     pub(super) fn rates(&self, metric: Metric, end: impl Fn(&FlowPlan) -> End) -> Vec<(f64, f64)> {
-        let Self {
-            readings,
-            flows,
-            interval_ns,
-        } = *self;
-        let steps = readings.window_ns() / interval_ns;
-        let stride = (steps + POINTS_MAX - 1) / POINTS_MAX;
-        let stride = stride.max(1);
+        let (steps, stride) = self.steps();
         let mut sums: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
-        for flow in flows {
-            let Some(series) = readings.arrived(flow.flow, end(flow), metric) else {
+        for flow in self.flows {
+            let Some(series) = self.readings.arrived(flow.flow, end(flow), metric) else {
                 return Vec::new();
-            };
-            let nominal = |at_ns: i64| {
-                at_ns
-                    .saturating_add(interval_ns / 2)
-                    .div_euclid(interval_ns)
             };
             let by_instant: BTreeMap<i64, (i64, i64)> = series
                 .iter()
-                .map(|reading| (nominal(reading.0), *reading))
+                .map(|reading| (self.nominal(reading.0), *reading))
                 .filter(|(at, _)| *at >= 0 && *at <= steps && at % stride == 0)
                 .collect();
             let readings: Vec<_> = by_instant.into_iter().collect();
@@ -128,9 +165,6 @@ impl Sampled<'_> {
                 }
             }
         }
-        sums.into_iter()
-            .filter(|(_, (_, read))| *read == flows.len())
-            .map(|(at, (rate, _))| ((at * interval_ns) as f64, rate))
-            .collect()
+        self.of_all(sums)
     }
 }

@@ -3,6 +3,7 @@
 use linerate_model::analysis::{Axis, Chapter, Figure, Origin, Scale, Table, TableCell};
 use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::{bandwidth_delay_bytes, window_limit};
+use linerate_model::workload::{Direction, Workload};
 
 use super::draw;
 use super::study_chapter::{Content, Row, StudyChapter, row};
@@ -111,9 +112,19 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
     )
 }
 
+/// Returns the payload that full segments carry: a link's rate has headers, preambles and gaps in it.
+fn carried(dataset: &Dataset<'_>, window: &Window) -> f64 {
+    let stream = Workload::stream(Direction::ToServer);
+    let of_link = || dataset.path.limit_bps(&stream, None, None);
+    match window.rate.of {
+        RateOf::Link => of_link().unwrap_or(window.rate.bps),
+        RateOf::Path => window.rate.bps,
+    }
+}
+
 /// Throughput that a window allows: window / round trip, up to what the wire carries.
 fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
-    let rate = windows.first()?.rate.bps;
+    let rate = carried(dataset, windows.first()?);
     // Beyond the largest bend, so that it is seen.
     let most = windows
         .iter()
@@ -147,7 +158,7 @@ fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
     Some(Figure {
         id: "window-limit".to_owned(),
         title: "Throughput that a window allows".to_owned(),
-        caption: "Computed: one window per round trip, up to that rate. The bend is the \
+        caption: "Computed: one window per round trip, up to what full segments carry. The bend is the \
                   window needed."
             .to_owned(),
         x: Axis::new("window", Unit::Bytes, Scale::Log),

@@ -83,7 +83,7 @@ pub(super) const RULE: Rule = Rule {
 /// What to do about what keeps it small.
 fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let words = match kept_small(dataset, cell) {
-        KeptSmall::Loss => return None,
+        KeptSmall::Loss => return told_apart(cell),
         KeptSmall::Damage => {
             "find what damages segments: a cable, a network card (`ethtool -S`), an offload of checksums (`ethtool -k`)"
         }
@@ -98,6 +98,37 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
         }
     };
     Some(words.to_owned())
+}
+
+/// What loses: what to look at where the losses show it, else the experiment that does.
+fn told_apart(cell: &CellOutcomes<'_>) -> Option<String> {
+    let losses = Losses::of(cell);
+    if losses == Losses::Independent {
+        let words = "look at error counters along the path (`ethtool -S`, `ip -s link`: cable, optics, Wi-Fi); `-C bbr` \
+                     slows down less for such loss";
+        return Some(words.to_owned());
+    }
+    let stays = match losses {
+        Losses::Bursts(_) => "a link that fades loses the same share then",
+        _ => "random loss keeps its share then",
+    };
+    Some(format!(
+        "repeat with `--fq-rate {}`: {stays}, a policer or a short queue loses nothing",
+        half_rate(cell)?
+    ))
+}
+
+/// Returns half of a flow's rate as flags take it.
+fn half_rate(cell: &CellOutcomes<'_>) -> Option<String> {
+    let flows = f64::from(cell.workload.connections.max(1));
+    let half = cell.mean(name::THROUGHPUT)? / flows / 2.0;
+    [(1e9, "G"), (1e6, "M"), (1e3, "k")]
+        .into_iter()
+        .find(|(unit, _)| half >= *unit)
+        .map(|(unit, letter)| {
+            let digits = usize::from(half < 10.0 * unit);
+            format!("{:.digits$}{letter}", half / unit)
+        })
 }
 
 /// Whether what was lost or marked (ECN: a window shrinks on a mark as on a loss) explains the rate.
@@ -229,7 +260,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                  its shortest",
                 words::percent(share.value)
             ),
-            what_loses(cell, share.value),
+            what_loses(cell),
         ),
         (None, KeptSmall::Marks(marked)) => (
             format!(
@@ -292,33 +323,51 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     })
 }
 
-/// What it is that loses, as far as the losses show it.
-fn what_loses(cell: &CellOutcomes<'_>, share: f64) -> String {
-    let dispersion = cell.mean(name::LOSS_DISPERSION);
-    let is_independent = share <= INDEPENDENT_SHARE_MAX
-        && cell.stays_within(name::LOSS_DISPERSION, INDEPENDENT_DISPERSION_MAX)
-        && cell.reaches(name::LOSS_GAP_VARIATION, INDEPENDENT_GAPS_MIN);
-    let in_bursts = dispersion.filter(|quotient| *quotient >= BURSTS_DISPERSION_MIN);
-    let rate = cell.amount(name::THROUGHPUT) / f64::from(cell.workload.connections.max(1));
-    let what = match (is_independent, in_bursts) {
-        (true, _) => "Segments were lost independently of each other: frames are damaged or dropped at random, \
-                      which neither a policer nor a full queue does, but one that is managed (RED, PIE) may. Check error \
-                      counters along the path (cable, optics, Wi-Fi); bbr slows down less for such loss."
-            .to_owned(),
-        (false, Some(dispersion)) => format!(
-            "Segments were lost in bursts ({} times the variance of independent losses): by a policer, by a \
-             queue too short to hold a burst, or by a link that fades (Wi-Fi, radio). `--fq-rate` at half of \
-             the rate distinguishes them: a fading link keeps its share then, the others lose nothing.",
+/// How the losses of a cell lie in time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Losses {
+    /// Independent of each other.
+    Independent,
+    /// In bursts, with so many times the variance of independent ones.
+    Bursts(f64),
+    /// Neither is shown.
+    Undecided,
+}
+
+impl Losses {
+    fn of(cell: &CellOutcomes<'_>) -> Self {
+        let is_independent = cell.stays_within(name::RETRANSMITTED_SHARE, INDEPENDENT_SHARE_MAX)
+            && cell.stays_within(name::LOSS_DISPERSION, INDEPENDENT_DISPERSION_MAX)
+            && cell.reaches(name::LOSS_GAP_VARIATION, INDEPENDENT_GAPS_MIN);
+        let dispersion = cell.mean(name::LOSS_DISPERSION);
+        match dispersion.filter(|quotient| *quotient >= BURSTS_DISPERSION_MIN) {
+            _ if is_independent => Self::Independent,
+            Some(dispersion) => Self::Bursts(dispersion),
+            None => Self::Undecided,
+        }
+    }
+}
+
+/// What it is that loses, as far as the losses show it; the cause first, since a terminal shows that alone.
+fn what_loses(cell: &CellOutcomes<'_>) -> String {
+    let what = match Losses::of(cell) {
+        Losses::Independent => {
+            "Segments were lost independently of each other: at random, as by damage, not by a policer or a full queue. A \
+             queue that is managed (RED, PIE) may do so, too."
+                .to_owned()
+        }
+        Losses::Bursts(dispersion) => format!(
+            "Segments were lost in bursts ({} times the variance of independent losses): by a policer, a short queue, or a \
+             link that fades (Wi-Fi, radio).",
             words::number(Unit::Count, dispersion)
         ),
-        (false, None) => format!(
-            "A policer, random loss and a queue too short to be seen look like this. `--fq-rate` at half of \
-             the rate ({}) distinguishes them: random loss keeps its share then, the others lose nothing.",
-            Unit::BitsPerSecond.display(rate / 2.0)
-        ),
+        Losses::Undecided => {
+            "A policer, random loss and a queue too short to be seen look like this.".to_owned()
+        }
     };
+    let next = told_apart(cell).map_or(String::new(), |words| format!(" To tell more: {words}."));
     format!(
-        "The sender may have no more in flight than its congestion window, which shrinks on loss, and no queue \
-         stood for long. {what}"
+        "{what} The sender may have no more in flight than its congestion window, which shrinks on loss, and no queue \
+         stood for long.{next}"
     )
 }

@@ -67,6 +67,7 @@ fn finding<'d>(dataset: &Dataset<'_>, cell: &CellOutcomes<'d>) -> Option<Found<'
             cell.evidence(format!("datagrams lost: {}", place.words()), response)?,
             more,
         ),
+        action: None,
     })
 }
 

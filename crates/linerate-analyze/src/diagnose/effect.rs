@@ -67,6 +67,7 @@ fn finding<'d>(dataset: &'d Dataset<'_>, effects: &[&'d FactorEffect]) -> Option
         explanation: explanation(effects),
         effect: largest(first),
         evidence,
+        action: None,
     })
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Found<'d> {
     pub(crate) effect: Estimate,
     /// What it rests on.
     pub(crate) evidence: EvidenceList,
+    /// What to do about it, where its evidence says so; without a full stop.
+    pub(crate) action: Option<String>,
 }
 
 /// What a finding is about.
@@ -72,6 +74,7 @@ impl<'d> Found<'d> {
             explanation: explanation.into(),
             effect: evidence.estimate,
             evidence: EvidenceList::new(evidence, Vec::new()),
+            action: None,
         }
     }
 
@@ -157,7 +160,7 @@ impl<'d> Found<'d> {
             explanation: self.explanation,
             effect: self.effect,
             evidence: self.evidence,
-            action: None,
+            action: self.action,
         }
     }
 }

@@ -33,7 +33,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     (
         name::DROPPED_BACKLOG,
         "from the backlog of a CPU of the receiving host",
-        "a larger net.core.netdev_max_backlog absorbs longer bursts; RPS spreads the load over CPUs.",
+        "A larger net.core.netdev_max_backlog absorbs longer bursts; RPS spreads the load over CPUs.",
     ),
 ];
 
@@ -101,7 +101,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let ((response, place, advice), drops) =
         counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let place_of_queue = if cell.stays_below(name::QUEUED, MOST) {
-        "No queue stood on the path for most of the time. "
+        " No queue stood on the path for most of the time."
     } else {
         ""
     };
@@ -116,7 +116,7 @@ fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
                 "packets per trial were dropped",
             ),
         ),
-        explanation: format!("{place_of_queue}{advice}"),
+        explanation: format!("{advice}{place_of_queue}"),
         effect: drops,
         evidence: cell.proof(&[
             ("throughput", name::THROUGHPUT),

@@ -141,6 +141,7 @@ fn finding<'d>(
         explanation,
         effect: shown.effect,
         evidence: shown.evidence.clone(),
+        action: None,
     })
 }
 
@@ -182,7 +183,7 @@ pub(crate) fn advised(finding: Finding, dataset: &Dataset<'_>) -> Finding {
             });
             cell.and_then(|cell| evident(limiter, dataset, cell))
         }
-        _ => None,
+        _ => finding.action.clone(),
     };
     Finding { action, ..finding }
 }

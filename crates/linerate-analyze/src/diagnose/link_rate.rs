@@ -44,8 +44,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         (Some(_), true) => "; one of the two values lies below 98.5 %",
         (None, _) => "",
     };
-    let mut explanation = "Headers, preamble and gaps of each frame take the rest of the rate. Neither \
-                           buffers nor CPUs can raise this number; larger frames or a faster link can."
+    let mut explanation = "Neither buffers nor CPUs can raise this number; larger frames or a faster link can. Headers, \
+                           preamble and gaps of each frame take the rest of the rate."
         .to_owned();
     if share.high.unwrap_or(share.value) > 1.0 {
         let trials = cell.trials().into_iter();

@@ -62,24 +62,28 @@ fn late_share(cell: &CellOutcomes<'_>) -> Option<f64> {
     (late_ns >= LATE_NS_MIN && share >= LATE_SHARE_MIN).then_some(share)
 }
 
-/// Returns what the generator waited for, and what helps. Spinning helps against a CPU that sleeps, not
+/// Returns what the generator waited for, and what helps, if anything is known to. Spinning helps against a CPU that sleeps, not
 /// against another program, and only where each end can have a CPU.
-fn why_late(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> &'static str {
+fn why_late(
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+) -> (&'static str, Option<&'static str>) {
     let has_others = cpu::others_have_time(cell);
     let spins = cell.workload.manner.wait == WaitBy::Spin;
     let may_spin = dataset.cpus().is_some_and(|cpus| cpus >= 2.0);
     match (has_others, spins) {
-        (true, _) => {
-            "Other programs had CPUs of the host at the time: stop them, or give the generator CPUs of its \
-             own (-A)."
-        }
-        (false, true) => {
-            "It busy-polls already: give it CPUs of its own (-A), or fewer requests for each."
-        }
-        (false, false) if may_spin => {
-            "It is the time that the generator's host takes to wake a thread: use --busy-poll."
-        }
-        (false, false) => "It is the time that the generator's host takes to wake a thread.",
+        (true, _) => (
+            "Other programs had CPUs of the host at the time.",
+            Some("stop other programs on the generator's host, or give it CPUs of its own (`-A`)"),
+        ),
+        (false, true) => (
+            "It busy-polls already.",
+            Some("give the generator CPUs of its own (`-A`), or each flow fewer requests"),
+        ),
+        (false, false) => (
+            "It is the time that the generator's host takes to wake a thread.",
+            may_spin.then_some("repeat with `--busy-poll`: the generator then wakes no thread"),
+        ),
     }
 }
 
@@ -87,7 +91,7 @@ fn late_caution<'d>(
     about: About<'d>,
     cell: &CellOutcomes<'_>,
     share: f64,
-    why: &str,
+    (why, action): (&str, Option<&str>),
 ) -> Option<Found<'d>> {
     let late = cell.evidence("99th percentile of the lateness", name::SENT_LATE_P99)?;
     let tail = cell.evidence("99th percentile of the latency", name::RTT_P99)?;
@@ -97,12 +101,18 @@ fn late_caution<'d>(
         words::estimate(&late.estimate),
         Unit::Percent.display(100.0 * share),
     );
+    let cure = action.map_or(String::new(), |action| {
+        format!(" {}.", words::sentence(action))
+    });
     let explanation = format!(
-        "Latency counts from the scheduled send time, so it includes this delay, which is not the server's \
-         or the network's. {why}"
+        "{why} Latency counts from the scheduled send time, so it includes this delay, which is not the \
+         server's or the network's.{cure}"
     );
     let found = Found::caution(about, Caution::GeneratorLate, claim, explanation, late);
-    Some(found.with([tail]))
+    Some(Found {
+        action: action.map(str::to_owned),
+        ..found.with([tail])
+    })
 }
 
 /// Returns the time between two requests of a flow, where each response waits for the next of them.
@@ -140,5 +150,8 @@ fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Opt
                        acknowledgement rides on the next request. The workload causes this: measure with \
                        Nagle off (-N), as message-based programs do.";
     let found = Found::caution(about, Caution::ResponseWaits, claim, explanation, median);
-    Some(found.with([period, round_trip]))
+    Some(Found {
+        action: Some("repeat with `-N` (Nagle off), as message-based programs have it".to_owned()),
+        ..found.with([period, round_trip])
+    })
 }

@@ -176,6 +176,7 @@ fn differing<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d
             .to_owned(),
         effect,
         evidence: EvidenceList::new(one, vec![two]),
+        action: None,
     })
 }
 

@@ -53,6 +53,7 @@ fn finding<'d>(
             evidence(better, format!("with buffers of {size}")),
             vec![evidence(control, "with autotuned buffers".to_owned())],
         ),
+        action: None,
     })
 }
 

@@ -103,6 +103,7 @@ fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Foun
         ),
         effect: first.estimate,
         evidence: EvidenceList::new(first, all),
+        action: None,
     })
 }
 

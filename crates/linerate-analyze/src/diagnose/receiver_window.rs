@@ -126,8 +126,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::percent(waiting),
         ),
         explanation: format!(
-            "At most one window can be in flight at a time, and no queue on the path made the round trip \
-             long. {}",
+            "{} At most one window can be in flight at a time, and no queue on the path made the round trip long.",
             why(dataset, cell, window)
         ),
         effect: share_of(&throughput, allowed),

@@ -117,8 +117,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             seen.join("; "),
         ),
         explanation: format!(
-            "Data stays in the send buffer until it is acknowledged, so the buffer bounds what is in \
-             flight as the receive window does. {what}"
+            "{what} Data stays in the send buffer until it is acknowledged, so the buffer bounds what is in \
+             flight as the receive window does."
         ),
         effect: waiting,
         evidence: cell.proof(&[

@@ -345,6 +345,8 @@ fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
         "{claim}"
     );
     assert!(advice.contains("--busy-poll"), "{advice}");
+    let action = late.action.unwrap_or_default();
+    assert!(action.contains("--busy-poll"), "{action}");
     assert!(told(199, 1000, WaitBy::Auto).is_none(), "less than a fifth");
     assert!(
         told(99, 100, WaitBy::Auto).is_none(),
@@ -1106,7 +1108,7 @@ fn what_to_do_follows_the_evidence() {
         ..path(26e6)
     };
     for (truth, words) in [
-        (lost, "find the loss"),
+        (lost, "--fq-rate"),
         (marked, "(ECN)"),
         (overtaken, "delays or reorders"),
         (between, "proxy"),

@@ -305,6 +305,29 @@ fn what_loses_is_told_by_how_losses_lie() {
 }
 
 #[test]
+fn what_to_do_about_loss_is_told_by_how_losses_lie() {
+    let next = |loss_parts: &[f64]| {
+        let truth = Truth {
+            lost_share: 0.0067,
+            loss_parts: loss_parts.to_vec(),
+            ..sending(15e3 * 1448.0 * 8.0 / 10.0, 20 * MS)
+        };
+        let made = run(stream(), &truth);
+        let single = crate::as_single(&made.recording);
+        assert_eq!(single.summary.next, single.next);
+        assert_eq!(single.summary.limiter, Some(Limiter::CongestionWindow));
+        single.next.unwrap_or_default()
+    };
+    let by_chance = next(&[1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 0.0, 3.0, 1.0, 1.0]);
+    assert!(!by_chance.contains("--fq-rate"), "{by_chance}");
+    // Half of 17.4 Mbit/s.
+    for others in [[1.0; 10], [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]] {
+        let others = next(&others);
+        assert!(others.contains("--fq-rate 8.7M"), "{others}");
+    }
+}
+
+#[test]
 fn why_a_window_is_small_is_told() {
     // E: 64 KiB less one byte in 20 ms, since scaling is off.
     let truth = Truth {

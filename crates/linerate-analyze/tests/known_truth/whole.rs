@@ -39,7 +39,7 @@ fn study_has_its_chapters_in_order() {
         (Some(15), "findings"),
     ];
     assert_eq!(chapters, expected);
-    assert_eq!(analysis.title, "Study of server");
+    assert!(analysis.title.starts_with("Study of server"), "{}", analysis.title);
     assert_eq!(analysis.partial, None);
     for chapter in &analysis.chapters {
         assert!(chapter.answer.is_some(), "{}", chapter.id);

@@ -114,7 +114,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns intervals as strokes with ends; what runs out of the picture has none.
+    /// Returns intervals as strokes with ends; what runs out of the picture has an arrow's head there.
     fn intervals<'a>(&self, dots: impl Iterator<Item = &'a Dot<'a>>, plot: &Plot) -> String {
         let mut out = String::new();
         for dot in dots {
@@ -127,15 +127,18 @@ impl Drawing<'_> {
             let (from, to) = (plot.y(low.max(0.0)), plot.y(high.min(1.0)));
             let _ = write!(out, "M{} {}V{}", tenths(dot.x), tenths(from), tenths(to));
             for (share, y) in [(low, from), (high, to)] {
-                if (0.0..=1.0).contains(&share) {
-                    let _ = write!(
+                let left = tenths(dot.x - CAP_PX);
+                let _ = if (0.0..=1.0).contains(&share) {
+                    write!(out, "M{left} {}h{}", tenths(y), 2.0 * CAP_PX)
+                } else {
+                    let back = if share > 1.0 { CAP_PX } else { -CAP_PX };
+                    write!(
                         out,
-                        "M{} {}h{}",
-                        tenths(dot.x - CAP_PX),
-                        tenths(y),
-                        2.0 * CAP_PX
-                    );
-                }
+                        "M{left} {}l{CAP_PX} {}l{CAP_PX} {back}",
+                        tenths(y + back),
+                        -back
+                    )
+                };
             }
         }
         out

@@ -38,11 +38,18 @@ pub const TILES: [Option<&str>; HUES] = [
     Some("M-1 8L8 -1M-1 -1L8 8"),
 ];
 
-/// Dashes of a broken line, of one with long dashes, of a dotted one, and of dots and dashes by turns.
+/// Dashes of a broken line, of one with long dashes, of a dotted one, of dots and dashes by turns, of two dots after each
+/// dash, and of dots far apart.
 const DASHED: &str = "6 4";
 const LONG_DASHED: &str = "10 4";
 const DOTTED: &str = "2 3";
 const MIXED: &str = "6 3 2 3";
+const TWO_DOTS: &str = "8 3 2 3 2 3";
+const FAR_DOTS: &str = "2 7";
+
+/// Dashes of computed curves, and of published ones, in the order in which curves take them.
+const COMPUTED: [&str; 5] = [DOTTED, MIXED, LONG_DASHED, TWO_DOTS, FAR_DOTS];
+const PUBLISHED: [&str; 2] = [DASHED, LONG_DASHED];
 
 /// The look of one curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,12 +78,10 @@ pub fn looks(figure: &Figure) -> Vec<Look> {
 
 fn look(curve: &Curve, rank: usize) -> Look {
     let marker = (curve.points.len() <= MARKERS_MAX).then_some(MARKERS[rank % HUES]);
-    const COMPUTED: [&str; 3] = [DOTTED, MIXED, LONG_DASHED];
-    const PUBLISHED: [&str; 2] = [DASHED, LONG_DASHED];
     let (dashes, marker) = match curve.origin {
         Origin::Measured => (None, marker),
-        Origin::Computed => (Some(COMPUTED[rank % 3]), None),
-        Origin::Published => (Some(PUBLISHED[rank % 2]), marker),
+        Origin::Computed => (Some(COMPUTED[rank % COMPUTED.len()]), None),
+        Origin::Published => (Some(PUBLISHED[rank % PUBLISHED.len()]), marker),
     };
     Look {
         origin: curve.origin,

@@ -6,7 +6,7 @@ use linerate_model::number::counted;
 use maud::{Markup, html};
 
 use super::anchors::Anchors;
-use super::{is_usable, limits, table};
+use super::{coded, is_usable, limits, table};
 use crate::wording::Advice;
 use crate::{number, wording};
 
@@ -37,11 +37,11 @@ pub fn page_one(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 }
             }
             @if !answer.verdict.is_empty() {
-                p.verdict.refused[!is_usable(analysis)] { (wording::stop(&answer.verdict)) }
+                p.verdict.refused[!is_usable(analysis)] { (coded(&wording::stop(&answer.verdict))) }
             }
             @if let Some(trust) = &analysis.trust {
                 p.trust {
-                    strong { "Trust: " (trust.level.title()) "." } " " (wording::trust_reasons(trust, REASONS_SHOWN))
+                    strong { "Trust: " (trust.level.title()) "." } " " (coded(&wording::trust_reasons(trust, REASONS_SHOWN)))
                     @if trust.reasons.len() > REASONS_SHOWN && !analysis.cautions.is_empty() {
                         " " a href="#cautions" { "See " (number::counted(analysis.cautions.len(), "caution")) } "."
                     }
@@ -76,7 +76,7 @@ fn before_again(analysis: &Analysis) -> Markup {
             section.pair {
                 div {
                     h2 { "Before you measure again" }
-                    ol { @for one in all.iter().take(SHOWN_MAX) { li { (one) } } }
+                    ol { @for one in all.iter().take(SHOWN_MAX) { li { (coded(one)) } } }
                     @if all.len() > SHOWN_MAX && !analysis.cautions.is_empty() { p.small { a href="#cautions" { "All cautions" } } }
                 }
             }
@@ -153,17 +153,18 @@ fn tile(tile: &Tile) -> Markup {
 }
 
 fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
-    if analysis.findings.is_empty() {
+    let advice = wording::advice(analysis, SHOWN_MAX);
+    // A capture's page tells what to do beside each finding.
+    if analysis.trust.is_none() {
         return html! {};
     }
-    let advice = wording::advice(analysis, SHOWN_MAX);
     html! {
         div.pair {
-            section {
+            @if !analysis.findings.is_empty() { section {
                 h2 { "Findings" }
                 ol {
                     @for (finding, id) in analysis.findings.iter().zip(&anchors.findings).take(SHOWN_MAX) {
-                        li { a href={ "#" (id) } { (finding.claim) } }
+                        li { a href={ "#" (id) } { (coded(&finding.claim)) } }
                     }
                 }
                 @if analysis.findings.len() > SHOWN_MAX {
@@ -172,11 +173,16 @@ fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
                         (counted(more, "more finding"))
                     } }
                 }
-            }
-            @if !advice.is_empty() {
-                section {
-                    h2 { "What to do" }
+            } }
+            section {
+                h2 { "What to do" }
+                @if !advice.is_empty() {
                     ol { @for one in advice.iter().take(SHOWN_MAX) { (action(one, anchors)) } }
+                }
+                @match &analysis.next {
+                    Some(next) => p.next { b { "Next: " } (coded(&wording::stop(next))) },
+                    None if advice.is_empty() => p { (wording::nothing_to_change(analysis)) },
+                    None => {}
                 }
             }
         }
@@ -187,11 +193,11 @@ fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
 pub fn action(advice: &Advice<'_>, anchors: &Anchors) -> Markup {
     html! {
         li.action {
-            strong { (advice.action) }
+            strong { (coded(&advice.action)) }
             dl {
-                dt { "Gain" } dd { (advice.gain.unwrap_or("not measured")) }
-                @if let Some(cost) = &advice.cost { dt { "Cost" } dd { (cost) } }
-                @if let Some(undo) = &advice.undo { dt { "Undo" } dd { (undo) } }
+                dt { "Gain" } dd { (coded(advice.gain.unwrap_or("not measured"))) }
+                @if let Some(cost) = &advice.cost { dt { "Cost" } dd { (coded(cost)) } }
+                @if let Some(undo) = &advice.undo { dt { "Undo" } dd { (coded(undo)) } }
                 @if let Some(confirm) = &advice.confirm {
                     dt { "Confirm" } dd { (confirm.before) code { (confirm.command) } (confirm.when) }
                 }

@@ -5,7 +5,7 @@ use linerate_model::analysis::{Analysis, Chapter, Figure, Origin, Table, TrialLi
 use maud::{Markup, html};
 
 use super::anchors::Anchors;
-use super::{findings, is_usable, limits, swatch, table};
+use super::{coded, findings, is_usable, limits, swatch, table};
 use crate::chart::{self, look};
 use crate::{number, points, wording};
 
@@ -26,11 +26,11 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
             }
             @if !chapter.question.is_empty() { p.question { (chapter.question) } }
             @match wording::answer(chapter, is_usable(analysis)) {
-                Ok(answer) => p.answer { (answer) },
+                Ok(answer) => p.answer { (coded(answer)) },
                 Err(why) => p.answer.none { "No answer: " (why) "." },
             }
             @if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable(analysis)) {
-                p.consequence { b { "Takeaway: " } (consequence) }
+                p.consequence { b { "Takeaway: " } (coded(consequence)) }
             }
             @if !chapter.figures.is_empty() {
                 div.figures {
@@ -48,7 +48,7 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
             div.folds {
                 (over_time(chapter, &anchors.figures[at]))
                 @if !chapter.method.is_empty() {
-                    details { summary { "Method" } p { (chapter.method) } }
+                    details { summary { "Method" } p { (coded(&chapter.method)) } }
                 }
                 @for table in chapter.tables.iter().filter(|table| !is_open(table, chapter)) {
                     details.cells {

@@ -6,7 +6,7 @@ use linerate_model::id::TrialId;
 use maud::{Markup, html};
 
 use super::anchors::Anchors;
-use super::{is_usable, table};
+use super::{coded, is_usable, table};
 use crate::{number, wording};
 
 /// Sets the findings that no chapter has.
@@ -40,8 +40,8 @@ fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
     html! {
         li.card.(tone) id=(anchors.findings[at]) {
             p.kind { "Finding " (at + 1) ": " (wording::kind(finding.kind)) }
-            h3 { (finding.claim) }
-            p { (finding.explanation) }
+            h3 { (coded(&finding.claim)) }
+            p { (coded(&finding.explanation)) }
             (evidence(finding, anchors))
         }
     }
@@ -81,8 +81,8 @@ pub fn cautions(cautions: &[Finding], anchors: &Anchors) -> Markup {
     let rows = html! {
         @for caution in cautions {
             tr {
-                th scope="row" { (caution.claim) }
-                td { (caution.explanation) " " (trial_links(caution.evidence.as_slice().first().map_or(&[], |piece| &piece.trials), anchors)) }
+                th scope="row" { (coded(&caution.claim)) }
+                td { (coded(&caution.explanation)) " " (trial_links(caution.evidence.as_slice().first().map_or(&[], |piece| &piece.trials), anchors)) }
             }
         }
     };

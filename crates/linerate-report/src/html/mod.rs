@@ -111,6 +111,20 @@ fn without_limiters(analysis: &Analysis) -> Analysis {
     analysis
 }
 
+/// Sets what stands between two backticks as code.
+fn coded(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    // One that has no other is a sign like any.
+    let paired = (parts.len() - 1) / 2 * 2;
+    markup! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 1 && at < paired { code { (part) } }
+            @else if at > paired { "`" (part) }
+            @else { (part) }
+        }
+    }
+}
+
 fn head_of(title: &str) -> Markup {
     markup! {
         head {

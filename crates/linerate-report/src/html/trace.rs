@@ -5,7 +5,7 @@ use linerate_model::number::whole_percents;
 use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{answer, chapter, head_of, table};
+use super::{answer, chapter, coded, head_of, table};
 use crate::chart::{look, mark};
 
 /// Returns the page as one HTML file without external references.
@@ -76,15 +76,6 @@ fn card(number: usize, finding: &TracedFinding) -> Markup {
                 }
                 @if let Some(filter) = &finding.filter { dt { "All such frames" } dd { pre { (filter) } } }
             }
-        }
-    }
-}
-
-/// Sets what stands between backticks as code.
-fn coded(text: &str) -> Markup {
-    html! {
-        @for (at, part) in text.split('`').enumerate() {
-            @if at % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

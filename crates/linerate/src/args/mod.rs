@@ -355,8 +355,12 @@ pub struct Iperf3AuthArgs {
 /// `linerate plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// The experiment file, or a chapter of the study: latency, socket-buffer, small-messages, …
-    pub experiment: PathBuf,
+    /// The experiment file, or the name of a built-in one (--list)
+    #[arg(required_unless_present = "list")]
+    pub experiment: Option<PathBuf>,
+    /// List the built-in experiments
+    #[arg(long, conflicts_with = "experiment")]
+    pub list: bool,
     /// Time limit
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,

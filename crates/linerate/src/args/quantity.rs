@@ -2,7 +2,7 @@
 
 use linerate_model::Nanos;
 
-/// Reads a time: `10`, which is seconds, `10s`, `500ms`, `3m`.
+/// Reads a time: `10`, which is seconds, `10s`, `500ms`, `3m`, `1m30s`.
 pub fn seconds(text: &str) -> Result<f64, String> {
     // A number alone comes first: one below zero or without end is refused with its limits.
     match text.parse::<f64>() {
@@ -10,7 +10,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
         Err(_) => text
             .parse()
             .map(Nanos::as_s)
-            .map_err(|_| format!("`{text}` is not a time: 10 or 10s, 500ms, 3m, 1h")),
+            .map_err(|_| format!("`{text}` is not a time: 10 or 10s, 500ms, 3m, 1m30s, 1h")),
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn times_have_units_or_are_seconds() {
-        for (text, expected) in [("10", 10.0), ("10s", 10.0), ("500ms", 0.5), ("1.5m", 90.0)] {
+        for (text, expected) in [("10", 10.0), ("10s", 10.0), ("500ms", 0.5), ("1m30s", 90.0)] {
             assert_eq!(seconds(text), Ok(expected), "{text}");
         }
         assert!(seconds("soon").is_err());

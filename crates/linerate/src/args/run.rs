@@ -28,8 +28,14 @@ fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
 #[command(
     mut_args(numbers_below_zero),
     args_override_self = true,
-    after_help = "Sizes take K, M, G (1024), rates K, M, G (1000), times ns, us, ms, s, m, h.\n\
-                  docs/guide/run.md has examples by purpose."
+    after_help = "Sizes take K, M, G (1024), rates K, M, G (1000), times ns, us, ms, s, m, h.\n\n\
+                  Examples:\n  \
+                  linerate run HOST                      one TCP stream to the server\n  \
+                  linerate run HOST -R -P 4 -t 30        four streams from it, for 30 s\n  \
+                  linerate run HOST --rr --rate 1000 -N  latency at 1000 requests per second\n  \
+                  linerate run HOST -u -b 100M           datagrams at 100 Mbit/s: loss, jitter\n  \
+                  linerate run HOST --runs 5 -J          five runs, a document for programs\n\n\
+                  docs/guide/run.md has more, by purpose."
 )]
 pub struct RunArgs {
     /// The server; it runs `linerate serve`

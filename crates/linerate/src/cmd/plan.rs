@@ -15,7 +15,10 @@ const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the command.
 pub fn plan(args: &PlanArgs) -> CmdResult {
-    let draft = read(&args.experiment)?;
+    let Some(experiment) = &args.experiment else {
+        return list();
+    };
+    let draft = read(experiment)?;
     let drafts = [draft];
     let hosts = this_machine(args.clients, &drafts);
     let request = request(args.budget, args.seed, hosts);
@@ -27,23 +30,35 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     show(&plan)
 }
 
-/// Returns the chapter of the study that `file` names, or reads and checks an experiment file.
+/// Lists the experiments that come with the program, each with its question.
+fn list() -> CmdResult {
+    for draft in linerate_plan::built_in() {
+        let experiment = &draft.experiment;
+        term::labelled(&experiment.name, &experiment.question);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Returns the built-in experiment that `file` names, or reads and checks an experiment file.
 pub fn read(file: &Path) -> CmdResult<Draft> {
-    let chapters = linerate_plan::study();
-    let mut named = chapters.iter();
+    let known = linerate_plan::built_in();
+    let mut named = known.iter();
     let chapter = named.find(|draft| Path::new(&draft.experiment.name) == file);
     if let Some(draft) = chapter.filter(|_| !file.exists()) {
         return Ok(draft.clone());
     }
-    let names = chapters.iter().map(|draft| draft.experiment.name.as_str());
+    let names = known.iter().map(|draft| draft.experiment.name.as_str());
     let names: Vec<&str> = names.collect();
     let near = file.to_str().filter(|_| !file.exists());
     let near = near.and_then(|typed| similar::nearest(typed, names.iter().copied()));
     let unknown = |error| {
         Failure::usage(error).maybe(match near {
-            Some(name) => Some(format!("did you mean the chapter `{name}`?")),
+            Some(name) => Some(format!("did you mean `{name}`?")),
             None if file.is_file() => None,
-            None => Some(format!("name a file, or a chapter: {}", names.join(", "))),
+            None => Some(format!(
+                "name a file, or an experiment: {}",
+                names.join(", ")
+            )),
         })
     };
     let unreadable = || format!("cannot read the experiment file {}", file.display());

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
 use linerate_analyze::precision::Precision;
+use linerate_analyze::single::Single;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
 use linerate_model::Bytes;
 use linerate_model::capture::CaptureOutcome;
@@ -23,7 +24,7 @@ use crate::args::RunArgs;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Measurement};
-use crate::term::single::{self, Conclusion, Reader};
+use crate::term::single::{self, Conclusion, Form, Reader};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, peer, term};
 
@@ -216,6 +217,12 @@ fn conclude(
         Ok(_) if is_interrupted => Some("interrupt - the client has terminated".to_owned()),
         Ok(_) => None,
     };
+    // The lines of the result say why they are not valid, and what to do.
+    let is_told = asked.output.form == Form::Text
+        && !asked.output.iperf3
+        && kept.is_some() == asked.directory.is_some()
+        && single.trials.iter().all(|trial| trial.invalid.is_some())
+        && !is_empty(&single);
     reader.conclude(&Conclusion {
         recording,
         single: &single,
@@ -234,7 +241,27 @@ fn conclude(
     if let Some(words) = determined.filter(|_| !asked.output.iperf3) {
         term::note(&words);
     }
-    result
+    result.map_err(|failure| {
+        if is_told {
+            said(failure, &single)
+        } else {
+            failure
+        }
+    })
+}
+
+/// Returns a failure without what the result has said.
+fn said(failure: Failure, single: &Single<'_>) -> Failure {
+    Failure {
+        exit: failure.exit,
+        next: failure.next.filter(|_| single.next.is_none()),
+        ..Failure::failed(anyhow!("the measurement is not valid"))
+    }
+}
+
+/// Whether nothing at all was measured.
+fn is_empty(single: &Single<'_>) -> bool {
+    single.trials.iter().all(|trial| trial.responses.is_empty())
 }
 
 /// Reads code that is soon needed, beside traffic that still goes on.
@@ -252,10 +279,12 @@ fn read_ahead(event: &RunEvent<'_>) {
 fn determined(recording: &Recording, wanted: Precision) -> CmdResult<String> {
     let results = linerate_analyze::precision::results(recording);
     let percent = |share: f64| format!("±{} %", significant(100.0 * share));
+    // Of what was reached two digits say enough.
+    let rounded = |share: f64| format!("±{}", number::percent(share));
     let reached = wanted.reached(&results);
     let words = format!(
         "{} at {} % confidence after {}",
-        reached.map_or_else(|| "no interval".to_owned(), percent),
+        reached.map_or_else(|| "no interval".to_owned(), rounded),
         significant(100.0 * wanted.confidence),
         number::counted(results.len(), "valid run"),
     );
@@ -301,7 +330,7 @@ fn captures(recording: &Recording, directory: &Path) {
 /// in which way a host did not do its part, if one did not.
 pub(super) fn failure_of(
     document: &RunDocument,
-    single: &linerate_analyze::single::Single<'_>,
+    single: &Single<'_>,
     exit: Exit,
     failed: Option<HostFailure>,
 ) -> CmdResult {
@@ -313,7 +342,7 @@ pub(super) fn failure_of(
             _ => Ok(exit),
         };
     };
-    let is_empty = single.trials.iter().all(|trial| trial.responses.is_empty());
+    let is_empty = is_empty(single);
     let what = if is_empty {
         "nothing was measured"
     } else {

@@ -109,10 +109,20 @@ fn once(
             linerate_report::terminal_page(&page.table, verdict, term::width(), term::color());
         term::line(&text);
     }
+    // What is missing for one reason is said in one line.
+    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
     for observer in observers {
-        if let Some(why) = observer.missing {
-            term::note(&format!("{} cannot be observed: {why}", observer.observer));
+        let Some(why) = observer.missing.map(|why| why.to_string()) else {
+            continue;
+        };
+        let name = observer.observer.to_string();
+        match missing.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => missing.push((why, vec![name])),
         }
+    }
+    for (why, names) in missing {
+        term::note(&format!("{} cannot be observed: {why}", names.join(", ")));
     }
     Ok(Exit::Ok)
 }

@@ -46,7 +46,8 @@ pub fn error(failure: &Failure) {
 pub fn usage(text: &str, is_of_unknown_flag: bool, hint: Option<&str>) -> String {
     let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
     let mut parts: Vec<&str> = text.split("\n\n").collect();
-    let reason = parts.remove(0);
+    let reason = plain(parts.remove(0));
+    let reason = reason.as_str();
     // What was meant is told as the next step, by one rule.
     parts.retain(|part| !part.trim_start().starts_with("tip:"));
     if is_of_unknown_flag {
@@ -61,6 +62,31 @@ pub fn usage(text: &str, is_of_unknown_flag: bool, hint: Option<&str>) -> String
         say("", part);
     }
     reason.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Says in words why a value is none, where the standard library says it in those of its parsers.
+fn plain(reason: &str) -> String {
+    let known = [
+        ("invalid digit found in string", "it must be a whole number"),
+        (
+            "cannot parse integer from empty string",
+            "it must be a whole number",
+        ),
+        (
+            "cannot parse float from empty string",
+            "it must be a number",
+        ),
+        ("invalid float literal", "it must be a number"),
+        ("number too large to fit in target type", "it is too large"),
+        ("number too small to fit in target type", "it is too small"),
+    ];
+    let of_parser = known
+        .into_iter()
+        .find(|(parsers, _)| reason.contains(parsers));
+    of_parser.map_or_else(
+        || reason.to_owned(),
+        |(parsers, words)| reason.replace(parsers, words),
+    )
 }
 
 /// Prints something to know, on standard error.
@@ -261,6 +287,11 @@ fn columns(term: &Term) -> usize {
 /// Columns of a label.
 const LABEL_COLUMNS: usize = 16;
 
+/// Returns the columns of words beside a label.
+pub fn words_width() -> usize {
+    width() - LABEL_COLUMNS
+}
+
 /// Prints a label and its words, wrapped beside the label.
 pub fn labelled(label: &str, words: &str) {
     labelled_as(label, words, Look::Plain);
@@ -278,7 +309,7 @@ pub fn listed(words: &str) {
 
 fn labelled_wrapped(label: &str, words: &str, look: Look, indent: usize) {
     let mut label = label;
-    for text in wrap(words, width() - LABEL_COLUMNS, indent) {
+    for text in wrap(words, words_width(), indent) {
         // Labels that are too long push their words on, rather than losing the blank between.
         line(format!("{label:<15} {}", styled(&text, look)).trim_end());
         label = "";

@@ -11,6 +11,7 @@ use linerate_model::experiment::{Factor, Level};
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::run::Progress;
 use linerate_model::samples::Samples;
+use linerate_model::text::cut;
 use linerate_model::unit::Unit;
 
 use super::note;
@@ -166,7 +167,7 @@ impl<'a> PlanProgress<'a> {
 
 /// Returns as much of `text` as a line has room for beside the columns that are taken.
 fn fitting(text: &str, taken: usize) -> String {
-    text.chars().take(super::width() - taken).collect()
+    cut(text, super::width() - taken)
 }
 
 /// Returns the levels of `trial` that vary in its experiment. Clients that follow from the

@@ -11,6 +11,7 @@ use linerate_model::run::{HostProgram, Recording, RunDocument, TrialEvidence, se
 use linerate_model::sample::FLOWS_IN_FULL;
 use linerate_model::samples::Samples;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Workload;
 use serde::Serialize;
 
 /// What the traffic cost, and what the CPUs did.
@@ -172,7 +173,7 @@ pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
         Form::Text => Box::new(TextLines {
             output,
             runs,
-            intervals: Intervals::new(interval, output.flows_max(FLOW_LINES_MAX)),
+            intervals: Intervals::new(interval, output.flows_max(FLOW_LINES_MAX), output.all_flows),
             document: None,
             has_head: false,
             over: 0,
@@ -180,7 +181,7 @@ pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
         }),
         Form::Json => Box::new(JsonDocument),
         Form::JsonStream => Box::new(JsonLines {
-            intervals: Intervals::new(interval, output.flows_max(FLOWS_IN_FULL)),
+            intervals: Intervals::new(interval, output.flows_max(FLOWS_IN_FULL), true),
         }),
     }
 }
@@ -212,6 +213,8 @@ struct Intervals {
     interval: Nanos,
     /// Flows up to which each is told; of more, only their sum.
     flows_max: u32,
+    /// Whether flows are told whose latency is not known.
+    without_latency: bool,
     /// What serves.
     server: HostProgram,
     /// Of the present trial, where intervals are wanted.
@@ -219,13 +222,22 @@ struct Intervals {
 }
 
 impl Intervals {
-    fn new(interval: Nanos, flows_max: u32) -> Self {
+    fn new(interval: Nanos, flows_max: u32, without_latency: bool) -> Self {
         Self {
             interval,
             flows_max,
+            without_latency,
             server: HostProgram::Agent,
             live: None,
         }
+    }
+
+    /// Whether only the sum of the flows of `workload` is told. Agents count latencies by worker: of one of several
+    /// flows a line would have a rate and no more.
+    fn sums(&self, workload: &Workload) -> bool {
+        let lacks_latency = workload.traffic.is_transactional() && !self.without_latency;
+        let flows_max = if lacks_latency { 1 } else { self.flows_max };
+        workload.connections > flows_max
     }
 
     /// Takes up an event and shows the intervals that it completes.
@@ -235,7 +247,7 @@ impl Intervals {
                 self.server = server_program(&document.hosts).clone();
             }
             RunEvent::TrialBegan { trial, .. } => {
-                let is_summed = trial.workload.connections > self.flows_max;
+                let is_summed = self.sums(&trial.workload);
                 self.live = (self.interval.0 > 0).then(|| {
                     let live = Live::new(trial, self.interval).with_server(trial, &self.server);
                     if is_summed { live.summed() } else { live }
@@ -266,7 +278,6 @@ impl TextLines {
     /// Shows the intervals that `event` completes; their head stands above the first of a run.
     fn intervals(&mut self, event: &RunEvent<'_>) {
         let (rate_unit, has_head) = (self.output.rate_unit, &mut self.has_head);
-        let flows_max = self.intervals.flows_max;
         let is_shown = self.intervals.interval.0 > 0;
         let trial = match event {
             RunEvent::TrialBegan { trial, progress } if is_shown => {
@@ -281,10 +292,10 @@ impl TextLines {
             _ => return self.intervals.take(event, |_| {}),
         };
         let workload = &trial.workload;
+        let is_summed = workload.connections > 1 && self.intervals.sums(workload);
         self.intervals.take(event, |lines| {
             if !std::mem::replace(has_head, true) {
-                let flows = workload.flows().len() as u32;
-                table::interval_head(workload, flows > flows_max.max(1));
+                table::interval_head(workload, is_summed, rate_unit);
             }
             for interval in lines {
                 line(&table::interval(interval, workload, rate_unit));

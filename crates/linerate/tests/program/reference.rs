@@ -481,7 +481,22 @@ fn man_pages_are_written() {
     linerate(&["man", &dir]).run().done();
     for page in ["linerate.1", "linerate-run.1", "linerate-lab-up.1"] {
         let text = std::fs::read_to_string(folder.path().join(page)).expect("it is written");
-        assert!(text.contains(".SH SYNOPSIS"), "{page}: {text}");
+        for section in [
+            "SYNOPSIS",
+            "EXIT STATUS",
+            "ENVIRONMENT",
+            "FILES",
+            "SEE ALSO",
+        ] {
+            let heads = [format!(".SH {section}\n"), format!(".SH \"{section}\"\n")];
+            let has = heads.iter().any(|head| text.contains(head.as_str()));
+            assert!(has, "{page}, {section}: {text}");
+        }
+        assert_eq!(
+            text.contains(".SH EXAMPLES"),
+            page != "linerate-lab-up.1",
+            "{page}"
+        );
     }
 }
 

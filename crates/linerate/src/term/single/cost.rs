@@ -24,11 +24,15 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
     if let Some(words) = list(costs.into_iter().flatten(), "; ") {
         labelled("cost", &(words + &share(trial)));
     }
-    for end in ["client", "server"] {
-        if let Some(words) = profile(trial, end) {
-            labelled(&format!("{end} did"), &words);
-        }
+    for (label, words) in profiles(trial) {
+        labelled(&label, &words);
     }
+}
+
+/// Returns what each end did, where a profile says so, behind its label.
+pub(super) fn profiles(trial: &SingleTrial<'_>) -> impl Iterator<Item = (String, String)> {
+    let ends = ["client", "server"].into_iter();
+    ends.filter_map(|end| Some((format!("{end} did"), profile(trial, end)?)))
 }
 
 fn time(trial: &SingleTrial<'_>) -> Option<String> {

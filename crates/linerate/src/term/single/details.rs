@@ -115,14 +115,8 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
         let words = format!("{} ({parts})", Unit::Ratio.display(busy));
         labelled("CPUs busy", &words);
     }
-    let measured = [
-        ("soft", name::SOFTIRQ_MEASURED),
-        ("of it receiving", name::NET_RX),
-        ("sending", name::NET_TX),
-        ("of devices", name::HARDIRQ_MEASURED),
-    ];
-    if let Some(measured) = values(trial, Unit::Ratio, &measured) {
-        labelled("interrupts", &format!("{measured}, measured"));
+    if let Some((label, words)) = measured_interrupts(trial) {
+        labelled(&label, &words);
     }
     // Connections that carry nothing have no packets that anything could be the cost of.
     if workload.traffic.carries_payload() {
@@ -134,6 +128,18 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
     if let Some(words) = queues(trial) {
         labelled("queues", &words);
     }
+}
+
+/// The CPUs that interrupts took, where their time was measured, behind its label.
+pub(super) fn measured_interrupts(trial: &SingleTrial<'_>) -> Option<(String, String)> {
+    let measured = [
+        ("soft", name::SOFTIRQ_MEASURED),
+        ("of it receiving", name::NET_RX),
+        ("sending", name::NET_TX),
+        ("of devices", name::HARDIRQ_MEASURED),
+    ];
+    let measured = values(trial, Unit::Ratio, &measured)?;
+    Some(("interrupts".to_owned(), format!("{measured}, measured")))
 }
 
 /// How packets lay on the receive queues, where that is less even than chance would have it.

@@ -9,11 +9,15 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::response::{describe, name};
+use linerate_model::text;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
-use super::{Output, RateUnit, datagrams, details, rate_words};
-use crate::term::{Look, labelled, labelled_as, line, listed, styled};
+use super::{Output, RateUnit, cost, datagrams, details, rate_words};
+use crate::term::{Look, labelled, labelled_as, line, listed, styled, words_width};
+
+/// Lines that say why, under what limits a number: rules say first what tells the cause from others.
+const WHY_LINES: usize = 2;
 
 /// Prints the result.
 pub(super) fn print(single: &Single<'_>, output: Output) {
@@ -26,6 +30,9 @@ pub(super) fn print(single: &Single<'_>, output: Output) {
     match single.trials.as_slice() {
         [trial] => headline(&single.workload, trial, output.rate_unit),
         _ => across(single, output.rate_unit),
+    }
+    if !output.verbose {
+        asked_for(single);
     }
     conclusions(single);
     notes(single);
@@ -42,6 +49,22 @@ pub(super) fn print(single: &Single<'_>, output: Output) {
                 line(&styled(&format!("run {}", at + 1), Look::Quiet));
             }
             details::print(&single.workload, trial);
+        }
+    }
+}
+
+/// What a profile and measured interrupt times show; they are there only where they were asked for.
+fn asked_for(single: &Single<'_>) {
+    for (at, trial) in single.trials.iter().enumerate() {
+        let told = details::measured_interrupts(trial)
+            .into_iter()
+            .chain(cost::profiles(trial));
+        for (label, words) in told {
+            let of = match single.trials.len() {
+                1 => String::new(),
+                _ => format!(" (run {})", at + 1),
+            };
+            labelled(&label, &(words + &of));
         }
     }
 }
@@ -106,6 +129,8 @@ fn conclusions(single: &Single<'_>) {
         Some((limiter, finding)) => {
             labelled_as("limited by", limiter.title(), Look::Strong);
             labelled("", &finding.claim);
+            let columns = words_width();
+            labelled("", text::leading(&finding.explanation, columns, WHY_LINES));
         }
         // Nothing is to be limited where nothing is carried.
         None if !single.workload.traffic.carries_payload() => {}

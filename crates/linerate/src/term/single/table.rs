@@ -39,11 +39,13 @@ pub(super) fn told(workload: &Workload) -> Told {
 }
 
 impl Told {
-    /// Columns of the rate: 99.9 Gbit/s, or 9 999 000/s.
-    fn rate_columns(self) -> usize {
-        match self {
-            Self::Transactions => 11,
-            Self::Stream | Self::Datagrams | Self::Rest => 12,
+    /// Columns of what was counted and of the rate: 99.9 Gbit/s, or 9 999 000/s; in a unit that was asked for it may
+    /// be 99 900 000 kbit/s.
+    fn amount_columns(self, rate_unit: Option<RateUnit>) -> (usize, usize) {
+        match (self, rate_unit) {
+            (Self::Transactions, _) => (12, 11),
+            (_, None) => (12, 12),
+            (_, Some(_)) => (8, 17),
         }
     }
 }
@@ -59,7 +61,7 @@ fn columns(told: Told) -> &'static [Column] {
 }
 
 /// Prints the head of the interval lines, and of how many flows they are the sum where it is told alone.
-pub(super) fn interval_head(workload: &Workload, summed: bool) {
+pub(super) fn interval_head(workload: &Workload, summed: bool, rate_unit: Option<RateUnit>) {
     let (flows, both) = (workload.connections, workload.goes_both_ways());
     let note = match (summed, both) {
         (true, true) => Some(format!(
@@ -78,11 +80,15 @@ pub(super) fn interval_head(workload: &Workload, summed: bool) {
     let columns: String = columns
         .map(|(head, width)| format!("  {head:>width$}"))
         .collect();
-    let (first, rate) = (first_columns(workload), told.rate_columns());
-    let head = format!(
-        "{:>first$}  {:^13}  {what:>12}  {:>rate$}{columns}",
-        "flow", "seconds", "rate"
-    );
+    let first = first_columns(workload);
+    let amounts = match told {
+        Told::Rest => String::new(),
+        _ => {
+            let (amount, rate) = told.amount_columns(rate_unit);
+            format!("  {what:>amount$}  {:>rate$}", "rate")
+        }
+    };
+    let head = format!("{:>first$}  {:^13}{amounts}{columns}", "flow", "seconds");
     line(&styled(&head, Look::Quiet));
 }
 
@@ -149,9 +155,17 @@ pub(super) fn interval(
     let cells: String = cells
         .map(|(cell, (_, width))| format!("  {:>width$}", cell.unwrap_or_else(|| "–".to_owned())))
         .collect();
-    let (first, columns) = (first_columns(workload), told.rate_columns());
+    let first = first_columns(workload);
+    // What rests has nothing that would be counted.
+    let amounts = match told {
+        Told::Rest => String::new(),
+        _ => {
+            let (amount, columns) = told.amount_columns(rate_unit);
+            format!("  {volume:>amount$}  {rate:>columns$}")
+        }
+    };
     format!(
-        "{name:>first$}  {:>6.1}–{:<6.1}  {volume:>12}  {rate:>columns$}{cells}",
+        "{name:>first$}  {:>6.1}–{:<6.1}{amounts}{cells}",
         interval.begin_s, interval.end_s,
     )
 }
@@ -239,6 +253,15 @@ mod tests {
 
     /// A line of long numbers, in the columns of `workload`.
     fn longest(workload: &Workload, flow: Option<u32>, direction: Option<Direction>) -> String {
+        longest_in(workload, flow, direction, None)
+    }
+
+    fn longest_in(
+        workload: &Workload,
+        flow: Option<u32>,
+        direction: Option<Direction>,
+        rate_unit: Option<RateUnit>,
+    ) -> String {
         let time_us = Some(99_900.0);
         let latency = Latency {
             n: 99_900,
@@ -268,7 +291,7 @@ mod tests {
             lost: Some(99_900),
             jitter_us: time_us,
         };
-        interval(&all, workload, None)
+        interval(&all, workload, rate_unit)
     }
 
     #[test]
@@ -291,9 +314,13 @@ mod tests {
                 (None, Some(Direction::FromServer)),
                 (None, None),
             ] {
-                let line = longest(&workload, flow, direction);
-                let columns = line.chars().count();
-                assert!(columns <= 80, "{columns} columns: {line}");
+                let kilobits = RateUnit {
+                    name: "kbit/s",
+                    bits_per_second: 1e3,
+                };
+                let lines = [None, Some(kilobits)]
+                    .map(|unit| longest_in(&workload, flow, direction, unit).chars().count());
+                assert_eq!(lines[0].max(lines[1]).max(80), 80, "{workload:?}");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! From state to cells of the terminal.
 
 use std::collections::VecDeque;
+use std::iter;
 
 use linerate_analyze::watch::Span;
 use linerate_analyze::watch::pages::ALARM;
@@ -29,8 +30,8 @@ const TREND_MAX: usize = 30;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// The keys, but those of pages, of which there are as many as the host has.
 const KEYS: [(&str, &str); 13] = [
-    ("Tab, 1–9", "go to a page"),
     ("↑ ↓ PgUp …", "select a row"),
     ("Enter", "open the row: all of its columns"),
     ("← →", "scroll columns sideways"),
@@ -43,6 +44,7 @@ const KEYS: [(&str, &str); 13] = [
     ("space, p", "pause; counting goes on"),
     ("t", "per second, or totals since the start"),
     ("+ -", "longer or shorter interval"),
+    ("Esc", "close what is open, drop the filter"),
     ("?, h", "this help"),
     ("q, Ctrl-C", "end"),
     ("", "any key closes this"),
@@ -70,7 +72,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     frame.render_widget(Paragraph::new(lines), body);
     frame.render_widget(footer(state, width), foot);
     if state.is_helping {
-        help(frame);
+        help(frame, state.pages.len());
     }
 }
 
@@ -436,15 +438,19 @@ fn footer(state: &State, width: usize) -> Line<'static> {
     Line::from(line + HELP).dim()
 }
 
-fn help(frame: &mut Frame<'_>) {
+fn help(frame: &mut Frame<'_>, pages: usize) {
     let area = frame.area();
-    let key = KEYS.iter().map(|(key, _)| key.chars().count()).max();
+    let to_page = format!("Tab, 1–{}", pages.clamp(1, 9));
+    let keys: Vec<(&str, &str)> = iter::once((&*to_page, "go to a page"))
+        .chain(KEYS)
+        .collect();
+    let key = keys.iter().map(|(key, _)| key.chars().count()).max();
     let label = key.unwrap_or(0) + GAP;
     let room = usize::from(area.width).saturating_sub(label + 4);
-    let keys = KEYS.iter().flat_map(|(key, words)| {
+    let keys = keys.iter().flat_map(|(key, words)| {
         let wrapped = wrap(words, room, 0).into_iter().enumerate();
         wrapped.map(move |(at, words)| {
-            let key = if at == 0 { key } else { "" };
+            let key = if at == 0 { *key } else { "" };
             Line::from(vec![
                 Piece::raw(format!(" {key:<label$}")).bold(),
                 Piece::raw(words),

@@ -213,7 +213,7 @@ impl State {
             }
             KeyCode::Enter => self.open_selected(),
             KeyCode::Char('q') => return Action::Quit,
-            KeyCode::Esc if self.filter.is_empty() => return Action::Quit,
+            // Closes what is open, and nothing else: who presses it once too often has not asked for the end.
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.is_helping = true,
             KeyCode::Char(digit @ '1'..='9') => self.turn_to(digit as usize - '1' as usize),
@@ -450,7 +450,11 @@ pub(super) mod tests {
             "gives up the filter first"
         );
         assert_eq!(names(&state).len(), 4);
-        assert_eq!(press(&mut state, "\u{1b}"), Action::Quit);
+        assert_eq!(
+            press(&mut state, "\u{1b}"),
+            Action::Nothing,
+            "nothing is open"
+        );
     }
 
     #[test]
