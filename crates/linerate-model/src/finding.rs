@@ -139,6 +139,8 @@ pub enum Caution {
     OtherTraffic,
     /// Some of what is counted had come before the window.
     HeldBack,
+    /// Nothing arrived for a part of the window.
+    Silent,
     /// All hosts share this machine's CPUs.
     SharedCpus,
     /// Other runs may have been active at the same time.
@@ -172,6 +174,7 @@ impl Caution {
             Self::Disturbed => "disturbed",
             Self::OtherTraffic => "other-traffic",
             Self::HeldBack => "held-back",
+            Self::Silent => "silent",
             Self::SharedCpus => "shared-cpus",
             Self::SharedHosts => "shared-hosts",
             Self::Counter(rule) => rule,
