@@ -18,7 +18,7 @@ use linerate_truth::study::{Chapters, Shape};
 /// Hold the analysis against studies of known truth
 #[derive(Debug, Args)]
 pub struct TruthArgs {
-    /// Studies in all
+    /// Studies in all; of fewer than one of each shape for each noise, a part of the noises
     #[arg(long, default_value_t = 2000)]
     studies: u32,
     /// The seed that studies are made from
@@ -52,6 +52,9 @@ const POWER_STUDIES: (u32, u32) = (100, 25);
 
 /// Share of recordings of a cause in which it must be named; in none may it be taken for another.
 const NAMED_MIN: f64 = 0.6;
+
+/// Recordings of a cause at the least: of so many a share of [`NAMED_MIN`] is known to a sixth.
+const RECORDINGS_MIN: u32 = 33;
 
 /// Studies of a noise for each of a row's smallest part: 20, and one in seven of each of thirteen others.
 const STUDIES_OF_A_NOISE: u32 = 22;
@@ -108,15 +111,17 @@ const LONG: &[(Length, Chapters, Noise)] = &[
 
 /// Prints the tables; fails where a bound is not kept.
 pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
-    let each = (args.studies / (Noise::ALL.len() as u32 * STUDIES_OF_A_NOISE)).max(1);
-    let rows = shared(Noise::ALL, |noise| row(*noise, each, args.seed));
+    let all = Noise::ALL.len() as u32 * STUDIES_OF_A_NOISE;
+    let each = (args.studies / all).max(1);
+    let noises = part(Noise::ALL, all, args.studies);
+    let rows = shared(&noises, |noise| row(*noise, each, args.seed));
     print!("{}", table(&rows));
-    let long: Vec<Long> = LONG
-        .iter()
-        .map(|kind| long(*kind, each, args.seed))
+    let long: Vec<Long> = part(LONG, all, args.studies)
+        .into_iter()
+        .map(|kind| long(kind, each, args.seed))
         .collect();
     print!("\n{}", long_table(&long));
-    let each = (args.studies / 20).max(1);
+    let each = (args.studies / 20).max(RECORDINGS_MIN);
     let causes = shared(Cause::ALL, |cause| (*cause, named(*cause, each, args.seed)));
     print!("\n{}", causes_table(&causes));
     let mut broken = broken(&rows);
@@ -147,6 +152,15 @@ fn shared<T: Sync, U: Send>(all: &[T], make: impl Fn(&T) -> U + Sync) -> Vec<U> 
     let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
     made.sort_by_key(|(at, _)| *at);
     made.into_iter().map(|(_, one)| one).collect()
+}
+
+/// Returns so many of `kinds`, in even steps, as `studies` are of `all`: a bound is one of a kind, and needs as many
+/// studies of it however few kinds there are. The place of [`POWER_NOISE`] is in each.
+fn part<T: Copy>(kinds: &[T], all: u32, studies: u32) -> Vec<T> {
+    let step = all.div_ceil(studies.max(1)) as usize;
+    let power = Noise::ALL.iter().position(|noise| *noise == POWER_NOISE);
+    let first = power.unwrap_or(0) % step;
+    kinds.iter().skip(first).step_by(step).copied().collect()
 }
 
 fn take<'t, T>(all: &'t [T], next: &AtomicUsize) -> Option<(usize, &'t T)> {
@@ -546,6 +560,23 @@ fn broken(rows: &[Row]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_studies_are_of_a_part_of_the_noises_that_has_the_power() {
+        let noises = |studies| part(Noise::ALL, 550, studies);
+        assert_eq!(noises(2000), Noise::ALL);
+        assert_eq!(noises(550), Noise::ALL);
+        for studies in [1, 100, 220, 300, 549] {
+            let some = noises(studies);
+            assert!(some.contains(&POWER_NOISE), "{studies}");
+            let expected = Noise::ALL.len() * studies as usize / 550;
+            assert!(
+                some.len().abs_diff(expected) <= 5,
+                "{studies}: {}",
+                some.len()
+            );
+        }
+    }
 
     #[test]
     fn chance_is_that_of_draws() {

@@ -1,6 +1,7 @@
 //! Trials that should be done once more: their numbers may not be averaged, something else took the hosts'
-//! time, or traffic had not reached its rate when the window began.
+//! time, nothing arrived for a part of the window, or traffic had not reached its rate when the window began.
 
+use linerate_model::flag::TrialFlag;
 use linerate_model::plan::Spoilt;
 use linerate_model::reason::{Disturbance, RepeatReason};
 use linerate_model::run::{Recording, TrialRecord};
@@ -26,7 +27,9 @@ pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
         let halves = outcome.value(name::HALVES).filter(|_| is_stream(outcome));
         let rising = halves.filter(|ratio| *ratio > RISING);
         let missing = || unusually_missing(&all, outcome).map(Disturbance::Unaccounted);
-        rising.map(Disturbance::Rising).or_else(missing)
+        let silent = || silent(outcome).map(Disturbance::Silent);
+        let rising = rising.map(Disturbance::Rising);
+        rising.or_else(silent).or_else(missing)
     };
     let found = all.iter().filter_map(|outcome| {
         let why = match outcome.validity.reason() {
@@ -38,6 +41,14 @@ pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
         Some(Spoilt { trial, why })
     });
     found.collect()
+}
+
+/// Returns the share of the window in which nothing arrived, where that is much.
+fn silent(outcome: &Outcome) -> Option<f64> {
+    outcome.flags.iter().find_map(|flag| match flag {
+        TrialFlag::Silent { share, .. } => Some(*share),
+        _ => None,
+    })
 }
 
 /// Returns how much more of the CPUs' time is in no mode in a trial than is usual, as a share, where that is

@@ -141,6 +141,8 @@ pub enum Caution {
     HeldBack,
     /// Datagrams go in fragments.
     Fragments,
+    /// Nothing arrived for a part of the window.
+    Silent,
     /// All hosts share this machine's CPUs.
     SharedCpus,
     /// Other runs may have been active at the same time.
@@ -175,6 +177,7 @@ impl Caution {
             Self::OtherTraffic => "other-traffic",
             Self::HeldBack => "held-back",
             Self::Fragments => "fragments",
+            Self::Silent => "silent",
             Self::SharedCpus => "shared-cpus",
             Self::SharedHosts => "shared-hosts",
             Self::Counter(rule) => rule,

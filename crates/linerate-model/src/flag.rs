@@ -87,6 +87,15 @@ pub enum TrialFlag {
     },
     /// This share of what arrived in order had come before the window, and was held back by a lost segment.
     HeldBack(f64),
+    /// For a part of the window nothing arrived in any flow, although something was under way.
+    Silent {
+        /// Time into the window at which that began.
+        from: Nanos,
+        /// How long it lasted.
+        length: Nanos,
+        /// The share of the window that this is.
+        share: f64,
+    },
     /// Throughput to a server of another program is what TCP acknowledged.
     Acknowledged {
         /// The program.
@@ -277,6 +286,15 @@ impl fmt::Display for TrialFlag {
             Self::HeldBack(share) => write!(
                 f,
                 "{} of what is counted had come before the window, and waited for a lost segment in it",
+                percent(*share)
+            ),
+            Self::Silent {
+                from,
+                length,
+                share,
+            } => write!(
+                f,
+                "from {from} into the window nothing arrived for {length} in any flow, {} of it",
                 percent(*share)
             ),
             Self::Buffered {

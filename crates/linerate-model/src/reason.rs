@@ -121,6 +121,8 @@ pub enum Disturbance {
     Rising(f64),
     /// This share of the CPUs' time, beyond what is usual, is in none of their modes.
     Unaccounted(f64),
+    /// Nothing arrived for this share of the window.
+    Silent(f64),
 }
 
 /// What no payload in one direction can exceed.
@@ -329,6 +331,9 @@ impl fmt::Display for Disturbance {
                 "{} more of the CPUs' time than usual is in none of their modes",
                 percent(*share)
             ),
+            Self::Silent(share) => {
+                write!(f, "nothing arrived for {} of the window", percent(*share))
+            }
         }
     }
 }

@@ -5,10 +5,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use linerate_model::run::{Event, EventKind};
-use linerate_model::{HostName, TrialId};
+use linerate_model::{HostName, TrialId, number};
 use serde::Deserialize;
 
 use crate::durable::{FileError, Step, failed};
+
+/// Lines that are no events and are told of one by one; what is beyond is a number, since each sentence takes
+/// hundreds of times the two bytes that such a line has.
+const DAMAGE_TOLD_MAX: usize = 10;
 
 /// Appends events to a file, line by line.
 #[derive(Debug)]
@@ -63,24 +67,29 @@ pub(crate) fn line(event: &Event) -> serde_json::Result<String> {
 pub(crate) fn parse(text: &[u8]) -> (Vec<Event>, Vec<String>) {
     let mut events = Vec::new();
     let mut damage = Vec::new();
-    let lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
-    for (at, line) in lines.iter().enumerate() {
+    let mut untold = 0u64;
+    let mut lines = text.split(|&byte| byte == b'\n').zip(1u64..).peekable();
+    while let Some((line, number)) = lines.next() {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
         match event(line) {
             Ok(event) => events.push(event),
-            Err(_) if at + 1 == lines.len() => {
+            Err(_) if lines.peek().is_none() => {
                 damage.push(format!(
                     "events.ndjson: the last line is torn; one event is lost, {} are kept",
                     events.len()
                 ));
             }
-            Err(error) => damage.push(format!(
-                "events.ndjson: line {} is not an event ({error}); it is left out",
-                at + 1
+            Err(error) if damage.len() < DAMAGE_TOLD_MAX => damage.push(format!(
+                "events.ndjson: line {number} is not an event ({error}); it is left out"
             )),
+            Err(_) => untold += 1,
         }
+    }
+    if untold > 0 {
+        let lines = number::counted(untold, "more line");
+        damage.push(format!("events.ndjson: {lines} left out, no events either"));
     }
     (events, damage)
 }
@@ -137,6 +146,20 @@ mod tests {
             format!("{}\n\n{}\n{}\n", line(1), &line(2)[..20], line(3)),
             &[1, 3],
             &["line 3"],
+        );
+    }
+
+    #[test]
+    fn what_is_told_of_broken_lines_is_bounded() {
+        let text = format!("{}{}\n", "{\n".repeat(50_000), line(7));
+        let (events, damage) = parse(text.as_bytes());
+        assert_eq!(events.len(), 1);
+        assert_eq!(damage.len(), DAMAGE_TOLD_MAX + 1);
+        let untold = 50_000 - DAMAGE_TOLD_MAX;
+        let rest = damage.last().expect("the rest");
+        assert!(
+            rest.contains(&number::counted(untold, "more line")),
+            "{rest}"
         );
     }
 }

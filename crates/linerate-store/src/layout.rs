@@ -34,7 +34,8 @@ impl TableName {
     /// megabytes may say that it has thousands of millions, which nobody could hold.
     pub(crate) fn rows_max(self) -> u64 {
         match self {
-            TableName::Samples => 1 << 26,
+            // Beyond it they must have the size for their number (`ROWS_PER_BYTE`): a second and 60 MB to read.
+            TableName::Samples => 1 << 22,
             TableName::Flows => 1 << 24,
             TableName::Stacks => 1 << 20,
             TableName::Trials | TableName::Captures => 1 << 16,
@@ -82,7 +83,9 @@ impl TableName {
         let number = name
             .strip_prefix("trial-")?
             .strip_suffix(&format!(".{}.parquet", self.word()))?;
-        number.parse().ok().map(TrialId)
+        let trial = number.parse().ok().map(TrialId);
+        // "1" is no other way to write 000001: a trial has one part.
+        trial.filter(|trial| self.partial_file(*trial) == name)
     }
 
     /// Returns the parts of this table in the folder `partial`, ascending by trial.
@@ -165,9 +168,8 @@ mod tests {
                 assert_eq!(table.trial_of(&format!("{name}.tmp")), None);
             }
         }
-        assert_eq!(
-            TableName::Flows.trial_of("trial-000001.samples.parquet"),
-            None
-        );
+        for other in ["trial-000001.samples.parquet", "trial-1.flows.parquet"] {
+            assert_eq!(TableName::Flows.trial_of(other), None, "{other}");
+        }
     }
 }

@@ -63,29 +63,34 @@ pub enum ReadError {
 /// Reads the bundle in `dir`: everything that can be read, and what cannot.
 pub fn read(dir: &Path) -> Result<Recording, ReadError> {
     let document = read_document(dir)?;
+    let trials = document.plan.trials.iter().map(|trial| trial.id);
+    let place = Place {
+        dir,
+        planned: trials.collect(),
+    };
     let mut damage = Vec::new();
     let mut stored: Vec<StoredTrial> = Vec::new();
-    read_table(dir, TableName::Trials, &mut damage, |table, odd| {
+    read_table(&place, TableName::Trials, &mut damage, |table, odd| {
         trials::read(table, &mut stored, odd);
     });
     let mut flows: Vec<FlowRecord> = Vec::new();
-    read_table(dir, TableName::Flows, &mut damage, |table, odd| {
+    read_table(&place, TableName::Flows, &mut damage, |table, odd| {
         flows::read(table, &mut flows, odd);
     });
     let mut samples = Samples::default();
-    read_table(dir, TableName::Samples, &mut damage, |table, odd| {
+    read_table(&place, TableName::Samples, &mut damage, |table, odd| {
         // A row group at a time keeps the peak low.
         let mut rows = Vec::with_capacity(table.rows());
         samples::read(table, &mut rows, odd);
         samples.extend(rows);
     });
     let mut profiles: Vec<TrialProfile> = Vec::new();
-    read_table(dir, TableName::Stacks, &mut damage, |table, odd| {
+    read_table(&place, TableName::Stacks, &mut damage, |table, odd| {
         stacks::read(table, &mut profiles, odd);
     });
     profiles.sort_by_key(|profile| profile.trial);
     let mut captures: Vec<TrialCapture> = Vec::new();
-    read_table(dir, TableName::Captures, &mut damage, |table, odd| {
+    read_table(&place, TableName::Captures, &mut damage, |table, odd| {
         captures::read(table, &mut captures, odd);
     });
     captures.sort_by_key(|capture| capture.trial);
@@ -99,6 +104,7 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
     damage.extend(lost);
     // What is sorted already, as always in a whole bundle, stays.
     stored.sort_by_key(|trial| trial.record.trial);
+    damage.extend(twice(&mut stored));
     flows.sort_by_key(|flow| flow.trial);
     missing_rows(&stored, &flows, &samples, &mut damage);
     let events = read_events(dir, &mut damage);
@@ -150,9 +156,28 @@ fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
     serde_json::from_slice(&text).map_err(document)
 }
 
+/// Where a bundle lies, and the trials that it may have.
+struct Place<'d> {
+    dir: &'d Path,
+    planned: BTreeSet<TrialId>,
+}
+
+/// Leaves out what stands twice of sorted trials, and tells of it: each is reduced with all samples of its number.
+fn twice(stored: &mut Vec<StoredTrial>) -> Option<String> {
+    let all = stored.len();
+    stored.dedup_by_key(|trial| trial.record.trial);
+    let left_out = all - stored.len();
+    (left_out > 0).then(|| {
+        let rows = number::counted(left_out, "row");
+        format!("trials.parquet: {rows} left out because of a trial that stands there before")
+    })
+}
+
 /// Passes every readable row group of `name` to `take`: the final table's, then those of parts.
+///
+/// A part is that of a trial of the plan, and has rows of no other: there are no more of them than trials.
 fn read_table(
-    dir: &Path,
+    Place { dir, planned }: &Place<'_>,
     name: TableName,
     damage: &mut Vec<String>,
     mut take: impl FnMut(&Table, &mut Odd),
@@ -178,12 +203,39 @@ fn read_table(
     } else if !partial.exists() && !name.is_optional() {
         damage.push(format!("{} is missing", name.file()));
     }
+    let mut unplanned = 0u64;
+    let mut foreign = 0u64;
     for (trial, path) in parts {
         if seen.contains(&trial) {
             continue;
         }
+        if !planned.contains(&trial) {
+            unplanned += 1;
+            continue;
+        }
         let label = format!("{PARTIAL}/{}", name.partial_file(trial));
-        read_file(&path, &label, name, damage, |table| take(table, &mut odd));
+        read_file(&path, &label, name, damage, |table| {
+            let mut trials = table.trials().iter();
+            if trials.all(|of| of.cast_unsigned() == trial.0) {
+                take(table, &mut odd);
+            } else {
+                foreign += table.rows() as u64;
+            }
+        });
+    }
+    if unplanned > 0 {
+        let parts = number::counted(unplanned, "part");
+        damage.push(format!(
+            "{PARTIAL}/: {parts} of {} left out because of trials that the plan does not have",
+            name.file()
+        ));
+    }
+    if foreign > 0 {
+        let rows = number::counted(foreign, "row");
+        let what = name.word();
+        damage.push(format!(
+            "{PARTIAL}/: {rows} of {what} left out because of another trial than their file's"
+        ));
     }
     damage.extend(odd.iter().map(|(what, rows)| {
         let rows = number::counted(*rows, "row");

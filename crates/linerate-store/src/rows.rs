@@ -40,7 +40,16 @@ pub(crate) fn text(bytes: &ByteArray) -> String {
     String::from_utf8_lossy(bytes.data()).into_owned()
 }
 
+/// Kinds of odd rows that are told apart: their words are the file's.
+const ODD_KINDS_MAX: usize = 20;
+
 /// Counts one row that was left out because of `what`.
 fn leave_out(odd: &mut Odd, what: String) {
+    let is_known = odd.len() < ODD_KINDS_MAX || odd.contains_key(&what);
+    let what = if is_known {
+        what
+    } else {
+        "more of such".to_owned()
+    };
     *odd.entry(what).or_default() += 1;
 }

@@ -491,3 +491,47 @@ fn pipes_and_devices_in_place_of_files_are_refused() {
     std::os::unix::fs::symlink("/dev/zero", root.join("run.json")).expect("a link");
     assert!(read(&root).is_err());
 }
+
+/// A trial is reduced with all samples of its number: one that stands again and again costs all of them each time.
+#[test]
+fn a_trial_stands_once_however_often_its_row_does() {
+    let place = place();
+    bundle(place.path(), 2, false);
+    let partial = place.path().join("partial");
+    // What a crash may leave: a part of trials that is there under another number, too, and in the table.
+    let part = partial.join("trial-000001.trials.parquet");
+    fs::copy(&part, place.path().join("trials.parquet")).expect("copied");
+    fs::copy(&part, partial.join("trial-000002.trials.parquet")).expect("copied");
+    let recording = read(place.path()).expect("a bundle");
+    assert_eq!(recording.trials, vec![trial(1)]);
+    let damage = [
+        "partial/: 1 row of trials left out",
+        "record of trial #2 is lost, its flows are kept",
+        "record of trial #2 is lost, its samples are kept",
+    ];
+    check_damage(&recording, &damage);
+}
+
+#[test]
+fn parts_are_those_of_the_plan() {
+    let place = place();
+    bundle(place.path(), 2, false);
+    let partial = place.path().join("partial");
+    let part = |name: String| partial.join(name);
+    let source = part("trial-000001.samples.parquet".to_owned());
+    for stranger in 3..300 {
+        fs::copy(
+            &source,
+            part(format!("trial-{stranger:06}.samples.parquet")),
+        )
+        .expect("copied");
+    }
+    // Another way to write a number is another file for the same trial.
+    fs::copy(&source, part("trial-1.samples.parquet".to_owned())).expect("copied");
+    let recording = read(place.path()).expect("a bundle");
+    check(
+        &recording,
+        &[1, 2],
+        &["297 parts of samples.parquet left out"],
+    );
+}

@@ -178,7 +178,8 @@ proptest! {
     #[test]
     fn records_survive(run in run(), finish in any::<bool>()) {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let document = common::document(2);
+        let mut document = common::document(3);
+        document.plan.trials[2].id = TrialId(u32::MAX);
         let mut writer = Writer::create(place.path(), &document).expect("a new bundle");
         // Out of order, since nothing promises that trials are stored in the order of the plan.
         for (trial, flows, samples) in run.iter().rev() {

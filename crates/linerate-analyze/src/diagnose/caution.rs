@@ -15,8 +15,9 @@
 //! 10. Disturbances: the hypervisor took more than 3 % of the CPUs' time, or that much more of it than usual
 //!    is in no mode, or other programs took that and more than a controller needs, in any valid trial.
 //! 11. Other traffic: a device that the flows use passed 3 % and more of payload that is none of theirs.
-//! 12. Shortfalls: requests that were due were not sent, or connections failed.
-//! 13. Fragments: a datagram is longer than a packet of the path.
+//! 12. Fragments: a datagram is longer than a packet of the path.
+//! 13. Silence: for a tenth of the window or more nothing arrived in any flow, although something was under way.
+//! 14. Shortfalls: requests that were due were not sent, or connections failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,6 +55,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let mut findings: Vec<Found<'_>> = invalid(dataset).into_iter().collect();
     findings.extend(disturbances(dataset));
     findings.extend(other_traffic(dataset));
+    findings.extend(silent(dataset));
     findings.extend(held_back(dataset));
     findings.extend(starved(dataset));
     findings.extend(capped(dataset));
@@ -542,6 +544,23 @@ fn other_traffic<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         "The flows could not have what others had in their direction; behind what goes the other way their ACKs wait. What \
          readings of this measurement may take is left out. Stop other traffic.",
         "share of the payload that was neither the flows' nor of readings, in those trials",
+    )
+}
+
+/// Nothing came for a part of the window: its rate is the mean of a path that carries and one that does not.
+fn silent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
+    let of_window = |flag: &TrialFlag| match flag {
+        TrialFlag::Silent { share, .. } => Some(*share),
+        _ => None,
+    };
+    shares(dataset, of_window)?.told(
+        dataset,
+        Caution::Silent,
+        "The path was silent",
+        "The number is the mean of that and of the rest of the window, and none of either. A link that was down, a peer or \
+         a path that was gone for a while does this; so do losses of what is sent again, time after time. Look at the links and \
+         logs of both hosts, and measure again.",
+        "share of the window in which nothing arrived, in those trials",
     )
 }
 

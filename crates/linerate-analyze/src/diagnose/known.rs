@@ -197,6 +197,13 @@ const CAUTIONS: &[Known] = &[
         action: "longer windows, and more traffic before them (`-O`)",
     },
     Known {
+        id: Caution::Silent.id(),
+        title: "Nothing arrived for a part of the window",
+        needs: "a tenth of the window and two retransmission timers in which no flow had anything arrive while segments \
+                were unacknowledged or datagrams were sent, and the receivers' windows were open",
+        action: "look for a link that was down or a path that changed: `ip -s link`, the logs of both hosts; then measure again",
+    },
+    Known {
         id: Caution::SharedCpus.id(),
         title: "All hosts share this machine's CPUs",
         needs: "hosts that are namespaces of one machine",

@@ -39,6 +39,8 @@ mod profile;
 mod queues;
 /// A trial with all that was recorded of it.
 mod raw;
+/// Parts of the window in which nothing arrived.
+mod silence;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
 mod steady;
@@ -195,6 +197,7 @@ fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
     });
     flags.extend(saturated);
     flags.extend(disturbances);
+    flags.extend(silence::silence(raw));
     flags.extend(damaged::damaged(raw));
     flags.extend(beside::other_traffic(raw));
     let refusal = refusal.or(unshared.map(Reason::Unshared));

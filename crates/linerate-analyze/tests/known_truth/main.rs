@@ -21,6 +21,7 @@ mod receive_path;
 mod reduction;
 mod robustness;
 mod shared_paths;
+mod silence;
 mod streams;
 mod studies;
 mod verdicts;

@@ -67,7 +67,25 @@ pub(crate) fn read(table: &Table, samples: &mut Vec<TrialSample>, odd: &mut Odd)
     let mut host = Last(None);
     let mut subject = Last(None);
     let mut metric = Last(None);
+    // A series goes on in time: what stands twice is no reading, and a file has room for millions of it.
+    let is_again = |at: usize| {
+        let before = at.checked_sub(1);
+        before.is_some_and(|before| {
+            instants[before] >= instants[at]
+                && metrics[before] == metrics[at]
+                && subjects[before] == subjects[at]
+                && trials[before] == trials[at]
+                && hosts[before] == hosts[at]
+        })
+    };
     for at in 0..table.rows() {
+        if is_again(at) {
+            leave_out(
+                odd,
+                "an instant that is not after the one before".to_owned(),
+            );
+            continue;
+        }
         let words = (
             host.parse(&hosts[at], |text| Some(HostName::from(text))),
             subject.parse(&subjects[at], |text| text.parse::<Subject>().ok()),

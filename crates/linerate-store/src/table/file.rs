@@ -29,7 +29,7 @@ const HELD_BYTES: u64 = TEXT_BYTES_MAX as u64;
 const HELD_PER_BYTE: u64 = 300;
 /// How many rows for each of its bytes a file may have beyond its limit whose rows are packed: the samples of
 /// request/response have two at the most.
-const ROWS_PER_BYTE: u64 = 8;
+const ROWS_PER_BYTE: u64 = 4;
 /// Rows of a row group that are taken at a time.
 const SLICE_ROWS: usize = 64 << 10;
 /// What a value counts for, present or not; texts count their bytes beside.

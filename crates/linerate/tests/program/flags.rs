@@ -64,6 +64,11 @@ pub fn known() -> impl Iterator<Item = Known> {
             share: Some(0.03),
         },
         TrialFlag::HeldBack(0.024),
+        TrialFlag::Silent {
+            from: Nanos(2_300_000_000),
+            length: Nanos(1_700_000_000),
+            share: 0.425,
+        },
         TrialFlag::UnreadAtReceiver { host: host() },
         TrialFlag::Acknowledged {
             program: "iperf3".to_owned(),
@@ -152,6 +157,10 @@ fn words(flag: &TrialFlag) -> (&'static str, &'static str) {
         TrialFlag::HeldBack(_) => (
             "what TCP received in order against the segments that came",
             "a longer warm-up (`-O`), or a longer window",
+        ),
+        TrialFlag::Silent { .. } => (
+            "what is unacknowledged, or was sent as datagrams, against what arrived from reading to reading",
+            "look for a link that was down or a path that changed, then measure again",
         ),
         TrialFlag::Acknowledged { .. } => (
             "a server of another program",

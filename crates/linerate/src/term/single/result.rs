@@ -239,6 +239,7 @@ fn is_said(flag: &TrialFlag, trial: &SingleTrial<'_>, single: &Single<'_>) -> bo
         TrialFlag::OtherPrograms { .. } | TrialFlag::Stolen(_) => cautions(Caution::Disturbed),
         TrialFlag::OtherTraffic { .. } => cautions(Caution::OtherTraffic),
         TrialFlag::HeldBack(_) => cautions(Caution::HeldBack),
+        TrialFlag::Silent { .. } => cautions(Caution::Silent),
         TrialFlag::ShortOfCpu { .. } if cautions(Caution::Starved) => true,
         TrialFlag::Saturated(_) | TrialFlag::ShortOfCpu { .. } => is_of_cpus(single),
         TrialFlag::Unaccounted(_) => !trial.may_need_cpus() && !is_of_cpus(single),
