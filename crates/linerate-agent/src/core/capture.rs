@@ -2,7 +2,8 @@
 //!
 //! 1. It begins before the flows connect, so that it holds their handshakes. The kernel keeps the
 //!    headers of frames of the trial's ports only: what a request says of ports is not believed, by
-//!    whomever it comes. Ports are those that this agent listens on, or that its flows connect to.
+//!    whomever it comes. Ports are those that this agent listens on, at this end of a frame, or that its
+//!    flows connect to, at the other.
 //! 2. Until all flows exist, those frames wait. Then those of the trial's own conversations go into
 //!    the file, and the others are counted: the control connection may use the same port.
 //! 3. The first limit ends it, and with it what it costs. What was kept until then stays.
@@ -11,7 +12,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,7 +25,8 @@ use linerate_model::number;
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_observe::capture::{
-    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Selection, Writer, unix_ns,
+    Accepted, Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Ports, Selection,
+    Writer, unix_ns,
 };
 
 use super::flows::ports;
@@ -55,6 +57,8 @@ enum CaptureOrder {
 pub(super) struct RunningCapture {
     words: Sender<CaptureOrder>,
     thread: JoinHandle<io::Result<FinishedCapture>>,
+    /// Addresses of this host when it began.
+    own_addresses: Vec<IpAddr>,
 }
 
 /// What a capture left.
@@ -86,6 +90,9 @@ impl RunningCapture {
             ring_bytes: RING_BYTES,
             ports: own.of(assignment)?,
         };
+        let own_addresses = own_addresses();
+        let own_addresses =
+            own_addresses.map_err(|error| format!("cannot read this host's addresses: {error}"))?;
         let capture = Capture::open(&config).map_err(|error| with_causes(&error))?;
         let follower = Follower::new(options, &config.device, capture.link_type());
         let follower = follower.map_err(|error| error.to_string())?;
@@ -94,6 +101,7 @@ impl RunningCapture {
         let thread = thread.spawn(move || follower.follow(capture, &told));
         Ok(Self {
             words,
+            own_addresses,
             thread: thread.map_err(|error| format!("no thread: {error}"))?,
         })
     }
@@ -103,7 +111,8 @@ impl RunningCapture {
         let selection = match (assignment.traffic.is_placed(), assignment.end) {
             // Connections come and go: the ports that are ours are all that is known of them.
             (true, End::Server) => {
-                Selection::Ports(ports(flows).into_iter().map(|own| own.port).collect())
+                let own = ports(flows).into_iter().map(|own| (own.port, None));
+                Selection::Accepted(Accepted::new(own, self.own_addresses.iter().copied()))
             }
             (true, End::Client) => Selection::Ends(places(assignment).collect()),
             (false, _) => Selection::conversations(
@@ -139,17 +148,19 @@ pub(super) struct OwnPorts<'a> {
 
 impl OwnPorts<'_> {
     /// Returns the ports that frames of a trial have; says why its frames cannot be told from others'.
-    fn of(&self, assignment: &Assignment) -> Result<Vec<u16>, String> {
+    fn of(&self, assignment: &Assignment) -> Result<Ports, String> {
         match (assignment.end, assignment.traffic.is_placed()) {
-            (End::Server, true) => Ok(self.opened.iter().map(|own| own.port).collect()),
+            (End::Server, true) => {
+                Ok(Ports::Own(self.opened.iter().map(|own| own.port).collect()))
+            }
             (End::Server, false) => {
-                let own = self.listens.map(|port| vec![port]);
+                let own = self.listens.map(|port| Ports::Own(vec![port]));
                 own.ok_or_else(|| "it does not listen".to_owned())
             }
             // A flow's first frames come before the flow: they wait, and all but those of the flows'
             // own conversations are dropped.
             (End::Client, false) => {
-                let peer = peer(assignment).map(|peer| vec![peer.port()]);
+                let peer = peer(assignment).map(|peer| Ports::Theirs(vec![peer.port()]));
                 peer.ok_or_else(|| "its peer has no port".to_owned())
             }
             // Nothing tells connections that come and go to a port elsewhere from those of other
@@ -161,7 +172,7 @@ impl OwnPorts<'_> {
             ),
             (End::Client, true) => {
                 let ports: HashSet<u16> = places(assignment).map(|end| end.port()).collect();
-                Ok(ports.into_iter().collect())
+                Ok(Ports::Theirs(ports.into_iter().collect()))
             }
         }
     }
@@ -169,6 +180,17 @@ impl OwnPorts<'_> {
 
 fn peer(assignment: &Assignment) -> Option<SocketAddr> {
     assignment.peer.as_deref()?.parse().ok()
+}
+
+/// Returns the addresses of this host, as the calling thread's network namespace has them.
+fn own_addresses() -> io::Result<Vec<IpAddr>> {
+    let all = nix::ifaddrs::getifaddrs()?;
+    let address = |one: nix::ifaddrs::InterfaceAddress| {
+        let address = one.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| Some(IpAddr::V6(address.as_sockaddr_in6()?.ip())))
+    };
+    Ok(all.filter_map(address).collect())
 }
 
 /// Returns where the places of a client connect to.
@@ -334,7 +356,7 @@ impl Follower {
     }
 
     fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
-        let Some(selection) = &self.selection else {
+        let Some(selection) = &mut self.selection else {
             self.lost += u64::from(!self.waiting.push(frame));
             return Ok(());
         };
