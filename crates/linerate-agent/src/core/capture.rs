@@ -45,6 +45,11 @@ const LINGER_NS: u64 = 100_000_000;
 /// Bytes that are handed over at once.
 pub(super) const PART_BYTES: usize = 1 << 20;
 
+/// Returns the memory that a capture may take: its ring, what waits, and its file until that is fetched.
+pub(super) fn memory_bytes(options: CaptureOptions) -> u64 {
+    (RING_BYTES + WAITING_BYTES_MAX) as u64 + options.bytes.0
+}
+
 /// What a trial says to its capture.
 enum CaptureOrder {
     /// The flows exist: these are their frames.
