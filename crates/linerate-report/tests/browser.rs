@@ -195,9 +195,15 @@ fn paper_has_all_the_marks_of_a_screen() {
     let Some(browser) = chromium() else { return };
     let page = linerate_report::html(&fixture::study(), Extent::Full);
     let seen = look(browser, &page, &[1280], MARKS);
-    let counts: Vec<u32> = seen.split(' ').filter_map(|count| count.parse().ok()).collect();
+    let counts: Vec<u32> = seen
+        .split(' ')
+        .filter_map(|count| count.parse().ok())
+        .collect();
     assert_eq!(counts.len(), 3, "{seen}");
-    assert!(counts.iter().all(|count| *count > 0), "bars, lines, intervals: {seen}");
+    assert!(
+        counts.iter().all(|count| *count > 0),
+        "bars, lines, intervals: {seen}"
+    );
     let paper = page.replace("@media print", "@media all");
     assert_ne!(paper, page);
     assert_eq!(look(browser, &paper, &[650], MARKS), seen);
