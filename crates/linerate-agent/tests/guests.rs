@@ -356,7 +356,7 @@ fn messages_of_guests_leave_the_memory_to_others() {
         println!("skipped: this host has more than 24 GiB of memory for each CPU");
         return;
     };
-    let words = "MiB of buffers without a token";
+    let words = "MiB of memory without a token";
     assert!(told.error.contains(words), "{}", told.error);
     let lease = admitted(&Caller::Trusted);
     core.prepare(&Caller::Trusted, &lease, sends(0, 64 << 20))
