@@ -1,10 +1,14 @@
 //! An agent that gives up what it does not need, once it has bound and read what took root.
 //!
-//! 1. It becomes another user, and keeps the capabilities that observers ask for (`KEPT`).
+//! One that stays root keeps the capabilities that observers ask for (`KEPT`), and what root reads of others
+//! (`KEPT_BY_ROOT`). One that is told to become another user goes further:
+//!
+//! 1. It becomes that user, and keeps the capabilities that observers ask for.
 //! 2. It reads files and changes none: Landlock, where the kernel has it.
 //! 3. What no agent ever asks of the kernel is refused: seccomp, where the kernel has it. It is a list of what
 //!    is denied, not of what is allowed: libraries and kernels come by calls that nobody foresaw, and an
-//!    agent that cannot measure is no safer than one that is not there.
+//!    agent that cannot measure is no safer than one that is not there. New namespaces are denied whatever
+//!    call asks for them: in a user namespace of its own a process has every capability again.
 //!
 //! Where the kernel lacks one of the last two, the agent goes on and says so.
 
@@ -19,7 +23,10 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus,
 };
 use nix::unistd::{Gid, Uid, User};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
 
 /// The capabilities that are kept, and for what.
 pub const KEPT: [(Capability, &str); 6] = [
@@ -35,6 +42,18 @@ pub const KEPT: [(Capability, &str); 6] = [
     (Capability::CAP_BPF, "time in interrupts"),
     (Capability::CAP_SYSLOG, "names of the kernel's functions"),
     (Capability::CAP_IPC_LOCK, "memory of rings"),
+];
+
+/// What an agent that stays root keeps beside them, and for what.
+pub const KEPT_BY_ROOT: [(Capability, &str); 2] = [
+    (
+        Capability::CAP_SYS_PTRACE,
+        "which program of another user has a connection",
+    ),
+    (
+        Capability::CAP_DAC_READ_SEARCH,
+        "tokens in a directory of another user",
+    ),
 ];
 
 /// Newest rights over files that are known here; an older kernel denies those that it knows.
@@ -88,6 +107,20 @@ const DENIED: [libc::c_long; 45] = [
     libc::SYS_mknodat,
     libc::SYS_personality,
 ];
+
+/// The flags of clone(2) that make namespaces: denied as unshare is, since threads have none of them.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+/// What x32 adds to the numbers of its calls, which are otherwise those of x86_64 (`__X32_SYSCALL_BIT` of
+/// asm/unistd.h); no call of another architecture has such a number.
+const X32_BIT: u32 = 0x4000_0000;
 
 /// Why an agent could not give up what it does not need; it then does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -168,16 +201,12 @@ impl Becoming {
     /// Becomes the user and gives up the rest; to be called before threads are made, since each has rights
     /// of its own. `removed_in` are directories from which files may be removed.
     pub fn confine(&self, removed_in: &[&Path]) -> Result<Confined, ConfineError> {
-        let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
-        let threads = threads.map_err(step("count the threads"))?;
-        if threads > 1 {
-            return Err(ConfineError::Threads(threads));
-        }
+        require_one_thread()?;
         nix::sys::prctl::set_no_new_privs().map_err(step("give up gaining rights"))?;
         self.become_the_user()?;
         let reads_only = reads_only(removed_in);
         let denies = denies();
-        Ok(Confined {
+        Ok(Confined::User {
             user: self.0.name.clone(),
             reads_only,
             denies,
@@ -185,34 +214,78 @@ impl Becoming {
     }
 
     fn become_the_user(&self) -> Result<(), ConfineError> {
-        let kept: CapsHashSet = KEPT.iter().map(|(capability, _)| *capability).collect();
-        // A root without all of them, as in a container, keeps what it has.
-        let had = caps::read(None, CapSet::Permitted).map_err(step("read its capabilities"))?;
-        let kept: CapsHashSet = kept.intersection(&had).copied().collect();
-        let bounding = caps::read(None, CapSet::Bounding).map_err(step("read its capabilities"))?;
-        if had.contains(&Capability::CAP_SETPCAP) {
-            for given_up in bounding.difference(&kept) {
-                let dropped = caps::drop(None, CapSet::Bounding, *given_up);
-                dropped.map_err(step("bound its capabilities"))?;
-            }
-        }
+        let kept = bound(&KEPT)?;
         let (user, group) = (self.0.uid, self.0.gid);
         nix::sys::prctl::set_keepcaps(true).map_err(step("keep capabilities"))?;
         nix::unistd::setgroups(&[group]).map_err(step("leave the groups of root"))?;
         nix::unistd::setresgid(group, group, group).map_err(step("become the user's group"))?;
         nix::unistd::setresuid(user, user, user).map_err(step("become the user"))?;
-        for set in [CapSet::Effective, CapSet::Permitted] {
-            caps::set(None, set, &kept).map_err(step("give up capabilities"))?;
-        }
-        caps::clear(None, CapSet::Inheritable).map_err(step("give up capabilities"))?;
-        let left = caps::read(None, CapSet::Permitted).map_err(step("read its capabilities"))?;
+        keep(&kept)?;
         // What follows takes none of these back, and nobody may rely on what did not happen.
         let is_user = (Uid::current(), Gid::current()) == (user, group);
-        if is_user && left == kept && nix::unistd::setuid(Uid::from_raw(0)).is_err() {
+        if is_user && nix::unistd::setuid(Uid::from_raw(0)).is_err() {
             Ok(())
         } else {
             Err(step("become the user")("it still may become root"))
         }
+    }
+}
+
+/// Gives up the capabilities of root that no agent needs, where this is root; to be called before threads are
+/// made, since each has capabilities of its own.
+pub fn reduce_root() -> Result<Option<Confined>, ConfineError> {
+    if !Uid::effective().is_root() {
+        return Ok(None);
+    }
+    require_one_thread()?;
+    let mut wanted = [&KEPT[..], &KEPT_BY_ROOT].concat();
+    if !caps::runtime::thread_all_supported().contains(&Capability::CAP_PERFMON) {
+        let before = "what CAP_PERFMON and CAP_BPF are for, before Linux 5.8";
+        wanted.push((Capability::CAP_SYS_ADMIN, before));
+    }
+    let kept = bound(&wanted)?;
+    keep(&kept)?;
+    let mut kept: Vec<String> = kept.iter().map(Capability::to_string).collect();
+    kept.sort_unstable();
+    Ok(Some(Confined::Root { kept }))
+}
+
+fn require_one_thread() -> Result<(), ConfineError> {
+    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+    let threads = threads.map_err(step("count the threads"))?;
+    if threads > 1 {
+        return Err(ConfineError::Threads(threads));
+    }
+    Ok(())
+}
+
+/// Returns what of `wanted` this process has, and bounds what it may ever have to that.
+fn bound(wanted: &[(Capability, &str)]) -> Result<CapsHashSet, ConfineError> {
+    // A root without all of them, as in a container, keeps what it has.
+    let had = caps::read(None, CapSet::Permitted).map_err(step("read its capabilities"))?;
+    let wanted = wanted.iter().map(|(capability, _)| *capability);
+    let kept: CapsHashSet = wanted.filter(|wanted| had.contains(wanted)).collect();
+    let bounding = caps::read(None, CapSet::Bounding).map_err(step("read its capabilities"))?;
+    if had.contains(&Capability::CAP_SETPCAP) {
+        for given_up in bounding.difference(&kept) {
+            let dropped = caps::drop(None, CapSet::Bounding, *given_up);
+            dropped.map_err(step("bound its capabilities"))?;
+        }
+    }
+    Ok(kept)
+}
+
+/// Gives up all capabilities but `kept`, of which this process has each.
+fn keep(kept: &CapsHashSet) -> Result<(), ConfineError> {
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        caps::set(None, set, kept).map_err(step("give up capabilities"))?;
+    }
+    caps::clear(None, CapSet::Inheritable).map_err(step("give up capabilities"))?;
+    let left = caps::read(None, CapSet::Permitted).map_err(step("read its capabilities"))?;
+    if left == *kept {
+        Ok(())
+    } else {
+        Err(step("give up capabilities")("it still has others"))
     }
 }
 
@@ -238,13 +311,33 @@ fn reads_only(removed_in: &[&Path]) -> Result<(), String> {
     }
 }
 
-/// Denies the calls of [`DENIED`]; says why where the kernel cannot.
-fn denies() -> Result<(), String> {
+/// Denies the calling thread, and those that it makes, calls that no agent needs, and new namespaces; says why where the kernel cannot.
+///
+/// Calls of another architecture, as 32-bit ones are, end the process: their numbers mean other calls.
+pub fn denies() -> Result<(), String> {
+    let mut rules: BTreeMap<i64, Vec<_>> = DENIED.iter().map(|call| (*call, Vec::new())).collect();
+    let with_flag = |flag: libc::c_int| {
+        let flag = u64::from(flag.unsigned_abs());
+        let is_set = SeccompCmpOp::MaskedEq(flag);
+        let is_set = SeccompCondition::new(0, SeccompCmpArgLen::Qword, is_set, flag)?;
+        SeccompRule::new(vec![is_set])
+    };
+    let with_flags: Result<Vec<_>, _> = NAMESPACES.into_iter().map(with_flag).collect();
+    let with_flags = with_flags.map_err(|error| error.to_string())?;
+    rules.insert(libc::SYS_clone, with_flags);
+    // Its flags are in memory, where a filter cannot look. Who is told that there is no such call takes clone.
+    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    deny(newer, libc::ENOSYS)?;
+    seccompiler::apply_filter(&x32_denied()).map_err(|error| error.to_string())?;
+    deny(rules, libc::EPERM)
+}
+
+/// Lets calls that meet one of `rules` fail with `errno`.
+fn deny(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: libc::c_int) -> Result<(), String> {
     let words = |error: &dyn fmt::Display| error.to_string();
     let target = std::env::consts::ARCH.try_into();
     let target = target.map_err(|error: seccompiler::BackendError| words(&error))?;
-    let rules: BTreeMap<i64, Vec<_>> = DENIED.iter().map(|call| (*call, Vec::new())).collect();
-    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let refuse = SeccompAction::Errno(errno.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target);
     let filter = filter.map_err(|error| words(&error))?;
     let program: BpfProgram = filter
@@ -253,27 +346,69 @@ fn denies() -> Result<(), String> {
     seccompiler::apply_filter(&program).map_err(|error| words(&error))
 }
 
+/// Returns the program that lets every call of x32 fail: it has the architecture of x86_64, and other numbers.
+fn x32_denied() -> BpfProgram {
+    let instruction = |code: u32, k, jt, jf| seccompiler::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    vec![
+        // `nr` is the first field of struct seccomp_data.
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, X32_BIT, 0, 1),
+        instruction(
+            libc::BPF_RET | libc::BPF_K,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
+            0,
+            0,
+        ),
+        instruction(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ]
+}
+
 /// What an agent has given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Confined {
-    user: String,
-    /// Whether files are out of reach; if not, why.
-    reads_only: Result<(), String>,
-    /// Whether calls are; if not, why.
-    denies: Result<(), String>,
+pub enum Confined {
+    /// It is another user.
+    User {
+        /// Its name.
+        user: String,
+        /// Whether files are out of reach; if not, why.
+        reads_only: Result<(), String>,
+        /// Whether calls are; if not, why.
+        denies: Result<(), String>,
+    },
+    /// It is root, with capabilities of these names only.
+    Root {
+        /// The capabilities.
+        kept: Vec<String>,
+    },
 }
 
 impl fmt::Display for Confined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "user {}, ", self.user)?;
-        match &self.reads_only {
+        let (user, reads_only, denies) = match self {
+            Confined::Root { kept } if kept.is_empty() => {
+                return f.write_str("root without capabilities");
+            }
+            Confined::Root { kept } => return write!(f, "root with {} only", kept.join(", ")),
+            Confined::User {
+                user,
+                reads_only,
+                denies,
+            } => (user, reads_only, denies),
+        };
+        write!(f, "user {user}, ")?;
+        match reads_only {
             Ok(()) => f.write_str("changes no file (Landlock)")?,
             Err(why) => write!(
                 f,
                 "may change the user's files, as there is no Landlock: {why}"
             )?,
         }
-        match &self.denies {
+        match denies {
             Ok(()) => f.write_str(", starts no program and touches no other (seccomp)"),
             Err(why) => write!(f, ", no calls are denied, as there is no seccomp: {why}"),
         }

@@ -31,7 +31,7 @@ use crate::api::{
 use crate::confine::Confined;
 use crate::limits::Grant;
 use crate::limits::{Source, Totals};
-use crate::log::{Ledger, LogEntry};
+use crate::log::{Asker, Ledger, LogEntry, Queue};
 use crate::serve::entrance::Doorway;
 use crate::serve::hello::{Answer, Hello, INSTANCE_BYTES};
 use crate::session::leases::{
@@ -42,9 +42,9 @@ use crate::sync::{lock, try_lock};
 use capture::{OwnPorts, RunningCapture};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{await_all, connect_all, expected};
-use limits::flow_rate_max;
 pub use limits::{Lacking, check_here};
 pub(crate) use limits::{buffers_of, cpus_online, open_files_max, workers_of_guest};
+use limits::{flow_rate_max, record_bytes_max};
 pub(crate) use slot::OtherEnd;
 use slot::{Change, Gathered, TrialRecord, TrialSlot};
 use watch::Watch;
@@ -85,10 +85,6 @@ const SETTING_BYTES: usize = 80;
 const BUCKET_BYTES: usize = 24;
 /// Flows whose round trip is read when they are prepared: a trial's paths differ little.
 const TRIPS_READ: usize = 16;
-/// Memory that the samples of one trial may take; later ones are dropped and the trial says so.
-const RECORD_BYTES_MAX: u64 = 64 << 20;
-/// The same of a guest's, of whom many may be there: a controller fetches them every 250 ms.
-const GUEST_RECORD_BYTES_MAX: u64 = 8 << 20;
 /// Connections after which the heap is trimmed: they may have sent 64 KiB each.
 const CONNECTIONS_A_TRIM: u64 = 64;
 
@@ -139,19 +135,16 @@ struct Listens {
 #[derive(Default)]
 struct Log {
     ledger: Mutex<Ledger>,
-    write: Option<Box<WriteLog>>,
+    queue: Option<Queue>,
 }
-
-/// Takes an entry of the log.
-type WriteLog = dyn Fn(&LogEntry) + Send + Sync;
 
 impl Log {
     /// Tells what `tell` finds worth it.
     fn tell(&self, tell: impl FnOnce(&mut Ledger) -> Option<LogEntry>) {
-        let Some(write) = &self.write else { return };
+        let Some(queue) = &self.queue else { return };
         let entry = tell(&mut lock(&self.ledger));
         if let Some(entry) = entry {
-            write(&entry);
+            queue.push(entry);
         }
     }
 }
@@ -159,9 +152,10 @@ impl Log {
 impl From<LeaseError> for Refusal {
     fn from(error: LeaseError) -> Self {
         let code = match error {
-            LeaseError::Busy { .. } | LeaseError::Full | LeaseError::Guests { .. } => {
-                RefusalCode::Busy
-            }
+            LeaseError::Busy { .. }
+            | LeaseError::Full
+            | LeaseError::Guests { .. }
+            | LeaseError::Token(_) => RefusalCode::Busy,
             LeaseError::NoLease(_) => RefusalCode::Gone,
         };
         let next = error.next();
@@ -226,18 +220,33 @@ impl Core {
         Some(sieve.as_ref()?.wait_for(awaited))
     }
 
-    /// Tells `write` of every run that is over, and now and then of what was refused.
-    pub fn with_log(mut self, write: impl Fn(&LogEntry) + Send + Sync + 'static) -> Self {
-        self.log.write = Some(Box::new(write));
+    /// Tells `write` of every run that is over, and now and then of what was refused; it may block, on a
+    /// thread of its own.
+    pub fn with_log(mut self, write: impl Fn(&LogEntry) + Send + 'static) -> Self {
+        self.log.queue = Some(Queue::new(Box::new(write)));
         self
     }
 
-    /// Counts a request that was refused.
-    pub(crate) fn note_refusal(&self, kind: &'static str) {
+    /// Waits until all is told that there is to tell, for `most` at the longest.
+    pub fn flush_log(&self, most: Duration) {
+        if let Some(queue) = &self.log.queue {
+            queue.flush(most);
+        }
+    }
+
+    /// Counts a request that was refused, of whom and why.
+    pub(crate) fn note_refusal(&self, kind: &'static str, asker: Asker, why: &str) {
         self.log.tell(|ledger| {
-            ledger.handle_refusal(kind);
+            ledger.handle_refusal(kind, asker, why);
             None
         });
+    }
+
+    /// Notes who observes this host.
+    pub(crate) fn note_observation(&self, asker: Asker) {
+        let now = engine::now_ns();
+        self.log
+            .tell(|ledger| ledger.handle_observation(now, asker));
     }
 
     fn note_end(&self, lease: &Lease, ending: Ending) {
@@ -306,10 +315,7 @@ impl Core {
         let asking = self.asking(caller, from, request, key.clone());
         if request.evict {
             caller.check(Scope::Admin)?;
-            // Where others hold it, too, ending guests would not give it to anybody.
-            if lock(&self.leases).is_held_by_guests() {
-                self.evict(caller)?;
-            }
+            self.evict(caller)?;
         }
         let standing = lock(&self.leases).handle_request(engine::now_ns(), asking)?;
         Ok(admitted(key, request.admission, standing))
@@ -381,8 +387,7 @@ impl Core {
         Ok(())
     }
 
-    /// Ends the runs of all guests for a caller who holds the token; returns how many had the host or
-    /// waited for it.
+    /// Ends all runs for a caller of scope admin; returns how many had the host or waited for it.
     pub fn evict(&self, caller: &Caller) -> Result<usize, Refusal> {
         caller.check(Scope::Admin)?;
         let evicted = lock(&self.leases).handle_eviction();
@@ -393,9 +398,9 @@ impl Core {
         Ok(evicted.len())
     }
 
-    /// Returns whether trials of guests are still under way, as they are for a moment after their runs
+    /// Returns whether trials are still under way that are counted, as they are for a moment after their runs
     /// were ended.
-    pub(crate) fn has_guests_under_way(&self) -> bool {
+    pub(crate) fn has_trials_under_way(&self) -> bool {
         !self.totals.is_idle()
     }
 
@@ -432,12 +437,13 @@ impl Core {
             old.fail("prepared again");
         }
         self.make_room(lease)?;
+        refuse_taken(&lock(&self.trials), &assignment, cookie)?;
         if assignment.probes.profile && caller.may(Scope::Observe) {
             linerate_observe::load_symbols(Path::new("/proc"));
         }
         let grant = self.claim(caller, from, &assignment)?;
         let rate_max = grant.as_ref().and_then(Grant::rate);
-        if grant.is_some() {
+        if caller.is_stranger() {
             assignment.workers_max = Some(workers_of_guest(assignment.workers_max));
         }
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
@@ -446,6 +452,9 @@ impl Core {
             listens: self.listens.get().map(|listens| listens.port),
         };
         let capture = begin_capture(caller, &assignment, &own);
+        let captures = matches!(capture, Some(Ok(_)));
+        let profiles = assignment.probes.profile && caller.may(Scope::Observe);
+        lock(&self.leases).handle_probes(lease, captures, profiles);
         // Connections come and go while a trial with places runs: nobody has to come first.
         let calls = match assignment.end {
             End::Server if assignment.traffic.is_placed() => Some(self.calls()?),
@@ -484,10 +493,7 @@ impl Core {
         };
         let slot = TrialSlot {
             lease: lease.to_owned(),
-            record_bytes_max: match grant {
-                None => RECORD_BYTES_MAX,
-                Some(_) => GUEST_RECORD_BYTES_MAX,
-            },
+            record_bytes_max: record_bytes_max(caller),
             grant: Mutex::new(grant),
             launched: AtomicBool::new(false),
             other_end,
@@ -519,7 +525,10 @@ impl Core {
             End::Client | End::Server => None,
         };
         // Of two requests at once neither saw the other's; the lock is free again when it fails.
-        let beside = lock(&self.trials).insert(key.clone(), slot);
+        let mut trials = lock(&self.trials);
+        refuse_taken(&trials, &slot.assignment, cookie)?;
+        let beside = trials.insert(key.clone(), slot);
+        drop(trials);
         if let Some(beside) = beside {
             beside.fail("prepared again");
         }
@@ -806,6 +815,23 @@ impl Core {
             .cloned()
             .ok_or_else(|| refuse(RefusalCode::Gone, "no such trial; it may have been reaped"))
     }
+}
+
+/// Refuses the cookie of another trial that expects flows: who has read it would have that trial's flows.
+fn refuse_taken(
+    trials: &HashMap<(String, TrialId), Arc<TrialSlot>>,
+    assignment: &Assignment,
+    cookie: [u8; 16],
+) -> Result<(), Refusal> {
+    let expects = |end| end == End::Server;
+    let is_same = |slot: &Arc<TrialSlot>| {
+        expects(slot.assignment.end) && slot.cookie == cookie && !slot.is_over()
+    };
+    if expects(assignment.end) && trials.values().any(is_same) {
+        let error = "the cookie is that of another trial in progress: each has one of its own";
+        return Err(refuse(RefusalCode::BadRequest, error));
+    }
+    Ok(())
 }
 
 /// Returns the state of a trial, and what it has to hand over from `from` on.

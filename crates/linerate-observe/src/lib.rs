@@ -141,5 +141,5 @@ pub use link::link_of_address;
 pub use observer::{ObserveConfig, Observer};
 pub use places::{boot_id, cpu_list, cpu_range, cpus_allowed, cpus_near};
 pub use profile::{Profiler, Scope, load_symbols};
-pub use tcp::{FilterError, Process, Processes, ROWS_MAX, SocketFilter, TcpSockets};
+pub use tcp::{FilterError, Process, Processes, ROWS_MAX, SocketFilter, TcpSockets, owner_of};
 pub use threads::programs;

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use linerate_observe::capture::{
-    Anonymiser, Capture, CaptureConfig, CaptureError, LINKTYPE_ETHERNET, Selection,
+    Anonymiser, Capture, CaptureConfig, CaptureError, LINKTYPE_ETHERNET, Ports, Selection,
 };
 
 const DATAGRAMS: usize = 500;
@@ -16,7 +16,7 @@ fn config(device: &str, snap_bytes: u32) -> CaptureConfig {
         device: device.to_owned(),
         snap_bytes,
         ring_bytes: 4 << 20,
-        ports: Vec::new(),
+        ports: Ports::Any,
     }
 }
 
@@ -90,7 +90,7 @@ fn frames_of_other_ports_cost_no_room() {
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let port = |socket: &UdpSocket| socket.local_addr().expect("it is bound");
     let opened = Capture::open(&CaptureConfig {
-        ports: vec![port(&receiver).port()],
+        ports: Ports::Own(vec![port(&receiver).port()]),
         ..config("lo", 96)
     });
     let Ok(mut capture) = opened else { return };
@@ -101,8 +101,8 @@ fn frames_of_other_ports_cost_no_room() {
             .expect("it is sent");
     }
     let link_type = capture.link_type();
-    let ours = Selection::conversations([(port(&receiver), port(&sender))]);
-    let others = Selection::conversations([(port(&other), port(&sender))]);
+    let mut ours = Selection::conversations([(port(&receiver), port(&sender))]);
+    let mut others = Selection::conversations([(port(&other), port(&sender))]);
     let mut seen = 0;
     let deadline = Instant::now() + Duration::from_secs(10);
     while seen < DATAGRAMS && Instant::now() < deadline {
@@ -126,7 +126,7 @@ fn what_the_ring_does_not_hold_is_counted() {
     let to = receiver.local_addr().expect("it is bound");
     let Some(mut capture) = Capture::open(&CaptureConfig {
         ring_bytes: 1,
-        ports: vec![to.port()],
+        ports: Ports::Own(vec![to.port()]),
         ..config("lo", 2000)
     })
     .ok() else {

@@ -120,6 +120,15 @@ pub enum Strangers {
     Measure,
 }
 
+/// Whose a caller is, as the kernel says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum User {
+    /// Root's or the agent's own user's, on this host.
+    Own,
+    /// Another user's, another host's, or not known.
+    Other,
+}
+
 /// What a caller shows of itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shown<'a> {
@@ -165,27 +174,28 @@ impl Access {
             || self.networks.iter().any(|network| network.has(address))
     }
 
-    /// Returns whether programs that cannot show a token may measure from `address`.
-    pub(crate) fn is_open_to(&self, address: IpAddr) -> bool {
-        self.strangers == Strangers::Measure || address.to_canonical().is_loopback()
+    /// Returns whether programs of `user` that cannot show a token may measure.
+    pub(crate) fn is_open_to(&self, user: User) -> bool {
+        self.strangers == Strangers::Measure || user == User::Own
     }
 
-    /// Decides who a caller is, from where it calls and what it shows, at `now_s` of the UNIX epoch.
+    /// Decides who a caller is, from whose it is and what it shows, at `now_s` of the UNIX epoch.
     ///
     /// 1. A token that is shown must be right.
     /// 2. What it is good for is what its holder may do.
     /// 3. A certificate that is vouched for is good for everything.
-    /// 4. Callers on the host of an agent without tokens are trusted: what they could observe they can
-    ///    read themselves. Where there is one, loopback is no proof: what comes from there may be
-    ///    forwarded. Root and the agent's own user have its Unix socket.
+    /// 4. Root and the agent's own user on the host of an agent without tokens are trusted: what they could
+    ///    observe they can read themselves. Others of that host are as far away as other hosts. Where there
+    ///    is a token, loopback is no proof: what comes from there may be forwarded. Root and the agent's own
+    ///    user have its Unix socket.
     /// 5. All others may measure within the limits, if that was said.
     pub(crate) fn caller(
         &self,
         shown: Shown<'_>,
-        address: IpAddr,
+        user: User,
         now_s: u64,
     ) -> Result<Caller, Refusal> {
-        let here = address.to_canonical().is_loopback();
+        let here = user == User::Own;
         if let Some(token) = shown.token {
             if let Some(caller) = self.holder(token, now_s)? {
                 return Ok(caller);
@@ -213,15 +223,15 @@ impl Access {
             )),
             (Strangers::Refused, false) => Err(refuse(
                 RefusalCode::Unauthorized,
-                "this agent measures with callers that show a token, and it has none yet: make one \
-                 there with `linerate token add NAME` (and its `--state`, if it has one), or let everyone \
+                "this agent measures with callers that show a token, or that are root or its own user on \
+                 its own host, and it has no token yet: make one there with `linerate token add NAME` (and its `--state`, if it has one), or let everyone \
                  measure with `linerate serve --public`",
             )),
             (Strangers::Measure, true) => Ok(Caller::Stranger(
                 "observing needs the agent's token (--token-file)".to_owned(),
             )),
             (Strangers::Measure, false) => Ok(Caller::Stranger(
-                "the agent was started without a token, so only its own host may observe it"
+                "the agent was started without a token, so only root and its own user on its own host may observe it"
                     .to_owned(),
             )),
         }
@@ -301,16 +311,16 @@ fn unreadable(_: RegisterError) -> Refusal {
 mod tests {
     use super::*;
 
-    const FAR: &str = "192.0.2.1";
-    const HERE: &str = "::ffff:127.0.0.1";
+    const FAR: User = User::Other;
+    const HERE: User = User::Own;
 
-    fn caller(access: &Access, shown: Option<&str>, from: &str, now_s: u64) -> Result<Caller, u16> {
+    fn caller(access: &Access, shown: Option<&str>, from: User, now_s: u64) -> Result<Caller, u16> {
         let shown = Shown {
             token: shown.map(str::as_bytes),
             certificate: None,
         };
         access
-            .caller(shown, from.parse().unwrap(), now_s)
+            .caller(shown, from, now_s)
             .map_err(|refusal| refusal.code.status())
     }
 
@@ -320,6 +330,7 @@ mod tests {
         assert_eq!(caller(&closed, None, FAR, 0), Err(401));
         assert_eq!(caller(&closed, Some("any"), FAR, 0), Err(401));
         assert_eq!(caller(&closed, None, HERE, 0), Ok(Caller::Trusted));
+        assert!(closed.is_open_to(HERE) && !closed.is_open_to(FAR));
         let open = Access::new(None, None, Strangers::Measure, Vec::new());
         let stranger = caller(&open, None, FAR, 0).unwrap();
         assert!(stranger.is_stranger());
@@ -389,6 +400,6 @@ mod tests {
             assert!(!takes(address), "{address}");
         }
         let all = Access::new(None, None, Strangers::Measure, Vec::new());
-        assert!(all.takes(FAR.parse().unwrap()));
+        assert!(all.takes([192, 0, 2, 1].into()));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! 1. It begins before the flows connect, so that it holds their handshakes. The kernel keeps the
 //!    headers of frames of the trial's ports only: what a request says of ports is not believed, by
-//!    whomever it comes. Ports are those that this agent listens on, or that its flows connect to.
+//!    whomever it comes. Ports are those that this agent listens on, at this end of a frame, or that its
+//!    flows connect to, at the other.
 //! 2. Until all flows exist, those frames wait. Then those of the trial's own conversations go into
 //!    the file, and the others are counted: the control connection may use the same port. Of connections
 //!    that come and go each waits until its client has said whose it is.
@@ -25,7 +26,7 @@ use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_model::{Bytes, hex};
 use linerate_observe::capture::{
-    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Introductions, Selection, Whose,
+    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Introductions, Ports, Selection, Whose,
     Writer, unix_ns,
 };
 
@@ -46,6 +47,11 @@ const SILENT_NS_MAX: u64 = 1_500_000_000;
 const LINGER_NS: u64 = 100_000_000;
 /// Bytes that are handed over at once.
 pub(super) const PART_BYTES: usize = 1 << 20;
+
+/// Returns the memory that a capture may take: its ring, what waits, and its file until that is fetched.
+pub(super) fn memory_bytes(options: CaptureOptions) -> u64 {
+    (RING_BYTES + WAITING_BYTES_MAX) as u64 + options.bytes.0
+}
 
 /// What a trial says to its capture.
 enum CaptureOrder {
@@ -136,16 +142,16 @@ pub(super) struct OwnPorts {
 
 impl OwnPorts {
     /// Returns the ports that frames of a trial have; says why its frames cannot be told from others'.
-    fn of(&self, assignment: &Assignment) -> Result<Vec<u16>, String> {
+    fn of(&self, assignment: &Assignment) -> Result<Ports, String> {
         match assignment.end {
             End::Server => {
-                let own = self.listens.map(|port| vec![port]);
+                let own = self.listens.map(|port| Ports::Own(vec![port]));
                 own.ok_or_else(|| "it does not listen".to_owned())
             }
             // A flow's first frames come before the flow: they wait, and all but those of the flows'
             // own conversations are dropped.
             End::Client => {
-                let peer = peer(assignment).map(|peer| vec![peer.port()]);
+                let peer = peer(assignment).map(|peer| Ports::Theirs(vec![peer.port()]));
                 peer.ok_or_else(|| "its peer has no port".to_owned())
             }
         }
@@ -154,7 +160,10 @@ impl OwnPorts {
 
 impl OwnPorts {
     /// Returns what tells the connections of a trial from others, where they come and go.
-    fn introductions(&self, assignment: &Assignment, ports: &[u16]) -> Option<Introductions> {
+    fn introductions(&self, assignment: &Assignment, ports: &Ports) -> Option<Introductions> {
+        let (Ports::Own(ports) | Ports::Theirs(ports)) = ports else {
+            return None;
+        };
         let port = *ports.first()?;
         let cookie = hex::decode(&assignment.cookie)?;
         let flow = assignment.flows.first()?.flow;

@@ -31,7 +31,9 @@ impl Core {
                 name: "agent.confined".to_owned(),
                 value: match self.confined.get() {
                     Some(words) => FactValue::Text(words.clone()),
-                    None => FactValue::Missing("`serve` was started without --user".to_owned()),
+                    None => {
+                        FactValue::Missing("`serve` was started by an ordinary user".to_owned())
+                    }
                 },
             });
         }

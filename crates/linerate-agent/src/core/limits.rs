@@ -12,10 +12,10 @@ use linerate_model::{BitsPerSec, Nanos};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::flows::flow_config;
-use super::{Caller, Core, END_WAIT_MAX};
+use super::{Caller, Core, END_WAIT_MAX, capture};
 use crate::access::Scope;
 use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX, refuse};
-use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source};
+use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source, TOKEN_MEMORY_PART, Whose};
 use crate::session::leases::GUESTS_MAX;
 use crate::sync::lock;
 
@@ -35,6 +35,13 @@ const TRIAL_NS_MAX: u64 = 86_400_000_000_000;
 const FILES_OF_PLACE: usize = 5;
 /// Memory of a host that does not tell: as much as the smallest that are rented.
 const MEMORY_BYTES: u64 = 1 << 30;
+
+/// Memory that the samples of one trial may take.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// The same of a guest's, of whom many may be there: a controller fetches them every 250 ms.
+const GUEST_RECORD_BYTES_MAX: u64 = 8 << 20;
+/// What part of a token's memory samples may take.
+const RECORD_PART: u64 = 4;
 
 /// How often a claim looks whether what is about to be given back is there.
 const GIVE_BACK_LOOK: Duration = Duration::from_millis(5);
@@ -57,16 +64,17 @@ impl Core {
         Ok(())
     }
 
-    /// Claims what a trial of a guest takes of what all guests may; those who hold the token claim
-    /// nothing.
+    /// Claims what a trial takes of what its caller may have; who is trusted with everything claims nothing.
     pub(super) fn claim(
         &self,
         caller: &Caller,
         from: Option<Source>,
         assignment: &Assignment,
     ) -> Result<Option<Grant>, Refusal> {
-        let (true, Some(from)) = (caller.is_stranger(), from) else {
-            return Ok(None);
+        let who = match (caller, from) {
+            (Caller::Stranger(_), Some(from)) => Whose::Network(from),
+            (Caller::Holder { name, .. }, _) => Whose::Token(name.clone()),
+            (Caller::Stranger(_), None) | (Caller::Trusted, _) => return Ok(None),
         };
         let flows = assignment.flows.len();
         let files = if assignment.traffic.is_placed() {
@@ -81,11 +89,24 @@ impl Core {
             .reduce(f64::min)
             .map(|rate| BitsPerSec(rate * flows as f64));
         let counts = Counts::of_trial(flows, files);
-        let counts = counts.with_buffers(buffer_bytes(assignment));
-        self.claim_patiently(from, counts, asked)
+        let memory_bytes = match caller {
+            Caller::Stranger(_) => {
+                buffer_bytes(assignment, workers_of_guest(assignment.workers_max))
+            }
+            Caller::Holder { .. } | Caller::Trusted => {
+                let workers = assignment.workers_max.unwrap_or(cpus_online() as u32);
+                let buffers = buffer_bytes(assignment, workers);
+                let capture = assignment.probes.capture.map_or(0, capture::memory_bytes);
+                buffers
+                    .saturating_add(capture)
+                    .saturating_add(record_bytes_max(caller))
+            }
+        };
+        let counts = counts.with_memory(memory_bytes);
+        self.claim_patiently(&who, counts, asked)
             .map(Some)
             .map_err(|exceeded| Refusal {
-                next: Some(exceeded.next().to_owned()),
+                next: Some(exceeded.next()),
                 ..refuse(exceeded.code(), exceeded)
             })
     }
@@ -94,7 +115,7 @@ impl Core {
     /// give back; for threads that may block.
     fn claim_patiently(
         &self,
-        from: Source,
+        who: &Whose,
         counts: Counts,
         rate_asked: Option<BitsPerSec>,
     ) -> Result<Grant, Exceeded> {
@@ -104,7 +125,7 @@ impl Core {
             let may_pass = self.totals.is_ending() && Instant::now() < until;
             // Of a rate there may be some already, and more in a moment.
             if !(may_pass && self.config.limits.rate.is_some()) {
-                match self.claim_of(from, counts, rate_asked) {
+                match self.claim_of(who.clone(), counts, rate_asked) {
                     Err(exceeded) if may_pass && exceeded.ends_with_others() => {}
                     claimed => return claimed,
                 }
@@ -116,7 +137,7 @@ impl Core {
     /// Claims `counts` and a rate for a trial from there.
     pub(crate) fn claim_of(
         &self,
-        from: Source,
+        who: Whose,
         counts: Counts,
         rate_asked: Option<BitsPerSec>,
     ) -> Result<Grant, Exceeded> {
@@ -125,12 +146,11 @@ impl Core {
             runs: limits.runs.unwrap_or(GUESTS_MAX).min(GUESTS_MAX),
             flows: limits.flows.unwrap_or(u32::MAX),
             files: open_files_max().map_or(u32::MAX, |most| most as u32),
-            memory_bytes: linerate_observe::memory_bytes(std::path::Path::new("/proc"))
-                .unwrap_or(MEMORY_BYTES),
+            memory_bytes: memory_bytes(),
             rate: limits.rate,
         });
         self.totals
-            .claim(engine::now_ns(), from, counts, rate_asked, &most)
+            .claim(engine::now_ns(), who, counts, rate_asked, &most)
     }
 
     /// Refuses what no honest controller sends, and what the limits forbid this caller.
@@ -242,9 +262,26 @@ pub(crate) fn workers_of_guest(asked: Option<u32>) -> u32 {
     asked.map_or(cpus, |asked| asked.min(cpus))
 }
 
-/// Returns the bytes of buffers that the workers of a guest's trial take: each has flows of every part.
-fn buffer_bytes(assignment: &Assignment) -> u64 {
-    let workers = workers_of_guest(assignment.workers_max) as usize;
+fn memory_bytes() -> u64 {
+    let memory = linerate_observe::memory_bytes(std::path::Path::new("/proc"));
+    memory.unwrap_or(MEMORY_BYTES)
+}
+
+/// Returns the memory that the samples of one trial may take; later ones are dropped and the trial says so.
+pub(super) fn record_bytes_max(caller: &Caller) -> u64 {
+    match caller {
+        Caller::Trusted => RECORD_BYTES_MAX,
+        // Of a small host a part, so that there is something for buffers.
+        Caller::Holder { .. } => {
+            RECORD_BYTES_MAX.min(memory_bytes() / TOKEN_MEMORY_PART / RECORD_PART)
+        }
+        Caller::Stranger(_) => GUEST_RECORD_BYTES_MAX,
+    }
+}
+
+/// Returns the bytes of buffers that so many workers of a trial take: each has flows of every part.
+fn buffer_bytes(assignment: &Assignment, workers: u32) -> u64 {
+    let workers = workers as usize;
     let parts = [
         Part::Sender,
         Part::Receiver,
@@ -503,6 +540,17 @@ pub(super) mod tests {
         });
     }
 
+    /// How a stream is kept to its limit.
+    #[derive(Clone, Copy)]
+    enum Watch {
+        /// It is read at its rate.
+        Read,
+        /// It is read as it comes, as datagrams are, and looked at while it goes on.
+        AsItGoes,
+        /// It is looked at when it is over.
+        AtTheEnd,
+    }
+
     /// A trial of one stream to an agent that allows 1 Mbit/s, with a record of so many bytes.
     struct Stream {
         core: Arc<Core>,
@@ -512,11 +560,10 @@ pub(super) mod tests {
 
     impl Stream {
         fn begin(record_bytes_max: u64, ends_ms: [u64; 4]) -> Self {
-            Self::begin_with(record_bytes_max, ends_ms, true)
+            Self::begin_with(record_bytes_max, ends_ms, Watch::AsItGoes)
         }
 
-        /// Begins one whose rate is looked at while it goes on, or only when it is over.
-        fn begin_with(record_bytes_max: u64, ends_ms: [u64; 4], looks: bool) -> Self {
+        fn begin_with(record_bytes_max: u64, ends_ms: [u64; 4], watch: Watch) -> Self {
             let (core, lease) = agent(LimitsInfo {
                 rate: Some(BitsPerSec(1e6)),
                 ..LimitsInfo::default()
@@ -526,8 +573,13 @@ pub(super) mod tests {
             for slot in lock(&core.trials).values_mut() {
                 let slot = Arc::get_mut(slot).unwrap();
                 slot.record_bytes_max = record_bytes_max;
-                if !looks {
-                    slot.rate_max = None;
+                match watch {
+                    Watch::Read => {}
+                    Watch::AsItGoes => slot.assignment.flow_rate_max = None,
+                    Watch::AtTheEnd => {
+                        slot.assignment.flow_rate_max = None;
+                        slot.rate_max = None;
+                    }
                 }
             }
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -594,8 +646,51 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_sender_that_ignores_the_limit_is_read_at_its_rate_and_owes_nothing() {
+        let stream = Stream::begin_with(u64::MAX, [50, 60, 1060, 1060], Watch::Read);
+        let mut sender = stream.sender.try_clone().unwrap();
+        let sending = std::thread::spawn(move || while sender.write_all(&[0; 65_536]).is_ok() {});
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut received = Vec::new();
+        loop {
+            let from = PollFrom::default();
+            let status = stream.core.poll_trial(&stream.lease, TrialId(1), from);
+            let status = status.unwrap();
+            received.extend(status.samples.into_iter().filter_map(|sample| {
+                let is_it = sample.metric == Metric::AppBytesReceived;
+                is_it.then_some((sample.at_ns, sample.value))
+            }));
+            match status.state {
+                TrialState::Failed { why } => panic!("{why}"),
+                TrialState::Finished => break,
+                _ => assert!(Instant::now() < deadline, "the trial goes on"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        sending.join().unwrap();
+        let (first, last) = (
+            received.iter().min().unwrap(),
+            received.iter().max().unwrap(),
+        );
+        let seconds = (last.0 - first.0) as f64 / 1e9;
+        let moved = (last.1 - first.1) as f64;
+        // A tenth more than the rate, and what one call takes ahead of its time, at either end.
+        let most = 1.1e6 / 8.0 * (seconds + 0.02) + 2.0 * 65_536.0;
+        assert!(
+            seconds > 0.5 && moved <= most,
+            "{moved} bytes in {seconds} s"
+        );
+        assert!(moved >= 0.2 * most, "{moved} bytes in {seconds} s");
+        // Nobody waits for it.
+        stream
+            .core
+            .prepare(&stranger(), &stream.lease, receiver(2))
+            .unwrap();
+    }
+
+    #[test]
     fn what_came_after_the_last_look_is_owed_too() {
-        let mut stream = Stream::begin_with(u64::MAX, [50, 60, 9000, 9000], false);
+        let mut stream = Stream::begin_with(u64::MAX, [50, 60, 9000, 9000], Watch::AtTheEnd);
         let _ = stream.sender.write_all(&vec![0; 64 << 20]);
         stream.core.abort(&stream.lease, TrialId(1)).unwrap();
         let next = stream.core.prepare(&stranger(), &stream.lease, receiver(2));
@@ -838,13 +933,61 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_cookie_in_use_is_refused() {
+        let (core, lease) = agent(LimitsInfo::default());
+        core.prepare(&stranger(), &lease, receiver(1)).unwrap();
+        let beside = core.prepare(&stranger(), &lease, receiver(2));
+        assert_eq!(beside.unwrap_err().code, RefusalCode::BadRequest);
+        // A repeated trial has its own again, and so has whoever comes when it is over.
+        core.prepare(&stranger(), &lease, receiver(1)).unwrap();
+        core.abort(&lease, TrialId(1)).unwrap();
+        core.prepare(&stranger(), &lease, receiver(2)).unwrap();
+    }
+
+    #[test]
+    fn one_token_takes_a_part_of_the_memory() {
+        let (core, lease) = agent(LimitsInfo::default());
+        let token = Caller::Holder {
+            name: "ci".into(),
+            scopes: "measure".parse().expect("scopes"),
+        };
+        let mut large = receiver(1);
+        // One call of so much for each worker, of which there may be any number.
+        large.traffic = Traffic::Rr {
+            request_bytes: Bytes(64 << 20),
+            response_bytes: Bytes(64 << 20),
+            request_writes: 1,
+        };
+        large.workers_max = Some(1_000_000);
+        large.flows = (0..1000)
+            .map(|flow| FlowAssignment {
+                flow: FlowId(flow),
+                part: Part::Responder,
+            })
+            .collect();
+        let claimed = core
+            .claim(&token, None, &large)
+            .map(|grant| grant.is_some());
+        assert_eq!(claimed.unwrap_err().code, RefusalCode::Limited);
+        assert!(
+            core.claim(&Caller::Trusted, None, &large)
+                .unwrap()
+                .is_none()
+        );
+        // What an honest run needs is there.
+        core.prepare(&token, &lease, receiver(1)).unwrap();
+        assert!(core.has_trials_under_way());
+    }
+
+    #[test]
     fn buffers_are_those_of_all_workers() {
         let check = |traffic, part, change: &dyn Fn(&mut Assignment), expected: u64| {
             let mut assignment = receiver(1);
             assignment.traffic = traffic;
             assignment.flows[0].part = part;
             change(&mut assignment);
-            assert_eq!(buffer_bytes(&assignment), expected);
+            let workers = workers_of_guest(assignment.workers_max);
+            assert_eq!(buffer_bytes(&assignment, workers), expected);
         };
         let crr = Traffic::Crr {
             request_bytes: Bytes(1),
@@ -926,14 +1069,18 @@ pub(super) mod tests {
     #[test]
     fn a_run_has_a_few_trials_under_way_at_the_most() {
         let (core, lease) = agent(LimitsInfo::default());
+        let of_its_own = |trial: u32| Assignment {
+            cookie: format!("{trial:032x}"),
+            ..receiver(trial)
+        };
         for trial in 1..=TRIALS_UNDER_WAY_MAX as u32 {
-            core.prepare(&Caller::Trusted, &lease, receiver(trial))
+            core.prepare(&Caller::Trusted, &lease, of_its_own(trial))
                 .unwrap();
         }
-        let refused = core.prepare(&Caller::Trusted, &lease, receiver(99));
+        let refused = core.prepare(&Caller::Trusted, &lease, of_its_own(99));
         assert_eq!(refused.unwrap_err().code, RefusalCode::Busy);
         core.abort(&lease, TrialId(1)).unwrap();
-        core.prepare(&Caller::Trusted, &lease, receiver(99))
+        core.prepare(&Caller::Trusted, &lease, of_its_own(99))
             .unwrap();
     }
 

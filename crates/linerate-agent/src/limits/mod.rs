@@ -1,13 +1,16 @@
-//! What callers without the token may have under way at the same time: each network of theirs, and all
-//! of them together.
+//! What callers may have under way at the same time: each network of those without a token, each token, and all
+//! of either together.
 //!
 //! 1. A trial claims what it may take before anything is opened for it, and gives it back when it is
 //!    over: native or of iperf3, however many there are.
-//! 2. One network gets half of the trials, open files and buffers and a quarter of the flows that all get. Those who hold the token are not counted.
+//! 2. One network gets half of the trials, open files and buffers and a quarter of the flows that
+//!    all get. A token gets what one honest run needs, and leaves as much to others; who is trusted with
+//!    everything is not counted.
 //! 3. A rate is given to whoever comes first. What is left may be less than a trial could use; where
 //!    next to nothing is left it is refused, since it would measure the limit's rest.
-//! 4. What is received in spite of it, and sent where nothing paces it, is counted over all trials, so that
-//!    many short ones move no more than one long one. Who begins next waits for it; who owes next to nothing of it goes on.
+//! 4. What is received in spite of it, and sent where nothing paces it, is counted over all trials of a network,
+//!    so that many short ones move no more than one long one. Whose network owes waits for it; who owes next to
+//!    nothing of it goes on. Others wait only where several networks owe at the same time.
 //!
 //! How many runs there may be is the desk's business ([`crate::session::leases`]).
 
@@ -35,11 +38,18 @@ const UNPACED_BYTES: f64 = 12.0 * 64.0 * 1024.0;
 /// Payload that may arrive at once, over all trials, before the rate tells: that of 43 flows on loopback, of
 /// hundreds on a network, whose segments are shorter.
 const BURST_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
+/// The same over all networks: there it counts what each moved up to its own.
+const ALL_BURST_BYTES: f64 = BURST_BYTES * NETWORK_PART as f64;
+/// Networks whose debts are kept apart; those of more count among all.
+const DEBTORS_MAX: usize = 1024;
 /// What one trial may owe of it and go on: what two flows do that keep to their rate.
 const OWED_BYTES_MAX: f64 = BURST_BYTES / 16.0;
 
-/// What part of the host's memory the buffers of all may take.
+/// What part of the host's memory all without a token may take.
 const MEMORY_PART: u64 = 8;
+/// What part of it one token may take, and all of them together.
+pub(crate) const TOKEN_MEMORY_PART: u64 = 4;
+const TOKENS_MEMORY_PART: u64 = 2;
 /// Bytes in which buffers are counted.
 const BUFFERS_UNIT: u64 = 1 << 20;
 
@@ -64,8 +74,8 @@ pub enum Kind {
     Flows,
     /// Open files.
     Files,
-    /// Memory of the workers' buffers, MiB: those of one call may have 64.
-    Buffers,
+    /// Memory of the workers' buffers, whose calls may have 64 each, of captures and of records, MiB.
+    Memory,
 }
 
 /// Each kind, what it is called, and what changes its limit.
@@ -78,9 +88,9 @@ const KINDS: [(Kind, &str, &str); 4] = [
         "the limit on open files, LimitNOFILE= or ulimit -Hn",
     ),
     (
-        Kind::Buffers,
-        "MiB of buffers",
-        "shorter messages take less; all may have an eighth of this host's memory",
+        Kind::Memory,
+        "MiB of memory",
+        "shorter messages and smaller captures take less; the limit is a part of this host's memory",
     ),
 ];
 
@@ -104,8 +114,8 @@ impl Counts {
         Self([1, flows, files, 0])
     }
 
-    /// Returns the same with `bytes` of buffers.
-    pub fn with_buffers(self, bytes: u64) -> Self {
+    /// Returns the same with `bytes` of memory.
+    pub fn with_memory(self, bytes: u64) -> Self {
         let [trials, flows, files, _] = self.0;
         Self([trials, flows, files, mebibytes(bytes)])
     }
@@ -142,14 +152,18 @@ pub struct Means {
     pub rate: Option<BitsPerSec>,
 }
 
-/// What may be under way: of one network, and of all.
+/// What may be under way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Most {
     /// Of one network.
     pub network: Counts,
-    /// Of all together.
+    /// Of all networks together.
     pub all: Counts,
-    /// Payload of all together, both directions.
+    /// Of one token.
+    pub token: Counts,
+    /// Of all tokens together.
+    pub tokens: Counts,
+    /// Payload of all networks together, both directions.
     pub rate: Option<BitsPerSec>,
 }
 
@@ -162,10 +176,30 @@ impl Most {
         let buffers = mebibytes(means.memory_bytes / MEMORY_PART);
         let runs = network_runs(means.runs);
         let all_flows = flows.saturating_mul(NETWORK_PART);
+        // How many runs a token may have is the desk's business, and what their flows take counts here.
+        let of_token = |part| {
+            Counts([
+                u32::MAX,
+                u32::MAX,
+                means.files,
+                mebibytes(means.memory_bytes / part),
+            ])
+        };
         Self {
+            token: of_token(TOKEN_MEMORY_PART),
+            tokens: of_token(TOKENS_MEMORY_PART),
             network: Counts([runs, flows, files, buffers.div_ceil(2)]),
             all: Counts([means.runs, all_flows, files, buffers]),
             rate: means.rate,
+        }
+    }
+
+    fn of_whom(&self, who: &Whose) -> Counts {
+        match who {
+            Whose::Network(_) => self.network,
+            Whose::Networks => self.all,
+            Whose::Token(_) => self.token,
+            Whose::Tokens => self.tokens,
         }
     }
 }
@@ -180,7 +214,7 @@ pub fn network_runs(runs: u32) -> u32 {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Exceeded {
     /// There would be too many.
-    #[error("{who} may have {most} {} without a token: {have} are in use, and this is {asked} more ({})", kind.words().0, kind.words().1)]
+    #[error("{who} may have {most} {}{}: {have} are in use, and this is {asked} more ({})", kind.words().0, who.terms(), kind.words().1)]
     Count {
         /// Whose limit it is.
         who: Whose,
@@ -203,9 +237,11 @@ pub enum Exceeded {
     },
     /// More was moved than the rate allows.
     #[error(
-        "callers without a token moved more than the {most} that they may together (--limit-rate); what they may again is there in {wait_s} s"
+        "{who} moved more than the {most} that callers without a token may together (--limit-rate); what may be moved again is there in {wait_s} s"
     )]
     Debt {
+        /// Who moved it.
+        who: Whose,
         /// The limit.
         most: BitsPerSec,
         /// How long until it is paid.
@@ -229,32 +265,61 @@ impl Exceeded {
     }
 
     /// Returns what a caller can do about it.
-    pub(crate) fn next(&self) -> &'static str {
-        match self.code() {
-            RefusalCode::Limited => {
-                "give a token of that agent with --token-file, which has no such limit, or ask for less"
-            }
-            _ => {
-                "give a token of that agent with --token-file, which has no such limit, or try again later"
-            }
+    pub(crate) fn next(&self) -> String {
+        let less = match self.code() {
+            RefusalCode::Limited => "ask for less",
+            _ => "try again later",
+        };
+        match self {
+            Self::Count {
+                who: Whose::Token(_) | Whose::Tokens,
+                ..
+            } => less.to_owned(),
+            _ => format!(
+                "give a token of that agent with --token-file, which may have more, or {less}"
+            ),
         }
     }
 }
 
 /// Whose limit it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Whose {
-    /// One network's.
+    /// One network's, of callers without a token.
     Network(Source),
-    /// That of all callers without the token.
-    All,
+    /// That of all of these.
+    Networks,
+    /// A token's, by its name.
+    Token(String),
+    /// That of all tokens.
+    Tokens,
+}
+
+impl Whose {
+    /// Returns those that it is one of.
+    fn all(&self) -> Self {
+        match self {
+            Whose::Network(_) | Whose::Networks => Whose::Networks,
+            Whose::Token(_) | Whose::Tokens => Whose::Tokens,
+        }
+    }
+
+    /// Returns on what terms they may, as part of a sentence.
+    pub(crate) fn terms(&self) -> &'static str {
+        match self {
+            Whose::Network(_) | Whose::Networks => " without a token",
+            Whose::Token(_) | Whose::Tokens => "",
+        }
+    }
 }
 
 impl fmt::Display for Whose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Whose::Network(network) => write!(f, "{network}"),
-            Whose::All => f.write_str("all callers together"),
+            Whose::Networks => f.write_str("all callers together"),
+            Whose::Token(name) => write!(f, "the token `{name}`"),
+            Whose::Tokens => f.write_str("all tokens together"),
         }
     }
 }
@@ -262,9 +327,12 @@ impl fmt::Display for Whose {
 /// What is under way.
 #[derive(Debug, Default)]
 struct Held {
-    of: HashMap<Source, Counts>,
-    all: Counts,
+    /// Of each, and of all of its kind together; nothing where that is nothing.
+    of: HashMap<Whose, Counts>,
     rate_bps: f64,
+    /// Of each network.
+    debts: HashMap<Whose, Debt>,
+    /// Of all, where each counts up to its own burst.
     debt: Debt,
     /// Trials that have ended and are about to give back what they took.
     ending: u32,
@@ -285,15 +353,15 @@ impl Debt {
         self.bytes = (self.bytes - passed_s * most.0 / 8.0 * RATE_TOLERANCE).max(0.0);
     }
 
-    /// Returns how long until no more of it is left than the burst, where that is any time.
-    fn wait_s(self, most: BitsPerSec) -> Option<u64> {
-        let over_bits = (self.bytes - BURST_BYTES) * 8.0;
+    /// Returns how long until no more of it is left than `burst_bytes`, where that is any time.
+    fn wait_s(self, most: BitsPerSec, burst_bytes: f64) -> Option<u64> {
+        let over_bits = (self.bytes - burst_bytes) * 8.0;
         let wait_s = (over_bits / most.0 / RATE_TOLERANCE).ceil() as u64;
         (over_bits > 0.0).then_some(wait_s)
     }
 }
 
-/// What all callers without the token have under way.
+/// What all who are counted have under way.
 #[derive(Debug, Clone, Default)]
 pub struct Totals(Arc<Mutex<Held>>);
 
@@ -308,22 +376,19 @@ impl Totals {
         lock(&self.0).ending > 0
     }
 
-    /// Claims `counts` for a trial of `network`, and of the rate, where that is limited, what is left or
+    /// Claims `counts` for a trial of `who`, and of the rate, where theirs is limited, what is left or
     /// `rate_asked` if that is less.
     pub fn claim(
         &self,
         now_ns: u64,
-        network: Source,
+        who: Whose,
         counts: Counts,
         rate_asked: Option<BitsPerSec>,
         most: &Most,
     ) -> Result<Grant, Exceeded> {
         let mut held = lock(&self.0);
-        let own = held.of.get(&network).copied().unwrap_or_default();
-        for (who, have, most) in [
-            (Whose::Network(network), own, most.network),
-            (Whose::All, held.all, most.all),
-        ] {
+        for who in [who.clone(), who.all()] {
+            let (have, most) = (held.have(&who), most.of_whom(&who));
             let sum = have.plus(counts);
             let over = (0..KINDS.len()).find(|&at| counts.0[at] > 0 && sum.0[at] > most.0[at]);
             if let Some(at) = over {
@@ -336,39 +401,56 @@ impl Totals {
                 });
             }
         }
-        let rate = match most.rate {
+        let rate_max = most.rate.filter(|_| who.all() == Whose::Networks);
+        let rate = match rate_max {
             None => None,
-            Some(most) => Some(held.rate(now_ns, most, rate_asked)?),
+            Some(most) => Some(held.rate(now_ns, &who, most, rate_asked)?),
         };
-        held.of.insert(network, own.plus(counts));
-        held.all = held.all.plus(counts);
+        held.change(&who, |have| have.plus(counts));
         held.rate_bps += rate.map_or(0.0, |rate| rate.0);
         Ok(Grant {
             totals: self.clone(),
-            network,
+            who,
             counts,
             rate,
             own: Debt {
                 bytes: 0.0,
                 at_ns: now_ns,
             },
-            most: most.rate,
+            most: rate_max,
             is_ending: false,
         })
     }
 }
 
 impl Held {
+    fn have(&self, who: &Whose) -> Counts {
+        self.of.get(who).copied().unwrap_or_default()
+    }
+
+    /// Changes what `who` has, and what all of its kind have.
+    fn change(&mut self, who: &Whose, change: impl Fn(Counts) -> Counts) {
+        for who in [who.clone(), who.all()] {
+            match change(self.have(&who)) {
+                none if none == Counts::default() => drop(self.of.remove(&who)),
+                some => drop(self.of.insert(who, some)),
+            }
+        }
+    }
+
     fn rate(
         &mut self,
         now_ns: u64,
+        who: &Whose,
         most: BitsPerSec,
         asked: Option<BitsPerSec>,
     ) -> Result<BitsPerSec, Exceeded> {
         self.debt.reckon(now_ns, most);
-        if let Some(wait_s) = self.debt.wait_s(most) {
-            return Err(Exceeded::Debt { most, wait_s });
-        }
+        self.debts.retain(|_, debt| {
+            debt.reckon(now_ns, most);
+            debt.bytes > 0.0
+        });
+        self.owes(who, most).map_or(Ok(()), Err)?;
         let left = most.0 - self.rate_bps;
         let wanted = asked.map_or(left, |asked| asked.0.min(left));
         if left < most.0 * RATE_PART_MIN {
@@ -377,13 +459,41 @@ impl Held {
             Ok(BitsPerSec(wanted))
         }
     }
+
+    /// Returns whose debt `who` waits for, if it does: its own, or that of all.
+    fn owes(&self, who: &Whose, most: BitsPerSec) -> Option<Exceeded> {
+        let own = self.debts.get(who).copied().unwrap_or_default();
+        let own = own
+            .wait_s(most, BURST_BYTES)
+            .map(|wait_s| (who.clone(), wait_s));
+        let all = self.debt.wait_s(most, ALL_BURST_BYTES);
+        let all = all.map(|wait_s| (who.all(), wait_s));
+        let (who, wait_s) = own
+            .into_iter()
+            .chain(all)
+            .max_by_key(|(_, wait_s)| *wait_s)?;
+        Some(Exceeded::Debt { who, most, wait_s })
+    }
+
+    /// Notes payload that `who` moved.
+    fn note_moved(&mut self, now_ns: u64, who: &Whose, most: BitsPerSec, bytes: f64) {
+        self.debt.reckon(now_ns, most);
+        if self.debts.len() == DEBTORS_MAX && !self.debts.contains_key(who) {
+            self.debt.bytes += bytes;
+            return;
+        }
+        let own = self.debts.entry(who.clone()).or_default();
+        own.reckon(now_ns, most);
+        self.debt.bytes += bytes.min((BURST_BYTES - own.bytes).max(0.0));
+        own.bytes += bytes;
+    }
 }
 
 /// What one trial may take, until it is dropped.
 #[derive(Debug)]
 pub struct Grant {
     totals: Totals,
-    network: Source,
+    who: Whose,
     counts: Counts,
     rate: Option<BitsPerSec>,
     /// What it moved beyond its own.
@@ -404,17 +514,16 @@ impl Grant {
         self.is_ending = true;
     }
 
-    /// Notes payload that moved since the last note; says why the trial has to end, if all trials
-    /// together moved more than the rate allows, and this one has part in it.
+    /// Notes payload that moved since the last note; says why the trial has to end, if its network moved more
+    /// than the rate allows, or all together did, and this one has part in it.
     pub fn note_moved(&mut self, now_ns: u64, bytes: f64) -> Option<Exceeded> {
         let (most, rate) = (self.most?, self.rate?);
         let mut held = lock(&self.totals.0);
-        for (debt, rate) in [(&mut held.debt, most), (&mut self.own, rate)] {
-            debt.reckon(now_ns, rate);
-            debt.bytes += bytes;
-        }
-        let wait_s = held.debt.wait_s(most)?;
-        (self.own.bytes > OWED_BYTES_MAX).then_some(Exceeded::Debt { most, wait_s })
+        held.note_moved(now_ns, &self.who, most, bytes);
+        self.own.reckon(now_ns, rate);
+        self.own.bytes += bytes;
+        let owes = held.owes(&self.who, most)?;
+        (self.own.bytes > OWED_BYTES_MAX).then_some(owes)
     }
 }
 
@@ -422,13 +531,8 @@ impl Drop for Grant {
     fn drop(&mut self) {
         let mut held = lock(&self.totals.0);
         held.ending -= u32::from(self.is_ending);
-        held.all = held.all.minus(self.counts);
         held.rate_bps = (held.rate_bps - self.rate.map_or(0.0, |rate| rate.0)).max(0.0);
-        let own = held.of.get(&self.network).copied().unwrap_or_default();
-        match own.minus(self.counts) {
-            none if none == Counts::default() => drop(held.of.remove(&self.network)),
-            left => drop(held.of.insert(self.network, left)),
-        }
+        held.change(&self.who, |have| have.minus(self.counts));
     }
 }
 
@@ -438,8 +542,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn network(last: u8) -> Source {
-        Source::of([192, 0, 2, last].into())
+    fn network(last: u8) -> Whose {
+        Whose::Network(Source::of([192, 0, 2, last].into()))
     }
 
     const MEANS: Means = Means {
@@ -481,7 +585,6 @@ mod tests {
         assert_eq!(words, Counts([1, 1, 1, 0]));
         drop(first);
         assert!(claim(1, 100).is_ok());
-        assert_eq!(lock(&totals.0).all, Counts::default());
         assert!(lock(&totals.0).of.is_empty());
     }
 
@@ -507,18 +610,55 @@ mod tests {
         let totals = Totals::default();
         let most = most(None);
         let claim = |last, bytes| {
-            let counts = Counts::of_trial(1, 1).with_buffers(bytes);
+            let counts = Counts::of_trial(1, 1).with_memory(bytes);
             totals.claim(0, network(last), counts, None, &most)
         };
         let words = claim(1, (256 << 20) + 1).unwrap_err().to_string();
         assert!(
-            words.starts_with("192.0.2.1 may have 256 MiB of buffers without a token: 0"),
+            words.starts_with("192.0.2.1 may have 256 MiB of memory without a token: 0"),
             "{words}"
         );
         let held = [claim(1, 256 << 20), claim(2, 255 << 20), claim(3, 1)];
         assert!(held.iter().all(Result::is_ok));
         let words = claim(4, 1).unwrap_err().to_string();
         assert!(words.starts_with("all callers together may have 512 MiB"));
+    }
+
+    #[test]
+    fn a_token_has_totals_of_its_own_and_leaves_something_to_others() {
+        let totals = Totals::default();
+        let most = most(Some(1e6));
+        let claim = |name: &str, flows, bytes| {
+            let counts = Counts::of_trial(flows, 2).with_memory(bytes);
+            totals.claim(0, Whose::Token(name.to_owned()), counts, None, &most)
+        };
+        let exceeded = |claimed: Result<Grant, Exceeded>| match claimed.unwrap_err() {
+            Exceeded::Count {
+                kind, who, most, ..
+            } => (kind, who, most),
+            other => panic!("{other}"),
+        };
+        let one = || Whose::Token("ci".to_owned());
+        // A quarter of 4 GiB each, half of it together.
+        assert_eq!(
+            exceeded(claim("ci", 1, (1 << 30) + 1)),
+            (Kind::Memory, one(), 1024)
+        );
+        let held: Vec<Grant> = (0..16)
+            .map(|_| claim("ci", 100, 64 << 20).unwrap())
+            .collect();
+        assert_eq!(held[0].rate(), None, "the rate is strangers'");
+        assert_eq!(exceeded(claim("ci", 1, 1)), (Kind::Memory, one(), 1024));
+        let other = claim("other", 1, 1 << 30).unwrap();
+        assert_eq!(
+            exceeded(claim("third", 1, 1)),
+            (Kind::Memory, Whose::Tokens, 2048)
+        );
+        // Whoever has no token has what is theirs.
+        let counts = Counts::of_trial(1, 1).with_memory(1 << 20);
+        let stranger = totals.claim(0, network(1), counts, None, &most).unwrap();
+        drop((held, other, stranger));
+        assert!(totals.is_idle());
     }
 
     #[test]
@@ -599,9 +739,50 @@ mod tests {
             assert_eq!(keeps.note_moved(second * S, 750e3), None, "{second}");
         }
         drop((keeps, does_not));
-        let waits = totals.claim(60 * S, network(3), Counts::of_trial(1, 1), None, &most);
-        assert!(
-            waits.is_err_and(|why| why.to_string().contains("what they may again is there in"))
-        );
+        let claim = |last| {
+            let counts = Counts::of_trial(1, 1);
+            totals.claim(60 * S, network(last), counts, None, &most)
+        };
+        // Who did not waits for its own; nobody else does.
+        let waits = claim(2).unwrap_err();
+        assert!(matches!(waits, Exceeded::Debt { who, .. } if who == network(2)));
+        assert!(claim(3).is_ok() && claim(1).is_ok());
+    }
+
+    #[test]
+    fn several_networks_together_move_no_more_than_so_many_bursts() {
+        let totals = Totals::default();
+        let most = most(Some(8e6));
+        let claim = |last| {
+            let counts = Counts::of_trial(1, 1);
+            totals.claim(0, network(last), counts, Some(BitsPerSec(1e5)), &most)
+        };
+        for last in 0..NETWORK_PART as u8 {
+            let mut grant = claim(last).unwrap();
+            grant.note_moved(0, 1e12);
+        }
+        let mut more = claim(100).unwrap();
+        assert!(more.note_moved(0, 3e6).is_some());
+        let waits = claim(101).unwrap_err();
+        let Exceeded::Debt { who, wait_s, .. } = waits else {
+            panic!("{waits}");
+        };
+        // However much each of them moved, all others wait for their bursts at the most.
+        assert_eq!(who, Whose::Networks);
+        assert!(wait_s <= 4, "{wait_s}");
+    }
+
+    #[test]
+    fn debtors_are_bounded() {
+        let totals = Totals::default();
+        let most = most(Some(1e3));
+        for number in 0..2 * DEBTORS_MAX as u32 {
+            let who = Whose::Network(Source::of(std::net::Ipv4Addr::from_bits(number).into()));
+            let counts = Counts::of_trial(1, 1);
+            if let Ok(mut grant) = totals.claim(0, who, counts, None, &most) {
+                grant.note_moved(0, 1e3);
+            }
+        }
+        assert!(lock(&totals.0).debts.len() <= DEBTORS_MAX);
     }
 }

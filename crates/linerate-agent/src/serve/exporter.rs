@@ -23,6 +23,7 @@ use super::threads::{Desk, Threads, Who};
 use super::{
     ServeError, accepted, listen, runtime, serve_http, set_control_options, unless_stopped,
 };
+use crate::access::User;
 use crate::api::Refusal;
 use crate::core::open_files_max;
 
@@ -78,7 +79,8 @@ async fn accept_all(listener: std::net::TcpListener, router: Router) -> Result<(
         let (stream, peer) = accepted(|| listener.accept()).await;
         let router = router.clone();
         set_control_options(&stream);
-        let from = Peer::Address(peer);
+        // What it shows it shows to everybody.
+        let from = Peer::Address(peer, User::Other);
         connections.take_in(peer, |guard| serve_http(stream, guard, from, router, None));
     }
 }

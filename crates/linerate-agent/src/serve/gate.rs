@@ -11,31 +11,47 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 
+use super::http::Peer;
 use crate::api::{RefusalCode, refuse};
-use crate::core::Core;
+use crate::core::{Caller, Core};
+use crate::log::Asker;
 
 /// Who sent a request, where that is a page or what came of one: every current browser has it.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Lets a request through to its route, or refuses it.
-pub(super) async fn gate(State(core): State<Arc<Core>>, request: Request, next: Next) -> Response {
+pub(super) async fn gate(
+    State(core): State<Arc<Core>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
     if let Err((status, error)) = check(request.headers(), request.uri(), core.names()) {
-        core.note_refusal("for another host or by a page");
+        let asker = Asker::of(peer.ip(), None);
+        core.note_refusal("for another host or by a page", asker, &error);
         let code = RefusalCode::BadRequest;
         return (status, Json(refuse(code, error))).into_response();
     }
     let response = next.run(request).await;
     if response.status().is_client_error() || response.status().is_server_error() {
-        core.note_refusal(kind(response.status()));
+        let caller = response.extensions().get::<Caller>();
+        let asker = Asker::of(peer.ip(), caller.and_then(Caller::name));
+        let why = response.extensions().get::<Why>();
+        let why = why.map_or("", |why| &why.0);
+        core.note_refusal(kind(response.status()), asker, why);
     }
     response
 }
+
+/// Why a request was refused, kept with its answer.
+#[derive(Debug, Clone)]
+pub(super) struct Why(pub(super) String);
 
 /// Returns what kind of refusal a status is, for the log.
 fn kind(status: StatusCode) -> &'static str {

@@ -25,16 +25,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::connections::ConnectionGuard;
-use super::gate::gate;
+use super::gate::{Why, gate};
 use super::owner::Owner;
 use super::threads::{Desk, Place, Threads, Who};
-use crate::access::{Access, Scope, Shown, now_s};
+use crate::access::{Access, Scope, Shown, User, now_s};
 use crate::api::operation::{self, Method, Operation};
 use crate::api::{
     ClockReading, Evicted, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode,
     openapi, refuse,
 };
 use crate::core::{Caller, Core};
+use crate::log::Asker;
 use crate::tls::Fingerprint;
 
 /// Largest assignment: one of 20 000 flows takes about 1 MB. Only whoever holds the host may send
@@ -61,8 +62,8 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Peer {
-    /// From there.
-    Address(SocketAddr),
+    /// From there, and whose it is.
+    Address(SocketAddr, User),
     /// By the Unix socket, from a user who may.
     Socket,
 }
@@ -71,7 +72,7 @@ impl Peer {
     /// Returns the address that it counts as: users of this host are at loopback.
     pub(super) fn ip(self) -> IpAddr {
         match self {
-            Self::Address(peer) => peer.ip(),
+            Self::Address(peer, _) => peer.ip(),
             Self::Socket => Ipv4Addr::LOCALHOST.into(),
         }
     }
@@ -136,7 +137,8 @@ fn as_refusal(response: Response) -> Response {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::BAD_REQUEST);
-        (status, Json(self)).into_response()
+        let why = Why(self.error.clone());
+        (status, Extension(why), Json(self)).into_response()
     }
 }
 
@@ -212,7 +214,7 @@ async fn identify(
     let caller = match peer {
         // The kernel says whose it is.
         Peer::Socket => Caller::Trusted,
-        Peer::Address(peer) => access.caller(shown, peer.ip(), now_s())?,
+        Peer::Address(_, user) => access.caller(shown, user, now_s())?,
     };
     if request.method() == axum::http::Method::CONNECT {
         let error = "this agent is no proxy: it connects to no host for its callers";
@@ -225,8 +227,11 @@ async fn identify(
         takes_gzip: takes_gzip(request.headers()),
     };
     request.extensions_mut().insert(desk);
-    request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
+    request.extensions_mut().insert(caller.clone());
+    let mut response = next.run(request).await;
+    // For the log, should it be a refusal.
+    response.extensions_mut().insert(caller);
+    Ok(response)
 }
 
 /// Lets a request through to its operation, if that is what its caller may.
@@ -423,8 +428,10 @@ async fn observation(
     State(core): State<Arc<Core>>,
     Query(wanted): Query<ObservationRequest>,
     Extension(caller): Extension<Caller>,
+    Extension(peer): Extension<Peer>,
     Extension(desk): Extension<Desk>,
 ) -> Result<Response, Refusal> {
+    core.note_observation(Asker::of(peer.ip(), caller.name()));
     answer_long(&desk, move || core.observe(&caller, &wanted)).await
 }
 
@@ -438,7 +445,7 @@ async fn admit(
     let admitted = core.admit(&caller, Some(peer.ip()), &asked)?;
     // What was ended for it goes on for a moment, which its first trial would measure.
     let end = Instant::now() + EVICTION_WAIT;
-    while asked.evict && core.has_guests_under_way() && Instant::now() < end {
+    while asked.evict && core.has_trials_under_way() && Instant::now() < end {
         tokio::time::sleep(EVICTION_LOOK).await;
     }
     Ok(Json(admitted))

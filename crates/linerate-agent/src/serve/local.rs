@@ -1,12 +1,15 @@
-//! Callers of this host by a Unix socket: the kernel says which user they are, which no page in a browser
-//! and nothing that forwards connections can have it say.
+//! Callers of this host: the kernel says which user they are. Of a Unix socket no page in a browser and
+//! nothing that forwards connections can have it say so; over loopback it is the user of what connected.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+
+use crate::access::User;
 
 /// How old a socket's file is before it is taken to be what an agent left.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -90,10 +93,33 @@ pub fn sweep(folder: &Path) {
 
 /// Returns whether the other end is root or the agent's own user.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
-    let own = nix::unistd::geteuid().as_raw();
-    stream
-        .peer_cred()
-        .is_ok_and(|peer| peer.uid() == 0 || peer.uid() == own)
+    stream.peer_cred().is_ok_and(|peer| is_own(peer.uid()))
+}
+
+/// Returns whose the other end of a connection from `peer` is. Who cannot be found is somebody else.
+pub(crate) fn user_of(stream: &TcpStream, peer: SocketAddr) -> User {
+    let own = stream.local_addr().ok();
+    let own = own.filter(|_| peer.ip().to_canonical().is_loopback());
+    let owner = own.and_then(|own| linerate_observe::owner_of(peer, own).ok());
+    match owner {
+        Some(uid) if is_own(uid) => User::Own,
+        _ => User::Other,
+    }
+}
+
+/// Returns whether a user is root or the agent's own.
+fn is_own(uid: u32) -> bool {
+    uid == 0 || (uid == nix::unistd::geteuid().as_raw() && !(uid == UNMAPPED && has_unmapped()))
+}
+
+/// What the kernel calls users that the agent's user namespace does not know, usually
+/// (`kernel.overflowuid`).
+const UNMAPPED: u32 = 65_534;
+
+/// Returns whether there may be users whom the agent's user namespace does not know.
+fn has_unmapped() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    !map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 #[cfg(test)]

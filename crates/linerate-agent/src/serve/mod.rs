@@ -24,6 +24,7 @@ use tokio::net::{TcpStream, UnixListener};
 use crate::access::{Access, Strangers};
 use crate::core::{Core, open_files_max};
 use crate::foreign::iperf3::Door;
+use crate::log::Asker;
 use crate::tls::server::{Acceptor, FIRST_BYTE as TLS_FIRST_BYTE, NoHandshake, shown};
 use crate::tls::{Identity, TlsFileError, authorities};
 
@@ -42,7 +43,7 @@ pub mod hello;
 /// Requests and answers over HTTP.
 mod http;
 /// Callers of this host by a Unix socket.
-mod local;
+pub(crate) mod local;
 /// Whose run a control connection serves.
 mod owner;
 /// How long an answer may wait for who reads it.
@@ -426,12 +427,12 @@ fn is_of_method(byte: u8) -> bool {
 async fn take_up_plain(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
     let here = guard.address().ip().to_canonical().is_loopback();
     set_control_options(&stream);
+    let peer = Peer::Address(guard.address(), local::user_of(&stream, guard.address()));
     let (router, core) = if here || ways.plain == Plain::Everywhere {
         (ways.router.clone(), Some(Arc::clone(&ways.core)))
     } else {
         (http::over_tls_only(), None)
     };
-    let peer = Peer::Address(guard.address());
     serve_http(stream, guard, peer, router, core).await;
 }
 
@@ -441,11 +442,16 @@ async fn take_up_tls(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
         return;
     };
     set_control_options(&stream);
+    let peer = Peer::Address(guard.address(), local::user_of(&stream, guard.address()));
     // Until its first request it has no place that others want.
     let stream = match tls.accept(stream, guard.address().ip()).await {
         Ok(stream) => stream,
         Err(NoHandshake::Broken) => return,
-        Err(NoHandshake::TooMany) => return ways.core.note_refusal("handshakes"),
+        Err(NoHandshake::TooMany) => {
+            let asker = Asker::of(guard.address().ip(), None);
+            let why = "too many handshakes of TLS from there at a time";
+            return ways.core.note_refusal("handshakes", asker, why);
+        }
     };
     let router = ways.router.clone();
     let router = match shown(&stream) {
@@ -453,7 +459,6 @@ async fn take_up_tls(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
         None => router,
     };
     let core = Some(Arc::clone(&ways.core));
-    let peer = Peer::Address(guard.address());
     serve_http(stream, guard, peer, router, core).await;
 }
 

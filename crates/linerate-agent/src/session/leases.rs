@@ -5,8 +5,9 @@
 //!    nothing was heard of it for `HUNG_UP_NS` more: a controller that lives keeps its connection
 //!    for the next request, the kernel closes those of one that was killed.
 //!    A guest's lease, which is one of a caller without the token, ends as well when it has had the host
-//!    for `IDLE_NS` without traffic, when it has had it for as long as a guest may, and when a caller who
-//!    holds the token takes the host back.
+//!    for `IDLE_NS` without traffic, and when it has had it for as long as a guest may; that of a token
+//!    when it has had the host for `TOKEN_IDLE_NS` without traffic. Every lease ends when a caller of scope
+//!    admin takes the host back.
 //! 2. An exclusive request is admitted when nobody holds the host or waits for it, and refused otherwise.
 //! 3. A queued request is admitted when nobody holds the host and nobody waits before it.
 //! 4. A shared request is admitted beside other shared runs; it is refused while an exclusive or
@@ -27,6 +28,8 @@ pub const LEASE_NS: u64 = 20_000_000_000;
 pub const HUNG_UP_NS: u64 = 2_000_000_000;
 /// How long a guest may have the host between two trials: a run that lost a host waits 10 s for it.
 pub const IDLE_NS: u64 = 30_000_000_000;
+/// How long a token may: other hosts of its run may be in the longest trial that there is.
+pub const TOKEN_IDLE_NS: u64 = 86_400_000_000_000;
 /// Leases of which is known how they ended, for controllers that come back.
 const ENDED_KEPT: usize = 64;
 /// Silence that is told to others: a controller at work asks at least every second.
@@ -36,6 +39,8 @@ const S_NS: u64 = 1_000_000_000;
 pub const LEASES_MAX: usize = 64;
 /// The most of them that may be guests', so that places are left for those who hold the token.
 pub const GUESTS_MAX: u32 = 48;
+/// The most of them that one token may have, so that others have places.
+pub const TOKEN_RUNS_MAX: usize = LEASES_MAX / 2;
 
 /// A request for the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +81,10 @@ pub struct Account {
     pub what: String,
     /// Why the last that failed did.
     pub why: Option<String>,
+    /// Trials whose frames are captured here.
+    pub captures: u32,
+    /// Trials in which this host is profiled.
+    pub profiles: u32,
 }
 
 /// One run's claim on the host.
@@ -122,14 +131,18 @@ impl Lease {
         if self.hung_up_ns.is_some_and(hung_up) {
             return Some(Ending::HungUp);
         }
-        let guest = self.asked.guest.filter(|_| self.admitted)?;
-        let most = guest.length.filter(|most| since(self.since_ns) > most.0);
-        match most {
+        let (guest, token) = (self.asked.guest, &self.asked.token);
+        let idle_ns = match (guest, token) {
+            (Some(_), _) => IDLE_NS,
+            (None, Some(_)) => TOKEN_IDLE_NS,
+            (None, None) => return None,
+        };
+        let most = guest.and_then(|guest| guest.length);
+        match most.filter(|most| since(self.since_ns) > most.0) {
+            _ if !self.admitted => None,
             Some(most) => Some(Ending::TooLong(most)),
-            None if self.under_way == 0 && since(self.idle_since_ns) > IDLE_NS => {
-                Some(Ending::Idle)
-            }
-            None => None,
+            None => (self.under_way == 0 && since(self.idle_since_ns) > idle_ns)
+                .then_some(Ending::Idle(Nanos(idle_ns))),
         }
     }
 }
@@ -147,13 +160,13 @@ pub enum Ending {
     #[error("it closed the connection")]
     HungUp,
     /// It had the host without traffic.
-    #[error("it had no trial for {} s, and it came without a token", IDLE_NS / S_NS)]
-    Idle,
+    #[error("it had no trial for {0}, the longest time that it may")]
+    Idle(Nanos),
     /// It had the host for as long as it may.
     #[error("it had the host for {0}, the longest time without a token (--limit-run)")]
     TooLong(Nanos),
-    /// A caller with the token wanted the host.
-    #[error("it came without a token, and a caller who holds it took the host back")]
+    /// A caller of scope admin wanted the host.
+    #[error("a caller of scope admin took the host back")]
     Evicted,
 }
 
@@ -201,6 +214,9 @@ pub enum LeaseError {
         /// The limit.
         most: u32,
     },
+    /// Too many runs of one token do.
+    #[error("the token `{0}` may have {TOKEN_RUNS_MAX} runs here at a time, and has them")]
+    Token(String),
     /// There is no such lease.
     #[error("this run's lease has ended{}", .0.map_or(String::new(), |ending| format!(": {ending}")))]
     NoLease(Option<Ending>),
@@ -211,8 +227,6 @@ pub enum LeaseError {
 pub struct OpenTo {
     /// A shared request, since none but such hold the host.
     pub shared: bool,
-    /// One that ends guests' runs, since none but such hold the host.
-    pub evicting: bool,
 }
 
 impl LeaseError {
@@ -226,21 +240,18 @@ impl LeaseError {
                 } else {
                     ""
                 };
-                let evicting = if open_to.evicting {
-                    "; with a token of scope admin, --evict ends that run"
-                } else {
-                    ""
-                };
                 Some(format!(
-                    "wait for it with --queue{shared}, or try again later{evicting}"
+                    "wait for it with --queue{shared}, or try again later; with a token of scope admin, \
+                     --evict ends that run"
                 ))
             }
             Self::Full => Some("try again when some of them have ended".to_owned()),
             Self::Guests { .. } => Some(
-                "give a token of that agent with --token-file, which has no such limit, or try again when \
-                 one of these runs has ended"
+                "give a token of that agent with --token-file, which may have more, or try again when one of \
+                 these runs has ended"
                     .to_owned(),
             ),
+            Self::Token(_) => Some("try again when one of these runs has ended".to_owned()),
             Self::NoLease(_) => None,
         }
     }
@@ -301,6 +312,12 @@ impl Leases {
         if let Some(terms) = asking.guest {
             self.check_guest(asking.from, terms)?;
         }
+        if let Some(token) = &asking.token {
+            let is_its = |lease: &&Lease| lease.asked.token.as_ref() == Some(token);
+            if self.leases.iter().filter(is_its).count() >= TOKEN_RUNS_MAX {
+                return Err(LeaseError::Token(token.clone()));
+            }
+        }
         Ok(admitted)
     }
 
@@ -310,10 +327,10 @@ impl Leases {
         let guests = || self.leases.iter().filter(is_guest);
         let own = guests().filter(|lease| lease.asked.from == from).count();
         let runs = terms.runs.min(GUESTS_MAX);
-        let network = from.map_or(Whose::All, Whose::Network);
+        let network = from.map_or(Whose::Networks, Whose::Network);
         for (have, most, who) in [
             (own, network_runs(runs), network),
-            (guests().count(), runs, Whose::All),
+            (guests().count(), runs, Whose::Networks),
         ] {
             if have >= most as usize {
                 return Err(LeaseError::Guests { who, most });
@@ -331,6 +348,14 @@ impl Leases {
         }
     }
 
+    /// Notes what a trial of the run with `key` looks at beyond what every trial shows.
+    pub fn handle_probes(&mut self, key: &str, captures: bool, profiles: bool) {
+        if let Some(lease) = self.find_mut(key) {
+            lease.account.captures += u32::from(captures);
+            lease.account.profiles += u32::from(profiles);
+        }
+    }
+
     /// Notes that it is over, and why where it failed.
     pub fn handle_trial_over(&mut self, now_ns: u64, key: &str, failed: Option<String>) {
         if let Some(lease) = self.find_mut(key) {
@@ -341,15 +366,9 @@ impl Leases {
         }
     }
 
-    /// Returns whether guests hold the host, and nobody else does.
-    pub fn is_held_by_guests(&self) -> bool {
-        let mut admitted = self.leases.iter().filter(|lease| lease.admitted).peekable();
-        admitted.peek().is_some() && admitted.all(|lease| lease.asked.guest.is_some())
-    }
-
-    /// Ends the leases of all guests and returns them.
+    /// Ends all leases and returns them.
     pub fn handle_eviction(&mut self) -> Vec<Lease> {
-        let ended = self.end(|lease| lease.asked.guest.map(|_| Ending::Evicted));
+        let ended = self.end(|_| Some(Ending::Evicted));
         ended.into_iter().map(|(lease, _)| lease).collect()
     }
 
@@ -491,7 +510,6 @@ impl Leases {
                 open_to: OpenTo {
                     shared: asked != Admission::Shared
                         && self.admissible(Admission::Shared, self.leases.len()),
-                    evicting: self.is_held_by_guests(),
                 },
             },
             None => LeaseError::Full,
@@ -566,15 +584,50 @@ mod tests {
         );
         let ours = leases.handle_request(0, asking("g", Admission::Shared));
         assert!(ours.is_ok());
-        // Whoever holds the token takes the host back from guests, and from nobody else.
+        // An admin takes the host back from all of them, whatever they hold.
         let gone = leases.handle_eviction();
-        assert_eq!(gone.len(), 4);
-        assert_eq!(leases.runs(), (4, 1));
-        let told = leases.handle_seen(0, "a").unwrap_err().to_string();
+        assert_eq!(gone.len(), 5);
+        assert_eq!(leases.runs(), (5, 0));
+        for key in ["a", "g"] {
+            let told = leases.handle_seen(0, key);
+            assert_eq!(told, Err(LeaseError::NoLease(Some(Ending::Evicted))));
+        }
+    }
+
+    #[test]
+    fn a_token_leaves_places_to_others_and_does_not_hold_the_host_for_ever() {
+        let mut leases = Leases::default();
+        let of_token = |key: &str, token: &str| Asking {
+            token: Some(token.to_owned()),
+            ..asking(key, Admission::Shared)
+        };
+        for at in 0..TOKEN_RUNS_MAX {
+            leases
+                .handle_request(0, of_token(&at.to_string(), "ci"))
+                .unwrap();
+        }
+        let refused = leases.handle_request(0, of_token("x", "ci"));
+        assert_eq!(refused, Err(LeaseError::Token("ci".to_owned())));
+        assert!(leases.handle_request(0, of_token("y", "other")).is_ok());
         assert!(
-            told.contains("a caller who holds it took the host back"),
-            "{told}"
+            leases
+                .handle_request(0, guest("z", 1, Admission::Shared))
+                .is_ok()
         );
+        leases.handle_eviction();
+        let mut now_ns = 0;
+        leases.handle_request(now_ns, of_token("a", "ci")).unwrap();
+        while leases.handle_seen(now_ns, "a").is_ok() {
+            now_ns += LEASE_NS;
+            for (lease, how) in leases.poll_expired(now_ns) {
+                assert_eq!(
+                    (lease.asked.key.as_str(), how),
+                    ("a", Ending::Idle(Nanos(TOKEN_IDLE_NS)))
+                );
+            }
+            assert!(now_ns < 2 * TOKEN_IDLE_NS, "it holds the host for ever");
+        }
+        assert!(now_ns > TOKEN_IDLE_NS);
     }
 
     #[test]
@@ -592,7 +645,7 @@ mod tests {
         assert_eq!((see(&mut leases, 45), see(&mut leases, 60)), (None, None));
         leases.handle_trial_over(61 * S, "a", None);
         assert_eq!((see(&mut leases, 75), see(&mut leases, 91)), (None, None));
-        assert_eq!(see(&mut leases, 92), Some(Ending::Idle));
+        assert_eq!(see(&mut leases, 92), Some(Ending::Idle(Nanos(IDLE_NS))));
         let told = leases.handle_seen(92 * S, "a").unwrap_err().to_string();
         assert!(told.contains("it had no trial for 30 s"), "{told}");
         leases
@@ -635,10 +688,7 @@ mod tests {
                     label: "run a".into(),
                     left: Some(Nanos(20 * S)),
                     silent: Some(Nanos(10 * S)),
-                    open_to: OpenTo {
-                        shared: false,
-                        evicting: false,
-                    },
+                    open_to: OpenTo { shared: false },
                 })
             );
         }
@@ -675,8 +725,6 @@ mod tests {
             let told = next(asking("a", held), asked);
             assert!(told.contains("--queue"), "{told}");
             assert_eq!(told.contains("--shared"), shared, "{told}");
-            assert!(!told.contains("--evict"), "{told}");
-            let told = next(guest("a", 1, held), asked);
             assert!(told.contains("--evict"), "{told}");
         }
         // Where a limit refuses, waiting in the queue is refused as well.

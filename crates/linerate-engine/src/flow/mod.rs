@@ -195,7 +195,8 @@ impl Flow {
 
     /// Lets this end send at most at `rate`, or at what its configuration asks for if that is less, where
     /// the kernel can: it refuses SO_MAX_PACING_RATE of an MPTCP socket (`mptcp_setsockopt` of
-    /// net/mptcp/sockopt.c). What a responder receives and sends is held to it together, whatever carries it.
+    /// net/mptcp/sockopt.c). What a responder receives and sends is held to it together, whatever carries it, and what
+    /// the receiver of a stream takes of a connection to a little more: whoever keeps to it does not wait.
     pub fn limit_rate(&mut self, rate: BitsPerSec) -> io::Result<()> {
         self.shared.rate_max_bps = Some(rate.0.max(1.0) as u64);
         if self.shared.config.manner.transport == Transport::Mptcp {

@@ -35,6 +35,9 @@ use crate::worker::thread::{Unready, WorkerShare, run_worker};
 /// How much of the rate requesters ask for, in percent: by less than all, what has gathered at a responder
 /// that was kept waiting drains.
 const ASKED_PERCENT: u64 = 99;
+/// How much of the rate is taken of a connection, in percent: senders keep their rate in payload and make up
+/// for stalls, and whoever keeps to it must not wait.
+const TAKEN_PERCENT: u64 = 110;
 
 /// Requesters of one trial that have a latency record each; more share one a worker.
 ///
@@ -221,6 +224,10 @@ fn held_rate(flow: &Shared) -> Option<u64> {
     match (flow.config.part, flow.config.manner.transport) {
         (Part::Responder, _) => Some(rate),
         (Part::Requester, Transport::Udp) => Some(rate.saturating_mul(ASKED_PERCENT) / 100),
+        // What is not read keeps the sender waiting; of datagrams nothing does.
+        (Part::Receiver, transport) if transport != Transport::Udp => {
+            Some(rate.saturating_mul(TAKEN_PERCENT) / 100)
+        }
         _ => None,
     }
 }

@@ -22,7 +22,7 @@ pub use anonymous::Anonymiser;
 pub use block::Frame;
 pub use introduced::{Introductions, Whose};
 pub use pcapng::{BLOCK_BYTES_MORE, Writer};
-pub use select::Selection;
+pub use select::{PORTS_MAX, Ports, Selection};
 
 use crate::sys::clock::thread_cpu_ns;
 pub use crate::sys::packet_ring::CaptureCounts;
@@ -53,8 +53,8 @@ pub struct CaptureConfig {
     pub snap_bytes: u32,
     /// Memory of the ring, rounded to blocks of 256 KiB, two at the least.
     pub ring_bytes: usize,
-    /// Ports of TCP or UDP that a frame must be from or to; every frame is kept where there are none.
-    pub ports: Vec<u16>,
+    /// Ports of TCP or UDP that a frame must have.
+    pub ports: Ports,
 }
 
 /// Why a capture cannot be made.
@@ -71,6 +71,9 @@ pub enum CaptureError {
         /// Its hardware type.
         kind: u16,
     },
+    /// More ports are asked for than the kernel can look for.
+    #[error("a capture is of {PORTS_MAX} ports at the most, but this would be of {0}")]
+    Ports(usize),
     /// The kernel does not let us.
     #[error("cannot capture on {device}{}", may_need_root(.source))]
     Open {
@@ -101,6 +104,11 @@ impl Capture {
     /// Begins; frames are kept by the kernel from here on.
     pub fn open(config: &CaptureConfig) -> Result<Self, CaptureError> {
         let device = &config.device;
+        if let Ports::Own(ports) | Ports::Theirs(ports) = &config.ports
+            && ports.len() > PORTS_MAX
+        {
+            return Err(CaptureError::Ports(ports.len()));
+        }
         let index = device_index(device).ok_or_else(|| CaptureError::NoDevice(device.clone()))?;
         let blocks = (config.ring_bytes / BLOCK_BYTES).max(BLOCKS_MIN);
         let failed = |source| CaptureError::Open {
@@ -116,11 +124,12 @@ impl Capture {
                 return Err(CaptureError::Kind { device, kind });
             }
         };
+        let is_loopback = kind == ARPHRD_LOOPBACK;
         let wanted = Wanted {
             device: index,
-            program: select::program(link_type, &config.ports, config.snap_bytes),
+            program: select::program(link_type, &config.ports, is_loopback, config.snap_bytes),
             // Over loopback each frame that is sent is received as well.
-            received_only: kind == ARPHRD_LOOPBACK,
+            received_only: is_loopback,
         };
         let ring = PacketRing::open(&wanted, blocks).map_err(failed)?;
         Ok(Self {

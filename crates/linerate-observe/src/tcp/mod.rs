@@ -5,6 +5,8 @@
 
 mod filter;
 pub(crate) mod message;
+/// Whose a connection of this host is.
+mod owner;
 mod process;
 mod totals;
 
@@ -16,6 +18,7 @@ use linerate_model::socket::{Protocol, SocketRow, SocketState};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 
 pub use filter::{FilterError, SocketFilter};
+pub use owner::owner_of;
 pub use process::{Process, Processes};
 
 use crate::observer::{Interface, ObserveConfig, Observer, observer};

@@ -147,7 +147,7 @@ pub struct FleetArgs {
     /// Run at the same time as others; results are marked
     #[arg(long)]
     pub shared: bool,
-    /// End runs without a token that occupy a host (needs a token with scope admin)
+    /// End all runs that occupy a host (needs a token with scope admin)
     #[arg(long, conflicts_with = "shared")]
     pub evict: bool,
     /// Connect from this address, and by this device

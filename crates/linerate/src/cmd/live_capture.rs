@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linerate_observe::capture::{
-    Anonymiser, Capture, CaptureConfig, CaptureCounts, Frame, Writer, unix_ns,
+    Anonymiser, Capture, CaptureConfig, CaptureCounts, Frame, Ports, Writer, unix_ns,
 };
 
 use crate::args::LiveArgs;
@@ -41,7 +41,7 @@ pub fn begin(args: &LiveArgs, device: &str) -> CmdResult<(PipeReader, LiveCaptur
             .0
             .clamp(1, u64::from(u16::MAX) << 2) as u32,
         ring_bytes: args.ring.unwrap_or(RING).0 as usize,
-        ports: Vec::new(),
+        ports: Ports::Any,
     };
     let capture = Capture::open(&config).map_err(|error| {
         Failure::failed(error).next("run it as root, and name a device of /sys/class/net")

@@ -22,6 +22,8 @@ use crate::{files, hosts, places, term};
 
 /// How often a server that ends after one run looks whether it is over.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long the last entries of the log may take to be written.
+const LOG_FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs the command; ends on SIGINT or SIGTERM, or after one run if that was asked for.
 pub fn serve(args: &ServeArgs) -> CmdResult {
@@ -103,7 +105,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
             let path = socket.display();
             term::note(&format!("serving root and this user on {path}"));
         }
-        if let Some(confined) = confined {
+        if let Some(confined) = confined.filter(|_| args.user.is_some()) {
             term::note(&format!("confined: {confined}"));
         }
         term::note(&format!("serving on {}", server.address()?));
@@ -114,11 +116,15 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     // What it took to get here is not needed to serve.
     linerate_agent::give_back_text();
     linerate_agent::read_text_ahead();
-    server.run(stopped)?;
+    let served = server.run(stopped);
+    // Whoever reads the log may have stopped; the agent ends all the same.
+    core.flush_log(LOG_FLUSH);
+    served?;
     Ok(Exit::Ok)
 }
 
-/// Becomes the user that was asked for, to whom belongs what it has to read and to remove.
+/// Becomes the user that was asked for, to whom belongs what it has to read and to remove; without one gives up
+/// what root has and no agent needs.
 fn confine(
     args: &ServeArgs,
     becoming: Option<Becoming>,
@@ -126,7 +132,12 @@ fn confine(
     socket: Option<&Path>,
 ) -> CmdResult<Option<Confined>> {
     let Some(becoming) = becoming else {
-        return Ok(None);
+        // A lab's agent shares its process's rights with the lab that it is of.
+        return if args.lab_host {
+            Ok(None)
+        } else {
+            Ok(linerate_agent::confine::reduce_root()?)
+        };
     };
     let words = |path: &Path| format!("cannot give {} to that user", path.display());
     if let Some(state) = state {

@@ -6,6 +6,8 @@
 //! a run that wants the host for itself is refused or waits. iperf3's clients hold no token, so the
 //! limits for strangers are theirs, wherever they call from.
 
+/// How often a network may try passwords.
+mod attempts;
 /// What one test counted: readings, intervals, results.
 mod count;
 /// What is asked for as flows of the engine, and what is refused.
@@ -35,9 +37,12 @@ use tokio::sync::{mpsc, watch};
 use crate::access::Access;
 use crate::api::AdmitRequest;
 use crate::core::{Caller, Core};
+use crate::log::Asker;
 use crate::serve::datagram::{Strangers, Welcome};
+use crate::serve::local::user_of;
 use crate::serve::threads::Threads;
 use crate::sync::lock;
+use attempts::Attempts;
 
 /// How long a connection may take for its cookie.
 const COOKIE_DEADLINE: Duration = Duration::from_secs(5);
@@ -60,6 +65,7 @@ pub(crate) struct Door {
     gate: Option<Gate>,
     access: Arc<Access>,
     threads: Threads,
+    attempts: Mutex<Attempts>,
     expected: Mutex<Expected>,
     closing: watch::Sender<bool>,
 }
@@ -96,6 +102,7 @@ impl Door {
             gate,
             access,
             threads,
+            attempts: Mutex::default(),
             expected: Mutex::default(),
             closing: watch::Sender::new(false),
         }
@@ -119,7 +126,9 @@ impl Door {
         if let Some(test) = test {
             return bring(&test, stream, number).await;
         }
-        if self.gate.is_none() && !self.access.is_open_to(peer.ip()) {
+        if self.gate.is_none() && !self.access.is_open_to(user_of(&stream, peer)) {
+            let why = "clients of iperf3 show no token (--public lets them in)";
+            self.note_refusal("unauthorized", peer, why);
             return say(stream, &refusal(Code::AUTHENTICATION, 0)).await;
         }
         // The place is taken when the streams are there; but a client that would be refused now is told
@@ -130,7 +139,7 @@ impl Door {
         {
             test::run(self, cookie, stream, peer, &alive).await
         } else {
-            self.core.note_refusal("busy");
+            self.note_refusal("busy", peer, "an iperf3 client while the host was in use");
             refuse(stream).await
         }
     }
@@ -176,6 +185,12 @@ impl Door {
         };
         // Who does not take the word in time is left without it.
         let _ = tokio::time::timeout(GOODBYE, gone).await;
+    }
+
+    /// Notes that a client there was refused.
+    fn note_refusal(&self, kind: &'static str, peer: SocketAddr, why: &str) {
+        let asker = Asker::of(peer.ip(), None);
+        self.core.note_refusal(kind, asker, why);
     }
 
     fn expected(&self) -> MutexGuard<'_, Expected> {
@@ -270,11 +285,6 @@ impl Listed {
             cookie,
             address: None,
         })
-    }
-
-    /// Notes that the test was refused, as one of this kind.
-    fn note_refusal(&self, kind: &'static str) {
-        self.door.core.note_refusal(kind);
     }
 
     /// Expects the datagram streams of `address`, unless another test does.

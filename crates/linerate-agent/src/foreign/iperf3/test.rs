@@ -25,7 +25,8 @@ use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Arrived, Claim, Door, Listed};
 use crate::access::now_s;
 use crate::core::{buffers_of, workers_of_guest};
-use crate::limits::{Counts, Exceeded, Grant, Kind, Source};
+use crate::limits::{Counts, Exceeded, Grant, Kind, Source, Whose};
+use crate::sync::lock;
 
 /// How much of the control connection is read at once.
 const ROOM_BYTES: usize = 16 << 10;
@@ -198,7 +199,13 @@ impl Test {
     fn fail(&mut self, code: Code, reason: &str) -> Vec<ServerAction> {
         match &self.lease {
             Some(lease) => lease.core.note_failure(&lease.key, reason),
-            None => self.listed.note_refusal("iperf3"),
+            None => {
+                let kind = match code {
+                    Code::AUTHENTICATION => "unauthorized",
+                    _ => "iperf3",
+                };
+                self.listed.door.note_refusal(kind, self.peer, reason);
+            }
         }
         self.machine.handle_refused(code, 0, reason.to_owned())
     }
@@ -313,6 +320,13 @@ impl Test {
                 reason: with_causes(&error),
             })?;
             flow.keep_to_payload();
+            if let Some(rate) = rate.filter(|_| !parameters.server_sends(place)) {
+                let share = BitsPerSec(rate.0 / parameters.streams() as f64);
+                flow.limit_rate(share).map_err(|error| Refused {
+                    code: Code::PREPARE_STREAM,
+                    reason: format!("limit the rate: {error}"),
+                })?;
+            }
             self.flows.push(flow);
         }
         Ok(())
@@ -320,7 +334,8 @@ impl Test {
 
     /// Ends a test for which there is no place.
     fn busy(&mut self) -> Vec<ServerAction> {
-        self.listed.note_refusal("busy");
+        let why = "an iperf3 client while the host was in use";
+        self.listed.door.note_refusal("busy", self.peer, why);
         self.machine.handle_busy()
     }
 
@@ -465,9 +480,11 @@ fn claim(door: &Door, peer: SocketAddr, parameters: &Parameters) -> Result<Grant
         .skip(usize::from(is_one_way))
         .map(|index| plan::flow(parameters, index, None));
     let buffers = buffers_of(ways, streams, workers_of_guest(None) as usize);
-    let counts = Counts::of_trial(streams, 1).with_buffers(buffers);
+    let counts = Counts::of_trial(streams, 1).with_memory(buffers);
     let refuse = |code, reason: String| Some(Refused { code, reason });
-    let claimed = door.core.claim_of(Source::of(peer.ip()), counts, asked);
+    let claimed = door
+        .core
+        .claim_of(Whose::Network(Source::of(peer.ip())), counts, asked);
     let grant = claimed.map_err(|exceeded| {
         let code = match exceeded {
             Exceeded::Count {
@@ -493,17 +510,26 @@ async fn admit(door: &Arc<Door>, peer: SocketAddr, parameters: &Parameters) -> R
     if door.gate.is_none() {
         return Ok(());
     }
-    let (asked, token) = (Arc::clone(door), parameters.auth_token.clone());
-    // Decrypting takes milliseconds.
-    let checked = move || check(&asked, token.as_deref());
-    let checked = door.threads.run_from(peer.ip(), checked).await;
     let refuse = |reason: String| Refused {
         code: Code::AUTHENTICATION,
         reason,
     };
-    checked
-        .unwrap_or_else(|refusal| Err(refusal.error))
-        .map_err(refuse)
+    let (network, now) = (Source::of(peer.ip()), now_ns());
+    let turn = lock(&door.attempts).handle_try(now, network);
+    let Some(turn_ns) = turn else {
+        let reason = format!("too many wrong passwords came from {network}; try again later");
+        return Err(refuse(reason));
+    };
+    tokio::time::sleep(Duration::from_nanos(turn_ns - now)).await;
+    let (asked, token) = (Arc::clone(door), parameters.auth_token.clone());
+    // Decrypting takes milliseconds.
+    let checked = move || check(&asked, token.as_deref());
+    let checked = door.threads.run_from(peer.ip(), checked).await;
+    let checked = checked.unwrap_or_else(|refusal| Err(refusal.error));
+    if checked.is_ok() {
+        lock(&door.attempts).handle_right(network);
+    }
+    checked.map_err(refuse)
 }
 
 fn check(door: &Door, token: Option<&str>) -> Result<(), String> {

@@ -8,6 +8,7 @@ use super::ROOM_REPEATS;
 use crate::flow::FlowConfig;
 use crate::measure::Window;
 use crate::measure::gap::Gap;
+use crate::pace::CALL_BYTES_MAX;
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::socket::{self, TCP_QUICKACK};
@@ -53,13 +54,21 @@ impl Receiver {
     }
 
     fn receive(&self, io: &mut Io<'_>) -> (usize, io::Result<usize>) {
+        // What one call takes of a stream that is held goes ahead of its time.
+        let most = match io.control.hold() {
+            Some(_) => CALL_BYTES_MAX,
+            None => usize::MAX,
+        };
         match self.by {
             ReceiveBy::Copy => {
-                let bytes = io.room.len() * ROOM_REPEATS;
+                let bytes = (io.room.len() * ROOM_REPEATS).min(most);
                 let received = socket::receive_repeated(io.flow.fd(), io.room, bytes);
                 (bytes, received)
             }
-            ReceiveBy::Discard => (DISCARD_BYTES, socket::discard(io.flow.fd(), DISCARD_BYTES)),
+            ReceiveBy::Discard => {
+                let bytes = DISCARD_BYTES.min(most);
+                (bytes, socket::discard(io.flow.fd(), bytes))
+            }
         }
     }
 
@@ -77,12 +86,14 @@ impl Play for Receiver {
     /// acknowledgement; with mixed sizes 1 to 40 ns a message. A receive call of a few KiB takes
     /// 1 µs, one of 128 KiB 15 µs, half of that without a copy.
     fn turn(&mut self, io: &mut Io<'_>) -> Turn {
+        io.control.await_hold();
         let (asked, received) = self.receive(io);
         let received = match received {
             Ok(0) => return Turn::Ended(self.closed(io)),
             Ok(received) => received,
             Err(error) => return failed("receiving", &error, Want::Readable),
         };
+        io.control.note_held(received);
         let now_ns = now_ns();
         io.flow.counters.first_payload(|| now_ns);
         io.flow.counters.received(received);
