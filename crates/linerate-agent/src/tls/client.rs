@@ -20,6 +20,9 @@ use ureq::unversioned::transport::{
 use super::known::{KnownAgents, KnownError};
 use super::{Fingerprint, Identity, TlsFileError, authorities, provider, unusable};
 
+/// What a handshake that is not answered ran out of.
+pub(crate) const HANDSHAKE: ureq::Timeout = ureq::Timeout::PerCall;
+
 /// How agents' certificates are judged, and what callers show of their own.
 #[derive(Debug, Clone)]
 pub struct Trust {
@@ -234,7 +237,11 @@ fn as_handshake_error(error: std::io::Error) -> ureq::Error {
         }
         Some(other) => HandshakeError::Other(other.clone()),
         None if cause.is_some_and(|cause| cause.is::<ureq::Error>()) => {
-            return ureq::Error::Io(error);
+            return match ureq::Error::from(error) {
+                // Whatever the time was for, the connection was there.
+                ureq::Error::Timeout(_) => ureq::Error::Timeout(HANDSHAKE),
+                other => other,
+            };
         }
         None => HandshakeError::NoTls(error),
     };
