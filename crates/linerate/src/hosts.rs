@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, anyhow};
-use linerate_agent::api::client::HttpAgent;
+use anyhow::anyhow;
 use linerate_agent::api::{
     AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, LimitsInfo, NoAnswer, RefusalCode,
 };
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_agent::tls::client::HandshakeError;
-use linerate_agent::tls::known::{KnownError, Met};
-use linerate_agent::tls::{Identity, KnownAgents, Trust};
+use linerate_agent::tls::known::KnownError;
+use linerate_agent::tls::{Fingerprint, TlsFileError};
 use linerate_agent::{AgentConfig, Core, Lacking, LocalAgent};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::host::Snapshot;
@@ -23,20 +22,21 @@ use linerate_model::{Nanos, RunId};
 use linerate_plan::Hosts;
 
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::places;
 
 /// From names to the addresses that answer.
 mod address;
 /// What serves where no agent does.
 mod elsewhere;
 
+/// The token that agents are called with.
+mod token;
+/// Which agents are trusted.
+mod trust;
+
 pub use address::Place;
 use elsewhere::Elsewhere;
-
-/// The variable that may carry the agents' token instead of a file.
-pub const TOKEN_VARIABLE: &str = "LINERATE_TOKEN";
-/// Longest token; longer ones do not fit a header line comfortably.
-const TOKEN_BYTES_MAX: usize = 1024;
+pub use token::{TOKEN_VARIABLE, token};
+use trust::Callers;
 
 /// The hosts that a run is to have, by name, and how it reaches and shares them.
 #[derive(Clone)]
@@ -75,8 +75,13 @@ pub struct TrustAsked {
 /// How agents elsewhere are known.
 #[derive(Clone)]
 pub enum Judge {
-    /// By the certificates that they showed before, in this file or the usual one.
+    /// By the certificates that they showed before, in this file or the usual one. One that is met for the first time
+    /// proves that it knows the token.
     Known(Option<PathBuf>),
+    /// By the same, and whoever answers first.
+    AcceptNew(Option<PathBuf>),
+    /// By these certificates; the same file has what they are noted in.
+    Fingerprints(Vec<Fingerprint>, Option<PathBuf>),
     /// By the authorities of this file.
     Authorities(PathBuf),
     /// Not at all: without TLS.
@@ -112,26 +117,6 @@ pub struct Login {
     pub padding: Padding,
 }
 
-/// Returns the token from `file` or the environment, if there is one.
-pub fn token(file: Option<&Path>) -> CmdResult<Option<String>> {
-    let text = match file {
-        Some(path) => std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the token file {}", path.display()))
-            .map_err(Failure::usage)?,
-        None => match std::env::var(TOKEN_VARIABLE) {
-            Ok(text) if !text.is_empty() => text,
-            _ => return Ok(None),
-        },
-    };
-    let token = text.trim();
-    let fits = (8..=TOKEN_BYTES_MAX).contains(&token.len());
-    if !fits || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let error = anyhow!("the token must be 8 to {TOKEN_BYTES_MAX} printable ASCII characters");
-        return Err(Failure::usage(error).next("make one with `openssl rand -hex 16`"));
-    }
-    Ok(Some(token.to_owned()))
-}
-
 /// Returns the agent of a host that is only looked at: `HOST[:PORT]`, or this one.
 pub fn observed(
     host: Option<&str>,
@@ -148,59 +133,13 @@ pub fn observed(
     Ok(Arc::new(agent))
 }
 
-/// What agents are called with: a token, and trust unless TLS is not wanted.
-struct Callers {
-    token: Option<String>,
-    trust: Option<Trust>,
-}
-
-impl Callers {
-    fn new(token: Option<String>, asked: &TrustAsked) -> CmdResult<Self> {
-        let mut trust = match &asked.judge {
-            Judge::Nobody => return Ok(Self { token, trust: None }),
-            Judge::Authorities(file) => Trust::authorities(file).map_err(Failure::usage)?,
-            Judge::Known(file) => {
-                let path = places::known_agents(file.as_deref())?;
-                Trust::known(KnownAgents::new(path, Arc::new(tell_met)))
-            }
-        };
-        if let Some((certificate, key)) = &asked.own {
-            let own = Identity::read(certificate, key).map_err(Failure::usage)?;
-            trust = trust.showing(own);
-        }
-        Ok(Self {
-            token,
-            trust: Some(trust),
-        })
-    }
-
-    /// Returns the agent of a host, at the address that answers.
-    fn reached(&self, place: &Place) -> CmdResult<(HttpAgent, SocketAddr)> {
-        let (address, _) = place.reached(None).map_err(agent_failure)?;
-        Ok((self.agent(&place.host, address)?, address))
-    }
-
-    /// Returns the agent at `address`, which was asked for as `host`. What does not leave this host
-    /// needs no TLS.
-    fn agent(&self, host: &str, address: SocketAddr) -> CmdResult<HttpAgent> {
-        let token = self.token.as_deref();
-        match &self.trust {
-            Some(trust) if !address.ip().to_canonical().is_loopback() => {
-                HttpAgent::over_tls(host, address, token, trust).map_err(agent_failure)
-            }
-            _ => Ok(HttpAgent::plain(address, token)),
-        }
-    }
-}
-
-fn tell_met(met: &Met) {
-    crate::term::note(&format!(
-        "first connection to {}: its certificate {} is now noted in {}; compare it with the one that \
-         `linerate serve` prints there",
-        met.name,
-        met.fingerprint,
-        met.path.display()
-    ));
+/// Returns the failure that a certificate or its key is of no use.
+pub fn unusable_identity(error: TlsFileError) -> Failure {
+    let next = match &error {
+        TlsFileError::Readable { path, .. } => Some(format!("chmod 600 {}", path.display())),
+        _ => None,
+    };
+    Failure::usage(error).maybe(next)
 }
 
 /// Returns the failure that an agent's error is, with what the user can do.
@@ -389,6 +328,16 @@ fn next_step(error: &AgentError) -> Option<String> {
             HandshakeError::Certificate(_) => {
                 "give the CA of its certificate with --tls-ca, and address the agent by a name in that \
                  certificate; or pin its certificate, without --tls-ca"
+            }
+            HandshakeError::Unproved { shown, .. } => {
+                return Some(format!(
+                    "check that the token (--token-file) is that agent's; compare the certificate with the one that `linerate serve` \
+                     prints there: if it is the same, add --fingerprint {shown}; if not, another host may be in \
+                     between (--accept-new shows the token to any host that answers)"
+                ));
+            }
+            HandshakeError::Fingerprint(_) => {
+                "compare with what `linerate serve` prints there: if it is another, another host may be in between"
             }
             HandshakeError::NoTls(_) | HandshakeError::Other(_) => return None,
         },

@@ -28,7 +28,7 @@ use crate::tls::Trust;
 use crate::tls::client::{HANDSHAKE, HandshakeError};
 
 /// Longest wait for a connection to an agent.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest answer: an agent gives 1.5 MB of samples or flows at a time, and the settings of 20 000
 /// flows that it has prepared are 16 MB.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;

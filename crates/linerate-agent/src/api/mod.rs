@@ -70,6 +70,15 @@ pub struct AgentInfo {
     pub limits: LimitsInfo,
 }
 
+/// An agent's answer to a caller that proved to know a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenProof {
+    /// That the agent knows it, too: HMAC-SHA256 with the SHA-256 digest of the token as the key, over `agent` and 32
+    /// bytes exported from the TLS connection for `EXPORTER-linerate-token-proof`; 64 hexadecimal digits.
+    pub proof: String,
+}
+
 /// What an agent is busy with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Busy {
@@ -649,7 +658,7 @@ impl NoAnswer {
     fn at(self, address: &str) -> String {
         match self {
             Self::Quiet => format!(
-                "{address} takes connections, but whoever listens there does not answer (an agent that is very busy, \
+                "{address} takes connections, but the program that listens there does not answer (an agent that is very busy, \
                  or another program)"
             ),
             Self::Refused => format!(

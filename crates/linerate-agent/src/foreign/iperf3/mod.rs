@@ -39,6 +39,8 @@ use crate::serve::datagram::{Strangers, Welcome};
 use crate::serve::threads::Threads;
 use crate::sync::lock;
 
+/// What the log says of clients that were not let in.
+const NO_TOKEN: &str = "by iperf3, whose clients have no token (`serve --public` lets them in, or users and passwords)";
 /// How long a connection may take for its cookie.
 const COOKIE_DEADLINE: Duration = Duration::from_secs(5);
 /// Streams on their way to one test: as many as there can be.
@@ -120,6 +122,8 @@ impl Door {
             return bring(&test, stream, number).await;
         }
         if self.gate.is_none() && !self.access.is_open_to(peer.ip()) {
+            // The client's own words are "test authorization failed"; the protocol has room for no more.
+            self.core.note_refusal(NO_TOKEN);
             return say(stream, &refusal(Code::AUTHENTICATION, 0)).await;
         }
         // The place is taken when the streams are there; but a client that would be refused now is told
