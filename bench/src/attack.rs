@@ -263,8 +263,8 @@ impl Place {
         let lab = format!("name = \"{}\"\n{}", place.name, hosts.concat());
         fs::write(place.path("lab.toml"), lab)?;
         place.run(&["lab", "up", "--file", &place.path("lab.toml")])?;
-        let token = place.run(&["token", "add", "bench", "--state", &state])?;
-        fs::write(place.path("token"), token)?;
+        let file = place.path("token");
+        place.run(&["token", "add", "bench", "-o", &file, "--state", &state])?;
         let mut serve = place.host("server", &place.linerate);
         serve.args(["serve", "--public", "--state", &state]);
         serve.stderr(fs::File::create(place.path("log"))?);

@@ -16,7 +16,8 @@ pub mod api;
 pub mod confine;
 /// The host's part itself: flows, engine, observers, one thread a trial.
 mod core;
-mod draft;
+/// Files of ours, and of secrets.
+pub mod draft;
 /// Programs that speak other protocols: their clients, and their servers in the place of an agent.
 pub mod foreign;
 /// What callers without the token may have under way in all.

@@ -9,8 +9,10 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use common::Serving;
 use linerate_agent::access::{Access, Strangers};
@@ -18,9 +20,12 @@ use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{Agent, AgentError, RefusalCode};
 use linerate_agent::tls::client::HandshakeError;
 use linerate_agent::tls::known::{KnownError, Met};
-use linerate_agent::tls::{Identity, KnownAgents, Trust};
+use linerate_agent::tls::meeting::meet;
+use linerate_agent::tls::{Fingerprint, Identity, KnownAgents, Trust};
 use linerate_model::run::Control;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 fn serving(directory: &Path) -> (Serving, String) {
     let identity = Identity::kept_in(directory, "test").unwrap();
@@ -59,6 +64,116 @@ fn an_agent_is_noted_once_and_known_again() {
     let met = met.lock().unwrap();
     assert_eq!((met.len(), &met[0].name), (1, &name));
     assert_eq!(met[0].fingerprint.to_string(), fingerprint);
+}
+
+/// Returns an agent with this token of its own, and what it shows.
+fn with_token(directory: &Path, token: Option<&str>) -> (Serving, Fingerprint) {
+    let identity = Identity::kept_in(directory, "test").unwrap();
+    let shown = identity.fingerprint();
+    let serving = Serving::start(|mut server| {
+        server.access = Access::new(token, None, Strangers::Refused, Vec::new());
+        server.with_tls(identity, None).unwrap()
+    });
+    (serving, shown)
+}
+
+#[test]
+fn an_agent_that_knows_the_token_is_met_without_showing_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = "secret-secret";
+    let (serving, shown) = with_token(&folder.path().join("one"), Some(token));
+    let met = |token: &str, expected| {
+        meet(
+            "agent.test",
+            serving.address,
+            token,
+            expected,
+            &Trust::nobody(),
+        )
+    };
+    assert_eq!(met(token, None).unwrap(), shown);
+    // A certificate that came with the token needs no proof.
+    assert_eq!(met("another-token", Some(shown)).unwrap(), shown);
+    let refused = met("another-token", None).unwrap_err();
+    assert_eq!(
+        refused.refusal(),
+        Some(RefusalCode::Unauthorized),
+        "{refused}"
+    );
+    // Who is met so is who is called then, and nobody else.
+    let trust = Trust::fingerprints(vec![shown], None);
+    let agent = HttpAgent::over_tls("agent.test", serving.address, Some(token), &trust).unwrap();
+    agent.info().unwrap();
+    let (other, _) = with_token(&folder.path().join("other"), Some(token));
+    let agent = HttpAgent::over_tls("agent.test", other.address, Some(token), &trust).unwrap();
+    let AgentError::Untrusted { source, .. } = agent.info().unwrap_err() else {
+        panic!("another certificate is taken");
+    };
+    assert!(
+        matches!(*source, HandshakeError::Fingerprint(_)),
+        "{source}"
+    );
+}
+
+/// Answers one caller over TLS as it likes, and returns what was asked.
+fn impostor(directory: &Path, answer: &'static str) -> (SocketAddr, JoinHandle<String>) {
+    let identity = Identity::kept_in(directory, "test").unwrap();
+    drop(identity);
+    let path = directory.join("agent.pem");
+    let chain = CertificateDer::pem_file_iter(&path)
+        .unwrap()
+        .map(Result::unwrap);
+    let key = PrivateKeyDer::from_pem_file(&path).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain.collect(), key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let session = rustls::ServerConnection::new(Arc::new(config)).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, stream);
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            asked.push(byte[0]);
+        }
+        let body = answer.len();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {body}\r\n\r\n");
+        stream.write_all((head + answer).as_bytes()).unwrap();
+        stream.conn.send_close_notify();
+        let _ = stream.flush();
+        String::from_utf8(asked).unwrap()
+    });
+    (address, thread)
+}
+
+#[test]
+fn who_does_not_know_the_token_neither_learns_it_nor_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = "secret-secret";
+    let zeros = concat!(
+        r#"{"proof":"00000000000000000000000000000000"#,
+        r#"00000000000000000000000000000000"}"#
+    );
+    for (at, answer) in [zeros, "{}", "", "no JSON"].into_iter().enumerate() {
+        let (address, asked) = impostor(&folder.path().join(at.to_string()), answer);
+        let met = meet("agent.test", address, token, None, &Trust::nobody());
+        let asked = asked.join().unwrap();
+        assert!(!asked.contains(token), "{asked}");
+        let Err(AgentError::Untrusted { source, .. }) = met else {
+            panic!("{answer} is taken: {met:?}");
+        };
+        assert!(
+            matches!(*source, HandshakeError::Unproved { .. }),
+            "{source}"
+        );
+    }
 }
 
 #[test]
@@ -106,6 +221,7 @@ fn authority(folder: &Path, agent_name: &str) -> [PathBuf; 3] {
         let path = folder.join(name);
         let text = format!("-----BEGIN {label}-----\n{digits}\n-----END {label}-----\n");
         std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         path
     };
     [

@@ -163,7 +163,10 @@ mod tests {
     fn sentences_are_shown_whole() {
         let text = "One (e.g. two) is three. `Four` is five. Six.";
         assert_eq!(leading(text, 12, 2), "One (e.g. two) is three.");
-        assert_eq!(leading(text, 14, 3), "One (e.g. two) is three. `Four` is five.");
+        assert_eq!(
+            leading(text, 14, 3),
+            "One (e.g. two) is three. `Four` is five."
+        );
         assert_eq!(leading(text, 80, 1), text);
         assert_eq!(leading(text, 4, 1), "One (e.g. two) is three.", "the first");
         assert_eq!(leading("", 80, 1), "");

@@ -1,23 +1,20 @@
 //! From names on the command line to hosts of a run.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-use linerate_agent::api::client::HttpAgent;
+use anyhow::anyhow;
 use linerate_agent::api::{
-    AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, LimitsInfo, RefusalCode,
+    AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, LimitsInfo, NoAnswer, RefusalCode,
 };
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_agent::tls::client::HandshakeError;
-use linerate_agent::tls::known::{KnownError, Met};
-use linerate_agent::tls::{Identity, KnownAgents, Trust};
+use linerate_agent::tls::known::KnownError;
+use linerate_agent::tls::{Fingerprint, TlsFileError};
 use linerate_agent::{AgentConfig, Core, Lacking, LocalAgent};
-use linerate_compat::iperf3::{COOKIE_BYTES, Cookie, State};
 use linerate_controller::{Fleet, FleetError, HostSpec, Inventories, Placing};
 use linerate_model::host::Snapshot;
 use linerate_model::run::{Admission, HostPart};
@@ -27,16 +24,24 @@ use linerate_model::{BitsPerSec, Bytes, Nanos, RunId};
 use linerate_plan::Hosts;
 
 use crate::exit::{CmdResult, Exit, Failure};
-use crate::places;
 
-/// The variable that may carry the agents' token instead of a file.
-pub const TOKEN_VARIABLE: &str = "LINERATE_TOKEN";
-/// Longest wait for what tells a server of iperf3.
-const IPERF3_WAIT: Duration = Duration::from_secs(1);
+/// From names to the addresses that answer.
+mod address;
+/// What serves where no agent does.
+mod elsewhere;
+
+/// The token that agents are called with.
+mod token;
+/// Which agents are trusted.
+mod trust;
+
+pub use address::Place;
+use elsewhere::Elsewhere;
+pub use token::{TOKEN_VARIABLE, token};
+use trust::Callers;
+
 /// Longest wait for a connection that tells what packets may hold: the server has answered before.
 const MTU_WITHIN: Duration = Duration::from_secs(2);
-/// Longest token; longer ones do not fit a header line comfortably.
-const TOKEN_BYTES_MAX: usize = 1024;
 
 /// The hosts that a run is to have, by name, and how it reaches and shares them.
 #[derive(Clone)]
@@ -75,8 +80,13 @@ pub struct TrustAsked {
 /// How agents elsewhere are known.
 #[derive(Clone)]
 pub enum Judge {
-    /// By the certificates that they showed before, in this file or the usual one.
+    /// By the certificates that they showed before, in this file or the usual one. One that is met for the first time
+    /// proves that it knows the token.
     Known(Option<PathBuf>),
+    /// By the same, and whoever answers first.
+    AcceptNew(Option<PathBuf>),
+    /// By these certificates; the same file has what they are noted in.
+    Fingerprints(Vec<Fingerprint>, Option<PathBuf>),
     /// By the authorities of this file.
     Authorities(PathBuf),
     /// Not at all: without TLS.
@@ -112,75 +122,6 @@ pub struct Login {
     pub padding: Padding,
 }
 
-/// Returns the token from `file` or the environment, if there is one.
-pub fn token(file: Option<&Path>) -> CmdResult<Option<String>> {
-    let text = match file {
-        Some(path) => std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the token file {}", path.display()))
-            .map_err(Failure::usage)?,
-        None => match std::env::var(TOKEN_VARIABLE) {
-            Ok(text) if !text.is_empty() => text,
-            _ => return Ok(None),
-        },
-    };
-    let token = text.trim();
-    let fits = (8..=TOKEN_BYTES_MAX).contains(&token.len());
-    if !fits || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let error = anyhow!("the token must be 8 to {TOKEN_BYTES_MAX} printable ASCII characters");
-        return Err(Failure::usage(error).next("make one with `openssl rand -hex 16`"));
-    }
-    Ok(Some(token.to_owned()))
-}
-
-/// Splits `HOST`, `HOST:PORT`, `[V6]`, `[V6]:PORT` into host and port; an address of one link has its
-/// device behind a `%`.
-fn split_port(text: &str, port_default: u16) -> CmdResult<(String, u16)> {
-    let bad = || Failure::usage(anyhow!("`{text}` is not HOST or HOST:PORT"));
-    let is_address = |text: &str| {
-        let address = text.split_once('%').map_or(text, |(address, _)| address);
-        address.parse::<IpAddr>().is_ok()
-    };
-    let (host, port) = match text.strip_prefix('[') {
-        Some(bracketed) => match bracketed.split_once(']').ok_or_else(bad)? {
-            (host, "") => (host, None),
-            (host, port) => (host, Some(port.strip_prefix(':').ok_or_else(bad)?)),
-        },
-        None if is_address(text) => (text, None),
-        None => match text.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
-    };
-    let port = port.map_or(Ok(port_default), |port| port.parse().map_err(|_| bad()))?;
-    if host.is_empty() || port == 0 {
-        return Err(bad());
-    }
-    Ok((host.to_owned(), port))
-}
-
-/// Finds the address of `HOST[:PORT]`, of the family asked for.
-pub fn resolve(text: &str, asked: &HostsAsked) -> CmdResult<SocketAddr> {
-    let (host, port) = split_port(text, asked.port)?;
-    let addresses = addresses(&host, port)?;
-    let (family, is_wanted): (_, fn(&SocketAddr) -> bool) = match asked.family {
-        Some(Family::V4) => ("IPv4", SocketAddr::is_ipv4),
-        Some(Family::V6) => ("IPv6", SocketAddr::is_ipv6),
-        None => ("IPv6", |_| true),
-    };
-    addresses
-        .into_iter()
-        .find(is_wanted)
-        .ok_or_else(|| Failure::failed(anyhow!("{host} has no {family} address")))
-}
-
-fn addresses(host: &str, port: u16) -> CmdResult<Vec<SocketAddr>> {
-    let found = (host, port)
-        .to_socket_addrs()
-        .with_context(|| format!("cannot find the address of {host}"))
-        .map_err(|error| Failure::failed(error).next("check the name, or give an address"))?;
-    Ok(found.collect())
-}
-
 /// Returns the agent of a host that is only looked at: `HOST[:PORT]`, or this one.
 pub fn observed(
     host: Option<&str>,
@@ -192,69 +133,18 @@ pub fn observed(
         return Ok(Arc::new(this_agent()));
     };
     let callers = Callers::new(token(token_file)?, trust)?;
-    let (host, port) = split_port(host, port)?;
-    // Names with several addresses: whichever answers.
-    let mut last = None;
-    for address in addresses(&host, port)? {
-        let agent = callers.agent(&host, address)?;
-        match agent.info() {
-            Ok(_) => return Ok(Arc::new(agent)),
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(match last {
-        Some(error) => agent_failure(error),
-        None => Failure::failed(anyhow!("{host} has no address")),
-    })
+    let (agent, _) = callers.reached(&Place::of(host, port, None)?)?;
+    agent.info().map_err(agent_failure)?;
+    Ok(Arc::new(agent))
 }
 
-/// What agents are called with: a token, and trust unless TLS is not wanted.
-struct Callers {
-    token: Option<String>,
-    trust: Option<Trust>,
-}
-
-impl Callers {
-    fn new(token: Option<String>, asked: &TrustAsked) -> CmdResult<Self> {
-        let mut trust = match &asked.judge {
-            Judge::Nobody => return Ok(Self { token, trust: None }),
-            Judge::Authorities(file) => Trust::authorities(file).map_err(Failure::usage)?,
-            Judge::Known(file) => {
-                let path = places::known_agents(file.as_deref())?;
-                Trust::known(KnownAgents::new(path, Arc::new(tell_met)))
-            }
-        };
-        if let Some((certificate, key)) = &asked.own {
-            let own = Identity::read(certificate, key).map_err(Failure::usage)?;
-            trust = trust.showing(own);
-        }
-        Ok(Self {
-            token,
-            trust: Some(trust),
-        })
-    }
-
-    /// Returns the agent at `address`, which was asked for as `host`. What does not leave this host
-    /// needs no TLS.
-    fn agent(&self, host: &str, address: SocketAddr) -> CmdResult<HttpAgent> {
-        let token = self.token.as_deref();
-        match &self.trust {
-            Some(trust) if !address.ip().to_canonical().is_loopback() => {
-                HttpAgent::over_tls(host, address, token, trust).map_err(agent_failure)
-            }
-            _ => Ok(HttpAgent::plain(address, token)),
-        }
-    }
-}
-
-fn tell_met(met: &Met) {
-    crate::term::note(&format!(
-        "first connection to {}: its certificate {} is now noted in {}; compare it with the one that \
-         `linerate serve` prints there",
-        met.name,
-        met.fingerprint,
-        met.path.display()
-    ));
+/// Returns the failure that a certificate or its key is of no use.
+pub fn unusable_identity(error: TlsFileError) -> Failure {
+    let next = match &error {
+        TlsFileError::Readable { path, .. } => Some(format!("chmod 600 {}", path.display())),
+        _ => None,
+    };
+    Failure::usage(error).maybe(next)
 }
 
 /// Returns the failure that an agent's error is, with what the user can do.
@@ -268,8 +158,7 @@ pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
     check_bind(asked)?;
     let callers = Callers::new(token(asked.token_file.as_deref())?, &asked.trust)?;
     let spec = |name: String, part, host: &str| {
-        let address = resolve(host, asked)?;
-        let agent = callers.agent(&split_port(host, asked.port)?.0, address)?;
+        let (agent, address) = callers.reached(&Place::find(host, asked)?)?;
         CmdResult::Ok(HostSpec::new(name, part, Arc::new(agent), address))
     };
     let server = spec("server".to_owned(), HostPart::Server, &asked.server)?;
@@ -364,7 +253,7 @@ pub fn this_host(
     HostSpec {
         data_address: bind
             .map(plain)
-            .or_else(|| Some((source_address(server)?, 0).into())),
+            .or_else(|| Some((address::source_address(server)?, 0).into())),
         bind,
         ..HostSpec::new("client1", HostPart::Client, agent(this_agent()), server)
     }
@@ -395,18 +284,6 @@ fn this_agent() -> LocalAgent {
         limits: LimitsInfo::default(),
         lab: false,
     })))
-}
-
-/// Returns the address that the kernel would send from; connecting a UDP socket sends nothing.
-fn source_address(peer: SocketAddr) -> Option<IpAddr> {
-    let any = if peer.is_ipv4() {
-        "0.0.0.0:0"
-    } else {
-        "[::]:0"
-    };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(peer).ok()?;
-    Some(socket.local_addr().ok()?.ip())
 }
 
 /// Returns the kernel's name of this host.
@@ -445,46 +322,41 @@ pub fn gather(
     })
 }
 
-/// Returns what to do about a server that answered, but not as an agent does, if it can be told.
-///
-/// iperf3's answers a cookie with the state in which parameters are exchanged, or that it is busy. One that
-/// is asked notes a test that did not begin.
-fn next_step_elsewhere(address: &str) -> Option<&'static str> {
-    let address = address.to_socket_addrs().ok()?.next()?;
-    let mut stream = match TcpStream::connect_timeout(&address, IPERF3_WAIT) {
-        Ok(stream) => stream,
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            return Some(
-                "the server there has exited, as `iperf3 -s -1` does after one client: start it again, and \
-                 add `--peer iperf3` if it is iperf3",
-            );
-        }
-        Err(_) => return None,
-    };
-    let mut asked = || {
-        stream.set_read_timeout(Some(IPERF3_WAIT)).ok()?;
-        stream
-            .write_all(&Cookie::from_random([b'a'; COOKIE_BYTES - 1]).encode())
-            .ok()?;
-        let mut state = [0];
-        stream.read_exact(&mut state).ok()?;
-        Some(State::from_byte(state[0]))
-    };
-    match asked().flatten() {
-        Some(State::ParamExchange | State::AccessDenied) => Some(
-            "this looks like iperf3: `linerate run HOST --peer iperf3` measures with it, all else needs `linerate serve`",
-        ),
-        _ => None,
-    }
+/// Returns what to do about another program at an address, if it can be told which.
+fn found_elsewhere(address: &str) -> Option<&'static str> {
+    let found = Elsewhere::find(address.parse().ok()?)?;
+    Some(found.next_step())
 }
 
 fn next_step(error: &AgentError) -> Option<String> {
     let text = match error {
-        AgentError::Unreachable { .. } => "start `linerate serve` there, or name its port with -p",
+        AgentError::Unreachable { why, address, .. } => match why {
+            NoAnswer::Refused => "start `linerate serve` there, or name its port with -p",
+            NoAnswer::TimedOut => {
+                "check the address, that the host is up, and that firewalls on the way let the port through; or name \
+                 another port with -p"
+            }
+            NoAnswer::NoHost => "check the address, and whether the host is up: `ip neigh` shows who answered",
+            NoAnswer::Prohibited => {
+                "check the routes and the firewall of this host: `ip route get ADDRESS`, `nft list ruleset`"
+            }
+            NoAnswer::NoRoute => {
+                "check the address and the routes of this host: `ip route get ADDRESS` names the one that is used"
+            }
+            NoAnswer::NoDevice => {
+                return Some(format!(
+                    "add %DEVICE to the address; the devices of this host are {}",
+                    address::devices()
+                ));
+            }
+            NoAnswer::Quiet => found_elsewhere(address)
+                .unwrap_or("try again, or name the port of `linerate serve` with -p"),
+            NoAnswer::Other => return None,
+        },
         AgentError::NotAnAgent { address, .. } => {
-            next_step_elsewhere(address).unwrap_or("name another port with -p, on both hosts")
+            found_elsewhere(address).unwrap_or("name another port with -p, on both hosts")
         }
-        AgentError::NoTls { address, .. } => next_step_elsewhere(address).unwrap_or(
+        AgentError::NoTls { address, .. } => found_elsewhere(address).unwrap_or(
             "use the same version on both hosts; name another port with -p; or, where the network is \
              yours alone, --plain on both",
         ),
@@ -501,6 +373,16 @@ fn next_step(error: &AgentError) -> Option<String> {
             HandshakeError::Certificate(_) => {
                 "give the CA of its certificate with --tls-ca, and address the agent by a name in that \
                  certificate; or pin its certificate, without --tls-ca"
+            }
+            HandshakeError::Unproved { shown, .. } => {
+                return Some(format!(
+                    "check that the token (--token-file) is that agent's; compare the certificate with the one that `linerate serve` \
+                     prints there: if it is the same, add --fingerprint {shown}; if not, another host may be in \
+                     between (--accept-new shows the token to any host that answers)"
+                ));
+            }
+            HandshakeError::Fingerprint(_) => {
+                "compare with what `linerate serve` prints there: if it is another, another host may be in between"
             }
             HandshakeError::NoTls(_) | HandshakeError::Other(_) => return None,
         },
@@ -594,39 +476,5 @@ pub fn plan_hosts_of(snapshots: &[&Snapshot], clients: u32, losses_ppm: Vec<u32>
         congestion: congestion.unwrap_or_default(),
         congestion_unless_asked: None,
         round_trip: Nanos(0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_are_split_off() {
-        let check = |text: &str, host: &str, port: u16| {
-            let got = split_port(text, 5201).unwrap();
-            assert_eq!((got.0.as_str(), got.1), (host, port), "{text}");
-        };
-        check("db1", "db1", 5201);
-        check("db1:7000", "db1", 7000);
-        check("10.0.0.1", "10.0.0.1", 5201);
-        check("10.0.0.1:80", "10.0.0.1", 80);
-        check("fe80::1", "fe80::1", 5201);
-        check("[fe80::1]:80", "fe80::1", 80);
-        check("[fe80::1]", "fe80::1", 5201);
-        check("fe80::1%eth0", "fe80::1%eth0", 5201);
-        check("[fe80::1%eth0]:80", "fe80::1%eth0", 80);
-        for bad in [
-            "db1:",
-            "db1:x",
-            ":80",
-            "db1:70000",
-            "db1:0",
-            "[::1",
-            "[::1]80",
-            "[]",
-        ] {
-            assert!(split_port(bad, 5201).is_err(), "{bad}");
-        }
     }
 }

@@ -8,7 +8,7 @@ use linerate_controller::HostSpec;
 use linerate_model::run::HostPart;
 
 use crate::exit::{CmdResult, Failure};
-use crate::hosts::{self, HostsAsked, Login};
+use crate::hosts::{self, HostsAsked, Login, Place};
 
 /// The variable that carries the password, as for iperf3 itself.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
@@ -19,13 +19,18 @@ pub fn specs(asked: &HostsAsked) -> CmdResult<(Vec<HostSpec>, Option<Iperf3Peer>
         return Ok((hosts::specs(asked)?, None));
     };
     hosts::check_bind(asked)?;
-    let address = hosts::resolve(&asked.server, asked)?;
-    let peer = Iperf3Peer::new(Iperf3Options {
+    let credentials = foreign.login.as_ref().map(credentials).transpose()?;
+    let place = Place::find(&asked.server, asked)?;
+    // Where none answers, the peer says what there is to say of a server of its kind.
+    let reached = place.reached(asked.bind);
+    let (address, opened) = reached.unwrap_or_else(|_| (place.first(), None));
+    let options = Iperf3Options {
         address,
         bind: asked.bind,
-        credentials: foreign.login.as_ref().map(credentials).transpose()?,
+        credentials,
         server_output: foreign.server_output,
-    });
+    };
+    let peer = Iperf3Peer::new(options, opened);
     let client = hosts::this_host(address, asked.bind, |agent| peer.client(agent));
     let server = HostSpec::new("server", HostPart::Server, peer.server(), address);
     Ok((vec![server, client], Some(peer)))

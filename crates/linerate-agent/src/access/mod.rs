@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_model::network::Network;
 use sha2::{Digest as _, Sha256};
@@ -12,6 +13,8 @@ use crate::api::{Refusal, RefusalCode, refuse};
 use crate::sync::lock;
 use crate::tls::Fingerprint;
 
+/// Showing that a token is known without showing it.
+pub(crate) mod proof;
 /// The file of tokens.
 pub mod register;
 /// What a token is good for.
@@ -20,6 +23,7 @@ mod scope;
 pub use register::{Register, RegisterError};
 pub use scope::{Scope, Scopes};
 
+use proof::{Channel, Role};
 use register::{Digest, Reading};
 
 /// Who a caller is, and so what it may do.
@@ -144,6 +148,10 @@ pub struct Access {
     /// Digest of the token that is good for everything.
     own: Option<Digest>,
     register: Option<(Register, Mutex<Reading>)>,
+    /// Whether there were tokens while this agent ran.
+    had_tokens: AtomicBool,
+    /// Whether callers may show a certificate that an authority vouches for.
+    takes_certificates: bool,
     strangers: Strangers,
     networks: Vec<Network>,
 }
@@ -161,9 +169,17 @@ impl Access {
         Self {
             own: own.map(|token| digest(token.as_bytes())),
             register: register.map(|register| (register, Mutex::default())),
+            had_tokens: AtomicBool::new(false),
+            takes_certificates: false,
             strangers,
             networks,
         }
+    }
+
+    /// Takes certificates that an authority vouches for, and so trusts nobody for calling from this host.
+    pub fn with_certificates(mut self) -> Self {
+        self.takes_certificates = true;
+        self
     }
 
     /// Returns whether connections from `address` are taken at all. This host's always are.
@@ -184,9 +200,10 @@ impl Access {
     /// 1. A token that is shown must be right.
     /// 2. What it is good for is what its holder may do.
     /// 3. A certificate that is vouched for is good for everything.
-    /// 4. Root and the agent's own user on the host of an agent without tokens are trusted: what they could
-    ///    observe they can read themselves. Others of that host are as far away as other hosts. Where there
-    ///    is a token, loopback is no proof: what comes from there may be forwarded. Root and the agent's own
+    /// 4. Root and the agent's own user on the host of an agent without tokens or authorities are trusted: what
+    ///    they could observe they can read themselves. Others of that host are as far away as other hosts. Where
+    ///    there is a token or an authority, loopback is no proof: what comes from there may be forwarded. That the
+    ///    last token is gone, or their file, does not change this. Root and the agent's own
     ///    user have its Unix socket.
     /// 5. All others may measure within the limits, if that was said.
     pub(crate) fn caller(
@@ -201,7 +218,7 @@ impl Access {
                 return Ok(caller);
             }
             // Where no token would ever be right, this host's callers show one by habit.
-            if self.has_tokens()? || !here {
+            if self.is_closed()? || !here {
                 let error = "the token is not this agent's";
                 return Err(refuse(RefusalCode::Unauthorized, error));
             }
@@ -212,14 +229,19 @@ impl Access {
                 scopes: Scopes::ALL,
             });
         }
-        let has_tokens = self.has_tokens()?;
-        if here && !has_tokens {
+        let is_closed = self.is_closed()?;
+        if here && !is_closed {
             return Ok(Caller::Trusted);
         }
-        match (self.strangers, has_tokens) {
+        match (self.strangers, is_closed) {
             (Strangers::Refused, true) => Err(refuse(
                 RefusalCode::Unauthorized,
-                "calling needs the agent's token (--token-file)",
+                if self.takes_certificates {
+                    "calling needs the agent's token (--token-file), or a certificate of its authority \
+                     (--tls-client-cert)"
+                } else {
+                    "calling needs the agent's token (--token-file)"
+                },
             )),
             (Strangers::Refused, false) => Err(refuse(
                 RefusalCode::Unauthorized,
@@ -237,10 +259,44 @@ impl Access {
         }
     }
 
+    /// Answers a caller's proof that it knows a token with that of this agent, which knows it, too. It lets nobody
+    /// in.
+    pub(crate) fn prove(
+        &self,
+        channel: Channel,
+        proof: &[u8],
+        user: User,
+        now_s: u64,
+    ) -> Result<String, Refusal> {
+        let mut found = None;
+        let mut look = |digest: &Digest| {
+            if channel.is_proof(Role::Caller, digest, proof) {
+                found = Some(channel.proof(Role::Agent, digest));
+            }
+        };
+        self.own.iter().for_each(&mut look);
+        if let Some((register, reading)) = &self.register {
+            let mut reading = lock(reading);
+            let tokens = register.renewed(&mut reading).map_err(unreadable)?;
+            tokens.iter().for_each(|token| look(&token.digest));
+        }
+        if let Some(own) = found {
+            return Ok(own);
+        }
+        if self.is_closed()? {
+            let error = "the token is not this agent's";
+            return Err(refuse(RefusalCode::Unauthorized, error));
+        }
+        self.caller(Shown::default(), user, now_s)?;
+        let error = "this agent has no tokens, so it can prove none";
+        Err(refuse(RefusalCode::BadRequest, error))
+    }
+
     /// Returns who holds the token that is shown. All digests are compared, each in a time that does
     /// not depend on where two differ.
     fn holder(&self, shown: &[u8], now_s: u64) -> Result<Option<Caller>, Refusal> {
-        let shown = digest(shown);
+        // Whoever pastes the fingerprint along means the token.
+        let shown = digest(without_fingerprint(shown));
         let is_own = self.own.is_some_and(|own| own.ct_eq(&shown).into());
         if is_own {
             return Ok(Some(Caller::Trusted));
@@ -273,18 +329,22 @@ impl Access {
         }))
     }
 
-    fn has_tokens(&self) -> Result<bool, Refusal> {
-        if self.own.is_some() {
+    /// Returns whether callers of this host need what others need, too: where there are tokens, or were.
+    fn is_closed(&self) -> Result<bool, Refusal> {
+        if self.own.is_some() || self.takes_certificates {
             return Ok(true);
         }
         let Some((register, reading)) = &self.register else {
             return Ok(false);
         };
-        let tokens = register
+        let is_empty = register
             .renewed(&mut lock(reading))
             .map_err(unreadable)?
-            .len();
-        Ok(tokens > 0)
+            .is_empty();
+        if !is_empty {
+            self.had_tokens.store(true, Ordering::Relaxed);
+        }
+        Ok(self.had_tokens.load(Ordering::Relaxed) || register.had_tokens())
     }
 }
 
@@ -294,8 +354,19 @@ pub fn now_s() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-fn digest(token: &[u8]) -> Digest {
+/// Returns the digest that stands for a token.
+pub(crate) fn digest(token: &[u8]) -> Digest {
     Sha256::digest(token).into()
+}
+
+/// Returns a token without the fingerprint that it may have been given with, as in `TOKEN@SHA256:DIGITS`.
+fn without_fingerprint(shown: &[u8]) -> &[u8] {
+    let text = std::str::from_utf8(shown).ok();
+    let parts = text.and_then(|text| text.rsplit_once('@'));
+    match parts {
+        Some((token, print)) if print.parse::<Fingerprint>().is_ok() => token.as_bytes(),
+        _ => shown,
+    }
 }
 
 /// Callers are not told what the file is called, or why it cannot be read.
@@ -374,7 +445,37 @@ mod tests {
         assert_eq!(caller(&access, Some(&token), FAR, 100), Err(401));
         assert!(register.remove("ci").unwrap());
         assert_eq!(caller(&access, Some(&token), FAR, 99), Err(401));
-        assert_eq!(caller(&access, Some(&token), HERE, 99), Ok(Caller::Trusted));
+        // That the last one is gone lets nobody in who needed one before, also after a new start.
+        let again = Access::new(None, Some(register.clone()), Strangers::Refused, Vec::new());
+        for access in [&access, &again] {
+            assert_eq!(caller(access, None, HERE, 99), Err(401));
+            assert_eq!(caller(access, Some(&token), HERE, 99), Err(401));
+        }
+        std::fs::remove_file(register.path()).unwrap();
+        for access in [&access, &again] {
+            assert_eq!(caller(access, None, HERE, 99), Err(401));
+        }
+    }
+
+    #[test]
+    fn certificates_close_loopback_too() {
+        let access = Access::new(None, None, Strangers::Refused, Vec::new()).with_certificates();
+        assert_eq!(caller(&access, None, HERE, 0), Err(401));
+        let shown = Shown {
+            token: None,
+            certificate: Some(Fingerprint::of(&vec![1].into())),
+        };
+        let holder = access.caller(shown, HERE, 0).unwrap();
+        assert!(holder.may(Scope::Admin));
+    }
+
+    #[test]
+    fn a_token_with_its_fingerprint_is_the_token() {
+        let access = Access::new(Some("secret-secret"), None, Strangers::Refused, Vec::new());
+        let print = Fingerprint::of(&vec![1].into());
+        let with = |text: String| caller(&access, Some(&text), FAR, 0);
+        assert_eq!(with(format!("secret-secret@{print}")), Ok(Caller::Trusted));
+        assert_eq!(with("secret-secret@SHA256:00".to_owned()), Err(401));
     }
 
     #[test]

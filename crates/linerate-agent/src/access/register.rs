@@ -5,7 +5,7 @@
 //! digests of passwords are made.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +18,10 @@ use super::scope::Scopes;
 
 /// The file in the state directory.
 const FILE: &str = "tokens";
+/// The file beside it that says that there were tokens, which outlives the last of them.
+const HAD_TOKENS: &str = "tokens-were-here";
+/// Longest file: 4096 tokens of the longest names.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Longest name of a token.
 const NAME_BYTES_MAX: usize = 64;
 /// What stands for no expiry.
@@ -96,6 +100,11 @@ impl Register {
         }
     }
 
+    /// Returns the directory that it is in.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Returns its file.
     pub fn path(&self) -> PathBuf {
         self.directory.join(FILE)
@@ -104,10 +113,36 @@ impl Register {
     /// Returns all tokens.
     pub fn tokens(&self) -> Result<Vec<Token>, RegisterError> {
         let path = self.path();
-        match std::fs::read_to_string(&path) {
+        match draft::read_private(&path, FILE_BYTES_MAX) {
             Ok(text) => parse(&text).map_err(|line| RegisterError::Line { path, line }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(self.io("read")(error)),
+        }
+    }
+
+    /// Returns whether there ever were tokens here, so that callers without one are not trusted for where they call
+    /// from.
+    pub fn had_tokens(&self) -> bool {
+        // What cannot be told is taken to be so.
+        self.mark().try_exists().unwrap_or(true)
+    }
+
+    /// Returns the file that says so; without it and without tokens the agent trusts its host's callers.
+    pub fn mark(&self) -> PathBuf {
+        self.directory.join(HAD_TOKENS)
+    }
+
+    /// Notes that there are tokens, or were.
+    pub fn note_tokens(&self) -> Result<(), RegisterError> {
+        let made = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(self.mark());
+        let made = made.and_then(|file| file.sync_all());
+        match made {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.map_err(self.io("note that there are")),
         }
     }
 
@@ -126,6 +161,7 @@ impl Register {
         if tokens.iter().any(|token| token.name == name) {
             return Err(RegisterError::Exists(name.to_owned()));
         }
+        self.note_tokens()?;
         let secret = hex::encode(&self.random::<32>()?);
         tokens.push(Token {
             name: name.to_owned(),
@@ -207,6 +243,7 @@ impl Register {
     /// Holds other writers back until the guard is dropped.
     fn lock(&self) -> Result<File, RegisterError> {
         let locked = draft::make_directory(&self.directory)
+            .and_then(|()| draft::check_directory(&self.directory))
             .and_then(|()| File::open(&self.directory))
             .and_then(|directory| directory.lock().map(|()| directory));
         locked.map_err(self.io("change"))

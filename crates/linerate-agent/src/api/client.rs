@@ -21,14 +21,14 @@ use super::connection::SmallSegments;
 use super::operation::{self, Method, Operation};
 use super::{
     API_VERSION, AdmitRequest, Admitted, Agent, AgentError, AgentInfo, Assignment, ClockReading,
-    Inventory, InventoryRequest, Loss, Observation, ObservationRequest, PollFrom, Prepared,
-    Refusal, RefusalCode, StartRequest, TrialState, TrialStatus, one_line,
+    Inventory, InventoryRequest, Loss, NoAnswer, Observation, ObservationRequest, PollFrom,
+    Prepared, Refusal, RefusalCode, StartRequest, TrialState, TrialStatus, one_line,
 };
 use crate::tls::Trust;
-use crate::tls::client::HandshakeError;
+use crate::tls::client::{HANDSHAKE, HandshakeError};
 
 /// Longest wait for a connection to an agent.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest answer: an agent gives 1.5 MB of samples or flows at a time, and the settings of 20 000
 /// flows that it has prepared are 16 MB.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -50,7 +50,8 @@ const NO_BODY: Option<&()> = None;
 /// An agent reached over HTTP.
 #[derive(Debug)]
 pub struct HttpAgent {
-    /// `HOST:PORT`, as in URLs.
+    address: SocketAddr,
+    /// The same as `HOST:PORT`, as in URLs.
     authority: String,
     token: Option<String>,
     http: ureq::Agent,
@@ -102,6 +103,7 @@ impl HttpAgent {
             .user_agent(concat!("linerate/", env!("CARGO_PKG_VERSION")))
             .build();
         Self {
+            address,
             authority: address.to_string(),
             token: token.map(str::to_owned),
             http: ureq::Agent::with_parts(http, connector, AddressFirst::default()),
@@ -201,40 +203,46 @@ impl HttpAgent {
     fn failure(&self, operation: &Operation, source: ureq::Error) -> AgentError {
         let address = self.authority.clone();
         let source = match source {
+            // A layer below says so by an error of the system.
+            ureq::Error::Io(io) => ureq::Error::from(io),
             ureq::Error::Other(other) => match other.downcast::<HandshakeError>() {
                 Ok(failed) => return no_handshake(address, operation, failed),
                 Err(other) => ureq::Error::Other(other),
             },
             source => source,
         };
-        let how = Loss::of(&source);
         // Whatever answers the first request wrongly is another program.
         if operation.id != operation::INFO.id {
             return AgentError::Lost {
                 address,
                 doing: operation.doing,
-                how,
+                how: Loss::of(&source),
                 source: in_words(operation, source),
             };
         }
-        match &source {
+        let why = match &source {
             ureq::Error::Protocol(_) | ureq::Error::Http(_) => {
-                self.not_an_agent(source.to_string())
+                return self.not_an_agent(source.to_string());
             }
-            ureq::Error::HostNotFound
-            | ureq::Error::BadUri(_)
-            | ureq::Error::ConnectionFailed
+            ureq::Error::Io(error) if is_hang_up(error) => {
+                return self.not_an_agent("it closes the connection".to_owned());
+            }
+            ureq::Error::Io(error) => NoAnswer::of(self.address, error),
+            ureq::Error::Timeout(ureq::Timeout::Connect) => NoAnswer::TimedOut,
             // Who does not answer may be an agent whose host has no CPU for it.
-            | ureq::Error::Timeout(_) => self.unreachable(operation, source),
-            _ if how == Loss::Gone => self.unreachable(operation, source),
-            _ => self.not_an_agent(format!("no HTTP answer ({})", in_words(operation, source))),
-        }
-    }
-
-    fn unreachable(&self, operation: &Operation, source: ureq::Error) -> AgentError {
+            ureq::Error::Timeout(_) => NoAnswer::Quiet,
+            ureq::Error::HostNotFound | ureq::Error::BadUri(_) | ureq::Error::ConnectionFailed => {
+                NoAnswer::Other
+            }
+            _ => {
+                let words = in_words(operation, source);
+                return self.not_an_agent(format!("no HTTP answer ({words})"));
+            }
+        };
         AgentError::Unreachable {
-            address: self.authority.clone(),
-            how: Loss::of(&source),
+            address,
+            why,
+            how: why.loss(),
             source: in_words(operation, source),
         }
     }
@@ -273,6 +281,15 @@ fn no_handshake(address: String, operation: &Operation, source: Box<HandshakeErr
     }
 }
 
+/// Returns whether the other end ended a connection that it had taken.
+fn is_hang_up(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
+    )
+}
+
 /// Returns why an answer cannot be read. The error may repeat what it found, however long that is.
 fn not_json(error: &serde_json::Error) -> String {
     let mut words = error.to_string();
@@ -307,7 +324,12 @@ fn in_words(
         ureq::Error::Timeout(ureq::Timeout::Resolve) => {
             waited("the address of that name", operation.timeout)
         }
+        ureq::Error::Timeout(HANDSHAKE) => {
+            waited("an answer to the handshake of TLS", CONNECT_TIMEOUT)
+        }
         ureq::Error::Timeout(_) => waited("the answer", operation.timeout),
+        // Whose error it is says the sentence before.
+        ureq::Error::Io(error) => error.into(),
         other => other.into(),
     }
 }

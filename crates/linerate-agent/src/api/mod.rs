@@ -4,6 +4,7 @@
 //! from these types.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::experiment::Timing;
@@ -26,11 +27,13 @@ use crate::tls::client::HandshakeError;
 /// The HTTP client.
 pub mod client;
 /// Connections for requests.
-mod connection;
+pub(crate) mod connection;
 /// The OpenAPI document.
 pub mod openapi;
 /// What can be asked, each once.
 pub(crate) mod operation;
+/// Which of a host's addresses answers.
+pub mod reach;
 
 /// What an agent calls itself.
 pub const PROGRAM: &str = "linerate";
@@ -65,6 +68,15 @@ pub struct AgentInfo {
     pub busy: Option<Busy>,
     /// What the agent allows without a token.
     pub limits: LimitsInfo,
+}
+
+/// An agent's answer to a caller that proved to know a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenProof {
+    /// That the agent knows it, too: HMAC-SHA256 with the SHA-256 digest of the token as the key, over `agent` and 32
+    /// bytes exported from the TLS connection for `EXPORTER-linerate-token-proof`; 64 hexadecimal digits.
+    pub proof: String,
 }
 
 /// What an agent is busy with.
@@ -482,12 +494,12 @@ pub enum RefusalCode {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// Nothing answers at the address.
-    #[error(
-        "no agent answers at {address} (is `linerate serve` running there, and the port open?)"
-    )]
+    #[error("{}", why.at(address))]
     Unreachable {
         /// Address and port.
         address: String,
+        /// How far the question came.
+        why: NoAnswer,
         /// What is known of it.
         how: Loss,
         /// The cause.
@@ -575,6 +587,93 @@ pub enum AgentError {
     },
 }
 
+/// How far a question came that was not answered, the most telling first: what a host said itself tells more
+/// of it than what was said on the way, and that more than what this host would not send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoAnswer {
+    /// The port takes connections and says nothing.
+    Quiet,
+    /// The host answers that nobody listens at the port.
+    Refused,
+    /// Nothing came back to the request for a connection.
+    TimedOut,
+    /// The last router, or this host on its own link, finds nobody at the address.
+    NoHost,
+    /// A route or a firewall of this host prohibits it, or a router said so.
+    Prohibited,
+    /// No route leads there from this host.
+    NoRoute,
+    /// An address of one link, without the device that leads to it.
+    NoDevice,
+    /// Something else, which the cause says.
+    Other,
+}
+
+impl NoAnswer {
+    /// Returns why no connection to `address` came to be.
+    pub fn of(address: SocketAddr, error: &std::io::Error) -> Self {
+        let is_of_link = match address {
+            SocketAddr::V6(v6) => v6.ip().is_unicast_link_local() && v6.scope_id() == 0,
+            SocketAddr::V4(_) => false,
+        };
+        match error.raw_os_error() {
+            Some(libc::EINVAL) if is_of_link => Self::NoDevice,
+            Some(libc::ECONNREFUSED) => Self::Refused,
+            Some(libc::EHOSTUNREACH | libc::EHOSTDOWN) => Self::NoHost,
+            Some(libc::ENETUNREACH | libc::ENETDOWN) => Self::NoRoute,
+            Some(libc::EACCES | libc::EPERM) => Self::Prohibited,
+            _ if error.kind() == std::io::ErrorKind::TimedOut => Self::TimedOut,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns what that says of an agent: a port that nobody listens on is the host's own word, all else may be
+    /// the way to it.
+    pub fn loss(self) -> Loss {
+        match self {
+            Self::Refused => Loss::Gone,
+            _ => Loss::Silent,
+        }
+    }
+
+    /// Returns whether the same would be said again.
+    fn is_certain(self) -> bool {
+        matches!(
+            self,
+            Self::Refused | Self::Prohibited | Self::NoRoute | Self::NoDevice
+        )
+    }
+
+    /// Returns the sentence that says so of `address`.
+    fn at(self, address: &str) -> String {
+        match self {
+            Self::Quiet => format!(
+                "{address} takes connections, but the program that listens there does not answer (an agent that is very busy, \
+                 or another program)"
+            ),
+            Self::Refused => format!(
+                "no agent answers at {address} (is `linerate serve` running there, and the port open?)"
+            ),
+            Self::TimedOut => format!(
+                "nothing answers at {address} (is that host up, and the port open on the way to it?)"
+            ),
+            Self::NoHost => {
+                format!("{address} cannot be reached: no host was found at that address")
+            }
+            Self::Prohibited => {
+                format!("connections to {address} are prohibited by a route or a firewall")
+            }
+            Self::NoRoute => format!("this host has no route to {address}"),
+            Self::NoDevice => {
+                format!(
+                    "{address} is an address of one link, which lacks the device that leads to it"
+                )
+            }
+            Self::Other => format!("cannot connect to {address}"),
+        }
+    }
+}
+
 /// What is known of an agent that did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
@@ -598,7 +697,7 @@ impl AgentError {
     /// the way loses packets: asked again, an agent may answer.
     pub(crate) fn is_silence(&self) -> bool {
         match self {
-            AgentError::Unreachable { how, .. } => *how == Loss::Silent,
+            AgentError::Unreachable { why, .. } => !why.is_certain(),
             AgentError::NoTls { source, .. } => source.broke_off(),
             _ => false,
         }

@@ -8,7 +8,7 @@ use schemars::generate::SchemaGenerator;
 
 use super::{
     AdmitRequest, Admitted, AgentInfo, Assignment, ClockReading, Evicted, Inventory, Observation,
-    Prepared, StartRequest, TrialStatus,
+    Prepared, StartRequest, TokenProof, TrialStatus,
 };
 use crate::access::Scope;
 
@@ -142,6 +142,13 @@ pub(crate) static INFO: Operation = Operation::new(
 )
 .gives(|schemas| schemas.subschema_for::<AgentInfo>())
 .within(FIRST_ANSWER);
+
+pub(crate) static PROVE: Operation = Operation::new(
+    (Method::Get, "/v1/proof"),
+    ("prove", "asking for a proof of the token"),
+    "Show that both ends know a token, which is not sent: `Authorization: Proof` with what the answer has, over `caller`.",
+)
+.gives(|schemas| schemas.subschema_for::<TokenProof>());
 
 pub(crate) static DOCUMENT: Operation = Operation::new(
     (Method::Get, "/v1/openapi.json"),
@@ -294,7 +301,7 @@ pub(crate) static CAPTURE: Operation = Operation::new(
 .gives_bytes();
 
 /// All operations, in the order of the document.
-pub(crate) static ALL: [&Operation; 15] = [
-    &INFO, &DOCUMENT, &CLOCK, &INVENTORY, &OBSERVE, &ADMIT, &EVICT, &RENEW, &LEAVE, &PREPARE,
-    &POLL, &ABORT, &START, &STOP, &CAPTURE,
+pub(crate) static ALL: [&Operation; 16] = [
+    &INFO, &PROVE, &DOCUMENT, &CLOCK, &INVENTORY, &OBSERVE, &ADMIT, &EVICT, &RENEW, &LEAVE,
+    &PREPARE, &POLL, &ABORT, &START, &STOP, &CAPTURE,
 ];

@@ -26,8 +26,8 @@ use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
 use linerate_model::{Bytes, hex};
 use linerate_observe::capture::{
-    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Introductions, Ports, Selection, Whose,
-    Writer, unix_ns,
+    Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Introductions, Ports, Selection,
+    Whose, Writer, unix_ns,
 };
 
 use super::flows::words_of_connections;

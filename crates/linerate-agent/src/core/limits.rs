@@ -995,7 +995,12 @@ pub(super) mod tests {
         };
         let room = 48 << 10;
         // With what says whose a connection is.
-        check(crr.clone(), Part::Responder, &|_| {}, (64 << 20) + room + 32);
+        check(
+            crr.clone(),
+            Part::Responder,
+            &|_| {},
+            (64 << 20) + room + 32,
+        );
         check(crr, Part::Requester, &|_| {}, (128 << 20) + 2 * room);
         let stream = Traffic::Stream {
             direction: Direction::Both,

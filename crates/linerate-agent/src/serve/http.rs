@@ -28,11 +28,12 @@ use super::connections::ConnectionGuard;
 use super::gate::{Why, gate};
 use super::owner::Owner;
 use super::threads::{Desk, Place, Threads, Who};
+use crate::access::proof::Channel;
 use crate::access::{Access, Scope, Shown, User, now_s};
 use crate::api::operation::{self, Method, Operation};
 use crate::api::{
     ClockReading, Evicted, InventoryRequest, ObservationRequest, PollFrom, Refusal, RefusalCode,
-    openapi, refuse,
+    TokenProof, openapi, refuse,
 };
 use crate::core::{Caller, Core};
 use crate::log::Asker;
@@ -144,7 +145,7 @@ impl IntoResponse for Refusal {
 
 /// Returns the routes: every operation with what answers it, for those whom `access` lets.
 pub(super) fn router(core: Arc<Core>, access: &Arc<Access>, threads: &Threads) -> Router {
-    [
+    let known = [
         on(&operation::INFO, agent),
         on(&operation::DOCUMENT, api_document),
         on(&operation::CLOCK, clock),
@@ -167,9 +168,14 @@ pub(super) fn router(core: Arc<Core>, access: &Arc<Access>, threads: &Threads) -
     .layer(from_fn_with_state(
         (Arc::clone(access), threads.clone()),
         identify,
-    ))
-    .layer(from_fn_with_state(Arc::clone(&core), gate))
-    .with_state(core)
+    ));
+    // Who it is asked by is what it finds out. Its router comes first: paths that are not there are the others'.
+    Router::new()
+        .route(operation::PROVE.path, routing::get(prove))
+        .layer(Extension(Arc::clone(access)))
+        .merge(known)
+        .layer(from_fn_with_state(Arc::clone(&core), gate))
+        .with_state(core)
 }
 
 /// Returns the routes for callers elsewhere that do not speak TLS: none. A code that every version of
@@ -194,6 +200,27 @@ fn on<T: 'static>(operation: &Operation, handler: impl Handler<T, Arc<Core>>) ->
     let rule = from_fn_with_state(operation.scope, authorise);
     let answered = routing::on(method, handler).route_layer(rule);
     Router::new().route(operation.path, answered)
+}
+
+/// Answers a caller that knows a token, and does not know yet whether this agent does.
+async fn prove(
+    Extension(access): Extension<Arc<Access>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Answer<TokenProof> {
+    let shown = request.headers().get(header::AUTHORIZATION);
+    let proof = shown.and_then(|value| value.as_bytes().strip_prefix(b"Proof "));
+    let channel = request.extensions().get::<Channel>().copied();
+    let (Some(proof), Some(channel)) = (proof, channel) else {
+        let error = "a token is proved over TLS, with `Authorization: Proof`";
+        return Err(refuse(RefusalCode::Unauthorized, error));
+    };
+    let user = match peer {
+        Peer::Socket => User::Own,
+        Peer::Address(_, user) => user,
+    };
+    let proof = access.prove(channel, proof, user, now_s())?;
+    Ok(Json(TokenProof { proof }))
 }
 
 /// Finds out who asks, whatever is asked for: who may not call is not told either what there is.

@@ -21,6 +21,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, UnixListener};
 
+use crate::access::proof::{Channel, LABEL};
 use crate::access::{Access, Strangers};
 use crate::core::{Core, open_files_max};
 use crate::foreign::iperf3::Door;
@@ -453,7 +454,12 @@ async fn take_up_tls(stream: TcpStream, guard: ConnectionGuard, ways: &Ways) {
             return ways.core.note_refusal("handshakes", asker, why);
         }
     };
-    let router = ways.router.clone();
+    let session = stream.get_ref().1;
+    let channel = Channel::of(|room| session.export_keying_material(room, LABEL, None));
+    let Ok(channel) = channel else {
+        return;
+    };
+    let router = ways.router.clone().layer(axum::Extension(channel));
     let router = match shown(&stream) {
         Some(certificate) => router.layer(axum::Extension(certificate)),
         None => router,

@@ -20,6 +20,9 @@ use ureq::unversioned::transport::{
 use super::known::{KnownAgents, KnownError};
 use super::{Fingerprint, Identity, TlsFileError, authorities, provider, unusable};
 
+/// What a handshake that is not answered ran out of.
+pub(crate) const HANDSHAKE: ureq::Timeout = ureq::Timeout::PerCall;
+
 /// How agents' certificates are judged, and what callers show of their own.
 #[derive(Debug, Clone)]
 pub struct Trust {
@@ -29,8 +32,12 @@ pub struct Trust {
 
 #[derive(Debug, Clone)]
 enum Judge {
-    /// By what they showed before.
+    /// By what they showed before, and whatever they show first.
     Known(KnownAgents),
+    /// By these fingerprints alone; what is not known yet is noted there.
+    Fingerprints(Vec<Fingerprint>, Option<KnownAgents>),
+    /// Not at all: for who shows nothing that others must not have.
+    Nobody,
     /// By authorities.
     Authorities(Arc<WebPkiServerVerifier>),
 }
@@ -44,6 +51,19 @@ pub enum HandshakeError {
     /// The authorities do not vouch for what it shows.
     #[error("{0}")]
     Certificate(rustls::Error),
+    /// What it shows is none of the fingerprints asked for.
+    #[error("it shows {0}, which is not the fingerprint that was asked for")]
+    Fingerprint(Fingerprint),
+    /// What it shows was never seen before, and it does not show that it knows the token.
+    #[error(
+        "it shows {shown}, which is not known here, and does not prove that it knows the token: {why}"
+    )]
+    Unproved {
+        /// What it shows.
+        shown: Fingerprint,
+        /// What it answered instead, in words.
+        why: String,
+    },
     /// Whoever answers does not speak TLS.
     #[error("it does not answer the handshake")]
     NoTls(#[source] std::io::Error),
@@ -84,6 +104,38 @@ impl Trust {
         })
     }
 
+    /// Returns trust in these certificates alone; what an agent shows of them is noted in `known`.
+    pub fn fingerprints(of: Vec<Fingerprint>, known: Option<KnownAgents>) -> Self {
+        Self {
+            judge: Judge::Fingerprints(of, known),
+            own: None,
+        }
+    }
+
+    /// Returns trust in whoever answers, for callers with nothing to lose.
+    pub fn nobody() -> Self {
+        Self {
+            judge: Judge::Nobody,
+            own: None,
+        }
+    }
+
+    /// Returns what takes any certificate, and shows ours.
+    pub(super) fn as_nobody(&self) -> Self {
+        Self {
+            judge: Judge::Nobody,
+            own: self.own.clone(),
+        }
+    }
+
+    /// Returns the same trust, decided by these certificates alone.
+    pub fn in_fingerprint(&self, of: Fingerprint) -> Self {
+        Self {
+            judge: Judge::Fingerprints(vec![of], None),
+            own: self.own.clone(),
+        }
+    }
+
     /// Shows agents a certificate of ours.
     pub fn showing(mut self, own: Identity) -> Self {
         self.own = Some(Arc::new(own));
@@ -96,13 +148,18 @@ impl Trust {
         host: &str,
         address: SocketAddr,
     ) -> Result<TlsConnector, rustls::Error> {
-        let verifier: Arc<dyn ServerCertVerifier> = match &self.judge {
-            Judge::Authorities(verifier) => Arc::clone(verifier) as _,
-            Judge::Known(agents) => Arc::new(Pin {
+        let pin = |rule| -> Arc<dyn ServerCertVerifier> {
+            Arc::new(Pin {
                 name: pin_name(host, address.port()),
-                agents: agents.clone(),
+                rule,
                 provider: provider(),
-            }),
+            })
+        };
+        let verifier = match &self.judge {
+            Judge::Authorities(verifier) => Arc::clone(verifier) as _,
+            Judge::Known(agents) => pin(Rule::Known(agents.clone())),
+            Judge::Fingerprints(of, known) => pin(Rule::Among(of.clone(), known.clone())),
+            Judge::Nobody => pin(Rule::Any),
         };
         let config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -124,7 +181,7 @@ impl Trust {
 }
 
 /// Returns under which name an agent is known.
-fn pin_name(host: &str, port: u16) -> String {
+pub fn pin_name(host: &str, port: u16) -> String {
     let host = host.to_ascii_lowercase();
     if host.contains(':') {
         format!("[{host}]:{port}")
@@ -138,8 +195,34 @@ fn pin_name(host: &str, port: u16) -> String {
 #[derive(Debug)]
 struct Pin {
     name: String,
-    agents: KnownAgents,
+    rule: Rule,
     provider: Arc<CryptoProvider>,
+}
+
+/// Which certificates are taken.
+#[derive(Debug)]
+enum Rule {
+    /// The one that was shown before, or the first.
+    Known(KnownAgents),
+    /// One of these, which is noted.
+    Among(Vec<Fingerprint>, Option<KnownAgents>),
+    /// Any.
+    Any,
+}
+
+impl Pin {
+    fn check(&self, shown: Fingerprint) -> Result<(), HandshakeError> {
+        let known = match &self.rule {
+            Rule::Any => None,
+            Rule::Among(these, _) if !these.contains(&shown) => {
+                return Err(HandshakeError::Fingerprint(shown));
+            }
+            Rule::Among(_, known) => known.as_ref(),
+            Rule::Known(known) => Some(known),
+        };
+        let checked = known.map_or(Ok(()), |known| known.check(&self.name, shown));
+        checked.map_err(HandshakeError::Known)
+    }
 }
 
 impl ServerCertVerifier for Pin {
@@ -151,8 +234,7 @@ impl ServerCertVerifier for Pin {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.agents
-            .check(&self.name, Fingerprint::of(end_entity))
+        self.check(Fingerprint::of(end_entity))
             .map(|()| ServerCertVerified::assertion())
             .map_err(|error| rustls::Error::Other(OtherError(Arc::new(error))))
     }
@@ -185,8 +267,8 @@ impl ServerCertVerifier for Pin {
 
 /// Puts TLS on connections to one agent.
 pub(crate) struct TlsConnector {
-    config: Arc<ClientConfig>,
-    server: ServerName<'static>,
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) server: ServerName<'static>,
 }
 
 impl fmt::Debug for TlsConnector {
@@ -221,20 +303,27 @@ impl<In: Transport> Connector<In> for TlsConnector {
 }
 
 /// Returns what ended a handshake.
-fn as_handshake_error(error: std::io::Error) -> ureq::Error {
+pub(super) fn as_handshake_error(error: std::io::Error) -> ureq::Error {
     let cause = error.get_ref();
     let failure = match cause.and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::Other(OtherError(other))) => match other.downcast_ref::<KnownError>() {
-            Some(known) => HandshakeError::Known(known.clone()),
-            None => HandshakeError::Other(rustls::Error::General(other.to_string())),
-        },
+        Some(rustls::Error::Other(OtherError(other))) => {
+            match other.downcast_ref::<HandshakeError>() {
+                Some(HandshakeError::Known(known)) => HandshakeError::Known(known.clone()),
+                Some(HandshakeError::Fingerprint(shown)) => HandshakeError::Fingerprint(*shown),
+                _ => HandshakeError::Other(rustls::Error::General(other.to_string())),
+            }
+        }
         Some(rustls::Error::InvalidMessage(_)) => HandshakeError::NoTls(error),
         Some(bad @ rustls::Error::InvalidCertificate(_)) => {
             HandshakeError::Certificate(bad.clone())
         }
         Some(other) => HandshakeError::Other(other.clone()),
         None if cause.is_some_and(|cause| cause.is::<ureq::Error>()) => {
-            return ureq::Error::Io(error);
+            return match ureq::Error::from(error) {
+                // Whatever the time was for, the connection was there.
+                ureq::Error::Timeout(_) => ureq::Error::Timeout(HANDSHAKE),
+                other => other,
+            };
         }
         None => HandshakeError::NoTls(error),
     };

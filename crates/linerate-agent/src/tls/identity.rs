@@ -25,9 +25,28 @@ pub struct Identity {
     pub(super) key: PrivateKeyDer<'static>,
 }
 
+impl Clone for Identity {
+    fn clone(&self) -> Self {
+        Self {
+            chain: self.chain.clone(),
+            key: self.key.clone_key(),
+        }
+    }
+}
+
 impl Identity {
     /// Reads a certificate, with those that vouch for it after it, and its key.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsFileError> {
+        let mode = key
+            .metadata()
+            .map_err(cannot("read", key))?
+            .permissions()
+            .mode()
+            & 0o777;
+        if mode & 0o077 != 0 {
+            let path = key.to_owned();
+            return Err(TlsFileError::Readable { path, mode });
+        }
         let chain = certificates(certificate)?;
         let text = read(key)?;
         let missing = |_| TlsFileError::Missing {
@@ -48,12 +67,27 @@ impl Identity {
         if !path.exists() {
             make(directory, &path, host_name)?;
         }
-        let metadata = path.metadata().map_err(cannot("read", &path))?;
-        let mode = metadata.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(TlsFileError::Readable { path, mode });
-        }
+        draft::check_directory(directory).map_err(cannot("trust", directory))?;
         Self::read(&path, &path)
+    }
+
+    /// Returns the fingerprint of the certificate kept in `directory`, if there is one.
+    pub fn kept_fingerprint(directory: &Path) -> Option<Fingerprint> {
+        let chain = certificates(&directory.join(FILE)).ok()?;
+        chain.first().map(Fingerprint::of)
+    }
+
+    /// Returns an identity for `host_name` that is kept nowhere: where only this host calls, by an address that says
+    /// nothing of who answers, nobody would know it again.
+    pub fn passing(host_name: &str) -> Result<Self, TlsFileError> {
+        let key = KeyPair::generate().map_err(TlsFileError::Make)?;
+        let certificate = certificate(host_name, &key).map_err(TlsFileError::Make)?;
+        let key = PrivateKeyDer::try_from(key.serialize_der());
+        let general = |why: &str| TlsFileError::SetUp(rustls::Error::General(why.to_owned()));
+        Ok(Self {
+            chain: vec![certificate.der().clone()],
+            key: key.map_err(general)?,
+        })
     }
 
     /// Returns the fingerprint of the certificate.
@@ -87,13 +121,17 @@ fn make(directory: &Path, path: &Path, host_name: &str) -> Result<(), TlsFileErr
 /// nobody; the name is for whoever reads it.
 fn self_signed(host_name: &str) -> Result<String, rcgen::Error> {
     let key = KeyPair::generate()?;
+    let certificate = certificate(host_name, &key)?;
+    Ok(pem("CERTIFICATE", certificate.der()) + &pem("PRIVATE KEY", &key.serialize_der()))
+}
+
+fn certificate(host_name: &str, key: &KeyPair) -> Result<rcgen::Certificate, rcgen::Error> {
     let mut parameters = CertificateParams::new([])?;
     parameters.distinguished_name = DistinguishedName::new();
     parameters
         .distinguished_name
         .push(DnType::CommonName, format!("linerate at {host_name}"));
-    let certificate = parameters.self_signed(&key)?;
-    Ok(pem("CERTIFICATE", certificate.der()) + &pem("PRIVATE KEY", &key.serialize_der()))
+    parameters.self_signed(key)
 }
 
 fn pem(label: &str, bytes: &[u8]) -> String {

@@ -7,13 +7,16 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Fingerprint;
 use crate::draft;
+
+/// Longest file: 100 000 agents.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A file of known agents.
 #[derive(Clone)]
@@ -83,8 +86,25 @@ impl KnownAgents {
         Self { path, told }
     }
 
+    /// Returns the same agents, those added being told to `told` instead.
+    pub fn telling(&self, told: Arc<dyn Fn(&Met) + Send + Sync>) -> Self {
+        Self::new(self.path.clone(), told)
+    }
+
+    /// Returns whether `name` showed a certificate before.
+    pub fn has(&self, name: &str) -> Result<bool, KnownError> {
+        match draft::read(&self.path, FILE_BYTES_MAX) {
+            Ok(text) => Ok(pinned(&text, name, &self.path)?.is_some()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(KnownError::Io {
+                path: self.path.clone(),
+                source: Arc::new(source),
+            }),
+        }
+    }
+
     /// Tells whether `name` may show this certificate; the first one that it shows is noted.
-    pub(super) fn check(&self, name: &str, shown: Fingerprint) -> Result<(), KnownError> {
+    pub(crate) fn check(&self, name: &str, shown: Fingerprint) -> Result<(), KnownError> {
         if self.is_noted(name, shown)? {
             return Ok(());
         }
@@ -103,7 +123,7 @@ impl KnownAgents {
             source: Arc::new(source),
         };
         // Who only reads needs no right to write.
-        if let Ok(text) = std::fs::read_to_string(&self.path)
+        if let Ok(text) = draft::read(&self.path, FILE_BYTES_MAX)
             && find(&text, name, shown, &self.path)?
         {
             return Ok(true);
@@ -111,8 +131,7 @@ impl KnownAgents {
         let mut file = open(&self.path).map_err(io)?;
         // Another process, or thread, may meet the same agent now: it waits, and finds our line.
         file.lock().map_err(io)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(io)?;
+        let text = draft::read_open(&file, FILE_BYTES_MAX).map_err(io)?;
         if find(&text, name, shown, &self.path)? {
             return Ok(true);
         }
@@ -133,11 +152,31 @@ fn open(path: &Path) -> std::io::Result<File> {
     }
     let mut how = OpenOptions::new();
     how.read(true).append(true).create(true).mode(0o600);
-    how.open(path)
+    // A pipe without a writer would be waited for.
+    let file = how.custom_flags(libc::O_NONBLOCK).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::Error::other("it is not a regular file")),
+    }
 }
 
 /// Looks for `name` in the text of `path`: an error where it has shown something else before.
 fn find(text: &str, name: &str, shown: Fingerprint, path: &Path) -> Result<bool, KnownError> {
+    match pinned(text, name, path)? {
+        None => Ok(false),
+        Some((_, pinned)) if pinned == shown => Ok(true),
+        Some((line, pinned)) => Err(KnownError::Changed {
+            name: name.to_owned(),
+            shown,
+            pinned,
+            path: path.to_owned(),
+            line,
+        }),
+    }
+}
+
+/// Returns what `name` showed before, and on which line of `path`, whose text this is.
+fn pinned(text: &str, name: &str, path: &Path) -> Result<Option<(usize, Fingerprint)>, KnownError> {
     for (line, words) in draft::entries(text) {
         let words = words.split_once(char::is_whitespace);
         let read = words.and_then(|(of, rest)| Some((of, rest.trim().parse().ok()?)));
@@ -145,22 +184,11 @@ fn find(text: &str, name: &str, shown: Fingerprint, path: &Path) -> Result<bool,
             let path = path.to_owned();
             return Err(KnownError::Line { path, line });
         };
-        if of != name {
-            continue;
+        if of == name {
+            return Ok(Some((line, pinned)));
         }
-        return if pinned == shown {
-            Ok(true)
-        } else {
-            Err(KnownError::Changed {
-                name: name.to_owned(),
-                shown,
-                pinned,
-                path: path.to_owned(),
-                line,
-            })
-        };
     }
-    Ok(false)
+    Ok(None)
 }
 
 #[cfg(test)]

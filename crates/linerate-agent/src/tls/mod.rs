@@ -16,12 +16,16 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
+use crate::draft;
+
 /// Connecting to an agent, and judging what it shows.
 pub mod client;
 /// A certificate and its key: read, or made and kept.
 pub mod identity;
 /// The certificates that agents showed before.
 pub mod known;
+/// Meeting an agent that is not known yet.
+pub mod meeting;
 /// Taking up callers.
 pub(crate) mod server;
 
@@ -131,8 +135,13 @@ fn cannot(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> TlsFil
     }
 }
 
+/// Longest file: of a few hundred authorities there are 300 KB.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+
 fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    std::fs::read(path).map_err(cannot("read", path))
+    let file = draft::open_file(path);
+    let text = file.and_then(|file| draft::read_bytes(&file, FILE_BYTES_MAX));
+    text.map_err(cannot("read", path))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {

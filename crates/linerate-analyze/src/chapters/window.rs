@@ -158,9 +158,10 @@ fn figure(dataset: &Dataset<'_>, windows: &[Window]) -> Option<Figure> {
     Some(Figure {
         id: "window-limit".to_owned(),
         title: "Throughput that a window allows".to_owned(),
-        caption: "Computed: one window per round trip, up to what full segments carry. The bend is the \
+        caption:
+            "Computed: one window per round trip, up to what full segments carry. The bend is the \
                   window needed."
-            .to_owned(),
+                .to_owned(),
         x: Axis::new("window", Unit::Bytes, Scale::Log),
         y: Axis::new("throughput", Unit::BitsPerSecond, Scale::Linear),
         curves,

@@ -321,7 +321,10 @@ fn what_to_do_about_loss_is_told_by_how_losses_lie() {
     let by_chance = next(&[1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 0.0, 3.0, 1.0, 1.0]);
     assert!(!by_chance.contains("--fq-rate"), "{by_chance}");
     // Half of 17.4 Mbit/s.
-    for others in [[1.0; 10], [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]] {
+    for others in [
+        [1.0; 10],
+        [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    ] {
         let others = next(&others);
         assert!(others.contains("--fq-rate 8.7M"), "{others}");
     }

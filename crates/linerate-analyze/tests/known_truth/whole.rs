@@ -39,7 +39,11 @@ fn study_has_its_chapters_in_order() {
         (Some(15), "findings"),
     ];
     assert_eq!(chapters, expected);
-    assert!(analysis.title.starts_with("Study of server"), "{}", analysis.title);
+    assert!(
+        analysis.title.starts_with("Study of server"),
+        "{}",
+        analysis.title
+    );
     assert_eq!(analysis.partial, None);
     for chapter in &analysis.chapters {
         assert!(chapter.answer.is_some(), "{}", chapter.id);

@@ -581,7 +581,7 @@ pub struct TokenArgs {
 /// The subcommands of `linerate token`.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Create a token and print it; it is shown only once
+    /// Create a token and print it, with the fingerprint of the agent's certificate; it is shown only once
     Add {
         /// Name of the token, shown in lists and refusals
         name: String,
@@ -591,6 +591,9 @@ pub enum TokenCommand {
         /// How long it is valid: 12h, 720h [default: until it is removed]
         #[arg(long, value_name = "TIME")]
         expires: Option<Nanos>,
+        /// Write it to this new file, which only its owner may read, instead of printing it
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
     /// List the tokens: name, scopes, expiry
     List,

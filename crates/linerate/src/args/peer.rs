@@ -21,7 +21,7 @@ pub struct PeerArgs {
         value_enum,
         value_name = "iperf3",
         hide_possible_values = true,
-        conflicts_with_all = ["clients", "lab", "token_file", "shared", "known_agents", "tls_ca", "tls_client_cert", "plain"]
+        conflicts_with_all = ["clients", "lab", "token_file", "shared", "known_agents", "fingerprints", "accept_new", "tls_ca", "tls_client_cert", "plain"]
     )]
     pub peer: Option<PeerChoice>,
     /// User name, if the server wants one; the password comes from IPERF3_PASSWORD or a prompt

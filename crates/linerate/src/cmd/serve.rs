@@ -1,6 +1,8 @@
 //! `linerate serve`: take part in measurements of other hosts.
 
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +16,7 @@ use linerate_agent::serve::{Plain, ServeError, Server};
 use linerate_agent::tls::{Fingerprint, Identity, TlsFileError};
 use linerate_agent::{AgentConfig, Core};
 use linerate_compat::iperf3::auth::{Gate, Padding, PrivateKey, Users};
+use nix::fcntl::OFlag;
 use serde::Serialize;
 
 use crate::args::{Iperf3AuthArgs, LogFormat, ServeArgs};
@@ -67,7 +70,11 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     let core = Arc::new(core);
     let state = state(args)?;
     let has_tokens = token.is_some() || register_has_tokens(state.as_deref())?;
-    let access = access(args, token.as_deref(), state.as_deref());
+    let access = access(
+        args,
+        token.as_ref().map(|token| &*token.secret),
+        state.as_deref(),
+    );
     let mut server = bind(args, &core)?;
     server.access = access;
     let (server, identity) = with_tls(server, args, state.as_deref())?;
@@ -178,8 +185,14 @@ struct PidFile<'a>(&'a Path);
 
 impl<'a> PidFile<'a> {
     fn write(path: &'a Path) -> anyhow::Result<Self> {
-        std::fs::write(path, format!("{}\n", std::process::id()))
-            .with_context(|| format!("cannot write the process id to {}", path.display()))?;
+        let mut how = std::fs::OpenOptions::new();
+        how.write(true).create(true).truncate(true);
+        // Whoever put a link there may not be who may write where it leads; a pipe would be waited for.
+        how.custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
+        let written = how
+            .open(path)
+            .and_then(|mut file| writeln!(file, "{}", std::process::id()));
+        written.with_context(|| format!("cannot write the process id to {}", path.display()))?;
         Ok(Self(path))
     }
 }
@@ -203,7 +216,15 @@ fn state(args: &ServeArgs) -> CmdResult<Option<PathBuf>> {
 
 fn register_has_tokens(state: Option<&Path>) -> CmdResult<bool> {
     match state {
-        Some(state) => Ok(!Register::of(state).tokens()?.is_empty()),
+        Some(state) => {
+            let register = Register::of(state);
+            let has_tokens = !register.tokens()?.is_empty();
+            if has_tokens && !register.had_tokens() {
+                // Where it cannot be noted, it is remembered while this agent runs.
+                let _ = register.note_tokens();
+            }
+            Ok(has_tokens)
+        }
         None => Ok(false),
     }
 }
@@ -214,12 +235,12 @@ fn access(args: &ServeArgs, token: Option<&str>, state: Option<&Path>) -> Access
     } else {
         Strangers::Refused
     };
-    Access::new(
-        token,
-        state.map(Register::of),
-        strangers,
-        args.networks.clone(),
-    )
+    let register = state.map(Register::of);
+    let access = Access::new(token, register, strangers, args.networks.clone());
+    match args.tls.client_ca {
+        Some(_) => access.with_certificates(),
+        None => access,
+    }
 }
 
 /// Says who may come, where that is not whoever has a token.
@@ -255,22 +276,17 @@ fn with_tls(
     let given = tls.tls_cert.as_deref().zip(tls.tls_key.as_deref());
     let identity = match (given, state) {
         (Some((certificate, key)), _) => {
-            Identity::read(certificate, key).map_err(Failure::usage)?
+            Identity::read(certificate, key).map_err(hosts::unusable_identity)?
         }
         (None, Some(state)) => kept_identity(state)?,
-        (None, None) => match &args.tls.client_ca {
-            None => return Ok((server, None)),
-            // Whoever sets it relies on it.
-            Some(_) => {
-                let error = anyhow!("--client-ca has no effect where only this host can connect");
-                return Err(Failure::usage(error)
-                    .next("leave it out, or listen on another address with --bind"));
-            }
-        },
+        (None, None) if args.lab_host => return Ok((server, None)),
+        // Where only this host can connect, tokens are shown to who proves to know them.
+        (None, None) => Identity::passing(&hosts::host_name())?,
     };
-    let fingerprint = identity.fingerprint();
+    let is_kept = given.is_some() || state.is_some();
+    let fingerprint = is_kept.then(|| identity.fingerprint());
     let server = server.with_tls(identity, args.tls.client_ca.as_deref());
-    Ok((server.map_err(Failure::usage)?, Some(fingerprint)))
+    Ok((server.map_err(Failure::usage)?, fingerprint))
 }
 
 fn kept_identity(state: &Path) -> CmdResult<Identity> {

@@ -1,8 +1,13 @@
 //! `linerate token`: who may call this host's agent.
 
-use anyhow::anyhow;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
 use linerate_agent::access::{Register, RegisterError, Scopes, now_s};
-use linerate_model::Nanos;
+use linerate_agent::tls::Identity;
 
 use crate::args::{TokenArgs, TokenCommand};
 use crate::exit::{CmdResult, Exit, Failure};
@@ -17,20 +22,35 @@ pub fn token(args: &TokenArgs) -> CmdResult {
             name,
             scope,
             expires,
-        } => add(&register, name, *scope, *expires, &state),
+            output,
+        } => {
+            let made = Made {
+                name,
+                scopes: *scope,
+                expires_s: expires.map(|after| now_s() + after.0.div_ceil(1_000_000_000)),
+            };
+            add(&register, &made, output.as_deref(), &state)
+        }
         TokenCommand::List => list(&register),
         TokenCommand::Remove { name } => remove(&register, name, &state),
     }
 }
 
-fn add(
-    register: &Register,
-    name: &str,
+/// What a token is to be.
+struct Made<'a> {
+    name: &'a str,
     scopes: Scopes,
-    expires: Option<Nanos>,
-    state: &str,
-) -> CmdResult {
-    let expires_s = expires.map(|after| now_s() + after.0.div_ceil(1_000_000_000));
+    expires_s: Option<u64>,
+}
+
+fn add(register: &Register, made: &Made<'_>, output: Option<&Path>, state: &str) -> CmdResult {
+    // First, so that no token is made that nobody hears of.
+    let file = output.map(NewFile::make).transpose()?;
+    let Made {
+        name,
+        scopes,
+        expires_s,
+    } = *made;
     let secret = register
         .add(name, scopes, expires_s)
         .map_err(|error| match error {
@@ -40,13 +60,71 @@ fn add(
             RegisterError::Name(_) => Failure::usage(error),
             error => Failure::failed(error),
         })?;
-    term::line(&secret);
+    // Who has the token knows by this whom to show it to.
+    let print = Identity::kept_fingerprint(register.directory());
+    let print = print.map_or(String::new(), |print| format!("@{print}"));
+    let text = format!("{secret}{print}");
+    let kept = match file {
+        Some(file) => {
+            let path = file.path.to_owned();
+            if let Err(error) = file.keep(&text) {
+                // Nobody has it.
+                register.remove(name)?;
+                return Err(error.into());
+            }
+            format!(
+                "it is in {}: copy that to the client and pass it",
+                path.display()
+            )
+        }
+        None => {
+            term::line(&text);
+            "keep it in a file and pass that".to_owned()
+        }
+    };
     term::note(&format!(
-        "token {name} permits {scopes}, {}; keep it in a file and pass that with --token-file; it is shown \
-         only once",
+        "token {name} permits {scopes}, {}; {kept} with --token-file; it is shown only once",
         until(expires_s)
     ));
     Ok(Exit::Ok)
+}
+
+/// A file that was not there before, and goes again unless something is kept in it.
+struct NewFile<'a> {
+    path: &'a Path,
+    file: File,
+    is_kept: bool,
+}
+
+impl<'a> NewFile<'a> {
+    fn make(path: &'a Path) -> CmdResult<Self> {
+        let mut how = OpenOptions::new();
+        // Neither what is there is lost, nor is a link followed.
+        let made = how.write(true).create_new(true).mode(0o600).open(path);
+        let file = made
+            .with_context(|| format!("cannot make {}", path.display()))
+            .map_err(|error| Failure::failed(error).next("name a file that is not there yet"))?;
+        Ok(Self {
+            path,
+            file,
+            is_kept: false,
+        })
+    }
+
+    fn keep(mut self, text: &str) -> anyhow::Result<()> {
+        let written = writeln!(self.file, "{text}").and_then(|()| self.file.sync_all());
+        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.is_kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = std::fs::remove_file(self.path);
+        }
+    }
 }
 
 fn list(register: &Register) -> CmdResult {
@@ -65,6 +143,13 @@ fn list(register: &Register) -> CmdResult {
 
 fn remove(register: &Register, name: &str, state: &str) -> CmdResult {
     if register.remove(name)? {
+        if register.tokens()?.is_empty() {
+            term::note(&format!(
+                "that was the last token: the agent goes on asking for one, also on its own host; without {} it \
+                 trusts that host's callers again once it is restarted",
+                register.mark().display()
+            ));
+        }
         return Ok(Exit::Ok);
     }
     let path = register.path();

@@ -122,6 +122,10 @@ pub fn trust(tls: &TlsArgs) -> TrustAsked {
         judge: match (&tls.tls_ca, tls.plain) {
             (_, true) => Judge::Nobody,
             (Some(authorities), false) => Judge::Authorities(authorities.clone()),
+            (None, false) if !tls.fingerprints.is_empty() => {
+                Judge::Fingerprints(tls.fingerprints.clone(), tls.known_agents.clone())
+            }
+            (None, false) if tls.accept_new => Judge::AcceptNew(tls.known_agents.clone()),
             (None, false) => Judge::Known(tls.known_agents.clone()),
         },
         own: tls.tls_client_cert.clone().zip(tls.tls_client_key.clone()),

@@ -44,6 +44,8 @@ use crate::serve::threads::Threads;
 use crate::sync::lock;
 use attempts::Attempts;
 
+/// What the log says of clients that were not let in.
+const NO_TOKEN: &str = "by iperf3, whose clients have no token (`serve --public` lets them in, or users and passwords)";
 /// How long a connection may take for its cookie.
 const COOKIE_DEADLINE: Duration = Duration::from_secs(5);
 /// Streams on their way to one test: as many as there can be.
@@ -127,8 +129,8 @@ impl Door {
             return bring(&test, stream, number).await;
         }
         if self.gate.is_none() && !self.access.is_open_to(user_of(&stream, peer)) {
-            let why = "clients of iperf3 show no token (--public lets them in)";
-            self.note_refusal("unauthorized", peer, why);
+            // The client's own words are "test authorization failed"; the protocol has room for no more.
+            self.note_refusal("unauthorized", peer, NO_TOKEN);
             return say(stream, &refusal(Code::AUTHENTICATION, 0)).await;
         }
         // The place is taken when the streams are there; but a client that would be refused now is told

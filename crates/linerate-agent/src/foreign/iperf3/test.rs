@@ -15,7 +15,7 @@ use linerate_compat::iperf3::{
 use linerate_engine::{Flow, now_ns};
 use linerate_model::reason::with_causes;
 use linerate_model::{BitsPerSec, Nanos};
-use socket2::{SockRef, TcpKeepalive};
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -24,6 +24,7 @@ use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
 use super::{ARRIVALS_MAX, Arrived, Claim, Door, Listed};
 use crate::access::now_s;
+use crate::api::connection::KEEPALIVE;
 use crate::core::{buffers_of, workers_of_guest};
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source, Whose};
 use crate::sync::lock;
@@ -47,13 +48,6 @@ const LINGER: Duration = Duration::from_secs(2);
 const LATE_NS_MIN: u64 = 100_000_000;
 /// Share of a test that it may begin late, which is what its throughput lacks then.
 const LATE_SHARE: u64 = 50;
-/// How a client is asked whether it is still there, which says nothing while its test goes on: one that was
-/// switched off would be sent datagrams to the test's end. So often that a path on which nine in ten are lost
-/// ends one test in twenty.
-const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
-    .with_time(Duration::from_secs(5))
-    .with_interval(Duration::from_secs(1))
-    .with_retries(30);
 /// The longest test, if the agent has no limit.
 const TEST_NS_MAX: u64 = 86_400_000_000_000;
 /// How long after the agent's limit a client may end a test of its own length: its clock begins later.
@@ -73,6 +67,7 @@ pub(super) async fn run(
     };
     // One small word at a time, each of which the client waits for.
     let _ = control.set_nodelay(true);
+    // It says nothing while its test goes on: one that was switched off would be sent datagrams to the test's end.
     let _ = SockRef::from(&control).set_tcp_keepalive(&KEEPALIVE);
     let (machine, first) = ServerMachine::new(now_ns());
     let mut test = Test {

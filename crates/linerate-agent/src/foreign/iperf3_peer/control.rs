@@ -4,7 +4,7 @@
 //! and look at its [`Story`]. Between the start and the stop both sleep.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -13,8 +13,11 @@ use linerate_compat::iperf3::{
     ClientAction, ClientEnding, ClientMachine, Code, Cookie, Parameters, Results, State,
 };
 use linerate_engine::now_ns;
+use socket2::SockRef;
 
 use super::counts::CpuTime;
+use crate::api::connection::KEEPALIVE;
+use crate::api::reach::connect;
 use crate::sync::lock;
 
 /// How long connecting may take.
@@ -51,17 +54,23 @@ pub(super) enum CallError {
 }
 
 impl Called {
-    /// Connects and says the cookie.
-    pub(super) fn call(address: SocketAddr, bind: Option<SocketAddr>) -> Result<Self, CallError> {
+    /// Connects, unless that was done, and says the cookie.
+    pub(super) fn call(
+        opened: Option<TcpStream>,
+        address: SocketAddr,
+        bind: Option<SocketAddr>,
+    ) -> Result<Self, CallError> {
         let lost = |error: std::io::Error| {
             CallError::Unreachable(format!("cannot be connected to: {error}"))
         };
-        let mut stream = connect(address, bind).map_err(lost)?;
+        let connected = opened.map_or_else(|| connect(address, bind, CONNECT_DEADLINE), Ok);
+        let mut stream = connected.map_err(lost)?;
         let mut random = [0; linerate_compat::iperf3::COOKIE_BYTES - 1];
         getrandom::fill(&mut random)
             .map_err(|error| CallError::Odd(format!("gets no cookie: {error}")))?;
         let cookie = Cookie::from_random(random);
-        // Neither fails on a connected socket.
+        // None of them fails on a connected socket.
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
         let _ = stream.set_nodelay(true);
         let _ = stream.set_read_timeout(Some(WORD_DEADLINE));
         // A server that is busy closes without reading, which may reset the connection before its
@@ -105,24 +114,6 @@ impl Called {
         let _ = self.stream.set_nonblocking(false);
         alive
     }
-}
-
-fn connect(address: SocketAddr, bind: Option<SocketAddr>) -> std::io::Result<TcpStream> {
-    let socket = socket2::Socket::new(
-        socket2::Domain::for_address(address),
-        socket2::Type::STREAM,
-        Some(socket2::Protocol::TCP),
-    )?;
-    if let Some(bind) = bind {
-        // Where it is an address of IPv4 with a device, the device is the flows' business.
-        let bind = match bind.ip().to_canonical() {
-            ip @ IpAddr::V4(_) => SocketAddr::new(ip, 0),
-            IpAddr::V6(_) => bind,
-        };
-        socket.bind(&bind.into())?;
-    }
-    socket.connect_timeout(&address.into(), CONNECT_DEADLINE)?;
-    Ok(socket.into())
 }
 
 /// Reads the numbers of a SERVER_ERROR.

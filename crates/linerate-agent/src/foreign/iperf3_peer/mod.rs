@@ -33,7 +33,7 @@ mod parameters;
 /// The server's half.
 mod server;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use linerate_compat::iperf3::Parameters;
@@ -85,11 +85,16 @@ pub struct Iperf3Options {
 pub struct Iperf3Peer(Arc<Shared>);
 
 impl Iperf3Peer {
-    /// Returns a server that nobody has connected to yet.
-    pub fn new(options: Iperf3Options) -> Self {
+    /// Returns a server, and uses a connection to it that was `opened` already: one that is closed without a word
+    /// is a test that failed, to a server.
+    pub fn new(options: Iperf3Options, opened: Option<TcpStream>) -> Self {
+        let desk = Desk {
+            opened,
+            ..Desk::default()
+        };
         Self(Arc::new(Shared {
             options,
-            desk: Mutex::default(),
+            desk: Mutex::new(desk),
         }))
     }
 
@@ -118,6 +123,8 @@ pub(crate) struct Shared {
 /// The server's present standing.
 #[derive(Default)]
 struct Desk {
+    /// A connection that was made to find the server's address, and has said nothing.
+    opened: Option<TcpStream>,
     /// A control connection that was admitted and not used yet.
     called: Option<Called>,
     test: Option<Test>,

@@ -43,7 +43,8 @@ impl Iperf3Server {
         if desk.called.as_ref().is_some_and(Called::is_alive) {
             return Ok(());
         }
-        desk.called = Some(Called::call(options.address, options.bind)?);
+        let opened = desk.opened.take();
+        desk.called = Some(Called::call(opened, options.address, options.bind)?);
         Ok(())
     }
 

@@ -62,10 +62,12 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("the temporary directory can be written")
 }
 
-/// Writes a file into `folder` and returns its path as text.
+/// Writes a file into `folder`, which its owner alone may read, and returns its path as text.
 pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     fs::write(&path, text).expect("the temporary directory can be written");
+    let alone = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(&path, alone).expect("it is ours");
     path.display().to_string()
 }
 
