@@ -94,6 +94,13 @@ pub enum Place {
     ReceiverDevice,
     /// The receiving host's queue before the protocols was full (softnet_stat).
     ReceiverBacklog,
+    /// A queueing discipline of the receiving host dropped them on their way in: a policer at ingress, or the shaper of
+    /// a device that what comes is redirected to (ifb).
+    ReceiverQdisc,
+    /// The receiving host had no memory for their fragments (Ip: ReasmFails less ReasmTimeout).
+    Reassembly,
+    /// They came to the receiving host's IP, which did not deliver them: its packet filter dropped them, as a rule.
+    ReceiverIp,
     /// Their checksum was wrong.
     Checksum,
     /// The receiving socket's buffer was full.
@@ -128,6 +135,12 @@ pub struct Evidence {
     pub receiver_device_drops: Option<u64>,
     /// Dropped from the backlog of the receiving host (softnet_stat).
     pub backlog_drops: Option<u64>,
+    /// Dropped by queueing disciplines of the receiving host on their way in.
+    pub receiver_qdisc_drops: Option<u64>,
+    /// Whole datagrams of which the receiving host dropped fragments for want of memory.
+    pub reassembly_drops: Option<u64>,
+    /// Packets that came to the receiving host's IP, less those that it delivered or passed on.
+    pub undelivered: Option<u64>,
 }
 
 /// Where the datagrams of a transfer are: the rows add up to what was sent.
@@ -166,6 +179,9 @@ impl Balance {
         take(Place::Checksum, Some(checksum), 0);
         take(Place::ReceiveBuffer, Some(drops), checksum);
         take(Place::ReceiverBacklog, Some(backlog), 0);
+        take(Place::Reassembly, seen.reassembly_drops, 0);
+        take(Place::ReceiverIp, seen.undelivered, 0);
+        take(Place::ReceiverQdisc, seen.receiver_qdisc_drops, 0);
         // What is counted twice is taken once.
         take(Place::SenderQdisc, seen.sender_qdisc_drops, seen.refused);
         take(Place::SenderDevice, seen.sender_device_drops, seen.refused);
@@ -201,6 +217,9 @@ impl Place {
             Place::SenderDevice => "the sending host's devices",
             Place::ReceiverDevice => "the receiving host's devices",
             Place::ReceiverBacklog => "the receiving host's backlog (softnet)",
+            Place::ReceiverQdisc => "the receiving host's qdiscs, on their way in",
+            Place::Reassembly => "the receiving host's reassembly of fragments",
+            Place::ReceiverIp => "the receiving host's IP (its packet filter)",
             Place::Checksum => "wrong checksums",
             Place::ReceiveBuffer => "the receiving socket's buffer",
             Place::NotLocated => "not located: between the hosts, or where no counter covers it",
@@ -251,6 +270,26 @@ mod tests {
             ..evidence
         };
         assert_eq!(Balance::of(&clean).lost, []);
+    }
+
+    /// What the receiving host's IP takes in and does not deliver is no path's.
+    #[test]
+    fn what_the_receiving_host_drops_is_its_own() {
+        let evidence = Evidence {
+            sent: 1000,
+            received: 100,
+            receiver_qdisc_drops: Some(50),
+            reassembly_drops: Some(500),
+            undelivered: Some(200),
+            ..Evidence::default()
+        };
+        let expected = [
+            (Place::ReceiverQdisc, 50),
+            (Place::Reassembly, 500),
+            (Place::ReceiverIp, 200),
+            (Place::NotLocated, 150),
+        ];
+        assert_eq!(Balance::of(&evidence).lost, expected);
     }
 
     /// What a backlog drops its device counts, too.

@@ -90,6 +90,12 @@ responses! {
     LOST_RECEIVER_DEVICE "lost_receiver_device" Count
         "datagrams dropped by the receiving host's devices";
     LOST_BACKLOG "lost_receiver_backlog" Count "datagrams dropped from the receiving host's backlog";
+    LOST_RECEIVER_QDISC "lost_receiver_qdisc" Count
+        "datagrams dropped by the receiving host's qdiscs on their way in";
+    LOST_REASSEMBLY "lost_reassembly" Count
+        "datagrams whose fragments the receiving host dropped for want of memory";
+    LOST_RECEIVER_IP "lost_receiver_ip" Count
+        "datagrams that came to the receiving host's IP and were not delivered";
     LOST_CHECKSUM "lost_checksum" Count "datagrams with wrong checksums";
     LOST_RECEIVE_BUFFER "lost_receive_buffer" Count
         "datagrams dropped because the receive buffer was full";
@@ -216,6 +222,10 @@ responses! {
         "packets dropped by the sending hosts' qdiscs";
     DROPPED_DEVICE "dropped_device" Count "packets dropped by the hosts' devices";
     DROPPED_BACKLOG "dropped_backlog" Count "packets dropped from the receiving hosts' backlog";
+    DROPPED_RECEIVER_QDISC "dropped_receiver_qdisc" Count
+        "packets dropped by the receiving hosts' qdiscs on their way in";
+    DROPPED_RECEIVER_IP "dropped_receiver_ip" Count
+        "packets that came to the receiving hosts' IP and were not delivered";
     QDISC_BACKLOG "sender_qdisc_backlog_bytes" Bytes
         "bytes that wait in the sending hosts' qdiscs";
     DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";

@@ -35,12 +35,7 @@ fn finding<'d>(dataset: &Dataset<'_>, cell: &CellOutcomes<'d>) -> Option<Found<'
     if loss.value < LOSS_SHARE_MIN {
         return None;
     }
-    let mut lost: Vec<(Place, &str, f64)> = LOSS_PLACES
-        .iter()
-        .filter_map(|(place, response)| Some((*place, *response, cell.mean(response)?)))
-        .filter(|(_, _, count)| *count > 0.0)
-        .collect();
-    lost.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let lost = places(cell);
     let (place, response, most) = *lost.first()?;
     let all: f64 = lost.iter().map(|(_, _, count)| count).sum();
     let mut more: Vec<_> = lost[1..]
@@ -71,6 +66,17 @@ fn finding<'d>(dataset: &Dataset<'_>, cell: &CellOutcomes<'d>) -> Option<Found<'
     })
 }
 
+/// Returns the places that lost any, with the response and the count of each, the one with the most first.
+pub(super) fn places(cell: &CellOutcomes<'_>) -> Vec<(Place, &'static str, f64)> {
+    let mut lost: Vec<(Place, &str, f64)> = LOSS_PLACES
+        .iter()
+        .filter_map(|(place, response)| Some((*place, *response, cell.mean(response)?)))
+        .filter(|(_, _, count)| *count > 0.0)
+        .collect();
+    lost.sort_by(|a, b| b.2.total_cmp(&a.2));
+    lost
+}
+
 /// Names the queueing discipline of a sending host that dropped the most, where it was one and was
 /// read.
 fn which(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, place: Place) -> String {
@@ -84,7 +90,7 @@ fn which(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, place: Place) -> String
         .map_or(String::new(), |qdisc| format!(" ({qdisc})"))
 }
 
-fn place_words(place: Place) -> &'static str {
+pub(super) fn place_words(place: Place) -> &'static str {
     match place {
         Place::NotLocated => "an unknown location (no counter covers it)",
         Place::Checksum => "the receiver's checksum check",
@@ -93,7 +99,7 @@ fn place_words(place: Place) -> &'static str {
 }
 
 /// What a loss at `place` means and what to do about it.
-fn advice(place: Place) -> &'static str {
+pub(super) fn advice(place: Place) -> &'static str {
     match place {
         Place::SenderQueue => {
             "The sending host refused them itself. As a rule its qdisc is full (ENOBUFS), because the \
@@ -116,6 +122,21 @@ fn advice(place: Place) -> &'static str {
         Place::ReceiverBacklog => {
             "A CPU of the receiving host had more packets waiting than net.core.netdev_max_backlog \
              allows (softnet_stat). Raise it for bursts, or spread packets over CPUs (RPS)."
+        }
+        Place::ReceiverQdisc => {
+            "A qdisc of the receiving host dropped them on their way in: a policer at ingress, or the shaper of a device \
+             that what comes is redirected to (ifb). `tc -s qdisc` names it; lower the rate (-b), or change it."
+        }
+        Place::Reassembly => {
+            "They are longer than a packet of the path and come in fragments, for which the receiving host had no memory \
+             (Ip: ReasmFails): what misses a fragment takes it for net.ipv4.ipfrag_time, and everything that is cut is \
+             dropped meanwhile. Send datagrams that are one packet (`-l 1472` at an MTU of 1500 B, `-l 1452` over IPv6); \
+             net.ipv4.ipfrag_high_thresh is the memory."
+        }
+        Place::ReceiverIp => {
+            "They came to the receiving host's IP, which did not deliver them: its packet filter or its connection tracking \
+             drops them, as a rule. `nft list ruleset`, `iptables -nvL` and `conntrack -S` of that host name it; `nstat` \
+             has what IP counts else."
         }
         Place::Checksum => {
             "They arrived damaged: check for a bad cable, a bad device or a broken offload."

@@ -15,11 +15,13 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::limiter::Limiter;
+use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 
 use super::evidence;
 use super::path_rate::{
-    LOST_SHARE_MIN, RULE, datagrams_wait_in_own_qdisc, of_others, passes, shared,
+    DATAGRAM_BYTES_MAX, LOST_SHARE_MIN, RULE, datagrams_wait_in_own_qdisc, of_others, passes,
+    shared,
 };
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
@@ -38,6 +40,7 @@ const NOT_LOCATED_SHARE_MIN: f64 = 0.9;
 
 pub(super) const DATAGRAMS: Rule = Rule {
     judge: Judge::Cell(of_datagrams),
+    evident: Some(mend),
     ..RULE
 };
 
@@ -93,8 +96,9 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
     Some(Verdict {
         limiter: Limiter::PathRate,
         claim: format!(
-            "The path is full{}{}, and what is more is lost on the way: {} of the datagrams.",
+            "The path is full{}{}{}, and what is more is lost on the way: {} of the datagrams.",
             passes(cell, &throughput, ""),
+            in_packets(cell),
             of_others(cell),
             words::percent(lost.value),
         ),
@@ -103,6 +107,12 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
              link, a shaper or a policer passes a rate: lost by chance, it would. No counter that was read \
              has them. Where it is so, next to none is lost while all flows together send less than this."
                 .to_owned()
+                + if is_small(cell) {
+                    " Of datagrams as small as these it may be a limit of packets per second as well as one of bits: larger \
+                     ones tell."
+                } else {
+                    ""
+                }
         }),
         effect: throughput,
         evidence: cell.proof(&[
@@ -117,6 +127,36 @@ fn of_datagrams(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdi
         ])?,
         weight: throughput.value,
     })
+}
+
+/// Says how many datagrams pass a path, where they are so small that it may be their number that is limited.
+fn in_packets(cell: &CellOutcomes<'_>) -> String {
+    let rate = cell.mean(name::DATAGRAMS_RECEIVED_RATE);
+    let rate = rate.filter(|_| is_small(cell));
+    rate.map_or(String::new(), |rate| {
+        format!(
+            ", {} datagrams per second",
+            words::number(Unit::Count, rate.round())
+        )
+    })
+}
+
+/// Whether datagrams are less than half of a packet: as many of twice the size are the same number, and twice the rate.
+fn is_small(cell: &CellOutcomes<'_>) -> bool {
+    let bytes = cell.message_bytes();
+    bytes.is_some_and(|bytes| 2 * bytes <= DATAGRAM_BYTES_MAX)
+}
+
+/// What tells a limit of packets from one of bits.
+fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let is_udp = cell.workload.manner.transport == Transport::Udp;
+    let in_packets = is_udp && is_small(cell) && shared(cell).is_none();
+    let words = "repeat with `-l 1400`: where as many datagrams per second pass, the path limits packets (a small router or \
+                 firewall, a cloud's allowance); where the same rate in bit/s does, it limits bits";
+    if in_packets && !datagrams_wait_in_own_qdisc(cell) {
+        return Some(words.to_owned());
+    }
+    RULE.evident.and_then(|mend| mend(dataset, cell))
 }
 
 /// The sending host's own queueing discipline has a backlog, which holds the sender by its socket buffer: nothing is lost,

@@ -5,10 +5,12 @@
 //! hold nothing back: it could carry next to no more. Nor do they where a sender that slows down for them could go
 //! three times as fast, unless timers fired.
 
+use linerate_model::finding::Estimate;
 use linerate_model::limiter::Limiter;
 use linerate_model::number::agreeing;
 use linerate_model::unit::Unit;
 
+use super::path_rate::VARIATION_MAX;
 use super::rule::{Judge, Rule};
 use super::trial::{MODEL_QUOTIENT_MAX, MOST, TrialView};
 use super::verdict::Verdict;
@@ -16,8 +18,11 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
 use crate::words;
 
-/// The places, with what helps there.
-const PLACES: &[(&str, &str, &str)] = &[
+/// A place by its response, in words, and what helps there.
+type Place = (&'static str, &'static str, &'static str);
+
+/// The places.
+const PLACES: &[Place] = &[
     (
         name::DROPPED_QDISC,
         "by the sending host's qdisc",
@@ -35,6 +40,18 @@ const PLACES: &[(&str, &str, &str)] = &[
         "from the backlog of a CPU of the receiving host",
         "A larger net.core.netdev_max_backlog absorbs longer bursts; RPS spreads the load over CPUs.",
     ),
+    (
+        name::DROPPED_RECEIVER_QDISC,
+        "by a qdisc of the receiving host, of what came in",
+        "`tc -s qdisc` and `tc -s filter show dev DEVICE ingress` name it: a policer at ingress, or the shaper of a device \
+         that what comes is redirected to (ifb).",
+    ),
+    (
+        name::DROPPED_RECEIVER_IP,
+        "by the receiving host itself: they came to its IP, which did not deliver them",
+        "Its packet filter or its connection tracking drops them, as a rule: `nft list ruleset`, `iptables -nvL` and \
+         `conntrack -S` of that host name it; `nstat` has what IP counts else.",
+    ),
 ];
 
 /// Drops of a trial that are worth a word, and of the segments sent.
@@ -46,12 +63,12 @@ const LINK_SHARE_MAX: f64 = 0.95;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::HostDrops,
-    needs: "drops of a qdisc, device or backlog of the hosts, without a queue on the path",
+    needs: "drops of a qdisc, device, backlog or packet filter of the hosts, without a queue on the path",
     importance: 1,
     explains_failure: true,
     judge: Judge::Cause(
         |trial| {
-            !trial.is_queued()
+            (!trial.is_queued() || is_filtered(trial))
                 && drops(trial)
                 && trial
                     .link_share()
@@ -59,12 +76,39 @@ pub(super) const RULE: Rule = Rule {
         },
         tell,
     ),
-    evident: None,
+    evident: Some(mend),
     next: |_| {
         let words = "check which queue drops: `tc -s qdisc`, `ip -s link`, /proc/net/softnet_stat";
         Some(words.to_owned())
     },
 };
+
+/// What to do about what a packet filter drops, which no queue's counters show.
+fn mend(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    let (place, _) = most_at(cell)?;
+    (place.0 == name::DROPPED_RECEIVER_IP).then(|| LOOK_AT_FILTER.to_owned())
+}
+
+/// Whether the receiving host's packet filter drops most of what is lost, and the rate is not that of a full path, whose queue
+/// would be what makes round trips longer.
+fn is_filtered(trial: &TrialView<'_>) -> bool {
+    let filtered = trial.amount(name::DROPPED_RECEIVER_IP);
+    filtered >= MOST * trial.losses() && trial.exceeds(name::RATE_VARIATION, VARIATION_MAX)
+}
+
+/// Where to see what a packet filter drops.
+pub(super) const LOOK_AT_FILTER: &str = "look at the receiving host's packet filter: `nft list ruleset`, `iptables -nvL`, `conntrack -S`";
+
+/// Returns the place that dropped the most, and how many of a trial.
+fn most_at(cell: &CellOutcomes<'_>) -> Option<(&'static Place, Estimate)> {
+    // Where next to nothing was lost, only what was never counted as sent can be of these flows.
+    let lost = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
+    let counted = PLACES
+        .iter()
+        .filter(|place| place.0 == name::DROPPED_QDISC || lost >= DROPS_MIN)
+        .filter_map(|place| Some((place, cell.estimate(place.0)?)));
+    counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))
+}
 
 fn drops(trial: &TrialView<'_>) -> bool {
     let Some(segments) = trial.value(name::SEGMENTS_SENT) else {
@@ -72,7 +116,11 @@ fn drops(trial: &TrialView<'_>) -> bool {
     };
     let many = |drops: f64| drops >= DROPS_MIN && drops >= DROPS_SHARE_MIN * segments;
     // What the own queueing discipline drops was never counted as sent, nor as sent again.
-    let inside = trial.amount(name::DROPPED_DEVICE) + trial.amount(name::DROPPED_BACKLOG);
+    let inside = PLACES
+        .iter()
+        .map(|place| trial.amount(place.0))
+        .sum::<f64>()
+        - trial.amount(name::DROPPED_QDISC);
     let qdisc = trial.amount(name::DROPPED_QDISC);
     // Far more than these flows lost is somebody else's.
     let is_theirs = 2.0 * inside >= trial.losses() && inside <= 2.0 * trial.losses();
@@ -92,14 +140,7 @@ fn drops(trial: &TrialView<'_>) -> bool {
 
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
-    // Where next to nothing was lost, only what was never counted as sent can be of these flows.
-    let lost = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
-    let counted = PLACES
-        .iter()
-        .filter(|place| place.0 == name::DROPPED_QDISC || lost >= DROPS_MIN)
-        .filter_map(|place| Some((place, cell.estimate(place.0)?)));
-    let ((response, place, advice), drops) =
-        counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let ((response, place, advice), drops) = most_at(cell)?;
     let place_of_queue = if cell.stays_below(name::QUEUED, MOST) {
         " No queue stood on the path for most of the time."
     } else {

@@ -37,6 +37,8 @@ pub(crate) mod known;
 mod limiter;
 /// The link carries what its rate and framing allow.
 mod link_rate;
+/// Whether the TCP sockets of a host together have used up its memory.
+mod memory_pressure;
 /// Nagle's algorithm waiting for a delayed acknowledgement.
 pub(crate) mod nagle_delayed_ack;
 /// Nothing that was sent arrives.

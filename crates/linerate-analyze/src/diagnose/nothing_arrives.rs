@@ -9,6 +9,7 @@
 //! that swallows full-size ones, or a peer that has gone.
 
 use linerate_model::TrialId;
+use linerate_model::datagram::Place;
 use linerate_model::finding::{Estimate, Evidence, EvidenceList};
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
@@ -16,14 +17,17 @@ use linerate_model::number;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 
+use super::datagram_loss;
 use super::datagram_rate::loses_unlocated;
+use super::host_drops::LOOK_AT_FILTER;
 use super::path_rate::DATAGRAM_BYTES_MAX;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
+use super::trial::MOST;
 use super::verdict::Verdict;
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, describe, name};
+use crate::reduce::{LOSS_PLACES, Outcome, Values, describe, name};
 use crate::words;
 
 /// Datagrams that are more than a hiccup's.
@@ -40,7 +44,7 @@ pub(super) const RULE: Rule = Rule {
     importance: 1,
     explains_failure: true,
     judge: Judge::Cell(verdict),
-    evident: None,
+    evident: Some(mend),
     next: |workload| {
         let words = if is_cut(workload) {
             "send datagrams that are one packet: `-l 1400`; firewalls, and paths of a smaller MTU, drop parts of larger ones"
@@ -58,13 +62,66 @@ fn is_cut(workload: &Workload) -> bool {
         && message.is_some_and(|bytes| bytes > DATAGRAM_BYTES_MAX)
 }
 
+/// Returns the places whose counters were read, in words.
+fn places_read(cell: &CellOutcomes<'_>) -> Vec<String> {
+    let all = LOSS_PLACES.iter();
+    let read = all
+        .filter(|(place, response)| *place != Place::NotLocated && cell.mean(response).is_some());
+    read.map(|(place, _)| place.words().to_owned()).collect()
+}
+
+/// What a host drops that is all that was sent: most of it at one place.
+fn at_host(cell: &CellOutcomes<'_>, sent: &Estimate) -> Option<Verdict> {
+    let all = datagram_loss::places(cell);
+    let (place, response, count) = *all.first()?;
+    if place == Place::NotLocated || count < MOST * sent.value {
+        return None;
+    }
+    Some(Verdict {
+        limiter: Limiter::NothingArrives,
+        claim: format!(
+            "Nothing that was sent arrived: {} per trial, {} of them lost at {}.",
+            words::things(sent.value, "datagram"),
+            words::percent(count / sent.value),
+            datagram_loss::place_words(place),
+        ),
+        explanation: datagram_loss::advice(place).to_owned(),
+        weight: sent.value,
+        effect: sent.clone(),
+        evidence: cell.proof(&[
+            ("datagrams sent", name::DATAGRAMS_SENT),
+            ("share of the datagrams lost", name::LOSS_SHARE),
+            ("datagrams lost there", response),
+        ])?,
+    })
+}
+
+/// What to do about what a host drops.
+fn mend(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    if cell.is_rr() || loses_unlocated(cell) != Some(false) {
+        return None;
+    }
+    match datagram_loss::places(cell).first()?.0 {
+        Place::Reassembly => {
+            let words = "send datagrams that are one packet (`-l 1400`): the receiving host has no memory for more fragments \
+                         (Ip: ReasmFails, net.ipv4.ipfrag_high_thresh)";
+            Some(words.to_owned())
+        }
+        Place::ReceiverIp => Some(LOOK_AT_FILTER.to_owned()),
+        _ => None,
+    }
+}
+
 /// Of datagrams that were sent, none arrived at a host that was read.
 fn of_datagrams(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let sent = cell.estimate(name::DATAGRAMS_SENT)?;
     let lost = cell.mean(name::LOSS_SHARE)?;
-    // A stray drop at a host may be anybody's.
-    if sent.value < DATAGRAMS_MIN || lost < 1.0 || !loses_unlocated(cell)? {
+    if sent.value < DATAGRAMS_MIN || lost < 1.0 {
         return None;
+    }
+    // A stray drop at a host may be anybody's.
+    if !loses_unlocated(cell)? {
+        return at_host(cell, &sent);
     }
     let explanation = match cell
         .message_bytes()
@@ -82,8 +139,9 @@ fn of_datagrams(cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::NothingArrives,
         claim: format!(
-            "Nothing that was sent arrived: {} per trial, and next to no drop is counted at the hosts.",
-            words::things(sent.value, "datagram")
+            "Nothing that was sent arrived: {} per trial, and next to none of them is counted at {}.",
+            words::things(sent.value, "datagram"),
+            words::list(&places_read(cell)),
         ),
         explanation: explanation.to_owned(),
         weight: sent.value,

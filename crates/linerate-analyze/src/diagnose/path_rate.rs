@@ -43,7 +43,7 @@ use super::rule::{Judge, Rule};
 use super::trial::{self, ELASTICITY_MIN, MOST, Setup, TrialView, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{ArrivalShaper, Outcome, Values, WORKER_SATURATED_SHARE, arrival_shaper, name};
 use crate::words;
 
 /// Rates of Ethernet (IEEE 802.3), bit/s.
@@ -70,7 +70,7 @@ const LINK_SHARE_ALONE_MIN: f64 = 0.97;
 /// Deviation of the rate from reading to reading beyond which no queue is always full on the way of the
 /// data: 0.02 to 0.16 were seen of full paths, shared ones and such that drop; 0.3 to 1.1 where ACKs wait on
 /// theirs.
-const VARIATION_MAX: f64 = 0.25;
+pub(super) const VARIATION_MAX: f64 = 0.25;
 /// The same where nobody read the receiving end: ACKs that wait come more evenly than what they let go, and
 /// 0.13 was seen of them.
 const VARIATION_ONE_SIDED_MAX: f64 = 0.1;
@@ -115,6 +115,12 @@ pub(super) const RULE: Rule = Rule {
 
 /// What to do about a path that is shared, is the own host's, or is full of requests.
 fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
+    if let Some(shaper) = shaper_of(dataset, cell) {
+        return Some(format!(
+            "look at `tc -s qdisc show dev {}` of {}: it shapes what arrives",
+            shaper.device, shaper.host
+        ));
+    }
     if shares_full_path(cell) {
         return Some(repeat::WHERE_SHARED.to_owned());
     }
@@ -127,6 +133,26 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     Some(format!(
         "repeat with {half}: where the rate stays, the path is full, and its slowest hop carries the number above"
     ))
+}
+
+/// Returns the receiving host's own shaper of what arrives, where each trial passed it.
+pub(super) fn shaper_of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<ArrivalShaper> {
+    let trials = cell.valid.iter();
+    let shapers = trials.map(|outcome| arrival_shaper(dataset.recording, outcome.trial));
+    let mut shapers = shapers.collect::<Option<Vec<_>>>()?;
+    let last = shapers.pop()?;
+    shapers.iter().all(|one| *one == last).then_some(last)
+}
+
+/// Says what is full.
+pub(super) fn what_is_full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
+    shaper_of(dataset, cell).map_or("The path".to_owned(), |shaper| {
+        let kind = shaper
+            .kind
+            .map_or(String::new(), |kind| format!(" ({kind})"));
+        let (host, device) = (shaper.host, shaper.device);
+        format!("The receiving host's own {device}{kind}, which shapes what arrives at {host},")
+    })
 }
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -203,7 +229,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::PathRate,
             throughput.value,
             format!(
-                "The path is full, at a rate that changed: {} of payload passed it on average, and {wait}.",
+                "{} is full, at a rate that changed: {} of payload passed it on average, and {wait}.",
+                what_is_full(dataset, cell),
                 words::estimate(&throughput),
             ),
         ),
@@ -211,7 +238,8 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             Limiter::PathRate,
             throughput.value,
             format!(
-                "The path is full{}{}{}.",
+                "{} is full{}{}{}.",
+                what_is_full(dataset, cell),
                 passes(cell, &throughput, at_least(cell)),
                 of_others(cell),
                 if is_none {

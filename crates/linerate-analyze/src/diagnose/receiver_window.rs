@@ -6,12 +6,16 @@
 
 use linerate_model::finding::Estimate;
 use linerate_model::limiter::Limiter;
+use linerate_model::metric::Metric;
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::sample::Subject;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
 use super::evidence;
 use super::link_rate::share_of;
+use super::memory_pressure;
 use super::repeat;
 use super::rule::{Judge, Rule};
 use super::trial::{
@@ -19,7 +23,7 @@ use super::trial::{
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Values, name};
+use crate::reduce::{Readings, Values, name};
 use crate::words;
 
 /// Share of the host's limit from which on a window that grew by itself has reached it: half of the
@@ -46,7 +50,13 @@ pub(super) const RULE: Rule = Rule {
 
 /// What to do about what keeps the window small, where it is not the receiver's buffer alone.
 fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
-    let words = if is_unscaled(dataset, cell) {
+    if let Some(short) = memory_pressure::at(dataset, cell, Part::Receiver) {
+        return Some(short.mend());
+    }
+    let words = if is_by_cookies(dataset, cell) {
+        "turn on net.ipv4.tcp_timestamps at both ends, without which a SYN cookie carries no window scaling, or let the server \
+         answer without cookies (net.ipv4.tcp_syncookies, a larger backlog)"
+    } else if is_unscaled(dataset, cell) {
         "turn on net.ipv4.tcp_window_scaling at both ends; where it is on, find what removes the option"
     } else if is_of_another(dataset, cell) {
         "find what ends the connection between the hosts: a proxy, a load balancer, a middlebox"
@@ -137,6 +147,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 /// Why the window is as small as it is, and what helps.
 fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
+    if let Some(short) = memory_pressure::at(dataset, cell, Part::Receiver) {
+        return short.why();
+    }
     if is_of_another(dataset, cell) {
         return format!(
             "It is not the receiver's own, which offers {}: something between them ends the connection or \
@@ -144,6 +157,13 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
              hosts change nothing.",
             words::number(Unit::Bytes, cell.amount(name::OFFERED_WINDOW))
         );
+    }
+    if is_by_cookies(dataset, cell) {
+        return "The server answers SYNs with cookies (net.ipv4.tcp_syncookies), and timestamps are off, in which alone a \
+                cookie can keep window scaling and SACK: connections have neither, and no window exceeds 65 535 B. Turn on \
+                net.ipv4.tcp_timestamps at both ends, or have the server answer without cookies: tcp_syncookies 1 and a \
+                larger backlog."
+            .to_owned();
     }
     if is_unscaled(dataset, cell) {
         return "The handshake did not negotiate window scaling, so no window exceeds 65 535 B: a larger \
@@ -225,6 +245,30 @@ pub(crate) fn is_untuned(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool
 pub(crate) fn is_unscaled(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
     let is_small = window_bytes(cell).is_some_and(|window| window <= UNSCALED_WINDOW_MAX);
     is_small && !scales(dataset, cell)
+}
+
+/// Whether the handshakes agreed on no window scaling since the server answered with SYN cookies, which keep it in the
+/// timestamp alone (`cookie_timestamp_decode` in net/ipv4/syncookies.c): always where it was told to, else where it has.
+fn is_by_cookies(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let mut servers = dataset.hosts().iter();
+    let Some(server) = servers.find(|host| host.part == HostPart::Server) else {
+        return false;
+    };
+    let is_off =
+        |host: &HostRecord| host.snapshot.number("sysctl.net.ipv4.tcp_timestamps") == Some(0.0);
+    let opened = || {
+        let trial = cell.valid.first()?.trial;
+        let readings = Readings::of(dataset.recording, dataset.recording.record(trial)?);
+        let metric = Metric::NetstatSyncookiesRecv;
+        let all = readings.on(&server.name, &Subject::Host, metric)?;
+        Some(all.last()?.1 > 0)
+    };
+    let answers = match server.snapshot.number("sysctl.net.ipv4.tcp_syncookies") {
+        Some(2.0) => true,
+        Some(1.0) => opened() == Some(true),
+        _ => false,
+    };
+    is_unscaled(dataset, cell) && answers && dataset.hosts().iter().any(is_off)
 }
 
 /// Whether windows are scaled: by what the handshakes agreed on, else by the hosts' settings.

@@ -8,6 +8,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
 use super::evidence;
+use super::memory_pressure;
 use super::receiver_window::window_fits;
 use super::repeat;
 use super::rule::{Judge, Rule};
@@ -34,7 +35,10 @@ pub(super) const RULE: Rule = Rule {
     importance: 1,
     explains_failure: false,
     judge: Judge::Cause(buffer_fits, tell),
-    evident: Some(|_, cell| {
+    evident: Some(|dataset, cell| {
+        if let Some(short) = memory_pressure::at(dataset, cell, Part::Sender) {
+            return Some(short.mend());
+        }
         let held = cell.mean(name::IN_FLIGHT)? + cell.mean(name::UNSENT)?;
         let is_tuned = cell.workload.options.socket_buffer.is_none();
         (is_tuned && repeat::is_large(held))
@@ -100,7 +104,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let limit = auto_buffer(dataset, cell, Part::Sender).map_or(String::new(), |bytes| {
         format!(" ({} here)", words::number(Unit::Bytes, bytes))
     });
+    let short = memory_pressure::at(dataset, cell, Part::Sender);
     let what = match cell.workload.options.socket_buffer {
+        _ if let Some(short) = &short => short.why(),
         Some(_) => {
             "SO_SNDBUF was set, which ends autotuning: leave it out or set a larger one.".to_owned()
         }

@@ -248,12 +248,18 @@ impl<'a> Streams<'a> {
             let series = self.counted(lane, part)?;
             readings.change(&series).map(Change::rate)
         };
+        // What the host itself loses had passed its device.
+        let loses = self
+            .raw
+            .undelivered(&[host])
+            .is_some_and(|packets| packets > 0);
         let rate = |lane: &Lane<'_>| match (self.transport, part) {
             // What came twice or out of order passed the device as well: segments say it, full ones at the most.
             (Transport::Tcp, Part::Receiver) => {
-                Some(counted(lane, part)? * lane.mean(lane.sender, Metric::TcpSndMss)?)
+                let came = counted(lane, part)? * lane.mean(lane.sender, Metric::TcpSndMss)?;
+                let sent = counted(lane, Part::Sender).filter(|_| loses);
+                Some(sent.unwrap_or(0.0).max(came))
             }
-            // What the host itself loses had passed its device.
             (_, Part::Receiver) => {
                 Some(counted(lane, Part::Sender)?.max(counted(lane, Part::Receiver)?))
             }

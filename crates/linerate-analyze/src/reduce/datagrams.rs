@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::exchange::namespaces;
 use super::raw::Raw;
-use super::window::{Readings, mean};
+use super::window::{Change, Readings, in_window, mean};
 use super::{Responses, losses, machine};
 
 /// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of
@@ -30,6 +30,10 @@ const INGRESS_MAJOR: u32 = 0xffff;
 /// The kernel counts drops of disciplines in 32 bits.
 const DROPS_WRAP: i64 = 1 << 32;
 
+/// Packets up to which those that IP took in may have been on their way through it when its counters were read: NAPI hands
+/// over so many at a time (NAPI_POLL_WEIGHT of include/linux/netdevice.h).
+const ON_THEIR_WAY_MAX: u64 = 64;
+
 /// Every place with the response that says how many were lost there.
 pub(crate) const PLACES: &[(Place, &str)] = &[
     (Place::SenderQueue, name::LOST_SENDER_QUEUE),
@@ -37,6 +41,9 @@ pub(crate) const PLACES: &[(Place, &str)] = &[
     (Place::SenderDevice, name::LOST_SENDER_DEVICE),
     (Place::ReceiverDevice, name::LOST_RECEIVER_DEVICE),
     (Place::ReceiverBacklog, name::LOST_BACKLOG),
+    (Place::ReceiverQdisc, name::LOST_RECEIVER_QDISC),
+    (Place::Reassembly, name::LOST_REASSEMBLY),
+    (Place::ReceiverIp, name::LOST_RECEIVER_IP),
     (Place::Checksum, name::LOST_CHECKSUM),
     (Place::ReceiveBuffer, name::LOST_RECEIVE_BUFFER),
     (Place::NotLocated, name::LOST_NOT_LOCATED),
@@ -158,6 +165,9 @@ fn was_read(evidence: &Evidence, place: Place) -> bool {
         Place::SenderDevice => evidence.sender_device_drops.is_some(),
         Place::ReceiverDevice => evidence.receiver_device_drops.is_some(),
         Place::ReceiverBacklog => evidence.backlog_drops.is_some(),
+        Place::ReceiverQdisc => evidence.receiver_qdisc_drops.is_some(),
+        Place::Reassembly => evidence.reassembly_drops.is_some(),
+        Place::ReceiverIp => evidence.undelivered.is_some(),
         Place::Checksum => evidence.checksum_errors.is_some() && evidence.socket_drops.is_some(),
         Place::ReceiveBuffer => evidence.socket_drops.is_some(),
     }
@@ -193,6 +203,9 @@ fn evidence<'a>(raw: &Raw<'a>) -> Option<(Evidence, Vec<Pair<'a>>)> {
         sender_device_drops: raw.device_drops(&senders, Metric::LinkTxDropped),
         receiver_device_drops: raw.device_drops(&receivers, Metric::LinkRxDropped),
         backlog_drops: raw.total_of_machines(&receivers, Metric::SoftnetDropped),
+        receiver_qdisc_drops: raw.receiver_qdisc_drops(&raw.hosts_of(Part::Receiver)),
+        reassembly_drops: raw.reassembly_drops(),
+        undelivered: raw.undelivered(&raw.hosts_of(Part::Receiver)),
     };
     Some((evidence, pairs))
 }
@@ -245,6 +258,53 @@ pub(crate) fn dropping_qdiscs(recording: &Recording, trial: TrialId) -> Vec<Qdis
         .collect();
     all.sort_by_key(|qdisc| std::cmp::Reverse(qdisc.drops));
     all
+}
+
+/// A device of a receiving host that what arrives is redirected to and that holds it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ArrivalShaper {
+    /// The host.
+    pub(crate) host: HostName,
+    /// The device.
+    pub(crate) device: String,
+    /// The kind of its queueing discipline, where that is known.
+    pub(crate) kind: Option<String>,
+}
+
+/// Returns the shaper of a receiving host that all payload of `trial` passed and that dropped some or held it back.
+pub(crate) fn arrival_shaper(recording: &Recording, trial: TrialId) -> Option<ArrivalShaper> {
+    let record = recording.record(trial)?;
+    let readings = Readings::of(recording, record);
+    let raw = Raw::of(recording, record, &readings)?;
+    let arrived = |host: &HostName| {
+        let ends = raw.records.iter();
+        let ends = ends.filter(|end| end.part == Part::Receiver && end.host == *host);
+        let rates = ends.map(|end| {
+            let series = readings.flow(end.flow, end.end, Metric::AppBytesReceived)?;
+            readings.change(&series).map(Change::rate)
+        });
+        rates.sum::<Option<f64>>()
+    };
+    let receivers = raw.hosts_of(Part::Receiver);
+    readings.subjects().find_map(|(subject, host)| {
+        let Subject::Qdisc(device, _) = subject else {
+            return None;
+        };
+        if !receivers.contains(&host) || !raw.is_redirected_to(host, device) {
+            return None;
+        }
+        let change = |metric| readings.change_on(host, subject, metric);
+        let grew = |metric| change(metric).is_some_and(|change| change.amount >= 1.0);
+        let holds = grew(Metric::QdiscOverlimits) || grew(Metric::QdiscDrops);
+        let passed = change(Metric::QdiscTxBytes)?.rate();
+        let fact = format!("link.{device}.qdisc");
+        let kind = raw.host(host)?.snapshot.text(&fact).map(str::to_owned);
+        (holds && passed >= arrived(host)?).then(|| ArrivalShaper {
+            host: host.clone(),
+            device: device.clone(),
+            kind,
+        })
+    })
 }
 
 /// How much a discipline's drops grew.
@@ -340,6 +400,72 @@ impl<'a> Raw<'a> {
         };
         let of_hosts = senders.iter().filter_map(of_host);
         of_hosts.reduce(|sum, one| sum + one)
+    }
+
+    /// Returns the packets that came to IP on `hosts` and that it neither delivered nor passed on: dropped by a packet
+    /// filter, connection tracking, or for what the counters of IP name. Absent where these were not read.
+    ///
+    /// Fragments count each as they come, and together when they are delivered. What connection tracking puts together of
+    /// IPv6 is counted nowhere, so that nothing is known where senders cut packets.
+    pub(super) fn undelivered(&self, hosts: &[&HostName]) -> Option<u64> {
+        let is_cut = |host: &&HostName| {
+            let cut = self.total_on(&[*host], Metric::SnmpIpFragCreates);
+            cut.is_some_and(|fragments| fragments > 0)
+        };
+        if self.hosts_of(Part::Sender).iter().any(is_cut) {
+            return None;
+        }
+        let total = |metric| self.total_on(hosts, metric);
+        let came = total(Metric::SnmpIpInReceives)?;
+        let delivered = total(Metric::SnmpIpInDelivers)?;
+        let passed_on = total(Metric::SnmpIpForwarded).unwrap_or(0);
+        let fragments = total(Metric::SnmpIpReasmReqds).unwrap_or(0);
+        let joined = total(Metric::SnmpIpReasmOks).unwrap_or(0);
+        let held = fragments.saturating_sub(joined);
+        let rest = came.saturating_sub(delivered + passed_on + held);
+        Some(if rest < ON_THEIR_WAY_MAX { 0 } else { rest })
+    }
+
+    /// Returns how many whole packets the fragments were that the receiving hosts dropped for want of memory: each that
+    /// senders cut has as many of them.
+    fn reassembly_drops(&self) -> Option<u64> {
+        let of = |part, metric| self.total_on(&self.hosts_of(part), metric);
+        let failed = of(Part::Receiver, Metric::SnmpIpReasmFails)?;
+        let too_late = of(Part::Receiver, Metric::SnmpIpReasmTimeout)?;
+        let fragments = of(Part::Sender, Metric::SnmpIpFragCreates)?;
+        let packets = of(Part::Sender, Metric::SnmpIpFragOks)?;
+        let each = fragments.checked_div(packets).unwrap_or(0).max(1);
+        Some(failed.saturating_sub(too_late).div_ceil(each))
+    }
+
+    /// Returns what queueing disciplines of `hosts` dropped of what came in: policers at the ingress of the flows' device,
+    /// and those of devices that what comes is redirected to (ifb). Absent if none was read.
+    pub(super) fn receiver_qdisc_drops(&self, hosts: &[&HostName]) -> Option<u64> {
+        let mut most: BTreeMap<(&HostName, &str), i64> = BTreeMap::new();
+        for (subject, host) in self.readings.subjects() {
+            let Subject::Qdisc(device, id) = subject else {
+                continue;
+            };
+            let is_ingress = id.0 >> 16 == INGRESS_MAJOR && self.link(host) == Some(device);
+            if !hosts.contains(&host) || !(is_ingress || self.is_redirected_to(host, device)) {
+                continue;
+            }
+            let series = self.readings.on(host, subject, Metric::QdiscDrops);
+            let grown = series.and_then(|series| in_window(self.readings, &series));
+            if let Some(drops) = grown.map(|amount| amount.rem_euclid(DROPS_WRAP)) {
+                let known = most.entry((host, device)).or_insert(drops);
+                *known = drops.max(*known);
+            }
+        }
+        let drops = most.values().map(|drops| *drops as u64);
+        (!most.is_empty()).then(|| drops.sum())
+    }
+
+    /// Whether `device` of `host` is one that takes what others receive or send.
+    fn is_redirected_to(&self, host: &HostName, device: &str) -> bool {
+        let kind = format!("link.{device}.kind");
+        let record = self.host(host);
+        record.and_then(|record| record.snapshot.text(&kind)) == Some("ifb")
     }
 
     /// Returns what the queueing disciplines of each device of `hosts` dropped on the way out, and which one

@@ -403,6 +403,10 @@ fn drops(raw: &Raw<'_>, responses: &mut Responses) {
     responses.put(name::DROPPED_QDISC, count(of_qdiscs));
     let backlog = raw.total_of_machines(&receivers, Metric::SoftnetDropped);
     responses.put(name::DROPPED_BACKLOG, count(backlog));
+    let of_qdiscs = raw.receiver_qdisc_drops(&receivers);
+    responses.put(name::DROPPED_RECEIVER_QDISC, count(of_qdiscs));
+    let undelivered = raw.undelivered(&receivers);
+    responses.put(name::DROPPED_RECEIVER_IP, count(undelivered));
     // Of a host whose device is not known nobody knows which drops were of these flows.
     let mut own = senders.iter().chain(&receivers);
     if own.all(|host| raw.device(host).is_some()) {

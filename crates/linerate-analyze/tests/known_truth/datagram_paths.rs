@@ -2,10 +2,12 @@
 //! else might hold them.
 
 use linerate_analyze::analyze;
+use linerate_analyze::reduce::outcomes;
 use linerate_model::datagram::Datagrams;
 use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::limiter::Limiter;
 use linerate_model::metric::Metric;
+use linerate_model::response::name;
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::workload::{Direction, Part, Workload};
 
@@ -346,4 +348,102 @@ fn what_damages_segments_is_looked_for_elsewhere_than_loss() {
         let action = lost.action.unwrap_or_default();
         assert!(action.contains("--fq-rate"), "{action}");
     }
+}
+
+/// Lost datagrams of each place, as far as any are.
+fn lost_at(run: &MadeRun) -> Vec<(&'static str, f64)> {
+    let outcome = outcomes(&run.recording).remove(0);
+    let places = [
+        name::LOST_RECEIVER_QDISC,
+        name::LOST_REASSEMBLY,
+        name::LOST_RECEIVER_IP,
+        name::LOST_NOT_LOCATED,
+    ];
+    let lost = |place| Some((place, outcome.value(place)?));
+    let lost = places.into_iter().filter_map(lost);
+    lost.filter(|(_, count)| *count > 0.0).collect()
+}
+
+/// 3000 datagrams of which none arrives, with what hosts counted meanwhile.
+fn none_arrives(counted: &[(&str, Metric, i64)]) -> MadeRun {
+    let steps: Vec<Step> = (0..30).map(|_| (0, 100)).collect();
+    let workload = datagrams(Some(34_752_000), BYTES as u64);
+    let mut run = stream_of(workload, &steps, Truth::usual(), Lost::OnTheWay);
+    for (host, metric, amount) in counted {
+        grow(&mut run, host, &Subject::Host, *metric, *amount);
+    }
+    run
+}
+
+#[test]
+fn what_the_receiving_host_drops_is_not_lost_on_the_way() {
+    let check = |counted: &[(&str, Metric, i64)], expected: &[(&str, f64)], words: &str| {
+        let run = none_arrives(counted);
+        assert_eq!(lost_at(&run), expected);
+        let (limiter, finding) = limiter_of(&run).expect("nothing arrives");
+        assert_eq!(limiter, Limiter::NothingArrives, "{}", finding.claim);
+        let action = finding.action.unwrap_or_default();
+        assert!(action.contains(words), "{action}");
+    };
+    // Its packet filter: they came to IP, and were not delivered.
+    check(
+        &[
+            ("server", Metric::SnmpIpInReceives, 3_100),
+            ("server", Metric::SnmpIpInDelivers, 100),
+        ],
+        &[(name::LOST_RECEIVER_IP, 3_000.0)],
+        "nft list ruleset",
+    );
+    // Its memory for fragments, of which each datagram has six; one in 3000 came without its last.
+    check(
+        &[
+            ("client1", Metric::SnmpIpFragOks, 3_000),
+            ("client1", Metric::SnmpIpFragCreates, 18_000),
+            ("server", Metric::SnmpIpInReceives, 18_100),
+            ("server", Metric::SnmpIpInDelivers, 100),
+            ("server", Metric::SnmpIpReasmReqds, 18_000),
+            ("server", Metric::SnmpIpReasmOks, 0),
+            ("server", Metric::SnmpIpReasmFails, 17_995),
+            ("server", Metric::SnmpIpReasmTimeout, 1),
+        ],
+        &[
+            (name::LOST_REASSEMBLY, 2_999.0),
+            (name::LOST_NOT_LOCATED, 1.0),
+        ],
+        "-l 1400",
+    );
+    // Nothing came.
+    check(
+        &[
+            ("server", Metric::SnmpIpInReceives, 100),
+            ("server", Metric::SnmpIpInDelivers, 100),
+        ],
+        &[(name::LOST_NOT_LOCATED, 3_000.0)],
+        "",
+    );
+    // A router's packets are passed on, and those of IPv6 that connection tracking joins are nobody's loss.
+    let forwarded = none_arrives(&[
+        ("server", Metric::SnmpIpInReceives, 3_100),
+        ("server", Metric::SnmpIpInDelivers, 100),
+        ("server", Metric::SnmpIpForwarded, 3_000),
+    ]);
+    assert_eq!(lost_at(&forwarded), [(name::LOST_NOT_LOCATED, 3_000.0)]);
+}
+
+#[test]
+fn small_datagrams_may_meet_a_limit_of_packets() {
+    let told = |bytes: u64| {
+        let mut workload = datagrams(Some(100_000_000), bytes);
+        workload.manner.segments = 1;
+        let run = stream_of(workload, &in_turn(0), working(0.2), Lost::OnTheWay);
+        let (limiter, finding) = limiter_of(&run).expect("a full path");
+        assert_eq!(limiter, Limiter::PathRate, "{}", finding.claim);
+        (finding.claim, finding.action.unwrap_or_default())
+    };
+    let (claim, action) = told(64);
+    assert!(claim.contains("datagrams per second"), "{claim}");
+    assert!(action.contains("-l 1400"), "{action}");
+    let (claim, action) = told(1400);
+    assert!(!claim.contains("datagrams per second"), "{claim}");
+    assert!(!action.contains("-l 1400"), "{action}");
 }

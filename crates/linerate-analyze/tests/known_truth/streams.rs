@@ -948,6 +948,153 @@ fn what_a_backlog_drops_is_counted_once() {
 }
 
 #[test]
+fn what_keeps_a_window_small_beside_its_buffer_is_told() {
+    let truth = Truth {
+        window_bytes: 65_535,
+        rwnd_share: 0.97,
+        ..sending(26.2e6, 20 * MS)
+    };
+    let action = |run: &MadeRun| {
+        let (limiter, finding) = limiter_of(run).expect("the window limits");
+        assert_eq!(limiter, Limiter::ReceiverWindow, "{}", finding.claim);
+        finding.action.unwrap_or_default()
+    };
+    // SYN cookies of a server, without the timestamps that keep the scale: always, or for some connections.
+    let by_cookies = |cookies: f64, timestamps: f64, opened: Option<i64>| {
+        let unscaled = Truth {
+            agreed: Some("none"),
+            ..truth.clone()
+        };
+        let mut run = run(stream(), &unscaled);
+        for (name, value) in [("syncookies", cookies), ("timestamps", timestamps)] {
+            let value = FactValue::Number(value, Unit::Count);
+            tell(
+                &mut run,
+                "server",
+                &format!("sysctl.net.ipv4.tcp_{name}"),
+                value,
+            );
+        }
+        sort_facts(&mut run);
+        if let Some(count) = opened {
+            // Counters begin at 7.
+            let metric = Metric::NetstatSyncookiesRecv;
+            grow(&mut run, "server", &Subject::Host, metric, count - 7);
+        }
+        action(&run).contains("tcp_syncookies")
+    };
+    assert!(by_cookies(2.0, 0.0, None));
+    assert!(by_cookies(1.0, 0.0, Some(3)));
+    assert!(!by_cookies(1.0, 0.0, Some(0)));
+    assert!(!by_cookies(0.0, 0.0, None));
+    assert!(!by_cookies(2.0, 1.0, None));
+    // The memory of all sockets: the kernel begins to take from them at 20 000 pages of 4 KiB.
+    let with_memory = |pages: i64| {
+        let mut run = run(stream(), &truth);
+        let limits = FactValue::Text("10000 20000 30000".to_owned());
+        tell(&mut run, "server", "sysctl.net.ipv4.tcp_mem", limits);
+        sort_facts(&mut run);
+        let trial = run.recording.trials[0].trial;
+        for at_ns in [50_000, 1_000_050_000] {
+            run.recording.samples.extend([TrialSample {
+                trial,
+                host: HostName::from("server"),
+                subject: Subject::Host,
+                metric: Metric::MemoryTcp,
+                at_ns,
+                value: pages * 4096,
+            }]);
+        }
+        action(&run)
+    };
+    let short = with_memory(20_001);
+    assert!(short.contains("net.ipv4.tcp_mem"), "{short}");
+    assert!(!short.contains("tcp_rmem"), "{short}");
+    let enough = with_memory(9_999);
+    assert!(!enough.contains("net.ipv4.tcp_mem"), "{enough}");
+}
+
+/// Puts the facts of all hosts in their order.
+fn sort_facts(run: &mut MadeRun) {
+    for host in &mut run.recording.document.hosts {
+        host.snapshot.facts.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+}
+
+#[test]
+fn a_shaper_of_the_receiving_host_is_no_slow_hop() {
+    // 94.1 Mbit/s through a queue, all of which passes an ifb of the receiving host, or a tenth of it.
+    let claim = |bps: i64, overlimits: i64| {
+        let truth = sending(94.1e6, 20 * MS);
+        let truth = Truth {
+            min_rtt_ns: Some(2 * MS),
+            ..truth
+        };
+        let mut run = run(stream(), &truth);
+        for (fact, value) in [("kind", "ifb"), ("qdisc", "tbf")] {
+            let value = FactValue::Text(value.to_owned());
+            tell(&mut run, "server", &format!("link.ifb0.{fact}"), value);
+        }
+        sort_facts(&mut run);
+        let qdisc = Subject::Qdisc("ifb0".to_owned(), QdiscId(0x8001_0000));
+        grow(&mut run, "server", &qdisc, Metric::QdiscTxBytes, bps / 8);
+        grow(
+            &mut run,
+            "server",
+            &qdisc,
+            Metric::QdiscOverlimits,
+            overlimits,
+        );
+        let (limiter, finding) = limiter_of(&run).expect("a queue");
+        assert_eq!(limiter, Limiter::PathRate, "{}", finding.claim);
+        (finding.claim, finding.action.unwrap_or_default())
+    };
+    let (own, action) = claim(98_400_000, 5_000);
+    assert!(own.contains("ifb0 (tbf)"), "{own}");
+    assert!(action.contains("tc -s qdisc show dev ifb0"), "{action}");
+    for (bps, overlimits) in [(9_840_000, 5_000), (98_400_000, 0)] {
+        let (path, action) = claim(bps, overlimits);
+        assert!(
+            !path.contains("ifb0") && !action.contains("ifb0"),
+            "{path}: {action}"
+        );
+    }
+}
+
+#[test]
+fn what_a_receiving_host_does_not_deliver_is_lost_in_it() {
+    // 6 % of what comes is sent again: the packet filter of the receiver, or something on the way, drops it.
+    let limiter = |undelivered: i64| {
+        let truth = Truth {
+            lost_share: 0.06,
+            beside_bps: Some(3e6),
+            ..sending(20e6, 20 * MS)
+        };
+        let mut run = run(stream(), &truth);
+        let lost = outcomes(&run.recording)[0].value(name::RETRANSMITTED);
+        assert_eq!(lost.map(f64::round), Some(103.0));
+        for (metric, amount) in [
+            (Metric::SnmpIpInReceives, 2_000 + undelivered),
+            (Metric::SnmpIpInDelivers, 2_000),
+        ] {
+            grow(&mut run, "server", &Subject::Host, metric, amount);
+        }
+        let outcome = outcomes(&run.recording).remove(0);
+        assert_eq!(
+            outcome.value(name::DROPPED_RECEIVER_IP),
+            Some(undelivered as f64)
+        );
+        limiter_of(&run).map(|(limiter, finding)| (limiter, finding.action.unwrap_or_default()))
+    };
+    let (named, action) = limiter(102).expect("the filter drops");
+    assert_eq!(named, Limiter::HostDrops);
+    assert!(action.contains("nft list ruleset"), "{action}");
+    assert_ne!(limiter(0).map(|it| it.0), Some(Limiter::HostDrops));
+    // Far more than these flows lost is somebody else's.
+    assert_ne!(limiter(5_000).map(|it| it.0), Some(Limiter::HostDrops));
+}
+
+#[test]
 fn a_message_to_either_side_of_the_middle_is_no_change() {
     let flags = |rate_bps: Option<u64>| {
         let mut workload = stream();

@@ -29,6 +29,7 @@ const TEXTS: &[&str] = &[
     "net.ipv4.tcp_no_metrics_save",
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_syncookies",
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",

@@ -1,6 +1,6 @@
-//! TCP and UDP counters of the network namespace, from `/proc/net/snmp`, `snmp6` and `netstat`.
+//! IP, ICMP, TCP and UDP counters of the network namespace, from `/proc/net/snmp`, `snmp6` and `netstat`.
 //!
-//! TCP counts both versions of IP together. UDP counts each apart, and its samples are the sums.
+//! TCP counts both versions of IP together. The others count each apart, and their samples are the sums.
 //!
 //! The files are opened through `/proc/thread-self`: `/proc/net` shows the namespace of the
 //! process's first thread, which is another one when a thread has moved. Once open, they stay with
@@ -36,10 +36,37 @@ const SNMP: &[Counter] = &[
     ("Udp", "RcvbufErrors", Metric::SnmpUdpRcvbufErrors),
     ("Udp", "SndbufErrors", Metric::SnmpUdpSndbufErrors),
     ("Udp", "InCsumErrors", Metric::SnmpUdpInCsumErrors),
+    ("Ip", "InReceives", Metric::SnmpIpInReceives),
+    ("Ip", "InDelivers", Metric::SnmpIpInDelivers),
+    ("Ip", "ForwDatagrams", Metric::SnmpIpForwarded),
+    ("Ip", "InDiscards", Metric::SnmpIpInDiscards),
+    ("Ip", "InHdrErrors", Metric::SnmpIpInHdrErrors),
+    ("Ip", "InAddrErrors", Metric::SnmpIpInAddrErrors),
+    ("Ip", "OutDiscards", Metric::SnmpIpOutDiscards),
+    ("Ip", "OutNoRoutes", Metric::SnmpIpOutNoRoutes),
+    ("Ip", "ReasmReqds", Metric::SnmpIpReasmReqds),
+    ("Ip", "ReasmOKs", Metric::SnmpIpReasmOks),
+    ("Ip", "ReasmFails", Metric::SnmpIpReasmFails),
+    ("Ip", "ReasmTimeout", Metric::SnmpIpReasmTimeout),
+    ("Ip", "FragOKs", Metric::SnmpIpFragOks),
+    ("Ip", "FragFails", Metric::SnmpIpFragFails),
+    ("Ip", "FragCreates", Metric::SnmpIpFragCreates),
+    ("Icmp", "InDestUnreachs", Metric::SnmpIcmpInDestUnreachs),
+    ("Icmp", "OutDestUnreachs", Metric::SnmpIcmpOutDestUnreachs),
 ];
 
 /// The counters taken from `/proc/net/netstat`.
 const NETSTAT: &[Counter] = &[
+    ("IpExt", "InNoRoutes", Metric::NetstatIpInNoRoutes),
+    ("IpExt", "InTruncatedPkts", Metric::NetstatIpInTruncated),
+    ("TcpExt", "SyncookiesSent", Metric::NetstatSyncookiesSent),
+    ("TcpExt", "SyncookiesRecv", Metric::NetstatSyncookiesRecv),
+    (
+        "TcpExt",
+        "SyncookiesFailed",
+        Metric::NetstatSyncookiesFailed,
+    ),
+    ("TcpExt", "TCPSACKDiscard", Metric::NetstatSackDiscard),
     ("TcpExt", "PruneCalled", Metric::NetstatPruneCalled),
     ("TcpExt", "DelayedACKs", Metric::NetstatDelayedAcks),
     ("TcpExt", "DelayedACKLost", Metric::NetstatDelayedAckLost),
@@ -78,12 +105,14 @@ const NETSTAT: &[Counter] = &[
 struct Table {
     file: KernelFile,
     wanted: &'static [Counter],
-    /// Where the rest is counted of what this file counts a part of.
-    other: Option<KernelFile>,
 }
 
-/// The TCP and UDP counters of the network namespace.
-struct Tables(Vec<Table>);
+/// The counters of the network namespace.
+struct Tables {
+    tables: Vec<Table>,
+    /// Where IPv6 counts what the others count of IPv4 alone; a kernel without it has no `snmp6`, and counted all of it.
+    ipv6: Option<KernelFile>,
+}
 
 /// Opens the files, and notes which counters this kernel does not have.
 pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
@@ -93,13 +122,7 @@ pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
         match KernelFile::of_network(&config.proc_root, file_name) {
             Ok(mut file) => {
                 notes.extend(note_absent(&mut file, wanted));
-                // A kernel without IPv6 has no `snmp6`, and counted all of it.
-                let other = || KernelFile::of_network(&config.proc_root, "snmp6").ok();
-                tables.push(Table {
-                    file,
-                    wanted,
-                    other: (file_name == "snmp").then(other).flatten(),
-                });
+                tables.push(Table { file, wanted });
             }
             Err(reason) => notes.push(reason),
         }
@@ -107,7 +130,10 @@ pub(crate) fn open(config: &ObserveConfig) -> Box<dyn Observer> {
     let tables = if tables.is_empty() {
         Err(std::mem::take(&mut notes).join("; "))
     } else {
-        Ok(Tables(tables))
+        Ok(Tables {
+            tables,
+            ipv6: KernelFile::of_network(&config.proc_root, "snmp6").ok(),
+        })
     };
     observer("netstat", tables, notes)
 }
@@ -127,8 +153,16 @@ fn note_absent(file: &mut KernelFile, wanted: &[Counter]) -> Option<String> {
 
 impl Interface for Tables {
     fn read(&mut self, out: &mut Vec<Sample>) -> Result<(), String> {
-        let read = self.0.iter_mut().map(|table| push_samples(table, out));
-        read.fold(Ok(()), Result::and)
+        let before = out.len();
+        let read = self.tables.iter_mut().map(|table| push_samples(table, out));
+        let read = read.fold(Ok(()), Result::and);
+        let ipv6 = self.ipv6.as_mut();
+        let added = ipv6.map_or(Ok(()), |file| add_ipv6(file, &mut out[before..]));
+        if added.is_err() {
+            // A sum without one of its parts would go backwards.
+            out.truncate(before);
+        }
+        read.and(added)
     }
 }
 
@@ -142,29 +176,42 @@ fn push_samples(table: &mut Table, out: &mut Vec<Sample>) -> Result<(), String> 
     if out.len() == before {
         return Err(table.file.says("not understood"));
     }
-    let added = table
-        .other
-        .as_mut()
-        .map_or(Ok(()), |other| add_ipv6(other, &mut out[before..]));
-    if added.is_err() {
-        // A sum without one of its parts would go backwards.
-        out.truncate(before);
-    }
-    added
+    Ok(())
 }
 
 /// Adds what is counted of IPv6, by names such as `Udp6InDatagrams`, to the samples of the same metrics.
 fn add_ipv6(file: &mut KernelFile, samples: &mut [Sample]) -> Result<(), String> {
     let (text, _) = file.read()?;
     parse::each(text, |_, name, value| {
-        let Some(name) = name.strip_prefix(b"Udp6") else {
+        let Some((protocols, name)) = as_of_ipv4(name) else {
             return;
         };
-        parse::push_wanted(SNMP, (b"Udp", name, value), |metric, value| {
-            for sample in samples.iter_mut().filter(|sample| sample.metric == metric) {
-                sample.value = sample.value.saturating_add(value);
+        for protocol in protocols {
+            for wanted in [SNMP, NETSTAT] {
+                let counter = (protocol.as_bytes(), name, value);
+                parse::push_wanted(wanted, counter, |metric, value| {
+                    for sample in samples.iter_mut().filter(|sample| sample.metric == metric) {
+                        sample.value = sample.value.saturating_add(value);
+                    }
+                });
             }
-        });
+        }
     });
     Ok(())
+}
+
+/// Returns the protocols and the name by which IPv4 counts what IPv6 counts as `name`.
+fn as_of_ipv4(name: &[u8]) -> Option<(&'static [&'static str], &[u8])> {
+    if let Some(name) = name.strip_prefix(b"Udp6") {
+        return Some((&["Udp"], name));
+    }
+    if let Some(name) = name.strip_prefix(b"Icmp6") {
+        return Some((&["Icmp"], name));
+    }
+    let name = name.strip_prefix(b"Ip6")?;
+    let name = match name {
+        b"OutForwDatagrams" => b"ForwDatagrams",
+        _ => name,
+    };
+    Some((&["Ip", "IpExt"], name))
 }

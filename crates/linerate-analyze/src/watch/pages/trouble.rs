@@ -23,6 +23,35 @@ const LOST: &[(Metric, &str)] = &[
     (Metric::SnmpUdpInCsumErrors, "UDP: wrong checksum"),
     (Metric::SnmpUdpNoPorts, "UDP: no socket on the port"),
     (
+        Metric::SnmpIpReasmFails,
+        "IP: fragments dropped, or one did not come (net.ipv4.ipfrag_high_thresh, ipfrag_time)",
+    ),
+    (Metric::SnmpIpFragFails, "IP: too long, and must not be cut"),
+    (Metric::SnmpIpInDiscards, "IP: dropped on their way in"),
+    (Metric::SnmpIpOutDiscards, "IP: dropped on their way out"),
+    (Metric::SnmpIpInHdrErrors, "IP: wrong headers"),
+    (Metric::SnmpIpInAddrErrors, "IP: wrong addresses"),
+    (Metric::SnmpIpOutNoRoutes, "IP: no route for what is sent"),
+    (Metric::NetstatIpInNoRoutes, "IP: no route for what came"),
+    (Metric::NetstatIpInTruncated, "IP: cut packets"),
+    (
+        Metric::SnmpIcmpInDestUnreachs,
+        "ICMP: a destination is unreachable, or a packet too long",
+    ),
+    (Metric::SnmpIcmpOutDestUnreachs, "ICMP: told others so"),
+    (
+        Metric::NetstatSyncookiesSent,
+        "TCP: SYNs answered with a cookie",
+    ),
+    (
+        Metric::NetstatSyncookiesFailed,
+        "TCP: ACKs with a wrong cookie",
+    ),
+    (
+        Metric::NetstatSackDiscard,
+        "TCP: SACK blocks that make no sense",
+    ),
+    (
         Metric::NetstatListenOverflows,
         "connections dropped: a listener's accept queue is full",
     ),
@@ -86,7 +115,8 @@ const WAITED: &[(Metric, &str)] = &[(
 const PRESSURE_MIN: f64 = 0.05;
 
 pub(super) fn page(watched: &Watched, span: Span) -> Page {
-    let lost = moved(watched, span, LOST);
+    let mut lost = moved(watched, span, LOST);
+    lost.extend(undelivered(watched, span));
     let verdict = verdict(watched, span, &lost);
     let unit = unit_of_counts(span);
     let waited = moved(watched, span, WAITED);
@@ -120,6 +150,25 @@ fn moved(
         moved.collect::<Vec<_>>()
     };
     list.iter().flat_map(of).collect()
+}
+
+/// Packets from which on those that IP did not deliver were not on their way to it at a reading: NAPI takes 64 at a time
+/// (NAPI_POLL_WEIGHT).
+const UNDELIVERED_MIN: f64 = 64.0;
+
+/// What came to IP and was neither delivered nor passed on nor kept for want of further fragments.
+fn undelivered(watched: &Watched, span: Span) -> Option<(String, f64, &'static str)> {
+    let change = |metric| watched.change(&Subject::Host, metric, span);
+    let optional = |metric| change(metric).unwrap_or(0.0);
+    let held = optional(Metric::SnmpIpReasmReqds) - optional(Metric::SnmpIpReasmOks);
+    let passed_on = optional(Metric::SnmpIpForwarded);
+    let delivered = change(Metric::SnmpIpInDelivers)?;
+    let rest = change(Metric::SnmpIpInReceives)? - delivered - passed_on - held.max(0.0);
+    (rest >= UNDELIVERED_MIN).then(|| {
+        let what =
+            "IP: came and was not delivered (packet filter, `nft list ruleset`, `iptables -nvL`)";
+        (place(&Subject::Host), rest, what)
+    })
 }
 
 /// Names a subject without its kind where the words before it say the kind.

@@ -15,6 +15,15 @@ const PLACES: &[(&str, &str)] = &[
     ("in the sender's devices", name::LOST_SENDER_DEVICE),
     ("in the receiver's devices", name::LOST_RECEIVER_DEVICE),
     ("in the receiver's backlog", name::LOST_BACKLOG),
+    ("in the receiver's qdiscs", name::LOST_RECEIVER_QDISC),
+    (
+        "in the receiver's reassembly of fragments",
+        name::LOST_REASSEMBLY,
+    ),
+    (
+        "not delivered by the receiver's IP (packet filter)",
+        name::LOST_RECEIVER_IP,
+    ),
     ("with wrong checksums", name::LOST_CHECKSUM),
     ("in the receive buffer", name::LOST_RECEIVE_BUFFER),
     ("not located", name::LOST_NOT_LOCATED),
