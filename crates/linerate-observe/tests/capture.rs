@@ -101,8 +101,8 @@ fn frames_of_other_ports_cost_no_room() {
             .expect("it is sent");
     }
     let link_type = capture.link_type();
-    let mut ours = Selection::conversations([(port(&receiver), port(&sender))]);
-    let mut others = Selection::conversations([(port(&other), port(&sender))]);
+    let ours = Selection::conversations([(port(&receiver), port(&sender))]);
+    let others = Selection::conversations([(port(&other), port(&sender))]);
     let mut seen = 0;
     let deadline = Instant::now() + Duration::from_secs(10);
     while seen < DATAGRAMS && Instant::now() < deadline {

@@ -600,7 +600,7 @@ fn another_user_is_a_stranger_over_loopback() {
     let asked_by = |user: u32| {
         let script = format!(
             "import os,socket\nos.setgroups([]); os.setgid({user}); os.setuid({user})\n\
-             s=socket.create_connection(('127.0.0.1', {}))\n\
+             s=socket.socket(); s.connect(('127.0.0.1', {}))\n\
              s.sendall(b'GET /v1/observation HTTP/1.1\\r\\nhost: localhost\\r\\n\\r\\n')\n\
              print(s.recv(99).split()[1].decode())\n",
             server.address.port()

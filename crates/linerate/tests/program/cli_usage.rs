@@ -167,7 +167,7 @@ fn flags_that_do_not_exist_or_do_not_go_together_are_refused() {
     );
     refused(
         "plan latncy",
-        &["latncy", "did you mean the chapter `latency`?"],
+        &["latncy", "did you mean `latency`?"],
     );
     refused(
         "run 127.0.0.1:1 -B 192.0.2.1",

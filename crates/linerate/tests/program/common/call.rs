@@ -249,7 +249,10 @@ impl Said {
 
     /// Returns whether it says that a host read an edge of the window too late, as a busy one does.
     pub fn was_read_late(&self) -> bool {
-        self.err.contains(" late, more than a tenth of it")
+        // Where lines of a terminal wrap says nothing.
+        let said = format!("{} {}", self.out, self.err);
+        let said: Vec<&str> = said.split_whitespace().collect();
+        said.join(" ").contains(" late, more than a tenth of it")
     }
 
     /// Asserts that it ended with `code`, that its standard error has all `words`, and that
