@@ -437,7 +437,7 @@ impl Core {
             old.fail("prepared again");
         }
         self.make_room(lease)?;
-        refuse_taken(&lock(&self.trials), &assignment, cookie)?;
+        refuse_taken(&lock(&self.trials), &key, &assignment, cookie)?;
         if assignment.probes.profile && caller.may(Scope::Observe) {
             linerate_observe::load_symbols(Path::new("/proc"));
         }
@@ -526,7 +526,7 @@ impl Core {
         };
         // Of two requests at once neither saw the other's; the lock is free again when it fails.
         let mut trials = lock(&self.trials);
-        refuse_taken(&trials, &slot.assignment, cookie)?;
+        refuse_taken(&trials, &key, &slot.assignment, cookie)?;
         let beside = trials.insert(key.clone(), slot);
         drop(trials);
         if let Some(beside) = beside {
@@ -817,17 +817,18 @@ impl Core {
     }
 }
 
-/// Refuses the cookie of another trial that expects flows: who has read it would have that trial's flows.
+/// Refuses the cookie of another trial than `own` that expects flows: who has read it would have that trial's flows.
 fn refuse_taken(
     trials: &HashMap<(String, TrialId), Arc<TrialSlot>>,
+    own: &(String, TrialId),
     assignment: &Assignment,
     cookie: [u8; 16],
 ) -> Result<(), Refusal> {
     let expects = |end| end == End::Server;
-    let is_same = |slot: &Arc<TrialSlot>| {
-        expects(slot.assignment.end) && slot.cookie == cookie && !slot.is_over()
+    let is_same = |(key, slot): (&(String, TrialId), &Arc<TrialSlot>)| {
+        key != own && expects(slot.assignment.end) && slot.cookie == cookie && !slot.is_over()
     };
-    if expects(assignment.end) && trials.values().any(is_same) {
+    if expects(assignment.end) && trials.iter().any(is_same) {
         let error = "the cookie is that of another trial in progress: each has one of its own";
         return Err(refuse(RefusalCode::BadRequest, error));
     }

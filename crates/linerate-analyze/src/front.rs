@@ -30,7 +30,7 @@ fn place(document: &RunDocument) -> Vec<String> {
     let link = document.server().and_then(|host| host.link_rate);
     let link = link.map(|rate| format!("{rate} link"));
     let hosts = document.hosts.iter().filter(|host| host.lab).count();
-    let lab = (hosts > 0).then(|| format!("lab of {hosts} hosts on this machine"));
+    let lab = (hosts > 0).then(|| format!("lab of {} on this machine", counted(hosts, "host")));
     link.into_iter().chain(lab).collect()
 }
 

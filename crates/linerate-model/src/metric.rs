@@ -162,7 +162,7 @@ catalogue! {
     SnmpIpOutNoRoutes "snmp_ip_out_no_routes" Counter Count "Ip: OutNoRoutes, packets dropped because no route was found.";
     SnmpIpReasmReqds "snmp_ip_reasm_reqds" Counter Count "Ip: ReasmReqds, fragments that came.";
     SnmpIpReasmOks "snmp_ip_reasm_oks" Counter Count "Ip: ReasmOKs, packets put together from fragments.";
-    SnmpIpReasmFails "snmp_ip_reasm_fails" Counter Count "Ip: ReasmFails, fragments dropped for want of memory (net.ipv4.ipfrag_high_thresh), and packets of which a part did not come in time.";
+    SnmpIpReasmFails "snmp_ip_reasm_fails" Counter Count "Ip: ReasmFails, fragments dropped at the limit of memory (net.ipv4.ipfrag_high_thresh), and packets of which a part did not come in time.";
     SnmpIpReasmTimeout "snmp_ip_reasm_timeout" Counter Count "Ip: ReasmTimeout, packets of which a part did not come in time (net.ipv4.ipfrag_time).";
     SnmpIpFragOks "snmp_ip_frag_oks" Counter Count "Ip: FragOKs, packets cut into fragments.";
     SnmpIpFragFails "snmp_ip_frag_fails" Counter Count "Ip: FragFails, packets that were too long and must not be cut.";

@@ -93,7 +93,7 @@ responses! {
     LOST_RECEIVER_QDISC "lost_receiver_qdisc" Count
         "datagrams dropped by the receiving host's qdiscs on their way in";
     LOST_REASSEMBLY "lost_reassembly" Count
-        "datagrams whose fragments the receiving host dropped for want of memory";
+        "datagrams whose fragments the receiving host dropped at the limit of memory";
     LOST_RECEIVER_IP "lost_receiver_ip" Count
         "datagrams that came to the receiving host's IP and were not delivered";
     LOST_CHECKSUM "lost_checksum" Count "datagrams with wrong checksums";

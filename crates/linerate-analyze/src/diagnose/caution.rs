@@ -558,7 +558,7 @@ fn silent<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         Caution::Silent,
         "The path was silent",
         "The number is the mean of that and of the rest of the window, and none of either. A link that was down, a peer or \
-         a path that was gone for a while does this; so do losses of what is sent again, time after time. Look at the links and \
+         a path that was gone for a while does this; so do losses of retransmissions, time after time. Look at the links and \
          logs of both hosts, and measure again.",
         "share of the window in which nothing arrived, in those trials",
     )

@@ -134,10 +134,7 @@ fn in_packets(cell: &CellOutcomes<'_>) -> String {
     let rate = cell.mean(name::DATAGRAMS_RECEIVED_RATE);
     let rate = rate.filter(|_| is_small(cell));
     rate.map_or(String::new(), |rate| {
-        format!(
-            ", {} datagrams per second",
-            words::number(Unit::Count, rate.round())
-        )
+        format!(", {} per second", words::things(rate.round(), "datagram"))
     })
 }
 

@@ -122,7 +122,7 @@ pub fn adopt(config: FlowConfig, socket: OwnedFd) -> Result<Flow, ConnectError> 
     if config.traffic.is_placed() {
         return Err(ConnectError::Config {
             flow: config.flow,
-            reason: "a place of connections takes them up one by one".to_owned(),
+            reason: "connections that come and go are made one by one".to_owned(),
         });
     }
     options::apply(socket.as_raw_fd(), &config.options)?;

@@ -60,9 +60,10 @@ impl Introductions {
             return Whose::Others;
         };
         let from_client = segment.to.port() == self.port;
-        let ends = match from_client {
-            true => (segment.from, segment.to),
-            false => (segment.to, segment.from),
+        let ends = if from_client {
+            (segment.from, segment.to)
+        } else {
+            (segment.to, segment.from)
         };
         let is_new = from_client && segment.flags & (SYN | ACK) == SYN;
         let known = if is_new { None } else { self.find(ends) };
@@ -85,9 +86,10 @@ impl Introductions {
         let Some(segment) = segment(link_type, frame.bytes) else {
             return Whose::Others;
         };
-        let ends = match segment.to.port() == self.port {
-            true => (segment.from, segment.to),
-            false => (segment.to, segment.from),
+        let ends = if segment.to.port() == self.port {
+            (segment.from, segment.to)
+        } else {
+            (segment.to, segment.from)
         };
         self.find(ends).unwrap_or(Whose::Unknown)
     }

@@ -30,7 +30,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ),
     (
         "linerate-serve",
-        "Answer whoever has the token in a file",
+        "Answer callers with the token of a file",
         "linerate serve --token-file token",
     ),
     (

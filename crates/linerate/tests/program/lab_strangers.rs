@@ -159,7 +159,7 @@ fn strangers_are_refused_unless_the_agent_is_public() {
         1,
         &[
             "first connection to",
-            "it has none yet",
+            "it has no token yet",
             "--public",
             "next:",
             "--token-file",

@@ -316,17 +316,23 @@ fn without_the_privilege_a_run_ends_well_and_says_why_nothing_was_captured() {
     if !is_root() {
         return skip("taking privileges away needs root");
     }
-    let server = Server::start(&[]);
     let folder = folder();
     let program = folder.path().join("program");
     fs::copy(PROGRAM, &program).expect("the temporary directory has room");
-    let owned = std::os::unix::fs::chown(folder.path(), Some(65534), Some(65534));
-    owned.expect("root may");
+    // Another user is a stranger to root's agent, and shows a token.
+    let token = file(&folder, "token", "made-for-this-test");
+    for path in [folder.path(), Path::new(&token)] {
+        std::os::unix::fs::chown(path, Some(65534), Some(65534)).expect("root may");
+    }
+    let server = Server::start(&["--token-file", &token]);
+    let known = folder.path().join("known").display().to_string();
+    let trust = ["--token-file", token.as_str(), "--known-agents", &known];
     let (path, out) = bundle(&folder);
     let (program, host) = (program.display().to_string(), server.host());
     let said = Call::of("chroot")
         .words(&["--userspec=65534:65534", "/", &program])
         .words(&["run", &host, "-t", "0.3", "-J", "--capture", "-o", &out])
+        .words(&trust)
         .run();
     let document = measured(&said);
     let why = capture(&document, "client1")["outcome"]["missing"].as_str();
