@@ -572,7 +572,10 @@ mod tests {
             // Steps are of whole noises: never more than were asked for but the one, nor less than half.
             let share = Noise::ALL.len() * studies as usize / 550;
             let count = some.len();
-            assert!(count <= share + 1 && 2 * count >= share, "{studies}: {count}");
+            assert!(
+                count <= share + 1 && 2 * count >= share,
+                "{studies}: {count}"
+            );
         }
     }
 

@@ -162,7 +162,10 @@ impl fmt::Display for LogEntry {
             LogEntry::Observing(asker) => write!(f, "observed from {asker}"),
             LogEntry::Dropped { entries } => {
                 let entries = counted(*entries, "entry");
-                write!(f, "the log lost {entries}, which its reader did not take in time")
+                write!(
+                    f,
+                    "the log lost {entries}, which its reader did not take in time"
+                )
             }
             LogEntry::Refused {
                 requests,

@@ -18,7 +18,8 @@ use tokio::net::TcpListener;
 
 use super::connections::Connections;
 use super::gate::gate_page;
-use super::http::{Peer, placed};
+use super::http::placed;
+use super::peer::Peer;
 use super::threads::{Desk, Threads, Who};
 use super::{
     ServeError, accepted, listen, runtime, serve_http, set_control_options, unless_stopped,

@@ -17,7 +17,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 
-use super::http::Peer;
+use super::peer::Peer;
 use crate::api::{RefusalCode, refuse};
 use crate::core::{Caller, Core};
 use crate::log::Asker;

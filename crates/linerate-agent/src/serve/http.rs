@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -27,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::connections::ConnectionGuard;
 use super::gate::{Why, gate};
 use super::owner::Owner;
+use super::peer::Peer;
 use super::threads::{Desk, Place, Threads, Who};
 use crate::access::proof::Channel;
 use crate::access::{Access, Scope, Shown, User, now_s};
@@ -59,25 +59,6 @@ const EVICTION_WAIT: Duration = Duration::from_secs(2);
 const EVICTION_LOOK: Duration = Duration::from_millis(10);
 /// Longest time from the headers of a request to its answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
-
-/// Where a request comes from.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Peer {
-    /// From there, and whose it is.
-    Address(SocketAddr, User),
-    /// By the Unix socket, from a user who may.
-    Socket,
-}
-
-impl Peer {
-    /// Returns the address that it counts as: users of this host are at loopback.
-    pub(super) fn ip(self) -> IpAddr {
-        match self {
-            Self::Address(peer, _) => peer.ip(),
-            Self::Socket => Ipv4Addr::LOCALHOST.into(),
-        }
-    }
-}
 
 /// The router for one connection: notes the peer and bounds the time of each answer.
 #[derive(Clone)]

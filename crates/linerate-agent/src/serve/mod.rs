@@ -49,6 +49,8 @@ pub(crate) mod local;
 mod owner;
 /// How long an answer may wait for who reads it.
 mod patience;
+/// Where a request comes from.
+mod peer;
 /// Work that takes time: each caller's in turn.
 pub(crate) mod threads;
 
@@ -56,11 +58,11 @@ use connections::{ConnectionGuard, Connections};
 use datagram::FirstDatagrams;
 use entrance::Entrance;
 use hello::{Announces, HELLO_BYTES, HELLO_MAGIC, Hello};
-use http::Peer;
 use local::LocalSocket;
 pub use local::sweep;
 use owner::Owner;
 use patience::Patient;
+use peer::Peer;
 use threads::Threads;
 
 /// How long a connection may take to say what it is.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
-use super::http::Peer;
+use super::peer::Peer;
 use crate::access::Caller;
 use crate::api::{Refusal, RefusalCode, refuse};
 use crate::limits::Source;

@@ -37,6 +37,8 @@ pub(crate) mod known;
 mod limiter;
 /// The link carries what its rate and framing allow.
 mod link_rate;
+/// The places where datagrams were lost.
+mod loss_place;
 /// Whether the TCP sockets of a host together have used up its memory.
 mod memory_pressure;
 /// Nagle's algorithm waiting for a delayed acknowledgement.

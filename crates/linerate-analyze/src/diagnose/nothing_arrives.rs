@@ -17,9 +17,9 @@ use linerate_model::number;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 
-use super::datagram_loss;
 use super::datagram_rate::loses_unlocated;
 use super::host_drops::LOOK_AT_FILTER;
+use super::loss_place;
 use super::path_rate::DATAGRAM_BYTES_MAX;
 use super::rule::{Judge, Rule};
 use super::slow_reader::has_stopped;
@@ -72,7 +72,7 @@ fn places_read(cell: &CellOutcomes<'_>) -> Vec<String> {
 
 /// What a host drops that is all that was sent: most of it at one place.
 fn at_host(cell: &CellOutcomes<'_>, sent: &Estimate) -> Option<Verdict> {
-    let all = datagram_loss::places(cell);
+    let all = loss_place::places(cell);
     let (place, response, count) = *all.first()?;
     if place == Place::NotLocated || count < MOST * sent.value {
         return None;
@@ -83,9 +83,9 @@ fn at_host(cell: &CellOutcomes<'_>, sent: &Estimate) -> Option<Verdict> {
             "Nothing that was sent arrived: {} per trial, {} of them lost at {}.",
             words::things(sent.value, "datagram"),
             words::percent(count / sent.value),
-            datagram_loss::place_words(place),
+            loss_place::place_words(place),
         ),
-        explanation: datagram_loss::advice(place).to_owned(),
+        explanation: loss_place::advice(place).to_owned(),
         weight: sent.value,
         effect: sent.clone(),
         evidence: cell.proof(&[
@@ -101,7 +101,7 @@ fn mend(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     if cell.is_rr() || loses_unlocated(cell) != Some(false) {
         return None;
     }
-    match datagram_loss::places(cell).first()?.0 {
+    match loss_place::places(cell).first()?.0 {
         Place::Reassembly => {
             let words = "send datagrams that are one packet (`-l 1400`): the receiving host has no memory for more fragments \
                          (Ip: ReasmFails, net.ipv4.ipfrag_high_thresh)";

@@ -27,7 +27,6 @@ use linerate_model::sample::End;
 use linerate_model::samples::Reading;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
-use super::flows::receiver;
 use super::raw::{Lane, Raw};
 use super::steady;
 use super::window::{Change, mean};
@@ -453,9 +452,9 @@ fn held_back(raw: &Raw<'_>, responses: &Responses) -> Option<TrialFlag> {
     // Absent where aggregates are counted.
     let came = full
         * raw
-            .sum(receiver, Metric::TcpDataSegsIn)
+            .sum(|lane| lane.receiver, Metric::TcpDataSegsIn)
             .filter(|segments| *segments > 0.0)?;
-    let before = 1.0 - came / raw.sum(receiver, Metric::TcpBytesReceived)?;
+    let before = 1.0 - came / raw.sum(|lane| lane.receiver, Metric::TcpBytesReceived)?;
     (HELD_BACK_SHARE_MIN..1.0)
         .contains(&before)
         .then_some(TrialFlag::HeldBack(before))

@@ -472,7 +472,7 @@ fn rooms_named(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// with all others. To become fewer and smaller; a parent and its children are not counted.
 const CIRCLES: [(&str, &[usize]); 10] = [
     ("linerate", &[4, 3]),
-    ("linerate-agent", &[4, 2]),
+    ("linerate-agent", &[4]),
     ("linerate-analyze", &[8, 3, 2]),
     ("linerate-controller", &[3]),
     ("linerate-engine", &[3, 2]),

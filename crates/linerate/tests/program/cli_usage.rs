@@ -165,10 +165,7 @@ fn flags_that_do_not_exist_or_do_not_go_together_are_refused() {
         "lab up --loss x",
         &["--loss", "`x` is not a share: 0.01, or 1%"],
     );
-    refused(
-        "plan latncy",
-        &["latncy", "did you mean `latency`?"],
-    );
+    refused("plan latncy", &["latncy", "did you mean `latency`?"]);
     refused(
         "run 127.0.0.1:1 -B 192.0.2.1",
         &["--bind (-B): cannot connect from 192.0.2.1", "`ip address`"],

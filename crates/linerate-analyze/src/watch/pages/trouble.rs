@@ -38,7 +38,10 @@ const LOST: &[(Metric, &str)] = &[
         Metric::SnmpIcmpInDestUnreachs,
         "ICMP: a destination is unreachable, or a packet too long",
     ),
-    (Metric::SnmpIcmpOutDestUnreachs, "ICMP: sent the same to other hosts"),
+    (
+        Metric::SnmpIcmpOutDestUnreachs,
+        "ICMP: sent the same to other hosts",
+    ),
     (
         Metric::NetstatSyncookiesSent,
         "TCP: SYNs answered with a cookie",
