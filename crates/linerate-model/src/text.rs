@@ -164,7 +164,7 @@ mod tests {
         let text = "One (e.g. two) is three. `Four` is five. Six.";
         assert_eq!(leading(text, 12, 2), "One (e.g. two) is three.");
         assert_eq!(
-            leading(text, 14, 3),
+            leading(text, 15, 3),
             "One (e.g. two) is three. `Four` is five."
         );
         assert_eq!(leading(text, 80, 1), text);

@@ -195,9 +195,10 @@ fn hello_of(assignment: &Assignment, cookie: [u8; 16], flow: FlowId) -> Hello {
     Hello {
         cookie,
         flow,
-        announces: match assignment.traffic.is_placed() {
-            true => Announces::Connection,
-            false => Announces::Flow,
+        announces: if assignment.traffic.is_placed() {
+            Announces::Connection
+        } else {
+            Announces::Flow
         },
     }
 }

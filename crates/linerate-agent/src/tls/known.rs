@@ -154,9 +154,10 @@ fn open(path: &Path) -> std::io::Result<File> {
     how.read(true).append(true).create(true).mode(0o600);
     // A pipe without a writer would be waited for.
     let file = how.custom_flags(libc::O_NONBLOCK).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(std::io::Error::other("it is not a regular file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::other("it is not a regular file"))
     }
 }
 

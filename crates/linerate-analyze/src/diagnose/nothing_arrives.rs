@@ -87,7 +87,7 @@ fn at_host(cell: &CellOutcomes<'_>, sent: &Estimate) -> Option<Verdict> {
         ),
         explanation: loss_place::advice(place).to_owned(),
         weight: sent.value,
-        effect: sent.clone(),
+        effect: *sent,
         evidence: cell.proof(&[
             ("datagrams sent", name::DATAGRAMS_SENT),
             ("share of the datagrams lost", name::LOSS_SHARE),
