@@ -279,15 +279,21 @@ fn every_action_of_page_one_has_gain_cost_undo_and_command() {
     let mut none = fixture::study();
     none.recommendations.clear();
     // Of a full link, and of requests that the study itself splits, nothing has to be done.
-    assert!(!html(&none).contains("<h2>What to do</h2>"));
+    let has_action = |page: &str| {
+        let section = page.split("<h2>What to do</h2>").nth(1);
+        let section = section.expect("page one says what to do");
+        section
+            .split("<h2>")
+            .next()
+            .is_some_and(|own| own.contains("set TCP_NODELAY"))
+    };
+    assert!(!has_action(&html(&none)));
     let mut one_at_a_time = none.clone();
     one_at_a_time.findings[0].kind = FindingKind::Limiter(Limiter::RoundTrip);
-    assert!(!html(&one_at_a_time).contains("<h2>What to do</h2>"));
+    assert!(!has_action(&html(&one_at_a_time)));
     let mut own = none.clone();
     own.findings[0].chapter = None;
-    let own = html(&own);
-    let actions = own.split("<h2>What to do</h2>").nth(1);
-    assert!(actions.is_some_and(|actions| actions.contains("set TCP_NODELAY")));
+    assert!(has_action(&html(&own)));
     none.findings[2].kind = FindingKind::Limiter(Limiter::PathRate);
     for study in [fixture::study(), some, none] {
         let page = html(&study);
