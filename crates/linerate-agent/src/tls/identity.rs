@@ -203,6 +203,8 @@ mod tests {
         );
         let empty = folder.path().join("empty");
         std::fs::write(&empty, "").unwrap();
+        let alone = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&empty, alone).unwrap();
         let refused = Identity::read(&one, &empty).unwrap_err();
         assert!(refused.to_string().contains("no private key"), "{refused}");
     }
