@@ -16,7 +16,7 @@ use crate::measure::{Window, tcp_info};
 use crate::schedule::{Control, Ending};
 use crate::sys::clock::now_ns;
 use crate::sys::epoll::{END, READ, WRITE};
-use crate::sys::socket::{self, SO_ERROR};
+use crate::sys::socket::{self, SO_ERROR, TCP_DEFER_ACCEPT};
 use crate::workload::crr::{PlaceIo, SocketEvent, SocketEvents, bytes};
 use crate::workload::rr::OrderedRequests;
 use crate::workload::timing::RequestTiming;
@@ -113,6 +113,11 @@ impl Caller {
         });
         options::apply(call.socket.as_raw_fd(), &flow.config.options)
             .map_err(|refused| ("setting an option", refused.source))?;
+        if self.request_bytes == 0 {
+            // The hello goes with the last segment of the handshake, so that a connection without payload
+            // is three segments and its end, as it would be without the hello. The option is a wish.
+            let _ = socket::set(call.socket.as_raw_fd(), TCP_DEFER_ACCEPT, 1);
+        }
         if let Some(address) = bind {
             socket::bind_before_connect(call.socket.as_fd(), address)
                 .map_err(|error| ("binding", error))?;
