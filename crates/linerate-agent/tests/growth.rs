@@ -108,6 +108,7 @@ fn measure(number: u32, serving: &Serving) {
         measure_begin_ns: start_ns + 5_000_000,
         measure_end_ns: start_ns + 20_000_000,
         stop_ns: start_ns + 20_000_000,
+        skew_ns: 0,
     };
     let begun = agents.iter().zip(&leases);
     let begun: Vec<bool> = begun

@@ -164,6 +164,7 @@ fn instants(length_ns: u64) -> StartRequest {
         measure_begin_ns: begin_ns,
         measure_end_ns: begin_ns + length_ns,
         stop_ns: begin_ns + length_ns,
+        skew_ns: 0,
     }
 }
 

@@ -90,6 +90,7 @@ fn run(agents: [(&LocalAgent, &str); 2]) -> [Vec<FlowOutcome>; 2] {
         measure_begin_ns: start_ns + 10_000_000,
         measure_end_ns: start_ns + 60_000_000,
         stop_ns: start_ns + 60_000_000,
+        skew_ns: 0,
     };
     for (agent, lease) in agents {
         agent.start(lease, TrialId(0), &at).unwrap();

@@ -56,6 +56,7 @@ fn main() -> Result<(), Failure> {
         measure_begin_ns: start_ns,
         measure_end_ns: end_ns,
         stop_ns: end_ns,
+        skew_ns: 0,
     };
     let mut far = launch(far, schedule, &engine("far")?)?;
     let mut near = launch(near, schedule, &engine("near")?)?;

@@ -44,6 +44,7 @@
 //!     measure_begin_ns: start_ns + 10_000_000,
 //!     measure_end_ns: start_ns + 40_000_000,
 //!     stop_ns: start_ns + 50_000_000,
+//!     skew_ns: 0,
 //! };
 //! let config = EngineConfig { workers_max: 2, cpus: Vec::new() };
 //! let results = launch(vec![sender, receiver], schedule, &config)?.finish();

@@ -25,8 +25,8 @@ pub fn grace_ns(flows: usize) -> u64 {
     GRACE_NS.saturating_add(more).min(GRACE_NS_MAX)
 }
 
-/// How much before the stop a peer may end without being called early: the clocks of two hosts
-/// agree to better than this, or the trial is worth nothing.
+/// How much before the stop a peer may end without being called early, beyond what is known of how far clocks
+/// differ: over a path whose queue stands for seconds in one direction that is half of the queue.
 pub(crate) const EARLY_TOLERANCE_NS: u64 = 20_000_000;
 
 /// The longest time that an abort goes unnoticed by a thread that waits.
@@ -43,6 +43,8 @@ pub struct Schedule {
     pub measure_end_ns: u64,
     /// Senders stop and say so; receivers go on to the end of the stream.
     pub stop_ns: u64,
+    /// How much these instants may differ from those of the other host.
+    pub skew_ns: u64,
 }
 
 impl Schedule {
@@ -107,6 +109,7 @@ pub(crate) struct Control {
     stop_ns: AtomicU64,
     limit_ns: AtomicU64,
     grace_ns: u64,
+    skew_ns: u64,
     aborted: AtomicBool,
     /// What exchanges wait for, where they are held to a rate.
     hold: Option<Hold>,
@@ -118,6 +121,7 @@ impl Control {
         let grace_ns = grace_ns(flows);
         Self {
             grace_ns,
+            skew_ns: schedule.skew_ns,
             start_ns: schedule.start_ns,
             stop_ns: AtomicU64::new(schedule.stop_ns),
             limit_ns: AtomicU64::new(schedule.stop_ns.saturating_add(grace_ns)),
@@ -219,7 +223,7 @@ impl Control {
     /// Returns how a part has ended whose peer closed the connection at `now_ns`.
     pub(crate) fn closed_by_peer(&self, now_ns: u64) -> Ending {
         let missing_ns = self.stop_ns().saturating_sub(now_ns);
-        if missing_ns <= EARLY_TOLERANCE_NS {
+        if missing_ns <= EARLY_TOLERANCE_NS.saturating_add(self.skew_ns) {
             return self.stopped();
         }
         Ending::Early(format!(
@@ -257,6 +261,7 @@ mod tests {
         measure_begin_ns: 2_000_000_000,
         measure_end_ns: 3_000_000_000,
         stop_ns: 4_000_000_000,
+        skew_ns: 0,
     };
 
     #[test]
@@ -286,6 +291,12 @@ mod tests {
             control.closed_by_peer(3_000_000_000),
             Ending::Early("the peer closed the connection 1000 ms before the stop".to_owned())
         );
+        let apart = Schedule {
+            skew_ns: 990_000_000,
+            ..SCHEDULE
+        };
+        let ending = Control::new(&apart, 1).closed_by_peer(3_000_000_000);
+        assert_eq!(ending, Ending::Complete);
     }
 
     /// An exchange that goes on sees its end by the tick clock, else it would run unheld until then.

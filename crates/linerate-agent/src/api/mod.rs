@@ -353,6 +353,10 @@ pub struct StartRequest {
     pub measure_end_ns: u64,
     /// Senders stop.
     pub stop_ns: u64,
+    /// How much the clocks of two hosts may differ all the same: a peer that ends so much before the stop is
+    /// not early.
+    #[serde(default)]
+    pub skew_ns: u64,
 }
 
 /// How far a trial has come.

@@ -599,6 +599,7 @@ pub(super) mod tests {
                 measure_begin_ns,
                 measure_end_ns,
                 stop_ns,
+                skew_ns: 0,
             };
             core.start(&lease, TrialId(1), &at).unwrap();
             Self {
@@ -728,6 +729,7 @@ pub(super) mod tests {
             measure_begin_ns: now + 50_000_001,
             measure_end_ns: now + 650_000_000,
             stop_ns: now + 650_000_000,
+            skew_ns: 0,
         };
         core.start(&lease, TrialId(1), &at).unwrap();
         let over = Arc::new(std::sync::atomic::AtomicBool::new(false));

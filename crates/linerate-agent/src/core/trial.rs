@@ -71,6 +71,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         measure_begin_ns: at.measure_begin_ns,
         measure_end_ns: at.measure_end_ns,
         stop_ns: at.stop_ns,
+        skew_ns: at.skew_ns,
     };
     let running = match engine::launch(flows, schedule, &config) {
         Ok(running) => running,
@@ -603,6 +604,7 @@ mod tests {
             measure_begin_ns: start_ns + 1,
             measure_end_ns: start_ns + 2,
             stop_ns: start_ns + 2,
+            skew_ns: 0,
         };
         let config = EngineConfig {
             workers_max: 1,

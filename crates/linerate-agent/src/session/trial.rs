@@ -167,6 +167,7 @@ mod tests {
             measure_begin_ns: 2 * S,
             measure_end_ns: 3 * S,
             stop_ns: 4 * S,
+            skew_ns: 0,
         }
     }
 
@@ -245,6 +246,7 @@ mod tests {
                 measure_begin_ns: 101 * S,
                 measure_end_ns: 102 * S,
                 stop_ns: 103 * S,
+                skew_ns: 0,
             },
         );
     }

@@ -30,6 +30,8 @@ pub(super) struct Instants {
     pub end_ns: u64,
     /// Senders stop.
     pub stop_ns: u64,
+    /// How much two of the hosts' clocks may differ from these.
+    pub skew_ns: u64,
 }
 
 /// Returns the instants of a trial whose start requests go out at `now_ns`.
@@ -67,6 +69,7 @@ pub(super) fn instants(
         begin_ns,
         end_ns,
         stop_ns: end_ns + timing.drain.0,
+        skew_ns: 2 * slowest.min(NOTICE_NS_MAX),
     }
 }
 
@@ -79,6 +82,7 @@ impl Instants {
             measure_begin_ns: shift(self.begin_ns),
             measure_end_ns: shift(self.end_ns),
             stop_ns: shift(self.stop_ns),
+            skew_ns: self.skew_ns,
         }
     }
 }

@@ -423,6 +423,7 @@ mod tests {
             measure_begin_ns: now,
             measure_end_ns: now + 60_000_000_000,
             stop_ns: now + 60_000_000_000,
+            skew_ns: 0,
         };
         let share = WorkerShare {
             flows: vec![open(0), open(1)],

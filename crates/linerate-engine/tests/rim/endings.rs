@@ -121,6 +121,7 @@ fn an_abort_reaches_workers_that_wait_for_the_start() {
         measure_begin_ns: soon.measure_begin_ns + hour_ns,
         measure_end_ns: soon.measure_end_ns + hour_ns,
         stop_ns: soon.stop_ns + hour_ns,
+        skew_ns: soon.skew_ns,
     };
     let running = rig::start(vec![near], schedule, 1);
     running.abort();

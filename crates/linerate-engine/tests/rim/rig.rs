@@ -149,6 +149,7 @@ pub fn schedule_after(ready_ms: u64, length_ms: u64) -> Schedule {
         measure_begin_ns,
         measure_end_ns,
         stop_ns: measure_end_ns + 10_000_000,
+        skew_ns: 0,
     }
 }
 

@@ -94,6 +94,7 @@ impl Traffic {
             measure_begin_ns: start_ns + omit_ns,
             measure_end_ns: stop_ns,
             stop_ns,
+            skew_ns: 0,
         };
         let running = linerate_engine::launch(flows, schedule, &config)?;
         // Who only receives is asked for bytes after this: the test begins here.
