@@ -24,6 +24,17 @@ pub(crate) const WHERE_DISTURBED: &str =
 pub(crate) const WHERE_LOST: &str = "repeat with `-b` of what each flow received: loss that ends was a full queue, loss \
                                      that stays is not of rate";
 
+/// What to try where datagrams are lost that go in fragments, as `bytes` do not.
+pub(crate) fn where_cut(bytes: u64) -> String {
+    format!(
+        "repeat with `-l {bytes}`, one packet for each datagram: one lost fragment loses a whole datagram"
+    )
+}
+
+/// What to do where an agent did not answer any more.
+pub(crate) const WHERE_SILENT_HOST: &str = "find out what became of the path to that host: does it answer (`ping`)? Then its \
+                                            agent hangs; if not, the path, or the host, went dark. Repeat when it does";
+
 /// What to do where an agent was lost.
 pub(crate) const WHERE_LOST_HOST: &str =
     "find out why the agent stopped, start `linerate serve` there again, and repeat";

@@ -444,7 +444,19 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         .outcomes
         .iter()
         .any(|outcome| outcome.reaches(name::RETRANSMITTED_SHARE, LOST_SHARE_MANY));
-    let is_host_lost = document.cut_short.is_some() && dataset.outcomes.iter().any(loses_host);
+    let is_cut_short = document.cut_short.is_some();
+    let lost_host = dataset.outcomes.iter().find_map(loses_host);
+    let lost_host = lost_host.filter(|_| is_cut_short);
+    let uncut = dataset.outcomes.iter().find_map(|outcome| {
+        let planned = document.plan.trial(outcome.trial)?;
+        Some(
+            dataset
+                .path
+                .cut_datagram(&planned.workload)?
+                .0
+                .payload_bytes_max(),
+        )
+    });
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
         schema_version: SINGLE_SCHEMA.1,
@@ -470,14 +482,20 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     let mut cautions = single.cautions.iter();
     let cure = cautions.find_map(|caution| caution.action.clone());
     single.next = match limiter {
-        _ if is_host_lost => Some(next::WHERE_LOST_HOST.to_owned()),
+        _ if let Some(failure) = lost_host => Some(match failure {
+            HostFailure::Silent => next::WHERE_SILENT_HOST.to_owned(),
+            _ => next::WHERE_LOST_HOST.to_owned(),
+        }),
         // At the rate that was asked for, what makes each request slower comes first.
         Some(Limiter::Pacing) | None if is_measured && cure.is_some() => cure,
         Some(limiter) => evident.or_else(|| diagnose::next(limiter, &single.workload)),
         // Nothing is to be raised where nothing is carried.
         None if is_measured && !single.workload.traffic.carries_payload() => None,
         None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
-        None if is_measured && single.loses_datagrams() => Some(next::WHERE_LOST.to_owned()),
+        None if is_measured && single.loses_datagrams() => Some(match uncut {
+            Some(bytes) => next::where_cut(bytes.into()),
+            None => next::WHERE_LOST.to_owned(),
+        }),
         None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
@@ -496,18 +514,18 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     single
 }
 
-/// Returns whether the traffic ended because an agent was gone.
-fn loses_host(outcome: &Outcome) -> bool {
+/// Returns how an agent was gone, if the traffic ended because one was.
+fn loses_host(outcome: &Outcome) -> Option<HostFailure> {
     // A host that took itself back refused, and is not lost.
     let lost = |why: &Reason| {
         let failure = why.host_failure();
-        matches!(failure, Some(HostFailure::Lost | HostFailure::Silent))
+        failure.filter(|failure| matches!(failure, HostFailure::Lost | HostFailure::Silent))
     };
     let partial = outcome.flags.iter().filter_map(|flag| match flag {
         TrialFlag::Partial { why, .. } => Some(why.as_ref()),
         _ => None,
     });
-    partial.chain(outcome.validity.reason()).any(lost)
+    partial.chain(outcome.validity.reason()).find_map(lost)
 }
 
 fn hosts(recording: &Recording) -> Vec<SingleHost> {

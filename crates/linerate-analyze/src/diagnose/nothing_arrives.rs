@@ -48,12 +48,30 @@ pub(super) const RULE: Rule = Rule {
     next: |workload| {
         let words = if is_cut(workload) {
             "send datagrams that are one packet: `-l 1400`; firewalls, and paths of a smaller MTU, drop parts of larger ones"
+        } else if is_small(workload) && pauses(workload) {
+            "look at the firewalls and address translators on the path: one that forgets a connection in the pauses between \
+             its requests drops what comes after; a higher `--rate`, or a shorter `--think`, shows whether it is that"
+        } else if is_small(workload) {
+            "look at the firewalls on the path, and at whether the other host still answers (`ping`)"
         } else {
             "check firewalls and the path's MTU: `ping -M do -s 1472 HOST` (IPv6: `-s 1452`)"
         };
         Some(words.to_owned())
     },
 };
+
+/// Whether no message fills a segment that not every path carries.
+fn is_small(workload: &Workload) -> bool {
+    let exchange = workload.traffic.exchange();
+    exchange.is_some_and(|(request, response)| {
+        workload.manner.sizes.is_none() && request.0.max(response.0) as f64 <= SAFE_PAYLOAD_BYTES
+    })
+}
+
+/// Whether connections are idle between two requests.
+fn pauses(workload: &Workload) -> bool {
+    workload.manner.requests_per_s.is_some() || workload.manner.think.is_some()
+}
 
 /// Whether datagrams are cut on an Ethernet's way.
 fn is_cut(workload: &Workload) -> bool {
@@ -194,7 +212,8 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
     };
     let segment = estimate(name::SEND_MSS);
-    let sizes = segment.filter(|bytes| bytes.value > SAFE_PAYLOAD_BYTES);
+    let sizes =
+        segment.filter(|bytes| bytes.value > SAFE_PAYLOAD_BYTES && !is_small(&cell.workload));
     let explanation = match sizes {
         Some(bytes) => format!(
             "The handshake and the first few bytes passed; segments of {} did not. If the path carries \
@@ -203,6 +222,11 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
              help, the peer or the path to it is gone.",
             words::number(Unit::Bytes, bytes.value)
         ),
+        None if pauses(&cell.workload) => {
+            "The handshake passed, and these messages are no longer than what passed then. Firewalls and address translators \
+             that forget a connection in its pauses drop what comes after; or the peer, or the path to it, has gone."
+                .to_owned()
+        }
         None => "The handshake passed, so small packets got through at that time. Since then the peer or \
                  the path to it has gone, or something drops the traffic of this connection."
             .to_owned(),
