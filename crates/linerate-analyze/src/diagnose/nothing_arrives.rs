@@ -223,8 +223,8 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::number(Unit::Bytes, bytes.value)
         ),
         None if pauses(&cell.workload) => {
-            "The handshake passed, and these messages are no longer than what passed then. Firewalls and address translators \
-             that forget a connection in its pauses drop what comes after; or the peer, or the path to it, has gone."
+            "The handshake passed, and these messages are no longer than that; a firewall or address translator that forgets \
+             a connection in its pauses drops what comes after, and nothing comes from a peer that has gone."
                 .to_owned()
         }
         None => "The handshake passed, so small packets got through at that time. Since then the peer or \

@@ -655,12 +655,12 @@ fn explanation(limiter: Limiter, largest: Option<Portion>, way: Way) -> &'static
         }
         (_, Some(Portion::Path)) if way == Way::Connects => {
             "Connecting takes one round trip, request and response another. More connections at a time use such a \
-             path better; connections that are kept, or a shorter round trip, make a single request faster. What others \
-             queue there all the time is part of it: compare with a quiet hour."
+             path better; a single request gets faster over connections that are kept, on a shorter path, or with less \
+             that others queue there (compare with a quiet hour)."
         }
         (_, Some(Portion::Path)) => {
-            "More requests in flight, over one connection or several, use such a path better; a shorter round trip makes \
-             a single request faster. What others queue on the path all the time is part of it: compare with a quiet hour."
+            "More requests in flight, over one connection or several, use such a path better; a single one gets faster on \
+             a shorter path, or with less that others queue there (compare with a quiet hour)."
         }
         (_, Some(Portion::Queue)) => {
             "The same path was faster at another time: packets wait behind other traffic, or the path takes \
