@@ -15,7 +15,7 @@ use linerate_model::unit::{Bytes, Unit};
 use linerate_model::workload::{Direction, Part, Traffic, Workload};
 use linerate_model::{FlowId, HostName};
 
-use crate::builder::{MadeRun, Truth, stream};
+use crate::builder::{MadeRun, Truth, rr, stream};
 
 pub(crate) const MS: i64 = 1_000_000;
 
@@ -553,6 +553,18 @@ fn a_path_that_carries_nothing_is_named_from_trials_that_may_not_be_averaged() {
         ..truth.clone()
     };
     named(stream(), &valid, Limiter::NothingArrives, &[]);
+    // Requests of a byte, with pauses: no larger segment was sent than those of the handshake.
+    let mut paced = rr(1);
+    paced.manner.requests_per_s = Some(1);
+    let requests = Truth {
+        latency: vec![(20 * MS as u64, 0)],
+        timeouts: Some(4.0),
+        ..truth.clone()
+    };
+    let small = named(paced, &requests, Limiter::NothingArrives, &[]);
+    let text = format!("{} {}", small.explanation, small.action.unwrap_or_default());
+    assert!(!text.contains("1448 B") && !text.contains("MTU"), "{text}");
+    assert!(text.contains("firewall"), "{text}");
     // Nothing was asked to move, and nothing was sent again.
     let quiet = Truth {
         in_vain: 0.0,

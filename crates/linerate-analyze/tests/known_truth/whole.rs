@@ -1,14 +1,16 @@
 //! A whole study: chapters, headlines, partial runs.
 
 use linerate_analyze::{analyze, analyze_with_published};
-use linerate_model::TrialId;
 use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::{FindingKind, Verdict};
+use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::profile::Work;
+use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::{Nanos, TrialId};
 use linerate_truth::lint::disagreements;
 
 use crate::builder::{MadeRun, Truth, WINDOW_NS, size, stream, study};
@@ -241,6 +243,33 @@ fn a_run_that_was_cut_short_says_so() {
     assert!(
         partial.contains("interrupted") && partial.contains("1 of "),
         "{partial}"
+    );
+}
+
+#[test]
+fn an_agent_that_is_silent_is_not_called_one_that_stopped() {
+    let next = |failure: HostFailure| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("run", None, stream());
+        run.cell(&[], &[Truth::stream(500e6)]);
+        run.recording.document.cut_short = Some("a host is lost".to_owned());
+        let why = Reason::Host {
+            host: "server".into(),
+            failure,
+            words: "it did not answer".to_owned(),
+        };
+        run.recording.trials[0].flags.push(TrialFlag::Partial {
+            why: Box::new(why),
+            kept: Nanos::from_ms(500),
+            of: Nanos::from_ms(1000),
+        });
+        crate::as_single(&run.recording).next.expect("a next step")
+    };
+    assert!(next(HostFailure::Lost).contains("linerate serve"));
+    let silent = next(HostFailure::Silent);
+    assert!(
+        silent.contains("ping") && !silent.contains("linerate serve"),
+        "{silent}"
     );
 }
 
