@@ -24,7 +24,7 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     let request = request(args.budget, args.seed, hosts);
     let plan = linerate_plan::plan(&drafts, &request).map_err(refused)?;
     if args.json {
-        term::line(&serde_json::to_string_pretty(&plan)?);
+        term::json_document(&plan);
         return Ok(Exit::Ok);
     }
     show(&plan)
