@@ -65,7 +65,16 @@ pub(super) fn figures(
     };
     let flows = cell.workload.flows();
     let strips = Strips::of(dataset, outcome.trial, &flows);
-    let course = course.map(|course| strips.mark(course));
+    let course = course.map(|mut course| {
+        // The only trial needs no name, but what it is not to be used for.
+        if outcome.is_valid() {
+            course
+                .curves
+                .iter_mut()
+                .for_each(|curve| curve.name.clear());
+        }
+        strips.mark(course)
+    });
     let mut figures: Vec<Figure> = course
         .into_iter()
         .chain(strips.figures(experiment, flows.len()))
@@ -137,7 +146,7 @@ impl Strips {
                     title: format!("{title} over time"),
                     caption: caption.to_owned(),
                     x: Axis::new(time, Unit::Nanoseconds, Scale::Linear),
-                    y: Axis::new(title.to_lowercase(), unit, Scale::Linear),
+                    y: Axis::new(words::clause(title), unit, Scale::Linear),
                     curves,
                 })
             };
@@ -210,23 +219,30 @@ impl Strips {
         let what = words::number(unit, fall.value);
         let usual = words::number(unit, fall.median);
         let at = words::number(Unit::Nanoseconds, fall.at_ns);
-        let beside = self.beside(fall.at_ns);
-        let beside = match beside.as_slice() {
-            [] => "nothing that was sampled beside it stands out then".to_owned(),
+        let others = match self.standing_out(fall.at_ns).as_slice() {
+            [] => "nothing else that was sampled stands out then".to_owned(),
             parts => format!("at that time {}", words::list(parts)),
         };
-        let told = format!("{what} at {at}, against {usual} in the median: {beside}");
-        course.caption += &format!(" The lowest point is {told}.");
+        course.caption += &format!(
+            " The lowest point is {what} at {at}, against {usual} in the median: {others}."
+        );
         let mut mark = draw::curve("lowest", Origin::Measured, [(fall.at_ns, fall.value)]);
         for point in &mut mark.points {
-            point.note.clone_from(&beside);
+            point.note.clone_from(&others);
+        }
+        for curve in course
+            .curves
+            .iter_mut()
+            .filter(|curve| curve.name.is_empty())
+        {
+            curve.name.clone_from(&course.y.label);
         }
         course.curves.push(mark);
         course
     }
 
     /// Returns what stands out at an instant, or at the one before, against its own median.
-    fn beside(&self, at_ns: f64) -> Vec<String> {
+    fn standing_out(&self, at_ns: f64) -> Vec<String> {
         let near = |points: &Points| -> Vec<f64> {
             let apart = 1.5 * SAMPLE_NS as f64;
             let near = points
