@@ -258,10 +258,10 @@ fn stall(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let cured = dataset.beside(cell, Factor::Nagle, Level::Switch(false));
     let cured = cured.and_then(|cured| cured.estimate(name::RTT_P50));
     let instead = cured.map_or(String::new(), |cured| {
-        format!(" instead of {} with Nagle off", words::estimate(&cured))
+        format!(", instead of {} with Nagle off", words::estimate(&cured))
     });
     Some(format!(
-        "requests in {writes} writes take {}{instead}",
+        "requests in {writes} writes take {} in the median{instead}",
         words::estimate(&median)
     ))
 }
@@ -277,7 +277,7 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     {
         let median = words::estimate(&median);
         let what = one_exchange(cell, bytes);
-        return Some(format!("{what} takes {median}{held}"));
+        return Some(format!("{what} takes {median} in the median{held}"));
     }
     let rate = words::estimate(&cell.main()?);
     let what = if cell.workload.traffic.is_placed() {

@@ -488,7 +488,11 @@ impl<'a> CellOutcomes<'a> {
         }
         let plain = student_t_interval(&values, describe(response).unit)?;
         let noise = self.siblings.noise(response);
-        let known = noise.filter(|_| values.len() > 2 && values.iter().all(|value| *value > 0.0));
+        // Of values that are all the same the noise of other cells says nothing; times are rounded to those of a
+        // histogram, and may be alike by that.
+        let is_exact = plain.unit != Unit::Nanoseconds && plain.low.is_none();
+        let known = noise
+            .filter(|_| values.len() > 2 && !is_exact && values.iter().all(|value| *value > 0.0));
         let estimate = known.map_or(plain, |noise| {
             let form = self.siblings.form(response, &noise, values.len());
             noise.widen(&values, form, plain)

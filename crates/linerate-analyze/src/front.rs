@@ -5,6 +5,7 @@ use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::number::counted;
 use linerate_model::plan::LeftOut;
 use linerate_model::run::{HostPart, HostRecord, RunDocument};
+use linerate_model::workload::Workload;
 
 use crate::dataset::Dataset;
 use crate::words;
@@ -15,6 +16,7 @@ pub(crate) fn title(document: &RunDocument) -> String {
     let title = match (document.study, document.plan.experiments.as_slice()) {
         (true, _) => format!("Study of {server}"),
         (false, [one]) if !one.factors.is_empty() => format!("{}: {server}", one.title),
+        (false, [one]) => format!("Measurement of {server}: {}", traffic(&one.workload)),
         (false, _) => format!("Measurement of {server}"),
     };
     let place = place(document);
@@ -23,6 +25,16 @@ pub(crate) fn title(document: &RunDocument) -> String {
     } else {
         format!("{title} ({})", place.join(", "))
     }
+}
+
+/// Returns what was sent, in words.
+fn traffic(workload: &Workload) -> String {
+    format!(
+        "{} {}, {}",
+        workload.manner.transport.title(),
+        workload.traffic.in_words(),
+        counted(workload.connections, "flow")
+    )
 }
 
 /// Returns the link that was measured, and that it was one of a lab.

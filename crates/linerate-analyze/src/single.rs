@@ -105,7 +105,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of_nothing() -> Self {
+    /// Returns that of a run that came to nothing.
+    pub fn of_nothing() -> Self {
         Self {
             value: None,
             unit: Unit::None,

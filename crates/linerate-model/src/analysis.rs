@@ -229,6 +229,9 @@ pub struct Axis {
     pub unit: Unit,
     /// How positions are spaced.
     pub scale: Scale,
+    /// Whether it is that of the other figures of a chapter whose axes are shared: these stand below each other.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 impl Axis {
@@ -238,6 +241,15 @@ impl Axis {
             label: label.into(),
             unit,
             scale,
+            shared: false,
+        }
+    }
+
+    /// Returns it as one that several figures of a chapter share.
+    pub fn shared(self) -> Self {
+        Self {
+            shared: true,
+            ..self
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use std::cmp::Ordering;
 
-use linerate_model::analysis::{Figure, Position};
+use linerate_model::analysis::{Curve, Figure, Position};
 
 use crate::number;
 use crate::wording;
 
 /// Most rows written for one figure.
-const ROWS_MAX: usize = 100;
+const ROWS_MAX: usize = 50;
 
 /// About as many rows of a longer series, from all of it; the bundle's samples have the others.
-const ROWS_OF_LONGER: usize = 50;
+const ROWS_OF_LONGER: usize = 25;
 
 /// A figure's points: one row a position, one column a curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +26,17 @@ pub struct PointTable {
 
 /// Returns the points of `figure` as rows in the order of its horizontal axis.
 pub fn table(figure: &Figure) -> PointTable {
+    table_of(figure, &[figure])
+}
+
+/// Returns the points of figures on one horizontal axis, that of `figure`.
+pub fn table_of(figure: &Figure, figures: &[&Figure]) -> PointTable {
+    let curves = || {
+        let figures = figures.iter();
+        figures.flat_map(|figure| figure.curves.iter().map(move |curve| (*figure, curve)))
+    };
     let mut positions: Vec<&Position> = Vec::new();
-    for point in figure.curves.iter().flat_map(|curve| &curve.points) {
+    for point in curves().flat_map(|(_, curve)| &curve.points) {
         let is_name = matches!(point.x, Position::Name(_));
         // A capture has tens of thousands of instants: those are sorted, not searched.
         if !is_name || !positions.contains(&&point.x) {
@@ -50,12 +59,20 @@ pub fn table(figure: &Figure) -> PointTable {
     let rows_hidden = all - positions.len();
     let rows = positions
         .into_iter()
-        .map(|x| (position(x, figure), values_at(x, figure)))
+        .map(|x| {
+            let values = curves().map(|(figure, curve)| value_at(x, figure, curve));
+            (position(x, figure), values.collect())
+        })
         .collect();
-    let names = figure
-        .curves
-        .iter()
-        .map(|curve| wording::curve_name(&curve.name, curve.origin));
+    let names = curves().map(|(figure, curve)| {
+        let name = wording::curve_name(&curve.name, curve.origin);
+        let what = wording::heading(&figure.y.label);
+        match (figures.len(), name.is_empty()) {
+            (1, _) => name,
+            (_, true) => what,
+            (_, false) => format!("{what}, {name}"),
+        }
+    });
     let columns = std::iter::once(wording::heading(&figure.x.label))
         .chain(names)
         .collect();
@@ -86,15 +103,9 @@ pub fn position_max(figure: &Figure) -> f64 {
     numbers.fold(0.0, f64::max)
 }
 
-fn values_at(x: &Position, figure: &Figure) -> Vec<Option<String>> {
-    figure
-        .curves
-        .iter()
-        .map(|curve| {
-            let point = curve.points.iter().find(|point| &point.x == x)?;
-            Some(number::estimate(&point.estimate(figure.y.unit)).line())
-        })
-        .collect()
+fn value_at(x: &Position, figure: &Figure, curve: &Curve) -> Option<String> {
+    let point = curve.points.iter().find(|point| &point.x == x)?;
+    Some(number::estimate(&point.estimate(figure.y.unit)).line())
 }
 
 #[cfg(test)]
@@ -165,10 +176,10 @@ mod tests {
                 }],
             })
         };
-        let short = of(100);
-        assert_eq!((short.rows.len(), short.rows_hidden), (100, 0));
+        let short = of(50);
+        assert_eq!((short.rows.len(), short.rows_hidden), (50, 0));
         let long = of(300);
-        assert_eq!((long.rows.len(), long.rows_hidden), (50, 250));
-        assert_eq!((&*long.rows[0].0, &*long.rows[49].0), ("0", "294"));
+        assert_eq!((long.rows.len(), long.rows_hidden), (25, 275));
+        assert_eq!((&*long.rows[0].0, &*long.rows[24].0), ("0", "288"));
     }
 }

@@ -88,7 +88,7 @@ fn error_bars_stand_only_where_there_is_an_interval() {
     let drawing = drawing(&page, "buffer-throughput");
     let intervals = attributes(drawing, "class=\"interval\" d=\"");
     let strokes = intervals.iter().map(|path| path.matches('V').count());
-    assert_eq!(strokes.collect::<Vec<_>>(), [5, 5, 0, 0]);
+    assert_eq!(strokes.collect::<Vec<_>>(), [5, 5]);
 }
 
 #[test]
@@ -388,4 +388,80 @@ fn what_limits_is_named_in_words_beside_each_bar() {
         assert_eq!(row.contains("lower bound"), bar.is_lower_bound());
         assert_eq!(row.contains("class=\"fill\""), bar.ceiling.is_some());
     }
+}
+
+/// Where nothing is recommended the page says so, by what was measured; a next step stands in its place.
+#[test]
+fn a_page_without_actions_says_why_there_are_none() {
+    let mut study = fixture::study();
+    study.recommendations.clear();
+    study.findings.clear();
+    let mut next = study.clone();
+    next.next = Some("measure longer".to_owned());
+    let own = |study: &Analysis| {
+        let page = html(study);
+        let section = page.split("<h2>What to do</h2>").nth(1);
+        let section = section.and_then(|rest| rest.split("</section>").next());
+        section.expect("page one says what to do").to_owned()
+    };
+    for bar in &mut study.answer.bars {
+        bar.limiter = None;
+    }
+    let mut full = study.clone();
+    full.answer.bars[0].limiter = Some(Limiter::LinkRate);
+    let mut not_varied = study.clone();
+    not_varied.verdicts.clear();
+    study.verdicts = fixture::study().verdicts;
+    let said: BTreeSet<String> = [&study, &full, &not_varied].map(own).into_iter().collect();
+    let reasons = if study.verdicts.is_empty() { 2 } else { 3 };
+    assert_eq!(said.len(), reasons, "{said:?}");
+    for section in &said {
+        assert!(
+            section.contains("<p>") && !section.contains("<ol>"),
+            "{section}"
+        );
+    }
+    assert!(own(&next).contains("class=\"next\""), "{}", own(&next));
+    assert!(!said.contains(&own(&next)));
+}
+
+/// Figures on one axis of time have their plots at one place, the axis once, and one table.
+#[test]
+fn figures_on_one_axis_lie_below_each_other() {
+    let mut study = fixture::study();
+    let course = study.chapters.iter().flat_map(|chapter| &chapter.over_time);
+    let course = course.clone().next().expect("a course over time").clone();
+    let strip = |id: &str, scale: f64| {
+        let mut strip = course.clone();
+        strip.id = id.to_owned();
+        strip.x.shared = true;
+        strip.y.label = id.to_owned();
+        strip.curves.truncate(1);
+        strip.curves[0].name.clear();
+        for point in &mut strip.curves[0].points {
+            point.y *= scale;
+        }
+        strip
+    };
+    let mut chapter = study.chapters[0].clone();
+    // Labels of other widths, and a point more at one end.
+    let mut short = strip("strip-b", 1e-3);
+    short.curves[0].points.pop();
+    chapter.figures = vec![strip("strip-a", 1.0), short];
+    chapter.tables.clear();
+    study.chapters = vec![chapter];
+    let page = html(&study);
+    let drawings = ["strip-a", "strip-b"].map(|id| drawing(&page, id).to_owned());
+    let axis = |drawing: &String| {
+        let axes = attributes(drawing, "data-axes=\"")[0];
+        axes.split("],[").next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(axis(&drawings[0]), axis(&drawings[1]));
+    let labels = drawings.map(|drawing| drawing.matches("text class=\"middle\"").count());
+    assert!(labels[0] == 0 && labels[1] > 0, "{labels:?}");
+    assert_eq!(page.matches("<table class=\"points\">").count(), 1);
+    assert!(
+        page.contains("strip-a</th>") || page.contains("Strip-a</th>"),
+        "a column each"
+    );
 }

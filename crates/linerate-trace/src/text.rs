@@ -209,8 +209,11 @@ fn write_finding(number: usize, finding: &TcpFinding, trace: &Trace, look: Look,
         .iter()
         .take(PROOFS_MAX)
         .map(|proof| proof_line(proof, trace));
-    for line in proofs.chain(more_line(finding)).chain(filter_line(finding)) {
+    for line in proofs.chain(more_line(finding)) {
         let _ = writeln!(out, "{BELOW}{}", look.dim(&line));
+    }
+    for line in filter_lines(finding) {
+        write_lines(&look.wrap_dim(&line, 5), BELOW, BELOW, out);
     }
 }
 
@@ -262,13 +265,12 @@ fn more_line(finding: &TcpFinding) -> Option<String> {
 }
 
 /// Returns what shows the proofs in Wireshark, and what Wireshark calls such frames.
-fn filter_line(finding: &TcpFinding) -> Option<String> {
-    let filter = proofs_filter(&finding.proofs)?;
-    let name = match finding.display_filter() {
-        Some(name) => format!("; all: {name}"),
-        None => String::new(),
-    };
-    Some(format!("Wireshark: {filter}{name}"))
+fn filter_lines(finding: &TcpFinding) -> impl Iterator<Item = String> {
+    let filter = proofs_filter(&finding.proofs);
+    let name = finding.display_filter().filter(|_| filter.is_some());
+    let of_proofs = filter.map(|filter| format!("Wireshark: {filter}"));
+    let of_all = name.map(|name| format!("Wireshark, all: {name}"));
+    of_proofs.into_iter().chain(of_all)
 }
 
 fn frame_name(frame: FrameId, trace: &Trace) -> String {

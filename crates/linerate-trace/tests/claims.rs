@@ -1035,7 +1035,7 @@ fn one_filter_shows_all_proofs() {
         frames.truncate(8);
         let numbers: Vec<String> = frames.iter().map(ToString::to_string).collect();
         let numbers = numbers.join(", ");
-        let filter = format!("Wireshark: frame.number in {{{numbers}}}; all:");
+        let filter = format!("Wireshark: frame.number in {{{numbers}}}\n");
         assert!(text.contains(&filter), "{filter}: {text}");
         assert!(more.is_none_or(|more| text.contains(more)), "{text}");
         assert_eq!(text.contains("… and"), more.is_some(), "{text}");

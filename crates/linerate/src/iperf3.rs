@@ -45,7 +45,7 @@ pub fn print_failure(stream: bool, error: &str) {
         "start": { "connected": [], "version": version(), "system_info": system_info() },
         "intervals": [], "end": {}, "error": error,
     });
-    term::json_document(&document);
+    term::json_pretty(&document);
 }
 
 impl Iperf3Lines {
@@ -114,7 +114,7 @@ impl Reader for Iperf3Lines {
         };
         test.error = failure.map(str::to_owned);
         if !self.stream {
-            return term::json_document(&whole(&test));
+            return term::json_pretty(&whole(&test));
         }
         self.print_intervals(&test);
         if let Some(error) = &test.error {

@@ -158,6 +158,7 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         } else {
             scale(&numbers)
         },
+        shared: false,
     }
 }
 
@@ -229,7 +230,11 @@ pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
             words::bare_level(effect.factor, &effect.levels.1),
         ),
     };
-    let sentences = effects.map(sentence);
+    let mut sentences: Vec<String> = effects.map(sentence).collect();
+    // What stands before may be of one of them.
+    if let Some(first) = sentences.first_mut() {
+        *first = format!("Over all pairs of trials: {first}");
+    }
     let answer: Vec<String> = chapter.answer.take().into_iter().chain(sentences).collect();
     chapter.answer = (!answer.is_empty()).then(|| answer.join(" "));
 }

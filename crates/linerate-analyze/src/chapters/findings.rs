@@ -54,23 +54,10 @@ fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
     }
 }
 
+/// Limiters that the answer names; the table has all of them.
+const NAMED_MAX: usize = 3;
+
 fn answer(dataset: &Dataset<'_>) -> Option<String> {
-    let comparisons = comparisons(dataset);
-    let of = |verdict: Verdict| {
-        comparisons
-            .iter()
-            .filter(|it| it.verdict == verdict)
-            .count()
-    };
-    let compared = (!comparisons.is_empty()).then(|| {
-        format!(
-            "{}: {} found to differ, {} the same, {} not decided.",
-            number::counted(comparisons.len(), "comparison"),
-            of(Verdict::Differs),
-            of(Verdict::Same),
-            of(Verdict::NotDecided)
-        )
-    });
     let cost = best_with_cpu(dataset).and_then(|cell| cell.estimate(name::CPU_PER_GBIT));
     let cost = cost.map(|cost| {
         format!(
@@ -78,8 +65,39 @@ fn answer(dataset: &Dataset<'_>) -> Option<String> {
             words::estimate(&cost)
         )
     });
-    let sentences: Vec<String> = compared.into_iter().chain(cost).collect();
+    let sentences: Vec<String> = limited(dataset).into_iter().chain(cost).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Says what limits how many of all cells.
+fn limited(dataset: &Dataset<'_>) -> Option<String> {
+    let mut counts: BTreeMap<Option<Limiter>, usize> = BTreeMap::new();
+    for cell in dataset.measured() {
+        *counts.entry(limits(dataset, cell)).or_default() += 1;
+    }
+    let all: usize = counts.values().sum();
+    let unknown = counts.remove(&None).unwrap_or(0);
+    let known = counts
+        .into_iter()
+        .filter_map(|(limiter, count)| Some((limiter?.title(), count)));
+    let mut known: Vec<(&str, usize)> = known.collect();
+    known.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let others: usize = known.iter().skip(NAMED_MAX).map(|(_, count)| count).sum();
+    known.truncate(NAMED_MAX);
+    known.extend((others > 0).then_some(("other limiters", others)));
+    let cells = number::counted(all, "cell");
+    let mut named = known
+        .iter()
+        .map(|(title, count)| format!("{title} in {count}"));
+    let Some(first) = named.next() else {
+        return (all > 0).then(|| format!("No limiter is identified in {cells}."));
+    };
+    let others: String = named.map(|other| format!(", by {other}")).collect();
+    let unknown = match unknown {
+        0 => String::new(),
+        unknown => format!("; in {unknown} no limiter is identified"),
+    };
+    Some(format!("Limited by {first} of {cells}{others}{unknown}."))
 }
 
 /// Whether all levels of a curve of buffers are shown to lose no more than the margin.

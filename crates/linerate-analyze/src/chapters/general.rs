@@ -61,10 +61,11 @@ pub(super) fn chapter(
         DesignKind::OneAtATime => factor_figures(experiment, &cells),
     };
     if let [cell] = cells.as_slice() {
-        figures.extend(series::figure(dataset, experiment, cell));
-        if dataset.is_one_measurement() {
-            figures.extend(strips::figures(dataset, experiment, cell));
-        }
+        let course = series::figure(dataset, experiment, cell);
+        figures.extend(match dataset.is_one_measurement() {
+            true => strips::figures(dataset, experiment, cell, course),
+            false => course.into_iter().collect(),
+        });
     }
     let responses = match cells.iter().any(|cell| cell.is_rr()) {
         true => RR,

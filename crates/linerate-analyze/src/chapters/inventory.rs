@@ -211,17 +211,23 @@ fn quota_cpus(recording: &Recording, host: &HostRecord) -> Option<f64> {
 }
 
 fn hosts(recording: &Recording) -> Table {
+    let all = &recording.document.hosts;
     let columns = [
         "Host",
         "Address",
         "Link",
         "Rate",
-        "Injected loss",
         "Memory copy",
         "Clock uncertainty",
+        "Injected loss",
     ];
+    // Only where links were made to lose, for trials that ask for it.
+    let shown = match all.iter().any(|host| host.link_loss_ppm.is_some()) {
+        true => columns.len(),
+        false => columns.len() - 1,
+    };
     let row = |host: &HostRecord| {
-        vec![
+        let mut row = vec![
             TableCell::Text(host.name.to_string()),
             TableCell::Text(host.data_address.clone()),
             TableCell::of(host.link.as_deref(), "not known"),
@@ -229,19 +235,25 @@ fn hosts(recording: &Recording) -> Table {
                 host.link_rate.map(|rate| (rate.0, Unit::BitsPerSecond)),
                 "not known",
             ),
-            TableCell::of(
-                host.link_loss_ppm
-                    .map(|ppm| (f64::from(ppm) / 1e4, Unit::Percent)),
-                "nothing is known about it",
-            ),
             match memory_copy(recording, host) {
                 Some(copied) => TableCell::Text(copied),
                 None => TableCell::Absent("not measured".to_owned()),
             },
             TableCell::Number(host.clock.uncertainty_ns as f64, Unit::Nanoseconds),
-        ]
+            TableCell::of(
+                host.link_loss_ppm
+                    .map(|ppm| (f64::from(ppm) / 1e4, Unit::Percent)),
+                "none asked for",
+            ),
+        ];
+        row.truncate(shown);
+        row
     };
-    Table::new("Hosts", columns, recording.document.hosts.iter().map(row))
+    Table::new(
+        "Hosts",
+        columns[..shown].iter().copied(),
+        all.iter().map(row),
+    )
 }
 
 fn observers(hosts: &[HostRecord]) -> Option<Table> {

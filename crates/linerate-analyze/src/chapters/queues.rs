@@ -17,7 +17,7 @@ use super::study_chapter::{Content, Measured, StudyChapter};
 use super::{draw, queue_table};
 use crate::compare::interval::{share_interval, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{SATURATED_SHARE, Told, What};
+use crate::diagnose::{self, SATURATED_SHARE, Told, What};
 use crate::reduce::{CpuIntake, Intake, QueueIntake, Raw, Readings, intake, name};
 use crate::study;
 use crate::words;
@@ -64,12 +64,13 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, told: &Told<'_>) {
     let answers = match queues {
         0 => vec![untold(host)],
         1 => vec![single(host)],
-        _ => vec![balance(&taken, queues, host)],
+        _ => vec![fullest_queue(&taken, queues, host)],
     };
-    let answers: Vec<String> = answers
+    let verdict = diagnose::balance(dataset, measured.experiment).filter(|_| queues > 1);
+    let verdict = verdict.map(|balance| balance.verdict());
+    let answers: Vec<String> = verdict
         .into_iter()
-        .flatten()
-        .chain(claim(&taken, told, |what| *what == What::QueueBalance).map(str::to_owned))
+        .chain(answers.into_iter().flatten())
         .chain(one_cpu(&taken, told))
         .collect();
     if !answers.is_empty() {
@@ -164,7 +165,7 @@ fn single(host: &HostRecord) -> Option<String> {
     ))
 }
 
-fn balance(taken: &[CellIntake<'_, '_>], queues: usize, host: &HostRecord) -> Option<String> {
+fn fullest_queue(taken: &[CellIntake<'_, '_>], queues: usize, host: &HostRecord) -> Option<String> {
     let fullest = taken.iter().rev().find(|cell| !cell.intakes.is_empty())?;
     let cell = fullest.cell;
     let (packets, flows) = (

@@ -126,6 +126,22 @@ impl Sampled<'_> {
         (steps, ((steps + POINTS_MAX - 1) / POINTS_MAX).max(1))
     }
 
+    /// Returns of readings at any instant those of the window at nominal instants, the last at each.
+    pub(super) fn nominal_points(&self, readings: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+        let (steps, stride) = self.steps();
+        let placed = readings
+            .into_iter()
+            .map(|(at_ns, value)| (self.nominal(at_ns as i64), value));
+        let shown: BTreeMap<i64, f64> = placed
+            .filter(|(at, _)| (0..=steps).contains(at) && at % stride == 0)
+            .collect();
+        let at_ns = |at: i64| (at * self.interval_ns) as f64;
+        shown
+            .into_iter()
+            .map(|(at, value)| (at_ns(at), value))
+            .collect()
+    }
+
     fn nominal(&self, at_ns: i64) -> i64 {
         at_ns
             .saturating_add(self.interval_ns / 2)

@@ -170,8 +170,12 @@ fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> 
     });
     let (on, off) = pairs.min_by_key(|(on, _)| on.message_bytes())?;
     let rate = |cell: &CellOutcomes<'_>| Some(words::estimate(&cell.estimate(name::THROUGHPUT)?));
+    let others = match on.level(Factor::DelayedAck) {
+        Some(level) => format!(", {}", words::level(Factor::DelayedAck, level)),
+        None => String::new(),
+    };
     let mut text = format!(
-        "Messages of {} reach {} with Nagle on and {} with Nagle off.",
+        "Messages of {} reach {} with Nagle on and {} with Nagle off{others}.",
         words::number(Unit::Bytes, on.message_bytes()? as f64),
         rate(on)?,
         rate(off)?,

@@ -100,6 +100,7 @@ pub(crate) use found::{About, Found, What};
 pub(crate) use limiter::{advised, evident, limiter_of, limits, next};
 pub(crate) use path_rate::LOST_SHARE_MIN;
 pub(crate) use plateau::cell as plateau_cell;
+pub(crate) use queue_balance::balance;
 pub(crate) use receive_path::SATURATED_SHARE;
 pub(crate) use receiver_window::{
     is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,

@@ -31,10 +31,53 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         .collect()
 }
 
-fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Found<'d>> {
+/// How often the fullest queue was above what chance does not exceed, as far as it was judged.
+pub(crate) struct Balance<'d, 'a> {
+    /// Cells with several connections, those with the most first.
+    cells: Vec<&'d CellOutcomes<'a>>,
+    /// The response that is judged, and its bound.
+    judged: &'static str,
+    bound: &'static str,
+    /// What is spread: connections, or packets where no socket told its queue.
+    what: &'static str,
+    /// Trials in which the fullest queue was above the bound.
+    above: usize,
+    /// Trials that were judged.
+    trials: usize,
+}
+
+impl Balance<'_, '_> {
+    /// Returns whether so many trials above the bound are more than chance explains.
+    fn is_worse(&self) -> bool {
+        is_worse(self.above, self.trials)
+    }
+
+    /// Says how even the queues are.
+    pub fn verdict(&self) -> String {
+        let (what, above) = (self.what, self.above);
+        let trials = number::counted(self.trials, "trial");
+        if self.is_worse() {
+            format!(
+                "RSS spreads the {what} less evenly than random hashing would: the fullest queue is above the 95 % \
+                 bound in {above} of {trials}."
+            )
+        } else {
+            format!(
+                "RSS is not shown to spread the {what} less evenly than random hashing would: the fullest queue is \
+                 above the 95 % bound in {above} of {trials}."
+            )
+        }
+    }
+}
+
+/// Judges the trials of `experiment`; absent of too few, since those could not show anything.
+pub(crate) fn balance<'d, 'a>(
+    dataset: &'d Dataset<'a>,
+    experiment: &Experiment,
+) -> Option<Balance<'d, 'a>> {
     let cells = dataset.cells_of(&experiment.name);
-    let several = |cell: &&&CellOutcomes<'_>| cell.workload.connections > 1;
-    let mut cells: Vec<&CellOutcomes<'_>> = cells.iter().filter(several).copied().collect();
+    let several = |cell: &&CellOutcomes<'_>| cell.workload.connections > 1;
+    let mut cells: Vec<&CellOutcomes<'_>> = cells.into_iter().filter(several).collect();
     cells.sort_by_key(|cell| std::cmp::Reverse(cell.level(Factor::Connections).cloned()));
     let mapped = cells
         .iter()
@@ -61,10 +104,26 @@ fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Foun
             Some(outcome.value(judged)? > bound * (1.0 + 1e-9))
         });
     let exceeds: Vec<bool> = exceeds.collect();
-    if exceeds.len() < TRIALS_MIN {
-        return None;
-    }
-    let above = exceeds.iter().filter(|exceeds| **exceeds).count();
+    (exceeds.len() >= TRIALS_MIN).then(|| Balance {
+        cells,
+        judged,
+        bound,
+        what,
+        above: exceeds.iter().filter(|exceeds| **exceeds).count(),
+        trials: exceeds.len(),
+    })
+}
+
+fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Found<'d>> {
+    let balance = balance(dataset, experiment).filter(Balance::is_worse)?;
+    let claim = balance.verdict();
+    let Balance {
+        cells,
+        judged,
+        bound,
+        what,
+        ..
+    } = balance;
     let pieces = [
         (
             format!("{what} of the fullest receive queue over the mean"),
@@ -84,17 +143,10 @@ fn finding<'d>(dataset: &Dataset<'_>, experiment: &'d Experiment) -> Option<Foun
     };
     let mut all: Vec<Evidence> = cells.iter().flat_map(|cell| of_cell(cell)).collect();
     let first = (!all.is_empty()).then(|| all.remove(0))?;
-    if !is_worse(above, exceeds.len()) {
-        return None;
-    }
-    let trials = number::counted(exceeds.len(), "trial");
     Some(Found {
         about: About::Experiment(experiment),
         what: What::QueueBalance,
-        claim: format!(
-            "RSS spreads the {what} less evenly than random hashing would: the fullest queue is \
-             above the 95 % bound in {above} of {trials}."
-        ),
+        claim,
         explanation: format!(
             "The bound is what the fullest queue exceeds in {} of cases if a hash spreads such \
              connections at random. Something steers them: too few fields in the hash, a table \

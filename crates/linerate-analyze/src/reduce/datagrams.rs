@@ -26,7 +26,7 @@ use super::{Responses, losses, machine};
 
 /// Upper half of the handle of the discipline of ingress, and of clsact (TC_H_INGRESS of
 /// include/uapi/linux/pkt_sched.h).
-const INGRESS_MAJOR: u32 = 0xffff;
+pub(crate) const INGRESS_MAJOR: u32 = 0xffff;
 /// The kernel counts drops of disciplines in 32 bits.
 const DROPS_WRAP: i64 = 1 << 32;
 

@@ -66,7 +66,9 @@ use arrived::Judged;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
 pub use datagrams::QdiscDrops;
-pub(crate) use datagrams::{ArrivalShaper, PLACES as LOSS_PLACES, arrival_shaper, dropping_qdiscs};
+pub(crate) use datagrams::{
+    ArrivalShaper, INGRESS_MAJOR, PLACES as LOSS_PLACES, arrival_shaper, dropping_qdiscs,
+};
 pub(crate) use exchange::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, STALL_EXCESS_NS, Way, namespaces};
 pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};

@@ -1,11 +1,12 @@
 //! A whole study: chapters, headlines, partial runs.
 
 use linerate_analyze::{analyze, analyze_with_published};
-use linerate_model::analysis::{Analysis, Chapter, Origin, TableCell};
+use linerate_model::analysis::{Analysis, Chapter, Origin, Point, Position, TableCell};
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::{FindingKind, Verdict};
 use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
+use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Recording, Validity};
@@ -287,6 +288,89 @@ fn a_single_run_has_its_course_over_time() {
         assert!((point.y - 500e6).abs() < 1e3, "{point:?}");
     }
     assert_eq!(analysis.chapters[0].trials.len(), 1);
+}
+
+/// A rate that falls to a tenth of itself in one tenth of a second, in which many segments are retransmitted.
+fn with_a_dip(mut recording: Recording, again: i64) -> Recording {
+    let samples = recording.samples.iter();
+    recording.samples = samples
+        .map(|sample| {
+            let late = sample.at_ns >= 600_000_000;
+            let shift = match sample.metric {
+                Metric::TcpBytesReceived | Metric::AppBytesReceived if late => -5_625_000,
+                Metric::TcpRetrans if late => again,
+                _ => 0,
+            };
+            TrialSample {
+                value: sample.value + shift,
+                ..sample
+            }
+        })
+        .collect();
+    recording
+}
+
+#[test]
+fn a_single_run_has_strips_on_the_axis_of_its_course() {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("run", None, stream());
+    run.cell(&[], &[Truth::stream(500e6)]);
+    let chapter = |recording: &Recording| analyze(recording).chapters.remove(0);
+    let own = chapter(&run.recording);
+    let ids: Vec<&str> = own.figures.iter().map(|it| it.id.as_str()).collect();
+    for id in ["", "-round-trip", "-window", "-retransmits", "-cpus"] {
+        assert!(
+            ids.contains(&format!("run{id}-over-time").as_str()),
+            "{ids:?}"
+        );
+    }
+    assert_eq!(ids[0], "run-over-time", "the rate is on top");
+    // All at tenths of the window's second, so that they lie on one axis.
+    let tenth = |point: &Point| match point.x {
+        Position::Number(at_ns) => (0.0..=1e9).contains(&at_ns) && at_ns % 1e8 == 0.0,
+        Position::Name(_) => false,
+    };
+    for figure in &own.figures {
+        assert!(
+            figure.x.shared && figure.x == own.figures[0].x,
+            "{}",
+            figure.id
+        );
+        let mut points = figure.curves.iter().flat_map(|curve| &curve.points);
+        assert!(points.all(tenth), "{figure:?}");
+    }
+    assert_eq!(own.figures[0].curves.len(), 1, "nothing is marked");
+    // Of several trials each would need its own.
+    run.cell(&[], &[Truth::stream(500e6)]);
+    assert!(
+        chapter(&run.recording)
+            .figures
+            .iter()
+            .all(|it| !it.x.shared)
+    );
+}
+
+#[test]
+fn a_dip_is_marked_with_what_stands_out_beside_it() {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("run", None, stream());
+    run.cell(&[], &[Truth::stream(500e6)]);
+    let mark = |again: i64| {
+        let recording = with_a_dip(run.recording.clone(), again);
+        let analysis = analyze(&recording);
+        let course = &analysis.chapters[0].figures[0];
+        let [_, mark] = course.curves.as_slice() else {
+            panic!("no mark: {course:?}");
+        };
+        let [point] = mark.points.as_slice() else {
+            panic!("{mark:?}");
+        };
+        assert_eq!(point.x, Position::Number(6e8));
+        assert!((point.y - 50e6).abs() < 1e5, "{point:?}");
+        point.note.clone()
+    };
+    assert!(mark(1000).contains("10\u{202f}000/s"), "{}", mark(1000));
+    assert!(!mark(0).contains("/s"), "{}", mark(0));
 }
 
 #[test]

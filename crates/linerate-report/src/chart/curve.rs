@@ -16,8 +16,9 @@ const BAR: f64 = 0.92;
 /// Half the width of an interval's ends, in pixels.
 const CAP_PX: f64 = 4.0;
 
-/// Drawn points beyond which a curve's values are read off its axes, unless there is more to say.
-const TOLD_MAX: usize = 60;
+/// Drawn points beyond which a curve's values are read off its axes, unless there is more to say: those of a curve
+/// whose points are marked.
+const TOLD_MAX: usize = super::look::MARKERS_MAX;
 
 /// A point in pixels of the drawing.
 struct Dot<'a> {
@@ -36,16 +37,21 @@ impl Drawing<'_> {
             (0.0, 0.0)
         };
         let strokes = self.strokes(curve, plot, shift.0 + shift.1 / 2.0);
+        let count = |strokes: &[Vec<Dot<'_>>]| strokes.iter().map(Vec::len).sum::<usize>();
+        let all = count(&strokes);
         let strokes: Vec<Vec<Dot<'_>>> = match look.marker {
             None => strokes.into_iter().map(decimated).collect(),
             Some(_) => strokes,
         };
+        let is_whole = count(&strokes) == all;
         let dots = || strokes.iter().flatten();
+        let intervals = self.intervals(dots(), plot);
+        let intervals = Some(intervals).filter(|path| !path.is_empty());
         let line = path(&strokes);
         let noted = dots().any(|dot| !dot.point.note.is_empty() || dot.point.limiter.is_some());
         let is_told = noted || dots().count() <= TOLD_MAX;
         // The phone's drawing has the same points, unless pixels were left out.
-        let is_told = is_told && (sheet.is_first || look.marker.is_none());
+        let is_told = is_told && (sheet.is_first || !is_whole);
         let told = is_told.then(|| self.told(dots()));
         let zero = plot.y(self.y.share(0.0).unwrap_or(0.0));
         html! {
@@ -56,9 +62,9 @@ impl Drawing<'_> {
                     path.bar d=(outline) {}
                     @if let Some(hatch) = mark::hatch_reference(look) { path.bar style={ "fill:" (hatch) } d=(outline) {} }
                     path.v.unseen d=(line) {}
-                    path.interval.dark d=(self.intervals(dots(), plot)) {}
+                    @if let Some(intervals) = &intervals { path.interval.dark d=(intervals) {} }
                 } @else {
-                    path.interval d=(self.intervals(dots(), plot)) {}
+                    @if let Some(intervals) = &intervals { path.interval d=(intervals) {} }
                     // A limit that was computed at one place only would not show as a line.
                     @if look.marker.is_none() && dots().count() == 1 {
                         @for dot in dots() {

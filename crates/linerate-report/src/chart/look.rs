@@ -13,7 +13,7 @@ use linerate_model::analysis::{Curve, Figure, Origin};
 /// Number of hues that the style sheet defines for measured curves, and of markers and hatches.
 pub const HUES: usize = 6;
 /// Most points of a curve that are marked one by one; a longer series is a line.
-const MARKERS_MAX: usize = 40;
+pub const MARKERS_MAX: usize = 40;
 
 /// Outlines of markers around 0, 0, in the order in which curves take them: circle, square, diamond,
 /// triangle up, triangle down, cross.

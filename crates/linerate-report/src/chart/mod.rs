@@ -43,6 +43,9 @@ const GAP_PX: f64 = 8.0;
 /// Room between the ends of a numeric axis and the first and last point, in pixels.
 const INSET_PX: f64 = 14.0;
 
+/// Height of the plot of a figure that stands below others, in pixels.
+const STACKED_PX: f64 = 84.0;
+
 /// A size that every figure is drawn in.
 struct Sheet {
     class: &'static str,
@@ -96,6 +99,17 @@ struct Drawing<'a> {
     categories: Vec<String>,
     x: DrawnAxis,
     y: DrawnAxis,
+    /// Its place among figures that stand below each other; absent of one that is alone.
+    stacked: Option<Stacked>,
+}
+
+/// The place of a figure below others on one horizontal axis.
+#[derive(Clone, Copy)]
+struct Stacked {
+    /// Where the plots of all of them begin.
+    left: f64,
+    /// Whether it has the labels of the axis.
+    is_last: bool,
 }
 
 /// Draws a figure for a page and for a phone.
@@ -106,11 +120,48 @@ pub fn drawings(figure: &Figure) -> Markup {
         y: axis::vertical(figure),
         figure,
         categories,
+        stacked: None,
     };
-    html! {
-        (drawing.on(&PAGE))
-        (drawing.on(&PHONE))
-    }
+    drawing.on_both()
+}
+
+/// Draws figures that stand below each other on one horizontal axis, each for a page and for a phone.
+pub fn stacked(figures: &[&Figure]) -> Vec<Markup> {
+    let Some((&first, &last)) = figures.first().zip(figures.last()) else {
+        return Vec::new();
+    };
+    let curves = figures.iter().flat_map(|figure| figure.curves.clone());
+    let all = Figure {
+        curves: curves.collect(),
+        ..first.clone()
+    };
+    let x = axis::horizontal(&all, &[]);
+    let ys: Vec<DrawnAxis> = figures
+        .iter()
+        .map(|figure| axis::vertical(figure))
+        .collect();
+    let left = ys.iter().map(left_px).fold(0.0, f64::max);
+    let figures = figures.iter().zip(ys);
+    let drawn = figures.map(|(&figure, y)| {
+        let drawing = Drawing {
+            figure,
+            categories: Vec::new(),
+            x: x.clone(),
+            y,
+            stacked: Some(Stacked {
+                left,
+                is_last: std::ptr::eq(figure, last),
+            }),
+        };
+        drawing.on_both()
+    });
+    drawn.collect()
+}
+
+/// Returns the room that the labels of a vertical axis need.
+fn left_px(axis: &DrawnAxis) -> f64 {
+    let widest = axis.ticks.iter().map(|(_, text)| width_px(text));
+    widest.fold(0.0, f64::max) + GAP_PX
 }
 
 /// Returns whether curves of this origin are bars: those have a category each, and begin at zero.
@@ -133,18 +184,40 @@ fn categories(figure: &Figure) -> Vec<String> {
 }
 
 impl Drawing<'_> {
+    fn on_both(&self) -> Markup {
+        html! {
+            (self.on(&PAGE))
+            (self.on(&PHONE))
+        }
+    }
+
     fn on(&self, sheet: &Sheet) -> Markup {
-        let widest = self.y.ticks.iter().map(|(_, text)| width_px(text));
-        let left = widest.fold(0.0, f64::max) + GAP_PX;
+        let left = self
+            .stacked
+            .map_or_else(|| left_px(&self.y), |stacked| stacked.left);
+        let has_labels = self.stacked.is_none_or(|stacked| stacked.is_last);
         let slot = (sheet.width - left - GAP_PX) / self.categories.len().max(1) as f64;
         let names = Names::of(&self.categories, slot);
         let strips = self.strips();
-        let height = sheet.height + strip::height_px(&strips);
-        let bottom = sheet.height - 2.0 * LINE_PX - names.height_px.max(LINE_PX);
+        let labels_px = if has_labels {
+            2.0 * LINE_PX + names.height_px.max(LINE_PX)
+        } else {
+            GAP_PX
+        };
+        let top = if self.stacked.is_some() {
+            1.5 * LINE_PX
+        } else {
+            2.0 * LINE_PX
+        };
+        let bottom = match self.stacked {
+            Some(_) => top + STACKED_PX,
+            None => sheet.height - labels_px,
+        };
+        let height = bottom + labels_px + strip::height_px(&strips);
         let plot = Plot {
             left,
             right: sheet.width - GAP_PX,
-            top: 2.0 * LINE_PX,
+            top,
             bottom,
             below: bottom + strip::height_px(&strips),
             inset: if self.categories.is_empty() {
@@ -171,13 +244,15 @@ impl Drawing<'_> {
                 text.title x="0" y=(FONT_PX) { (cut(&self.y.title, sheet.width)) }
                 (self.vertical_ticks(&plot))
                 @if self.categories.is_empty() {
-                    (self.horizontal_ticks(&plot, sheet))
+                    (self.horizontal_ticks(&plot, sheet, has_labels))
                 } @else {
                     (names.draw(&plot, slot))
                 }
                 (self.draw_strips(&strips, &plot))
-                text.title.middle x=(tenths(title_x)) y=(tenths(height - 5.0)) {
-                    (cut(&self.x.title, 2.0 * (sheet.width - title_x)))
+                @if has_labels {
+                    text.title.middle x=(tenths(title_x)) y=(tenths(height - 5.0)) {
+                        (cut(&self.x.title, 2.0 * (sheet.width - title_x)))
+                    }
                 }
                 @for (curve, look) in self.figure.curves.iter().zip(look::looks(self.figure)) {
                     (self.curve(curve, &look, &plot, sheet))
@@ -211,7 +286,7 @@ impl Drawing<'_> {
         }
     }
 
-    fn horizontal_ticks(&self, plot: &Plot, sheet: &Sheet) -> Markup {
+    fn horizontal_ticks(&self, plot: &Plot, sheet: &Sheet, has_labels: bool) -> Markup {
         let places = self.x.ticks.iter().filter_map(|(at, text)| {
             let (x, half) = (plot.x(self.x.share(*at)?), width_px(text) / 2.0);
             // Within the drawing, even where a tick stands near its end.
@@ -235,7 +310,7 @@ impl Drawing<'_> {
         }
         html! {
             path.axis d=(line) {}
-            @for label in labels {
+            @for label in labels.iter().filter(|_| has_labels) {
                 text.middle x=(tenths(label.middle)) y=(tenths(plot.below + LINE_PX + 3.0)) { (label.text) }
             }
         }
@@ -244,7 +319,13 @@ impl Drawing<'_> {
 
 /// Returns an axis for reading values off: its ends in the unit of its title, spacing and unit.
 fn scale(axis: &DrawnAxis) -> String {
-    let end = |value: f64| format!("{:e}", value / axis.prefix.divisor);
+    // A thousandth of a pixel, and no more digits.
+    let end = |value: f64| {
+        let value: f64 = format!("{:.6e}", value / axis.prefix.divisor)
+            .parse()
+            .unwrap_or(value);
+        format!("{value:e}")
+    };
     let (from, to) = axis.range;
     format!(
         "{},{},{},\"{}\"",

@@ -17,7 +17,9 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
     let chapter = &analysis.chapters[at];
     let findings = anchors.findings_of(Some(at));
     let first = anchors.figure_numbers[at];
-    let figures = chapter.figures.iter().zip(&anchors.figures[at]);
+    let figures = (first..).zip(chapter.figures.iter().zip(&anchors.figures[at]));
+    let (stacked, figures): (Vec<_>, Vec<_>) =
+        figures.partition(|(_, (figure, _))| figure.x.shared && is_drawn(figure));
     html! {
         section.chapter id=(anchors.chapters[at]) {
             h2 {
@@ -30,13 +32,12 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
                 Err(why) => p.answer.none { "No answer: " (why) "." },
             }
             @if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable(analysis)) {
-                p.consequence { b { "Takeaway: " } (coded(consequence)) }
+                p.consequence { (coded(consequence)) }
             }
-            @if !chapter.figures.is_empty() {
+            @if !stacked.is_empty() { div.stack { (on_one_axis(&stacked)) } }
+            @if !figures.is_empty() {
                 div.figures {
-                    @for (number, (figure, id)) in (first..).zip(figures) {
-                        (measured(figure, id, Some(number)))
-                    }
+                    @for (number, (figure, id)) in figures { (measured(figure, id, Some(number))) }
                 }
             }
             @if !findings.is_empty() && is_usable(analysis) {
@@ -67,6 +68,11 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
 fn data(chapter: &Chapter, first: usize) -> Markup {
     let numbered = (first..).zip(&chapter.figures);
     let drawn: Vec<_> = numbered.filter(|(_, figure)| is_drawn(figure)).collect();
+    let (stacked, others): (Vec<_>, Vec<_>) = drawn
+        .iter()
+        .copied()
+        .partition(|(_, figure)| figure.x.shared);
+    let stacked: Vec<&Figure> = stacked.into_iter().map(|(_, figure)| figure).collect();
     html! {
         @if let (Some((first, _)), Some((last, _))) = (drawn.first(), drawn.last()) {
             details {
@@ -74,7 +80,12 @@ fn data(chapter: &Chapter, first: usize) -> Markup {
                     @if first == last { "Data of figure " (first) }
                     @else { "Data of figures " (first) "–" (last) }
                 }
-                @for (number, figure) in &drawn {
+                // One axis, one table: its positions stand once.
+                @if let Some(first) = stacked.first() {
+                    @let title = wording::heading(&first.x.label);
+                    (table::points(&title, &points::table_of(first, &stacked)))
+                }
+                @for (number, figure) in others {
                     @let title = format!("Figure {number}. {}", figure.title);
                     (table::points(&title, &points::table(figure)))
                 }
@@ -96,19 +107,38 @@ fn measured(figure: &Figure, id: &str, number: Option<usize>) -> Markup {
             figure id=(id) { h3 { (heading) } p.soft { "Nothing valid to draw." } }
         };
     }
-    let label = format!("Chart: {title}. Its data follows as a table.");
-    self::figure(figure, id, &heading, &label)
+    self::figure(figure, id, &heading, &label_of(figure))
+}
+
+fn label_of(figure: &Figure) -> String {
+    format!("Chart: {}. Its data follows as a table.", figure.title)
+}
+
+/// Sets figures below each other, with one axis of time.
+fn on_one_axis(numbered: &[(usize, (&Figure, &String))]) -> Markup {
+    let figures: Vec<&Figure> = numbered.iter().map(|(_, (figure, _))| *figure).collect();
+    let drawn = chart::stacked(&figures);
+    html! {
+        @for ((number, (figure, id)), drawn) in numbered.iter().zip(drawn) {
+            @let heading = format!("Figure {number}. {}", figure.title);
+            (framed(figure, id, &heading, &label_of(figure), &drawn))
+        }
+    }
 }
 
 /// Sets a chart, its legend and caption; `label` stands for it where it cannot be seen.
 pub fn figure(figure: &Figure, id: &str, heading: &str, label: &str) -> Markup {
+    framed(figure, id, heading, label, &chart::drawings(figure))
+}
+
+fn framed(figure: &Figure, id: &str, heading: &str, label: &str, drawn: &Markup) -> Markup {
     let title = format!("{id}-title");
     html! {
         figure id=(id) aria-labelledby=(title) {
             h3 id=(title) { (heading) }
             // A curve without a name is alone: the heading says what it is.
             @if figure.curves.iter().any(|curve| !curve.name.is_empty()) { (legend(figure)) }
-            div.plot id={ (id) "-plot" } role="img" aria-label=(label) { (chart::drawings(figure)) }
+            div.plot id={ (id) "-plot" } role="img" aria-label=(label) { (drawn) }
             (limits::legend(figure))
             @if !figure.caption.is_empty() { figcaption { (figure.caption) } }
         }

@@ -132,7 +132,7 @@ pub fn pairs(heads: [&str; 2], pairs: &[(String, String)]) -> Markup {
             (table::head(&heads, &[]))
             tbody {
                 @for (label, text) in pairs {
-                    tr { th scope="row" { (label) } td { (text) } }
+                    tr { th { (label) } td { (text) } }
                 }
             }
         }

@@ -80,7 +80,7 @@ pub fn html(analysis: &Analysis, extent: Extent) -> String {
                 footer {
                     "Made by linerate from stored data alone: the same bundle gives the same page."
                 }
-                script { (PreEscaped(include_str!("page.js"))) }
+                script { (PreEscaped(compact(include_str!("page.js")))) }
             }
         }
     };
@@ -147,9 +147,34 @@ fn style(title: &str) -> String {
          @media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n\
          @media screen {{ :root[data-theme=dark] {{ {dark} }} }}\n{}\n\
          @page {{ @top-left {{ content: \"linerate: {}\"; }} }}\n",
-        include_str!("page.css"),
+        dense(&compact(include_str!("page.css"))),
         style_string(title),
     )
+}
+
+/// Returns a style sheet without the blanks that nobody but its writers needs.
+fn dense(sheet: &str) -> String {
+    const BLANKS: [(&str, &str); 6] = [
+        (" {", "{"),
+        ("{ ", "{"),
+        (" }", "}"),
+        ("; ", ";"),
+        (": ", ":"),
+        (", ", ","),
+    ];
+    let all = BLANKS.iter();
+    all.fold(sheet.to_owned(), |sheet, (from, to)| {
+        sheet.replace(from, to)
+    })
+}
+
+/// Returns a file of ours without what only its writers read: indents, and comments that have lines of their own.
+fn compact(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    let is_comment =
+        |line: &&str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
+    let kept = lines.filter(|line| !line.is_empty() && !is_comment(line));
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 /// Writes words from outside inside a string of a style sheet: all but letters, digits and a few signs

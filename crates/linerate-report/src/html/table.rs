@@ -120,14 +120,15 @@ fn parts(text: &EstimateText) -> Markup {
 /// Sets the points of a figure.
 pub fn points(title: &str, table: &PointTable) -> Markup {
     let body = html! {
-        // Its look is the table's, not each cell's: of large figures it is most of the page.
+        // Its look is the table's, not each cell's, and a row's first cell needs no word to be its head: of large figures
+        // it is most of the page.
         table.points {
             caption { (title) }
             (head(&table.columns, &[]))
             tbody {
                 @for (position, values) in &table.rows {
                     tr {
-                        th scope="row" { (position) }
+                        th { (position) }
                         @for value in values { td { (value.as_deref().unwrap_or("–")) } }
                     }
                 }

@@ -5,7 +5,7 @@ use linerate_model::number::whole_percents;
 use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{answer, chapter, coded, head_of, table};
+use super::{answer, chapter, coded, compact, head_of, table};
 use crate::chart::{look, mark};
 
 /// Returns the page as one HTML file without external references.
@@ -40,8 +40,8 @@ pub fn trace_html(page: &TracePage) -> String {
                     (terms(page))
                 }
                 footer { "Made by linerate from the captures alone." }
-                script { (PreEscaped(include_str!("page.js"))) }
-                @if has_figures { script { (PreEscaped(include_str!("zoom.js"))) } }
+                script { (PreEscaped(compact(include_str!("page.js")))) }
+                @if has_figures { script { (PreEscaped(compact(include_str!("zoom.js")))) } }
             }
         }
     };

@@ -192,8 +192,8 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
         ],
         TcpFindingKind::Reordering => [
             "{count} of {of_segments} from {who} came out of order ({share})",
-            "Packets of one connection take different paths: links bonded packet by packet, or \
-             several queues that one flow is spread over.",
+            "Some packets overtake others: links bonded packet by packet, several queues that one flow is \
+             spread over, or, between virtual devices of one machine, a sender that moved to another CPU.",
             "spread by flow, not by packet (layer3+4 hashing of bonds and routes)",
         ],
         TcpFindingKind::DelayedAck => [
@@ -485,10 +485,10 @@ fn templates(finding: &TcpFinding) -> [&'static str; 3] {
             "",
         ],
         TcpFindingKind::Superframes => [
-            "Segments from {who} are longer than the path carries: {count}, {bytes} at the most",
-            "The capture saw them before the network card split them, or after the kernel joined them. On \
-             the wire they were several segments each: packet counts, data per ACK and sizes are \
-             the host's, not the wire's.",
+            "Segments from {who} were captured before they were split, or after they were joined: {count}, \
+             {bytes} at the most",
+            "The capture saw them above the network card's offloads (TSO, GSO, GRO, LRO). On the wire they were \
+             several segments each: packet counts, data per ACK and sizes are the host's, not the wire's.",
             "to see the wire, capture at another host or a mirror port, or switch TSO, GSO, GRO \
              and LRO off while capturing",
         ],

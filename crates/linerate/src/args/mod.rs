@@ -447,6 +447,8 @@ pub enum ReplayForm {
     Json,
     /// A line for each event
     JsonStream,
+    /// Rows of values
+    Csv,
     /// iperf3's document
     Iperf3,
 }

@@ -421,18 +421,21 @@ fn rate_formats() -> PossibleValuesParser {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Time between interval lines, from 0.1; 0 = none [default: 1; with --runs none, except in JSON]
+    /// Time between interval lines, from 0.1; 0 = none [default: 1; with --runs none, except in JSON and CSV]
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub interval: Option<f64>,
     /// Show settings, CPUs, placement and mechanisms, too
     #[arg(short, long, short_alias = 'V')]
     pub verbose: bool,
-    /// Print one JSON document
+    /// Print one JSON document, on one line unless standard output is a terminal
     #[arg(short = 'J', long, conflicts_with = "json_stream")]
     pub json: bool,
     /// Print one line of JSON per event
     #[arg(long)]
     pub json_stream: bool,
+    /// Print rows of values: a row for each interval and flow, then one for the result of each run
+    #[arg(long, conflicts_with_all = ["json", "json_stream"])]
+    pub csv: bool,
     /// Show every flow in full; otherwise the intervals of more than 4 flows (JSON: 256) show only
     /// their sum
     #[arg(long, conflicts_with = "sum_only")]
@@ -463,7 +466,7 @@ pub struct PlanOfRunArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = ["TrafficArgs", "RateArgs", "CallArgs", "SocketArgs", "PlaceArgs", "TimeArgs",
-            "interval", "verbose", "json", "json_stream", "all_flows", "sum_only", "format"]
+            "interval", "verbose", "json", "json_stream", "csv", "all_flows", "sum_only", "format"]
     )]
     pub experiment: Option<PathBuf>,
     /// Execute it in a network of virtual hosts on this machine

@@ -24,7 +24,7 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     let request = request(args.budget, args.seed, hosts);
     let plan = linerate_plan::plan(&drafts, &request).map_err(refused)?;
     if args.json {
-        term::line(&serde_json::to_string_pretty(&plan)?);
+        term::json_document(&plan);
         return Ok(Exit::Ok);
     }
     show(&plan)
@@ -32,9 +32,18 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
 
 /// Lists the experiments that come with the program, each with its question.
 fn list() -> CmdResult {
-    for draft in linerate_plan::built_in() {
+    let known = linerate_plan::built_in();
+    let names = known
+        .iter()
+        .map(|draft| draft.experiment.name.chars().count());
+    let widest = names.max().unwrap_or(0);
+    for draft in &known {
         let experiment = &draft.experiment;
-        term::labelled(&experiment.name, &experiment.question);
+        let mut name = experiment.name.as_str();
+        for words in term::wrap(&experiment.question, term::width() - widest - 2, 0) {
+            term::line(&format!("{name:<widest$}  {words}"));
+            name = "";
+        }
     }
     Ok(Exit::Ok)
 }

@@ -32,6 +32,7 @@ pub fn replayed(form: ReplayForm) -> Form {
         ReplayForm::Text => Form::Text,
         ReplayForm::Json | ReplayForm::Iperf3 => Form::Json,
         ReplayForm::JsonStream => Form::JsonStream,
+        ReplayForm::Csv => Form::Csv,
     }
 }
 

@@ -333,9 +333,10 @@ pub fn form(args: &RunArgs) -> (Form, bool) {
 fn output(args: &RunArgs, interval: Nanos) -> Output {
     let output = &args.output;
     Output {
-        form: match (output.json, output.json_stream) {
-            (true, _) => Form::Json,
-            (_, true) => Form::JsonStream,
+        form: match (output.json, output.json_stream, output.csv) {
+            (true, ..) => Form::Json,
+            (_, true, _) => Form::JsonStream,
+            (.., true) => Form::Csv,
             _ => Form::Text,
         },
         iperf3: output.format.as_deref() == Some(OF_IPERF3),

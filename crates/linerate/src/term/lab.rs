@@ -40,8 +40,8 @@ struct Host<'a> {
     queues: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     host_queue_bytes: Option<u64>,
-    /// To the first host, by the delays of the links.
-    round_trip_ns: u64,
+    /// To the first host, by the delays of the links; that host has none to itself.
+    round_trip_ns: Option<u64>,
 }
 
 impl<'a> Labs<'a> {
@@ -76,11 +76,7 @@ fn hosts(state: &State) -> Vec<Host<'_>> {
             mtu_bytes: spec.link.mtu_bytes,
             queues: spec.link.queues,
             host_queue_bytes: spec.link.host_queue.map(|bytes| bytes.0),
-            round_trip_ns: if spec.name == first.name {
-                0
-            } else {
-                LabSpec::round_trip(first, spec).0
-            },
+            round_trip_ns: (spec.name != first.name).then(|| LabSpec::round_trip(first, spec).0),
         })
         .collect()
 }

@@ -193,8 +193,18 @@ pub fn json_line<T: Serialize>(event: &str, data: T) {
     print_json(|out| serde_json::to_writer(out, &EventLine { event, data }));
 }
 
-/// Prints a document for programs.
+/// Prints a document for programs: on one line, so that documents may follow each other in a file of JSON lines,
+/// and only on a terminal as people read it.
 pub fn json_document<T: Serialize>(document: &T) {
+    if std::io::stdout().is_terminal() {
+        json_pretty(document)
+    } else {
+        print_json(|out| serde_json::to_writer(out, document));
+    }
+}
+
+/// Prints a document on many lines, wherever it goes.
+pub fn json_pretty<T: Serialize>(document: &T) {
     print_json(|out| serde_json::to_writer_pretty(out, document));
 }
 
@@ -254,7 +264,7 @@ fn write_file(
     match (on_terminal, form) {
         (false, _) => out.write_all(text.as_bytes()),
         (true, Form::Json | Form::JsonStream) => Escaped(out).write_all(text.as_bytes()),
-        (true, Form::Text) => out.write_all(clean(text, Colours::None).as_bytes()),
+        (true, Form::Text | Form::Csv) => out.write_all(clean(text, Colours::None).as_bytes()),
     }
 }
 

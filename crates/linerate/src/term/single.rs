@@ -16,6 +16,8 @@ use serde::Serialize;
 
 /// What the traffic cost, and what the CPUs did.
 mod cost;
+/// Rows of values.
+mod csv;
 /// What became of datagrams.
 mod datagrams;
 /// How the traffic was made, for those who ask.
@@ -61,7 +63,7 @@ impl Output {
     pub fn of_result(&self) -> Shown {
         Shown {
             interval: match self.form {
-                Form::Text => Nanos(0),
+                Form::Text | Form::Csv => Nanos(0),
                 Form::Json | Form::JsonStream => self.interval,
             },
             all_flows: self.all_flows,
@@ -88,6 +90,8 @@ pub enum Form {
     Json,
     /// A line for each event.
     JsonStream,
+    /// Rows of values.
+    Csv,
 }
 
 /// A unit of rates.
@@ -161,7 +165,11 @@ pub fn print_failure(form: Form, iperf3: bool, failure: &Failure) {
     if iperf3 {
         crate::iperf3::print_failure(form == Form::JsonStream, &failure.to_string())
     } else {
-        ErrorDocument::of(failure, SINGLE_SCHEMA).print(form)
+        let document = ErrorDocument::of(failure, SINGLE_SCHEMA);
+        match form {
+            Form::Json => document.of_run().print(form),
+            form => document.print(form),
+        }
     }
 }
 
@@ -183,6 +191,11 @@ pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
         Form::JsonStream => Box::new(JsonLines {
             intervals: Intervals::new(interval, output.flows_max(FLOWS_IN_FULL), true),
         }),
+        Form::Csv => Box::new(csv::Rows::new(Intervals::new(
+            interval,
+            output.flows_max(FLOWS_IN_FULL),
+            true,
+        ))),
     }
 }
 

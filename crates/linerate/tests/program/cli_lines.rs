@@ -1,6 +1,6 @@
 //! What people read of `linerate run`: 80 columns, the answer first, nothing twice, in every form.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Said, Server, free_port, linerate};
 
@@ -183,4 +183,102 @@ fn intervals_of_datagrams_have_loss_and_jitter() {
         .iter()
         .map(|all| all["streams"][0]["jitter_ms"].as_f64());
     assert!(jitters.any(|jitter| jitter > Some(0.0)), "{document}");
+}
+
+/// Rows have the values of the document: intervals by flow with their sum, then the result.
+#[test]
+fn rows_of_values_are_intervals_and_then_results() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let run = |flags: &str| {
+        let said = linerate(&["run", &host, "--csv", "-b", "10M"])
+            .words(&flags.split_whitespace().collect::<Vec<_>>())
+            .run();
+        assert!(said.is_measured(), "{said:?}");
+        let mut lines = said
+            .out
+            .lines()
+            .map(|line| line.split(',').collect::<Vec<_>>());
+        let names = lines.next().expect("names");
+        let rows: Vec<BTreeMap<String, String>> = lines
+            .map(|cells| {
+                assert_eq!(cells.len(), names.len(), "{}", said.out);
+                let pairs = names.iter().zip(cells);
+                pairs
+                    .map(|(name, cell)| ((*name).to_owned(), cell.to_owned()))
+                    .collect()
+            })
+            .collect();
+        rows
+    };
+    let number = |row: &BTreeMap<String, String>, name: &str| -> f64 {
+        row[name]
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}: {row:?}"))
+    };
+    let rows = run("-t 0.6 -i 0.3 -P 2");
+    let (intervals, results) = rows.split_at(rows.len() - 1);
+    let of = |flow: &str| intervals.iter().filter(|row| row["flow"] == flow).count();
+    assert_eq!([of("0"), of("1"), of("")], [2, 2, 2], "{rows:?}");
+    for row in intervals {
+        assert_eq!(
+            [&*row["row"], &*row["run"], &*row["direction"]],
+            ["interval", "1", "to-server"]
+        );
+        assert!(number(row, "end_s") > number(row, "begin_s"), "{row:?}");
+    }
+    let sums = intervals.iter().filter(|row| row["flow"].is_empty());
+    assert!(
+        sums.map(|row| number(row, "bytes")).sum::<f64>() > 0.0,
+        "{rows:?}"
+    );
+    let result = &results[0];
+    assert_eq!(
+        [&*result["row"], &*result["flow"]],
+        ["result", ""],
+        "{result:?}"
+    );
+    assert!(number(result, "bits_per_second") > 0.0, "{result:?}");
+    // Without intervals, a row for each run.
+    let rows = run("-t 0.2 -i 0 --runs 2");
+    let runs: Vec<[&str; 2]> = rows
+        .iter()
+        .map(|row| [&*row["row"], &*row["run"]])
+        .collect();
+    assert_eq!(runs, [["result", "1"], ["result", "2"]]);
+}
+
+/// A document is one line of a file, so that runs one after the other make JSON lines.
+#[test]
+fn documents_are_lines_of_a_file() {
+    let server = Server::start(&[]);
+    let said = linerate(&["run", &server.host(), "-J", "-t", "0.2"]).run();
+    assert!(said.is_measured(), "{said:?}");
+    assert_eq!(said.out.lines().count(), 1, "{}", said.out);
+    let plan = linerate(&["plan", "latency", "-J"]).run().done();
+    assert_eq!(plan.out.lines().count(), 1, "{}", plan.out);
+}
+
+/// What is asked for is shown without asking for all details.
+#[test]
+fn a_profile_is_shown_where_it_is_asked_for() {
+    let server = Server::start(&[]);
+    let host = server.host();
+    let answer = |flags: &[&str]| {
+        let said = crate::common::measured(|_| linerate(&["run", &host, "-t", "1"]).words(flags))?;
+        assert!(said.is_measured(), "{said:?}");
+        Some(labelled(&said.out))
+    };
+    let is_profile = |(label, _): &(String, String)| label.ends_with(" did");
+    let Some((plain, profiled)) = answer(&[]).zip(answer(&["--profile"])) else {
+        return;
+    };
+    assert!(!plain.iter().any(is_profile), "{plain:?}");
+    if profiled
+        .iter()
+        .any(|(_, words)| words.contains("no profile: "))
+    {
+        return crate::common::skip("this user may not profile");
+    }
+    assert!(profiled.iter().any(is_profile), "{profiled:?}");
 }

@@ -1,6 +1,8 @@
 //! Impossible command lines and documents: refused with exit code 2 before anything is measured,
 //! naming the flag or the key and what it may be.
 
+use serde_json::Value;
+
 use crate::common::{Call, Server, file, folder, linerate};
 
 /// Asserts that `words`, split at blanks, are refused with all of `said` on standard error.
@@ -449,6 +451,15 @@ fn failures_are_documents_where_documents_are_asked_for() {
         assert_eq!(document["schema"], "linerate.run", "{flags}");
         let error = document["error"].as_str().expect("an error");
         assert!(error.contains(words), "{flags}: {error}");
+        // What looks for a result finds that there is none, and on one line, as one of several in a file.
+        assert_eq!(document["summary"]["value"], Value::Null, "{document}");
+        assert_eq!(document["summary"]["ok"], false, "{document}");
+        assert_eq!(document["trials"], Value::Array(Vec::new()), "{document}");
+        assert_eq!(said.out.lines().count(), 1, "{}", said.out);
+        // Rows there are none, and the reason is no row.
+        let said = linerate(&line).words(&["--csv"]).run();
+        let said = said.failed(code, &[words]);
+        assert_eq!(said.out, "", "{flags}");
         let said = linerate(&line).words(&["--json-stream"]).run();
         let event = crate::common::json(&said.out);
         assert_eq!((&event["event"], said.code), (&"error".into(), code));
