@@ -71,10 +71,8 @@ impl Drawing<'_> {
                             path.line d={ "M" (tenths(dot.x - 12.0)) " " (tenths(dot.y)) "h24" } {}
                         }
                     }
-                    path.v.line d=(line) stroke-dasharray=[look.dashes]
-                        marker-start=[mark::marker_reference(look)]
-                        marker-mid=[mark::marker_reference(look)]
-                        marker-end=[mark::marker_reference(look)] {}
+                    @let marker = mark::marker_reference(look).map(|reference| format!("marker:{reference}"));
+                    path.v.line d=(line) stroke-dasharray=[look.dashes] style=[marker] {}
                 }
             }
         }
