@@ -494,7 +494,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_measured && !single.workload.traffic.carries_payload() => None,
         None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
         None if is_measured && single.loses_datagrams() => Some(match uncut {
-            Some(bytes) => next::where_cut(bytes.into()),
+            Some(bytes) => next::where_cut(bytes),
             None => next::WHERE_LOST.to_owned(),
         }),
         None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),

@@ -62,10 +62,11 @@ pub(super) fn chapter(
     };
     if let [cell] = cells.as_slice() {
         let course = series::figure(dataset, experiment, cell);
-        figures.extend(match dataset.is_one_measurement() {
-            true => strips::figures(dataset, experiment, cell, course),
-            false => course.into_iter().collect(),
-        });
+        if dataset.is_one_measurement() {
+            figures.extend(strips::figures(dataset, experiment, cell, course));
+        } else {
+            figures.extend(course);
+        }
     }
     let responses = match cells.iter().any(|cell| cell.is_rr()) {
         true => RR,

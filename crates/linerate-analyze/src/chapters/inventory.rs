@@ -222,10 +222,8 @@ fn hosts(recording: &Recording) -> Table {
         "Injected loss",
     ];
     // Only where links were made to lose, for trials that ask for it.
-    let shown = match all.iter().any(|host| host.link_loss_ppm.is_some()) {
-        true => columns.len(),
-        false => columns.len() - 1,
-    };
+    let injected = all.iter().any(|host| host.link_loss_ppm.is_some());
+    let shown = columns.len() - usize::from(!injected);
     let row = |host: &HostRecord| {
         let mut row = vec![
             TableCell::Text(host.name.to_string()),
