@@ -18,16 +18,7 @@ use super::draw;
 use super::series::{SAMPLE_NS, Sampled};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::Readings;
-
-/// Modes in which a CPU is busy; guests' time is in that of users.
-const BUSY: &[Metric] = &[
-    Metric::CpuUser,
-    Metric::CpuNice,
-    Metric::CpuSystem,
-    Metric::CpuIrq,
-    Metric::CpuSoftIrq,
-    Metric::CpuSteal,
-];
+use crate::reduce::cpu_time::{BUSY, STEAL};
 
 /// Returns the strips of the cell's only trial, as far as each was sampled.
 pub(super) fn figures(
@@ -141,8 +132,9 @@ fn busy(readings: &Readings<'_>, host: &HostName) -> Vec<(f64, f64)> {
     let mut sums: BTreeMap<i64, (i64, u32)> = BTreeMap::new();
     let mut most = 0;
     for (subject, _) in subjects {
-        for series in BUSY
-            .iter()
+        // What the hypervisor took is none that the host had.
+        let taken = BUSY.iter().chain(STEAL);
+        for series in taken
             .filter_map(|metric| readings.on(host, subject, *metric))
         {
             most += 1;

@@ -30,7 +30,7 @@ use linerate_model::workload::Part;
 
 use super::rule::{Judge, Rule};
 use super::trial::{
-    BUSY_SHARE_MIN, CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
+    BUSY_ALWAYS_MIN, CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
     NEAR_QUOTIENT_STEADY_MAX, RATIO_NS_MIN, SIGNALS_MIN, TrialView, VARIATION_STEADY_MAX, hosts_of,
 };
 use super::verdict::Verdict;
@@ -183,7 +183,7 @@ fn is_full_of_its_own(trial: &TrialView<'_>) -> bool {
         && trial.grows_queue() != Some(true)
         && (varies || trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
         && !trial.setup.paces
-        && trial.busy() >= BUSY_SHARE_MIN
+        && trial.busy() >= BUSY_ALWAYS_MIN
         && full() == Some(true)
 }
 

@@ -81,7 +81,7 @@ const OTHERS_CPUS_MIN: f64 = 0.2;
 /// Share of a host's CPUs from which on others' part of full ones is why.
 const OTHERS_SHARE_MIN: f64 = 0.1;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
-const FULL_SHARE_MIN: f64 = 0.95;
+const CPUS_FULL_SHARE_MIN: f64 = 0.95;
 /// Share of it from which on what the hypervisor took is why.
 const STEAL_SHARE_MIN: f64 = 0.05;
 /// Share of the time with data outstanding up to which a sender that pauses nowhere by itself is missed.
@@ -91,7 +91,7 @@ const WAIT_SHARE_SMALL: f64 = 0.1;
 /// Share of the receive buffer that is unread, and of the time that the window holds the sender, from which on a late
 /// reader may hold it.
 const UNREAD_SHARE_MIN: f64 = 0.25;
-const HELD_SHARE_MIN: f64 = 0.1;
+const LATE_HELD_SHARE_MIN: f64 = 0.1;
 
 pub(super) const QUOTA: Rule = Rule {
     limiter: Limiter::CpuQuota,
@@ -266,7 +266,7 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
         let flows = f64::from(cell.workload.connections);
         let bytes_per_s = cell.mean(name::THROUGHPUT)? / 8.0 / flows;
         let lies = cell.mean(name::UNREAD)? >= UNREAD_S_MIN * bytes_per_s;
-        let holds = cell.reaches(name::RWND_LIMITED, HELD_SHARE_MIN)
+        let holds = cell.reaches(name::RWND_LIMITED, LATE_HELD_SHARE_MIN)
             || cell.reaches(name::UNREAD_SHARE, UNREAD_SHARE_MIN);
         Some(lies && holds)
     };
@@ -281,7 +281,7 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
 fn lacks_sender(cell: &CellOutcomes<'_>) -> bool {
     cell.stays_within(name::BUSY, BUSY_SHARE_MAX)
         && cell.workload.manner.rate_bps.is_none()
-        && cell.amount(name::CPU_BUSY_SHARE) + stolen(cell) >= FULL_SHARE_MIN
+        && cell.amount(name::CPU_BUSY_SHARE) + stolen(cell) >= CPUS_FULL_SHARE_MIN
         && cell.stays_below(name::QUEUED, MOST)
 }
 
@@ -335,7 +335,7 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let others_have_more = cell.reaches(name::OTHERS_THERE, wanted - waited.value);
     let has_its_own = waited.value < WAIT_SHARE_SMALL && others_have_more && !is_taken;
     if (wanted < WANTED_SHARE_MIN && !is_taken)
-        || busy.value + stolen < FULL_SHARE_MIN
+        || busy.value + stolen < CPUS_FULL_SHARE_MIN
         || has_its_own
     {
         return None;
@@ -404,7 +404,7 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
     let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
     // Others may have had them for a part of the time.
     let has_others = cell.reaches(name::OTHERS_THERE, others_min(waited.value));
-    let is_full = busy.value + stolen(cell) >= FULL_SHARE_MIN;
+    let is_full = busy.value + stolen(cell) >= CPUS_FULL_SHARE_MIN;
     let is_on_few = are_full_where_workers_ran(cell);
     if !is_starved || is_full || has_others || (is_counted && !is_on_few) {
         return None;
@@ -474,12 +474,12 @@ fn waits_on_few(cell: &CellOutcomes<'_>) -> bool {
 fn waits_beside_idle(cell: &CellOutcomes<'_>) -> bool {
     let busy = cell.mean(name::CPU_BUSY_SHARE);
     cell.reaches(name::WORKER_WAITED, WAIT_SHARE_MIN)
-        && busy.is_some_and(|busy| busy + stolen(cell) < FULL_SHARE_MIN)
+        && busy.is_some_and(|busy| busy + stolen(cell) < CPUS_FULL_SHARE_MIN)
 }
 
 /// Whether the CPUs that workers ran on were busy.
 fn are_full_where_workers_ran(cell: &CellOutcomes<'_>) -> bool {
-    cell.reaches(name::WORKER_CPUS_BUSY, FULL_SHARE_MIN)
+    cell.reaches(name::WORKER_CPUS_BUSY, CPUS_FULL_SHARE_MIN)
 }
 
 /// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.
@@ -493,7 +493,7 @@ pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> (Limiter, &'static str) {
             Limiter::OtherPrograms,
             "Waiting for a CPU that other programs have",
         )
-    } else if busy + stolen(cell) >= FULL_SHARE_MIN {
+    } else if busy + stolen(cell) >= CPUS_FULL_SHARE_MIN {
         if stolen(cell) >= STEAL_SHARE_MIN {
             (Limiter::Cpu, "Waiting for a CPU that the hypervisor took")
         } else {

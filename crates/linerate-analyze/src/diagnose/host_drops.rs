@@ -22,7 +22,7 @@ use crate::words;
 type Place = (&'static str, &'static str, &'static str);
 
 /// The places.
-const PLACES: &[Place] = &[
+const DROP_PLACES: &[Place] = &[
     (
         name::DROPPED_QDISC,
         "by the sending host's qdisc",
@@ -103,7 +103,7 @@ pub(super) const LOOK_AT_FILTER: &str = "look at the receiving host's packet fil
 fn most_at(cell: &CellOutcomes<'_>) -> Option<(&'static Place, Estimate)> {
     // Where next to nothing was lost, only what was never counted as sent can be of these flows.
     let lost = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
-    let counted = PLACES
+    let counted = DROP_PLACES
         .iter()
         .filter(|place| place.0 == name::DROPPED_QDISC || lost >= DROPS_MIN)
         .filter_map(|place| Some((place, cell.estimate(place.0)?)));
@@ -116,7 +116,7 @@ fn drops(trial: &TrialView<'_>) -> bool {
     };
     let many = |drops: f64| drops >= DROPS_MIN && drops >= DROPS_SHARE_MIN * segments;
     // What the own queueing discipline drops was never counted as sent, nor as sent again.
-    let inside = PLACES
+    let inside = DROP_PLACES
         .iter()
         .map(|place| trial.amount(place.0))
         .sum::<f64>()

@@ -27,11 +27,9 @@ use super::trial::MOST;
 use super::verdict::Verdict;
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{LOSS_PLACES, Outcome, Values, describe, name};
+use crate::reduce::{DATAGRAMS_MIN, LOSS_PLACES, Outcome, Values, describe, name};
 use crate::words;
 
-/// Datagrams that are more than a hiccup's.
-const DATAGRAMS_MIN: f64 = 10.0;
 /// Segments sent again from which on a sender has waited twice in vain.
 const AGAIN_MIN: f64 = 2.0;
 /// Payload that any path carries: IPv6 asks for packets of 1280 B (RFC 8200), less IPv6 and TCP with

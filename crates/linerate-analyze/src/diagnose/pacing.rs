@@ -62,7 +62,7 @@ const LOST_SHARE_LINE_MIN: f64 = 0.001;
 /// Segments that the edges of a window may keep out of it.
 const EDGE_SEGMENTS: f64 = 2.0;
 /// Share of what was asked for up to which it is what holds, beside what the warm-up missed.
-const SHARE_MAX: f64 = 1.05;
+const REACHED_SHARE_MAX: f64 = 1.05;
 /// The same from which on something was missed.
 const MADE_UP_SHARE_MIN: f64 = 1.01;
 /// Largest relative difference of throughput and TCP's own pacing rate.
@@ -71,8 +71,6 @@ const PACING_DIFFERENCE_MAX: f64 = 0.25;
 const BURST_SHARE_MIN: f64 = 0.3;
 /// Share of the time below which the busiest worker wanted no CPU, and could have done more.
 const WORKER_WANTED_SHARE_REST: f64 = 0.75;
-/// Share of the time from which on waiting for a window or a buffer is more than anything else.
-const WAITING_SHARE_MIN: f64 = 0.5;
 /// Share of the time up to which waiting for the send buffer is none to speak of.
 const WAITED_SHARE_MAX: f64 = 0.1;
 /// Shortest round trip up to which timers and bursts are what is left.
@@ -84,8 +82,6 @@ const PROBED_QUOTIENT_MIN: f64 = 1.05;
 /// Share of the segments lost from which on probing may have met one that drops: a path that does not drop
 /// what is sent beyond its rate, but damages frames, loses less.
 const PROBED_LOSS_SHARE_MIN: f64 = 1e-3;
-/// Share of the time with data outstanding, so that the sender had something to pace.
-const BUSY_SHARE_MIN: f64 = 0.5;
 
 pub(super) const ASKED: Rule = Rule {
     limiter: Limiter::Pacing,
@@ -296,7 +292,7 @@ fn is_held(cell: &CellOutcomes<'_>, share_min: f64, counts_headers: bool, share:
     } else {
         0.0
     };
-    (share_min..=SHARE_MAX + missed).contains(&share)
+    (share_min..=REACHED_SHARE_MAX + missed).contains(&share)
         && !loses_unread(cell)
         && !is_beyond_path(cell, payload, share)
         && !may_fall_short(cell, share / payload)
@@ -329,8 +325,8 @@ fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
         let is_lossy =
             losses >= SIGNALS_MIN.max(OVERFLOW_SHARE_MIN * outcome.amount(name::SEGMENTS_SENT));
         is_lossy
-            || outcome.reaches(name::RWND_LIMITED, WAITING_SHARE_MIN)
-            || outcome.reaches(name::SNDBUF_LIMITED, WAITING_SHARE_MIN)
+            || outcome.reaches(name::RWND_LIMITED, MOST)
+            || outcome.reaches(name::SNDBUF_LIMITED, MOST)
             || outcome.reaches(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
     };
     let held_back = cell.valid.iter().filter(is_held_back).count();
@@ -404,7 +400,7 @@ fn fits(trial: &TrialView<'_>) -> bool {
     let outcome = trial.outcome;
     let is_held = [name::RWND_LIMITED, name::SNDBUF_LIMITED]
         .iter()
-        .any(|held| outcome.reaches(held, WAITING_SHARE_MIN));
+        .any(|held| outcome.reaches(held, MOST));
     let Some(relation) = relation(outcome) else {
         return false;
     };
@@ -414,7 +410,7 @@ fn fits(trial: &TrialView<'_>) -> bool {
     let in_bursts = in_bursts && is_short(trial) && !waits;
     // What pacing holds back is unsent in the buffer: nobody waits there for what is in flight.
     let near = near && !(trial.is_long() && waits);
-    let busy = outcome.reaches(name::BUSY, BUSY_SHARE_MIN);
+    let busy = outcome.reaches(name::BUSY, MOST);
     busy && !is_held && (near || in_bursts) && !is_a_line(trial)
 }
 

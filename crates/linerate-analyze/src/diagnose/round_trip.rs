@@ -62,7 +62,9 @@ use super::trial::{MOST, NEAR_QUOTIENT_MAX, QUEUE_NS_MIN};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, SEGMENT_BYTES, Values, Way, name};
+use crate::reduce::{
+    DELAYED_ACK_NS_MAX, Outcome, SCHEDULER_NS_MAX, SEGMENT_BYTES, Values, Way, name,
+};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -75,11 +77,8 @@ const QUEUE_SHARE_MIN: f64 = 0.25;
 const APPLICATION_NS_MIN: f64 = 1e6;
 const APPLICATION_SHARE_MIN: f64 = 0.5;
 
-/// What a round trip has above its shortest up to which nothing waits on a short way.
-const QUEUE_NS_NEAR_MAX: f64 = 0.2e6;
-
 /// What passes at once: an initial window of ten segments (RFC 6928).
-const CARRIED_AT_ONCE_BYTES: f64 = 14_600.0;
+const CARRIED_AT_ONCE_BYTES: u64 = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
 
 /// Payload that the slowest line carries which is thought of where nobody knows its rate: 1 Mbit/s with its headers.
 const SLOW_LINE_BPS: f64 = 0.8e6;
@@ -93,7 +92,7 @@ const LOSING_SHARE_MIN: f64 = 0.25;
 /// is what the fastest adapters take with theirs.
 const KERNELS_NS_MAX: f64 = 10e3;
 /// How far the three round trips of small messages that Nagle's algorithm holds may be from the whole.
-const HELD_SHARE_MAX: f64 = 0.1;
+const HELD_TRIPS_DIFFERENCE_MAX: f64 = 0.1;
 
 /// Least part of the round trip that is worth a word.
 const PART_SHARE_MIN: f64 = 0.005;
@@ -151,7 +150,7 @@ fn way_of(cell: &CellOutcomes<'_>) -> Way {
     let way = Way::of(&cell.workload);
     let trips = cell.mean(name::RTT_MEAN).zip(cell.mean(name::PATH_RTT));
     let fits = trips
-        .is_some_and(|(mean, path)| (mean / (way.trips() * path) - 1.0).abs() <= HELD_SHARE_MAX);
+        .is_some_and(|(mean, path)| (mean / (way.trips() * path) - 1.0).abs() <= HELD_TRIPS_DIFFERENCE_MAX);
     match way {
         // On a short way, waiting for a CPU may be twice the path by chance.
         Way::HoldsMessages if !fits || is_near(cell) => Way::Once,
@@ -259,9 +258,9 @@ fn next(workload: &Workload) -> Option<String> {
     let more = repeat::more_connections(workload);
     let in_flight = repeat::more_in_flight(workload);
     // Messages of one connection that are longer than what it may send at once from its start share its window.
-    let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
     let exchange = workload.traffic.exchange();
-    let are_large = exchange.is_some_and(|(request, response)| request.0.max(response.0) > most);
+    let are_large = exchange
+        .is_some_and(|(request, response)| request.0.max(response.0) > CARRIED_AT_ONCE_BYTES);
     let (kind, transport) = (workload.traffic.kind(), workload.manner.transport);
     let may_join = parameter_of("in_flight").is_some_and(|it| it.fits(kind, transport));
     Some(match (!may_join, are_large) {
@@ -480,7 +479,7 @@ fn is_held_by_window(cell: &CellOutcomes<'_>) -> bool {
     let ends = [name::TCP_RTT, name::TCP_RTT_SERVER].map(|end| cell.mean(end));
     let path = cell.mean(name::PATH_RTT);
     let is_near = |rtt: f64| {
-        path.is_some_and(|path| rtt <= NEAR_QUOTIENT_MAX * path || rtt - path < QUEUE_NS_NEAR_MAX)
+        path.is_some_and(|path| rtt <= NEAR_QUOTIENT_MAX * path || rtt - path < SCHEDULER_NS_MAX)
     };
     cell.reaches(name::RWND_LIMITED, MOST) && ends.iter().flatten().all(|rtt| is_near(*rtt))
 }
@@ -509,7 +508,7 @@ fn is_carried_in_parts(cell: &CellOutcomes<'_>, carried_ns: Option<f64>) -> bool
     let bytes = exchanged_bytes(cell);
     let window = cell.mean(name::CWND).zip(cell.mean(name::SEND_MSS));
     let is_held = window.is_some_and(|(segments, mss)| segments * mss >= bytes);
-    bytes > CARRIED_AT_ONCE_BYTES && !(is_held && carried_ns.is_some())
+    bytes > CARRIED_AT_ONCE_BYTES as f64 && !(is_held && carried_ns.is_some())
 }
 
 /// Whether a line as slow as [`SLOW_LINE_BPS`] takes so long to carry request and response, where nobody knows

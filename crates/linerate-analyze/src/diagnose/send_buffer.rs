@@ -12,7 +12,7 @@ use super::memory_pressure;
 use super::receiver_window::window_fits;
 use super::repeat;
 use super::rule::{Judge, Rule};
-use super::trial::{FILLED_SHARE_MIN, MOST, TrialView, auto_buffer};
+use super::trial::{BUSY_ALWAYS_MIN, FILLED_SHARE_MIN, MOST, TrialView, auto_buffer};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -72,7 +72,7 @@ fn buffer_is_in_flight(trial: &TrialView<'_>) -> bool {
     let is_waited_for = trial.share(name::SNDBUF_LIMITED) >= WAITED_SHARE_MIN;
     trial.is_long()
         && trial.is_near()
-        && trial.busy() >= 0.9
+        && trial.busy() >= BUSY_ALWAYS_MIN
         && (unsent <= 0.1 * flight || (is_waited_for && unsent <= 0.5 * flight))
         && flight <= FILLED_SHARE_MIN * least
         && flight >= SEND_BUFFER_FLIGHT.start() * buffer

@@ -59,7 +59,7 @@ fn pauses(trial: &TrialView<'_>) -> bool {
     is_own
         && trial.is_long()
         && trial.is_within(NEAR_QUOTIENT_MAX)
-        && trial.share(name::RWND_LIMITED) >= HELD_SHARE_MIN
+        && trial.share(name::RWND_LIMITED) >= HELD_ALWAYS_MIN
         && trial.share(name::WINDOW_FILLED) >= FILLED_SHARE_MIN
         && ceiling.is_some_and(|ceiling| ceiling > CEILING_MAX)
         && trial.losses() < 1.0

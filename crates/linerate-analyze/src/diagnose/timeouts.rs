@@ -16,6 +16,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 
+use super::path_rate::BLOATED_QUOTIENT_MIN;
 use super::round_trip::above_path_ns;
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
@@ -26,9 +27,8 @@ use crate::words;
 
 /// Part of the mean round trip from which on timeouts are what holds the rate.
 const SHARE_MIN: f64 = 0.25;
-/// Smoothed over shortest round trip, and what it has above it, from which on a queue stands on the way.
-const QUEUE_QUOTIENT_MIN: f64 = 2.0;
-const QUEUE_NS_MIN: f64 = 1e6;
+/// What the smoothed round trip has above the shortest from which on a queue stands on the way of several flows.
+const SHARED_QUEUE_NS_MIN: f64 = 1e6;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::Timeouts,
@@ -46,10 +46,10 @@ pub(super) const RULE: Rule = Rule {
 /// Whether a queue stands on the way of several flows: while one waits for a timer, others fill the path, which drops
 /// what is more.
 fn others_fill_path(cell: &CellOutcomes<'_>) -> bool {
-    let bloated_ns = QUEUE_QUOTIENT_MIN * cell.amount(name::PATH_RTT);
+    let bloated_ns = BLOATED_QUOTIENT_MIN * cell.amount(name::PATH_RTT);
     cell.workload.connections > 1
         && cell.reaches(name::PATH_RTT_LOADED, bloated_ns)
-        && above_path_ns(cell).is_some_and(|ns| ns >= QUEUE_NS_MIN)
+        && above_path_ns(cell).is_some_and(|ns| ns >= SHARED_QUEUE_NS_MIN)
 }
 
 fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

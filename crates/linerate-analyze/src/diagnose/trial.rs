@@ -11,7 +11,7 @@ use linerate_model::workload::{Direction, Part};
 
 use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, is_starved, name};
+use crate::reduce::{Outcome, SCHEDULER_NS_MAX, Values, is_starved, name};
 
 /// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
 /// machine 0.93 was seen of a full path.
@@ -41,7 +41,6 @@ const NEAR_QUOTIENT_FAR_MAX: f64 = 1.1;
 const FAR_NS_MIN: f64 = 10_000_000.0;
 /// Extra waiting that is a queue by itself; of less, only what is steady and not made by CPUs.
 pub(super) const QUEUE_NS_MIN: f64 = 500_000.0;
-const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
 pub(super) const VARIATION_STEADY_MAX: f64 = 0.05;
 /// Deviation of the rate from reading to reading up to which a line makes it.
 pub(super) const VARIATION_LINE_MAX: f64 = 0.03;
@@ -61,7 +60,7 @@ pub(super) const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
 pub(super) const SIGNALS_MIN: f64 = 3.0;
 /// Share of the time with data outstanding from which on a sender always has some, and of the time at a window or the
 /// send buffer up to which neither holds it.
-pub(super) const BUSY_SHARE_MIN: f64 = 0.9;
+pub(super) const BUSY_ALWAYS_MIN: f64 = 0.9;
 const HELD_SHARE_MAX: f64 = 0.1;
 pub(super) const WANTED_REST_MAX: f64 = 0.9;
 /// Deviation of all that passes a shared device over that of the flows' own part up to which one has more whenever others
@@ -251,9 +250,9 @@ impl TrialView<'_> {
             return false;
         };
         if shortest < RATIO_NS_MIN {
-            rtt - shortest < QUEUE_NS_STEADY_MIN
+            rtt - shortest < SCHEDULER_NS_MAX
         } else {
-            rtt <= quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0
+            rtt <= quotient * shortest || rtt - shortest < SCHEDULER_NS_MAX / 2.0
         }
     }
 
@@ -272,7 +271,7 @@ impl TrialView<'_> {
     pub(super) fn is_queued(&self) -> bool {
         let delay_ns = self.delay_ns().unwrap_or(0.0);
         let enough =
-            delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
+            delay_ns >= QUEUE_NS_MIN || (delay_ns >= SCHEDULER_NS_MAX && self.is_steady());
         let is_seen =
             enough && !self.is_within(NEAR_QUOTIENT_MAX) && self.reaches(name::QUEUED, MOST);
         (is_seen || self.is_of_a_line()) && !hides_path(self.outcome)
@@ -314,7 +313,7 @@ impl TrialView<'_> {
         let is_paced = self.setup.is_paced || flags.any(TrialFlag::is_agents_limit);
         !self.exceeds(name::WORKER_WANTED_SHARE_MAX, WANTED_REST_MAX)
             && !is_paced
-            && self.busy() >= BUSY_SHARE_MIN
+            && self.busy() >= BUSY_ALWAYS_MIN
             && self.exceeds(name::UNSENT, segment)
             && held <= HELD_SHARE_MAX
             && self.share(name::WINDOW_FILLED) < FILLED_SHARE_MIN

@@ -57,7 +57,7 @@ use crate::compare::interval::median;
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and
 /// what a busy scheduler adds.
 const QUEUE_RTT_SHARE_MIN: f64 = 0.2;
-const QUEUE_NS_MIN: f64 = 200_000.0;
+pub(crate) const SCHEDULER_NS_MAX: f64 = 200_000.0;
 /// Share of the readings with a queue up to which a flow is at rest.
 const RESTS_SHARE_MAX: f64 = 0.5;
 
@@ -304,7 +304,7 @@ fn queued(raw: &Raw<'_>) -> Option<f64> {
     };
     let flows: Vec<(u32, f64, f64, Vec<f64>)> = lanes.filter_map(flow).collect();
     let waits = |rtt: f64, shortest: f64| {
-        let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
+        let above = (QUEUE_RTT_SHARE_MIN * shortest).max(SCHEDULER_NS_MAX);
         f64::from(u8::from(rtt - shortest >= above))
     };
     let rests = |own: f64, smoothed: &[f64]| {

@@ -15,6 +15,8 @@ mod arrived;
 mod beside;
 /// CPU time and cycles per byte, packet and transaction.
 mod cost;
+/// What CPUs do with their time.
+pub(crate) mod cpu_time;
 /// Segments that arrived with a wrong checksum.
 mod damaged;
 /// Datagrams, and where those that are missing were lost.
@@ -65,8 +67,10 @@ use linerate_model::{HostName, TrialId};
 use arrived::Judged;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
+pub(crate) use beside::{TCP_HEADERS_BYTES, UDP_HEADERS_BYTES};
 pub use datagrams::QdiscDrops;
-pub(crate) use datagrams::{ArrivalShaper, PLACES as LOSS_PLACES, arrival_shaper, dropping_qdiscs};
+pub(crate) use datagrams::{ArrivalShaper, LOSS_PLACES, arrival_shaper, dropping_qdiscs};
+pub(crate) use evidence::SCHEDULER_NS_MAX;
 pub(crate) use exchange::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, STALL_EXCESS_NS, Way, namespaces};
 pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
@@ -74,7 +78,8 @@ pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
 pub(crate) use plausible::tolerance;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
-pub(crate) use raw::Raw;
+pub(crate) use raw::{Raw, are_aggregates};
+pub(crate) use silence::DATAGRAMS_MIN;
 pub(crate) use values::Values;
 pub(crate) use window::Readings;
 
