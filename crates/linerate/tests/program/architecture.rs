@@ -744,6 +744,105 @@ fn a_noun_is_defined_once() {
     assert_none("nouns of ARCHITECTURE.md with two definitions", &faults);
 }
 
+/// Constants that a list picks by their module, one of many each.
+const OF_MANY: [&str; 4] = ["ABOUT", "CHAPTER", "RULE", "TOOL"];
+/// Names that constants of several modules of a crate have all the same, and how many. To become fewer: who changes one of
+/// two must know of the other.
+const NAMED_ALIKE: &[(&str, &str, usize)] = &[
+    ("bench", "EVENTS", 2),
+    ("bench", "FORMAT", 2),
+    ("linerate", "FILE_BYTES_MAX", 2),
+    ("linerate", "INTERVAL_MIN", 2),
+    ("linerate", "LOOK", 4),
+    ("linerate-agent", "ANSWER", 2),
+    ("linerate-agent", "ANSWERS", 2),
+    ("linerate-agent", "ANSWER_BYTES_MAX", 2),
+    ("linerate-agent", "CONNECT_DEADLINE", 2),
+    ("linerate-agent", "FILE", 2),
+    ("linerate-agent", "FILE_BYTES_MAX", 3),
+    ("linerate-agent", "LOOK", 2),
+    ("linerate-agent", "PROGRAM", 2),
+    ("linerate-agent", "RATE_LOOK_NS", 2),
+    ("linerate-agent", "STACK_BYTES", 2),
+    ("linerate-agent", "WHY_CHARS_MAX", 2),
+    ("linerate-compat", "EARLY_BYTES_MAX", 2),
+    ("linerate-engine", "CALL_BYTES_MAX", 2),
+    ("linerate-engine", "CHOSEN_BATCH", 2),
+    ("linerate-engine", "END", 2),
+    ("linerate-engine", "LOOK_NS", 2),
+    ("linerate-engine", "PAUSE_NS", 2),
+    ("linerate-engine", "PIECE_BYTES", 2),
+    ("linerate-engine", "ROUNDS", 2),
+    ("linerate-engine", "TRIES", 2),
+    ("linerate-engine", "TURNS_MAX", 2),
+    ("linerate-model", "AUTO", 2),
+    ("linerate-observe", "COUNTERS", 3),
+    ("linerate-observe", "CPUS_MAX", 2),
+    ("linerate-observe", "CPU_MAX", 2),
+    ("linerate-observe", "DEPTH_MAX", 2),
+    ("linerate-observe", "HEADER_BYTES", 8),
+    ("linerate-observe", "KIND_AT", 2),
+    ("linerate-observe", "MODES", 2),
+    ("linerate-observe", "NAMES_MAX", 2),
+    ("linerate-observe", "OUTGOING", 2),
+    ("linerate-report", "ROWS_MAX", 2),
+    ("linerate-report", "TOLD_MAX", 2),
+    ("linerate-store", "TEXT_BYTES_MAX", 2),
+    ("linerate-trace", "BINS_MAX", 2),
+    ("linerate-trace", "COLUMNS_MAX", 2),
+    ("linerate-trace", "CONNECTIONS_MAX", 4),
+    ("linerate-trace", "EXAMPLES_MAX", 3),
+    ("linerate-trace", "FINDINGS_MAX", 4),
+    ("linerate-trace", "HEADER_BYTES", 4),
+    ("linerate-trace", "OPTION_END", 2),
+    ("linerate-trace", "ROWS_MAX", 2),
+    ("linerate-trace", "WIDTH_NS_MIN", 2),
+];
+
+#[test]
+fn constants_of_a_crate_have_different_names() {
+    let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for path in sources().iter().filter(|path| !is_of_tests(path)) {
+        let text = std::fs::read_to_string(path).expect("a source file");
+        let place = short(path);
+        let (home, _) = place.split_once("/src/").expect("a file of a crate");
+        let home = home.trim_start_matches("crates/");
+        for name in code_of(&text).filter_map(|(_, line)| constant_defined(line)) {
+            if !OF_MANY.contains(&name) {
+                let key = (home.to_owned(), name.to_owned());
+                *places.entry(key).or_default() += 1;
+            }
+        }
+    }
+    places.retain(|_, count| *count > 1);
+    let listed = NAMED_ALIKE.iter().map(|(home, name, count)| {
+        let key = (home.to_string(), name.to_string());
+        (key, *count)
+    });
+    let listed: BTreeMap<_, usize> = listed.collect();
+    assert_eq!(places, listed, "constants with one name, and their list");
+}
+
+/// Returns whether a file is compiled for tests alone, by the folder of its module.
+fn is_of_tests(path: &Path) -> bool {
+    let parts = path.components().map(|part| part.as_os_str());
+    let mut names = parts.map(|part| Path::new(part).with_extension(""));
+    names.any(|name| ["tests", "faults"].iter().any(|test| name == Path::new(test)))
+}
+
+/// Returns the name of the constant that a line defines, at the top of its module.
+fn constant_defined(line: &str) -> Option<&str> {
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None if line.starts_with(' ') => return None,
+        None => line,
+    };
+    let (name, _) = line.trim_start().strip_prefix("const ")?.split_once(':')?;
+    let is_letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    (name != "_" && name.bytes().all(is_letter)).then_some(name)
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let mut faults = Vec::new();
@@ -784,6 +883,15 @@ fn the_checks_find_what_they_look_for() {
     let names = defined.map(|line| type_defined(line).unwrap_or_default());
     assert_eq!(names, ["Step", "Flow", "Agent"]);
     assert_eq!(type_defined("    let flow = Flow::new();"), None);
+    let defined = [
+        "const FLOWS_MAX: u32 = 1;",
+        "pub(super) const RULE: Rule = Rule {",
+        "    const INNER: u32 = 1;",
+        "const fn flows(of: u32) -> u32 {",
+        "const _: () = ();",
+    ];
+    let names = defined.map(constant_defined);
+    assert_eq!(names, [Some("FLOWS_MAX"), Some("RULE"), None, None, None]);
     assert!(nouns().contains("Worker") && !nouns().contains("Knob"));
     assert_eq!(code_words("`a`, `b-c` and d"), ["a", "b-c"]);
     let module = ["x", "y"].map(str::to_owned);
