@@ -253,13 +253,15 @@ impl Single<'_> {
 
     /// Whether most of the datagrams that are missing did not fit the receive buffer.
     fn fills_buffer(&self) -> bool {
-        let sum = |name: &str| -> f64 {
+        let sum = |name: &str| -> Option<f64> {
             let trials = self.trials.iter().filter(|trial| trial.valid);
-            trials.map(|trial| trial.amount(name)).sum()
+            trials.map(|trial| trial.value(name)).sum()
         };
-        let lost = sum(name::LOST_RECEIVE_BUFFER);
-        let missing = sum(name::DATAGRAMS_SENT) - sum(name::DATAGRAMS_RECEIVED);
-        lost > 0.0 && 2.0 * lost >= missing
+        let known = || {
+            let missing = sum(name::DATAGRAMS_SENT)? - sum(name::DATAGRAMS_RECEIVED)?;
+            Some((sum(name::LOST_RECEIVE_BUFFER)?, missing))
+        };
+        known().is_some_and(|(lost, missing)| lost > 0.0 && 2.0 * lost >= missing)
     }
 
     fn loses_datagrams(&self) -> bool {

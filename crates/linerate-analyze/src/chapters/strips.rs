@@ -134,9 +134,7 @@ fn busy(readings: &Readings<'_>, host: &HostName) -> Vec<(f64, f64)> {
     for (subject, _) in subjects {
         // What the hypervisor took is none that the host had.
         let taken = BUSY.iter().chain(STEAL);
-        for series in taken
-            .filter_map(|metric| readings.on(host, subject, *metric))
-        {
+        for series in taken.filter_map(|metric| readings.on(host, subject, *metric)) {
             most += 1;
             for (at_ns, value) in series {
                 let sum = sums.entry(at_ns).or_default();

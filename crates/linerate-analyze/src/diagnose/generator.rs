@@ -84,6 +84,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     } else {
         let wanted = wanted.filter(|wanted| wanted.value >= WORKER_SATURATED_SHARE)?;
         let waited = cell.mean(name::WORKER_WAITED)?;
+        // Where all CPUs are full, or nobody knows, they may be what it waited for.
+        cell.mean(name::CPU_BUSY_SHARE)?;
         // Who waits for long waits for somebody: only where that is no other program and no quota is it our own.
         let is_own = cell.mean(name::THROTTLED_PERIODS) == Some(0.0) && !others_have_time(cell);
         if (waited >= WAIT_SHARE_MIN && !is_own) || is_of_path(cell, wanted.value, waited) {

@@ -67,7 +67,9 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
     // Where others were repeated, one trial that is left of a cell is no evidence, nor are two in all of
     // who has the CPUs, which changes from trial to trial.
-    let are_repeated = cells.iter().any(|cell| cell.valid.len() >= REPEATED_TRIALS_MIN);
+    let are_repeated = cells
+        .iter()
+        .any(|cell| cell.valid.len() >= REPEATED_TRIALS_MIN);
     let is_known = |cell: &&CellOutcomes<'_>| !are_repeated || cell.valid.len() != 1;
     let mut by_limiter: Vec<(Limiter, Vec<(&Verdict, &CellOutcomes<'_>)>)> = Vec::new();
     for cell in cells.iter().copied().filter(is_known) {

@@ -43,11 +43,11 @@ use super::path_rate::{
 };
 use super::rule::{Judge, Rule};
 use super::trial::{
-    MOST, SIGNALS_MIN, TrialView, VARIATION_LINE_MAX, hides_path, losses, pacing_algorithm,
+    MOST, SIGNALS_MIN, TrialView, VARIATION_LINE_MAX, hides_path, pacing_algorithm,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{Amount, Outcome, Values, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
 use crate::trust::lost_unread;
 use crate::words;
 
@@ -129,11 +129,9 @@ pub(super) const OWN: Rule = Rule {
         |trial| {
             trial.setup.paces
                 && !trial.outcome.flags.iter().any(TrialFlag::is_agents_limit)
-                && !trial.is_queued()
+                && !trial.may_be_queued()
                 && !hides_path(trial.outcome)
-                && trial
-                    .link_share()
-                    .is_none_or(|share| share < FULL_SHARE_MIN)
+                && trial.leaves_link(FULL_SHARE_MIN)
                 && !may_be_full(trial)
                 && fits(trial)
         },
@@ -317,17 +315,18 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
         || (is_less && is_what_ethernet_carries(cell) && loses(LOST_SHARE_LINE_MIN))
 }
 
-/// Whether a TCP flow that has less of what was asked for may be held by something else, in most trials: who paces makes up
-/// for what came late.
+/// Whether a TCP flow that has less of what was asked for may be held by something else, in most trials: it is, or nobody
+/// knows. Who paces makes up for what came late.
 fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
     let is_held_back = |outcome: &&Outcome| {
-        let losses = losses(outcome);
-        let is_lossy =
-            losses >= SIGNALS_MIN.max(OVERFLOW_SHARE_MIN * outcome.amount(name::SEGMENTS_SENT));
-        is_lossy
-            || outcome.reaches(name::RWND_LIMITED, MOST)
-            || outcome.reaches(name::SNDBUF_LIMITED, MOST)
-            || outcome.reaches(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
+        // What of it had arrived is told of streams alone.
+        let again = outcome.amount(name::RETRANSMITTED);
+        let needless = Amount::from(Some(outcome.amount(name::SPURIOUS).least()));
+        let many = OVERFLOW_SHARE_MIN * outcome.amount(name::SEGMENTS_SENT).least();
+        !(again - needless).stays_below(SIGNALS_MIN.max(many))
+            || !outcome.stays_below(name::RWND_LIMITED, MOST)
+            || !outcome.stays_below(name::SNDBUF_LIMITED, MOST)
+            || !outcome.stays_below(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
     };
     let held_back = cell.valid.iter().filter(is_held_back).count();
     share < FULL_SHARE_MIN
@@ -398,9 +397,9 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
 /// Whether the throughput of a trial is what TCP's congestion control paces itself at.
 fn fits(trial: &TrialView<'_>) -> bool {
     let outcome = trial.outcome;
-    let is_held = [name::RWND_LIMITED, name::SNDBUF_LIMITED]
+    let may_be_held = [name::RWND_LIMITED, name::SNDBUF_LIMITED]
         .iter()
-        .any(|held| outcome.reaches(held, MOST));
+        .any(|held| !outcome.stays_below(held, MOST));
     let Some(relation) = relation(outcome) else {
         return false;
     };
@@ -411,7 +410,7 @@ fn fits(trial: &TrialView<'_>) -> bool {
     // What pacing holds back is unsent in the buffer: nobody waits there for what is in flight.
     let near = near && !(trial.is_long() && waits);
     let busy = outcome.reaches(name::BUSY, MOST);
-    busy && !is_held && (near || in_bursts) && !is_a_line(trial)
+    busy && !may_be_held && (near || in_bursts) && !is_a_line(trial)
 }
 
 /// The limit is what TCP's congestion control paces itself at.
@@ -459,9 +458,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 /// What bbr sends beyond its estimate, to find more, may have met a bottleneck.
 fn may_be_full(trial: &TrialView<'_>) -> bool {
     let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
-    let waits = quotient.is_some_and(|(rtt, shortest)| rtt >= PROBED_QUOTIENT_MIN * shortest);
-    let drops = trial.loss_share() >= PROBED_LOSS_SHARE_MIN;
-    (trial.is_long() && waits) || drops
+    let waits = quotient.is_none_or(|(rtt, shortest)| rtt >= PROBED_QUOTIENT_MIN * shortest);
+    let lost = trial.share_of(trial.losses());
+    (trial.is_long() && waits) || !lost.stays_below(PROBED_LOSS_SHARE_MIN)
 }
 
 /// The round trip is that of one machine or rack, where the best of short bursts is far above the mean.

@@ -316,19 +316,23 @@ pub(super) fn of_others(cell: &CellOutcomes<'_>) -> String {
     })
 }
 
-/// Whether the rate varies as that of a full path does not.
+/// Whether the rate varies as that of a full path does not, or nobody knows.
 fn varies(cell: &CellOutcomes<'_>) -> bool {
     let most = if is_one_sided(cell) {
         VARIATION_ONE_SIDED_MAX
     } else {
         VARIATION_MAX
     };
-    cell.exceeds(name::RATE_VARIATION, most)
+    !cell.stays_within(name::RATE_VARIATION, most)
 }
 
-/// Whether a slow reader may be what is taken for a queue: nobody saw what lies unread.
+/// Whether a slow reader may be what is taken for a queue: nobody saw what lies unread, or for how long that held the
+/// sender.
 fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
-    is_one_sided(cell) && cell.reaches(name::RWND_LIMITED, MOST)
+    let has_unread = !cell.stays_below(name::UNREAD_SHARE, MOST);
+    let is_held = !cell.stays_below(name::RWND_LIMITED, MOST);
+    let is_known = cell.mean(name::UNREAD).is_some() && cell.mean(name::RWND_LIMITED).is_some();
+    has_unread && is_held && !is_known
 }
 
 /// Whether what makes round trips longer may be none that waits in a queue:
@@ -374,8 +378,7 @@ fn waiting_bytes(cell: &CellOutcomes<'_>, shortest_ns: f64) -> Option<f64> {
 
 /// Whether most of `bytes` that wait do so in the sending host's own queueing discipline.
 fn is_in_own_qdisc(cell: &CellOutcomes<'_>, bytes: f64) -> bool {
-    let own = cell.amount(name::QDISC_BACKLOG);
-    own > 0.0 && own >= MOST * bytes
+    cell.exceeds(name::QDISC_BACKLOG, 0.0) && cell.reaches(name::QDISC_BACKLOG, MOST * bytes)
 }
 
 /// Whether what makes the round trips of `cell` longer are its ACKs, which wait on their way back.
@@ -390,10 +393,10 @@ pub(super) fn acks_wait(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool 
 /// Whether next to nothing of what waits is on its way to the receiver.
 fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
     let flows = f64::from(cell.workload.connections.max(1));
-    let forward = cell.mean(name::ON_ITS_WAY).map(|bytes| flows * bytes);
+    let forward = cell.amount(name::ON_ITS_WAY) * flows;
     // What the way itself holds, half of it there and half back.
-    let empty = cell.amount(name::THROUGHPUT) * shortest_ns / 2.0 / 8e9;
-    forward.is_some_and(|bytes| bytes - empty < FORWARD_SHARE_MIN * waiting_bytes)
+    let empty = cell.amount(name::THROUGHPUT) * (shortest_ns / 2.0 / 8e9);
+    (forward - empty).stays_below(FORWARD_SHARE_MIN * waiting_bytes)
 }
 
 /// Whether the round trip stays as it is while what is in flight varies, or grows by more. Not where the rate is as steady
@@ -513,10 +516,12 @@ pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
 fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
     let place = if is_in_own_qdisc {
         "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)"
-    } else {
+    } else if cell.mean(name::QDISC_BACKLOG).is_some() {
         "The sending host's own queues are short, so it waits further along the path"
+    } else {
+        "Whether it waits in the sending host's own qdisc was not read (`tc -s qdisc`)"
     };
-    let again = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
+    let again = trial::losses(cell).least();
     let sent = cell.mean(name::SEGMENTS_SENT);
     let is_shared = shares_full_path(cell);
     let is_short = !is_shared && cell.stays_below(name::QUEUED, MOST);

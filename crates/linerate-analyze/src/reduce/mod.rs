@@ -80,7 +80,7 @@ pub(crate) use plausible::tolerance;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
 pub(crate) use raw::{Raw, are_aggregates};
 pub(crate) use silence::DATAGRAMS_MIN;
-pub(crate) use values::Values;
+pub(crate) use values::{Amount, Values};
 pub(crate) use window::Readings;
 
 /// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own

@@ -230,7 +230,9 @@ fn most_by_chance(rates: &[f64], queues: u32, seed: u64) -> Option<f64> {
     });
     let mut fullest = fullest.collect::<Option<Vec<f64>>>()?;
     fullest.sort_by(f64::total_cmp);
-    fullest.get((0.95 * f64::from(RATED_DEALS)) as usize).copied()
+    fullest
+        .get((0.95 * f64::from(RATED_DEALS)) as usize)
+        .copied()
 }
 
 fn of_queues(intake: &Intake, responses: &mut Responses) {

@@ -15,9 +15,9 @@
 //! In reverse mode the owner goes on reading its streams until the server has closed them or the
 //! machine has ended, or the server may not come to its end.
 
+use crate::iperf3::S;
 use crate::iperf3::cookie::Cookie;
 use crate::iperf3::error::Code;
-use crate::iperf3::S;
 use crate::iperf3::frame::{self, FrameDecoder, RESULTS_BYTES_MAX};
 use crate::iperf3::parameters::Parameters;
 use crate::iperf3::results::Results;
