@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
+use crate::root;
+
 /// The line before the table.
-const TABLE: &str = "<!-- crates: read by crates/linerate/tests/program/architecture.rs -->";
+const TABLE: &str = "<!-- crates: read by crates/linerate/tests/documents/architecture.rs -->";
 /// What the last column says of a crate that does not exist yet.
 const LATER: &str = "later";
 
@@ -69,14 +71,6 @@ struct Row {
     layer: u32,
     arrows: BTreeSet<String>,
     later: bool,
-}
-
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.ancestors()
-        .nth(2)
-        .expect("the crate lies two folders below the workspace")
-        .to_owned()
 }
 
 fn metadata() -> Metadata {
