@@ -678,9 +678,8 @@ pub fn named_without(recording: &Recording) -> Vec<String> {
             ..recording.clone()
         };
         let found = told(&rest).into_iter();
-        let others = found.filter(|limiter| {
-            !whole.contains(limiter) && !(are_exchanges && *limiter == Limiter::RoundTrip)
-        });
+        let is_waited_for = |limiter: Limiter| are_exchanges && limiter == Limiter::RoundTrip;
+        let others = found.filter(|limiter| !whole.contains(limiter) && !is_waited_for(*limiter));
         let what = |limiter| format!("without {}: {limiter:?}, not {whole:?}", metric.name());
         others.map(what).collect::<Vec<_>>()
     });

@@ -309,7 +309,10 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
     let segments = cell.mean(name::SEGMENTS_SENT).unwrap_or(f64::INFINITY);
     let least = payload * (WHOLE_SHARE_MIN - EDGE_SEGMENTS / segments);
     let is_less = share < least;
-    let loses = |from| cell.reaches(name::LOSS_SHARE, from);
+    let is_udp = cell.workload.manner.transport == Transport::Udp;
+    let of_datagrams = is_udp && cell.workload.traffic.is_stream();
+    // What nobody counted may be lost.
+    let loses = |from| of_datagrams && !cell.stays_below(name::LOSS_SHARE, from);
     (loses(LOST_SHARE_MIN) && !loses_by_chance(cell))
         || (is_less && is_queued)
         || (is_less && is_what_ethernet_carries(cell) && loses(LOST_SHARE_LINE_MIN))

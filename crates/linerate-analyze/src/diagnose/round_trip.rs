@@ -214,10 +214,12 @@ fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
         .parts
         .iter()
         .all(|part| outcome.value(part).is_some());
-    let rest = match are_read {
-        true => (Portion::Rest, left),
-        false => (Portion::Unread, left),
+    let of_rest = if are_read {
+        Portion::Rest
+    } else {
+        Portion::Unread
     };
+    let rest = (of_rest, left);
     let pause = (Portion::Pause, set_up.pause_ns);
     Some([path, slow, waited, queue, carrying, workers, rest, pause])
 }

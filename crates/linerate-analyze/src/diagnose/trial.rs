@@ -411,9 +411,9 @@ pub(super) fn shares_full_path(values: &impl Values) -> bool {
 pub(super) fn losses(values: &impl Values) -> Amount {
     let again = values.value(name::RETRANSMITTED);
     let needless = || values.value(name::SPURIOUS);
-    let lost = again.and_then(|again| match again > 0.0 {
-        true => Some((again - needless()?).max(0.0)),
-        false => Some(0.0),
+    let lost = again.and_then(|again| {
+        let needless = if again > 0.0 { needless()? } else { 0.0 };
+        Some((again - needless).max(0.0))
     });
     lost.into()
 }
