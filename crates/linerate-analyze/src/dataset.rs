@@ -374,7 +374,7 @@ impl<'a> Dataset<'a> {
 const FULL_SEGMENT_SHARE_MIN: f64 = 0.9;
 
 /// Responses that are quantiles of the latency.
-const QUANTILES: &[(&str, f64)] = &[
+const LATENCY_QUANTILES: &[(&str, f64)] = &[
     (name::RTT_P50, 0.5),
     (name::RTT_P99, 0.99),
     (name::RTT_P999, 0.999),
@@ -476,7 +476,7 @@ impl<'a> CellOutcomes<'a> {
 
     fn estimated(&self, response: &str) -> Option<Estimate> {
         let values = self.values(response);
-        let share = QUANTILES.iter().find(|(name, _)| *name == response);
+        let share = LATENCY_QUANTILES.iter().find(|(name, _)| *name == response);
         if let Some((_, share)) = share
             && values.len() < self.valid.len()
         {

@@ -337,7 +337,7 @@ impl<'a> Source<'a> {
         let counts = record.datagrams.as_ref().filter(|_| self.is_udp())?;
         let sends = record.part == Part::Sender;
         let window = (0, self.readings.window_ns());
-        let series = DATAGRAMS.map(|metric| self.of(record.flow, record.end, metric));
+        let series = DATAGRAM_COUNTERS.map(|metric| self.of(record.flow, record.end, metric));
         let is_known = |end| {
             let metrics = [Metric::AppDatagramsSent, Metric::AppDatagramsReceived];
             let mut all = metrics
@@ -399,7 +399,7 @@ impl<'a> Source<'a> {
         let tcp = sends.then(|| TCP.map(|metric| self.of(flow, End::Client, metric)));
         let datagrams = self
             .is_udp()
-            .then(|| DATAGRAMS.map(|metric| self.of(flow, End::Client, metric)));
+            .then(|| DATAGRAM_COUNTERS.map(|metric| self.of(flow, End::Client, metric)));
         omitted
             .chain(counted)
             .take_while(|((_, to), _)| *to <= last.0)
@@ -473,7 +473,7 @@ fn tcp_in(series: &[Vec<Reading>; 7], between: (i64, i64)) -> Option<Tcp> {
 }
 
 /// What is counted of datagrams.
-const DATAGRAMS: [Metric; 6] = [
+const DATAGRAM_COUNTERS: [Metric; 6] = [
     Metric::AppDatagramsSent,
     Metric::AppDatagramsReceived,
     Metric::AppDatagramsMissing,
@@ -725,7 +725,7 @@ mod tests {
         let samples = recording.samples.iter();
         let is_of_server = |sample: &TrialSample| {
             matches!(sample.subject, Subject::Flow(_, End::Server))
-                && DATAGRAMS.contains(&sample.metric)
+                && DATAGRAM_COUNTERS.contains(&sample.metric)
         };
         recording.samples = samples.filter(|sample| !is_of_server(sample)).collect();
         check(&recording, [1500, 1500, 100, 50]);

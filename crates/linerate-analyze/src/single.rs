@@ -33,7 +33,7 @@ use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
 use crate::live::Live;
 use crate::queue_map::queue_of;
-use crate::reduce::{Outcome, QdiscDrops, Values, dropping_qdiscs, name};
+use crate::reduce::{Outcome, QdiscDrops, Values, WAIT_SHARE_MIN, dropping_qdiscs, name};
 use crate::{front, next, trust};
 
 /// This document, and the number of its shape.
@@ -42,9 +42,7 @@ pub const SINGLE_SCHEMA: (&str, u32) = ("linerate.run", 2);
 /// Share of the CPUs' time with others from which on quiet hosts come before a longer run.
 const DISTURBED_SHARE_MUCH: f64 = 0.25;
 /// Share of the time that a worker wants its CPU, or that CPUs are busy, from which on the number may depend on them.
-const WANTED_SHARE_MIN: f64 = 0.5;
-/// Share of the time that a worker waits for a CPU from which on a number may be lower for it.
-const WAITED_SHARE_MIN: f64 = 0.25;
+const NEEDED_SHARE_MIN: f64 = 0.5;
 /// Round trips of a window below which a longer one tells more: a congestion window grows for ten to twenty.
 const ROUND_TRIPS_SETTLED: f64 = 30.0;
 /// Share of the segments sent again from which on flows that get nothing through are a queue's doing.
@@ -256,13 +254,15 @@ impl Single<'_> {
 
     /// Whether most of the datagrams that are missing did not fit the receive buffer.
     fn fills_buffer(&self) -> bool {
-        let sum = |name: &str| -> f64 {
+        let sum = |name: &str| -> Option<f64> {
             let trials = self.trials.iter().filter(|trial| trial.valid);
-            trials.map(|trial| trial.amount(name)).sum()
+            trials.map(|trial| trial.value(name)).sum()
         };
-        let lost = sum(name::LOST_RECEIVE_BUFFER);
-        let missing = sum(name::DATAGRAMS_SENT) - sum(name::DATAGRAMS_RECEIVED);
-        lost > 0.0 && 2.0 * lost >= missing
+        let known = || {
+            let missing = sum(name::DATAGRAMS_SENT)? - sum(name::DATAGRAMS_RECEIVED)?;
+            Some((sum(name::LOST_RECEIVE_BUFFER)?, missing))
+        };
+        known().is_some_and(|(lost, missing)| lost > 0.0 && 2.0 * lost >= missing)
     }
 
     fn loses_datagrams(&self) -> bool {
@@ -274,8 +274,8 @@ impl Single<'_> {
 impl SingleTrial<'_> {
     /// Whether a worker wanted its CPU for a good part of the time, or waited for it; where that was not read, it may have.
     fn wants_cpus(&self) -> bool {
-        self.reaches(name::RUNQUEUE_WAIT_MAX, WAITED_SHARE_MIN)
-            || !self.stays_below(name::WORKER_WANTED_SHARE_MAX, WANTED_SHARE_MIN)
+        self.reaches(name::RUNQUEUE_WAIT_MAX, WAIT_SHARE_MIN)
+            || !self.stays_below(name::WORKER_WANTED_SHARE_MAX, NEEDED_SHARE_MIN)
     }
 
     /// Whether the number may depend on CPUs at all: a worker wanted its CPU at least half of the time, or that much of
@@ -283,7 +283,7 @@ impl SingleTrial<'_> {
     pub fn may_need_cpus(&self) -> bool {
         [name::WORKER_WANTED_SHARE_MAX, name::CPU_BUSY_SHARE]
             .iter()
-            .any(|share| self.reaches(share, WANTED_SHARE_MIN))
+            .any(|share| self.reaches(share, NEEDED_SHARE_MIN))
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn lost_unread(workload: &Workload, values: &impl Values) -> Option<f
     let is_saturated = wanted >= WORKER_SATURATED_SHARE;
     // Beside senders that spin the neediest worker is one that reads.
     let is_of_reader = reads.is_some() && reduce::sends_as_asked(workload, values);
-    let waited = values.amount(name::WORKER_WAITED);
+    let waited = values.amount(name::WORKER_WAITED).least();
     let is_starved = is_of_reader && reduce::is_starved(waited, wanted - waited);
     let sent = value(name::DATAGRAMS_SENT).filter(|sent| *sent > 0.0)?;
     let share = value(name::LOST_RECEIVE_BUFFER)? / sent;

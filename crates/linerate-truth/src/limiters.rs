@@ -2,8 +2,13 @@
 //! alike in all but what tells them apart. Rates, round trips and shares are drawn, so that a rule
 //! that knows one recording by heart is found out.
 
+use std::collections::BTreeSet;
+
 use linerate_model::finding::FindingKind;
 use linerate_model::limiter::Limiter;
+use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
+use linerate_model::run::Recording;
 use linerate_model::unit::Bytes;
 use linerate_model::workload::{Traffic, Workload};
 
@@ -60,6 +65,26 @@ pub enum Cause {
     NearAndFar,
     /// The same behind one full path.
     NearAndFarQueue,
+    /// A link of known rate that is full.
+    FullLink,
+    /// A send buffer that holds all that is in flight.
+    SendBuffer,
+    /// A queueing discipline of the sending host that drops.
+    OwnDrops,
+    /// A rate that was asked for.
+    AskedRate,
+    /// A congestion control that paces itself.
+    OwnPacing,
+    /// A writer that pauses.
+    PausedWriter,
+    /// A worker of ours that has no time left.
+    BusyWorker,
+    /// CPUs that our own work fills.
+    FullCpus,
+    /// A quota of CPU time.
+    Quota,
+    /// Requests whose workers wait for CPUs that other programs have.
+    WaitingExchange,
 }
 
 impl Cause {
@@ -88,6 +113,16 @@ impl Cause {
         Cause::Timeouts,
         Cause::Thinking,
         Cause::Nagle,
+        Cause::FullLink,
+        Cause::SendBuffer,
+        Cause::OwnDrops,
+        Cause::AskedRate,
+        Cause::OwnPacing,
+        Cause::PausedWriter,
+        Cause::BusyWorker,
+        Cause::FullCpus,
+        Cause::Quota,
+        Cause::WaitingExchange,
     ];
 
     /// Returns it in words.
@@ -116,6 +151,16 @@ impl Cause {
             Cause::Timeouts => "requests that wait for a timeout",
             Cause::Thinking => "server that computes",
             Cause::Nagle => "Nagle and delayed ACK",
+            Cause::FullLink => "link of known rate, full",
+            Cause::SendBuffer => "send buffer that is full",
+            Cause::OwnDrops => "drops of the sender's own qdisc",
+            Cause::AskedRate => "rate that was asked for",
+            Cause::OwnPacing => "bbr, nothing in its way",
+            Cause::PausedWriter => "writer that pauses",
+            Cause::BusyWorker => "our own worker, saturated",
+            Cause::FullCpus => "all CPUs full of our own work",
+            Cause::Quota => "quota of CPU time",
+            Cause::WaitingExchange => "requests that wait for CPUs of others",
         }
     }
 
@@ -130,7 +175,7 @@ impl Cause {
             | Cause::QueuedWindow
             | Cause::ShallowQueue
             | Cause::NearAndFarQueue => Limiter::PathRate,
-            Cause::StarvedHosts => Limiter::OtherPrograms,
+            Cause::StarvedHosts | Cause::WaitingExchange => Limiter::OtherPrograms,
             Cause::RandomLoss => Limiter::CongestionWindow,
             Cause::NoScaling | Cause::SmallBuffer | Cause::TwoLimiters => Limiter::ReceiverWindow,
             Cause::SlowReader | Cause::StoppedReader => Limiter::SlowReader,
@@ -139,8 +184,15 @@ impl Cause {
                 Limiter::RoundTrip
             }
             Cause::Timeouts => Limiter::Timeouts,
-            Cause::Thinking => Limiter::Application,
+            Cause::Thinking | Cause::PausedWriter => Limiter::Application,
             Cause::Nagle => Limiter::NagleDelayedAck,
+            Cause::FullLink => Limiter::LinkRate,
+            Cause::SendBuffer => Limiter::SendBuffer,
+            Cause::OwnDrops => Limiter::HostDrops,
+            Cause::AskedRate | Cause::OwnPacing => Limiter::Pacing,
+            Cause::BusyWorker => Limiter::Generator,
+            Cause::FullCpus => Limiter::Cpu,
+            Cause::Quota => Limiter::CpuQuota,
         })
     }
 
@@ -195,7 +247,7 @@ impl Cause {
                 let (factor, slower) = (between(draw, 1.0, 300.0), between(draw, 2.0, 200.0));
                 let truth = Truth {
                     variation: between(draw, 0.25, 0.95),
-                    ..busy(draw, sending(bps / slower, times(factor)))
+                    ..busy(draw, roomy(sending(bps / slower, times(factor))))
                 };
                 // The writer comes too late, or the reader.
                 let late_bytes = truth.throughput_bps / 8.0 * between(draw, 0.002, 0.02);
@@ -411,7 +463,144 @@ impl Cause {
                 };
                 (workload, truth)
             }
+            Cause::FullLink => {
+                // Of a gigabit: 1448 of 1538 B are payload.
+                let truth = sending(
+                    LINK_RATE_BPS * 1448.0 / 1538.0,
+                    times(between(draw, 1.01, 3.0)),
+                );
+                (stream(), truth)
+            }
+            Cause::SendBuffer => {
+                let truth = Truth {
+                    sndbuf_share: between(draw, 0.6, 0.95),
+                    ..sending(bps, at_rest)
+                };
+                (stream(), truth)
+            }
+            Cause::OwnDrops => {
+                let dropped_share = between(draw, 0.001, 0.01);
+                let bps = MSS * 8e9 / at_rest as f64 * 1.22 / dropped_share.sqrt();
+                let segments_per_s = bps / 8.0 / MSS;
+                let truth = Truth {
+                    qdisc_drops: (dropped_share * segments_per_s).max(20.0),
+                    ..sending(bps, at_rest)
+                };
+                (stream(), truth)
+            }
+            Cause::AskedRate => {
+                let mut workload = stream();
+                workload.manner.rate_bps = Some(bps as u64);
+                let truth = Truth {
+                    busy_share: between(draw, 0.2, 0.8),
+                    unsent_bytes: Some(0),
+                    ..sending(bps * between(draw, 0.99, 1.0), at_rest)
+                };
+                (workload, truth)
+            }
+            Cause::OwnPacing => {
+                let truth = Truth {
+                    pacing_bps: Some(bps * between(draw, 1.0, 1.1)),
+                    congestion: Some("bbr"),
+                    variation: between(draw, 0.05, 0.2),
+                    ..roomy(sending(bps, at_rest))
+                };
+                (stream(), truth)
+            }
+            Cause::PausedWriter => {
+                let busy_share = between(draw, 0.2, 0.6);
+                let truth = Truth {
+                    busy_share,
+                    unsent_bytes: Some(0),
+                    delivery_bps: Some(bps / busy_share),
+                    ..sending(bps, at_rest)
+                };
+                (stream(), truth)
+            }
+            Cause::BusyWorker => {
+                let truth = Truth {
+                    worker_share: between(draw, 0.96, 0.99),
+                    cpus: 1.2,
+                    unsent_bytes: Some(0),
+                    ..roomy(sending(bps, at_rest))
+                };
+                (stream(), truth)
+            }
+            Cause::FullCpus => {
+                let worker_share = between(draw, 0.75, 0.85);
+                let truth = Truth {
+                    cpus: between(draw, 1.96, 1.99),
+                    worker_share,
+                    worker_wait_share: 0.99 - worker_share,
+                    unsent_bytes: Some(0),
+                    ..roomy(sending(bps, at_rest))
+                };
+                (stream(), truth)
+            }
+            Cause::Quota => {
+                let worker_share = between(draw, 0.1, 0.5);
+                let truth = Truth {
+                    throttled: Some(between(draw, 0.3, 0.95)),
+                    worker_share,
+                    worker_wait_share: 0.95 - worker_share,
+                    unsent_bytes: Some(0),
+                    variation: between(draw, 0.3, 0.9),
+                    ..roomy(sending(bps, at_rest))
+                };
+                (stream(), truth)
+            }
+            Cause::WaitingExchange => {
+                let trip_ns = between(draw, 2e6, 50e6) as u64;
+                let truth = Truth {
+                    rtt_ns: between(draw, 30e3, 300e3) as i64,
+                    worker_wait_share: between(draw, 0.65, 0.85),
+                    ..busy(draw, exchange(trip_ns))
+                };
+                (rr(200), truth)
+            }
         }
+    }
+
+    /// Returns a recording of so many trials.
+    fn record(self, draw: &mut Draw, trials: usize) -> (Recording, Truth) {
+        let (workload, truth) = self.make(draw);
+        // A full link carries no more at times.
+        let deviation = if self == Cause::FullLink { 0.0 } else { 0.01 };
+        let trials: Vec<Truth> = (0..trials)
+            .map(|_| Truth {
+                throughput_bps: truth.throughput_bps * (1.0 + deviation * draw.normal()),
+                ..truth.clone()
+            })
+            .collect();
+        // But for links that are full, nobody tells the rate of a stream's path.
+        let is_told = workload.traffic.is_transactional() || self == Cause::FullLink;
+        let mut run = MadeRun::new(workload.clients, is_told.then_some(LINK_RATE_BPS));
+        run.experiment("one", None, workload);
+        run.cell(&[], &trials);
+        (run.recording, truth)
+    }
+}
+
+/// Rate of the links that are told of.
+const LINK_RATE_BPS: f64 = 1e9;
+
+/// Returns the limiters that are told of a recording.
+fn told(recording: &Recording) -> Vec<Limiter> {
+    let analysis = analyze(recording);
+    // Of our own generator a caution tells.
+    let all = analysis.findings.iter().chain(&analysis.cautions);
+    let limiters = all.filter_map(|finding| match finding.kind {
+        FindingKind::Limiter(limiter) => Some(limiter),
+        _ => None,
+    });
+    limiters.collect()
+}
+
+/// A sender that does not use all of its congestion window.
+fn roomy(truth: Truth) -> Truth {
+    Truth {
+        cwnd: 2 * truth.cwnd,
+        ..truth
     }
 }
 
@@ -461,24 +650,8 @@ pub fn named(cause: Cause, recordings: u32, seed: u64) -> Named {
     let mut draw = Draw::new(seed ^ (cause as u64) << 32);
     let mut all = Named::default();
     for _ in 0..recordings {
-        let (workload, truth) = cause.make(&mut draw);
-        let trials = [(); 3].map(|()| Truth {
-            throughput_bps: truth.throughput_bps * (1.0 + 0.01 * draw.normal()),
-            ..truth.clone()
-        });
-        let is_exchange = workload.traffic.is_transactional();
-        // The path's rate is told by nobody.
-        let mut run = MadeRun::new(workload.clients, is_exchange.then_some(1e9));
-        run.experiment("one", None, workload);
-        run.cell(&[], &trials);
-        let found: Vec<Limiter> = analyze(&run.recording)
-            .findings
-            .iter()
-            .filter_map(|finding| match finding.kind {
-                FindingKind::Limiter(limiter) => Some(limiter),
-                _ => None,
-            })
-            .collect();
+        let (recording, truth) = cause.record(&mut draw, 3);
+        let found = told(&recording);
         all.recordings += 1;
         match (cause.limiter(), found.as_slice()) {
             (Some(right), [one]) if *one == right => all.right += 1,
@@ -488,6 +661,29 @@ pub fn named(cause: Cause, recordings: u32, seed: u64) -> Named {
         }
     }
     all
+}
+
+/// Returns which limiters are named of a recording, and are not of the whole one, where any one metric is missing: what was
+/// not read is no evidence, for or against, so that it is none. That a round trip is waited for is true of every exchange.
+pub fn named_without(recording: &Recording) -> Vec<String> {
+    let whole = told(recording);
+    let trials = &recording.document.plan.trials;
+    let is_exchange = |trial: &Trial| trial.workload.traffic.is_transactional();
+    let are_exchanges = trials.iter().all(is_exchange);
+    let metrics: BTreeSet<Metric> = recording.samples.iter().map(|one| one.metric).collect();
+    let named = metrics.into_iter().flat_map(|metric| {
+        let samples = recording.samples.iter();
+        let rest = Recording {
+            samples: samples.filter(|sample| sample.metric != metric).collect(),
+            ..recording.clone()
+        };
+        let found = told(&rest).into_iter();
+        let is_waited_for = |limiter: Limiter| are_exchanges && limiter == Limiter::RoundTrip;
+        let others = found.filter(|limiter| !whole.contains(limiter) && !is_waited_for(*limiter));
+        let what = |limiter| format!("without {}: {limiter:?}, not {whole:?}", metric.name());
+        others.map(what).collect::<Vec<_>>()
+    });
+    named.collect()
 }
 
 #[cfg(test)]
@@ -501,6 +697,20 @@ mod tests {
             let named = named(*cause, 40, 7);
             if !named.wrong.is_empty() || named.right < 26 {
                 defects.push(format!("{cause:?}: {named:#?}"));
+            }
+        }
+        assert!(defects.is_empty(), "{}", defects.join("\n"));
+    }
+
+    #[test]
+    fn no_metric_that_is_missing_names_another_limiter() {
+        let mut defects = Vec::new();
+        for cause in Cause::ALL {
+            let mut draw = Draw::new(11 ^ (*cause as u64) << 32);
+            for _ in 0..3 {
+                let (recording, _) = cause.record(&mut draw, 1);
+                let named = named_without(&recording).into_iter();
+                defects.extend(named.map(|one| format!("{cause:?} {one}")));
             }
         }
         assert!(defects.is_empty(), "{}", defects.join("\n"));

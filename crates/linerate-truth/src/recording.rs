@@ -469,10 +469,8 @@ impl MadeRun {
         if truth.second_worker {
             rate("client1", &second, Metric::ThreadRun, 1e8);
         }
-        if truth.qdisc_drops > 0.0 {
-            let qdisc = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000));
-            rate("client1", &qdisc, Metric::QdiscDrops, truth.qdisc_drops);
-        }
+        let qdisc = Subject::Qdisc("eth0".to_owned(), QdiscId(0x8001_0000));
+        rate("client1", &qdisc, Metric::QdiscDrops, truth.qdisc_drops);
         let device = Subject::Link("eth0".to_owned());
         if let Some(beside_bps) = truth.beside_bps {
             // Superframes of 20 segments, each with its headers once.

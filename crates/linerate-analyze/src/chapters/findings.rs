@@ -230,7 +230,7 @@ const TICK_SHARE_MAX: f64 = 0.1;
 /// where a tick in the window is too much of its cost.
 pub(crate) fn best_with_cpu<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d CellOutcomes<'a>> {
     let experiments = dataset.experiments().iter();
-    let rate = |cell: &CellOutcomes<'_>| cell.amount(name::THROUGHPUT);
+    let rate = |cell: &CellOutcomes<'_>| cell.amount(name::THROUGHPUT).least();
     let best = experiments
         .filter_map(|experiment| best_of(dataset, &experiment.name))
         .max_by(|a, b| rate(a).total_cmp(&rate(b)))?;

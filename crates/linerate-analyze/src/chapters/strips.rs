@@ -18,18 +18,9 @@ use super::draw;
 use super::series::{SAMPLE_NS, Sampled};
 use crate::compare::interval::median;
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::cpu_time::{BUSY, STEAL};
 use crate::reduce::{INGRESS_MAJOR, Readings};
 use crate::words;
-
-/// Modes in which a CPU is busy; guests' time is in that of users.
-const BUSY: &[Metric] = &[
-    Metric::CpuUser,
-    Metric::CpuNice,
-    Metric::CpuSystem,
-    Metric::CpuIrq,
-    Metric::CpuSoftIrq,
-    Metric::CpuSteal,
-];
 
 /// Share of its median below which a rate is told to have fallen, and a window: a loss halves that of Reno
 /// (RFC 5681), so that less is more than one loss; and its inverse, above which something stands out.
@@ -355,10 +346,9 @@ fn busy(readings: &Readings<'_>, host: &HostName) -> Points {
     let mut sums: BTreeMap<i64, (i64, u32)> = BTreeMap::new();
     let mut most = 0;
     for (subject, _) in subjects {
-        for series in BUSY
-            .iter()
-            .filter_map(|metric| readings.on(host, subject, *metric))
-        {
+        // What the hypervisor took is none that the host had.
+        let taken = BUSY.iter().chain(STEAL);
+        for series in taken.filter_map(|metric| readings.on(host, subject, *metric)) {
             most += 1;
             for (at_ns, value) in series {
                 let sum = sums.entry(at_ns).or_default();

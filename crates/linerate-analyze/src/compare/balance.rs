@@ -4,16 +4,17 @@
 //! some queue gets more than its share although nothing is wrong. Only what exceeds that is an
 //! imbalance that a setting could mend.
 
+use linerate_model::workload::FLOWS_MAX;
+
 use super::draw::Draw;
 
 /// Flows up to which the distribution of the fullest queue is computed exactly; beyond, drawn.
 ///
 /// The exact way costs flows² × log₂ queues for each step of the median: 2 ms at 256 flows.
 const FLOWS_EXACT_MAX: u32 = 256;
-/// Draws for more flows: the 95th percentile then rests on a hundred of them.
-const DRAWS: u32 = 2000;
-/// Most flows and queues computed with; more are treated as so many.
-const FLOWS_MAX: u32 = 20_000;
+/// Deals of more flows: the 95th percentile then rests on a hundred of them.
+const DEALS: u32 = 2000;
+/// Most queues computed with; more are treated as so many, as flows are.
 const QUEUES_MAX: u32 = 1024;
 
 /// The seed of the draws that chance is computed with, where it is not computed exactly.
@@ -116,7 +117,7 @@ fn convolve(one: &[f64], other: &[f64]) -> Vec<f64> {
 fn drawn_quantiles(flows: u32, queues: u32, seed: u64) -> (u32, u32) {
     let mut draw = Draw::new(seed);
     let mut counts = vec![0_u32; queues as usize];
-    let mut fullest: Vec<u32> = (0..DRAWS)
+    let mut fullest: Vec<u32> = (0..DEALS)
         .map(|_| {
             counts.fill(0);
             for _ in 0..flows {
@@ -127,7 +128,7 @@ fn drawn_quantiles(flows: u32, queues: u32, seed: u64) -> (u32, u32) {
         })
         .collect();
     fullest.sort_unstable();
-    let at = |share: f64| fullest[(share * f64::from(DRAWS)) as usize];
+    let at = |share: f64| fullest[(share * f64::from(DEALS)) as usize];
     (at(0.5), at(0.95))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Within cells, logarithms of the response are regressed on the disturbance: slope b = Σ x̃ỹ / Σ x̃²
 //! with deviations x̃, ỹ from the cells' means, ν = Σ (n − 1) − 1 degrees of freedom, and t = b / s_b.
-//! Where it is beyond doubt (p ≤ [`SLOPE_P_MAX`] on [`FREEDOM_MIN`] degrees of freedom or more), responses
+//! Where it is beyond doubt (p ≤ [`SLOPE_P_MAX`] on [`SLOPE_FREEDOM_MIN`] degrees of freedom or more), responses
 //! are compared as they would have been had all trials been disturbed alike, x̄ (Fisher, "Statistical
 //! Methods for Research Workers", 4th edition 1932, section 49.1).
 //!
@@ -19,7 +19,7 @@ const SLOPE_P_MAX: f64 = 1e-3;
 /// The largest p-value at which cells are disturbed to different extents.
 const CELLS_P_MAX: f64 = 0.1;
 /// The least degrees of freedom of one.
-const FREEDOM_MIN: f64 = 10.0;
+const SLOPE_FREEDOM_MIN: f64 = 10.0;
 
 /// A response's dependence on a disturbance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +44,7 @@ impl Slope {
             means.push((x, cell.len() as f64));
             freedom += cell.len() as f64 - 1.0;
         }
-        if freedom < FREEDOM_MIN || xx <= 0.0 {
+        if freedom < SLOPE_FREEDOM_MIN || xx <= 0.0 {
             return None;
         }
         let trials: f64 = means.iter().map(|(_, n)| n).sum();

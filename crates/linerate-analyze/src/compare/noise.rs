@@ -35,7 +35,7 @@ const MEMORY_BY_CHANCE: f64 = 1.5;
 /// The most that is taken for it: beyond, few blocks tell nothing of how much.
 const MEMORY_MAX: f64 = 0.9;
 /// The least degrees of freedom that it leaves.
-const FREEDOM_MIN: f64 = 2.0;
+const FREEDOM_LEFT_MIN: f64 = 2.0;
 /// Cells from which on one may be told to be of another kind.
 const KIN_MIN: usize = 5;
 /// A cell with less than this share of the least deviation of all others speaks for itself.
@@ -43,7 +43,7 @@ const QUIETER_SHARE: f64 = 0.25;
 /// Degrees of freedom from which on the noise has a form.
 const FORM_FREEDOM_MIN: f64 = 10.0;
 /// Draws for the form.
-const DRAWS: usize = 600;
+const FORM_DRAWS: usize = 600;
 
 /// The noise of a response in an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +99,7 @@ impl Noise {
         let alike = memory > 0.0 || kin::are_alike(&about_medians, &counts, &deviations);
         deviations.sort_by(f64::total_cmp);
         let effective = freedom * (1.0 - memory) / (1.0 + memory);
-        let effective = effective.max(FREEDOM_MIN.min(freedom));
+        let effective = effective.max(FREEDOM_LEFT_MIN.min(freedom));
         (freedom > 0.0).then(|| Self {
             share: (squares / freedom).sqrt(),
             freedom,
@@ -163,12 +163,12 @@ impl Noise {
             let chosen = (0..n).map(|_| self.residuals[draw.below(count) as usize]);
             chosen.sum::<f64>() / n as f64
         };
-        let mut means: Vec<f64> = (0..DRAWS).map(|_| one()).collect();
+        let mut means: Vec<f64> = (0..FORM_DRAWS).map(|_| one()).collect();
         means.sort_by(f64::total_cmp);
-        let tail = ((1.0 - CONFIDENCE) / 2.0 * DRAWS as f64) as usize;
+        let tail = ((1.0 - CONFIDENCE) / 2.0 * FORM_DRAWS as f64) as usize;
         let unit = self.share / (n as f64).sqrt();
         // A mean that came out too high has its truth below it, and the other way round.
-        let below = means[DRAWS - 1 - tail] / unit;
+        let below = means[FORM_DRAWS - 1 - tail] / unit;
         let above = -means[tail] / unit;
         (below.max(NORMAL), above.max(NORMAL))
     }

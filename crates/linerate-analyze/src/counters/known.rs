@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 /// Words in the name of a counter that tell of trouble.
-const TROUBLE: &[&str] = &[
+const TROUBLE_WORDS: &[&str] = &[
     "Drop",
     "Err",
     "Fail",
@@ -28,7 +28,7 @@ const TROUBLE: &[&str] = &[
 pub(super) fn known(name: &str) -> (bool, Option<&'static str>) {
     match known_counters().find(|known| known.name == name) {
         Some(known) => (known.trouble, Some(known.meaning)),
-        None => (TROUBLE.iter().any(|word| name.contains(word)), None),
+        None => (TROUBLE_WORDS.iter().any(|word| name.contains(word)), None),
     }
 }
 

@@ -15,6 +15,9 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
 use crate::words;
 
+/// Share of the time with data outstanding up to which the writer pauses.
+const BUSY_PAUSED_MAX: f64 = 0.7;
+
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::Application,
     needs: "a writer with nothing to send 30 % of the time; or half of a round trip that nothing of the \
@@ -34,9 +37,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn is_paused_by_writer(trial: &TrialView<'_>) -> bool {
-    let nothing_unsent = trial.stays_within(name::UNSENT, trial.amount(name::SEND_MSS));
-    let rests = !trial.reaches(name::WORKER_WANTED_SHARE_MAX, MOST);
-    1.0 - trial.busy() >= 0.3 && nothing_unsent && rests && trial.pauses()
+    let segment = trial.value(name::SEND_MSS);
+    let nothing_unsent = segment.is_some_and(|bytes| trial.stays_within(name::UNSENT, bytes));
+    let rests = trial.stays_below(name::WORKER_WANTED_SHARE_MAX, MOST);
+    trial.busy().stays_within(BUSY_PAUSED_MAX) && nothing_unsent && rests && trial.pauses()
 }
 
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

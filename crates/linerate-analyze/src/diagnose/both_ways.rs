@@ -17,7 +17,7 @@ use crate::reduce::name;
 use crate::words;
 
 /// A direction's path is full of datagrams: looked for where that of a single direction is.
-pub(super) const DATAGRAMS: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     judge: Judge::Cell(of_datagrams),
     ..path_rate::RULE
 };

@@ -47,7 +47,7 @@ const WIDTH_SHARE_WANTED: f64 = 0.05;
 /// Share of what is counted that had come before the window, from which on it is told.
 pub(crate) const HELD_BACK_SHARE_TOLD: f64 = 0.025;
 /// Name of the caution about workers that a quota held back.
-pub(super) const QUOTA: &str = "quota";
+pub(super) const OF_QUOTA: &str = "quota";
 /// Reasons listed for invalid trials.
 const REASONS_LISTED_MAX: usize = 3;
 
@@ -616,7 +616,7 @@ fn starved<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
          trips longer; the kernel's own network processing may have waited too. Stop other programs, or \
          give both ends CPUs of their own.",
     );
-    let held = held.map(|found| found.named(QUOTA));
+    let held = held.map(|found| found.named(OF_QUOTA));
     held.into_iter().chain(starved).collect()
 }
 

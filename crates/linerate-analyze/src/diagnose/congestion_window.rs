@@ -28,10 +28,12 @@ use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Part;
 
+use super::host_drops::DROPS_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::{
-    BUSY_SHARE_MIN, CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
+    BUSY_ALWAYS_MIN, CEILING_MAX, FILLED_SHARE_MIN, MODEL_QUOTIENT_MAX, MOST, NEAR_QUOTIENT_MAX,
     NEAR_QUOTIENT_STEADY_MAX, RATIO_NS_MIN, SIGNALS_MIN, TrialView, VARIATION_STEADY_MAX, hosts_of,
+    losses,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
@@ -64,9 +66,8 @@ pub(super) const RULE: Rule = Rule {
     explains_failure: false,
     judge: Judge::Cause(
         |trial| {
-            let is_queue_seen = trial.share(name::QUEUED) > QUEUED_SHARE_MAX;
-            !is_queue_seen
-                && trial.share(name::OTHERS_SHARE) < OTHERS_SHARE_MAX
+            trial.stays_within(name::QUEUED, QUEUED_SHARE_MAX)
+                && !trial.reaches(name::OTHERS_SHARE, OTHERS_SHARE_MAX)
                 && !may_share_path(trial)
                 && (signals_fit(trial) || is_full_of_its_own(trial))
         },
@@ -147,7 +148,9 @@ fn signals_fit(trial: &TrialView<'_>) -> bool {
     let Some((cwnd, mss)) = trial.value(name::CWND).zip(trial.value(name::SEND_MSS)) else {
         return false;
     };
-    let by_model = trial.loss_ceiling(trial.loss_share() + trial.marked_share());
+    // Of both at the least: what is not known of one allows more.
+    let signals = trial.share_of(trial.losses()).least() + trial.share_of(trial.marks()).least();
+    let by_model = trial.loss_ceiling(signals);
     let roomy = trial.ceiling(cwnd * mss);
     roomy.is_some_and(|ceiling| ceiling <= 2.0)
         && by_model.is_some_and(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
@@ -155,7 +158,7 @@ fn signals_fit(trial: &TrialView<'_>) -> bool {
 
 /// Whether segments were lost or marked, more than by chance.
 fn has_signals(trial: &TrialView<'_>) -> bool {
-    trial.losses() + trial.marks() >= SIGNALS_MIN
+    trial.losses().least() + trial.marks().least() >= SIGNALS_MIN
 }
 
 /// Whether several flows may fill a path together whose queue is short (an AQM, a small buffer): it loses what is more,
@@ -183,7 +186,10 @@ fn is_full_of_its_own(trial: &TrialView<'_>) -> bool {
         && trial.grows_queue() != Some(true)
         && (varies || trial.is_within(NEAR_QUOTIENT_STEADY_MAX))
         && !trial.setup.paces
-        && trial.busy() >= BUSY_SHARE_MIN
+        && trial.busy().reaches(BUSY_ALWAYS_MIN)
+        && trial.losses().known().is_some()
+        && trial.held().stays_below(MOST)
+        && trial.stays_below(name::DROPPED_QDISC, DROPS_MIN)
         && full() == Some(true)
 }
 
@@ -204,8 +210,11 @@ enum KeptSmall {
 
 /// Returns what keeps the congestion windows of `cell` small.
 fn kept_small(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> KeptSmall {
-    let (needless, marked) = (cell.amount(name::SPURIOUS), cell.amount(name::MARKED));
-    let lost = cell.amount(name::RETRANSMITTED) - needless;
+    let (needless, marked) = (
+        cell.amount(name::SPURIOUS).least(),
+        cell.amount(name::MARKED).least(),
+    );
+    let lost = losses(cell).least();
     if lost >= 1.0 && lost >= marked {
         if arrived_damaged(dataset, cell) >= MOST * lost {
             KeptSmall::Damage

@@ -48,14 +48,14 @@ use super::evidence;
 use super::pacing::loses_unread;
 use super::repeat;
 use super::rule::{Judge, Rule};
-use super::slow_reader::has_stopped;
+use super::slow_reader::stopped_at_most;
 use super::trial::{
     ELASTICITY_MIN, MOST, STEAL_SHARE_LARGE, UNEVEN_VARIATION_MIN, VARIATION_LINE_MAX, hides_path,
     shortest_ns,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{self, Outcome, Values, WAIT_SHARE_MIN, describe, is_starved, name};
+use crate::reduce::{self, Amount, Outcome, Values, WAIT_SHARE_MIN, describe, is_starved, name};
 use crate::words;
 
 /// Share of the periods, and of the window, from which on a quota is what holds.
@@ -81,7 +81,7 @@ const OTHERS_CPUS_MIN: f64 = 0.2;
 /// Share of a host's CPUs from which on others' part of full ones is why.
 const OTHERS_SHARE_MIN: f64 = 0.1;
 /// Share of all CPUs' time from which on none is free; ticks count to some percent.
-const FULL_SHARE_MIN: f64 = 0.95;
+const CPUS_FULL_SHARE_MIN: f64 = 0.95;
 /// Share of it from which on what the hypervisor took is why.
 const STEAL_SHARE_MIN: f64 = 0.05;
 /// Share of the time with data outstanding up to which a sender that pauses nowhere by itself is missed.
@@ -91,7 +91,7 @@ const WAIT_SHARE_SMALL: f64 = 0.1;
 /// Share of the receive buffer that is unread, and of the time that the window holds the sender, from which on a late
 /// reader may hold it.
 const UNREAD_SHARE_MIN: f64 = 0.25;
-const HELD_SHARE_MIN: f64 = 0.1;
+const LATE_HELD_SHARE_MIN: f64 = 0.1;
 
 pub(super) const QUOTA: Rule = Rule {
     limiter: Limiter::CpuQuota,
@@ -198,10 +198,11 @@ fn outlasts(cell: &CellOutcomes<'_>, seconds: f64) -> bool {
     unsent.is_some_and(|(bytes, bps)| flows * bytes * 8.0 >= seconds * bps)
 }
 
-/// How much longer than the shortest the smoothed round trip is.
-fn queue_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> f64 {
-    let trip = cell.mean(name::TCP_RTT).zip(shortest_ns(dataset, cell));
-    trip.map_or(0.0, |(smoothed, shortest)| smoothed - shortest)
+/// Whether packets may wait on the way for longer than a thread does for a CPU: they do, or nobody knows.
+fn may_wait_longer(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool {
+    let shortest = Amount::from(shortest_ns(dataset, cell));
+    let queue_ns = cell.amount(name::TCP_RTT) - shortest;
+    cell.workload.manner.transport.is_tcp() && !queue_ns.stays_below(QUEUE_NS_LONG)
 }
 
 fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -215,14 +216,14 @@ fn others(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         || (loses_unread(cell) && shows_quota(dataset, cell))
         || (wanted >= MOST && lacks_sender(cell) && shows_quota(dataset, cell));
     // Who waits for a CPU reads late; who was stopped waits for none.
-    let closed = cell.amount(name::WINDOW_CLOSED);
-    let has_stopped = has_stopped(closed) && closed > waited.value;
+    let stopped = stopped_at_most(cell);
+    let may_have_stopped = stopped.reaches(MOST) && stopped.exceeds(waited.value);
     // It rests most of the time, and what it makes wait is little beside what waits on the way.
     let rests = ran < RAN_SHARE_SMALL && wanted < MOST;
-    if rests && queue_ns(dataset, cell) >= QUEUE_NS_LONG {
+    if rests && may_wait_longer(dataset, cell) {
         return None;
     }
-    if waited.value < WAIT_SHARE_MIN || !would_do_more || has_stopped {
+    if waited.value < WAIT_SHARE_MIN || !would_do_more || may_have_stopped {
         return None;
     }
     let others = cell.estimate(name::OTHERS_THERE);
@@ -266,7 +267,7 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
         let flows = f64::from(cell.workload.connections);
         let bytes_per_s = cell.mean(name::THROUGHPUT)? / 8.0 / flows;
         let lies = cell.mean(name::UNREAD)? >= UNREAD_S_MIN * bytes_per_s;
-        let holds = cell.reaches(name::RWND_LIMITED, HELD_SHARE_MIN)
+        let holds = cell.reaches(name::RWND_LIMITED, LATE_HELD_SHARE_MIN)
             || cell.reaches(name::UNREAD_SHARE, UNREAD_SHARE_MIN);
         Some(lies && holds)
     };
@@ -281,7 +282,7 @@ fn is_missed(cell: &CellOutcomes<'_>) -> bool {
 fn lacks_sender(cell: &CellOutcomes<'_>) -> bool {
     cell.stays_within(name::BUSY, BUSY_SHARE_MAX)
         && cell.workload.manner.rate_bps.is_none()
-        && cell.amount(name::CPU_BUSY_SHARE) + stolen(cell) >= FULL_SHARE_MIN
+        && cell.amount(name::CPU_BUSY_SHARE).least() + stolen(cell) >= CPUS_FULL_SHARE_MIN
         && cell.stays_below(name::QUEUED, MOST)
 }
 
@@ -318,10 +319,10 @@ fn is_own_work(cell: &CellOutcomes<'_>, wanted: f64, waited: f64) -> bool {
 /// Returns whether a quota is why the workers of a trial waited for a CPU: for most of what they waited, their control
 /// group was throttled.
 pub(super) fn waits_under_quota(outcome: &Outcome) -> bool {
-    let throttled = outcome.amount(name::THROTTLED);
+    let waited = outcome.value(name::WORKER_WAITED);
+    let least = waited.map(|waited| THROTTLED_SHARE_MIN.max(MOST * waited));
     outcome.reaches(name::THROTTLED_PERIODS, THROTTLED_PERIODS_MIN)
-        && throttled >= THROTTLED_SHARE_MIN
-        && throttled >= MOST * outcome.amount(name::WORKER_WAITED)
+        && least.is_some_and(|least| outcome.reaches(name::THROTTLED, least))
 }
 
 fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -335,7 +336,7 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let others_have_more = cell.reaches(name::OTHERS_THERE, wanted - waited.value);
     let has_its_own = waited.value < WAIT_SHARE_SMALL && others_have_more && !is_taken;
     if (wanted < WANTED_SHARE_MIN && !is_taken)
-        || busy.value + stolen < FULL_SHARE_MIN
+        || busy.value + stolen < CPUS_FULL_SHARE_MIN
         || has_its_own
     {
         return None;
@@ -404,7 +405,7 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
     let is_starved = wanted >= WANTED_SHARE_MIN && waited.value >= WAIT_SHARE_MIN;
     // Others may have had them for a part of the time.
     let has_others = cell.reaches(name::OTHERS_THERE, others_min(waited.value));
-    let is_full = busy.value + stolen(cell) >= FULL_SHARE_MIN;
+    let is_full = busy.value + stolen(cell) >= CPUS_FULL_SHARE_MIN;
     let is_on_few = are_full_where_workers_ran(cell);
     if !is_starved || is_full || has_others || (is_counted && !is_on_few) {
         return None;
@@ -474,34 +475,38 @@ fn waits_on_few(cell: &CellOutcomes<'_>) -> bool {
 fn waits_beside_idle(cell: &CellOutcomes<'_>) -> bool {
     let busy = cell.mean(name::CPU_BUSY_SHARE);
     cell.reaches(name::WORKER_WAITED, WAIT_SHARE_MIN)
-        && busy.is_some_and(|busy| busy + stolen(cell) < FULL_SHARE_MIN)
+        && busy.is_some_and(|busy| busy + stolen(cell) < CPUS_FULL_SHARE_MIN)
 }
 
 /// Whether the CPUs that workers ran on were busy.
 fn are_full_where_workers_ran(cell: &CellOutcomes<'_>) -> bool {
-    cell.reaches(name::WORKER_CPUS_BUSY, FULL_SHARE_MIN)
+    cell.reaches(name::WORKER_CPUS_BUSY, CPUS_FULL_SHARE_MIN)
 }
 
-/// Returns who is behind the waiting that makes most of a round trip, and how a claim begins.
-pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> (Limiter, &'static str) {
-    let waited = cell.amount(name::WORKER_WAITED);
-    let busy = cell.amount(name::CPU_BUSY_SHARE);
-    if cell.reaches(name::THROTTLED_PERIODS, THROTTLED_PERIODS_MIN) {
-        (Limiter::CpuQuota, "Waiting for a CPU under a quota")
-    } else if cell.reaches(name::OTHERS_THERE, others_min(waited)) {
-        (
-            Limiter::OtherPrograms,
-            "Waiting for a CPU that other programs have",
-        )
-    } else if busy + stolen(cell) >= FULL_SHARE_MIN {
-        if stolen(cell) >= STEAL_SHARE_MIN {
-            (Limiter::Cpu, "Waiting for a CPU that the hypervisor took")
+/// Returns who is behind the waiting that makes most of a round trip, and how a claim begins, where that is known.
+pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> Option<(Limiter, &'static str)> {
+    let waited = cell.mean(name::WORKER_WAITED)?;
+    let busy = cell.mean(name::CPU_BUSY_SHARE)?;
+    let others = cell.amount(name::OTHERS_THERE);
+    Some(
+        if cell.reaches(name::THROTTLED_PERIODS, THROTTLED_PERIODS_MIN) {
+            (Limiter::CpuQuota, "Waiting for a CPU under a quota")
+        } else if others.reaches(others_min(waited)) {
+            (
+                Limiter::OtherPrograms,
+                "Waiting for a CPU that other programs have",
+            )
+        } else if busy + stolen(cell) >= CPUS_FULL_SHARE_MIN {
+            if stolen(cell) >= STEAL_SHARE_MIN {
+                (Limiter::Cpu, "Waiting for a CPU that the hypervisor took")
+            } else {
+                (Limiter::Cpu, "Waiting for a CPU, since all are full,")
+            }
         } else {
-            (Limiter::Cpu, "Waiting for a CPU, since all are full,")
-        }
-    } else {
-        (Limiter::RoundTrip, "Waiting for a CPU")
-    }
+            others.known()?;
+            (Limiter::RoundTrip, "Waiting for a CPU")
+        },
+    )
 }
 
 /// What the worker that wanted a CPU most ran or waited, and what of that it waited.
@@ -548,7 +553,7 @@ fn sends_as_asked(cell: &CellOutcomes<'_>) -> bool {
 
 /// Share of all CPUs' time that the hypervisor took.
 fn stolen(cell: &CellOutcomes<'_>) -> f64 {
-    cell.amount(name::CPU_STEAL_SHARE)
+    cell.amount(name::CPU_STEAL_SHARE).least()
 }
 
 /// CPUs' worth of all our workers.

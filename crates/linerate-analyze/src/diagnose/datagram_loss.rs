@@ -1,6 +1,6 @@
 //! Where datagrams were lost.
 //!
-//! Rule: of each cell that lost at least a thousandth of its datagrams ([`LOSS_SHARE_MIN`]), the
+//! Rule: of each cell that lost at least a thousandth of its datagrams ([`LOSS_TOLD_MIN`]), the
 //! place that lost the most. The counts behind it add up to what was sent, with a row for what no
 //! counter saw ([`linerate_model::datagram::Balance`]).
 
@@ -15,7 +15,7 @@ use crate::words;
 
 /// Loss from which on a reader wants to know where: a thousandth is what audio and video over UDP
 /// bear without repair.
-const LOSS_SHARE_MIN: f64 = 0.001;
+const LOSS_TOLD_MIN: f64 = 0.001;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     dataset
@@ -33,7 +33,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
 
 fn finding<'d>(dataset: &Dataset<'_>, cell: &CellOutcomes<'d>) -> Option<Found<'d>> {
     let loss = cell.estimate(name::LOSS_SHARE)?;
-    if loss.value < LOSS_SHARE_MIN {
+    if loss.value < LOSS_TOLD_MIN {
         return None;
     }
     let lost = places(cell);

@@ -96,7 +96,7 @@ impl<'d> Found<'d> {
 
     /// Returns whether it is the caution about workers that a quota held back.
     pub(crate) fn is_of_quota(&self) -> bool {
-        matches!(&self.what, What::Caution(Caution::Starved, Some(name)) if name == caution::QUOTA)
+        matches!(&self.what, What::Caution(Caution::Starved, Some(name)) if name == caution::OF_QUOTA)
     }
 
     /// Returns whether it is about `experiment`.

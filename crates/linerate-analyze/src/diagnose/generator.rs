@@ -53,12 +53,13 @@ pub(super) const RULE: Rule = Rule {
 /// Share of the datagrams that the receive buffer may lose of all that a sender sends: what arrives is its rate.
 const OVERFLOWN_SHARE_MAX: f64 = 0.05;
 
-/// Datagrams are lost that our own reader had no part in.
+/// Datagrams are lost that our own reader had no part in, or nobody counted them.
 fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
     let manner = &cell.workload.manner;
-    let lost = cell
-        .mean(name::LOSS_SHARE)
-        .filter(|_| manner.transport == Transport::Udp);
+    if manner.transport != Transport::Udp || !cell.workload.traffic.is_stream() {
+        return false;
+    }
+    let lost = cell.mean(name::LOSS_SHARE);
     let unread = lost_unread(&cell.workload, cell);
     let overflown = || {
         let lost = cell.mean(name::LOST_RECEIVE_BUFFER)?;
@@ -66,7 +67,7 @@ fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
         (manner.rate_bps.is_none() && share <= OVERFLOWN_SHARE_MAX).then_some(share)
     };
     let by_reader = unread.or_else(overflown).unwrap_or(0.0);
-    lost.is_some_and(|lost| lost - by_reader >= LOST_SHARE_MIN)
+    lost.is_none_or(|lost| lost - by_reader >= LOST_SHARE_MIN)
 }
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -84,6 +85,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     } else {
         let wanted = wanted.filter(|wanted| wanted.value >= WORKER_SATURATED_SHARE)?;
         let waited = cell.mean(name::WORKER_WAITED)?;
+        // Where all CPUs are full, or nobody knows, they may be what it waited for.
+        cell.mean(name::CPU_BUSY_SHARE)?;
         // Who waits for long waits for somebody: only where that is no other program and no quota is it our own.
         let is_own = cell.mean(name::THROTTLED_PERIODS) == Some(0.0) && !others_have_time(cell);
         if (waited >= WAIT_SHARE_MIN && !is_own) || is_of_path(cell, wanted.value, waited) {

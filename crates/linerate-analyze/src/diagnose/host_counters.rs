@@ -36,7 +36,7 @@ struct Rule {
     advice: &'static str,
 }
 
-const RULES: &[Rule] = &[
+const COUNTER_RULES: &[Rule] = &[
     Rule {
         id: "listen-overflow",
         metric: Metric::NetstatListenOverflows,
@@ -130,7 +130,7 @@ const RULES: &[Rule] = &[
 
 /// Returns the cautions for the reference.
 pub(super) fn known() -> impl Iterator<Item = Known> {
-    RULES.iter().map(|rule| Known {
+    COUNTER_RULES.iter().map(|rule| Known {
         id: rule.id,
         title: rule.proves[1],
         needs: rule.metric.name(),
@@ -142,7 +142,7 @@ pub(super) fn known() -> impl Iterator<Item = Known> {
 type Counts<'a> = BTreeMap<&'a HostName, (f64, Vec<TrialId>)>;
 
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
-    let rules = RULES
+    let rules = COUNTER_RULES
         .iter()
         .zip(grown(dataset))
         .filter_map(|(rule, counts)| finding(dataset, rule, counts));
@@ -199,14 +199,14 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
 /// Sums how much the counter of each rule grew on each host; hosts on which it stood still are left
 /// out.
 fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
-    let mut counts = vec![Counts::new(); RULES.len()];
+    let mut counts = vec![Counts::new(); COUNTER_RULES.len()];
     for record in &dataset.recording.trials {
         let readings = Readings::of(dataset.recording, record);
         for (subject, host) in readings.subjects() {
             if !matches!(subject, Subject::Host | Subject::Cpu(_)) {
                 continue;
             }
-            for (rule, counts) in RULES.iter().zip(&mut counts) {
+            for (rule, counts) in COUNTER_RULES.iter().zip(&mut counts) {
                 let change = readings.change_on(host, subject, rule.metric);
                 let Some(change) = change.filter(|change| change.amount > 0.0) else {
                     continue;

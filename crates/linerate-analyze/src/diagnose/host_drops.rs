@@ -12,7 +12,7 @@ use linerate_model::unit::Unit;
 
 use super::path_rate::VARIATION_MAX;
 use super::rule::{Judge, Rule};
-use super::trial::{MODEL_QUOTIENT_MAX, MOST, TrialView};
+use super::trial::{MODEL_QUOTIENT_MAX, MOST, TrialView, losses};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -22,7 +22,7 @@ use crate::words;
 type Place = (&'static str, &'static str, &'static str);
 
 /// The places.
-const PLACES: &[Place] = &[
+const DROP_PLACES: &[Place] = &[
     (
         name::DROPPED_QDISC,
         "by the sending host's qdisc",
@@ -55,7 +55,7 @@ const PLACES: &[Place] = &[
 ];
 
 /// Drops of a trial that are worth a word, and of the segments sent.
-const DROPS_MIN: f64 = 10.0;
+pub(super) const DROPS_MIN: f64 = 10.0;
 const DROPS_SHARE_MIN: f64 = 1e-4;
 
 /// Share of what a known link carries up to which drops can be what limits.
@@ -68,11 +68,9 @@ pub(super) const RULE: Rule = Rule {
     explains_failure: true,
     judge: Judge::Cause(
         |trial| {
-            (!trial.is_queued() || is_filtered(trial))
+            (!trial.may_be_queued() || is_filtered(trial))
                 && drops(trial)
-                && trial
-                    .link_share()
-                    .is_none_or(|share| share < LINK_SHARE_MAX)
+                && trial.leaves_link(LINK_SHARE_MAX)
         },
         tell,
     ),
@@ -92,8 +90,9 @@ fn mend(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 /// Whether the receiving host's packet filter drops most of what is lost, and the rate is not that of a full path, whose queue
 /// would be what makes round trips longer.
 fn is_filtered(trial: &TrialView<'_>) -> bool {
-    let filtered = trial.amount(name::DROPPED_RECEIVER_IP);
-    filtered >= MOST * trial.losses() && trial.exceeds(name::RATE_VARIATION, VARIATION_MAX)
+    let losses = trial.losses().known();
+    losses.is_some_and(|lost| trial.reaches(name::DROPPED_RECEIVER_IP, MOST * lost))
+        && trial.exceeds(name::RATE_VARIATION, VARIATION_MAX)
 }
 
 /// Where to see what a packet filter drops.
@@ -102,10 +101,10 @@ pub(super) const LOOK_AT_FILTER: &str = "look at the receiving host's packet fil
 /// Returns the place that dropped the most, and how many of a trial.
 fn most_at(cell: &CellOutcomes<'_>) -> Option<(&'static Place, Estimate)> {
     // Where next to nothing was lost, only what was never counted as sent can be of these flows.
-    let lost = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
-    let counted = PLACES
+    let is_lossy = losses(cell).reaches(DROPS_MIN);
+    let counted = DROP_PLACES
         .iter()
-        .filter(|place| place.0 == name::DROPPED_QDISC || lost >= DROPS_MIN)
+        .filter(|place| place.0 == name::DROPPED_QDISC || is_lossy)
         .filter_map(|place| Some((place, cell.estimate(place.0)?)));
     counted.max_by(|a, b| a.1.value.total_cmp(&b.1.value))
 }
@@ -116,22 +115,24 @@ fn drops(trial: &TrialView<'_>) -> bool {
     };
     let many = |drops: f64| drops >= DROPS_MIN && drops >= DROPS_SHARE_MIN * segments;
     // What the own queueing discipline drops was never counted as sent, nor as sent again.
-    let inside = PLACES
+    let inside = DROP_PLACES
         .iter()
-        .map(|place| trial.amount(place.0))
-        .sum::<f64>()
-        - trial.amount(name::DROPPED_QDISC);
-    let qdisc = trial.amount(name::DROPPED_QDISC);
+        .filter(|place| place.0 != name::DROPPED_QDISC)
+        .map(|place| trial.amount(place.0).least())
+        .sum::<f64>();
+    let qdisc = trial.amount(name::DROPPED_QDISC).least();
     // Far more than these flows lost is somebody else's.
-    let is_theirs = 2.0 * inside >= trial.losses() && inside <= 2.0 * trial.losses();
-    let is_inside = many(inside) && trial.losses() >= DROPS_MIN && is_theirs;
+    let losses = trial.losses().known();
+    let are_theirs =
+        losses.is_some_and(|lost| lost >= DROPS_MIN && (lost / 2.0..=2.0 * lost).contains(&inside));
+    let is_inside = many(inside) && are_theirs;
     let own = [(qdisc, many(qdisc)), (inside, is_inside)];
     let dropped: f64 = own.iter().filter(|one| one.1).map(|one| one.0).sum();
     if dropped == 0.0 {
         return false;
     }
     // The formula knows no timeouts, which cost far more.
-    let is_in_formula = !trial.setup.paces && trial.amount(name::TIMEOUTS) == 0.0;
+    let is_in_formula = !trial.setup.paces && !trial.exceeds(name::TIMEOUTS, 0.0);
     let allows = trial
         .loss_ceiling(dropped / segments.max(1.0))
         .filter(|_| is_in_formula);

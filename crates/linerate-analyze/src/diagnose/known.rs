@@ -23,7 +23,7 @@ pub struct Known {
 }
 
 /// Findings that name no limiter.
-const OTHERS: &[Known] = &[
+const NO_LIMITERS: &[Known] = &[
     Known {
         id: "plateau",
         title: "A fixed buffer does better than autotuning",
@@ -233,7 +233,7 @@ pub fn known_limiters() -> Vec<(Limiter, Known)> {
 
 /// Returns the other findings.
 pub fn known_findings() -> &'static [Known] {
-    OTHERS
+    NO_LIMITERS
 }
 
 /// Returns the cautions, those of the counters of a host last.

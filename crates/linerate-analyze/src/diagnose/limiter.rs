@@ -13,7 +13,7 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::words;
 
 /// Trials that a finding about CPUs rests on at least, where trials were repeated as often.
-const TRIALS_MIN: usize = 3;
+const REPEATED_TRIALS_MIN: usize = 3;
 
 /// Returns what limits `cell`, if a rule holds; of a cell without a valid trial, what kept it from one.
 pub(crate) fn limiter_of<'c>(
@@ -67,7 +67,9 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
     // Where others were repeated, one trial that is left of a cell is no evidence, nor are two in all of
     // who has the CPUs, which changes from trial to trial.
-    let are_repeated = cells.iter().any(|cell| cell.valid.len() >= TRIALS_MIN);
+    let are_repeated = cells
+        .iter()
+        .any(|cell| cell.valid.len() >= REPEATED_TRIALS_MIN);
     let is_known = |cell: &&CellOutcomes<'_>| !are_repeated || cell.valid.len() != 1;
     let mut by_limiter: Vec<(Limiter, Vec<(&Verdict, &CellOutcomes<'_>)>)> = Vec::new();
     for cell in cells.iter().copied().filter(is_known) {
@@ -86,7 +88,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
         let trials: usize = verdicts.iter().map(|(_, cell)| cell.valid.len()).sum();
         let changes = matches!(limiter, Limiter::Cpu | Limiter::OtherPrograms);
         // A cell without a valid trial is told by why it has none.
-        !are_repeated || !changes || trials == 0 || trials >= TRIALS_MIN
+        !are_repeated || !changes || trials == 0 || trials >= REPEATED_TRIALS_MIN
     });
     // What has nothing to mend is told where there is nothing else; chapters have it for every cell.
     let is_plain = |verdicts: &[(&Verdict, &CellOutcomes<'_>)]| {

@@ -36,7 +36,7 @@ use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, STALL_EXCESS_NS, Values, name};
 use crate::words;
 
 /// Quantiles that may show the stall, the more frequent first.
-const QUANTILES: &[(&str, &str)] = &[
+const STALL_QUANTILES: &[(&str, &str)] = &[
     (name::RTT_P50, "median round trip"),
     // A window of half a second holds a dozen stalled transactions: too few for a median.
     (name::RTT_MEAN, "mean round trip"),
@@ -66,7 +66,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     if !is_counted(cell, cures.is_empty()) {
         return None;
     }
-    QUANTILES
+    STALL_QUANTILES
         .iter()
         .find_map(|(quantile, title)| stall(dataset, cell, &cures, quantile, title))
 }

@@ -22,16 +22,14 @@ use super::host_drops::LOOK_AT_FILTER;
 use super::loss_place;
 use super::path_rate::DATAGRAM_BYTES_MAX;
 use super::rule::{Judge, Rule};
-use super::slow_reader::has_stopped;
+use super::slow_reader::stopped_at_most;
 use super::trial::MOST;
 use super::verdict::Verdict;
 use crate::compare::interval::student_t_interval;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{LOSS_PLACES, Outcome, Values, describe, name};
+use crate::reduce::{DATAGRAMS_MIN, LOSS_PLACES, Outcome, Values, describe, name};
 use crate::words;
 
-/// Datagrams that are more than a hiccup's.
-const DATAGRAMS_MIN: f64 = 10.0;
 /// Segments sent again from which on a sender has waited twice in vain.
 const AGAIN_MIN: f64 = 2.0;
 /// Payload that any path carries: IPv6 asks for packets of 1280 B (RFC 8200), less IPv6 and TCP with
@@ -263,9 +261,8 @@ fn main_response(cell: &CellOutcomes<'_>) -> &'static str {
 }
 
 fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
-    let again = outcome
-        .amount(name::RETRANSMITTED)
-        .max(outcome.amount(name::TIMEOUTS));
+    let has_sent_again = outcome.reaches(name::RETRANSMITTED, AGAIN_MIN)
+        || outcome.reaches(name::TIMEOUTS, AGAIN_MIN);
     let least = match cell.is_rr() {
         true => 0.0,
         // Something came where the receiver itself says so.
@@ -274,13 +271,13 @@ fn is_in_vain(cell: &CellOutcomes<'_>, outcome: &Outcome) -> bool {
             let asked = outcome
                 .value(name::THROUGHPUT_INTENDED)
                 .unwrap_or(f64::INFINITY);
-            (4.0 * outcome.amount(name::SEND_MSS)).min(asked / 2.0)
+            (4.0 * outcome.amount(name::SEND_MSS).least()).min(asked / 2.0)
         }
     };
-    let is_shut_out = has_stopped(outcome.amount(name::WINDOW_CLOSED));
+    let is_shut_out = stopped_at_most(outcome).reaches(MOST);
     // What nobody read may have arrived.
     outcome.stays_within(main_response(cell), least)
-        && again >= AGAIN_MIN
+        && has_sent_again
         && !is_shut_out
         && !has_arrived(outcome)
 }

@@ -43,11 +43,11 @@ use super::path_rate::{
 };
 use super::rule::{Judge, Rule};
 use super::trial::{
-    MOST, SIGNALS_MIN, TrialView, VARIATION_LINE_MAX, hides_path, losses, pacing_algorithm,
+    MOST, SIGNALS_MIN, TrialView, VARIATION_LINE_MAX, hides_path, pacing_algorithm,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
+use crate::reduce::{Amount, Outcome, Values, WHOLE_SHARE_MIN, WORKER_SATURATED_SHARE, name};
 use crate::trust::lost_unread;
 use crate::words;
 
@@ -62,7 +62,7 @@ const LOST_SHARE_LINE_MIN: f64 = 0.001;
 /// Segments that the edges of a window may keep out of it.
 const EDGE_SEGMENTS: f64 = 2.0;
 /// Share of what was asked for up to which it is what holds, beside what the warm-up missed.
-const SHARE_MAX: f64 = 1.05;
+const REACHED_SHARE_MAX: f64 = 1.05;
 /// The same from which on something was missed.
 const MADE_UP_SHARE_MIN: f64 = 1.01;
 /// Largest relative difference of throughput and TCP's own pacing rate.
@@ -71,8 +71,6 @@ const PACING_DIFFERENCE_MAX: f64 = 0.25;
 const BURST_SHARE_MIN: f64 = 0.3;
 /// Share of the time below which the busiest worker wanted no CPU, and could have done more.
 const WORKER_WANTED_SHARE_REST: f64 = 0.75;
-/// Share of the time from which on waiting for a window or a buffer is more than anything else.
-const WAITING_SHARE_MIN: f64 = 0.5;
 /// Share of the time up to which waiting for the send buffer is none to speak of.
 const WAITED_SHARE_MAX: f64 = 0.1;
 /// Shortest round trip up to which timers and bursts are what is left.
@@ -84,8 +82,6 @@ const PROBED_QUOTIENT_MIN: f64 = 1.05;
 /// Share of the segments lost from which on probing may have met one that drops: a path that does not drop
 /// what is sent beyond its rate, but damages frames, loses less.
 const PROBED_LOSS_SHARE_MIN: f64 = 1e-3;
-/// Share of the time with data outstanding, so that the sender had something to pace.
-const BUSY_SHARE_MIN: f64 = 0.5;
 
 pub(super) const ASKED: Rule = Rule {
     limiter: Limiter::Pacing,
@@ -133,11 +129,9 @@ pub(super) const OWN: Rule = Rule {
         |trial| {
             trial.setup.paces
                 && !trial.outcome.flags.iter().any(TrialFlag::is_agents_limit)
-                && !trial.is_queued()
+                && !trial.may_be_queued()
                 && !hides_path(trial.outcome)
-                && trial
-                    .link_share()
-                    .is_none_or(|share| share < FULL_SHARE_MIN)
+                && trial.leaves_link(FULL_SHARE_MIN)
                 && !may_be_full(trial)
                 && fits(trial)
         },
@@ -296,7 +290,7 @@ fn is_held(cell: &CellOutcomes<'_>, share_min: f64, counts_headers: bool, share:
     } else {
         0.0
     };
-    (share_min..=SHARE_MAX + missed).contains(&share)
+    (share_min..=REACHED_SHARE_MAX + missed).contains(&share)
         && !loses_unread(cell)
         && !is_beyond_path(cell, payload, share)
         && !may_fall_short(cell, share / payload)
@@ -315,23 +309,27 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
     let segments = cell.mean(name::SEGMENTS_SENT).unwrap_or(f64::INFINITY);
     let least = payload * (WHOLE_SHARE_MIN - EDGE_SEGMENTS / segments);
     let is_less = share < least;
-    let loses = |from| cell.reaches(name::LOSS_SHARE, from);
+    let is_udp = cell.workload.manner.transport == Transport::Udp;
+    let of_datagrams = is_udp && cell.workload.traffic.is_stream();
+    // What nobody counted may be lost.
+    let loses = |from| of_datagrams && !cell.stays_below(name::LOSS_SHARE, from);
     (loses(LOST_SHARE_MIN) && !loses_by_chance(cell))
         || (is_less && is_queued)
         || (is_less && is_what_ethernet_carries(cell) && loses(LOST_SHARE_LINE_MIN))
 }
 
-/// Whether a TCP flow that has less of what was asked for may be held by something else, in most trials: who paces makes up
-/// for what came late.
+/// Whether a TCP flow that has less of what was asked for may be held by something else, in most trials: it is, or nobody
+/// knows. Who paces makes up for what came late.
 fn may_fall_short(cell: &CellOutcomes<'_>, share: f64) -> bool {
     let is_held_back = |outcome: &&Outcome| {
-        let losses = losses(outcome);
-        let is_lossy =
-            losses >= SIGNALS_MIN.max(OVERFLOW_SHARE_MIN * outcome.amount(name::SEGMENTS_SENT));
-        is_lossy
-            || outcome.reaches(name::RWND_LIMITED, WAITING_SHARE_MIN)
-            || outcome.reaches(name::SNDBUF_LIMITED, WAITING_SHARE_MIN)
-            || outcome.reaches(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
+        // What of it had arrived is told of streams alone.
+        let again = outcome.amount(name::RETRANSMITTED);
+        let needless = Amount::from(Some(outcome.amount(name::SPURIOUS).least()));
+        let many = OVERFLOW_SHARE_MIN * outcome.amount(name::SEGMENTS_SENT).least();
+        !(again - needless).stays_below(SIGNALS_MIN.max(many))
+            || !outcome.stays_below(name::RWND_LIMITED, MOST)
+            || !outcome.stays_below(name::SNDBUF_LIMITED, MOST)
+            || !outcome.stays_below(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
     };
     let held_back = cell.valid.iter().filter(is_held_back).count();
     share < FULL_SHARE_MIN
@@ -402,9 +400,9 @@ fn what_was_asked(cell: &CellOutcomes<'_>) -> Option<Asked> {
 /// Whether the throughput of a trial is what TCP's congestion control paces itself at.
 fn fits(trial: &TrialView<'_>) -> bool {
     let outcome = trial.outcome;
-    let is_held = [name::RWND_LIMITED, name::SNDBUF_LIMITED]
+    let may_be_held = [name::RWND_LIMITED, name::SNDBUF_LIMITED]
         .iter()
-        .any(|held| outcome.reaches(held, WAITING_SHARE_MIN));
+        .any(|held| !outcome.stays_below(held, MOST));
     let Some(relation) = relation(outcome) else {
         return false;
     };
@@ -414,8 +412,8 @@ fn fits(trial: &TrialView<'_>) -> bool {
     let in_bursts = in_bursts && is_short(trial) && !waits;
     // What pacing holds back is unsent in the buffer: nobody waits there for what is in flight.
     let near = near && !(trial.is_long() && waits);
-    let busy = outcome.reaches(name::BUSY, BUSY_SHARE_MIN);
-    busy && !is_held && (near || in_bursts) && !is_a_line(trial)
+    let busy = outcome.reaches(name::BUSY, MOST);
+    busy && !may_be_held && (near || in_bursts) && !is_a_line(trial)
 }
 
 /// The limit is what TCP's congestion control paces itself at.
@@ -463,9 +461,9 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 /// What bbr sends beyond its estimate, to find more, may have met a bottleneck.
 fn may_be_full(trial: &TrialView<'_>) -> bool {
     let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
-    let waits = quotient.is_some_and(|(rtt, shortest)| rtt >= PROBED_QUOTIENT_MIN * shortest);
-    let drops = trial.loss_share() >= PROBED_LOSS_SHARE_MIN;
-    (trial.is_long() && waits) || drops
+    let waits = quotient.is_none_or(|(rtt, shortest)| rtt >= PROBED_QUOTIENT_MIN * shortest);
+    let lost = trial.share_of(trial.losses());
+    (trial.is_long() && waits) || !lost.stays_below(PROBED_LOSS_SHARE_MIN)
 }
 
 /// The round trip is that of one machine or rack, where the best of short bursts is far above the mean.

@@ -43,16 +43,16 @@ use super::rule::{Judge, Rule};
 use super::trial::{self, ELASTICITY_MIN, MOST, Setup, TrialView, VARIATION_LINE_MAX, shortest_ns};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{ArrivalShaper, Outcome, Values, WORKER_SATURATED_SHARE, arrival_shaper, name};
+use crate::reduce::{
+    ArrivalShaper, Outcome, TCP_HEADERS_BYTES, UDP_HEADERS_BYTES, Values, WORKER_SATURATED_SHARE,
+    arrival_shaper, name,
+};
 use crate::words;
 
 /// Rates of Ethernet (IEEE 802.3), bit/s.
 const ETHERNET_BPS: &[f64] = &[
     10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9,
 ];
-/// Headers of IPv4 and TCP with timestamps, and of IPv4 and UDP.
-const HEADER_BYTES: f64 = 52.0;
-const UDP_HEADER_BYTES: f64 = 28.0;
 /// Payload up to which a datagram is one packet of the usual path.
 pub(super) const DATAGRAM_BYTES_MAX: u64 = 1472;
 /// What Ethernet puts around a packet.
@@ -82,7 +82,7 @@ pub(crate) const LOST_SHARE_MIN: f64 = 0.01;
 /// Segments of a congestion window up to which the last of a flight often waits for the delayed-ACK timer.
 const WINDOW_SEGMENTS_SMALL: f64 = 3.0;
 /// Share of the time that the receiver's window holds the sender from which on nothing else does.
-pub(super) const HELD_SHARE_MIN: f64 = 0.9;
+pub(super) const HELD_ALWAYS_MIN: f64 = 0.9;
 /// Share of what waits that is on its way to the receiver where the queue is on that way; 0.08 was seen of ACKs that
 /// wait, 0.6 and more of the others.
 const FORWARD_SHARE_MIN: f64 = 0.3;
@@ -316,19 +316,23 @@ pub(super) fn of_others(cell: &CellOutcomes<'_>) -> String {
     })
 }
 
-/// Whether the rate varies as that of a full path does not.
+/// Whether the rate varies as that of a full path does not, or nobody knows.
 fn varies(cell: &CellOutcomes<'_>) -> bool {
     let most = if is_one_sided(cell) {
         VARIATION_ONE_SIDED_MAX
     } else {
         VARIATION_MAX
     };
-    cell.exceeds(name::RATE_VARIATION, most)
+    !cell.stays_within(name::RATE_VARIATION, most)
 }
 
-/// Whether a slow reader may be what is taken for a queue: nobody saw what lies unread.
+/// Whether a slow reader may be what is taken for a queue: nobody saw what lies unread, or for how long that held the
+/// sender.
 fn may_be_reader(cell: &CellOutcomes<'_>) -> bool {
-    is_one_sided(cell) && cell.reaches(name::RWND_LIMITED, MOST)
+    let has_unread = !cell.stays_below(name::UNREAD_SHARE, MOST);
+    let is_held = !cell.stays_below(name::RWND_LIMITED, MOST);
+    let is_known = cell.mean(name::UNREAD).is_some() && cell.mean(name::RWND_LIMITED).is_some();
+    has_unread && is_held && !is_known
 }
 
 /// Whether what makes round trips longer may be none that waits in a queue:
@@ -374,8 +378,7 @@ fn waiting_bytes(cell: &CellOutcomes<'_>, shortest_ns: f64) -> Option<f64> {
 
 /// Whether most of `bytes` that wait do so in the sending host's own queueing discipline.
 fn is_in_own_qdisc(cell: &CellOutcomes<'_>, bytes: f64) -> bool {
-    let own = cell.amount(name::QDISC_BACKLOG);
-    own > 0.0 && own >= MOST * bytes
+    cell.exceeds(name::QDISC_BACKLOG, 0.0) && cell.reaches(name::QDISC_BACKLOG, MOST * bytes)
 }
 
 /// Whether what makes the round trips of `cell` longer are its ACKs, which wait on their way back.
@@ -390,10 +393,10 @@ pub(super) fn acks_wait(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool 
 /// Whether next to nothing of what waits is on its way to the receiver.
 fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_bytes: f64) -> bool {
     let flows = f64::from(cell.workload.connections.max(1));
-    let forward = cell.mean(name::ON_ITS_WAY).map(|bytes| flows * bytes);
+    let forward = cell.amount(name::ON_ITS_WAY) * flows;
     // What the way itself holds, half of it there and half back.
-    let empty = cell.amount(name::THROUGHPUT) * shortest_ns / 2.0 / 8e9;
-    forward.is_some_and(|bytes| bytes - empty < FORWARD_SHARE_MIN * waiting_bytes)
+    let empty = cell.amount(name::THROUGHPUT) * (shortest_ns / 2.0 / 8e9);
+    (forward - empty).stays_below(FORWARD_SHARE_MIN * waiting_bytes)
 }
 
 /// Whether the round trip stays as it is while what is in flight varies, or grows by more. Not where the rate is as steady
@@ -407,7 +410,7 @@ fn goes_its_own_way(cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether the receiver's window holds the sender, whatever else does.
 fn is_held(cell: &CellOutcomes<'_>) -> bool {
-    cell.reaches(name::RWND_LIMITED, HELD_SHARE_MIN)
+    cell.reaches(name::RWND_LIMITED, HELD_ALWAYS_MIN)
 }
 
 /// Whether only the sending end was read.
@@ -473,20 +476,20 @@ fn packet(cell: &CellOutcomes<'_>) -> Option<(f64, f64)> {
     let over_udp = cell.workload.manner.transport == Transport::Udp;
     if let Some(bytes) = cell.message_bytes().filter(|_| over_udp) {
         let payload = (1..=DATAGRAM_BYTES_MAX).contains(&bytes);
-        return payload.then_some((bytes as f64, UDP_HEADER_BYTES));
+        return payload.then_some((bytes as f64, UDP_HEADERS_BYTES));
     }
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
-    Some((segment.filter(|bytes| *bytes >= 1.0)?, HEADER_BYTES))
+    Some((segment.filter(|bytes| *bytes >= 1.0)?, TCP_HEADERS_BYTES))
 }
 
 /// What a segment's payload is wrapped in as queueing disciplines count it.
 pub(super) fn framing_bytes() -> f64 {
-    HEADER_BYTES + ETHERNET_HEADER_BYTES as f64
+    TCP_HEADERS_BYTES + ETHERNET_HEADER_BYTES as f64
 }
 
 /// Whether `payload_bps` in full segments of TCP is what Ethernet carries.
 pub(super) fn is_of_ethernet(payload_bps: f64, segment: f64) -> bool {
-    ethernet_bps(payload_bps, segment, HEADER_BYTES).is_some()
+    ethernet_bps(payload_bps, segment, TCP_HEADERS_BYTES).is_some()
 }
 
 /// Returns the rate of Ethernet that carries `payload_bps` in packets of `payload` and `headers` bytes.
@@ -513,10 +516,12 @@ pub(super) fn is_what_ethernet_carries(cell: &CellOutcomes<'_>) -> bool {
 fn explanation(cell: &CellOutcomes<'_>, is_in_own_qdisc: bool, limiter: Limiter) -> String {
     let place = if is_in_own_qdisc {
         "Most of it waits in the sending host's own qdisc (`tc -s qdisc`)"
-    } else {
+    } else if cell.mean(name::QDISC_BACKLOG).is_some() {
         "The sending host's own queues are short, so it waits further along the path"
+    } else {
+        "Whether it waits in the sending host's own qdisc was not read (`tc -s qdisc`)"
     };
-    let again = cell.amount(name::RETRANSMITTED) - cell.amount(name::SPURIOUS);
+    let again = trial::losses(cell).least();
     let sent = cell.mean(name::SEGMENTS_SENT);
     let is_shared = shares_full_path(cell);
     let is_short = !is_shared && cell.stays_below(name::QUEUED, MOST);
@@ -603,13 +608,13 @@ pub(super) fn datagrams_wait_in_own_qdisc(cell: &CellOutcomes<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEADER_BYTES, ethernet_bps};
+    use super::{TCP_HEADERS_BYTES, ethernet_bps};
 
     #[test]
     fn rates_of_ethernet_are_recognised_by_their_payload() {
         let check = |mbit: f64, segment: f64, expected: Option<f64>| {
             assert_eq!(
-                ethernet_bps(mbit * 1e6, segment, HEADER_BYTES),
+                ethernet_bps(mbit * 1e6, segment, TCP_HEADERS_BYTES),
                 expected,
                 "{mbit} in {segment}"
             );

@@ -85,7 +85,7 @@ pub(super) fn window_fits(trial: &TrialView<'_>) -> bool {
     else {
         return false;
     };
-    if trial.share(name::UNREAD_SHARE) >= MOST && trial.is_long() {
+    if trial.reaches(name::UNREAD_SHARE, MOST) && trial.is_long() {
         return false;
     }
     if trial.is_long() {
@@ -93,7 +93,7 @@ pub(super) fn window_fits(trial: &TrialView<'_>) -> bool {
         return trial.is_near() && trial.ceiling(window).is_some_and(within);
     }
     let is_small = trial.setup.buffer_is_set || window <= UNSCALED_WINDOW_MAX;
-    is_small && trial.share(name::RWND_LIMITED) >= MOST && !trial.is_queued()
+    is_small && trial.reaches(name::RWND_LIMITED, MOST) && !trial.may_be_queued()
 }
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -104,7 +104,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         1 => String::new(),
         flows => format!("{flows} × "),
     };
-    let waiting = cell.amount(name::RWND_LIMITED);
+    let waiting = cell.mean(name::RWND_LIMITED)?;
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -151,11 +151,12 @@ fn why(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, window: f64) -> String {
         return short.why();
     }
     if is_of_another(dataset, cell) {
+        let offered = cell.mean(name::OFFERED_WINDOW).unwrap_or(window);
         return format!(
             "It is not the receiver's own, which offers {}: something between them ends the connection or \
              rewrites windows (a proxy, a middlebox), and reads slowly or has a small buffer. Buffers of the \
              hosts change nothing.",
-            words::number(Unit::Bytes, cell.amount(name::OFFERED_WINDOW))
+            words::number(Unit::Bytes, offered)
         );
     }
     if is_by_cookies(dataset, cell) {

@@ -46,7 +46,7 @@
 //! No host is a few microseconds away: as short a path is the work of both kernels.
 
 use linerate_model::limiter::Limiter;
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::parameter::parameter_of;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
@@ -62,7 +62,9 @@ use super::trial::{MOST, NEAR_QUOTIENT_MAX, QUEUE_NS_MIN};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{DELAYED_ACK_NS_MAX, Outcome, SEGMENT_BYTES, Values, Way, name};
+use crate::reduce::{
+    DELAYED_ACK_NS_MAX, Outcome, SCHEDULER_NS_MAX, SEGMENT_BYTES, Values, Way, name,
+};
 use crate::words;
 
 /// Largest relative difference of transactions under way and connections: where it is more, something
@@ -75,11 +77,8 @@ const QUEUE_SHARE_MIN: f64 = 0.25;
 const APPLICATION_NS_MIN: f64 = 1e6;
 const APPLICATION_SHARE_MIN: f64 = 0.5;
 
-/// What a round trip has above its shortest up to which nothing waits on a short way.
-const QUEUE_NS_NEAR_MAX: f64 = 0.2e6;
-
 /// What passes at once: an initial window of ten segments (RFC 6928).
-const CARRIED_AT_ONCE_BYTES: f64 = 14_600.0;
+const CARRIED_AT_ONCE_BYTES: u64 = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
 
 /// Payload that the slowest line carries which is thought of where nobody knows its rate: 1 Mbit/s with its headers.
 const SLOW_LINE_BPS: f64 = 0.8e6;
@@ -93,7 +92,7 @@ const LOSING_SHARE_MIN: f64 = 0.25;
 /// is what the fastest adapters take with theirs.
 const KERNELS_NS_MAX: f64 = 10e3;
 /// How far the three round trips of small messages that Nagle's algorithm holds may be from the whole.
-const HELD_SHARE_MAX: f64 = 0.1;
+const HELD_TRIPS_DIFFERENCE_MAX: f64 = 0.1;
 
 /// Least part of the round trip that is worth a word.
 const PART_SHARE_MIN: f64 = 0.005;
@@ -115,6 +114,8 @@ enum Portion {
     Workers,
     /// What nothing explains.
     Rest,
+    /// What nothing explains where a part was not read, and may have it.
+    Unread,
     /// The pause that was asked for.
     Pause,
 }
@@ -127,6 +128,8 @@ struct Known {
     way: Way,
     carried_ns: Option<f64>,
     pause_ns: f64,
+    /// What has to be read before the rest is explained by nothing.
+    parts: Vec<&'static str>,
     /// An exchange over the control connection, where TCP's round trip is unknown.
     exchange_ns: f64,
 }
@@ -134,8 +137,18 @@ struct Known {
 impl Known {
     fn of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Self {
         let is_tcp = cell.workload.manner.transport.is_tcp();
+        let way = way_of(cell);
+        let of_path = [name::PATH_RTT, name::PATH_RTT_LOADED];
+        // Of connections that are gone the shortest is kept alone.
+        let count = if way == Way::Connects { 1 } else { 2 };
+        let of_path = of_path.into_iter().take(count).filter(|_| is_tcp);
+        // Workers that spin run always.
+        let spins = cell.workload.manner.wait == WaitBy::Spin;
+        let of_workers = Some(name::RTT_WORKERS).filter(|_| !spins);
+        let parts = of_path.chain([name::RTT_CPU_WAIT]).chain(of_workers);
         Self {
-            way: way_of(cell),
+            parts: parts.collect(),
+            way,
             carried_ns: carried_ns(dataset, cell),
             pause_ns: pause_ns(cell),
             // Below that it is as much the agent's work.
@@ -150,8 +163,9 @@ impl Known {
 fn way_of(cell: &CellOutcomes<'_>) -> Way {
     let way = Way::of(&cell.workload);
     let trips = cell.mean(name::RTT_MEAN).zip(cell.mean(name::PATH_RTT));
-    let fits = trips
-        .is_some_and(|(mean, path)| (mean / (way.trips() * path) - 1.0).abs() <= HELD_SHARE_MAX);
+    let fits = trips.is_some_and(|(mean, path)| {
+        (mean / (way.trips() * path) - 1.0).abs() <= HELD_TRIPS_DIFFERENCE_MAX
+    });
     match way {
         // On a short way, waiting for a CPU may be twice the path by chance.
         Way::HoldsMessages if !fits || is_near(cell) => Way::Once,
@@ -177,7 +191,7 @@ fn splits(cell: &CellOutcomes<'_>, known: &Known) -> Vec<Split> {
 
 fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
     let way = set_up.way;
-    let known = |response| outcome.amount(response).max(0.0);
+    let known = |response| outcome.amount(response).least().max(0.0);
     let mut left = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
     let mut take = |part, ns: f64| {
         let taken = ns.min(left);
@@ -188,14 +202,24 @@ fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
     let path = take(Portion::Path, way.trips() * known(name::PATH_RTT));
     let waited = take(Portion::CpuWait, known(name::RTT_CPU_WAIT));
     // What waits on the path does so each time.
-    let above = way.trips() * (known(name::PATH_RTT_LOADED) - known(name::PATH_RTT)) - waited.1;
+    let above = outcome.amount(name::PATH_RTT_LOADED) - outcome.amount(name::PATH_RTT);
+    let above = way.trips() * above.least() - waited.1;
     let is_queue = above >= QUEUE_NS_MIN && above >= QUEUE_SHARE_MIN * path.1;
     let queue = take(Portion::Queue, if is_queue { above } else { 0.0 });
     let carrying = take(Portion::Carrying, set_up.carried_ns.unwrap_or(0.0));
     let workers = take(Portion::Workers, known(name::RTT_WORKERS));
     let by_exchange = take(Portion::Path, set_up.exchange_ns);
     let path = (Portion::Path, path.1 + by_exchange.1);
-    let rest = (Portion::Rest, left);
+    let are_read = set_up
+        .parts
+        .iter()
+        .all(|part| outcome.value(part).is_some());
+    let of_rest = if are_read {
+        Portion::Rest
+    } else {
+        Portion::Unread
+    };
+    let rest = (of_rest, left);
     let pause = (Portion::Pause, set_up.pause_ns);
     Some([path, slow, waited, queue, carrying, workers, rest, pause])
 }
@@ -259,9 +283,9 @@ fn next(workload: &Workload) -> Option<String> {
     let more = repeat::more_connections(workload);
     let in_flight = repeat::more_in_flight(workload);
     // Messages of one connection that are longer than what it may send at once from its start share its window.
-    let most = INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES;
     let exchange = workload.traffic.exchange();
-    let are_large = exchange.is_some_and(|(request, response)| request.0.max(response.0) > most);
+    let are_large = exchange
+        .is_some_and(|(request, response)| request.0.max(response.0) > CARRIED_AT_ONCE_BYTES);
     let (kind, transport) = (workload.traffic.kind(), workload.manner.transport);
     let may_join = parameter_of("in_flight").is_some_and(|it| it.fits(kind, transport));
     Some(match (!may_join, are_large) {
@@ -296,7 +320,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let splits = splits(cell, &known);
     let largest = largest_of_most(&splits);
-    if largest == Some(Portion::Slow) {
+    if matches!(largest, Some(Portion::Slow | Portion::Unread)) {
         // Timeouts that counters prove have a rule of their own; these are slow for another reason.
         return None;
     }
@@ -328,7 +352,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let is_relayed = unlike_path.is_some_and(|part| may_be_relayed(dataset, cell, of(part)));
     let trip = |cause| (Limiter::RoundTrip, cause);
     let (limiter, cause) = match largest {
-        Some(Portion::CpuWait) => cpu::of_waiting(cell),
+        Some(Portion::CpuWait) => cpu::of_waiting(cell)?,
         _ if is_relayed => trip("The round trip"),
         Some(Portion::Rest) if is_carried_in_parts(cell, carried_ns) && is_held_by_window(cell) => {
             (
@@ -375,7 +399,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         ),
         Some(Portion::Workers) => trip("The work of both ends"),
         Some(Portion::Pause) => (Limiter::Pacing, "The requested pause"),
-        Some(Portion::Rest | Portion::Slow) | None => trip("The round trip"),
+        Some(Portion::Rest | Portion::Unread | Portion::Slow) | None => trip("The round trip"),
     };
     let whole_ns = mean.value + pause_ns;
     let listed: Vec<String> = parts
@@ -480,7 +504,7 @@ fn is_held_by_window(cell: &CellOutcomes<'_>) -> bool {
     let ends = [name::TCP_RTT, name::TCP_RTT_SERVER].map(|end| cell.mean(end));
     let path = cell.mean(name::PATH_RTT);
     let is_near = |rtt: f64| {
-        path.is_some_and(|path| rtt <= NEAR_QUOTIENT_MAX * path || rtt - path < QUEUE_NS_NEAR_MAX)
+        path.is_some_and(|path| rtt <= NEAR_QUOTIENT_MAX * path || rtt - path < SCHEDULER_NS_MAX)
     };
     cell.reaches(name::RWND_LIMITED, MOST) && ends.iter().flatten().all(|rtt| is_near(*rtt))
 }
@@ -509,7 +533,7 @@ fn is_carried_in_parts(cell: &CellOutcomes<'_>, carried_ns: Option<f64>) -> bool
     let bytes = exchanged_bytes(cell);
     let window = cell.mean(name::CWND).zip(cell.mean(name::SEND_MSS));
     let is_held = window.is_some_and(|(segments, mss)| segments * mss >= bytes);
-    bytes > CARRIED_AT_ONCE_BYTES && !(is_held && carried_ns.is_some())
+    bytes > CARRIED_AT_ONCE_BYTES as f64 && !(is_held && carried_ns.is_some())
 }
 
 /// Whether a line as slow as [`SLOW_LINE_BPS`] takes so long to carry request and response, where nobody knows
@@ -526,8 +550,9 @@ fn may_be_carried(cell: &CellOutcomes<'_>, carried_ns: Option<f64>, rest_ns: f64
         .into_iter()
         .filter_map(|end| cell.mean(end))
         .fold(0.0, f64::max);
-    let path = cell.amount(name::PATH_RTT);
-    fits_slow_line(cell, carried_ns, rest_ns) && longest - path >= APPLICATION_SHARE_MIN * rest_ns
+    let path = cell.mean(name::PATH_RTT);
+    let is_longer = path.is_some_and(|path| longest - path >= APPLICATION_SHARE_MIN * rest_ns);
+    fits_slow_line(cell, carried_ns, rest_ns) && is_longer
 }
 
 /// Whether so many segments are sent again that transactions wait for them.
@@ -619,7 +644,7 @@ fn words_of(part: Portion, way: Way) -> &'static str {
         Portion::Queue => "of a queue or a varying delay",
         Portion::Carrying => "of carrying the bytes over the link",
         Portion::Workers => "of work at both ends",
-        Portion::Rest => "that none of this explains",
+        Portion::Rest | Portion::Unread => "that none of this explains",
         Portion::Pause => "of the pause before each request",
     }
 }

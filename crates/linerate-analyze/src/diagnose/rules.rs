@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     nothing_arrives::RULE,
     link_rate::RULE,
     datagram_rate::DATAGRAMS,
-    both_ways::DATAGRAMS,
+    both_ways::RULE,
     datagram_rate::OWN_QDISC,
     pacing::ASKED,
     timeouts::RULE,

@@ -12,7 +12,7 @@ use super::memory_pressure;
 use super::receiver_window::window_fits;
 use super::repeat;
 use super::rule::{Judge, Rule};
-use super::trial::{FILLED_SHARE_MIN, MOST, TrialView, auto_buffer};
+use super::trial::{BUSY_ALWAYS_MIN, FILLED_SHARE_MIN, MOST, TrialView, auto_buffer};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Values, name};
@@ -48,11 +48,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn buffer_fits(trial: &TrialView<'_>) -> bool {
-    if trial.is_queued() || trial.collapses() || window_fits(trial) {
+    if trial.may_be_queued() || trial.collapses() || window_fits(trial) {
         return false;
     }
     let is_near = !trial.is_long() || trial.is_near();
-    (is_near && trial.share(name::SNDBUF_LIMITED) >= MOST) || buffer_is_in_flight(trial)
+    (is_near && trial.reaches(name::SNDBUF_LIMITED, MOST)) || buffer_is_in_flight(trial)
 }
 
 /// What the send buffer holds is what is in flight, and less than either window.
@@ -69,10 +69,10 @@ fn buffer_is_in_flight(trial: &TrialView<'_>) -> bool {
         return false;
     };
     // A pacing sender keeps some of the buffer unsent.
-    let is_waited_for = trial.share(name::SNDBUF_LIMITED) >= WAITED_SHARE_MIN;
+    let is_waited_for = trial.reaches(name::SNDBUF_LIMITED, WAITED_SHARE_MIN);
     trial.is_long()
         && trial.is_near()
-        && trial.busy() >= 0.9
+        && trial.busy().reaches(BUSY_ALWAYS_MIN)
         && (unsent <= 0.1 * flight || (is_waited_for && unsent <= 0.5 * flight))
         && flight <= FILLED_SHARE_MIN * least
         && flight >= SEND_BUFFER_FLIGHT.start() * buffer
@@ -93,11 +93,12 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
             words::percent(waiting.value)
         )
     });
-    let flight = cell.mean(name::IN_FLIGHT).map(|bytes| {
+    let held = cell.mean(name::IN_FLIGHT).zip(cell.mean(name::UNSENT));
+    let flight = held.map(|(flight, unsent)| {
         format!(
             "{} of each flow were in flight, and {} waited to be sent",
-            words::number(Unit::Bytes, bytes),
-            words::number(Unit::Bytes, cell.amount(name::UNSENT))
+            words::number(Unit::Bytes, flight),
+            words::number(Unit::Bytes, unsent)
         )
     });
     let seen: Vec<String> = waited.into_iter().chain(flight).collect();

@@ -12,7 +12,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::unit::Unit;
 
 use super::evidence;
-use super::path_rate::HELD_SHARE_MIN;
+use super::path_rate::HELD_ALWAYS_MIN;
 use super::receiver_window::OFFERED_QUOTIENT_MIN;
 use super::rule::{Judge, Rule};
 use super::trial::{
@@ -20,7 +20,7 @@ use super::trial::{
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Values, name};
+use crate::reduce::{Amount, Values, name};
 use crate::words;
 
 /// Bytes of buffer below which it is nearly always full on a fast path, however prompt the reader is.
@@ -40,11 +40,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn reader_is_behind(trial: &TrialView<'_>) -> bool {
-    let unread = trial.share(name::UNREAD_SHARE) >= MOST;
+    let unread = trial.reaches(name::UNREAD_SHARE, MOST);
     let enough = trial.reaches(name::UNREAD, READER_BUFFER_MIN);
     let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
-    let closed = trial.share(name::WINDOW_CLOSED);
-    (has_stopped(closed) && !waits_for_cpu(trial, closed))
+    has_stopped_by_itself(trial)
         || (unread && (enough || is_long) && trial.window_is_full())
         || pauses(trial)
 }
@@ -59,28 +58,36 @@ fn pauses(trial: &TrialView<'_>) -> bool {
     is_own
         && trial.is_long()
         && trial.is_within(NEAR_QUOTIENT_MAX)
-        && trial.share(name::RWND_LIMITED) >= HELD_SHARE_MIN
-        && trial.share(name::WINDOW_FILLED) >= FILLED_SHARE_MIN
+        && trial.reaches(name::RWND_LIMITED, HELD_ALWAYS_MIN)
+        && trial.reaches(name::WINDOW_FILLED, FILLED_SHARE_MIN)
         && ceiling.is_some_and(|ceiling| ceiling > CEILING_MAX)
-        && trial.losses() < 1.0
+        && trial.losses().stays_below(1.0)
         && trial.pauses()
 }
 
-/// Whether a worker waited for a CPU for longer than the window was closed: it was not stopped, and waited for nothing else.
-pub(super) fn waits_for_cpu(trial: &TrialView<'_>, closed_share: f64) -> bool {
-    closed_share <= trial.share(name::WORKER_WAITED)
+/// Whether the reader stood still for most of the time, and no worker waited for a CPU for as long.
+fn has_stopped_by_itself(trial: &TrialView<'_>) -> bool {
+    trial.reaches(name::WINDOW_CLOSED, MOST) && waits_for_nothing(trial) == Some(true)
 }
 
-/// Whether the reader stood still for most of the time.
-pub(super) fn has_stopped(closed_share: f64) -> bool {
-    closed_share >= MOST
+/// Whether the window was closed for longer than any worker waited for a CPU.
+pub(super) fn waits_for_nothing(trial: &TrialView<'_>) -> Option<bool> {
+    let closed = trial.value(name::WINDOW_CLOSED)?;
+    Some(closed > trial.value(name::WORKER_WAITED)?)
+}
+
+/// For which share of the time the reader stood still at the most: what the sender waited for the window, where nobody knows
+/// when that was closed.
+pub(super) fn stopped_at_most(values: &impl Values) -> Amount {
+    let closed = values.value(name::WINDOW_CLOSED);
+    closed.or(values.value(name::RWND_LIMITED)).into()
 }
 
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let throughput = cell.estimate(name::THROUGHPUT)?;
     let stopped = cell
         .estimate(name::WINDOW_CLOSED)
-        .filter(|closed| has_stopped(closed.value));
+        .filter(|closed| closed.value >= MOST);
     let unread = cell.estimate(name::UNREAD_SHARE)?;
     let share = stopped.unwrap_or(unread);
     let (how, explanation) = match stopped {

@@ -40,11 +40,11 @@ use linerate_model::unit::Unit;
 
 use super::rule::Judge;
 use super::rules::RULES;
-use super::slow_reader::waits_for_cpu;
+use super::slow_reader::waits_for_nothing;
 use super::trial::{Setup, TrialView};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, name};
+use crate::reduce::{Outcome, Values, name};
 use crate::words;
 
 /// Unknown share of the time up to which there is a verdict.
@@ -63,26 +63,28 @@ fn cause(trial: &TrialView<'_>) -> Option<Limiter> {
 
 /// The time by limiter; what is missing to 1 is unknown.
 fn shares(trial: &TrialView<'_>) -> Vec<(Limiter, f64)> {
-    let closed = trial.share(name::WINDOW_CLOSED);
-    let of_closed = Some(Limiter::SlowReader).filter(|_| !waits_for_cpu(trial, closed));
+    let closed = trial.amount(name::WINDOW_CLOSED).least();
+    let of_closed = Some(Limiter::SlowReader).filter(|_| waits_for_nothing(trial) == Some(true));
     if trial.rate().is_none() {
         let whole = of_closed.filter(|_| closed > 0.0);
         return whole.map(|limiter| (limiter, closed)).into_iter().collect();
     }
     let cause = cause(trial);
-    let at_window = (trial.share(name::RWND_LIMITED) - closed).max(0.0);
-    let at_buffer = trial
-        .share(name::SNDBUF_LIMITED)
-        .min(1.0 - closed - at_window);
-    let rest = (trial.busy() - closed - at_window - at_buffer).max(0.0);
-    let idle = 1.0 - closed - at_window - at_buffer - rest;
+    let at_window = (trial.amount(name::RWND_LIMITED).least() - closed).max(0.0);
+    let at_buffer = trial.amount(name::SNDBUF_LIMITED).least();
+    let at_buffer = at_buffer.min(1.0 - closed - at_window);
+    let held = closed + at_window + at_buffer;
+    // What is left of a clock that was not read is nobody's.
+    let busy = trial.held().known().and(trial.busy().known());
+    let rest = busy.map_or(0.0, |busy| (busy - held).max(0.0));
+    let idle = busy.map_or(0.0, |_| 1.0 - held - rest);
     let of_window = match cause {
         Some(Limiter::SlowReader | Limiter::ReceiverWindow | Limiter::PathRate) => cause,
         _ => None,
     };
     let of_buffer = match cause {
         Some(Limiter::PathRate) => cause,
-        _ => Some(Limiter::SendBuffer).filter(|_| !trial.is_queued() && !trial.collapses()),
+        _ => Some(Limiter::SendBuffer).filter(|_| !trial.may_be_queued() && !trial.collapses()),
     };
     let of_idle = cause.filter(|cause| *cause == Limiter::Application);
     let parts = [

@@ -16,19 +16,18 @@ use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 
-use super::round_trip::above_path_ns;
+use super::path_rate::BLOATED_QUOTIENT_MIN;
 use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::compare::poisson;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Values, name};
+use crate::reduce::name;
 use crate::words;
 
 /// Part of the mean round trip from which on timeouts are what holds the rate.
 const SHARE_MIN: f64 = 0.25;
-/// Smoothed over shortest round trip, and what it has above it, from which on a queue stands on the way.
-const QUEUE_QUOTIENT_MIN: f64 = 2.0;
-const QUEUE_NS_MIN: f64 = 1e6;
+/// What the smoothed round trip has above the shortest from which on a queue stands on the way of several flows.
+const SHARED_QUEUE_NS_MIN: f64 = 1e6;
 
 pub(super) const RULE: Rule = Rule {
     limiter: Limiter::Timeouts,
@@ -43,13 +42,16 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Whether a queue stands on the way of several flows: while one waits for a timer, others fill the path, which drops
+/// Whether a queue may stand on the way of several flows: while one waits for a timer, others fill the path, which drops
 /// what is more.
-fn others_fill_path(cell: &CellOutcomes<'_>) -> bool {
-    let bloated_ns = QUEUE_QUOTIENT_MIN * cell.amount(name::PATH_RTT);
-    cell.workload.connections > 1
-        && cell.reaches(name::PATH_RTT_LOADED, bloated_ns)
-        && above_path_ns(cell).is_some_and(|ns| ns >= QUEUE_NS_MIN)
+fn may_fill_path(cell: &CellOutcomes<'_>) -> bool {
+    let trips = cell
+        .mean(name::PATH_RTT)
+        .zip(cell.mean(name::PATH_RTT_LOADED));
+    let is_queue = |(path, loaded): (f64, f64)| {
+        loaded >= BLOATED_QUOTIENT_MIN * path && loaded - path >= SHARED_QUEUE_NS_MIN
+    };
+    cell.workload.connections > 1 && trips.is_none_or(is_queue)
 }
 
 fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -60,7 +62,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         let mean = outcome.value(name::RTT_MEAN).filter(|mean| *mean > 0.0)?;
         Some(outcome.value(name::RTT_SLOW)? / mean)
     })?;
-    if share.value < SHARE_MIN || others_fill_path(cell) {
+    if share.value < SHARE_MIN || may_fill_path(cell) {
         return None;
     }
     let slow = cell.sum(name::SLOW)?;
@@ -84,8 +86,9 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     }
     let timed = cell.sum(name::TRANSACTIONS_TIMED)?;
     let mean = cell.estimate(name::RTT_MEAN)?;
-    let dropped = cell.sum(name::LISTEN_DROPS).unwrap_or(0.0);
-    let why = if handshakes && poisson::explains(dropped, slow) {
+    let dropped = cell.sum(name::LISTEN_DROPS);
+    let are_dropped = dropped.is_some_and(|dropped| poisson::explains(dropped, slow));
+    let why = if handshakes && are_dropped {
         " The listener dropped about as many: its queue was full, so clients had to retransmit the SYN."
     } else {
         ""

@@ -11,7 +11,7 @@ use linerate_model::workload::{Direction, Part};
 
 use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Outcome, Values, is_starved, name};
+use crate::reduce::{Amount, Outcome, SCHEDULER_NS_MAX, Values, is_starved, name};
 
 /// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
 /// machine 0.93 was seen of a full path.
@@ -41,7 +41,6 @@ const NEAR_QUOTIENT_FAR_MAX: f64 = 1.1;
 const FAR_NS_MIN: f64 = 10_000_000.0;
 /// Extra waiting that is a queue by itself; of less, only what is steady and not made by CPUs.
 pub(super) const QUEUE_NS_MIN: f64 = 500_000.0;
-const QUEUE_NS_STEADY_MIN: f64 = 200_000.0;
 pub(super) const VARIATION_STEADY_MAX: f64 = 0.05;
 /// Deviation of the rate from reading to reading up to which a line makes it.
 pub(super) const VARIATION_LINE_MAX: f64 = 0.03;
@@ -61,7 +60,7 @@ pub(super) const NEAR_QUOTIENT_STEADY_MAX: f64 = 1.03;
 pub(super) const SIGNALS_MIN: f64 = 3.0;
 /// Share of the time with data outstanding from which on a sender always has some, and of the time at a window or the
 /// send buffer up to which neither holds it.
-pub(super) const BUSY_SHARE_MIN: f64 = 0.9;
+pub(super) const BUSY_ALWAYS_MIN: f64 = 0.9;
 const HELD_SHARE_MAX: f64 = 0.1;
 pub(super) const WANTED_REST_MAX: f64 = 0.9;
 /// Deviation of all that passes a shared device over that of the flows' own part up to which one has more whenever others
@@ -208,10 +207,6 @@ impl Values for TrialView<'_> {
 }
 
 impl TrialView<'_> {
-    pub(super) fn share(&self, name: &str) -> f64 {
-        self.amount(name).clamp(0.0, 1.0)
-    }
-
     pub(super) fn rate(&self) -> Option<f64> {
         self.value(name::THROUGHPUT).filter(|rate| *rate > 0.0)
     }
@@ -251,9 +246,9 @@ impl TrialView<'_> {
             return false;
         };
         if shortest < RATIO_NS_MIN {
-            rtt - shortest < QUEUE_NS_STEADY_MIN
+            rtt - shortest < SCHEDULER_NS_MAX
         } else {
-            rtt <= quotient * shortest || rtt - shortest < QUEUE_NS_STEADY_MIN / 2.0
+            rtt <= quotient * shortest || rtt - shortest < SCHEDULER_NS_MAX / 2.0
         }
     }
 
@@ -270,12 +265,18 @@ impl TrialView<'_> {
 
     /// Data waits in a queue on the way for most of the time.
     pub(super) fn is_queued(&self) -> bool {
-        let delay_ns = self.delay_ns().unwrap_or(0.0);
+        let delay = Amount::from(self.delay_ns());
         let enough =
-            delay_ns >= QUEUE_NS_MIN || (delay_ns >= QUEUE_NS_STEADY_MIN && self.is_steady());
+            delay.reaches(QUEUE_NS_MIN) || (delay.reaches(SCHEDULER_NS_MAX) && self.is_steady());
         let is_seen =
             enough && !self.is_within(NEAR_QUOTIENT_MAX) && self.reaches(name::QUEUED, MOST);
         (is_seen || self.is_of_a_line()) && !hides_path(self.outcome)
+    }
+
+    /// Data may wait in a queue on the way for most of the time: it does, or nobody knows.
+    pub(super) fn may_be_queued(&self) -> bool {
+        let is_read = self.delay_ns().is_some() && self.value(name::QUEUED).is_some();
+        self.is_queued() || !is_read
     }
 
     /// The rate is as steady as a line's, and nothing else holds the sender. The queue may be short beside the round trip,
@@ -297,15 +298,16 @@ impl TrialView<'_> {
             rate <= RATE_STEP_LINE_MAX && trip > RTT_STEP_QUOTIENT_MIN * rate
         };
         steps.is_some_and(is_line)
-            && self.share(name::QUEUED) >= QUEUED_ALWAYS_MIN
+            && self.reaches(name::QUEUED, QUEUED_ALWAYS_MIN)
             && self.is_held_by_nothing_else()
     }
 
     /// The sender always has data, neither window nor its buffer holds it, and its congestion window has room, or loses
     /// some, or grows the round trip alone.
     fn is_held_by_nothing_else(&self) -> bool {
-        let segment = self.amount(name::SEND_MSS);
-        let held = self.share(name::RWND_LIMITED) + self.share(name::SNDBUF_LIMITED);
+        let Some(segment) = self.value(name::SEND_MSS) else {
+            return false;
+        };
         let has_room = || {
             let congestion = self.value(name::CWND)? * segment;
             Some(self.value(name::IN_FLIGHT)? < FILLED_SHARE_MIN * congestion)
@@ -314,12 +316,12 @@ impl TrialView<'_> {
         let is_paced = self.setup.is_paced || flags.any(TrialFlag::is_agents_limit);
         !self.exceeds(name::WORKER_WANTED_SHARE_MAX, WANTED_REST_MAX)
             && !is_paced
-            && self.busy() >= BUSY_SHARE_MIN
+            && self.busy().reaches(BUSY_ALWAYS_MIN)
             && self.exceeds(name::UNSENT, segment)
-            && held <= HELD_SHARE_MAX
-            && self.share(name::WINDOW_FILLED) < FILLED_SHARE_MIN
+            && self.held().stays_within(HELD_SHARE_MAX)
+            && self.stays_below(name::WINDOW_FILLED, FILLED_SHARE_MIN)
             && (has_room() == Some(true)
-                || self.losses() >= SIGNALS_MIN
+                || self.losses().reaches(SIGNALS_MIN)
                 || self.grows_queue() == Some(true))
     }
 
@@ -345,51 +347,50 @@ impl TrialView<'_> {
     }
 
     pub(super) fn window_is_full(&self) -> bool {
-        let waiting = self.share(name::RWND_LIMITED);
-        let filled = self.share(name::WINDOW_FILLED) >= FILLED_SHARE_MIN;
-        waiting >= MOST || (filled && (self.setup.paces || waiting >= WAITING_SHARE_MIN_FILLED))
+        let is_filled = self.reaches(name::WINDOW_FILLED, FILLED_SHARE_MIN);
+        let waits = |least| self.reaches(name::RWND_LIMITED, least);
+        waits(MOST) || (is_filled && (self.setup.paces || waits(WAITING_SHARE_MIN_FILLED)))
     }
 
-    pub(super) fn busy(&self) -> f64 {
-        let held = self.share(name::RWND_LIMITED) + self.share(name::SNDBUF_LIMITED);
-        let busy = self
-            .value(name::BUSY)
-            .map_or(1.0, |busy| busy.clamp(0.0, 1.0));
-        busy.max(held.min(1.0))
+    /// Share of the time at a window or the send buffer.
+    pub(super) fn held(&self) -> Amount {
+        self.amount(name::RWND_LIMITED) + self.amount(name::SNDBUF_LIMITED)
+    }
+
+    /// Share of the time with data outstanding, which that at a window or the send buffer is a part of.
+    pub(super) fn busy(&self) -> Amount {
+        let busy = self.value(name::BUSY);
+        let busy = busy.map(|busy| busy.max(self.held().least()).min(1.0));
+        busy.into()
     }
 
     /// What was sent, retransmitted segments included, bit/s of payload: where the way loses, the sender's
     /// link carries more than arrives.
     pub(super) fn sent_bps(&self) -> Option<f64> {
-        Some(self.rate()? / (1.0 - self.share(name::RETRANSMITTED_SHARE)).max(MOST))
+        Some(self.rate()? / (1.0 - self.value(name::RETRANSMITTED_SHARE)?).max(MOST))
     }
 
-    /// What was sent as a share of what the link carries, where its rate is known.
-    pub(super) fn link_share(&self) -> Option<f64> {
-        Some(self.sent_bps()? / self.setup.link_bps.filter(|bps| *bps > 0.0)?)
+    /// What was sent is less than `most` of what the link carries, where its rate is known.
+    pub(super) fn leaves_link(&self, most: f64) -> bool {
+        let link_bps = self.setup.link_bps.filter(|bps| *bps > 0.0);
+        link_bps.is_none_or(|link| self.sent_bps().is_some_and(|sent| sent < most * link))
     }
 
     /// Segments that were lost: sent again, less those that had arrived.
-    pub(super) fn losses(&self) -> f64 {
+    pub(super) fn losses(&self) -> Amount {
         losses(self.outcome)
     }
 
     /// Segments acknowledged with the echo of a congestion mark (ECE).
-    pub(super) fn marks(&self) -> f64 {
+    pub(super) fn marks(&self) -> Amount {
         self.amount(name::MARKED)
     }
 
-    /// Share of the segments that arrived with one.
-    pub(super) fn marked_share(&self) -> f64 {
+    /// Share of the segments that `count` are.
+    pub(super) fn share_of(&self, count: Amount) -> Amount {
         let sent = self.value(name::SEGMENTS_SENT).filter(|sent| *sent > 0.0);
-        sent.map_or(0.0, |sent| self.marks() / sent)
-    }
-
-    /// Share of the segments that were lost.
-    pub(super) fn loss_share(&self) -> f64 {
-        let again = self.value(name::RETRANSMITTED).filter(|again| *again > 0.0);
-        let share = self.share(name::RETRANSMITTED_SHARE);
-        again.map_or(0.0, |again| share * self.losses() / again)
+        let share = count.known().zip(sent).map(|(count, sent)| count / sent);
+        share.into()
     }
 }
 
@@ -406,9 +407,15 @@ pub(super) fn shares_full_path(values: &impl Values) -> bool {
         && own().is_some_and(|share| share >= VARIATION_LINE_MAX)
 }
 
-/// Segments of a trial that were lost: sent again, less those that had arrived.
-pub(super) fn losses(outcome: &Outcome) -> f64 {
-    (outcome.amount(name::RETRANSMITTED) - outcome.amount(name::SPURIOUS)).max(0.0)
+/// Segments that were lost: sent again, less those that had arrived; where none was sent again, none had.
+pub(super) fn losses(values: &impl Values) -> Amount {
+    let again = values.value(name::RETRANSMITTED);
+    let needless = || values.value(name::SPURIOUS);
+    let lost = again.and_then(|again| {
+        let needless = if again > 0.0 { needless()? } else { 0.0 };
+        Some((again - needless).max(0.0))
+    });
+    lost.into()
 }
 
 /// The congestion control in force at the sending ends, if it is one that paces.
@@ -445,7 +452,8 @@ pub(super) fn is_queued(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> bool 
 
 /// Returns whether what a trial shows of its path may be its hosts': a worker was starved of CPU, or tasks
 /// waited for one most of the time, so that the kernel's own work may have waited as well, and the rate
-/// varied with it; or a CPU had no time but for packets, behind which they wait as behind a full path.
+/// varied with it, or nobody knows either; or a CPU had no time but for packets, behind which they wait as behind a full
+/// path.
 pub(super) fn hides_path(outcome: &Outcome) -> bool {
     if outcome.reaches(name::CPU_INTERRUPT_SHARE_MOST, INTERRUPT_SHARE_FULL) {
         return true;
@@ -454,14 +462,16 @@ pub(super) fn hides_path(outcome: &Outcome) -> bool {
         .value(name::WORKER_WANTED_SHARE_MAX)
         .zip(outcome.value(name::WORKER_WAITED))
         .is_some_and(|(wanted, waited)| is_starved(waited, wanted - waited));
-    let stolen = outcome.amount(name::CPU_STEAL_SHARE);
-    let is_short =
-        starved || outcome.reaches(name::CPU_PRESSURE, MOST) || stolen >= STEAL_SHARE_LARGE;
-    let busy = outcome.value(name::CPU_BUSY_SHARE);
-    let most = if busy.is_some_and(|share| share + stolen >= SCARCE_SHARE_MIN) {
-        EVEN_VARIATION_MAX
-    } else {
+    let stolen = outcome.amount(name::CPU_STEAL_SHARE).least();
+    let are_free = outcome.stays_below(name::CPU_BUSY_SHARE, SCARCE_SHARE_MIN - stolen);
+    // Where nobody counted who waits, free CPUs tell that nobody did.
+    let waits = !outcome.stays_below(name::CPU_PRESSURE, MOST)
+        && (outcome.value(name::CPU_PRESSURE).is_some() || !are_free);
+    let most = if are_free {
         UNEVEN_VARIATION_MIN
+    } else {
+        EVEN_VARIATION_MAX
     };
-    is_short && outcome.exceeds(name::RATE_VARIATION, most)
+    let is_short = starved || waits || stolen >= STEAL_SHARE_LARGE;
+    is_short && !outcome.stays_within(name::RATE_VARIATION, most)
 }

@@ -44,9 +44,9 @@ const FAIRNESS_MIN: f64 = 0.8;
 const PIECES_AT_EDGES: f64 = 4.0;
 /// Pieces that a window must hold for each flow before shares mean something: the segments of an
 /// initial window, so that one burst more or less is no share.
-const PIECES_MIN: f64 = INITIAL_WINDOW_SEGMENTS as f64;
+const SHARED_PIECES_MIN: f64 = INITIAL_WINDOW_SEGMENTS as f64;
 /// Share of segments sent again from which on TCP's reaction to losses makes shares unequal.
-const LOSS_SHARE_MIN: f64 = 0.001;
+const UNEVEN_LOSS_SHARE_MIN: f64 = 0.001;
 /// The same of a single flow, which may have lost by chance: losses, and their share of its segments.
 const FLOW_LOSSES_MIN: f64 = 5.0;
 const FLOW_LOSS_SHARE_MIN: f64 = 0.005;
@@ -315,7 +315,7 @@ fn unshared(
     let idle = flows.iter().filter(|(_, change)| is_idle(change)).count();
     if idle > 0 {
         let of = flows.len();
-        let few = pieces(trial, &flows, responses).filter(|pieces| *pieces < PIECES_MIN);
+        let few = pieces(trial, &flows, responses).filter(|pieces| *pieces < SHARED_PIECES_MIN);
         let because = few.map(Because::FewPieces).or_else(|| {
             let most_moved = 2 * idle < of;
             let others_share = || {
@@ -328,7 +328,7 @@ fn unshared(
         });
         return Some((Unshared::Idle { idle, of }, because));
     }
-    if is_udp || pieces(trial, &flows, responses).is_none_or(|pieces| pieces < PIECES_MIN) {
+    if is_udp || pieces(trial, &flows, responses).is_none_or(|pieces| pieces < SHARED_PIECES_MIN) {
         return None;
     }
     let fairness = least_fair(&flows, raw.hosts)?;
@@ -401,7 +401,7 @@ fn on_the_way(
 /// Whether segments were lost so that flows slow down for that.
 fn losses(raw: &Raw<'_>, responses: &Responses) -> Option<Because> {
     let lost = responses.value(name::RETRANSMITTED_SHARE);
-    if let Some(lost) = lost.filter(|lost| *lost >= LOSS_SHARE_MIN) {
+    if let Some(lost) = lost.filter(|lost| *lost >= UNEVEN_LOSS_SHARE_MIN) {
         return Some(Because::Losses(lost));
     }
     let lost_of_flow = raw.lanes.iter().filter_map(|lane| {

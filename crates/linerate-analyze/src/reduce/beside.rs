@@ -37,10 +37,10 @@ use super::{DISTURBED_SHARE_MAX, Responses, namespaces};
 use crate::compare::interval::deviation;
 use crate::wire_use::is_ipv6;
 
-/// Headers of TCP with timestamps and of UDP over IPv4, and what those of IPv6 have more. Where a packet has less, the
-/// others' share comes out a little too small.
-const HEADER_BYTES: f64 = ETHERNET_HEADER_BYTES as f64 + 52.0;
-const UDP_HEADER_BYTES: f64 = ETHERNET_HEADER_BYTES as f64 + 28.0;
+/// Headers of IPv4 and TCP with timestamps, and of IPv4 and UDP, and what those of IPv6 have more. Where a packet has
+/// less, the others' share comes out a little too small.
+pub(crate) const TCP_HEADERS_BYTES: f64 = 52.0;
+pub(crate) const UDP_HEADERS_BYTES: f64 = 28.0;
 const IPV6_MORE_BYTES: f64 = 20.0;
 /// The same of an ACK that has all the options that there is room for: SACK blocks.
 const ACK_BYTES_MAX: f64 = ETHERNET_HEADER_BYTES as f64 + 80.0;
@@ -297,10 +297,10 @@ impl<'a> Streams<'a> {
     /// Headers of a packet of the streams.
     fn header_bytes(&self) -> f64 {
         match (self.transport, self.raw.trial.workload.goes_both_ways()) {
-            (Transport::Udp, _) => UDP_HEADER_BYTES,
+            (Transport::Udp, _) => ETHERNET_HEADER_BYTES as f64 + UDP_HEADERS_BYTES,
             // ACKs of the other direction pass, too.
             (_, true) => ACK_BYTES_MAX,
-            (_, false) => HEADER_BYTES,
+            (_, false) => ETHERNET_HEADER_BYTES as f64 + TCP_HEADERS_BYTES,
         }
     }
 

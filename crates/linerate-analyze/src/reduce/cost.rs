@@ -42,7 +42,7 @@ const TCP_OF_HOST: &[Metric] = &[
 const TCP_OF_PROTOCOL: &[Metric] = &[Metric::SnmpTcpInSegs, Metric::SnmpTcpOutSegs];
 const UDP_OF_PROTOCOL: &[Metric] = &[Metric::SnmpUdpInDatagrams, Metric::SnmpUdpOutDatagrams];
 /// Share of a host's packets beyond which they are not counted alike, and nothing is known.
-const SHARE_MAX: f64 = 1.05;
+const COUNTED_SHARE_MAX: f64 = 1.05;
 
 /// Reduces the cost of `host`, whose CPUs `sharing` use as well, itself included.
 pub(super) fn reduce(
@@ -59,7 +59,7 @@ pub(super) fn reduce(
     let share = packets
         .zip(of_host.filter(|all| *all > 0.0))
         .map(|(ours, all)| ours / all);
-    let share = share.filter(|share| *share <= SHARE_MAX);
+    let share = share.filter(|share| *share <= COUNTED_SHARE_MAX);
     let share = share.map(|share| if share >= SHARE_WHOLE { 1.0 } else { share });
     responses.put(name::HOST_SHARE, share);
     let share = share.unwrap_or(1.0);

@@ -35,7 +35,7 @@ const DROPS_WRAP: i64 = 1 << 32;
 const ON_THEIR_WAY_MAX: u64 = 64;
 
 /// Every place with the response that says how many were lost there.
-pub(crate) const PLACES: &[(Place, &str)] = &[
+pub(crate) const LOSS_PLACES: &[(Place, &str)] = &[
     (Place::SenderQueue, name::LOST_SENDER_QUEUE),
     (Place::SenderQdisc, name::LOST_SENDER_QDISC),
     (Place::SenderDevice, name::LOST_SENDER_DEVICE),
@@ -123,7 +123,7 @@ fn stream(raw: &Raw<'_>, responses: &mut Responses) {
     responses.put(name::DATAGRAMS_SENT, Some(balance.sent as f64));
     responses.put(name::DATAGRAMS_RECEIVED, Some(balance.received as f64));
     responses.put(name::LOSS_SHARE, balance.loss_share());
-    for (place, response) in PLACES {
+    for (place, response) in LOSS_PLACES {
         let row = balance.lost.iter().find(|row| row.0 == *place);
         // What was read and counted nothing is 0; what was not read is absent.
         let lost = row.map_or(0.0, |row| row.1 as f64);

@@ -57,7 +57,7 @@ use crate::compare::interval::median;
 /// How far the smoothed round trip must lie above the shortest one for a queue: a share of it, and
 /// what a busy scheduler adds.
 const QUEUE_RTT_SHARE_MIN: f64 = 0.2;
-const QUEUE_NS_MIN: f64 = 200_000.0;
+pub(crate) const SCHEDULER_NS_MAX: f64 = 200_000.0;
 /// Share of the readings with a queue up to which a flow is at rest.
 const RESTS_SHARE_MAX: f64 = 0.5;
 
@@ -95,7 +95,7 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
         let twice = raw.total_on(&receivers, Metric::NetstatDelayedAckLost);
         let twice = twice.map(|twice| twice as f64);
         let again = sum(Metric::TcpRetrans);
-        again.map(|again| again.min(twice.unwrap_or(0.0)))
+        again.zip(twice).map(|(again, twice)| again.min(twice))
     };
     responses.put(name::SPURIOUS, needless);
     responses.put(name::MARKED, sum(Metric::TcpDeliveredCe));
@@ -304,7 +304,7 @@ fn queued(raw: &Raw<'_>) -> Option<f64> {
     };
     let flows: Vec<(u32, f64, f64, Vec<f64>)> = lanes.filter_map(flow).collect();
     let waits = |rtt: f64, shortest: f64| {
-        let above = (QUEUE_RTT_SHARE_MIN * shortest).max(QUEUE_NS_MIN);
+        let above = (QUEUE_RTT_SHARE_MIN * shortest).max(SCHEDULER_NS_MAX);
         f64::from(u8::from(rtt - shortest >= above))
     };
     let rests = |own: f64, smoothed: &[f64]| {
@@ -333,13 +333,19 @@ fn variation(raw: &Raw<'_>) -> Option<f64> {
     let Some(in_order) = deviation(receiver, Metric::TcpBytesReceived) else {
         return delivered;
     };
+    let Some(delivered) = delivered.filter(|delivered| *delivered < in_order) else {
+        return Some(in_order);
+    };
     let lost = raw.lanes.iter().map(|lane| {
         let grown = |metric| Some(lane.change(lane.sender, metric)?.amount);
-        Some(grown(Metric::TcpRetrans)? - grown(Metric::TcpDsackDups).unwrap_or(0.0))
+        match grown(Metric::TcpRetrans)? {
+            0.0 => Some(0.0),
+            again => Some(again - grown(Metric::TcpDsackDups)?),
+        }
     });
-    let lost: f64 = lost.sum::<Option<f64>>().unwrap_or(0.0);
-    let delivered = delivered.filter(|_| lost >= 1.0);
-    Some(delivered.map_or(in_order, |delivered| delivered.min(in_order)))
+    // Where nobody knows whether any was lost, nobody knows which of the two it is.
+    let is_lossy = lost.sum::<Option<f64>>()? >= 1.0;
+    Some(if is_lossy { delivered } else { in_order })
 }
 
 /// Median step of what arrives in order, or of what is delivered where that was not read; absent where next to nothing came

@@ -27,28 +27,12 @@ use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
 
+use super::cpu_time::{BUSY, FREE, IRQ, SOFTIRQ, STEAL, SYSTEM, USER, cpu_time};
 use super::exchange::hosts_with_flows;
 use super::raw::Raw;
 use super::starved::our_time;
 use super::window::{Change, Readings};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, Values, cost};
-
-const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
-const SYSTEM: &[Metric] = &[Metric::CpuSystem];
-const IRQ: &[Metric] = &[Metric::CpuIrq];
-const SOFTIRQ: &[Metric] = &[Metric::CpuSoftIrq];
-const STEAL: &[Metric] = &[Metric::CpuSteal];
-/// All of a CPU's time; that of guests is in user time.
-const MODES: &[Metric] = &[
-    Metric::CpuUser,
-    Metric::CpuNice,
-    Metric::CpuSystem,
-    Metric::CpuIdle,
-    Metric::CpuIoWait,
-    Metric::CpuIrq,
-    Metric::CpuSoftIrq,
-    Metric::CpuSteal,
-];
 
 /// CPU time that this run took, as far as that is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -197,7 +181,8 @@ fn cpus_of<'a>(host: &HostName, readings: &Readings<'a>) -> Vec<&'a Subject> {
 fn missing_share(host: &HostName, readings: &Readings<'_>) -> Option<f64> {
     // A host that was lost has no second reading: nothing is known of its time.
     let of_cpu = |subject: &Subject| {
-        let rates = MODES.iter().filter_map(|metric| {
+        let modes = [BUSY, STEAL, FREE].into_iter().flatten();
+        let rates = modes.filter_map(|metric| {
             let series = readings.on(host, subject, *metric)?;
             // Idle time may go backwards (Documentation/filesystems/proc.rst).
             Some(readings.difference(&series)?.rate() / 1e9)
@@ -244,28 +229,6 @@ fn cpu(host: &HostName, cpus: f64, readings: &Readings<'_>, responses: &mut Resp
     if parts[0].is_some() && parts[1].is_some() {
         responses.put(name::CPU_BUSY, Some(parts.into_iter().flatten().sum()));
     }
-}
-
-/// CPUs' worth of time in `metrics`: the host's own line if it was read, else the sum of its CPUs.
-pub(super) fn cpu_time(
-    host: &HostName,
-    readings: &Readings<'_>,
-    metrics: &[Metric],
-) -> Option<f64> {
-    let sum = |subject: &Subject| {
-        let changes = metrics
-            .iter()
-            .filter_map(|metric| readings.change_on(host, subject, *metric));
-        changes.map(Change::share).reduce(f64::add)
-    };
-    if let Some(whole) = sum(&Subject::Host) {
-        return Some(whole);
-    }
-    let cpus = readings
-        .subjects()
-        .filter(|(subject, on)| matches!(subject, Subject::Cpu(_)) && *on == host);
-    cpus.filter_map(|(subject, _)| sum(subject))
-        .reduce(f64::add)
 }
 
 /// Returns the hosts whose programs run on the CPUs of `host`: all of a lab, both ends of loopback, and

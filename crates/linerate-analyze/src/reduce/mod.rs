@@ -15,6 +15,8 @@ mod arrived;
 mod beside;
 /// CPU time and cycles per byte, packet and transaction.
 mod cost;
+/// What CPUs do with their time.
+pub(crate) mod cpu_time;
 /// Segments that arrived with a wrong checksum.
 mod damaged;
 /// Datagrams, and where those that are missing were lost.
@@ -65,10 +67,12 @@ use linerate_model::{HostName, TrialId};
 use arrived::Judged;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
+pub(crate) use beside::{TCP_HEADERS_BYTES, UDP_HEADERS_BYTES};
 pub use datagrams::QdiscDrops;
 pub(crate) use datagrams::{
-    ArrivalShaper, INGRESS_MAJOR, PLACES as LOSS_PLACES, arrival_shaper, dropping_qdiscs,
+    ArrivalShaper, INGRESS_MAJOR, LOSS_PLACES, arrival_shaper, dropping_qdiscs,
 };
+pub(crate) use evidence::SCHEDULER_NS_MAX;
 pub(crate) use exchange::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, STALL_EXCESS_NS, Way, namespaces};
 pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
@@ -76,8 +80,9 @@ pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
 pub(crate) use plausible::tolerance;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
-pub(crate) use raw::Raw;
-pub(crate) use values::Values;
+pub(crate) use raw::{Raw, are_aggregates};
+pub(crate) use silence::DATAGRAMS_MIN;
+pub(crate) use values::{Amount, Values};
 pub(crate) use window::Readings;
 
 /// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own

@@ -22,10 +22,10 @@ use crate::compare::balance::{SEED, chance, imbalance};
 use crate::compare::draw::Draw;
 use crate::queue_map::queue_of;
 
-/// Draws of flows with their rates: the 95th percentile rests on fifty of them.
-const DRAWS: u32 = 1000;
+/// Deals of flows with their rates: the 95th percentile rests on fifty of them.
+const RATED_DEALS: u32 = 1000;
 /// Flows up to which they are dealt with their rates; of more, nothing is said of packets.
-const FLOWS_MAX: usize = 1024;
+const RATED_FLOWS_MAX: usize = 1024;
 
 /// What the receiving host took in during one trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -216,12 +216,12 @@ fn rates(ends: &[&FlowRecord], readings: &Readings<'_>) -> Option<Vec<f64>> {
 /// Returns what the fullest of `queues` queues over the mean does not exceed in 95 of 100 cases, if each of
 /// the flows with these `rates` falls into one at random.
 fn most_by_chance(rates: &[f64], queues: u32, seed: u64) -> Option<f64> {
-    if rates.len() > FLOWS_MAX {
+    if rates.len() > RATED_FLOWS_MAX {
         return None;
     }
     let mut draw = Draw::new(seed);
     let mut loads = vec![0.0; queues as usize];
-    let fullest = (0..DRAWS).map(|_| {
+    let fullest = (0..RATED_DEALS).map(|_| {
         loads.fill(0.0);
         for rate in rates {
             loads[draw.below(queues) as usize] += rate;
@@ -230,7 +230,9 @@ fn most_by_chance(rates: &[f64], queues: u32, seed: u64) -> Option<f64> {
     });
     let mut fullest = fullest.collect::<Option<Vec<f64>>>()?;
     fullest.sort_by(f64::total_cmp);
-    fullest.get((0.95 * f64::from(DRAWS)) as usize).copied()
+    fullest
+        .get((0.95 * f64::from(RATED_DEALS)) as usize)
+        .copied()
 }
 
 fn of_queues(intake: &Intake, responses: &mut Responses) {

@@ -107,6 +107,16 @@ impl<'a> Raw<'a> {
     }
 }
 
+/// Returns whether `segments`, which brought `bytes` since a connection began, are counted as aggregates.
+///
+/// The kernel counts max(1, gso_segs) of what comes (`tcp_segs_in` in include/net/tcp.h), and a frame that came joined from
+/// a virtual device (virtio, tun, Xen, AF_PACKET) has 0 there: one, however many segments it holds. Since the
+/// connection began no more payload can have come in order than its segments hold, full ones all of them; within a window
+/// more can, which had come before and waited for a lost one. The end of a stream counts as one byte.
+pub(crate) fn are_aggregates(bytes: f64, segments: f64, full_bytes: f64) -> bool {
+    bytes > segments * full_bytes + 1.0
+}
+
 impl<'a> Lane<'a> {
     pub(super) fn of(plan: &FlowPlan, readings: &'a Readings<'a>) -> Self {
         let sender = match plan.client_part {
@@ -132,11 +142,6 @@ impl<'a> Lane<'a> {
     }
 
     /// Whether the segments that one end received are counted as aggregates.
-    ///
-    /// The kernel counts max(1, gso_segs) of what comes (`tcp_segs_in` in include/net/tcp.h), and a frame that came joined from
-    /// a virtual device (virtio, tun, Xen, AF_PACKET) has 0 there: one, however many segments it holds. Since the
-    /// connection began no more payload can have come in order than its segments hold, full ones all of them; within a window
-    /// more can, which had come before and waited for a lost one. The end of a stream counts as one byte.
     pub(super) fn counts_aggregates(&self, end: End) -> bool {
         let last = |metric| Some(self.readings.flow(self.flow, end, metric)?.last()?.1 as f64);
         let full = || {
@@ -145,11 +150,14 @@ impl<'a> Lane<'a> {
                 .flow(self.flow, end.other(), Metric::TcpSndMss)?;
             Some(sizes.iter().map(|reading| reading.1).max()? as f64)
         };
-        let more = || {
-            let all = last(Metric::TcpBytesReceived)?;
-            Some(all > last(Metric::TcpDataSegsIn)? * full()? + 1.0)
+        let known = || {
+            let (bytes, segments) = (
+                last(Metric::TcpBytesReceived)?,
+                last(Metric::TcpDataSegsIn)?,
+            );
+            Some(are_aggregates(bytes, segments, full()?))
         };
-        more().unwrap_or(false)
+        known().unwrap_or(false)
     }
 
     /// Returns how much what counts the segments without payload that one end received grew over the window: aggregates, which

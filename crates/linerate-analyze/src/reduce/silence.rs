@@ -30,8 +30,8 @@ const TIMEOUT_NS: f64 = 2e8;
 const HANDSHAKE_TIMEOUT_NS: f64 = 1e9;
 /// Timeouts that pass until what was sent again in vain is sent once more: one, and one of twice its length.
 const TIMEOUTS: f64 = 3.0;
-/// Datagrams that would have come.
-const DATAGRAMS_MIN: f64 = 10.0;
+/// Datagrams that are more than a hiccup's.
+pub(crate) const DATAGRAMS_MIN: f64 = 10.0;
 
 /// What grows when something arrives at an end of a flow, or is known to have arrived.
 const ARRIVALS: [Metric; 5] = [

@@ -12,30 +12,16 @@ use linerate_model::run::HostRecord;
 use linerate_model::sample::Subject;
 
 use super::Responses;
+use super::cpu_time::{BUSY, FREE, PROGRAMS, STEAL, SYSTEM, USER, cpu_time};
 use super::exchange::hosts_with_flows;
-use super::machine::{cpu_time, sharing};
+use super::machine::sharing;
 use super::raw::Raw;
 use super::window::{Readings, mean};
 
-/// Time in which a CPU did something.
-const BUSY: &[Metric] = &[
-    Metric::CpuUser,
-    Metric::CpuNice,
-    Metric::CpuSystem,
-    Metric::CpuIrq,
-    Metric::CpuSoftIrq,
-];
-/// Time that the hypervisor gave to others.
-const STOLEN: &[Metric] = &[Metric::CpuSteal];
-/// Time in which it did not.
-const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
-/// Time that is booked on the thread that used it; softirqs are not, they run in whichever
-/// thread they interrupt.
-const PROGRAMS: &[Metric] = &[Metric::CpuUser, Metric::CpuNice, Metric::CpuSystem];
-/// The same by mode, and what a thread of ours has of it.
+/// Time that is booked on threads by mode, and what a thread of ours has of it.
 const BY_MODE: [(&[Metric], &[Metric]); 2] = [
-    (&[Metric::CpuUser, Metric::CpuNice], &[Metric::ThreadUser]),
-    (&[Metric::CpuSystem], &[Metric::ThreadSystem]),
+    (USER, &[Metric::ThreadUser]),
+    (SYSTEM, &[Metric::ThreadSystem]),
 ];
 /// What our own threads ran: to the nanosecond, or else in ticks.
 const OURS: [&[Metric]; 2] = [
@@ -50,7 +36,7 @@ pub(super) fn reduce(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Resp
         return;
     };
     responses.put(name::WORKER_WAITED, Some(waited));
-    let stolen = cpu_time(host, readings, STOLEN);
+    let stolen = cpu_time(host, readings, STEAL);
     let busy = cpu_time(host, readings, BUSY);
     let all = busy
         .zip(cpu_time(host, readings, FREE))
@@ -96,7 +82,7 @@ fn busy_where_workers_ran(raw: &Raw<'_>, host: &HostName, beside: &[&HostName]) 
         cpus.iter().map(of_cpu).sum::<Option<f64>>()
     };
     let (busy, free) = time(BUSY).zip(time(FREE))?;
-    let all = busy + free + time(STOLEN).unwrap_or(0.0);
+    let all = busy + free + time(STEAL).unwrap_or(0.0);
     (all > 0.0).then(|| busy / all)
 }
 

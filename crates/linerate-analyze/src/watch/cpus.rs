@@ -5,6 +5,7 @@ use linerate_model::sample::Subject;
 use serde::Serialize;
 
 use super::{Span, Watched};
+use crate::reduce::cpu_time::{FREE, IRQ, SOFTIRQ, STEAL, SYSTEM, USER};
 
 /// Time of one CPU by mode, as shares of all its time; of all CPUs together their sum, in CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
@@ -39,15 +40,8 @@ pub struct CpuRow {
     pub modes: Modes,
 }
 
-/// Counters of each part of [`Modes`], in its order. Guest time is counted as user time already.
-const COUNTERS: [&[Metric]; 6] = [
-    &[Metric::CpuUser, Metric::CpuNice],
-    &[Metric::CpuSystem],
-    &[Metric::CpuIrq],
-    &[Metric::CpuSoftIrq],
-    &[Metric::CpuSteal],
-    &[Metric::CpuIdle, Metric::CpuIoWait],
-];
+/// Counters of each part of [`Modes`], in its order.
+const COUNTERS: [&[Metric]; 6] = [USER, SYSTEM, IRQ, SOFTIRQ, STEAL, FREE];
 
 /// Returns every CPU of which there are two readings, by number.
 pub fn cpus(watched: &Watched, span: Span) -> Vec<CpuRow> {

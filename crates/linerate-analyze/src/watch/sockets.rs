@@ -6,6 +6,7 @@ use linerate_model::socket::{SocketRow, TcpInfo};
 use serde::Serialize;
 
 use super::Span;
+use crate::reduce::are_aggregates;
 
 /// One connection over a span; what needs two readings is absent after the first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -166,11 +167,10 @@ impl Sockets {
             count(|tcp| tcp.data_segs_out),
             count(|tcp| tcp.data_segs_in),
         );
-        // A device that joins segments (virtio, tun) has them counted as one: no more can have come than full ones hold, and 1
-        // for the end of the stream (`counts_aggregates` of the reduction).
-        let full_bytes = now.rcv_mss_bytes.max(now.snd_mss_bytes);
-        let most = f64::from(now.data_segs_in) * f64::from(full_bytes) + 1.0;
-        let data_in = data_in.filter(|_| now.bytes_received as f64 <= most);
+        let full_bytes = f64::from(now.rcv_mss_bytes.max(now.snd_mss_bytes));
+        let segments = f64::from(now.data_segs_in);
+        let data_in =
+            data_in.filter(|_| !are_aggregates(now.bytes_received as f64, segments, full_bytes));
         // Of ACKs none are joined.
         let acks_in = count(|tcp| tcp.segs_in.wrapping_sub(tcp.data_segs_in));
         let data_per_ack = || {

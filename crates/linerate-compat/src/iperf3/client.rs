@@ -15,6 +15,7 @@
 //! In reverse mode the owner goes on reading its streams until the server has closed them or the
 //! machine has ended, or the server may not come to its end.
 
+use crate::iperf3::S;
 use crate::iperf3::cookie::Cookie;
 use crate::iperf3::error::Code;
 use crate::iperf3::frame::{self, FrameDecoder, RESULTS_BYTES_MAX};
@@ -22,7 +23,6 @@ use crate::iperf3::parameters::Parameters;
 use crate::iperf3::results::Results;
 use crate::iperf3::state::State;
 
-const S: u64 = 1_000_000_000;
 /// How long a server may take for its next word. iperf3's server answers at once, but checks a
 /// password and sets up streams in between, and an old one is busy with nothing else.
 const WORD_NS: u64 = 30 * S;

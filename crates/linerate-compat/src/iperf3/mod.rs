@@ -40,3 +40,6 @@ pub use results::{CpuPercent, Results, ResultsError, ServerOutput, StreamResult}
 pub use server::{BUSY, ServerAction, ServerEnding, ServerMachine, refusal};
 pub use state::State;
 pub use stream_id::StreamId;
+
+/// A second, in nanoseconds.
+const S: u64 = 1_000_000_000;

@@ -14,6 +14,7 @@
 //!
 //! After an `End` nothing follows; the owner sends what was to be sent and closes.
 
+use crate::iperf3::S;
 use crate::iperf3::error::Code;
 use crate::iperf3::frame::{self, CLIENT_RESULTS_BYTES_MAX, FrameDecoder, PARAMETERS_BYTES_MAX};
 use crate::iperf3::parameters::{Direction, Parameters};
@@ -31,14 +32,13 @@ pub fn refusal(code: Code, errno: i32) -> Vec<u8> {
     bytes
 }
 
-const S: u64 = 1_000_000_000;
 /// How long a client may take for its parameters. They follow at once, one round trip later.
 const PARAMETERS_NS: u64 = 10 * S;
 /// How long a client may take for its first stream, and for each that follows: it opens one after
 /// another, a round trip each, and a datagram stream asks again where its greeting was lost.
 const STREAM_NS: u64 = 5 * S;
 /// How long for all of them: 256, a round trip of 200 ms each.
-const STREAMS_NS: u64 = 60 * S;
+const ALL_STREAMS_NS: u64 = 60 * S;
 /// How long a test may overrun what the client asked for: iperf3's own guard.
 const OVERRUN_NS: u64 = 40 * S;
 /// How long a test may take whose end is bytes or blocks, or that has none: one day, as long as a
@@ -189,7 +189,7 @@ impl ServerMachine {
         }
         self.stage = Stage::Opening;
         self.deadline_ns = now_ns.saturating_add(STREAM_NS);
-        self.streams_ns = now_ns.saturating_add(STREAMS_NS);
+        self.streams_ns = now_ns.saturating_add(ALL_STREAMS_NS);
         let mut actions = vec![send_state(State::CreateStreams)];
         self.take_up_early(now_ns, &mut actions);
         actions

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const NS_PER_S: u128 = 1_000_000_000;
+use super::NS_PER_S;
 
 /// Most bytes of one call over a connection that is held: so much goes ahead of its time.
 pub(crate) const CALL_BYTES_MAX: usize = 64 << 10;
@@ -39,7 +39,7 @@ impl Hold {
     /// Notes at `now_ns` that so many `bytes` have moved; what was not used up long before is lost.
     pub(crate) fn take(&self, now_ns: u64, bytes: usize) {
         let bits = bytes as u128 * 8;
-        let ns = (bits * NS_PER_S).div_ceil(u128::from(self.bits_per_s));
+        let ns = (bits * u128::from(NS_PER_S)).div_ceil(u128::from(self.bits_per_s));
         let ns = u64::try_from(ns).unwrap_or(u64::MAX);
         let least_ns = now_ns.saturating_sub(LAG_NS);
         // Cannot fail: there always is a next instant.

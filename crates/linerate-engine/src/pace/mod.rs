@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub(crate) use hold::{CALL_BYTES_MAX, Hold};
 
-const NS_PER_S: u64 = 1_000_000_000;
+pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
 /// The schedule of things that are sent at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

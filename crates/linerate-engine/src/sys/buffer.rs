@@ -1,7 +1,7 @@
 //! Page-aligned memory for payload, resident before the first byte moves.
 
 /// Bytes of a page on every platform that we run on; larger pages only align better.
-const PAGE_BYTES: usize = 4096;
+pub(super) const PAGE_BYTES: usize = 4096;
 
 #[derive(Clone)]
 #[repr(C, align(4096))]

@@ -5,9 +5,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Mappings begin at multiples of this. Where pages are larger, the kernel takes none of what is asked
-/// here that is not a whole number of them, and nothing changes.
-const PAGE_BYTES: usize = 4096;
+use super::buffer::PAGE_BYTES;
 
 /// Whether [`map_single_pages`] was granted.
 static IS_BY_PAGE: AtomicBool = AtomicBool::new(false);
@@ -164,6 +162,7 @@ unsafe extern "C" fn find(
     let loaded = headers.iter().filter(|one| one.p_type == libc::PT_LOAD);
     for header in loaded.filter(|header| !is_written(header)) {
         let begin = object.dlpi_addr as usize + header.p_vaddr as usize;
+        // Where pages are larger, the kernel takes none of what is asked that is no whole number of them.
         let end = (begin + header.p_memsz as usize).next_multiple_of(PAGE_BYTES);
         found.push(begin & !(PAGE_BYTES - 1)..end);
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use linerate_model::manner::Manner;
 
+use crate::pace::NS_PER_S;
 use crate::sys::clock::now_ns;
 
-const NS_PER_S: u64 = 1_000_000_000;
 /// No instant.
 const NEVER: u64 = u64::MAX;
 /// The last stretch before an instant is spun through: a sleep ends up to this much late even with sharp

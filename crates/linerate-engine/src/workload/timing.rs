@@ -11,10 +11,8 @@ use linerate_model::id::FlowId;
 use linerate_model::manner::Manner;
 use linerate_model::shortfall::RequestCount;
 
-use crate::pace::Pacer;
+use crate::pace::{NS_PER_S, Pacer};
 use crate::schedule::Control;
-
-const NS_PER_S: u64 = 1_000_000_000;
 
 /// When one flow begins requests, and how many it has begun.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 pub use filter::{FilterError, SocketFilter};
 pub use owner::owner_of;
 pub use process::{Process, Processes};
+pub(crate) use totals::SOCKETS_MAX;
 
 use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
@@ -27,7 +28,7 @@ use crate::sys::clock::{now_ns, thread_cpu_ns, timed};
 use crate::sys::netlink::{NetlinkSocket, Question};
 use crate::sys::sock_diag::{EndedSockets, Heard};
 use message::Depth;
-use totals::{SOCKETS_MAX, Totals};
+use totals::Totals;
 
 const NOTE_NO_EVENTS: &str = "without CAP_NET_ADMIN, counts between the last reading of a connection and \
                               its end are not seen";

@@ -7,10 +7,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use super::totals::SOCKETS_MAX;
 use crate::files::numbered;
-
-/// Most sockets kept.
-const SOCKETS_MAX: usize = 256 << 10;
 
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use linerate_model::socket::{SocketRow, SocketState, TcpInfo};
 /// How long a socket that vanished without an event is kept, in nanoseconds.
 const FORGOTTEN_AFTER_NS: u64 = 10_000_000_000;
 /// Most sockets kept apart; one beyond it is not counted, and said.
-pub(super) const SOCKETS_MAX: usize = 256 << 10;
+pub(crate) const SOCKETS_MAX: usize = 256 << 10;
 
 /// Sums over all sockets that were seen.
 #[derive(Debug, Default)]

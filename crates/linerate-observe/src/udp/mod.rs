@@ -13,10 +13,8 @@ use crate::observer::{Interface, ObserveConfig, Observer, observer};
 use crate::readout::Readout;
 use crate::sys::clock::{thread_cpu_ns, timed};
 use crate::sys::netlink::{NetlinkSocket, Question};
-use crate::tcp::{message, open_sockets};
+use crate::tcp::{SOCKETS_MAX, message, open_sockets};
 
-/// Most sockets kept apart.
-const SOCKETS_MAX: usize = 256 << 10;
 /// The address families, each of which is a question of its own.
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 

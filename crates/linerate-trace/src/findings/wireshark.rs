@@ -7,8 +7,7 @@
 use std::net::IpAddr;
 
 use super::{TcpFinding, TcpFindingKind};
-
-const PORT_NTP: u16 = 123;
+use crate::frame::PORT_NTP;
 
 impl TcpFinding {
     /// Returns the filter for all frames of its kind.

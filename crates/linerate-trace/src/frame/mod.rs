@@ -19,7 +19,7 @@ mod udp;
 pub(crate) use icmp::{Complaint, Reason};
 pub(crate) use ip::Addresses;
 pub(crate) use tcp::{Flags, Segment};
-pub(crate) use udp::{Asked, Datagram, QuicKind, Says};
+pub(crate) use udp::{Asked, Datagram, PORT_NTP, QuicKind, Says};
 
 use crate::capture::LinkType;
 

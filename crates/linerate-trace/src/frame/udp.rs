@@ -5,7 +5,7 @@ use super::{Decoded, NoSegment, u16_at, u32_at};
 
 const HEADER_BYTES: usize = 8;
 const PORT_DNS: u16 = 53;
-const PORT_NTP: u16 = 123;
+pub(crate) const PORT_NTP: u16 = 123;
 
 /// One datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

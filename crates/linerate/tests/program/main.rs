@@ -1,7 +1,6 @@
 //! The program as its users meet it, in one test binary: 23 would wait for each other, and link the
 //! same crates 23 times.
 
-mod architecture;
 mod cli_abuse;
 mod cli_agent;
 mod cli_capture;
@@ -12,7 +11,6 @@ mod cli_usage;
 mod cli_watch;
 mod cli_workloads;
 mod common;
-mod flags;
 mod iperf3_client;
 mod iperf3_current;
 mod iperf3_server;
@@ -22,11 +20,8 @@ mod lab_queues;
 mod lab_strangers;
 mod lab_truth;
 mod one_port;
-mod recorded;
-mod reference;
 mod run_capture;
 mod trace;
 mod whole_loss;
 mod whole_run;
 mod whole_study;
-mod words;

@@ -16,7 +16,6 @@ const LAG_NS_MAX: u64 = 10_000_000;
 const FLUSH_NS: u64 = 20_000_000;
 /// Time between two looks at them.
 const LOOK_AGAIN_NS: u64 = 100_000;
-const BITS: u64 = 8;
 
 /// Sends datagrams.
 #[derive(Debug)]
@@ -167,7 +166,7 @@ impl Sender {
         io.counters.buffers_sent.add(buffers as u64);
         io.flow.counters.sent(bytes);
         if let Some(pacer) = &mut self.pacer {
-            pacer.take(bytes as u64 * BITS);
+            pacer.take(8 * bytes as u64);
         }
         self.burst_left = self.burst_left.saturating_sub(datagrams);
         self.left_bytes = self.left_bytes.saturating_sub(bytes as u64);

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
+use crate::root;
+
 /// The line before the table.
-const TABLE: &str = "<!-- crates: read by crates/linerate/tests/program/architecture.rs -->";
+const TABLE: &str = "<!-- crates: read by crates/linerate/tests/documents/architecture.rs -->";
 /// What the last column says of a crate that does not exist yet.
 const LATER: &str = "later";
 
@@ -69,14 +71,6 @@ struct Row {
     layer: u32,
     arrows: BTreeSet<String>,
     later: bool,
-}
-
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.ancestors()
-        .nth(2)
-        .expect("the crate lies two folders below the workspace")
-        .to_owned()
 }
 
 fn metadata() -> Metadata {
@@ -204,7 +198,13 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The same without the tests of a file, which stand at its end.
 fn code_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    code_lines(text.split("#[cfg(test)]\nmod ").next().unwrap_or_default())
+    let mut marks = text.match_indices("#[cfg(test)]\nmod ");
+    // A file of tests is declared where others are.
+    let begin = marks.find(|(at, mark)| {
+        let line = text[at + mark.len()..].lines().next();
+        line.is_some_and(|line| line.ends_with('{'))
+    });
+    code_lines(&text[..begin.map_or(text.len(), |(at, _)| at)])
 }
 
 /// Fails with all `faults` at once, one a line.
@@ -468,91 +468,319 @@ fn rooms_named(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Modules of a crate that import each other in circles, by size: each of such a circle can only be understood
-/// with all others. To become fewer and smaller; a parent and its children are not counted.
-const CIRCLES: [(&str, &[usize]); 10] = [
-    ("linerate", &[4, 3]),
-    ("linerate-agent", &[4]),
-    ("linerate-analyze", &[8, 3, 2]),
-    ("linerate-controller", &[3]),
-    ("linerate-engine", &[3, 2]),
-    ("linerate-lab", &[3, 2, 2]),
-    ("linerate-model", &[4, 3]),
-    ("linerate-observe", &[2]),
-    ("linerate-plan", &[2]),
-    ("linerate-trace", &[5, 4, 3]),
+/// Modules of a crate that use each other in circles: each of such a circle can only be understood with all others. To become
+/// fewer and smaller. Of each crate its circles, the largest first; a parent that uses its children, which use it, is one.
+const CIRCLES: &[(&str, &[&str])] = &[
+    (
+        "linerate",
+        &[
+            "iperf3 term term::failure term::single term::single::cost term::single::datagrams \
+             term::single::details term::single::result term::single::table",
+            "hosts hosts::address hosts::trust",
+            "term::watch term::watch::draw term::watch::state",
+            "args args::run",
+            "meant meant::measurement",
+        ],
+    ),
+    (
+        "linerate-agent",
+        &[
+            "core core::capture core::flows core::host core::limits core::slot core::trial core::unix \
+             core::watch foreign::iperf3 foreign::iperf3::test foreign::iperf3::traffic serve \
+             serve::datagram serve::entrance serve::gate serve::http serve::owner",
+            "foreign::iperf3_peer foreign::iperf3_peer::parameters foreign::iperf3_peer::server local",
+            "access access::proof access::register",
+        ],
+    ),
+    (
+        "linerate-analyze",
+        &[
+            "diagnose diagnose::both_ways diagnose::caution diagnose::cpu diagnose::datagram_loss \
+             diagnose::effect diagnose::found diagnose::generator diagnose::host_counters diagnose::known \
+             diagnose::limiter diagnose::open_loop diagnose::pacing diagnose::placement diagnose::plateau \
+             diagnose::queue_balance diagnose::receive_path diagnose::round_trip diagnose::rules \
+             diagnose::stream diagnose::zero_copy study trust",
+            "reduce reduce::arrived reduce::beside reduce::cost reduce::damaged reduce::datagrams \
+             reduce::evidence reduce::exchange reduce::flows reduce::machine reduce::plausible \
+             reduce::profile reduce::queues reduce::silence reduce::starved reduce::values",
+            "watch::pages watch::pages::cpus watch::pages::interrupts watch::pages::links \
+             watch::pages::overview watch::pages::queues watch::pages::softnet watch::pages::tcp \
+             watch::pages::trouble",
+            "watch watch::cpus watch::links watch::programs watch::sockets",
+            "dataset verdicts",
+            "live live::latencies",
+        ],
+    ),
+    ("linerate-compat", &["iperf3::json iperf3::json::text"]),
+    ("linerate-controller", &["run run::trial"]),
+    (
+        "linerate-engine",
+        &[
+            "flow flow::calls flow::connect flow::datagram flow::error flow::incoming flow::mechanism \
+             flow::options flow::pace flow::place flow::probe flow::sampler",
+            "worker worker::datagrams worker::epoll worker::launch worker::places worker::ring worker::spin \
+             worker::thread worker::waiting",
+            "workload workload::crr workload::crr::caller workload::idle workload::rr::requester \
+             workload::rr::responder workload::stream::receiver workload::stream::sender",
+            "workload::datagram workload::datagram::exchange workload::datagram::receiver \
+             workload::datagram::sender",
+        ],
+    ),
+    (
+        "linerate-lab",
+        &[
+            "named::end named::place named::registry",
+            "shape spec spec::file",
+            "network network::held",
+        ],
+    ),
+    (
+        "linerate-model",
+        &[
+            "experiment manner parameter parameter::field response workload workload::kind \
+             workload::kind::crr workload::kind::idle workload::kind::rr workload::kind::stream",
+            "finding number unit",
+        ],
+    ),
+    (
+        "linerate-observe",
+        &[
+            "facts facts::cpu facts::hidden facts::irq facts::kernel facts::link facts::nic facts::pcie \
+             facts::queue facts::sysctl facts::virtualisation",
+            "queue queue::drivers queue::message queue::name",
+            "capture capture::select",
+            "card card::message",
+            "link link::names",
+            "netstat netstat::parse",
+            "tcp tcp::message",
+        ],
+    ),
+    (
+        "linerate-plan",
+        &[
+            "file file::levels file::source file::workload",
+            "budget planner",
+        ],
+    ),
+    (
+        "linerate-report",
+        &[
+            "html html::answer html::chapter html::evidence html::findings",
+            "chart chart::strip chart::text",
+            "terminal terminal::answer",
+        ],
+    ),
+    (
+        "linerate-store",
+        &["rows rows::captures rows::flows rows::samples rows::stacks rows::trials"],
+    ),
+    (
+        "linerate-trace",
+        &[
+            "frame frame::icmp frame::ip frame::link frame::tcp frame::tunnel frame::udp",
+            "both::datagrams both::decided both::join both::report both::sighting both::way",
+            "connection connection::detail connection::life connection::picture connection::resending \
+             connection::shares",
+            "capture capture::pcap capture::pcapng",
+            "findings findings::words",
+        ],
+    ),
 ];
 
 #[test]
 fn circles_of_modules_become_fewer() {
-    let mut found = BTreeMap::new();
-    for name in crates()
-        .into_keys()
-        .filter(|name| name.starts_with("linerate"))
-    {
-        let sizes = circles(&imports(&root().join("crates").join(&name).join("src")));
-        if !sizes.is_empty() {
-            found.insert(name, sizes);
-        }
+    let mut found = String::new();
+    let names = crates().into_keys();
+    for name in names.filter(|name| name.starts_with("linerate")) {
+        let modules = Modules::below(&root().join("crates").join(&name).join("src"));
+        found += &listed(&name, &circles(&modules.graph()));
     }
-    let listed = CIRCLES.map(|(name, sizes)| (name.to_owned(), sizes.to_vec()));
-    assert_eq!(found, BTreeMap::from(listed), "the circles and their list");
+    let kept = CIRCLES.iter().map(|(name, circles)| {
+        let circles: Vec<Vec<&str>> = circles.iter().map(|one| one.split(' ').collect()).collect();
+        listed(name, &circles)
+    });
+    let kept: String = kept.collect();
+    let is_in = |list: &str, line: &str| list.lines().any(|other| other == line);
+    let grown = found.lines().filter(|line| !is_in(&kept, line));
+    let gone = kept.lines().filter(|line| !is_in(&found, line));
+    let faults: Vec<String> = grown
+        .map(|line| format!("is not in the list: {line}"))
+        .chain(gone.map(|line| format!("is no more: {line}")))
+        .collect();
+    assert_none("circles of modules and their list", &faults);
+}
+
+/// Returns circles as the list has them, a line each.
+fn listed<T: std::fmt::Display>(name: &str, circles: &[Vec<T>]) -> String {
+    let line = |circle: &Vec<T>| {
+        let modules: Vec<String> = circle.iter().map(T::to_string).collect();
+        format!("{name}: {}\n", modules.join(" "))
+    };
+    circles.iter().map(line).collect()
 }
 
 /// A module's place below `src`; empty for the crate itself.
 type ModulePath = Vec<String>;
 
-/// Returns which modules each module below a `src` folder imports from, but for its parents; tests left out.
-fn imports(source: &Path) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
-    let files = rust_files(source).into_iter().map(|file| {
-        let inner = file.strip_prefix(source).expect("a file below it");
-        let inner = inner.with_extension("");
-        let parts = inner
-            .iter()
-            .map(|part| part.to_string_lossy().into_owned())
-            .filter(|part| !["mod", "lib", "main"].contains(&part.as_str()));
-        (parts.collect::<ModulePath>(), file)
-    });
-    let files: BTreeMap<ModulePath, PathBuf> = files.collect();
-    let each = files.iter().map(|(module, file)| {
-        let text = std::fs::read_to_string(file).expect("a source file");
-        let code: Vec<&str> = code_of(&text).map(|(_, line)| line).collect();
-        let named = paths_named(&code.join("\n"), module);
-        let owners = named.into_iter().filter_map(|mut path| {
-            while !path.is_empty() && !files.contains_key(&path) {
-                path.pop();
-            }
-            (!module.starts_with(&path)).then_some(path)
+/// A path that a module imports.
+struct Import {
+    path: ModulePath,
+    /// What it is called in the module.
+    name: String,
+    /// Whether others may find it there.
+    is_public: bool,
+}
+
+/// How often a name is passed on at the most.
+const PASSED_MAX: u32 = 16;
+
+/// The modules of a crate, with what they import and the code beside that; tests left out.
+struct Modules(BTreeMap<ModulePath, (Vec<Import>, String)>);
+
+impl Modules {
+    fn below(source: &Path) -> Self {
+        let files = rust_files(source).into_iter();
+        let files = files.filter(|file| !is_of_tests(file)).map(|file| {
+            let inner = file.strip_prefix(source).expect("a file below it");
+            let inner = inner.with_extension("");
+            let parts = inner
+                .iter()
+                .map(|part| part.to_string_lossy().into_owned())
+                .filter(|part| !["mod", "lib", "main"].contains(&part.as_str()));
+            let text = std::fs::read_to_string(&file).expect("a source file");
+            let code: Vec<&str> = code_of(&text).map(|(_, line)| line).collect();
+            (parts.collect::<ModulePath>(), imports(&code.join("\n")))
         });
-        (module.clone(), owners.collect())
-    });
-    each.collect()
-}
-
-/// Returns the paths that the code of `module` names from `crate`, `self` or `super` on, from the crate on.
-fn paths_named(code: &str, module: &[String]) -> Vec<ModulePath> {
-    let mut uses = Vec::new();
-    let words = ["crate::", "self::", "super::"];
-    let found = words.iter().flat_map(|word| code.match_indices(word));
-    // Within a longer path or name it is no beginning.
-    let is_inside = |letter: char| letter == ':' || letter.is_alphanumeric();
-    for (at, _) in found.filter(|(at, _)| !code[..*at].ends_with(is_inside)) {
-        expand(&code[at..], &mut Vec::new(), &mut uses);
+        Self(files.collect())
     }
-    let absolute = uses.into_iter().map(|path| {
+
+    /// Returns which modules each uses.
+    fn graph(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let each = self.0.iter().map(|(module, (imports, code))| {
+            // What is passed on alone is not used here.
+            let names: BTreeSet<&str> = code.split(|letter| !is_of_name(letter)).collect();
+            let used = imports.iter().filter(|import| {
+                let is_used = names.contains(import.name.as_str());
+                !import.is_public || is_used
+            });
+            let imported = used.map(|import| import.path.clone());
+            let named = imported.chain(paths(code));
+            let owners = named.filter_map(|path| self.owner(module, &path, 0));
+            let others = owners.filter(|owner| owner != module);
+            (shown(module), others.map(|owner| shown(&owner)).collect())
+        });
+        each.collect()
+    }
+
+    /// Returns the module that has what `path` names in `module`, wherever it is passed on; none of another crate's.
+    fn owner(&self, module: &ModulePath, path: &[String], passed: u32) -> Option<ModulePath> {
         let above = path.iter().take_while(|part| *part == "super").count();
-        let from = match path[0].as_str() {
-            "crate" => &[][..],
-            _ => &module[..module.len().saturating_sub(above)],
+        let (from, mut rest) = match path.first()?.as_str() {
+            "crate" => (&[][..], &path[1..]),
+            "self" => (&module[..], &path[1..]),
+            "super" => (&module[..module.len().checked_sub(above)?], &path[above..]),
+            _ => (&module[..], path),
         };
-        let rest = path.iter().skip(above.max(1));
-        from.iter().chain(rest).cloned().collect()
-    });
-    absolute.collect()
+        let mut at = from.to_vec();
+        while let [first, more @ ..] = rest {
+            let child: ModulePath = at.iter().chain([first]).cloned().collect();
+            if self.0.contains_key(&child) {
+                (at, rest) = (child, more);
+                continue;
+            }
+            let imports = self.0.get(&at).map(|(imports, _)| imports);
+            let import = imports?.iter().find(|import| import.name == *first);
+            return match import {
+                // What has the name of its crate is found there, too, again and again.
+                Some(import) if passed < PASSED_MAX => {
+                    let path: ModulePath = import.path.iter().chain(more).cloned().collect();
+                    self.owner(&at, &path, passed + 1)
+                }
+                _ if std::ptr::eq(rest, path) => None,
+                _ => Some(at),
+            };
+        }
+        Some(at)
+    }
 }
 
-/// Adds the paths that `text` begins with to `found`, those in braces each by itself; returns what follows.
-fn expand<'a>(text: &'a str, before: &mut ModulePath, found: &mut Vec<ModulePath>) -> &'a str {
+/// Returns a module as the list of circles has it.
+fn shown(module: &ModulePath) -> String {
+    if module.is_empty() {
+        "crate".to_owned()
+    } else {
+        module.join("::")
+    }
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Returns what code imports, and the code without that.
+fn imports(code: &str) -> (Vec<Import>, String) {
+    let (mut imports, mut rest, mut left) = (Vec::new(), String::new(), code);
+    while !left.is_empty() {
+        let (line, after) = left.split_once('\n').unwrap_or((left, ""));
+        let words = line.trim_start();
+        let is_public = words.starts_with("pub");
+        let words = match words.strip_prefix("pub(") {
+            Some(inner) => inner.split_once(") ").map_or("", |(_, words)| words),
+            None => words.strip_prefix("pub ").unwrap_or(words),
+        };
+        let Some(tree) = words.strip_prefix("use ") else {
+            rest += line;
+            rest.push('\n');
+            left = after;
+            continue;
+        };
+        let begin = left.len() - after.len() - tree.len() - usize::from(!after.is_empty());
+        let (tree, after) = left[begin..].split_once(';').unwrap_or_default();
+        let mut found = Vec::new();
+        expand(tree, &mut Vec::new(), &mut found);
+        imports.extend(found.into_iter().filter_map(|(mut path, alias)| {
+            let is_whole = |part: &String| part == "self" || part.is_empty();
+            path.pop_if(|part| is_whole(part));
+            let name = alias.or_else(|| path.last().cloned())?;
+            Some(Import {
+                path,
+                name,
+                is_public,
+            })
+        }));
+        left = after;
+    }
+    (imports, rest)
+}
+
+/// Returns the paths of two parts and more that code names.
+fn paths(code: &str) -> Vec<ModulePath> {
+    let mut paths = Vec::new();
+    let mut left = code;
+    while let Some(at) = left.find(is_of_name) {
+        // What a dot stands before is a method or a field.
+        let before = &left[..at];
+        let is_inner = before.ends_with(':') || (before.ends_with('.') && !before.ends_with(".."));
+        left = &left[at..];
+        let end = left
+            .find(|letter: char| !is_of_name(letter) && letter != ':')
+            .unwrap_or(left.len());
+        let path: ModulePath = left[..end].split("::").map(str::to_owned).collect();
+        if path.len() > 1 && !is_inner {
+            paths.push(path);
+        }
+        left = &left[end..];
+    }
+    paths
+}
+
+/// Adds the paths that `text` begins with to `found`, each with another name that it has, those in braces each by itself;
+/// returns what follows.
+fn expand<'a>(
+    text: &'a str,
+    before: &mut ModulePath,
+    found: &mut Vec<(ModulePath, Option<String>)>,
+) -> &'a str {
     let depth = before.len();
     let mut rest = text.trim_start();
     loop {
@@ -564,24 +792,28 @@ fn expand<'a>(text: &'a str, before: &mut ModulePath, found: &mut Vec<ModulePath
             rest = inner.trim_start().strip_prefix('}').unwrap_or_default();
             break;
         }
-        let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let end = rest.find(|letter: char| !is_of_name(letter));
         let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
         before.push(name.to_owned());
         rest = after;
         let Some(deeper) = rest.strip_prefix("::") else {
-            found.push(before.clone());
+            let alias = rest.strip_prefix(" as ").map(|alias| {
+                let end = alias.find(|letter: char| !is_of_name(letter));
+                alias[..end.unwrap_or(alias.len())].to_owned()
+            });
+            found.push((before.clone(), alias));
             break;
         };
         rest = deeper;
     }
     before.truncate(depth);
-    // Another name for it, a star, or what a call goes on with.
-    let end = rest.find([',', '}', ';', '\n']);
+    // Another name for it, or a star.
+    let end = rest.find([',', '}']);
     end.map_or("", |end| &rest[end..])
 }
 
-/// Returns the sizes of the circles in a graph, largest first.
-fn circles<T: Ord + Clone>(graph: &BTreeMap<T, BTreeSet<T>>) -> Vec<usize> {
+/// Returns the circles in a graph, the largest first.
+fn circles<T: Ord + Clone>(graph: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>> {
     let reached = graph.keys().map(|from| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
         while let Some(one) = open.pop() {
@@ -598,9 +830,9 @@ fn circles<T: Ord + Clone>(graph: &BTreeMap<T, BTreeSet<T>>) -> Vec<usize> {
         others.cloned().collect()
     };
     let all: BTreeSet<Vec<T>> = graph.keys().map(|one| circle(&one)).collect();
-    let mut sizes: Vec<usize> = all.iter().map(Vec::len).filter(|size| *size > 1).collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    sizes
+    let mut all: Vec<Vec<T>> = all.into_iter().filter(|one| one.len() > 1).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.len()));
+    all
 }
 
 /// The catalogue of responses.
@@ -744,6 +976,105 @@ fn a_noun_is_defined_once() {
     assert_none("nouns of ARCHITECTURE.md with two definitions", &faults);
 }
 
+/// Constants that a list picks by their module, one of many each.
+const OF_MANY: [&str; 4] = ["ABOUT", "CHAPTER", "RULE", "TOOL"];
+/// Names that constants of several modules of a crate have all the same, and how many. To become fewer: who changes one of
+/// two must know of the other.
+const NAMED_ALIKE: &[(&str, &str, usize)] = &[
+    ("bench", "EVENTS", 2),
+    ("bench", "FORMAT", 2),
+    ("linerate", "FILE_BYTES_MAX", 2),
+    ("linerate", "INTERVAL_MIN", 2),
+    ("linerate", "LOOK", 4),
+    ("linerate-agent", "ANSWER", 2),
+    ("linerate-agent", "ANSWERS", 2),
+    ("linerate-agent", "ANSWER_BYTES_MAX", 2),
+    ("linerate-agent", "CONNECT_DEADLINE", 2),
+    ("linerate-agent", "FILE", 2),
+    ("linerate-agent", "FILE_BYTES_MAX", 3),
+    ("linerate-agent", "LOOK", 2),
+    ("linerate-agent", "PROGRAM", 2),
+    ("linerate-agent", "RATE_LOOK_NS", 2),
+    ("linerate-agent", "STACK_BYTES", 2),
+    ("linerate-agent", "WHY_CHARS_MAX", 2),
+    ("linerate-compat", "EARLY_BYTES_MAX", 2),
+    ("linerate-engine", "CALL_BYTES_MAX", 2),
+    ("linerate-engine", "CHOSEN_BATCH", 2),
+    ("linerate-engine", "END", 2),
+    ("linerate-engine", "LOOK_NS", 2),
+    ("linerate-engine", "PAUSE_NS", 2),
+    ("linerate-engine", "PIECE_BYTES", 2),
+    ("linerate-engine", "ROUNDS", 2),
+    ("linerate-engine", "TRIES", 2),
+    ("linerate-engine", "TURNS_MAX", 2),
+    ("linerate-model", "AUTO", 2),
+    ("linerate-observe", "COUNTERS", 3),
+    ("linerate-observe", "CPUS_MAX", 2),
+    ("linerate-observe", "CPU_MAX", 2),
+    ("linerate-observe", "DEPTH_MAX", 2),
+    ("linerate-observe", "HEADER_BYTES", 8),
+    ("linerate-observe", "KIND_AT", 2),
+    ("linerate-observe", "MODES", 2),
+    ("linerate-observe", "NAMES_MAX", 2),
+    ("linerate-observe", "OUTGOING", 2),
+    ("linerate-report", "ROWS_MAX", 2),
+    ("linerate-report", "TOLD_MAX", 2),
+    ("linerate-store", "TEXT_BYTES_MAX", 2),
+    ("linerate-trace", "BINS_MAX", 2),
+    ("linerate-trace", "COLUMNS_MAX", 2),
+    ("linerate-trace", "CONNECTIONS_MAX", 4),
+    ("linerate-trace", "EXAMPLES_MAX", 3),
+    ("linerate-trace", "FINDINGS_MAX", 4),
+    ("linerate-trace", "HEADER_BYTES", 4),
+    ("linerate-trace", "OPTION_END", 2),
+    ("linerate-trace", "ROWS_MAX", 2),
+    ("linerate-trace", "WIDTH_NS_MIN", 2),
+];
+
+#[test]
+fn constants_of_a_crate_have_different_names() {
+    let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for path in sources().iter().filter(|path| !is_of_tests(path)) {
+        let text = std::fs::read_to_string(path).expect("a source file");
+        let place = short(path);
+        let (home, _) = place.split_once("/src/").expect("a file of a crate");
+        let home = home.trim_start_matches("crates/");
+        for name in code_of(&text).filter_map(|(_, line)| constant_defined(line)) {
+            if !OF_MANY.contains(&name) {
+                let key = (home.to_owned(), name.to_owned());
+                *places.entry(key).or_default() += 1;
+            }
+        }
+    }
+    places.retain(|_, count| *count > 1);
+    let listed = NAMED_ALIKE.iter().map(|(home, name, count)| {
+        let key = (home.to_string(), name.to_string());
+        (key, *count)
+    });
+    let listed: BTreeMap<_, usize> = listed.collect();
+    assert_eq!(places, listed, "constants with one name, and their list");
+}
+
+/// Returns whether a file is compiled for tests alone, by the folder of its module.
+fn is_of_tests(path: &Path) -> bool {
+    let place = short(path);
+    let mut parts = place.split('/').map(|part| part.trim_end_matches(".rs"));
+    parts.any(|part| ["tests", "faults"].contains(&part))
+}
+
+/// Returns the name of the constant that a line defines, at the top of its module.
+fn constant_defined(line: &str) -> Option<&str> {
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None if line.starts_with(' ') => return None,
+        None => line,
+    };
+    let (name, _) = line.trim_start().strip_prefix("const ")?.split_once(':')?;
+    let is_letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    (name != "_" && name.bytes().all(is_letter)).then_some(name)
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let mut faults = Vec::new();
@@ -784,17 +1115,49 @@ fn the_checks_find_what_they_look_for() {
     let names = defined.map(|line| type_defined(line).unwrap_or_default());
     assert_eq!(names, ["Step", "Flow", "Agent"]);
     assert_eq!(type_defined("    let flow = Flow::new();"), None);
+    let defined = [
+        "const FLOWS_MAX: u32 = 1;",
+        "pub(super) const RULE: Rule = Rule {",
+        "    const INNER: u32 = 1;",
+        "const fn flows(of: u32) -> u32 {",
+        "const _: () = ();",
+    ];
+    let names = defined.map(constant_defined);
+    assert_eq!(names, [Some("FLOWS_MAX"), Some("RULE"), None, None, None]);
     assert!(nouns().contains("Worker") && !nouns().contains("Knob"));
     assert_eq!(code_words("`a`, `b-c` and d"), ["a", "b-c"]);
-    let module = ["x", "y"].map(str::to_owned);
-    let code = "use crate::a::{b, c::{D as E, self}};\nlet z = super::v::f(self::w);";
-    let named = paths_named(code, &module);
-    let mut named: Vec<String> = named.iter().map(|path| path.join("::")).collect();
-    named.sort_unstable();
-    assert_eq!(
-        named,
-        ["a::b", "a::c::D", "a::c::self", "x::v::f", "x::y::w"]
-    );
+    let crate_of = |files: &[(&str, &str)]| {
+        let files = files.iter().map(|(module, code)| {
+            let module = module.split("::").filter(|part| !part.is_empty());
+            (module.map(str::to_owned).collect(), imports(code))
+        });
+        Modules(files.collect()).graph()
+    };
+    let check_uses = |code: &str, expected: &[&str]| {
+        let graph = crate_of(&[
+            ("", "mod a;\nmod x;"),
+            (
+                "a",
+                "mod b;\npub(crate) use b::{Item, fall as drop};\nuse x::Own;",
+            ),
+            ("a::b", ""),
+            ("x", code),
+            ("x::y", ""),
+        ]);
+        let found: Vec<&str> = graph["x"].iter().map(String::as_str).collect();
+        assert_eq!(found, expected, "{code}");
+    };
+    check_uses("use crate::a::{b, Own as Other, Gone};", &["a", "a::b"]);
+    check_uses("use crate::a::Item;", &["a::b"]);
+    check_uses("use crate::a::{self,\n    drop};", &["a", "a::b"]);
+    check_uses("use super::a;\nlet z = a::b::f();", &["a", "a::b"]);
+    check_uses("use std::fs;\nlet z = fs::read(b::c);", &[]);
+    check_uses("let z = y::f(self::y::g);", &["x::y"]);
+    check_uses("use y::g;", &["x::y"]);
+    check_uses("pub use y::g;", &[]);
+    check_uses("pub use y::g;\nfn f() { g() }", &["x::y"]);
+    check_uses("use super::Top;", &["crate"]);
+    check_uses("let z = thing.a::<Item>();", &[]);
     let graph = [
         (1, vec![2]),
         (2, vec![3]),
@@ -804,7 +1167,7 @@ fn the_checks_find_what_they_look_for() {
         (6, vec![1]),
     ]
     .map(|(from, to)| (from, BTreeSet::from_iter(to)));
-    assert_eq!(circles(&BTreeMap::from(graph)), [3, 2]);
+    assert_eq!(circles(&BTreeMap::from(graph)), [vec![1, 2, 3], vec![4, 5]]);
     assert_eq!(code_lines("a\n // b\nc").count(), 2);
     let code =
         "Setting::granted(\n\"mine\", None); by(\"send\"); is(\"SO_SNDBUF\");\n// \"SO_SNDBUF\"";

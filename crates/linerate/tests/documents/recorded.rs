@@ -10,13 +10,13 @@
 //! Behind the bar stand the first words of the lines that are shown, each with the lines that go on from it,
 //! or `first N` for as many lines; what is left out is `…`. Lines of the block that begin with `$ ` are kept.
 //!
-//! `LINERATE_REGENERATE=1 cargo test -p linerate --test program recorded` writes the blocks.
+//! `LINERATE_REGENERATE=1 cargo test -p linerate --test documents recorded` writes the blocks.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{folder, linerate, repository};
 use crate::reference::{hold, pages_of_users, read};
+use crate::{output, root};
 
 const MARK: &str = "<!-- recorded: ";
 
@@ -59,7 +59,7 @@ fn renewed(page: &str, part: &str) -> String {
 
 /// Runs a command at the root of the repository.
 fn printed(command: &str) -> String {
-    let root = repository();
+    let root = root();
     let words: Vec<String> = command
         .split_whitespace()
         .map(|word| {
@@ -71,7 +71,7 @@ fn printed(command: &str) -> String {
         })
         .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    linerate(&words).run().done().out
+    output(&words)
 }
 
 /// Returns the lines that a page shows of what was printed.
@@ -130,7 +130,7 @@ fn check_typed(page: &str, command: &str, typed: &str) {
 
 /// The study of the README.
 fn study() -> PathBuf {
-    repository().join("docs/recorded/study.bundle")
+    root().join("docs/recorded/study.bundle")
 }
 
 fn rendered(words: &[&str]) -> String {
@@ -139,7 +139,7 @@ fn rendered(words: &[&str]) -> String {
         .into_iter()
         .chain(words.iter().copied())
         .collect();
-    linerate(&words).run().done().out
+    output(&words)
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn a_study_as_markdown_is_short_and_its_page_is_light() {
 #[test]
 fn the_page_of_a_run_is_light_with_captures_and_with_a_profile() {
     for run in ["loss", "profile", "udp", "window"] {
-        let bundle = repository().join(format!("docs/recorded/{run}.bundle"));
+        let bundle = root().join(format!("docs/recorded/{run}.bundle"));
         let words = ["report", &bundle.display().to_string(), "--out", "-"];
-        let page = linerate(&words).run().done().out;
+        let page = output(&words);
         assert!(page.len() < 200_000, "{run}: {} bytes", page.len());
     }
 }
@@ -182,7 +182,7 @@ fn a_study_prints_on_fifteen_sheets_of_either_size_and_its_answer_on_the_first()
     reason = "a skipped test is counted by its printed line"
 )]
 fn sheets(page: &str, sheet: &str) -> Option<usize> {
-    let folder = folder();
+    let folder = tempfile::tempdir().expect("the temporary directory can be written");
     let (html, pdf) = (
         folder.path().join("report.html"),
         folder.path().join("report.pdf"),

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::common::{linerate, repository};
+use crate::{output, root};
 
 /// A term that is ours alone, and the field's.
 struct Term {
@@ -586,7 +586,7 @@ fn a_number_agrees_with_its_noun() {
             .flat_map(|(_, places)| places.iter().copied())
     };
     for name in CRATES {
-        let folder = repository().join("crates").join(name).join("src");
+        let folder = root().join("crates").join(name).join("src");
         walk(&folder, ".rs", &mut |path, text| {
             let place = path.display().to_string();
             if path.ends_with("tests.rs") || place.contains("/truth/") || place.contains("/faults/")
@@ -743,7 +743,7 @@ fn walk(folder: &Path, suffix: &str, visit: &mut dyn FnMut(&Path, &str)) {
 
 #[test]
 fn people_read_the_words_of_the_field() {
-    let root = repository();
+    let root = root();
     let mut faults = Vec::new();
     for name in CRATES {
         walk(
@@ -784,7 +784,7 @@ fn people_read_the_words_of_the_field() {
             .collect();
         faults_of(
             &format!("linerate {command} --help"),
-            &linerate(&words).run().done().out,
+            &output(&words),
             &mut faults,
         );
     }
@@ -822,7 +822,7 @@ fn every_term_of_the_glossary_is_refused_or_kept_for_a_reason() {
 fn an_error_is_a_sentence_of_its_own() {
     let mut faults = Vec::new();
     let mut seen = 0;
-    walk(&repository().join("crates"), ".rs", &mut |path, text| {
+    walk(&root().join("crates"), ".rs", &mut |path, text| {
         for after in text.split("#[error(").skip(1) {
             let Some(text) = after.trim_start().strip_prefix('"') else {
                 continue;

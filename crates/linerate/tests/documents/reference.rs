@@ -1,28 +1,20 @@
 //! What the documents say is held against the program: the generated references are those of this
 //! code, links lead somewhere, and the README's commands are the ones that CI runs.
 //!
-//! `LINERATE_REGENERATE=1 cargo test -p linerate --test program reference` writes the references anew.
+//! `LINERATE_REGENERATE=1 cargo test -p linerate --test documents reference` writes the references anew.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use linerate_model::metric::{Kind, Metric};
 use linerate_model::parameter::{Gives, PARAMETERS};
 use linerate_model::unit::Unit;
 
-use crate::common::{folder, linerate};
+use crate::{linerate, output, root};
 
 /// Writes the references instead of comparing them.
 const REGENERATE: &str = "LINERATE_REGENERATE";
-
-fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.ancestors()
-        .nth(2)
-        .expect("the crate lies two folders below the workspace")
-        .to_owned()
-}
 
 pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -60,7 +52,7 @@ pub fn hold(path: &str, expected: &str, tests: &str) {
     let first = lines.into_iter().find_map(differs);
     panic!(
         "{path} is not what the code says; write it anew with\n  \
-         {REGENERATE}=1 cargo test -p linerate --test program {tests}\n{}",
+         {REGENERATE}=1 cargo test -p linerate --test documents {tests}\n{}",
         first.unwrap_or_else(|| "one is longer than the other".to_owned())
     );
 }
@@ -298,7 +290,7 @@ fn findings_page() -> String {
          `cautions[].id`),\nand every flag of a trial. An identifier begins with the experiment that it is \
          about, or with `run`;\ncautions of a host's counters have neither. `N` is a number, `HOST` a host. \
          Generated from\n`crates/linerate-analyze/src/diagnose/known.rs`, \
-         `crates/linerate-model/src/limiter.rs` and `crates/linerate/tests/program/flags.rs`.\n\n\
+         `crates/linerate-model/src/limiter.rs` and `crates/linerate/tests/documents/flags.rs`.\n\n\
          ## What limits a number\n\n\
          One at the most for each cell, in order of precedence. The whole rule, how to \
          confirm it\nwithout linerate and what not to be fooled by: [what limits a \
@@ -398,7 +390,10 @@ fn commands_of_remedies_are_understood() {
             .split(' ')
             .map(|word| if word == "HOST" { "127.0.0.1:1" } else { word })
             .collect();
-        linerate(&words).run().failed(1, &["127.0.0.1:1"]);
+        let said = linerate(&words);
+        let error = String::from_utf8_lossy(&said.stderr);
+        let is_refused = said.status.code() == Some(1) && error.contains("127.0.0.1:1");
+        assert!(is_refused, "{}: {error}", said.status);
     }
 }
 
@@ -432,7 +427,7 @@ fn cli_page() -> String {
     );
     for command in COMMANDS {
         let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
-        let help = linerate(&words).run().done().out;
+        let help = output(&words);
         let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
         let wide = lines.iter().find(|line| line.chars().count() > 80);
         assert_eq!(wide, None, "{command} --help fits 80 columns");
@@ -449,7 +444,7 @@ fn cli_page() -> String {
 
 #[test]
 fn the_command_line_is_that_of_the_help_texts() {
-    let help = linerate(&["--help"]).run().done().out;
+    let help = output(&["--help"]);
     for command in COMMANDS
         .iter()
         .filter(|command| !command.is_empty() && !command.contains(' '))
@@ -476,9 +471,9 @@ fn the_command_line_is_that_of_the_help_texts() {
 
 #[test]
 fn man_pages_are_written() {
-    let folder = folder();
+    let folder = tempfile::tempdir().expect("the temporary directory can be written");
     let dir = folder.path().display().to_string();
-    linerate(&["man", &dir]).run().done();
+    output(&["man", &dir]);
     for page in ["linerate.1", "linerate-run.1", "linerate-lab-up.1"] {
         let text = std::fs::read_to_string(folder.path().join(page)).expect("it is written");
         for section in [
@@ -545,7 +540,7 @@ fn every_limiter_has_its_page_and_its_place_in_the_order_of_the_rules() {
 
 #[test]
 fn exit_codes_are_told_the_same_everywhere() {
-    let help = linerate(&["--help"]).run().done().out;
+    let help = output(&["--help"]);
     let (_, told) = help.split_once("Exit codes:").expect("exit codes");
     let codes = |text: &str| -> Vec<String> {
         let words = text.split(|letter: char| !letter.is_ascii_digit());

@@ -1,0 +1,51 @@
+//! What CPUs do with their time, by the modes that the kernel counts; guests' time is in that of users.
+
+use std::ops::Add as _;
+
+use linerate_model::HostName;
+use linerate_model::metric::Metric;
+use linerate_model::sample::Subject;
+
+use super::window::{Change, Readings};
+
+pub(crate) const USER: &[Metric] = &[Metric::CpuUser, Metric::CpuNice];
+pub(crate) const SYSTEM: &[Metric] = &[Metric::CpuSystem];
+pub(crate) const IRQ: &[Metric] = &[Metric::CpuIrq];
+pub(crate) const SOFTIRQ: &[Metric] = &[Metric::CpuSoftIrq];
+/// Time that the hypervisor gave to others.
+pub(crate) const STEAL: &[Metric] = &[Metric::CpuSteal];
+/// Time in which a CPU did nothing.
+pub(crate) const FREE: &[Metric] = &[Metric::CpuIdle, Metric::CpuIoWait];
+/// Time in which it did something.
+pub(crate) const BUSY: &[Metric] = &[
+    Metric::CpuUser,
+    Metric::CpuNice,
+    Metric::CpuSystem,
+    Metric::CpuIrq,
+    Metric::CpuSoftIrq,
+];
+/// Time that is booked on the thread that used it; softirqs are not, they run in whichever
+/// thread they interrupt.
+pub(super) const PROGRAMS: &[Metric] = &[Metric::CpuUser, Metric::CpuNice, Metric::CpuSystem];
+
+/// CPUs' worth of time in `metrics`: the host's own line if it was read, else the sum of its CPUs.
+pub(super) fn cpu_time(
+    host: &HostName,
+    readings: &Readings<'_>,
+    metrics: &[Metric],
+) -> Option<f64> {
+    let sum = |subject: &Subject| {
+        let changes = metrics
+            .iter()
+            .filter_map(|metric| readings.change_on(host, subject, *metric));
+        changes.map(Change::share).reduce(f64::add)
+    };
+    if let Some(whole) = sum(&Subject::Host) {
+        return Some(whole);
+    }
+    let cpus = readings
+        .subjects()
+        .filter(|(subject, on)| matches!(subject, Subject::Cpu(_)) && *on == host);
+    cpus.filter_map(|(subject, _)| sum(subject))
+        .reduce(f64::add)
+}
