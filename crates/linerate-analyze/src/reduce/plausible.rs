@@ -94,23 +94,29 @@ fn is_agent(raw: &Raw<'_>, host: &HostName) -> bool {
 }
 
 fn fell(raw: &Raw<'_>, host: &HostName, subject: &Subject) -> Option<Impossible> {
-    let is_tcp = raw.trial.workload.manner.transport == Transport::Tcp;
-    let of_tcp = GROWING_OF_TCP.iter().filter(|_| is_tcp);
-    let mut metrics = GROWING.iter().chain(of_tcp);
+    let transport = raw.trial.workload.manner.transport;
+    let mut metrics = GROWING.iter().chain(&GROWING_OF_TCP);
     let metric = metrics.find(|metric| {
         let series = raw.readings.on(host, subject, **metric).unwrap_or_default();
         let values = || std::iter::once(0).chain(series.iter().map(|reading| reading.1));
-        let room = match metric {
-            Metric::TcpBytesReceived => STREAM_END_BYTES,
-            _ => 0,
-        };
         let mut steps = values().zip(values().skip(1));
-        steps.any(|(before, after)| after < before.saturating_sub(room))
+        steps.any(|(before, after)| has_fallen(**metric, transport, before, after))
     })?;
     Some(Impossible::Fell {
         metric: *metric,
         subject: subject.clone(),
     })
+}
+
+/// Returns whether a counter of a flow that only grows was read as `after` when it had been `before`.
+pub(crate) fn has_fallen(metric: Metric, transport: Transport, before: i64, after: i64) -> bool {
+    let grows = GROWING.contains(&metric)
+        || transport == Transport::Tcp && GROWING_OF_TCP.contains(&metric);
+    let room = match metric {
+        Metric::TcpBytesReceived => STREAM_END_BYTES,
+        _ => 0,
+    };
+    grows && after < before.saturating_sub(room)
 }
 
 fn too_busy(
