@@ -5,6 +5,10 @@
 //! difference of its readings at or after the two edges over the true time between them, so a late
 //! reading is no error. One that is later than the next edge ends the interval there: both lines of one
 //! reading would be the rate of all, and none.
+//!
+//! Counts that cannot be end the lines: a counter that fell, or payload of more than all that the other end has sent, twice
+//! over, since its last reading may be as old as an interval. Why the trial is none is said at its end, with what both
+//! ends sent in all.
 
 /// The latencies of one host.
 mod latencies;
@@ -23,6 +27,7 @@ use linerate_model::{FlowId, HostName, Nanos};
 use serde::Serialize;
 
 use crate::latency::Latency;
+use crate::reduce::has_fallen;
 use crate::reduce::window::different;
 use latencies::Latencies;
 
@@ -69,6 +74,15 @@ type Place = (FlowId, End);
 /// An instant after the begin of the window, and a value.
 type Reading = (i64, i64);
 
+/// The readings of a counter.
+#[derive(Debug)]
+struct Series {
+    /// Those that intervals still need, in order of time.
+    edges: Vec<Reading>,
+    /// The last value.
+    last: i64,
+}
+
 /// Readings of a series that are held at a time: at the last edge and at the next.
 const EDGES_HELD: usize = 2;
 
@@ -92,9 +106,14 @@ pub struct Live {
     is_over: bool,
     /// Whether the flows' sockets are TCP's, which say so at every tick.
     over_tcp: bool,
-    /// Readings by end of a flow and metric, in order of time; only those that intervals still need: with
+    transport: Transport,
+    /// Readings by end of a flow and metric; only those that intervals still need: with
     /// thousands of flows the others would be most of the program's memory.
-    readings: BTreeMap<(Place, Metric), Vec<Reading>>,
+    readings: BTreeMap<(Place, Metric), Series>,
+    /// What the sending ends of streams have sent, where both ends tell.
+    sent: BTreeMap<FlowId, i64>,
+    /// Whether counts came that cannot be.
+    is_refused: bool,
     /// Of transactions, by the host that makes them.
     latencies: BTreeMap<HostName, Latencies>,
     /// Hosts that make transactions: an agent of another version may tell no latencies.
@@ -122,7 +141,10 @@ impl Live {
             summed: false,
             is_over: false,
             over_tcp: transport == Transport::Tcp && workload.traffic.is_lasting(),
+            transport,
             readings: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            is_refused: false,
             latencies: BTreeMap::new(),
             requesters: BTreeSet::new(),
             done: 0,
@@ -160,6 +182,9 @@ impl Live {
                 }
                 _ => continue,
             };
+            if self.is_sent((flow, end), sample.metric) {
+                self.sent.insert(flow, sample.value);
+            }
             if sample.at_ns < 0 || !self.is_wanted((flow, end), sample.metric) {
                 continue;
             }
@@ -171,11 +196,16 @@ impl Live {
                 |at_ns: i64| at_ns.min(window_ns) / interval_ns + i64::from(at_ns >= window_ns);
             let key = ((flow, end), sample.metric);
             let series = self.readings.entry(key);
-            let series = series.or_insert_with(|| Vec::with_capacity(EDGES_HELD));
+            let series = series.or_insert_with(|| Series {
+                edges: Vec::with_capacity(EDGES_HELD),
+                last: 0,
+            });
+            self.is_refused |= has_fallen(key.1, self.transport, series.last, sample.value);
+            series.last = sample.value;
             // Only the first reading at or after an edge is ever looked for.
-            let last = series.last();
+            let last = series.edges.last();
             if last.is_none_or(|&(last_ns, _)| edges(sample.at_ns) > edges(last_ns)) {
-                series.push((sample.at_ns, sample.value));
+                series.edges.push((sample.at_ns, sample.value));
             }
         }
     }
@@ -204,6 +234,21 @@ impl Live {
         }
     }
 
+    /// Returns whether a metric of an end of a flow is what it sent of a stream that keeps order: of a datagram a path may
+    /// make two.
+    fn is_sent(&self, (flow, end): Place, metric: Metric) -> bool {
+        let part = self.flows.get(flow.0 as usize).map(|(_, part)| *part);
+        let sends = part.is_some_and(|part| end != receiving_end(part));
+        let is_stream = !self.transactions && !self.datagrams && self.instead.is_none();
+        metric == Metric::AppBytesSent && sends && is_stream
+    }
+
+    /// Returns whether a line has more than the other end can have sent.
+    fn is_unsent(&self, line: &Interval) -> bool {
+        let sent = line.flow.and_then(|flow| self.sent.get(&FlowId(flow)));
+        sent.is_some_and(|sent| line.bytes / 2 > sent.unsigned_abs())
+    }
+
     /// Returns the intervals that became complete: for each its flows, then for each way of several its
     /// sum.
     pub fn poll(&mut self) -> Vec<Vec<Interval>> {
@@ -215,7 +260,7 @@ impl Live {
     pub fn poll_next(&mut self) -> Option<Vec<Interval>> {
         let begin = self.done * self.interval_ns;
         let end = (begin + self.interval_ns).min(self.window_ns);
-        if begin >= end || !self.covered(end) {
+        if self.is_refused || begin >= end || !self.covered(end) {
             return None;
         }
         let read = self.edge_read(end);
@@ -228,10 +273,13 @@ impl Live {
             return None;
         };
         let lines = self.cut(begin, end);
+        if self.is_refused {
+            return None;
+        }
         self.done = (end + self.interval_ns - 1) / self.interval_ns;
         for series in self.readings.values_mut() {
-            let past = series.partition_point(|reading| reading.0 < end);
-            series.drain(..past);
+            let past = series.edges.partition_point(|reading| reading.0 < end);
+            series.edges.drain(..past);
         }
         for latencies in self.latencies.values_mut() {
             latencies.forget_before(end);
@@ -270,7 +318,7 @@ impl Live {
     /// Returns the first reading of a counter at or after an instant.
     fn reading(&self, place: Place, metric: Metric, at: i64) -> Option<Reading> {
         let series = self.readings.get(&(place, metric))?;
-        series.iter().find(|reading| reading.0 >= at).copied()
+        series.edges.iter().find(|reading| reading.0 >= at).copied()
     }
 
     /// Returns whether a counter was read at or after an instant.
@@ -330,11 +378,12 @@ impl Live {
         (flow, end)
     }
 
-    fn cut(&self, begin: i64, end: i64) -> Vec<Interval> {
+    fn cut(&mut self, begin: i64, end: i64) -> Vec<Interval> {
         let cut = |&(flow, part): &(FlowId, Part)| self.cut_flow(flow, part, begin, end);
         // With room for the sum: growing by it would double the room.
         let mut lines = Vec::with_capacity(self.flows.len() + 2);
         lines.extend(self.flows.iter().map(cut));
+        self.is_refused |= lines.iter().any(|line| self.is_unsent(line));
         let sums = match lines.len() {
             0 | 1 => Vec::new(),
             _ => sums(&lines, self.is_sum_alone()),
@@ -548,7 +597,7 @@ mod tests {
                 }
             }
         }
-        let kept: usize = live.readings.values().map(Vec::len).sum();
+        let kept: usize = live.readings.values().map(|it| it.edges.len()).sum();
         assert_eq!(
             kept, 600,
             "six counters of each flow, the first of 41 readings"
@@ -560,7 +609,7 @@ mod tests {
             }));
         }
         assert_eq!(live.poll().len(), 1);
-        let kept: usize = live.readings.values().map(Vec::len).sum();
+        let kept: usize = live.readings.values().map(|it| it.edges.len()).sum();
         assert_eq!(kept, 100, "one edge of the next interval");
     }
 
@@ -581,6 +630,35 @@ mod tests {
         }
         let bytes: Vec<u64> = live.poll().iter().map(|lines| lines[0].bytes).collect();
         assert_eq!(bytes, [1000, 1000]);
+    }
+
+    #[test]
+    fn counts_that_cannot_be_end_the_lines() {
+        let lines = |received: &[i64], sent: i64| {
+            let mut live = Live::new(&trial(1), Nanos::from_ms(500));
+            live.add([TrialSample {
+                subject: Subject::Flow(FlowId(0), End::Client),
+                metric: Metric::AppBytesSent,
+                ..reading(0, 0, sent)
+            }]);
+            let at_ms = (0..).step_by(500);
+            live.add(
+                at_ms
+                    .zip(received)
+                    .map(|(at_ms, bytes)| reading(0, at_ms, *bytes)),
+            );
+            live.finish();
+            live.poll().len()
+        };
+        assert_eq!(lines(&[0, 1000, 2000], 2000), 2);
+        assert_eq!(lines(&[0, 1000, 999], 2000), 0, "fallen");
+        assert_eq!(lines(&[0, -1, 2000], 2000), 0, "below zero");
+        assert_eq!(
+            lines(&[0, 2000, 4000], 1000),
+            2,
+            "read half a second before"
+        );
+        assert_eq!(lines(&[0, 1000, 4000], 1000), 1, "nobody sent it");
     }
 
     #[test]

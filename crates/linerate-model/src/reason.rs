@@ -6,7 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{FlowId, HostName, TrialId};
+use crate::metric::Metric;
 use crate::number::{counted, percent};
+use crate::sample::Subject;
 use crate::shortfall::Unread;
 use crate::unit::{BitsPerSec, Nanos, Unit, significant};
 use crate::workload::{Direction, Setting};
@@ -88,6 +90,13 @@ pub enum Reason {
         /// What the links carry.
         ceiling: Ceiling,
     },
+    /// What a host says that it counted cannot be.
+    Impossible {
+        /// The host.
+        host: HostName,
+        /// In which way.
+        how: Impossible,
+    },
     /// Its flows were not in force as one level.
     Unshared(Unshared),
     /// Of exchanges, none ended within the window.
@@ -136,6 +145,49 @@ pub struct Ceiling {
     pub link: BitsPerSec,
     /// Its frames, where its MTU is known.
     pub frames: Option<Frames>,
+}
+
+/// In which way a count cannot be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Impossible {
+    /// A counter that only grows fell, or is below zero.
+    Fell {
+        /// The counter.
+        metric: Metric,
+        /// What it is of.
+        subject: Subject,
+    },
+    /// More arrived than the other end sent in all phases.
+    Unsent {
+        /// The flow.
+        flow: FlowId,
+        /// What is counted.
+        what: Moved,
+        /// How much of it arrived.
+        arrived: u64,
+        /// The host of the other end.
+        sender: HostName,
+        /// How much that says that it sent.
+        sent: u64,
+    },
+    /// A thread or a CPU was busy so many times as long as it was there.
+    Beyond {
+        /// The thread or the CPU.
+        subject: Subject,
+        /// How many times.
+        times: f64,
+    },
+}
+
+/// What a flow moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moved {
+    /// Payload.
+    Bytes,
+    /// Datagrams, each once.
+    Datagrams,
+    /// Responses.
+    Responses,
 }
 
 /// The largest frames of a link.
@@ -301,6 +353,9 @@ impl fmt::Display for Reason {
                 let rate = Unit::BitsPerSecond.display(rate.0);
                 write!(f, "refused: {rate} of payload cannot cross {ceiling}")
             }
+            Self::Impossible { host, how } => {
+                write!(f, "refused: host {host} counted what cannot be: {how}")
+            }
             Self::Unshared(how) => how.fmt(f),
             Self::NoExchange => f.write_str("not one transaction ended within the window"),
             Self::Superseded { why, by } => write!(f, "{why}; trial {} replaces it", by.0),
@@ -357,6 +412,40 @@ impl fmt::Display for Ceiling {
             )?;
         }
         write!(f, ", which carries at most {}", rate(self.payload))
+    }
+}
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fell { metric, subject } => {
+                write!(f, "{} of {subject}, which only grows, fell", metric.name())
+            }
+            Self::Unsent {
+                flow,
+                what,
+                arrived,
+                sender,
+                sent,
+            } => write!(
+                f,
+                "{arrived} {what} of flow {} arrived, but {sender} sent {sent} in all",
+                flow.0
+            ),
+            Self::Beyond { subject, times } => {
+                write!(f, "{subject} was busy {} of the time", percent(*times))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "bytes",
+            Self::Datagrams => "different datagrams",
+            Self::Responses => "responses",
+        })
     }
 }
 

@@ -425,7 +425,7 @@ impl MadeRun {
                 }
                 self.recording
                     .flows
-                    .push(flow_record(id, flow.flow, host, end, part, truth));
+                    .push(flow_record(id, flow.flow, host, end, part, workload, truth));
             }
         }
         let mut rate = |host: &str, subject: &Subject, metric, rate: f64| {
@@ -517,7 +517,6 @@ impl MadeRun {
         rates: &BTreeMap<(HostName, Subject, Metric), f64>,
         gauges: &BTreeMap<(HostName, Subject, Metric), i64>,
     ) {
-        const START: f64 = 1e6;
         for tenth in &self.tenths {
             let at_ns = tenth * 100_000_000 + 50_000;
             let (second, middle) = (at_ns as f64 / 1e9, 0.5 + 50e-6);
@@ -698,12 +697,29 @@ fn counters(
     }
 }
 
+/// Returns what an end sent until its flow was over, a second after the window: whatever its readings begin with, and
+/// what the receiver's count or its program is ahead.
+fn sent_in_all_phases(part: Part, workload: &Workload, truth: &Truth) -> u64 {
+    let seconds = 2.0 + WINDOW_NS as f64 / 1e9;
+    let ahead = truth.unread_bytes as f64 + truth.read_beyond_bytes.abs();
+    let payload = START + seconds * truth.throughput_bps / 8.0 + ahead;
+    let count: u64 = truth.latency.iter().map(|(_, count)| count).sum();
+    let responses = START + seconds * count as f64;
+    let one = workload.traffic.exchange().map_or(0, |(_, one)| one.0);
+    match part {
+        Part::Sender => payload as u64,
+        Part::Responder => (responses * one as f64) as u64,
+        Part::Receiver | Part::Requester => 1,
+    }
+}
+
 fn flow_record(
     trial: TrialId,
     flow: linerate_model::FlowId,
     host: HostName,
     end: End,
     part: Part,
+    workload: &Workload,
     truth: &Truth,
 ) -> FlowRecord {
     let latency = Histogram {
@@ -731,7 +747,7 @@ fn flow_record(
             cpu: Some(0),
             incoming: Incoming::default(),
             first_payload_ns: Some(-1),
-            bytes_sent: 1,
+            bytes_sent: sent_in_all_phases(part, workload, truth),
             bytes_received: 1,
             counted_ns: None,
             settings: settings.into(),
@@ -794,6 +810,9 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         admission: Admission::Exclusive,
     }
 }
+
+/// What every counter begins with, a second before the window.
+const START: f64 = 1e6;
 
 fn timing() -> Timing {
     Timing {

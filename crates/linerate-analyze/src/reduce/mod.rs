@@ -4,7 +4,8 @@
 //!    window, and at the first sample at or after its end (else the last one there is). Its rate
 //!    is the difference over the time between these two readings, per host and subject.
 //! 2. Rates of flows are summed; a sum in which one flow was not read is absent, not smaller.
-//! 3. A throughput that the links cannot carry is refused: the outcome is invalid and says why.
+//! 3. A throughput that the links cannot carry is refused: the outcome is invalid and says why. So are counts that
+//!    cannot be, of which nothing is reduced.
 //!    So is the level of a stream whose flows did not all take part.
 //!
 //! Responses are found by name; every name carries its unit at its end (`name`).
@@ -33,7 +34,7 @@ mod flows;
 mod losses;
 /// CPUs and threads of the hosts.
 mod machine;
-/// Numbers above what the links carry.
+/// Numbers that cannot be.
 mod plausible;
 /// What the CPUs did.
 mod profile;
@@ -78,7 +79,7 @@ pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
-pub(crate) use plausible::tolerance;
+pub(crate) use plausible::{has_fallen, tolerance};
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
 pub(crate) use raw::{Raw, are_aggregates};
 pub(crate) use silence::DATAGRAMS_MIN;
@@ -176,7 +177,11 @@ pub fn lacking<'o>(
 }
 
 fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
-    let trial = raw.trial;
+    // Nothing rests on counts that cannot be.
+    if let Some(reason) = plausible::impossible(raw) {
+        let flags = record.flags.clone();
+        return outcome(raw, record, Some(reason), flags, Responses::default());
+    }
     let mut flags = record.flags.clone();
     let (level, mut responses) = reduce_flows(raw);
     let refusal = plausible::refusal(raw, record.window(), &responses);
@@ -211,6 +216,18 @@ fn reduce(raw: &Raw<'_>, record: &TrialRecord) -> Outcome {
     // A rate of none is no number of a path or a host.
     let ended = responses.value(name::TRANSACTIONS);
     let refusal = refusal.or((ended == Some(0.0)).then_some(Reason::NoExchange));
+    outcome(raw, record, refusal, flags, responses)
+}
+
+/// Returns the outcome of a trial whose numbers are refused for this reason, if they are.
+fn outcome(
+    raw: &Raw<'_>,
+    record: &TrialRecord,
+    refusal: Option<Reason>,
+    flags: Vec<TrialFlag>,
+    responses: Responses,
+) -> Outcome {
+    let trial = raw.trial;
     let validity = match (&record.validity, refusal) {
         (Validity::Valid, Some(reason)) => Validity::Invalid(reason),
         (validity, _) => validity.clone(),

@@ -1,14 +1,28 @@
-//! Numbers above what the links carry.
+//! Numbers that cannot be: above what the links carry, or counted as no host counts.
 //!
 //! A throughput above the payload limit of the links in its way cannot have crossed them; the
 //! number is refused rather than shown with a warning, since whoever copies it does not copy the
 //! warning.
+//!
+//! So are all numbers that rest on counts which contradict themselves or each other, whichever agent they come from:
+//!
+//! 1. What our own program and the kernel count of a flow never falls. Counters of devices and protocols may begin
+//!    anew, and are only absent then.
+//! 2. No more arrives than the other end sent in all phases. Totals are compared, not readings of one instant: these
+//!    are of two clocks. A segment that is sent again arrives in order once; of a datagram a path may make two, which
+//!    have one number.
+//! 3. A thread or a CPU is busy no longer than it is there.
 
-use linerate_model::reason::Reason;
+use linerate_model::manner::Transport;
+use linerate_model::metric::Metric;
+use linerate_model::reason::{Impossible, Moved, Reason};
 use linerate_model::response::name;
+use linerate_model::run::{FlowRecord, HostProgram};
+use linerate_model::sample::{End, Subject};
 use linerate_model::workload::{Direction, Workload};
-use linerate_model::{BitsPerSec, Nanos};
+use linerate_model::{BitsPerSec, HostName, Nanos};
 
+use super::raw::Lane;
 use super::{Raw, Responses, Values};
 use crate::wire_use::Path;
 
@@ -17,6 +31,204 @@ const CLOCK_SHARE: f64 = 0.005;
 /// What a shaper or a queue owed when the window began: so much of the link's time may come beside the
 /// window's own. A lab's link passes 4 ms of what it owes.
 const OWED_NS: f64 = 5_000_000.0;
+
+/// What is counted of a flow in 64 bits from its begin on.
+const GROWING: [Metric; 7] = [
+    Metric::AppBytesSent,
+    Metric::AppBytesReceived,
+    Metric::AppCalls,
+    Metric::AppTransactions,
+    Metric::AppMessages,
+    Metric::AppDatagramsSent,
+    Metric::AppDatagramsReceived,
+];
+/// The same of the one socket that a flow of TCP has; one of MPTCP may fall back to another's counts.
+const GROWING_OF_TCP: [Metric; 3] = [
+    Metric::TcpBytesSent,
+    Metric::TcpBytesAcked,
+    Metric::TcpBytesReceived,
+];
+/// The end of a stream counts as a byte, which is taken off as soon as it is known of.
+const STREAM_END_BYTES: i64 = 1;
+/// What opens a connection travels in it, and is none of its payload: the client's hello of 32 bytes and an answer.
+const OPENING_BYTES: u64 = 128;
+/// Time in which a CPU is busy. What others took and what it waited are guesses of the kernel, which may jump.
+const BUSY: [Metric; 4] = [
+    Metric::CpuUser,
+    Metric::CpuSystem,
+    Metric::CpuIrq,
+    Metric::CpuSoftIrq,
+];
+/// How late the kernel may bring the times of a thread or a CPU up to date: a CPU without ticks (nohz_full) has one in a
+/// second. So much of what was before the first reading may count in the last.
+const UPDATED_NS: f64 = 1e9;
+/// How much of the window a reading may be late of itself, at either edge, before the trial is invalid for that.
+const LATE_SHARE: f64 = 0.1;
+
+/// Returns why the counts of the hosts are refused, if they are.
+pub(super) fn impossible(raw: &Raw<'_>) -> Option<Reason> {
+    let of_agents = raw.readings.subjects().filter(|(_, on)| is_agent(raw, on));
+    let mut of_one = of_agents.filter_map(|(subject, host)| {
+        let how = match subject {
+            Subject::Flow(..) => fell(raw, host, subject),
+            Subject::Thread(_) => too_busy(raw, host, subject, &[Metric::ThreadRun]),
+            Subject::Cpu(_) => too_busy(raw, host, subject, &BUSY),
+            _ => None,
+        }?;
+        let host = host.clone();
+        Some(Reason::Impossible { host, how })
+    });
+    of_one.next().or_else(|| {
+        let ends = raw
+            .lanes
+            .iter()
+            .flat_map(|lane| End::BOTH.map(|end| (lane, end)));
+        ends.into_iter()
+            .find_map(|(lane, end)| unsent(raw, lane, end))
+    })
+}
+
+fn is_agent(raw: &Raw<'_>, host: &HostName) -> bool {
+    let host = raw.host(host);
+    host.is_some_and(|host| host.program == HostProgram::Agent)
+}
+
+fn fell(raw: &Raw<'_>, host: &HostName, subject: &Subject) -> Option<Impossible> {
+    let transport = raw.trial.workload.manner.transport;
+    let mut metrics = GROWING.iter().chain(&GROWING_OF_TCP);
+    let metric = metrics.find(|metric| {
+        let series = raw.readings.on(host, subject, **metric).unwrap_or_default();
+        let values = || std::iter::once(0).chain(series.iter().map(|reading| reading.1));
+        let mut steps = values().zip(values().skip(1));
+        steps.any(|(before, after)| has_fallen(**metric, transport, before, after))
+    })?;
+    Some(Impossible::Fell {
+        metric: *metric,
+        subject: subject.clone(),
+    })
+}
+
+/// Returns whether a counter of a flow that only grows was read as `after` when it had been `before`.
+pub(crate) fn has_fallen(metric: Metric, transport: Transport, before: i64, after: i64) -> bool {
+    let grows = GROWING.contains(&metric)
+        || transport == Transport::Tcp && GROWING_OF_TCP.contains(&metric);
+    let room = match metric {
+        Metric::TcpBytesReceived => STREAM_END_BYTES,
+        _ => 0,
+    };
+    grows && after < before.saturating_sub(room)
+}
+
+fn too_busy(
+    raw: &Raw<'_>,
+    host: &HostName,
+    subject: &Subject,
+    metrics: &[Metric],
+) -> Option<Impossible> {
+    let changes = metrics.iter();
+    let changes = changes.filter_map(|metric| raw.readings.change_on(host, subject, *metric));
+    let (busy_ns, there_s) = changes.fold((0.0, 0.0_f64), |(busy_ns, there_s), change| {
+        (busy_ns + change.amount, there_s.max(change.seconds))
+    });
+    let there_ns = 1e9 * there_s;
+    let most_ns = there_ns * (1.0 + 2.0 * LATE_SHARE) + UPDATED_NS;
+    (there_ns > 0.0 && busy_ns > most_ns).then(|| Impossible::Beyond {
+        subject: subject.clone(),
+        times: busy_ns / there_ns,
+    })
+}
+
+/// Returns that `end` of a flow says to have more than the other end sent in all, if both are agents that handed in
+/// what became of the flow.
+fn unsent(raw: &Raw<'_>, lane: &Lane<'_>, end: End) -> Option<Reason> {
+    let record = |end| {
+        let mut records = raw.records.iter();
+        let record = records.find(|record| record.flow == lane.flow && record.end == end)?;
+        is_agent(raw, &record.host).then_some(*record)
+    };
+    let (receiver, sender) = (record(end)?, record(end.other())?);
+    let workload = &raw.trial.workload;
+    let moved = match workload.manner.transport {
+        Transport::Udp => datagrams(workload, lane, receiver, sender),
+        Transport::Tcp | Transport::Mptcp | Transport::Unix => {
+            vec![payload(lane, receiver, sender)]
+        }
+    };
+    let responses = responses(workload, lane, receiver, sender);
+    let mut moved = moved.into_iter().chain(responses);
+    let (what, arrived, sent) = moved.find(|(_, arrived, sent)| arrived > sent)?;
+    Some(Reason::Impossible {
+        host: receiver.host.clone(),
+        how: Impossible::Unsent {
+            flow: lane.flow,
+            what,
+            arrived,
+            sender: sender.host.clone(),
+            sent,
+        },
+    })
+}
+
+/// What arrived, and how much may have.
+type Balance = (Moved, u64, u64);
+
+fn payload(lane: &Lane<'_>, receiver: &FlowRecord, sender: &FlowRecord) -> Balance {
+    let by_app = last(lane, receiver.end, Metric::AppBytesReceived);
+    let by_tcp = last(lane, receiver.end, Metric::TcpBytesReceived);
+    let arrived = receiver.bytes_received.max(by_app).max(by_tcp);
+    let sent = sender.bytes_sent.saturating_add(OPENING_BYTES);
+    (Moved::Bytes, arrived, sent)
+}
+
+/// Those of a stream: a requester gives up what is late, and its responder answers a request twice that came twice.
+fn datagrams(
+    workload: &Workload,
+    lane: &Lane<'_>,
+    receiver: &FlowRecord,
+    sender: &FlowRecord,
+) -> Vec<Balance> {
+    let of_stream = workload.traffic.stream();
+    let both = of_stream.zip(receiver.datagrams.as_ref().zip(sender.datagrams.as_ref()));
+    let Some(((_, one_bytes), (got, gave))) = both else {
+        return Vec::new();
+    };
+    let last = |metric| last(lane, receiver.end, metric);
+    let again = last(Metric::AppDatagramsDuplicate).max(got.duplicates);
+    let all = last(Metric::AppDatagramsReceived).max(got.received);
+    let bytes = last(Metric::AppBytesReceived).max(receiver.bytes_received);
+    let sizes = workload.manner.sizes.as_ref();
+    let most_bytes = sizes.map_or(one_bytes, |sizes| sizes.largest()).0;
+    let bytes_again = again.saturating_mul(most_bytes);
+    vec![
+        (Moved::Datagrams, all.saturating_sub(again), gave.sent),
+        (
+            Moved::Bytes,
+            bytes,
+            sender.bytes_sent.saturating_add(bytes_again),
+        ),
+    ]
+}
+
+fn responses(
+    workload: &Workload,
+    lane: &Lane<'_>,
+    receiver: &FlowRecord,
+    sender: &FlowRecord,
+) -> Option<Balance> {
+    let is_requester = receiver.end == lane.receiver.other() && workload.manner.sizes.is_none();
+    let (_, one) = workload.traffic.exchange().filter(|_| is_requester)?;
+    let whole = sender.bytes_sent.checked_div(one.0)?;
+    let complete = last(lane, receiver.end, Metric::AppTransactions);
+    Some((Moved::Responses, complete, whole))
+}
+
+/// Returns the last reading of a counter of one end.
+fn last(lane: &Lane<'_>, end: End, metric: Metric) -> u64 {
+    let series = lane.series(end, metric);
+    let last = series.and_then(|series| Some(series.last()?.1));
+    last.and_then(|value| u64::try_from(value).ok())
+        .unwrap_or(0)
+}
 
 /// Returns the share by which a number may lie above what the links carry in `window`.
 pub(crate) fn tolerance(window: Nanos) -> f64 {

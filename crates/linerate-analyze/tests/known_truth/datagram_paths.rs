@@ -56,6 +56,7 @@ fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> Made
             grow(&mut run, host, &cpu, Metric::SoftnetDropped, 0);
         }
     }
+    crate::forget(&mut run.recording, Metric::AppBytesSent);
     let mut samples = Vec::new();
     for flow in &mut run.recording.flows {
         let counts: &[Counter] = match flow.part {

@@ -9,7 +9,7 @@ use linerate_model::flag::Note;
 use linerate_model::profile::Stack;
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{ClockFit, FlowOutcome, HostProgram};
-use linerate_model::sample::{Sample, TrialSample};
+use linerate_model::sample::{Sample, Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::setting::SettingPool;
 use linerate_model::workload::Part;
@@ -46,6 +46,8 @@ pub(super) struct Gathered {
     pub news: Samples,
     /// The number of the next one.
     next: usize,
+    /// What all samples so far take, as whoever looks at them has them.
+    bytes: u64,
     pub flows: Vec<FlowOutcome>,
     pool: SettingPool,
     pub stacks: Vec<Stack>,
@@ -67,6 +69,17 @@ pub(super) struct Gathered {
 const ANSWER_SAMPLES_MAX: usize = 1 << 15;
 /// Answers of one look, at the most: an agent keeps 64 MiB of samples, and none takes less than 4 B.
 const ANSWERS_MAX: usize = 1024;
+/// Samples of one reading of a host, beside those of its flows: up to 1024 each of CPUs, queues, queueing disciplines,
+/// interrupts and protocol counters, which observers read at the most, of 12 metrics or fewer.
+const READING_SAMPLES_MAX: u64 = 1 << 16;
+/// Samples of one reading of a flow: what its program counts, and TCP_INFO.
+const FLOW_SAMPLES_MAX: u64 = 64;
+/// Readings beside those that are due: at the edges of the window and of the traffic, and one that is late.
+const READINGS_MORE: u64 = 8;
+/// What a sample takes as whoever looks at it has it: metric, instant and value.
+const SAMPLE_BYTES: u64 = 24;
+/// What a subject takes beside its name.
+const SUBJECT_BYTES: u64 = 64;
 
 impl<'a> TrialAgent<'a> {
     pub fn host(&self) -> &'a HostName {
@@ -153,13 +166,35 @@ impl<'a> Participant<'a> {
     /// does not answer now may later: what it has measured is there until then.
     pub fn look(&mut self, clock: &Clock, at: &Instants, wait: Nanos) {
         let asked_ns = clock.now_ns();
-        let mut answers = (0..ANSWERS_MAX).map(|_| self.look_once(at, wait));
+        let bytes_max = self.bytes_max(asked_ns.saturating_sub(at.start_ns));
+        let mut answers = (0..ANSWERS_MAX).map(|_| self.look_once(at, wait, bytes_max));
         let looked = answers.find(|answer| !matches!(answer, Ok(true)));
         let endless = || self.failed("its agent hands over more than an agent keeps".to_owned());
         match looked.unwrap_or_else(|| Err(endless())) {
             Ok(_) => self.handle_answer(clock.now_ns()),
             Err(why) => self.handle_failure(asked_ns, why),
         }
+    }
+
+    /// Returns what its samples may take `elapsed_ns` after the start of its flows: a reading comes at each interval, and
+    /// none has more than host and flows have.
+    fn bytes_max(&self, elapsed_ns: u64) -> u64 {
+        let interval_ns = self.assignment.sample_interval.0.max(1);
+        let readings = elapsed_ns / interval_ns + READINGS_MORE;
+        let flows = self.assignment.flows.len() as u64;
+        let each = READING_SAMPLES_MAX.saturating_add(flows.saturating_mul(FLOW_SAMPLES_MAX));
+        readings.saturating_mul(each).saturating_mul(SAMPLE_BYTES)
+    }
+
+    /// Returns whether `subject` is a flow that is not its own: another host's count would be taken for that one's.
+    fn is_foreign_flow(&self, subject: &Subject) -> bool {
+        let Subject::Flow(flow, end) = subject else {
+            return false;
+        };
+        // They are in the order of their numbers.
+        let flows = &self.assignment.flows;
+        let is_own = flows.binary_search_by_key(flow, |own| own.flow).is_ok();
+        *end != self.assignment.end || !is_own
     }
 
     /// Notes that a request of `asked_ns` failed.
@@ -216,7 +251,7 @@ impl<'a> Participant<'a> {
     }
 
     /// Takes over one answer; returns whether there is more to be asked for at once.
-    fn look_once(&mut self, at: &Instants, wait: Nanos) -> Result<bool, Reason> {
+    fn look_once(&mut self, at: &Instants, wait: Nanos, bytes_max: u64) -> Result<bool, Reason> {
         let flows = self.assignment.flows.len();
         let status = self.agent.poll(PollFrom {
             sample: self.gathered.next,
@@ -227,8 +262,17 @@ impl<'a> Participant<'a> {
             let words = "it answered another request than the last".to_owned();
             return Err(self.because(HostFailure::Silent, words));
         }
-        let checked = self.gathered.check(&status, flows);
+        self.gathered.bytes += bytes_of(&status.samples);
+        let checked = self.gathered.check(&status, flows, bytes_max);
         checked.map_err(|what| self.failed(format!("its agent {what}")))?;
+        let mut subjects = status.samples.iter().map(|sample| &sample.subject);
+        let mut ends = status.flows.iter();
+        if subjects.any(|subject| self.is_foreign_flow(subject))
+            || ends.any(|one| self.is_foreign_flow(&Subject::Flow(one.flow, one.end)))
+        {
+            let words = "its agent hands over flows of another host".to_owned();
+            return Err(self.failed(words));
+        }
         let (agent, gathered) = (&self.agent, &mut self.gathered);
         let begin_ns = at.on_host(agent.clock()).measure_begin_ns;
         let on_axis = |sample| on_window_axis(agent, sample, begin_ns);
@@ -272,7 +316,12 @@ impl Gathered {
     }
 
     /// Refuses what no agent hands over: these answers would never end, or fill the memory.
-    fn check(&self, status: &TrialStatus, flows: usize) -> Result<(), &'static str> {
+    fn check(
+        &self,
+        status: &TrialStatus,
+        flows: usize,
+        bytes_max: u64,
+    ) -> Result<(), &'static str> {
         let is_more = status.next > self.next || !status.flows.is_empty();
         if status.more && !is_more {
             Err("says that there is more and hands over nothing")
@@ -280,6 +329,8 @@ impl Gathered {
             Err("hands over flows that the trial does not have")
         } else if status.samples.len() > ANSWER_SAMPLES_MAX {
             Err("hands over more samples at once than an agent does")
+        } else if self.bytes > bytes_max {
+            Err("hands over more samples than it can have read since the start")
         } else {
             Ok(())
         }
@@ -296,6 +347,16 @@ impl Gathered {
             ..flow
         }));
     }
+}
+
+/// Returns what `samples` take, as whoever looks at them has them: those of a subject come one after the other.
+fn bytes_of(samples: &[Sample]) -> u64 {
+    let of_one = samples.chunk_by(|one, next| one.subject == next.subject);
+    let bytes = of_one.map(|alike| {
+        let name_bytes = alike[0].subject.to_string().len() as u64;
+        SUBJECT_BYTES + name_bytes + SAMPLE_BYTES * alike.len() as u64
+    });
+    bytes.sum()
 }
 
 /// Places an agent's sample on the axis of the trial's window.

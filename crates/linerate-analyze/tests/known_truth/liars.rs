@@ -1,0 +1,232 @@
+//! What an agent hands over that cannot be: the trial is none, and says which host and why; and what looks like it and is not.
+
+use linerate_analyze::reduce;
+use linerate_model::HostName;
+use linerate_model::datagram::Datagrams;
+use linerate_model::manner::Transport;
+use linerate_model::metric::Metric;
+use linerate_model::outcome::Outcome;
+use linerate_model::reason::{Impossible, Moved, Reason};
+use linerate_model::run::{HostProgram, Validity};
+use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::workload::Part;
+
+use crate::builder::{MadeRun, Truth, rr, stream};
+
+fn stream_run() -> MadeRun {
+    let mut run = MadeRun::new(1, None);
+    run.experiment("one", None, stream());
+    run.cell(&[], &[Truth::stream(20e6)]);
+    run
+}
+
+fn exchange_run(truth: Truth) -> MadeRun {
+    let mut run = MadeRun::new(1, None);
+    run.experiment("one", None, rr(100));
+    run.cell(&[], &[truth]);
+    run
+}
+
+fn tell(run: &mut MadeRun, lie: impl FnMut(&mut TrialSample)) {
+    let samples = std::mem::take(&mut run.recording.samples);
+    let mut samples: Vec<TrialSample> = samples.iter().collect();
+    samples.iter_mut().for_each(lie);
+    run.recording.samples = samples.into_iter().collect();
+}
+
+fn outcome(run: &MadeRun) -> Outcome {
+    reduce::outcomes(&run.recording).remove(0)
+}
+
+fn refused(run: &MadeRun) -> Option<(HostName, Impossible)> {
+    let outcome = outcome(run);
+    match outcome.validity {
+        Validity::Invalid(Reason::Impossible { host, how }) => {
+            assert!(outcome.responses.is_empty(), "nothing rests on it");
+            Some((host, how))
+        }
+        _ => None,
+    }
+}
+
+fn times(metric: Metric, times: i64) -> impl FnMut(&mut TrialSample) {
+    move |sample| {
+        if sample.metric == metric {
+            sample.value *= times;
+        }
+    }
+}
+
+#[test]
+fn counters_that_run_backwards_are_refused() {
+    for metric in [Metric::AppBytesReceived, Metric::TcpBytesReceived] {
+        let mut run = stream_run();
+        assert_eq!(refused(&run), None);
+        tell(&mut run, |sample| {
+            if sample.metric == metric {
+                sample.value = 10_i64.pow(12) - sample.at_ns;
+            }
+        });
+        let (host, how) = refused(&run).expect("it cannot be");
+        assert_eq!(host, HostName::from("server"));
+        assert!(
+            matches!(how, Impossible::Fell { metric: of, .. } if of == metric),
+            "{how:?}"
+        );
+    }
+    // A device's may begin anew, and so may what the kernel guesses.
+    let mut run = stream_run();
+    tell(&mut run, times(Metric::CpuIdle, -1));
+    assert_eq!(refused(&run), None);
+    // The end of a stream is a byte that is taken off once it is known of.
+    let mut run = stream_run();
+    let last_ns = run
+        .recording
+        .samples
+        .iter()
+        .map(|sample| sample.at_ns)
+        .max();
+    let mut most = 0;
+    tell(&mut run, |sample| {
+        if sample.metric == Metric::TcpBytesReceived {
+            most = most.max(sample.value);
+            if Some(sample.at_ns) == last_ns {
+                sample.value = most - 1;
+            }
+        }
+    });
+    assert_eq!(refused(&run), None);
+}
+
+#[test]
+fn nothing_arrives_that_was_not_sent() {
+    for metric in [Metric::AppBytesReceived, Metric::TcpBytesReceived] {
+        for transport in [Transport::Tcp, Transport::Mptcp] {
+            let mut run = stream_run();
+            run.recording.document.plan.trials[0]
+                .workload
+                .manner
+                .transport = transport;
+            assert_eq!(refused(&run), None);
+            tell(&mut run, times(metric, 1000));
+            let (host, how) = refused(&run).expect("it cannot be");
+            assert_eq!(host, HostName::from("server"));
+            let Impossible::Unsent {
+                what,
+                arrived,
+                sender,
+                sent,
+                ..
+            } = how
+            else {
+                panic!("{how:?}");
+            };
+            assert_eq!((what, sender), (Moved::Bytes, "client1".into()));
+            assert!(arrived > sent, "{arrived} of {sent}");
+        }
+    }
+    // Who tells no total, since it is no agent or was lost, contradicts nobody.
+    let mut run = stream_run();
+    tell(&mut run, times(Metric::TcpBytesReceived, 1000));
+    run.recording.flows.retain(|flow| flow.end == End::Server);
+    assert_eq!(refused(&run), None);
+    let mut run = stream_run();
+    run.recording.document.hosts[0].program = HostProgram::Foreign("iperf3".to_owned());
+    tell(&mut run, times(Metric::TcpBytesReceived, 1000));
+    assert_eq!(refused(&run), None);
+    // What TCP sends again is sent more often than it arrives, and clocks that differ say nothing of totals.
+    let mut run = stream_run();
+    tell(&mut run, |sample| {
+        if sample.metric == Metric::TcpBytesSent {
+            sample.value *= 2;
+        }
+        if matches!(sample.subject, Subject::Flow(_, End::Client)) {
+            sample.at_ns += 400_000_000;
+        }
+    });
+    assert_eq!(refused(&run), None);
+}
+
+#[test]
+fn no_response_comes_that_nobody_gave() {
+    let mut run = exchange_run(Truth::transactions(100_000));
+    assert_eq!(refused(&run), None);
+    tell(&mut run, times(Metric::AppTransactions, 1000));
+    let (host, how) = refused(&run).expect("it cannot be");
+    assert_eq!(host, HostName::from("client1"));
+    assert!(
+        matches!(
+            how,
+            Impossible::Unsent {
+                what: Moved::Responses,
+                ..
+            }
+        ),
+        "{how:?}"
+    );
+}
+
+#[test]
+fn a_path_may_make_two_of_a_datagram() {
+    const BYTES: u64 = 1000;
+    // Of a thousand that were sent: how many came, how many of them again, and their payload.
+    let check = |received: u64, duplicates: u64, bytes: u64, expected: Option<Moved>| {
+        let mut run = stream_run();
+        let workload = &mut run.recording.document.plan.trials[0].workload;
+        workload.manner.transport = Transport::Udp;
+        if let Some((_, message)) = workload.traffic.stream_mut() {
+            message.0 = BYTES;
+        }
+        for flow in &mut run.recording.flows {
+            let sends = flow.part == Part::Sender;
+            let (sent, got) = if sends { (1000, 0) } else { (0, received) };
+            flow.outcome.bytes_sent = sent * BYTES;
+            flow.outcome.bytes_received = if sends { 0 } else { bytes };
+            flow.outcome.datagrams = Some(Box::new(Datagrams {
+                sent,
+                received: got,
+                duplicates: if sends { 0 } else { duplicates },
+                ..Datagrams::default()
+            }));
+        }
+        tell(&mut run, |sample| {
+            if matches!(sample.subject, Subject::Flow(..)) {
+                sample.value = 0;
+            }
+        });
+        let what = refused(&run).map(|(_, how)| match how {
+            Impossible::Unsent { what, .. } => what,
+            how => panic!("{how:?}"),
+        });
+        assert_eq!(what, expected, "{received} {duplicates} {bytes}");
+    };
+    check(1000, 0, 1000 * BYTES, None);
+    check(2000, 1000, 2000 * BYTES, None);
+    check(900, 0, 900 * BYTES, None);
+    check(2000, 0, 2000 * BYTES, Some(Moved::Datagrams));
+    check(1001, 0, 1001 * BYTES, Some(Moved::Datagrams));
+    check(1000, 0, 50_000 * BYTES, Some(Moved::Bytes));
+    check(2000, 1000, 2001 * BYTES, Some(Moved::Bytes));
+}
+
+#[test]
+fn nobody_is_busy_longer_than_there() {
+    let check = |metric: Metric, more: i64, is_refused: bool| {
+        let truth = Truth {
+            worker_share: 0.9,
+            cpus: 1.8,
+            ..Truth::transactions(100_000)
+        };
+        let mut run = exchange_run(truth);
+        tell(&mut run, times(metric, more));
+        let how = refused(&run).map(|(_, how)| how);
+        let is_it = matches!(how, Some(Impossible::Beyond { times, .. }) if times > 2.0);
+        assert_eq!(is_it, is_refused, "{metric:?} × {more}: {how:?}");
+    };
+    check(Metric::ThreadRun, 1, false);
+    // As after a second in which nobody brought the count up to date.
+    check(Metric::ThreadRun, 2, false);
+    check(Metric::ThreadRun, 34, true);
+    check(Metric::CpuUser, 34, true);
+    check(Metric::CpuIdle, 34, false);
+}
