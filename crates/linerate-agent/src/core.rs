@@ -20,6 +20,7 @@ use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
 use linerate_model::setting::SettingPool;
 use linerate_model::{TrialId, hex};
+use sha2::{Digest as _, Sha256};
 
 pub(crate) use crate::access::Caller;
 use crate::access::Scope;
@@ -166,12 +167,18 @@ impl From<LeaseError> for Refusal {
     }
 }
 
+/// Returns what tells this boot of this kernel from others, and not its number: strangers may ask who is one machine,
+/// but the number stands in logs and is what other programs derive their secrets from.
+fn digest_of_boot(id: &str) -> String {
+    hex::encode(&Sha256::digest(format!("linerate boot {id}")))
+}
+
 impl Core {
     /// Returns an agent that nobody uses yet.
     pub fn new(config: AgentConfig) -> Self {
         Self {
             names: vec![config.host_name.clone()],
-            boot: linerate_observe::boot_id(Path::new("/proc")),
+            boot: linerate_observe::boot_id(Path::new("/proc")).map(|id| digest_of_boot(&id)),
             log: Log::default(),
             config,
             leases: Mutex::default(),
@@ -289,7 +296,7 @@ impl Core {
             boot: self.boot.clone(),
             observe_refused: caller.check(Scope::Observe).err().map(|why| why.error),
             busy: leases.holder().map(|(lease, waiting)| Busy {
-                label: lease.asked.label.clone(),
+                label: (!caller.is_stranger()).then(|| lease.asked.label.clone()),
                 since: linerate_model::Nanos(now.saturating_sub(lease.since_ns)),
                 expected_left: expected_left(lease, now),
                 waiting,

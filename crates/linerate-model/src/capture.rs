@@ -181,8 +181,8 @@ pub struct CaptureTaken {
     /// Frames of the trial's ports for which the ring between kernel and agent had no room: nobody
     /// knows whether they were of the trial.
     pub dropped: u64,
-    /// Frames of the trial's ports that were of other connections and are left out, such as those of
-    /// the control connection.
+    /// Frames of other connections with the server's address and port, which are left out, such as those of the
+    /// control connection.
     pub others: u64,
     /// The limit that ended it before the trial did.
     pub ended: Option<String>,

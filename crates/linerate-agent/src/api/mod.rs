@@ -59,7 +59,7 @@ pub struct AgentInfo {
     pub host_name: String,
     /// Whether the host is a namespace of a lab, sharing CPUs with other hosts.
     pub lab: bool,
-    /// The number of its kernel's boot: hosts that tell the same one are one machine.
+    /// A digest of the number of its kernel's boot: hosts that tell the same one are one machine.
     #[serde(default)]
     pub boot: Option<String>,
     /// Whether this caller may observe the host; if not, why.
@@ -82,8 +82,9 @@ pub struct TokenProof {
 /// What an agent is busy with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Busy {
-    /// What the run calls itself.
-    pub label: String,
+    /// What the run calls itself; callers without a token are not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// How long it has been going on.
     pub since: Nanos,
     /// How much longer it said it would take.

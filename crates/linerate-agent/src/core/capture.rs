@@ -5,7 +5,8 @@
 //!    whomever it comes. Ports are those that this agent listens on, at this end of a frame, or that its
 //!    flows connect to, at the other.
 //! 2. Until all flows exist, those frames wait. Then those of the trial's own conversations go into
-//!    the file, and the others are counted: the control connection may use the same port. Of connections
+//!    the file, and others of this agent, or of the peer at its address, are counted: the control connection may use
+//!    the same port. How much else this host exchanges with that port is nobody's business. Of connections
 //!    that come and go each waits until its client has said whose it is.
 //! 3. The first limit ends it, and with it what it costs. What was kept until then stays.
 //! 4. A thread of its own follows it and says what CPU time it took. A capture that nobody ends is
@@ -27,7 +28,7 @@ use linerate_model::sample::End;
 use linerate_model::{Bytes, hex};
 use linerate_observe::capture::{
     Anonymiser, BLOCK_BYTES_MORE, Capture, CaptureConfig, Frame, Introductions, Ports, Selection,
-    Whose, Writer, unix_ns,
+    Whose, Writer, has_end, unix_ns,
 };
 
 use super::flows::words_of_connections;
@@ -103,6 +104,7 @@ impl RunningCapture {
         let follower = Follower::new(options, &config.device, capture.link_type());
         let mut follower = follower.map_err(|error| error.to_string())?;
         follower.introductions = introductions;
+        follower.peer = peer(assignment).filter(|_| assignment.end == End::Client);
         let (words, told) = channel();
         let thread = std::thread::Builder::new().name("capture".to_owned());
         let thread = thread.spawn(move || follower.follow(capture, &told));
@@ -248,6 +250,8 @@ struct Follower {
     unknown: VecDeque<(Frame<'static>, Vec<u8>)>,
     unknown_bytes: usize,
     frames: u64,
+    /// The other end, where that is the one that has the port.
+    peer: Option<SocketAddr>,
     others: u64,
     /// Frames that found no room while they would have waited.
     lost: u64,
@@ -272,6 +276,7 @@ impl Follower {
             unknown: VecDeque::new(),
             unknown_bytes: 0,
             frames: 0,
+            peer: None,
             others: 0,
             lost: 0,
             until_unix_ns: u64::MAX,
@@ -346,7 +351,7 @@ impl Follower {
             return match introductions.look(self.link_type, frame) {
                 Whose::Ours if self.unknown.is_empty() => self.own_frame(frame),
                 Whose::Others => {
-                    self.others += 1;
+                    self.count_other(frame);
                     self.sort(frame.at_unix_ns)
                 }
                 Whose::Ours | Whose::Unknown => self.keep_unknown(frame),
@@ -357,10 +362,17 @@ impl Follower {
             return Ok(());
         };
         if !selection.has(self.link_type, frame) {
-            self.others += 1;
+            self.count_other(frame);
             return Ok(());
         }
         self.own_frame(frame)
+    }
+
+    /// Counts a frame that is none of the trial's, if it is of this agent or of the peer.
+    fn count_other(&mut self, frame: &Frame<'_>) {
+        let peer = self.peer;
+        let is_near = peer.is_none_or(|peer| has_end(self.link_type, frame, peer));
+        self.others += u64::from(is_near);
     }
 
     /// Keeps a frame behind those of which nobody knows whose they are: all go into the file in their order.
@@ -400,7 +412,7 @@ impl Follower {
             };
             match whose {
                 Whose::Ours => self.own_frame(&frame)?,
-                Whose::Others | Whose::Unknown => self.others += 1,
+                Whose::Others | Whose::Unknown => self.count_other(&frame),
             }
         }
         Ok(())
@@ -524,6 +536,24 @@ mod tests {
         assert_eq!((taken.frames, taken.others, taken.dropped), (3, 2, 7));
         let bytes: usize = ended.parts.iter().map(Vec::len).sum();
         assert_eq!(taken.bytes, bytes as u64);
+    }
+
+    /// What else the host exchanges with a port of that number is nobody's business.
+    #[test]
+    fn where_the_port_is_the_peers_no_frames_of_other_addresses_are_counted() {
+        let check = |peer: &str, expected: u64| {
+            let mut all = follower(CaptureOptions::default());
+            all.peer = Some(peer.parse().unwrap());
+            pass(&mut all, OTHERS);
+            select(&mut all);
+            pass(&mut all, OTHERS);
+            pass(&mut all, OURS);
+            assert_eq!((all.frames, all.others), (1, expected), "{peer}");
+        };
+        check("192.0.2.2:5201", 2);
+        check("192.0.2.3:5201", 0);
+        check("192.0.2.2:443", 0);
+        check("[::ffff:192.0.2.2]:5201", 2);
     }
 
     #[test]

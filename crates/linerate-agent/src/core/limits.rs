@@ -16,7 +16,7 @@ use super::{Caller, Core, END_WAIT_MAX, capture};
 use crate::access::Scope;
 use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX, refuse};
 use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source, TOKEN_MEMORY_PART, Whose};
-use crate::session::leases::GUESTS_MAX;
+use crate::session::leases::{GUESTS_MAX, IDLE_NS};
 use crate::sync::lock;
 
 /// Shortest time between samples that may be asked for.
@@ -237,6 +237,13 @@ impl Core {
         if let Some(most) = limits.trial.filter(|most| length > *most) {
             return limited(format!(
                 "a trial of {length}, but this agent allows {most} without a token (--limit-time)"
+            ));
+        }
+        // A host without traffic is nobody's, whether between trials or in one.
+        if assignment.traffic == Traffic::Idle && length.0 > IDLE_NS {
+            let most = Nanos(IDLE_NS);
+            return limited(format!(
+                "a trial without traffic of {length}, but {most} is the most without a token"
             ));
         }
         Ok(())

@@ -189,10 +189,10 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
     /// Another run has it.
-    #[error("the host is in use by \"{label}\"{}{}", in_words(.left), silence_in_words(.silent))]
+    #[error("the host is in use by {}{}{}", named(.label), in_words(.left), silence_in_words(.silent))]
     Busy {
-        /// What the other run calls itself.
-        label: String,
+        /// What the other run calls itself, which guests are not told: it has the address that its client typed.
+        label: Option<String>,
         /// How much longer it said it would take.
         left: Option<Nanos>,
         /// For how long nothing was heard of it, where that is longer than a controller at work is
@@ -257,6 +257,12 @@ impl LeaseError {
     }
 }
 
+fn named(label: &Option<String>) -> String {
+    label
+        .as_ref()
+        .map_or("another run".to_owned(), |label| format!("\"{label}\""))
+}
+
 fn in_words(left: &Option<Nanos>) -> String {
     left.map_or(String::new(), |left| {
         let left_s = left.0.div_ceil(1_000_000_000);
@@ -307,7 +313,7 @@ impl Leases {
         }
         let admitted = self.admissible(asking.admission, self.leases.len());
         if !admitted && asking.admission != Admission::Queued {
-            return Err(self.busy(now_ns, asking.admission));
+            return Err(self.busy(now_ns, asking));
         }
         if let Some(terms) = asking.guest {
             self.check_guest(asking.from, terms)?;
@@ -498,17 +504,17 @@ impl Leases {
         Standing::Waiting { place: before + 1 }
     }
 
-    fn busy(&self, now_ns: u64, asked: Admission) -> LeaseError {
+    fn busy(&self, now_ns: u64, asking: &Asking) -> LeaseError {
         // Who waits is about to have the host where nobody has it.
         let holder = self.leases.iter().find(|lease| lease.admitted);
         match holder.or(self.leases.first()) {
             Some(holder) => LeaseError::Busy {
-                label: holder.asked.label.clone(),
+                label: (asking.guest.is_none()).then(|| holder.asked.label.clone()),
                 left: expected_left(holder, now_ns),
                 silent: Some(Nanos(now_ns.saturating_sub(holder.seen_ns) / S_NS * S_NS))
                     .filter(|silent| silent.0 >= SILENCE_NS),
                 open_to: OpenTo {
-                    shared: asked != Admission::Shared
+                    shared: asking.admission != Admission::Shared
                         && self.admissible(Admission::Shared, self.leases.len()),
                 },
             },
@@ -685,7 +691,7 @@ mod tests {
             assert_eq!(
                 ask(&mut leases, 10 * S, "b", admission),
                 Err(LeaseError::Busy {
-                    label: "run a".into(),
+                    label: Some("run a".into()),
                     left: Some(Nanos(20 * S)),
                     silent: Some(Nanos(10 * S)),
                     open_to: OpenTo { shared: false },
@@ -761,7 +767,7 @@ mod tests {
         leases.handle_leave("a").unwrap();
         assert!(matches!(
             ask(&mut leases, 0, "d", Admission::Exclusive),
-            Err(LeaseError::Busy { label, .. }) if label == "run b"
+            Err(LeaseError::Busy { label: Some(label), .. }) if label == "run b"
         ));
         assert_eq!(
             leases.handle_seen(S, "c"),

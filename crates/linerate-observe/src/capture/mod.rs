@@ -22,7 +22,7 @@ pub use anonymous::Anonymiser;
 pub use block::Frame;
 pub use introduced::{Introductions, Whose};
 pub use pcapng::{BLOCK_BYTES_MORE, Writer};
-pub use select::{PORTS_MAX, Ports, Selection};
+pub use select::{PORTS_MAX, Ports, Selection, has_end};
 
 use crate::sys::clock::thread_cpu_ns;
 pub use crate::sys::packet_ring::CaptureCounts;

@@ -53,6 +53,13 @@ impl Selection {
     }
 }
 
+/// Returns whether `frame`, of a capture of this link type, comes from there or goes there.
+pub fn has_end(link_type: u16, frame: &Frame<'_>, end: SocketAddr) -> bool {
+    let end = SocketAddr::new(end.ip().to_canonical(), end.port());
+    let segment = segment(link_type, frame.bytes);
+    segment.is_some_and(|segment| segment.from == end || segment.to == end)
+}
+
 /// A TCP segment or UDP datagram.
 pub(super) struct Segment<'a> {
     pub(super) from: SocketAddr,
