@@ -15,17 +15,16 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linerate_agent::api::{AdmitRequest, Agent, Assignment, LimitsInfo, PollFrom, TrialState};
+use linerate_agent::LocalAgent;
+use linerate_agent::api::{Agent, Assignment, LimitsInfo, PollFrom, TrialState};
 use linerate_agent::serve::Server;
 use linerate_agent::serve::hello::{Announces, Hello};
-use linerate_agent::{AgentConfig, Core, LocalAgent};
 use linerate_engine::opening::{HELLO_BYTES, NONCE_BYTES, Signal, echo};
 use linerate_engine::{FlowConfig, connect};
 use linerate_model::manner::{Manner, Transport};
-use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, FlowOptions, Part, Traffic};
-use linerate_model::{Bytes, FlowId, RunId, TrialId};
+use linerate_model::{Bytes, FlowId, TrialId};
 use phases::TIMING;
 
 const COOKIE: [u8; 16] = [0xab; 16];
@@ -42,24 +41,13 @@ struct Host {
 
 /// Returns an agent on a port of its own that waits for `flows` flows of datagrams.
 fn host(bind: &str, flows: u32) -> Host {
-    let core = Arc::new(Core::new(AgentConfig {
-        host_name: "test".to_owned(),
-        limits: LimitsInfo::default(),
-        lab: false,
-    }));
+    let core = plain::core(LimitsInfo::default());
     let server = Server::bind(bind.parse().unwrap(), Arc::clone(&core)).unwrap();
     let address = server.address().unwrap();
     let (stop, wait) = channel();
     std::thread::spawn(move || server.run(wait));
     let agent = LocalAgent::new(core);
-    let request = AdmitRequest {
-        run: RunId("test".to_owned()),
-        label: "test".to_owned(),
-        admission: Admission::Shared,
-        expected: None,
-        evict: false,
-    };
-    let lease = agent.admit(&request).unwrap().lease;
+    let lease = agent.admit(&plain::request()).unwrap().lease;
     let assignment = Assignment {
         manner: manner(),
         ..plain::assignment(End::Server, Part::Receiver, traffic(), flows)

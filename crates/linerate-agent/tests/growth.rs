@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use common::Serving;
+use linerate_agent::LocalAgent;
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{
     AdmitRequest, Agent, Assignment, InventoryRequest, LimitsInfo, ObservationRequest, PollFrom,
     StartRequest, TrialState,
 };
-use linerate_agent::{AgentConfig, Core, LocalAgent};
 use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, Part, Traffic};
@@ -79,19 +79,13 @@ fn assignment(number: u32, end: End, peer: Option<String>, part: Part) -> Assign
 
 /// Measures once, with a controller and a client of its own, as a call of the program does.
 fn measure(number: u32, serving: &Serving) {
-    let core = Arc::new(Core::new(AgentConfig {
-        host_name: "client".to_owned(),
-        limits: LimitsInfo::default(),
-        lab: false,
-    }));
-    let near = LocalAgent::new(core);
+    let near = LocalAgent::new(plain::core(LimitsInfo::default()));
     let far = HttpAgent::plain(serving.address, None);
     let request = AdmitRequest {
         run: RunId(format!("test-{number}")),
         label: format!("test {number}"),
         admission: Admission::Exclusive,
-        expected: None,
-        evict: false,
+        ..plain::request()
     };
     far.inventory(&InventoryRequest::default()).unwrap();
     far.observe(&ObservationRequest::default()).unwrap();

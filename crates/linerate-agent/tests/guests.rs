@@ -4,28 +4,19 @@
 mod plain;
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use linerate_agent::Core;
 use linerate_agent::access::Caller;
 use linerate_agent::api::{
     AdmitRequest, Assignment, InventoryRequest, LimitsInfo, PollFrom, Refusal, RefusalCode,
     StartRequest, TrialState,
 };
-use linerate_agent::{AgentConfig, Core};
 use linerate_model::manner::Transport;
 use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, Part, Traffic};
-use linerate_model::{BitsPerSec, Bytes, Nanos, RunId, TrialId};
-
-fn core(limits: LimitsInfo) -> Arc<Core> {
-    Arc::new(Core::new(AgentConfig {
-        host_name: "test".to_owned(),
-        limits,
-        lab: false,
-    }))
-}
+use linerate_model::{BitsPerSec, Bytes, Nanos, TrialId};
 
 fn guest() -> Caller {
     Caller::Stranger("far away".to_owned())
@@ -48,11 +39,10 @@ fn ask(
     evict: bool,
 ) -> Result<String, Refusal> {
     let request = AdmitRequest {
-        run: RunId("test".to_owned()),
-        label: "test".to_owned(),
         admission: how,
         expected: Some(Nanos(u64::MAX)),
         evict,
+        ..plain::request()
     };
     core.admit(caller, Some(from), &request)
         .map(|admitted| admitted.lease)
@@ -91,7 +81,7 @@ fn places() -> Traffic {
 
 #[test]
 fn places_of_guests_leave_half_of_the_files() {
-    let core = core(LimitsInfo {
+    let core = plain::core(LimitsInfo {
         flows: Some(64),
         ..LimitsInfo::default()
     });
@@ -138,7 +128,7 @@ fn places_of_guests_leave_half_of_the_files() {
 
 #[test]
 fn what_a_trial_took_is_there_again_when_it_is_over() {
-    let core = core(LimitsInfo {
+    let core = plain::core(LimitsInfo {
         flows: Some(8),
         ..LimitsInfo::default()
     });
@@ -170,7 +160,7 @@ fn instants(length_ns: u64) -> StartRequest {
 
 #[test]
 fn what_a_trial_took_that_is_about_to_end_is_waited_for() {
-    let core = core(LimitsInfo {
+    let core = plain::core(LimitsInfo {
         flows: Some(8),
         ..LimitsInfo::default()
     });
@@ -191,7 +181,7 @@ fn what_a_trial_took_that_is_about_to_end_is_waited_for() {
 
 #[test]
 fn a_run_keeps_the_results_of_one_trial() {
-    let core = core(LimitsInfo::default());
+    let core = plain::core(LimitsInfo::default());
     let lease = admit(&core, &guest(), v6(0, 0), Admission::Exclusive).unwrap();
     for trial in 0..4 {
         core.prepare(&guest(), &lease, assignment(trial, 1, places()))
@@ -215,7 +205,7 @@ fn a_run_keeps_the_results_of_one_trial() {
 
 #[test]
 fn a_rate_is_the_sum_of_all_trials() {
-    let core = core(LimitsInfo {
+    let core = plain::core(LimitsInfo {
         rate: Some(BitsPerSec(10e6)),
         ..LimitsInfo::default()
     });
@@ -240,7 +230,7 @@ fn a_rate_is_the_sum_of_all_trials() {
 
 #[test]
 fn the_host_is_taken_back_with_the_token_only() {
-    let core = core(LimitsInfo::default());
+    let core = plain::core(LimitsInfo::default());
     let lease = admit(&core, &guest(), v6(0, 0), Admission::Exclusive).unwrap();
     core.prepare(&guest(), &lease, assignment(1, 1, stream()))
         .unwrap();
@@ -265,7 +255,7 @@ fn the_host_is_taken_back_with_the_token_only() {
 
 #[test]
 fn an_admission_may_take_the_host_back_from_everybody() {
-    let core = core(LimitsInfo::default());
+    let core = plain::core(LimitsInfo::default());
     let holder = |scopes: &str| Caller::Holder {
         name: "ci".to_owned(),
         scopes: scopes.parse().unwrap(),
@@ -292,7 +282,7 @@ fn an_admission_may_take_the_host_back_from_everybody() {
 
 #[test]
 fn unix_sockets_are_for_callers_of_this_host() {
-    let core = core(LimitsInfo::default());
+    let core = plain::core(LimitsInfo::default());
     let mut unix = assignment(1, 1, stream());
     unix.manner.transport = Transport::Unix;
     for caller in [guest(), Caller::Trusted] {
@@ -316,7 +306,7 @@ fn unix_sockets_are_for_callers_of_this_host() {
 
 #[test]
 fn guests_are_not_told_of_devices() {
-    let core = core(LimitsInfo::default());
+    let core = plain::core(LimitsInfo::default());
     let wanted = InventoryRequest {
         address: Some("127.0.0.1".to_owned()),
         ..InventoryRequest::default()
@@ -328,7 +318,7 @@ fn guests_are_not_told_of_devices() {
 
 #[test]
 fn messages_of_guests_leave_the_memory_to_others() {
-    let core = core(LimitsInfo::default());
+    let core = plain::core(LimitsInfo::default());
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Each worker sends calls of 64 MiB.
     let sends = |trial, message_bytes| {
@@ -362,4 +352,52 @@ fn messages_of_guests_leave_the_memory_to_others() {
     let lease = admitted(&Caller::Trusted);
     core.prepare(&Caller::Trusted, &lease, sends(0, 64 << 20))
         .unwrap();
+}
+
+/// A host without traffic is nobody's: between trials, as the leases hold, and in one.
+#[test]
+fn a_guest_holds_the_host_with_nothing_no_longer_than_between_trials() {
+    let core = plain::core(LimitsInfo::default());
+    let check = |caller: &Caller, length: Nanos| {
+        let lease = admit(&core, caller, v6(0, 0), Admission::Shared).unwrap();
+        let idle = Assignment {
+            length,
+            ..assignment(0, 1, Traffic::Idle)
+        };
+        let prepared = core.prepare(caller, &lease, idle);
+        core.leave(&lease).unwrap();
+        prepared.map_err(|refusal| refusal.code).map(drop)
+    };
+    assert_eq!(check(&guest(), Nanos::from_s(30)), Ok(()));
+    assert_eq!(
+        check(&guest(), Nanos::from_s(3600)),
+        Err(RefusalCode::Limited)
+    );
+    assert_eq!(check(&Caller::Trusted, Nanos::from_s(3600)), Ok(()));
+}
+
+#[test]
+fn guests_are_not_told_who_measures_what_nor_the_number_of_the_boot() {
+    let core = plain::core(LimitsInfo::default());
+    admit(&core, &Caller::Trusted, v6(0, 0), Admission::Exclusive).unwrap();
+    let busy = |caller: &Caller| core.info(caller).busy.expect("a run has the host");
+    assert_eq!(busy(&Caller::Trusted).label.as_deref(), Some("test"));
+    assert_eq!(busy(&guest()).label, None);
+    let refused = |caller: &Caller| {
+        let refused = admit(&core, caller, v6(1, 0), Admission::Exclusive);
+        refused.expect_err("another has it").error
+    };
+    assert!(refused(&Caller::Trusted).contains("\"test\""));
+    assert!(!refused(&guest()).contains("test"), "{}", refused(&guest()));
+    // Two agents of one kernel are known as one machine all the same.
+    let boot = |caller: &Caller| core.info(caller).boot;
+    let number = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    if let (Some(number), Some(told)) = (number, boot(&guest())) {
+        assert!(!told.contains(number.trim()), "{told}");
+        assert_eq!(boot(&Caller::Trusted), Some(told.clone()));
+        assert_eq!(
+            plain::core(LimitsInfo::default()).info(&guest()).boot,
+            Some(told)
+        );
+    }
 }

@@ -16,15 +16,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::Serving;
+use linerate_agent::Core;
 use linerate_agent::access::Caller;
-use linerate_agent::api::{
-    AdmitRequest, Assignment, LimitsInfo, PollFrom, RefusalCode, TrialState,
-};
-use linerate_agent::{AgentConfig, Core};
-use linerate_model::run::Admission;
+use linerate_agent::api::{Assignment, LimitsInfo, PollFrom, RefusalCode, TrialState};
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, Part, Traffic};
-use linerate_model::{Bytes, RunId, TrialId};
+use linerate_model::{Bytes, TrialId};
 
 /// Where an agent's hello, and an answer to one, has what it is.
 const KIND: std::ops::Range<usize> = 8..12;
@@ -33,19 +30,11 @@ const INSTANCE: std::ops::Range<usize> = 16..32;
 
 /// Returns a client's agent with a run, and its lease.
 fn client() -> (Arc<Core>, String) {
-    let core = Arc::new(Core::new(AgentConfig {
-        host_name: "test".to_owned(),
-        limits: LimitsInfo::default(),
-        lab: false,
-    }));
-    let request = AdmitRequest {
-        run: RunId("test".to_owned()),
-        label: "test".to_owned(),
-        admission: Admission::Shared,
-        expected: None,
-        evict: false,
-    };
-    let lease = core.admit(&Caller::Trusted, None, &request).unwrap().lease;
+    let core = plain::core(LimitsInfo::default());
+    let lease = core
+        .admit(&Caller::Trusted, None, &plain::request())
+        .unwrap()
+        .lease;
     (core, lease)
 }
 

@@ -16,38 +16,24 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use linerate_agent::api::{
-    AdmitRequest, Agent, Assignment, LimitsInfo, PollFrom, StartRequest, TrialState,
-};
+use linerate_agent::api::{Agent, Assignment, LimitsInfo, PollFrom, StartRequest, TrialState};
 use linerate_agent::serve::Server;
-use linerate_agent::{AgentConfig, Core, LocalAgent};
+use linerate_agent::{Core, LocalAgent};
 use linerate_model::manner::{Manner, Transport};
-use linerate_model::run::Admission;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::End;
 use linerate_model::workload::{Direction, Part, Traffic};
-use linerate_model::{BitsPerSec, Bytes, Nanos, RunId, TrialId};
+use linerate_model::{BitsPerSec, Bytes, Nanos, TrialId};
 use phases::TIMING;
 
 const FLOWS: u32 = 3;
 
 fn core() -> Arc<Core> {
-    Arc::new(Core::new(AgentConfig {
-        host_name: "test".to_owned(),
-        limits: LimitsInfo::default(),
-        lab: false,
-    }))
+    plain::core(LimitsInfo::default())
 }
 
 fn admit(agent: &LocalAgent) -> String {
-    let request = AdmitRequest {
-        run: RunId("test".to_owned()),
-        label: "test".to_owned(),
-        admission: Admission::Shared,
-        expected: None,
-        evict: false,
-    };
-    agent.admit(&request).unwrap().lease
+    agent.admit(&plain::request()).unwrap().lease
 }
 
 fn assignment(end: End, transport: Transport, peer: Option<String>) -> Assignment {

@@ -1,10 +1,34 @@
-//! An assignment in which nothing is asked for that a test does not name.
+//! An agent, a request for its host and an assignment in which nothing is asked for that a test does not name.
 
-use linerate_agent::api::{Assignment, FlowAssignment};
+use std::sync::Arc;
+
+use linerate_agent::api::{AdmitRequest, Assignment, FlowAssignment, LimitsInfo};
+use linerate_agent::{AgentConfig, Core};
 use linerate_model::manner::Manner;
+use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Traffic};
-use linerate_model::{FlowId, Nanos, TrialId};
+use linerate_model::{FlowId, Nanos, RunId, TrialId};
+
+/// Returns an agent that nobody uses yet, with these limits for callers without a token.
+pub fn core(limits: LimitsInfo) -> Arc<Core> {
+    Arc::new(Core::new(AgentConfig {
+        host_name: "test".to_owned(),
+        limits,
+        lab: false,
+    }))
+}
+
+/// Returns the request of a run that is called `test` and shares the host.
+pub fn request() -> AdmitRequest {
+    AdmitRequest {
+        run: RunId("test".to_owned()),
+        label: "test".to_owned(),
+        admission: Admission::Shared,
+        expected: None,
+        evict: false,
+    }
+}
 
 /// Returns one end of `flows` flows, as trial 0 of at most five seconds.
 pub fn assignment(end: End, part: Part, traffic: Traffic, flows: u32) -> Assignment {
