@@ -151,4 +151,17 @@ mod tests {
             assert!(most <= SEGMENT_BYTES_MAX, "{most} B");
         }
     }
+
+    /// A firewall on the way forgets a connection on which nothing is said while a trial goes on.
+    #[test]
+    fn an_idle_connection_is_kept_alive() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let near = connect(address, Some(Duration::from_secs(5))).expect("it listens");
+        let near = socket2::SockRef::from(&near);
+        assert!(near.keepalive().expect("a socket says so"));
+        let [time, interval] = [near.tcp_keepalive_time(), near.tcp_keepalive_interval()];
+        assert_eq!(time.expect("a time"), Duration::from_secs(5));
+        assert_eq!(interval.expect("a time"), Duration::from_secs(1));
+    }
 }

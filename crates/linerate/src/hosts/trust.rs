@@ -178,3 +178,70 @@ fn tell_met(met: &Met) {
         met.path.display()
     ));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use linerate_agent::api::Agent as _;
+
+    use super::*;
+
+    /// The first byte of a record of TLS that begins a handshake.
+    const HANDSHAKE: u8 = 22;
+
+    /// Returns what whoever listens at an address of loopback is sent first by who typed `host`.
+    fn first_byte(host: &str, token: Option<&str>, known: &std::path::Path) -> Option<u8> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        let address = listener.local_addr().expect("it is bound");
+        if host == "agent.test" {
+            let line = format!(
+                "{} SHA256:{}\n",
+                pin_name(host, address.port()),
+                "5f".repeat(32)
+            );
+            std::fs::write(known, line).expect("the folder is ours");
+        }
+        let heard = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().ok()?;
+            stream
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .ok()?;
+            let mut first = [0];
+            stream.read_exact(&mut first).ok()?;
+            Some(first[0])
+        });
+        let asked = TrustAsked {
+            judge: Judge::Known(Some(known.to_owned())),
+            own: None,
+        };
+        let token = token.map(|secret| Token {
+            secret: secret.to_owned(),
+            fingerprint: None,
+        });
+        let callers = Callers::new(token, &asked).expect("nothing is wrong with it");
+        let called = callers.agent(host, address).and_then(|agent| agent.info());
+        assert!(called.is_err(), "who listens is no agent");
+        // Where nothing was said, that is what is heard.
+        drop(std::net::TcpStream::connect(address));
+        heard.join().expect("it listens")
+    }
+
+    #[test]
+    fn a_name_that_is_known_is_called_over_tls_wherever_it_leads_now() {
+        let folder = tempfile::tempdir().expect("the temporary directory can be written");
+        let known = folder.path().join("known");
+        for token in [None, Some("0123456789abcdef")] {
+            let heard = first_byte("agent.test", token, &known);
+            assert_eq!(heard, Some(HANDSHAKE), "{token:?}");
+        }
+        std::fs::remove_file(&known).expect("it was written");
+        // A name that nobody knows is no address of this host because others say so; one that was typed is.
+        assert_eq!(first_byte("other.test", None, &known), Some(HANDSHAKE));
+        assert_eq!(first_byte("127.0.0.1", None, &known), Some(b'G'));
+        let shown = first_byte("127.0.0.1", Some("0123456789abcdef"), &known);
+        assert_eq!(shown, Some(HANDSHAKE));
+    }
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::call::PROGRAM;
+use crate::common::call::{KEPT, PROGRAM};
 use crate::common::http::{ask, connect, read};
 use crate::common::{Call, Server, alone, file, folder, json, linerate, loading};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -366,6 +366,67 @@ fn the_log_tells_of_each_run() {
     );
     assert!(run["seconds"].as_f64() > Some(0.5), "{run}");
     assert!(lines.next().is_none(), "{said:?}");
+}
+
+/// A pager that nobody scrolls, a terminal that was stopped: who reads the log no more keeps nobody from being answered.
+#[test]
+fn a_full_log_keeps_nobody_waiting() {
+    let (mut reader, writer) = std::io::pipe().expect("a pipe can be made");
+    let mut command = std::process::Command::new(PROGRAM);
+    command.args(["serve", "-B", "127.0.0.1", "-p", "0"]);
+    command.env("XDG_STATE_HOME", KEPT);
+    command.stdout(std::process::Stdio::null());
+    command.stderr(writer.try_clone().expect("a file can be had twice"));
+    let agent = Ends(command.spawn().expect("the program can be started"));
+    drop(command);
+    let mut said = String::new();
+    let address = loop {
+        let mut byte = [0];
+        reader
+            .read_exact(&mut byte)
+            .expect("it says where it serves");
+        said.push(byte[0].into());
+        let words = said.split_once("serving on ").map(|(_, rest)| rest);
+        let word = words.and_then(|rest| rest.split_once(char::is_whitespace));
+        if let Some((word, _)) = word {
+            break word.parse::<SocketAddr>().expect("an address");
+        }
+    };
+    fill(&writer);
+    // Each of them is told in the log.
+    let body = r#"{"run":"r","label":"l","admission":"shared","expected":null}"#;
+    for _ in 0..20 {
+        let admitted = ask(address, "POST", "/v1/runs", body);
+        let lease = admitted.json()["lease"]
+            .as_str()
+            .expect("a lease")
+            .to_owned();
+        assert!(ask(address, "DELETE", &format!("/v1/runs/{lease}"), "").status < 300);
+    }
+    assert_eq!(ask(address, "GET", "/v1/agent", "").status, 200);
+    drop((agent, reader));
+}
+
+/// Writes until there is no room.
+fn fill(pipe: &std::io::PipeWriter) {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let flags = |flags| fcntl(pipe, FcntlArg::F_SETFL(flags)).expect("a pipe has flags");
+    flags(OFlag::O_NONBLOCK);
+    let mut pipe_of = pipe;
+    for bytes in [4096, 1] {
+        while pipe_of.write(&vec![b'.'; bytes]).is_ok() {}
+    }
+    flags(OFlag::empty());
+}
+
+/// A process that outlives no test.
+struct Ends(std::process::Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_trial_captures_no_port_but_its_own() {
         return;
     }
     let server = Server::start(&[]);
-    let victim = Victim::start();
+    let victim = Victim::start(([127, 0, 0, 1], 0).into(), 0);
     let other = victim.address.port();
     // A client's end of places: connections to a port that somebody else listens on.
     let mut client = assignment(other);
@@ -122,9 +122,49 @@ fn a_trial_captures_no_port_but_its_own() {
     assert!(answer.body.contains("must be 98 to 256"), "{answer:?}");
 }
 
+/// Ports are numbers: others' connections have the agent's, too, at either end.
+#[test]
+fn connections_of_others_with_the_agents_port_number_are_none_of_a_trial() {
+    if !may_capture() {
+        return;
+    }
+    let server = Server::start(&[]);
+    let port = server.address.port();
+    // A service at another address of this host, and clients of another one who have the number by chance.
+    let others = [
+        Victim::start(([127, 0, 0, 3], port).into(), 0),
+        Victim::start(([127, 0, 0, 4], 0).into(), port),
+    ];
+    let streams = assignment(port);
+    let mut places = assignment(port);
+    places["traffic"] = serde_json::json!({"kind": "crr", "request_bytes": 0, "response_bytes": 0});
+    places["flows"] = serde_json::json!([{"flow": 0, "part": "responder"}]);
+    for (assignment, flow) in [(streams, Some(0)), (places, None)] {
+        let before = others.each_ref().map(Victim::exchanges);
+        let status = captured(&server, &assignment, flow);
+        for (other, before) in others.iter().zip(before) {
+            assert!(other.exchanges() > before, "they went on meanwhile");
+        }
+        let taken = &status["capture"]["taken"];
+        assert!(
+            taken["others"].as_u64() > Some(0),
+            "they were looked at: {taken}"
+        );
+        assert_eq!(
+            taken["frames"].as_u64() > Some(0),
+            flow.is_some(),
+            "{taken}"
+        );
+        let bytes: Vec<u8> = serde_json::from_value(status["bytes"].clone()).expect("the file");
+        let secret = Victim::SECRET;
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret));
+    }
+}
+
 /// Another program of this host, whose connections carry a secret.
 struct Victim {
     address: std::net::SocketAddr,
+    exchanges: std::sync::Arc<std::sync::atomic::AtomicU64>,
     over: std::sync::Arc<std::sync::atomic::AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -132,15 +172,20 @@ struct Victim {
 impl Victim {
     const SECRET: &'static [u8] = b"Cookie: SECRET-12345";
 
-    fn start() -> Self {
-        use std::sync::atomic::{AtomicBool, Ordering};
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    /// Serves there, to clients of this port, or of any.
+    fn start(at: std::net::SocketAddr, client_port: u16) -> Self {
+        use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+        let listener = TcpListener::bind(at).expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound");
         let over = std::sync::Arc::new(AtomicBool::new(false));
-        let seen = std::sync::Arc::clone(&over);
+        let exchanges = std::sync::Arc::new(AtomicU64::new(0));
+        let (seen, count) = (over.clone(), exchanges.clone());
         let thread = std::thread::spawn(move || {
             while !seen.load(Ordering::Relaxed) {
-                let mut client = TcpStream::connect(address).expect("it listens");
+                // From an address of its own each time, whose port nothing waits to be over.
+                let number = count.fetch_add(1, Ordering::Relaxed);
+                let from = [127, 1, (number >> 8) as u8, number as u8];
+                let mut client = connect_from((from, client_port).into(), address);
                 let (own, _) = listener.accept().expect("it was connected to");
                 let _ = client.write_all(Self::SECRET);
                 drop((client, own));
@@ -149,10 +194,26 @@ impl Victim {
         });
         Self {
             address,
+            exchanges,
             over,
             thread: Some(thread),
         }
     }
+
+    fn exchanges(&self) -> u64 {
+        self.exchanges.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+fn connect_from(from: std::net::SocketAddr, to: std::net::SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let socket = socket.expect("a socket can be made");
+    socket.set_reuse_address(true).expect("a socket has it");
+    socket
+        .bind(&from.into())
+        .expect("all of 127/8 is this host's");
+    socket.connect(&to.into()).expect("it listens");
+    socket.into()
 }
 
 impl Drop for Victim {

@@ -574,6 +574,40 @@ fn secrets_are_files_of_their_owner_alone() {
             .run()
             .failed(1, &["chmod 700", &words]);
     }
+    mode(&words, 0o700);
+    let register = state.join("tokens").display().to_string();
+    linerate(&["token", "add", "me", "--state", &words])
+        .run()
+        .done();
+    mode(&register, 0o666);
+    linerate(&["token", "list", "--state", &words])
+        .run()
+        .failed(1, &["chmod 600", &register]);
+}
+
+/// Whoever put a link there may not be who may write where it leads.
+#[test]
+fn a_pid_file_is_no_link_and_no_pipe() {
+    let folder = folder();
+    let victim = file(&folder, "victim", "kept");
+    let [link, pipe] = ["link", "pipe"].map(|name| folder.path().join(name));
+    std::os::unix::fs::symlink(&victim, &link).expect("the folder is ours");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600))
+        .expect("a pipe can be made");
+    for path in [link, pipe] {
+        let path = path.display().to_string();
+        linerate(&["serve", "-p", "0", "-B", "127.0.0.1", "-I", &path])
+            .run()
+            .failed(1, &[&path]);
+        assert!(
+            std::fs::symlink_metadata(&path).is_ok(),
+            "{path} is still there"
+        );
+    }
+    assert_eq!(
+        std::fs::read_to_string(&victim).expect("it is there"),
+        "kept"
+    );
 }
 
 /// The shell would have emptied the file before anything was known to go well.

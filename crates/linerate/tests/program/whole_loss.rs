@@ -5,7 +5,7 @@ use crate::common::call::{Call, Going, PROGRAM};
 use crate::common::http::ask;
 use crate::common::lab::Pair;
 use crate::common::{
-    Said, Server, file, folder, json, linerate, loading, measured, wait_for_workers,
+    Said, Server, file, folder, json, linerate, loading, measured, skip, wait_for_workers,
 };
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -171,6 +171,32 @@ fn a_single_measurement_keeps_what_there_was_before_its_server_died() {
     let partial = document["partial"].as_str().expect("it is partial");
     assert!(partial.contains("of the window of 30 s") && partial.contains(why));
     said.left_nothing();
+}
+
+/// The link of the server goes down in the window and comes back when that is over: what is read then looks whole.
+#[test]
+fn a_link_that_went_away_in_the_window_is_nothing_to_trust() {
+    /// The rest of the window, and a second more.
+    const AWAY: std::time::Duration = std::time::Duration::from_millis(2500);
+    let Some(pair) = Pair::up(&[]) else { return };
+    let link = |state: &str| {
+        let words = ["ip", "link", "set", "dev", "eth0", state];
+        let call = linerate(&["lab", "exec", &pair.lab.name, "server"]);
+        call.words(&words).run()
+    };
+    if link("up").code != 0 {
+        return skip("ip is not installed");
+    }
+    let words = ["-b", "50M", "-t", "3", "-i", "0.5", "--json-stream"];
+    let call = pair.lab.exec("client1", &["run", &pair.server]);
+    let mut run = call.words(&words).start();
+    run.wait_for(r#""begin_s":1.0"#);
+    link("down").done();
+    std::thread::sleep(AWAY);
+    link("up").done();
+    let said = run.end();
+    let document = end_of_stream(&said);
+    assert_ne!(document["trust"]["level"], "good", "{document}");
 }
 
 /// A path on which full-size packets to the client vanish, and nobody tells the server.
