@@ -166,7 +166,13 @@ impl<'a> Participant<'a> {
     /// does not answer now may later: what it has measured is there until then.
     pub fn look(&mut self, clock: &Clock, at: &Instants, wait: Nanos) {
         let asked_ns = clock.now_ns();
-        let bytes_max = self.bytes_max(asked_ns.saturating_sub(at.start_ns));
+        let Assignment {
+            flows,
+            sample_interval,
+            ..
+        } = &self.assignment;
+        let elapsed = Nanos(asked_ns.saturating_sub(at.start_ns));
+        let bytes_max = bytes_max(flows.len(), *sample_interval, elapsed);
         let mut answers = (0..ANSWERS_MAX).map(|_| self.look_once(at, wait, bytes_max));
         let looked = answers.find(|answer| !matches!(answer, Ok(true)));
         let endless = || self.failed("its agent hands over more than an agent keeps".to_owned());
@@ -174,16 +180,6 @@ impl<'a> Participant<'a> {
             Ok(_) => self.handle_answer(clock.now_ns()),
             Err(why) => self.handle_failure(asked_ns, why),
         }
-    }
-
-    /// Returns what its samples may take `elapsed_ns` after the start of its flows: a reading comes at each interval, and
-    /// none has more than host and flows have.
-    fn bytes_max(&self, elapsed_ns: u64) -> u64 {
-        let interval_ns = self.assignment.sample_interval.0.max(1);
-        let readings = elapsed_ns / interval_ns + READINGS_MORE;
-        let flows = self.assignment.flows.len() as u64;
-        let each = READING_SAMPLES_MAX.saturating_add(flows.saturating_mul(FLOW_SAMPLES_MAX));
-        readings.saturating_mul(each).saturating_mul(SAMPLE_BYTES)
     }
 
     /// Returns whether `subject` is a flow that is not its own: another host's count would be taken for that one's.
@@ -349,6 +345,15 @@ impl Gathered {
     }
 }
 
+/// Returns what the samples of a host with so many flows may take so long after their start: a reading comes at each
+/// interval, and none has more than host and flows have.
+fn bytes_max(flows: usize, interval: Nanos, elapsed: Nanos) -> u64 {
+    let readings = elapsed.0 / interval.0.max(1) + READINGS_MORE;
+    let of_flows = (flows as u64).saturating_mul(FLOW_SAMPLES_MAX);
+    let each = READING_SAMPLES_MAX.saturating_add(of_flows);
+    readings.saturating_mul(each).saturating_mul(SAMPLE_BYTES)
+}
+
 /// Returns what `samples` take, as whoever looks at them has them: those of a subject come one after the other.
 fn bytes_of(samples: &[Sample]) -> u64 {
     let of_one = samples.chunk_by(|one, next| one.subject == next.subject);
@@ -384,4 +389,54 @@ pub(super) fn each<'a, 'p: 'a>(
     work: impl Fn(&mut Participant<'_>) -> Result<(), Reason> + Sync,
 ) -> Result<(), Reason> {
     clock.together(participants, work).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::FlowId;
+    use linerate_model::metric::Metric;
+    use linerate_model::sample::{End, QueueKind};
+
+    use super::*;
+
+    /// What one subject has, of so many metrics.
+    fn of(subject: &Subject, metrics: usize) -> Vec<Sample> {
+        let one = |metric: &Metric| Sample {
+            metric: *metric,
+            subject: subject.clone(),
+            at_ns: 1,
+            value: 1,
+        };
+        Metric::ALL.iter().take(metrics).map(one).collect()
+    }
+
+    #[test]
+    fn the_largest_host_hands_over_less_than_it_may() {
+        // As many of each kind as observers read.
+        let subjects = (0..1024).flat_map(|number| {
+            [
+                Subject::Cpu(number),
+                Subject::Queue("enp129s0f0np0".to_owned(), QueueKind::Rx, number),
+                Subject::IrqCpu(number, number),
+                Subject::Counter(format!("TcpExt.SomeCounter{number}")),
+            ]
+        });
+        let host: Vec<Sample> = subjects.flat_map(|subject| of(&subject, 8)).collect();
+        let flows = |count: u32| {
+            let ends = (0..count).map(|flow| Subject::Flow(FlowId(flow), End::Server));
+            ends.flat_map(|end| of(&end, 48)).collect::<Vec<Sample>>()
+        };
+        let interval = Nanos::from_ms(100);
+        for count in [1, 256, 10_000] {
+            let reading = bytes_of(&host) + bytes_of(&flows(count));
+            // Ten in a second, and those at the edges.
+            let most = bytes_max(count as usize, interval, Nanos::from_s(1));
+            assert!(14 * reading < most, "{count} flows: {reading} of {most}");
+        }
+        // The same sample again and again does not.
+        let most = bytes_max(1, interval, Nanos::from_s(1));
+        let again = of(&Subject::Host, 100);
+        let endless: Vec<Sample> = again.iter().cycle().take(2 << 20).cloned().collect();
+        assert!(bytes_of(&endless) > most, "{most}");
+    }
 }
