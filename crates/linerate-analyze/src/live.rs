@@ -27,8 +27,7 @@ use linerate_model::{FlowId, HostName, Nanos};
 use serde::Serialize;
 
 use crate::latency::Latency;
-use crate::reduce::has_fallen;
-use crate::reduce::window::different;
+use crate::reduce::window::{different, has_fallen};
 use latencies::Latencies;
 
 /// One interval of one flow, or of all that go one way.

@@ -79,7 +79,7 @@ pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
-pub(crate) use plausible::{has_fallen, tolerance};
+pub(crate) use plausible::tolerance;
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
 pub(crate) use raw::{Raw, are_aggregates};
 pub(crate) use silence::DATAGRAMS_MIN;

@@ -23,6 +23,7 @@ use linerate_model::workload::{Direction, Workload};
 use linerate_model::{BitsPerSec, HostName, Nanos};
 
 use super::raw::Lane;
+use super::window::{GROWING, GROWING_OF_TCP, has_fallen};
 use super::{Raw, Responses, Values};
 use crate::wire_use::Path;
 
@@ -32,24 +33,6 @@ const CLOCK_SHARE: f64 = 0.005;
 /// window's own. A lab's link passes 4 ms of what it owes.
 const OWED_NS: f64 = 5_000_000.0;
 
-/// What is counted of a flow in 64 bits from its begin on.
-const GROWING: [Metric; 7] = [
-    Metric::AppBytesSent,
-    Metric::AppBytesReceived,
-    Metric::AppCalls,
-    Metric::AppTransactions,
-    Metric::AppMessages,
-    Metric::AppDatagramsSent,
-    Metric::AppDatagramsReceived,
-];
-/// The same of the one socket that a flow of TCP has; one of MPTCP may fall back to another's counts.
-const GROWING_OF_TCP: [Metric; 3] = [
-    Metric::TcpBytesSent,
-    Metric::TcpBytesAcked,
-    Metric::TcpBytesReceived,
-];
-/// The end of a stream counts as a byte, which is taken off as soon as it is known of.
-const STREAM_END_BYTES: i64 = 1;
 /// What opens a connection travels in it, and is none of its payload: the client's hello of 32 bytes and an answer.
 const OPENING_BYTES: u64 = 128;
 /// Time in which a CPU is busy. What others took and what it waited are guesses of the kernel, which may jump.
@@ -106,17 +89,6 @@ fn fell(raw: &Raw<'_>, host: &HostName, subject: &Subject) -> Option<Impossible>
         metric: *metric,
         subject: subject.clone(),
     })
-}
-
-/// Returns whether a counter of a flow that only grows was read as `after` when it had been `before`.
-pub(crate) fn has_fallen(metric: Metric, transport: Transport, before: i64, after: i64) -> bool {
-    let grows = GROWING.contains(&metric)
-        || transport == Transport::Tcp && GROWING_OF_TCP.contains(&metric);
-    let room = match metric {
-        Metric::TcpBytesReceived => STREAM_END_BYTES,
-        _ => 0,
-    };
-    grows && after < before.saturating_sub(room)
 }
 
 fn too_busy(

@@ -2,12 +2,31 @@
 
 use std::cell::RefCell;
 
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::{Reading, Samples, edges};
 use linerate_model::{FlowId, HostName, TrialId};
 
+/// What is counted of a flow in 64 bits from its begin on.
+pub(super) const GROWING: [Metric; 7] = [
+    Metric::AppBytesSent,
+    Metric::AppBytesReceived,
+    Metric::AppCalls,
+    Metric::AppTransactions,
+    Metric::AppMessages,
+    Metric::AppDatagramsSent,
+    Metric::AppDatagramsReceived,
+];
+/// The same of the one socket that a flow of TCP has; one of MPTCP may fall back to another's counts.
+pub(super) const GROWING_OF_TCP: [Metric; 3] = [
+    Metric::TcpBytesSent,
+    Metric::TcpBytesAcked,
+    Metric::TcpBytesReceived,
+];
+/// The end of a stream counts as a byte, which is taken off as soon as it is known of.
+const STREAM_END_BYTES: i64 = 1;
 /// How much a counter grew between its two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
@@ -294,6 +313,17 @@ pub(crate) fn different(bytes: i64, all: i64, again: i64) -> i64 {
     }
     let left = i128::from(bytes) * i128::from((all - again).max(0)) / i128::from(all);
     i64::try_from(left).unwrap_or(bytes)
+}
+
+/// Returns whether a counter of a flow that only grows was read as `after` when it had been `before`.
+pub(crate) fn has_fallen(metric: Metric, transport: Transport, before: i64, after: i64) -> bool {
+    let grows = GROWING.contains(&metric)
+        || transport == Transport::Tcp && GROWING_OF_TCP.contains(&metric);
+    let room = match metric {
+        Metric::TcpBytesReceived => STREAM_END_BYTES,
+        _ => 0,
+    };
+    grows && after < before.saturating_sub(room)
 }
 
 /// Returns the mean of `values`.
