@@ -69,6 +69,7 @@ pub(super) const RULE: Rule = Rule {
             trial.stays_within(name::QUEUED, QUEUED_SHARE_MAX)
                 && !trial.reaches(name::OTHERS_SHARE, OTHERS_SHARE_MAX)
                 && !may_share_path(trial)
+                && trial.workers_rest()
                 && (signals_fit(trial) || is_full_of_its_own(trial))
         },
         tell,
@@ -164,8 +165,8 @@ fn has_signals(trial: &TrialView<'_>) -> bool {
 /// Whether several flows may fill a path together whose queue is short (an AQM, a small buffer): it loses what is more,
 /// and the formula fits whatever it carries.
 fn may_share_path(trial: &TrialView<'_>) -> bool {
-    let is_even = trial.stays_within(name::RATE_VARIATION, SUM_VARIATION_MAX);
-    trial.setup.flows > 1.0 && is_even && has_signals(trial)
+    let may_be_even = !trial.exceeds(name::RATE_VARIATION, SUM_VARIATION_MAX);
+    trial.setup.flows > 1.0 && may_be_even && has_signals(trial)
 }
 
 /// Whether the window is full while nothing stands before the path.

@@ -160,7 +160,7 @@ pub(super) const BESIDE_IDLE: Rule = Rule {
 fn quota(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let periods = cell.estimate(name::THROTTLED_PERIODS)?;
     let time = cell.estimate(name::THROTTLED)?;
-    let is_of_path = is_steady_behind_queue(cell)
+    let is_of_path = may_be_steady_behind_queue(cell)
         && !is_missed(cell)
         && (periods.value < THROTTLED_PERIODS_ALL
             || outlasts(cell, PERIOD_S * time.value / periods.value));
@@ -333,8 +333,8 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let busy = cell.estimate(name::CPU_BUSY_SHARE)?;
     let stolen = stolen(cell);
     let is_taken = stolen >= STEAL_SHARE_LARGE && is_uneven(cell) && is_missed(cell);
-    let others_have_more = cell.reaches(name::OTHERS_THERE, wanted - waited.value);
-    let has_its_own = waited.value < WAIT_SHARE_SMALL && others_have_more && !is_taken;
+    let may_have_more = !cell.stays_below(name::OTHERS_THERE, wanted - waited.value);
+    let has_its_own = waited.value < WAIT_SHARE_SMALL && may_have_more && !is_taken;
     if (wanted < WANTED_SHARE_MIN && !is_taken)
         || busy.value + stolen < CPUS_FULL_SHARE_MIN
         || has_its_own
@@ -544,6 +544,14 @@ fn is_uneven(cell: &CellOutcomes<'_>) -> bool {
 /// The rate is steady, and a queue stands on the way.
 fn is_steady_behind_queue(cell: &CellOutcomes<'_>) -> bool {
     cell.stays_below(name::RATE_VARIATION, UNEVEN_VARIATION_MIN) && cell.reaches(name::QUEUED, MOST)
+}
+
+/// The same of a stream over TCP, or nobody knows.
+fn may_be_steady_behind_queue(cell: &CellOutcomes<'_>) -> bool {
+    cell.workload.traffic.is_stream()
+        && cell.workload.manner.transport == Transport::Tcp
+        && !is_uneven(cell)
+        && !cell.stays_below(name::QUEUED, MOST)
 }
 
 /// Datagrams of a rate that was asked for were sent whole, and none was lost for want of a reader.

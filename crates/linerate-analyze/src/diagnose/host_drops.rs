@@ -133,10 +133,8 @@ fn drops(trial: &TrialView<'_>) -> bool {
     }
     // The formula knows no timeouts, which cost far more.
     let is_in_formula = !trial.setup.paces && !trial.exceeds(name::TIMEOUTS, 0.0);
-    let allows = trial
-        .loss_ceiling(dropped / segments.max(1.0))
-        .filter(|_| is_in_formula);
-    allows.is_none_or(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
+    let allows = trial.loss_ceiling(dropped / segments.max(1.0));
+    !is_in_formula || allows.is_some_and(|ceiling| ceiling <= MODEL_QUOTIENT_MAX)
 }
 
 fn tell(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

@@ -133,6 +133,7 @@ pub(super) const OWN: Rule = Rule {
                 && !hides_path(trial.outcome)
                 && trial.leaves_link(FULL_SHARE_MIN)
                 && !may_be_full(trial)
+                && trial.workers_rest()
                 && fits(trial)
         },
         tell,
@@ -304,7 +305,10 @@ fn makes_up(cell: &CellOutcomes<'_>) -> bool {
 
 /// Whether the path does not carry all of what was asked for: it loses, or a queue stands before it.
 fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
-    let is_queued = cell.reaches(name::QUEUED, MOST);
+    // Of streams over TCP it is known, unless nobody read their round trips.
+    let is_read =
+        cell.workload.traffic.is_stream() && cell.workload.manner.transport == Transport::Tcp;
+    let may_be_queued = is_read && !cell.stays_below(name::QUEUED, MOST);
     // The edges of a window may divide what is sent at once.
     let segments = cell.mean(name::SEGMENTS_SENT).unwrap_or(f64::INFINITY);
     let least = payload * (WHOLE_SHARE_MIN - EDGE_SEGMENTS / segments);
@@ -314,7 +318,7 @@ fn is_beyond_path(cell: &CellOutcomes<'_>, payload: f64, share: f64) -> bool {
     // What nobody counted may be lost.
     let loses = |from| of_datagrams && !cell.stays_below(name::LOSS_SHARE, from);
     (loses(LOST_SHARE_MIN) && !loses_by_chance(cell))
-        || (is_less && is_queued)
+        || (is_less && may_be_queued)
         || (is_less && is_what_ethernet_carries(cell) && loses(LOST_SHARE_LINE_MIN))
 }
 

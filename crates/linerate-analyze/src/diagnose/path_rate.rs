@@ -351,13 +351,14 @@ fn may_be_other(cell: &CellOutcomes<'_>, shortest_ns: f64, is_of_line: bool) -> 
     let waiting_bytes = waiting_bytes(cell, shortest_ns).unwrap_or(0.0);
     let segment = cell.mean(name::PAYLOAD_PER_SEGMENT);
     let is_little = segment.is_some_and(|segment| waiting_bytes < WAITING_SEGMENTS_MIN * segment);
-    let is_small = cell.stays_within(name::CWND, WINDOW_SEGMENTS_SMALL);
+    let may_be_small = !cell.exceeds(name::CWND, WINDOW_SEGMENTS_SMALL);
+    let may_be_delayed = !cell.stays_within(name::DELAYED_ACKS, 0.0);
     let loses = cell.reaches(name::RETRANSMITTED, 1.0);
     let is_many_times = cell.reaches(name::TCP_RTT, BLOATED_QUOTIENT_MIN * shortest_ns);
     is_little
         || waits_on_the_way_back(cell, shortest_ns, waiting_bytes)
         || (goes_its_own_way(cell) && !is_of_line && !is_in_own_qdisc(cell, waiting_bytes))
-        || (is_small && cell.exceeds(name::DELAYED_ACKS, 0.0))
+        || (may_be_small && may_be_delayed)
         || ((is_held(cell) || cell.reaches(name::SNDBUF_LIMITED, MOST))
             && !loses
             && !is_many_times
@@ -404,7 +405,10 @@ fn waits_on_the_way_back(cell: &CellOutcomes<'_>, shortest_ns: f64, waiting_byte
 /// none of them.
 fn goes_its_own_way(cell: &CellOutcomes<'_>) -> bool {
     let elasticity = cell.mean(name::RTT_ELASTICITY);
-    elasticity.is_some_and(|slope| !(ELASTICITY_MIN..=ELASTICITY_MAX).contains(&slope))
+    let differs =
+        elasticity.is_some_and(|slope| !(ELASTICITY_MIN..=ELASTICITY_MAX).contains(&slope));
+    // What does not vary has no elasticity; what was not read may have any.
+    (differs || cell.mean(name::IN_FLIGHT).is_none())
         && !cell.stays_within(name::RATE_VARIATION, VARIATION_LINE_MAX)
 }
 

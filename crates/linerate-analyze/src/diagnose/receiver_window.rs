@@ -23,7 +23,7 @@ use super::trial::{
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Readings, Values, name};
+use crate::reduce::{Readings, Values, WORKER_SATURATED_SHARE, name};
 use crate::words;
 
 /// Share of the host's limit from which on a window that grew by itself has reached it: half of the
@@ -81,7 +81,7 @@ fn mend(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 pub(super) fn window_fits(trial: &TrialView<'_>) -> bool {
     let Some(window) = trial
         .value(name::SEND_WINDOW)
-        .filter(|_| trial.window_is_full() && !trial.collapses())
+        .filter(|_| trial.window_is_full() && !trial.collapses() && reads_in_time(trial))
     else {
         return false;
     };
@@ -92,8 +92,15 @@ pub(super) fn window_fits(trial: &TrialView<'_>) -> bool {
         let within = |ceiling: f64| (1.0 / NEAR_QUOTIENT_MAX..=CEILING_MAX).contains(&ceiling);
         return trial.is_near() && trial.ceiling(window).is_some_and(within);
     }
-    let is_small = trial.setup.buffer_is_set || window <= UNSCALED_WINDOW_MAX;
+    // A window that nobody set is as small where the reader is slow, which the receiving end shows alone.
+    let is_read = trial.value(name::UNREAD_SHARE).is_some();
+    let is_small = trial.setup.buffer_is_set || (is_read && window <= UNSCALED_WINDOW_MAX);
     is_small && trial.reaches(name::RWND_LIMITED, MOST) && !trial.may_be_queued()
+}
+
+/// Whether no worker runs all the time: a reader that does makes the window small.
+fn reads_in_time(trial: &TrialView<'_>) -> bool {
+    trial.stays_below(name::WORKER_BUSY_SHARE_MAX, WORKER_SATURATED_SHARE)
 }
 
 fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

@@ -11,7 +11,9 @@ use linerate_model::workload::{Direction, Part};
 
 use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{Amount, Outcome, SCHEDULER_NS_MAX, Values, is_starved, name};
+use crate::reduce::{
+    Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
+};
 
 /// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
 /// machine 0.93 was seen of a full path.
@@ -362,6 +364,11 @@ impl TrialView<'_> {
         let busy = self.value(name::BUSY);
         let busy = busy.map(|busy| busy.max(self.held().least()).min(1.0));
         busy.into()
+    }
+
+    /// No worker wants a CPU all the time: what holds the flows is none.
+    pub(super) fn workers_rest(&self) -> bool {
+        self.stays_below(name::WORKER_WANTED_SHARE_MAX, WORKER_SATURATED_SHARE)
     }
 
     /// What was sent, retransmitted segments included, bit/s of payload: where the way loses, the sender's
