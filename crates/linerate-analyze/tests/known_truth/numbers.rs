@@ -153,6 +153,14 @@ fn one_cell_tells_what_throughput_costs_and_only_beyond_ticks() {
     let in_summary = in_summary.expect("a cost");
     assert!((in_summary - 1.0).abs() < 1e-3, "{in_summary}");
     assert!(answer.contains("1 Gbit/s costs 1 CPU"), "{answer}");
+    // What limits each number is the chapter's question.
+    let cells = study_of(0.94)
+        .chapters
+        .iter()
+        .map(|it| it.trials.len())
+        .sum::<usize>()
+        / 2;
+    assert!(answer.contains(&format!("{cells} cell")), "{answer}");
     // A tick in a second is 0.01 CPUs: an eighth of the cost.
     let (in_summary, answer) = costs(&study_of(0.08));
     assert_eq!(in_summary, None);

@@ -118,8 +118,11 @@ fn connections_that_are_dealt_in_turn_lie_evenly() {
         ids,
         ["queues-packets", "queues-chance", "queues-cpu-packets"]
     );
+    // The question first, by the trials with several connections.
     let answer = chapter.answer.expect("an answer");
-    assert!(answer.contains("took 1.00 times its share"), "{answer}");
+    let (verdict, rest) = answer.split_once(". ").expect("several sentences");
+    assert!(verdict.ends_with("0 of 6 trials"), "{answer}");
+    assert!(rest.contains("took 1.00 times its share"), "{answer}");
 }
 
 #[test]
@@ -137,6 +140,9 @@ fn connections_that_all_lie_on_one_queue_are_worse_than_chance() {
         finding.claim
     );
     assert_eq!(finding.effect.value, 4.0);
+    let answer = chapter.answer.as_deref().expect("an answer");
+    assert!(answer.starts_with(&finding.claim), "{answer}");
+    assert_eq!(answer.matches(&finding.claim).count(), 1, "{answer}");
     // Imbalance and bound of 16 and of 4 connections.
     assert_eq!(finding.evidence.as_slice().len(), 4);
     let map = chapter

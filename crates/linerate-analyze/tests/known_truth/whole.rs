@@ -399,6 +399,19 @@ fn a_lone_experiment_has_one_figure_and_all_cells() {
 }
 
 #[test]
+fn values_that_are_all_the_same_have_no_interval() {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("mine", None, stream());
+    for (mss, rates) in [(536, [490e6, 500e6, 510e6]), (1448, [300e6; 3])] {
+        run.cell(&[(Factor::MssBytes, size(mss))], &rates.map(Truth::stream));
+    }
+    let analysis = analyze(&run.recording);
+    let points = &analysis.chapters[0].figures[0].curves[0].points;
+    let has_interval: Vec<bool> = points.iter().map(|it| it.low.is_some()).collect();
+    assert_eq!(has_interval, [true, false]);
+}
+
+#[test]
 fn invalid_trials_are_shown_and_not_averaged() {
     let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("one", None, stream());
