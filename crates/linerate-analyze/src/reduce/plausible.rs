@@ -22,6 +22,7 @@ use linerate_model::sample::{End, Subject};
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{BitsPerSec, HostName, Nanos};
 
+use super::cpu_time::BUSY;
 use super::raw::Lane;
 use super::window::{GROWING, GROWING_OF_TCP, has_fallen};
 use super::{Raw, Responses, Values};
@@ -35,13 +36,6 @@ const OWED_NS: f64 = 5_000_000.0;
 
 /// What opens a connection travels in it, and is none of its payload: the client's hello of 32 bytes and an answer.
 const OPENING_BYTES: u64 = 128;
-/// Time in which a CPU is busy. What others took and what it waited are guesses of the kernel, which may jump.
-const BUSY: [Metric; 4] = [
-    Metric::CpuUser,
-    Metric::CpuSystem,
-    Metric::CpuIrq,
-    Metric::CpuSoftIrq,
-];
 /// How late the kernel may bring the times of a thread or a CPU up to date: a CPU without ticks (nohz_full) has one in a
 /// second. So much of what was before the first reading may count in the last.
 const UPDATED_NS: f64 = 1e9;
@@ -55,7 +49,8 @@ pub(super) fn impossible(raw: &Raw<'_>) -> Option<Reason> {
         let how = match subject {
             Subject::Flow(..) => fell(raw, host, subject),
             Subject::Thread(_) => too_busy(raw, host, subject, &[Metric::ThreadRun]),
-            Subject::Cpu(_) => too_busy(raw, host, subject, &BUSY),
+            // What others took and what it waited are guesses of the kernel, which may jump.
+            Subject::Cpu(_) => too_busy(raw, host, subject, BUSY),
             _ => None,
         }?;
         let host = host.clone();

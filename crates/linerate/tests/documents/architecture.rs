@@ -474,8 +474,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
     (
         "linerate",
         &[
-            "iperf3 term term::failure term::single term::single::cost term::single::datagrams \
-             term::single::details term::single::result term::single::table",
+            "iperf3 term term::failure term::single term::single::cost term::single::csv \
+             term::single::datagrams term::single::details term::single::result term::single::table",
             "hosts hosts::address hosts::trust",
             "term::watch term::watch::draw term::watch::state",
             "args args::run",
