@@ -474,7 +474,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
     (
         "linerate",
         &[
-            "iperf3 term term::failure term::single term::single::cost term::single::datagrams \
+            "iperf3 term term::failure term::single term::single::cost term::single::csv term::single::datagrams \
              term::single::details term::single::result term::single::table",
             "hosts hosts::address hosts::trust",
             "term::watch term::watch::draw term::watch::state",

@@ -12,7 +12,7 @@ use super::{Conclusion, Intervals, Reader};
 use crate::term::line;
 
 /// The columns; those of intervals are the keys of `intervals[][]` in JSON.
-const COLUMNS: [&str; 22] = [
+const CSV_COLUMNS: [&str; 22] = [
     "row",
     "run",
     "valid",
@@ -53,7 +53,7 @@ impl Rows {
 impl Reader for Rows {
     fn take(&mut self, event: &RunEvent<'_>) {
         match event {
-            RunEvent::RunBegan(_) => line(&COLUMNS.join(",")),
+            RunEvent::RunBegan(_) => line(&CSV_COLUMNS.join(",")),
             RunEvent::TrialBegan { .. } => self.run += 1,
             _ => {}
         }
@@ -81,7 +81,7 @@ fn value(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-fn of_interval(interval: &Interval, run: usize) -> [String; COLUMNS.len()] {
+fn of_interval(interval: &Interval, run: usize) -> [String; CSV_COLUMNS.len()] {
     let latency = interval.latency.as_ref();
     let direction = interval.direction.map(Named::word);
     [
@@ -115,7 +115,7 @@ fn of_result(
     workload: &Workload,
     run: usize,
     limiter: &str,
-) -> [String; COLUMNS.len()] {
+) -> [String; CSV_COLUMNS.len()] {
     let response = |response: &str| value(trial.responses.get(response));
     let micros = |response: &str| value(trial.responses.get(response).map(|ns| ns / 1e3));
     let [sent, received] = [name::DATAGRAMS_SENT, name::DATAGRAMS_RECEIVED]
