@@ -48,6 +48,8 @@ pub(crate) struct Callee {
     /// When something last happened after the stop, on a clock of ticks.
     busy: bool,
     quiet_since_ns: u64,
+    /// Whether it was quiet for long enough at the last look at the clock.
+    was_quiet: bool,
 }
 
 /// A connection that was accepted.
@@ -95,6 +97,7 @@ impl Callee {
             is_at_door: false,
             busy: false,
             quiet_since_ns: 0,
+            was_quiet: false,
         }
     }
 
@@ -418,7 +421,10 @@ impl Callee {
         if self.quiet_since_ns == 0 || waits || std::mem::take(&mut self.busy) {
             self.quiet_since_ns = now_ns;
         }
-        (now_ns - self.quiet_since_ns >= QUIET_NS).then(|| control.stopped())
+        // What came while this thread had no CPU is heard of before the next look.
+        let is_quiet = now_ns - self.quiet_since_ns >= QUIET_NS;
+        let was_quiet = std::mem::replace(&mut self.was_quiet, is_quiet);
+        (is_quiet && was_quiet).then(|| control.stopped())
     }
 
     /// Gives back who has said nothing since the look before the last.
