@@ -116,8 +116,14 @@ fn a_small_buffer_on_a_long_path_is_the_limit_that_is_named() {
     let Some(pair) = Pair::up(&["--rate", "1gbit", "--delay", "2.5ms"]) else {
         return;
     };
-    let Some(document) = measure(&pair, "-t 3 -O 1 -w 16K -C reno", |_| false) else {
-        return;
+    // A lab that lacks CPU holds packets for longer than was asked for, and then nobody can tell a queue from it.
+    let is_as_made = |document: &Value| {
+        let trip = response(document, "tcp_rtt_ns").zip(response(document, "tcp_min_rtt_ns"));
+        trip.is_some_and(|(smoothed, shortest)| smoothed < 1.1 * shortest)
+    };
+    let mut tries = (0..TRIES).map_while(|_| measure(&pair, "-t 3 -O 1 -w 16K -C reno", |_| false));
+    let Some(document) = tries.find(is_as_made) else {
+        return too_busy("the lab's path took longer than it was made");
     };
     within(response(&document, "tcp_min_rtt_ns"), 10e6, 12e6);
     let measured = response(&document, "throughput_bps").expect("it was measured");
