@@ -13,6 +13,7 @@ use linerate_model::manner::Transport;
 use linerate_model::response::is_share;
 use linerate_model::run::{FlowRecord, HostPart, HostRecord, Recording, share_a_kernel};
 use linerate_model::unit::Unit;
+use linerate_model::wire::Wire;
 use linerate_model::workload::{Direction, Workload};
 
 use crate::compare::interval::{
@@ -146,6 +147,15 @@ impl<'a> Dataset<'a> {
     /// Returns all trials, in the order of execution.
     pub(crate) fn trials(&self) -> Vec<TrialId> {
         self.outcomes.iter().map(|outcome| outcome.trial).collect()
+    }
+
+    /// Returns the trials whose datagrams are longer than a packet of the path, with its framing and their bytes.
+    pub(crate) fn cut_datagrams(&self) -> impl Iterator<Item = (TrialId, Wire, u64)> {
+        self.outcomes.iter().filter_map(|outcome| {
+            let planned = self.recording.document.plan.trial(outcome.trial)?;
+            let (wire, bytes) = self.path.cut_datagram(&planned.workload)?;
+            Some((outcome.trial, wire, bytes))
+        })
     }
 
     /// Returns the outcomes that may be averaged.

@@ -445,19 +445,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         .outcomes
         .iter()
         .any(|outcome| outcome.reaches(name::RETRANSMITTED_SHARE, LOST_SHARE_MANY));
-    let is_cut_short = document.cut_short.is_some();
-    let lost_host = dataset.outcomes.iter().find_map(loses_host);
-    let lost_host = lost_host.filter(|_| is_cut_short);
-    let uncut = dataset.outcomes.iter().find_map(|outcome| {
-        let planned = document.plan.trial(outcome.trial)?;
-        Some(
-            dataset
-                .path
-                .cut_datagram(&planned.workload)?
-                .0
-                .payload_bytes_max(),
-        )
-    });
+    let cut_short = document.cut_short.as_ref();
+    let lost_host = cut_short.and_then(|_| dataset.outcomes.iter().find_map(loses_host));
+    let cut = dataset.cut_datagrams().next();
+    let uncut_bytes = cut.map(|(_, wire, _)| wire.payload_bytes_max());
     let mut single = Single {
         schema: SINGLE_SCHEMA.0,
         schema_version: SINGLE_SCHEMA.1,
@@ -493,7 +484,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         // Nothing is to be raised where nothing is carried.
         None if is_measured && !single.workload.traffic.carries_payload() => None,
         None if is_measured && single.fills_buffer() => Some(next::WHERE_BUFFER_FULL.to_owned()),
-        None if is_measured && single.loses_datagrams() => Some(match uncut {
+        None if is_measured && single.loses_datagrams() => Some(match uncut_bytes {
             Some(bytes) => next::where_cut(bytes),
             None => next::WHERE_LOST.to_owned(),
         }),

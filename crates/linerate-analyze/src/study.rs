@@ -85,8 +85,7 @@ pub(crate) fn latency_cells<'d, 'a>(dataset: &'d Dataset<'a>) -> Vec<&'d CellOut
 
 /// Returns the larger of request and response.
 pub(crate) fn payload_bytes(cell: &CellOutcomes<'_>) -> Option<u64> {
-    let (request, response) = cell.workload.traffic.exchange()?;
-    Some(request.max(response).0)
+    Some(cell.workload.traffic.longest_exchanged()?.0)
 }
 
 /// Returns the noise of the response of each experiment that was repeated, the noisiest first.

@@ -175,9 +175,8 @@ impl Path {
         let wire = self
             .wire_at(f64::INFINITY, workload)
             .filter(|wire| wire.udp)?;
-        let exchange = workload.traffic.exchange();
-        let exchanged = exchange.map(|(request, response)| request.0.max(response.0));
-        let bytes = datagram_bytes(workload).or(exchanged)?;
+        let exchanged = workload.traffic.longest_exchanged();
+        let bytes = datagram_bytes(workload).or(exchanged.map(|bytes| bytes.0))?;
         (bytes > wire.payload_bytes_max()).then_some((wire, bytes))
     }
 

@@ -402,6 +402,11 @@ impl Named for WaitBy {
 }
 
 impl Manner {
+    /// Returns whether flows rest between requests: these are due at a rate, or follow a pause.
+    pub fn rests_between_requests(&self) -> bool {
+        self.requests_per_s.is_some() || self.think.is_some()
+    }
+
     /// Checks that datagrams of `least` bytes and more can have the sizes. Log-normal ones are cut
     /// to what datagrams can have, so that only their middle has to be.
     pub(crate) fn check_datagrams(&self, least: u64) -> Result<(), WorkloadError> {

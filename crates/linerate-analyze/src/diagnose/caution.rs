@@ -414,13 +414,7 @@ fn failed<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
 
 /// Datagrams longer than a packet of the path, in the words of the longest.
 fn fragments<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
-    let plan = &dataset.recording.document.plan;
-    let cut = dataset.outcomes.iter().filter_map(|outcome| {
-        let workload = &plan.trial(outcome.trial)?.workload;
-        let (wire, bytes) = dataset.path.cut_datagram(workload)?;
-        Some((outcome.trial, wire, bytes))
-    });
-    let cut: Vec<_> = cut.collect();
+    let cut: Vec<_> = dataset.cut_datagrams().collect();
     let (_, wire, bytes) = cut.iter().max_by_key(|(_, _, bytes)| *bytes)?;
     let packets = wire.packets_of_datagram(*bytes);
     Some(Found::caution(

@@ -46,7 +46,7 @@ pub(super) const RULE: Rule = Rule {
     next: |workload| {
         let words = if is_cut(workload) {
             "send datagrams that are one packet: `-l 1400`; firewalls, and paths of a smaller MTU, drop parts of larger ones"
-        } else if is_small(workload) && pauses(workload) {
+        } else if is_small(workload) && workload.manner.rests_between_requests() {
             "look at the firewalls and address translators on the path: one that forgets a connection in the pauses between \
              its requests drops what comes after; a higher `--rate`, or a shorter `--think`, shows whether it is that"
         } else if is_small(workload) {
@@ -60,15 +60,9 @@ pub(super) const RULE: Rule = Rule {
 
 /// Whether no message fills a segment that not every path carries.
 fn is_small(workload: &Workload) -> bool {
-    let exchange = workload.traffic.exchange();
-    exchange.is_some_and(|(request, response)| {
-        workload.manner.sizes.is_none() && request.0.max(response.0) as f64 <= SAFE_PAYLOAD_BYTES
-    })
-}
-
-/// Whether connections are idle between two requests.
-fn pauses(workload: &Workload) -> bool {
-    workload.manner.requests_per_s.is_some() || workload.manner.think.is_some()
+    let longest = workload.traffic.longest_exchanged();
+    workload.manner.sizes.is_none()
+        && longest.is_some_and(|bytes| bytes.0 as f64 <= SAFE_PAYLOAD_BYTES)
 }
 
 /// Whether datagrams are cut on an Ethernet's way.
@@ -220,7 +214,7 @@ fn verdict(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
              help, the peer or the path to it is gone.",
             words::number(Unit::Bytes, bytes.value)
         ),
-        None if pauses(&cell.workload) => {
+        None if cell.workload.manner.rests_between_requests() => {
             "The handshake passed, and these messages are no longer than that; a firewall or address translator that forgets \
              a connection in its pauses drops what comes after, and nothing comes from a peer that has gone."
                 .to_owned()

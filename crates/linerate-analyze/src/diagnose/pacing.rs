@@ -109,8 +109,7 @@ fn mend(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 fn next(workload: &Workload) -> Option<String> {
     let manner = &workload.manner;
     let is_requested = manner.rate_bps.is_some()
-        || manner.requests_per_s.is_some()
-        || manner.think.is_some()
+        || manner.rests_between_requests()
         || workload.options.pacing_bps.is_some();
     let words = if !is_requested {
         "compare `-C cubic`: a window limits it, not a pacing rate"

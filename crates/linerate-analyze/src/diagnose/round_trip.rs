@@ -283,9 +283,8 @@ fn next(workload: &Workload) -> Option<String> {
     let more = repeat::more_connections(workload);
     let in_flight = repeat::more_in_flight(workload);
     // Messages of one connection that are longer than what it may send at once from its start share its window.
-    let exchange = workload.traffic.exchange();
-    let are_large = exchange
-        .is_some_and(|(request, response)| request.0.max(response.0) > CARRIED_AT_ONCE_BYTES);
+    let longest = workload.traffic.longest_exchanged();
+    let are_large = longest.is_some_and(|bytes| bytes.0 > CARRIED_AT_ONCE_BYTES);
     let (kind, transport) = (workload.traffic.kind(), workload.manner.transport);
     let may_join = parameter_of("in_flight").is_some_and(|it| it.fits(kind, transport));
     Some(match (!may_join, are_large) {

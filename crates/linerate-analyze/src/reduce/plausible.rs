@@ -57,12 +57,9 @@ pub(super) fn impossible(raw: &Raw<'_>) -> Option<Reason> {
         Some(Reason::Impossible { host, how })
     });
     of_one.next().or_else(|| {
-        let ends = raw
-            .lanes
-            .iter()
-            .flat_map(|lane| End::BOTH.map(|end| (lane, end)));
-        ends.into_iter()
-            .find_map(|(lane, end)| unsent(raw, lane, end))
+        let lanes = raw.lanes.iter();
+        let mut ends = lanes.flat_map(|lane| End::BOTH.map(|end| (lane, end)));
+        ends.find_map(|(lane, end)| unsent(raw, lane, end))
     })
 }
 

@@ -103,8 +103,7 @@ fn of_tcp(raw: &Raw<'_>, whole: Stretch) -> Option<Stretch> {
     let silent = silences(raw, whole, &ARRIVALS);
     let silent = silent.into_iter().filter(is_long);
     if is_placed {
-        let manner = &workload.manner;
-        let waits = manner.requests_per_s.is_some() || manner.think.is_some();
+        let waits = workload.manner.rests_between_requests();
         return silent.max_by_key(|one| one.length()).filter(|_| !waits);
     }
     let silent: Vec<Stretch> = silent.collect();

@@ -27,6 +27,7 @@ pub(super) const GROWING_OF_TCP: [Metric; 3] = [
 ];
 /// The end of a stream counts as a byte, which is taken off as soon as it is known of.
 const STREAM_END_BYTES: i64 = 1;
+
 /// How much a counter grew between its two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {

@@ -152,6 +152,12 @@ impl Traffic {
         self.exchange().is_some()
     }
 
+    /// Returns the bytes of the longer of request and response, where there are any.
+    pub fn longest_exchanged(&self) -> Option<Bytes> {
+        self.exchange()
+            .map(|(request, response)| request.max(response))
+    }
+
     /// Returns the bytes of request and response, where there are any.
     pub fn exchange(&self) -> Option<(Bytes, Bytes)> {
         match *self {
