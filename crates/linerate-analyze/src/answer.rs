@@ -405,17 +405,27 @@ fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
         let limiter = limits(dataset, plateau_cell(dataset, found, Some(at))?);
         let is_limit = matches!(limiter, Some(Limiter::ReceiverWindow | Limiter::SendBuffer));
         let bytes = found.levels[at].as_number().filter(|_| !is_limit)?;
-        Some((bytes, found.with("with ")))
+        let below = match at.checked_sub(1) {
+            Some(below) if found.loses(below) => None,
+            Some(_) => Some("smaller ones are not decided"),
+            None => Some("none smaller was measured"),
+        };
+        Some((bytes, below, found.with("with ")))
     });
-    if let Some((bytes, with)) = begin {
+    if let Some((bytes, below, with)) = begin {
         let needed = window.map(|window| {
             let bytes = words::estimate(&window.bytes);
             format!("{} needs {bytes}", window.rate.of)
         });
         let with = Some(with).filter(|with| !with.is_empty());
-        let notes = with.into_iter().chain(needed).collect();
+        let below_noted = below.map(str::to_owned);
+        let notes = with.into_iter().chain(below_noted).chain(needed).collect();
         let value = Estimate::point(bytes, Unit::Bytes);
-        return Some(tile("Smallest sufficient buffer", value, notes));
+        let what = match below {
+            None => "Smallest sufficient buffer",
+            Some(_) => "Sufficient buffer",
+        };
+        return Some(tile(what, value, notes));
     }
     shown.bulk?;
     let window = window.filter(|window| !window.is_little())?;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::finding::{CONFIDENCE, Estimate, Evidence, EvidenceList};
+use linerate_model::finding::{Estimate, Evidence, EvidenceList};
 use linerate_model::histogram::Histogram;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
@@ -16,9 +16,7 @@ use linerate_model::unit::Unit;
 use linerate_model::wire::Wire;
 use linerate_model::workload::{Direction, Workload};
 
-use crate::compare::interval::{
-    half_width, mean, median_or_range, quantile_interval, student_t_interval,
-};
+use crate::compare::interval::{median_or_range, quantile_interval, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::reduce::{
@@ -324,7 +322,7 @@ impl<'a> Dataset<'a> {
     /// Returns whether `cell` shows the host as it is: none of its levels is a burden that the
     /// experiment itself puts on it.
     ///
-    /// Small buffers, segments cut short, losses on purpose and floods of datagrams or of small segments,
+    /// Small buffers, segments cut short, another congestion control than the hosts', losses on purpose and floods of datagrams or of small segments,
     /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does. Full segments are
     /// no flood.
     pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
@@ -342,11 +340,25 @@ impl<'a> Dataset<'a> {
         let is_flood = self.recording.document.study
             && asks_for_packets
             && cell.workload.manner.rate_bps.is_none();
+        let is_foreign = match (cell.level(Factor::Congestion), self.own_congestion()) {
+            (Some(Level::Word(level)), Some(own)) => level != own,
+            _ => false,
+        };
         !is_burden(Factor::SocketBuffer)
+            && !is_foreign
             && !is_burden(Factor::MssBytes)
             && !is_burden(Factor::Rate)
             && cell.workload.link_loss_ppm.unwrap_or(0) == 0
             && !is_flood
+    }
+
+    /// Returns the congestion control of every host, any of which may send; absent where they differ or one is unknown.
+    pub(crate) fn own_congestion(&self) -> Option<&'a str> {
+        let own =
+            |host: &'a HostRecord| host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control");
+        let mut hosts = self.hosts().iter().map(own);
+        let first = hosts.next()??;
+        hosts.all(|other| other == Some(first)).then_some(first)
     }
 
     /// Returns what the comparisons of the whole report decide.
@@ -541,35 +553,6 @@ impl<'a> CellOutcomes<'a> {
             high,
             ..estimate
         }
-    }
-
-    /// Returns the ratio of this cell's response to that of `other`, from trials of the same block:
-    /// the interval is Student's of the logarithms, and what a block has in common is not in it.
-    pub(crate) fn over(&self, other: &CellOutcomes<'_>, response: &str) -> Option<Estimate> {
-        let pair = |outcome: &Outcome| {
-            let mut same = other.valid.iter();
-            let against = same.find(|other| other.block() == outcome.block())?;
-            let log = (outcome.value(response)? / against.value(response)?).ln();
-            log.is_finite().then_some(log)
-        };
-        let logs: Vec<f64> = self.valid.iter().filter_map(pair).collect();
-        let (low, high) = match logs.len() {
-            0 => return None,
-            1 | 2 => (None, None),
-            _ => {
-                let half = half_width(&logs)?;
-                let ends = (mean(&logs) - half, mean(&logs) + half);
-                (Some(ends.0.exp()), Some(ends.1.exp()))
-            }
-        };
-        Some(Estimate {
-            value: mean(&logs).exp(),
-            low,
-            high,
-            confidence: CONFIDENCE,
-            n: logs.len() as u32,
-            unit: Unit::Ratio,
-        })
     }
 
     /// Returns the mean of a response over the valid outcomes.

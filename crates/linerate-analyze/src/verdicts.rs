@@ -5,7 +5,7 @@
 //! Benjamini and Hochberg 1997). The family is fixed by the plan, not by the data:
 //!
 //! 1. *Effects*: of each experiment, each factor with words or switches for levels (Nagle, delayed
-//!    ACK, a congestion control, a direction), each level against the first, on the experiment's
+//!    ACK, a congestion control, a direction) and losses that are made, each level against the first, on the experiment's
 //!    response. The first factor of an experiment is its question and has weight 1, others
 //!    [`SECOND_WEIGHT`]. Where an experiment splits requests, the stall is its question, which has a
 //!    rule of its own (`diagnose::nagle_delayed_ack`).
@@ -13,8 +13,11 @@
 //!    differs from the control, with weight [`PLATEAU_WEIGHT`]: its noise is small, its effects are
 //!    large.
 //!
+//! Rules that claim something of their own, without a comparison, have [`ASIDE`] of the error each.
+//!
 //! Claims on single levels are made only below an effect whose interaction is shown, with the same
-//! error (a gate). Each verdict is *differs*, *same* within a margin, or *not decided*, with the
+//! error (a gate). That two are the same, or that a buffer suffices, is shown with 5 % each: such a statement is false only
+//! where they differ by more than the margin. Each verdict is *differs*, *same* within a margin, or *not decided*, with the
 //! replicates that would decide it.
 
 use std::collections::BTreeSet;
@@ -28,13 +31,20 @@ use linerate_model::unit::Unit;
 
 use crate::compare::covariate::Slope;
 use crate::compare::effect::{Difference, Effect, PAIRS_MIN};
+use crate::compare::interval::further;
 use crate::compare::plateau::{Plateau, Steps, plateau};
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::reduce::{Outcome, describe, name};
 use crate::words;
 
 /// Error of all claims of a report together.
-pub(crate) const ALPHA: f64 = 0.05;
+const ALPHA: f64 = 0.05;
+/// Of it, what each of the [`ASIDES`] rules has that claim something without a comparison: where both ends of a flow ran,
+/// and how evenly queues are used.
+pub(crate) const ASIDE: f64 = 0.05 * ALPHA;
+const ASIDES: f64 = 2.0;
+/// Of it, what comparisons share.
+const OF_COMPARISONS: f64 = ALPHA - ASIDES * ASIDE;
 /// Weight of the factors of an experiment after its first.
 const SECOND_WEIGHT: f64 = 0.25;
 /// Weight of a plateau.
@@ -91,19 +101,16 @@ impl FactorEffect {
     /// Returns the ratio with the interval that goes with the verdict.
     pub(crate) fn ratio(&self) -> Estimate {
         let alpha = match self.verdict {
-            Verdict::Differs => self.alpha.min(ALPHA),
             Verdict::Same => SAME_ALPHA,
-            Verdict::NotDecided => ALPHA,
+            Verdict::Differs | Verdict::NotDecided => self.alpha,
         };
-        let (low, high) = self.effect.interval(alpha);
-        // Of few pairs the least and the most are all that there is, and miss oftener.
-        let least = self.effect.error_min();
-        ratio(
-            self.effect.log,
-            (low, high),
-            alpha.max(least),
-            self.effect.pairs,
-        )
+        let ends = self.effect.interval(alpha);
+        ratio(self.effect.log, ends, alpha, self.effect.pairs)
+    }
+
+    /// Returns whether it is the same as a mean only: of a single level that is not shown.
+    pub(crate) fn is_on_average(&self) -> bool {
+        self.verdict == Verdict::Same && !self.by_group.is_empty()
     }
 
     /// Returns whether its mean hides that it turns about with what else varies, by something else than its groups.
@@ -116,7 +123,7 @@ impl FactorEffect {
     fn is_within(&self, alpha: f64) -> bool {
         let margin = (1.0 + self.margin).ln();
         let (low, high) = self.effect.interval(alpha);
-        alpha >= self.effect.error_min() && low > -margin && high < margin
+        low > -margin && high < margin
     }
 
     /// Returns what is compared, in words.
@@ -129,13 +136,14 @@ impl FactorEffect {
         if self.verdict != Verdict::NotDecided {
             return None;
         }
-        let (low, high) = self.effect.interval(SAME_ALPHA);
-        let half = (high - low) / 2.0;
         // Decided when the interval leaves either zero or a margin outside.
         let margin = (1.0 + self.margin).ln();
         let wanted = (self.effect.log.abs() - margin).abs().max(margin / 2.0);
-        let needed = f64::from(replicates) * (half / wanted).powi(2);
-        Some(((needed - f64::from(replicates)).ceil() as u32).max(1))
+        let replicates = f64::from(replicates);
+        Some(further(|more| {
+            let times = (replicates + f64::from(more)) / replicates;
+            self.effect.half_width(SAME_ALPHA, times) <= wanted
+        }))
     }
 }
 
@@ -244,10 +252,18 @@ impl BufferPlateau {
         self.differs && self.plateau.is_beyond(at, self.alpha)
     }
 
-    /// Returns the first level of those at the upper end that are shown to lose more than matters.
-    pub(crate) fn falls_from(&self) -> Option<usize> {
+    /// Returns the first level of those at the upper end that the plateau has not.
+    pub(crate) fn ends_before(&self) -> Option<usize> {
         let levels = self.levels.len();
         (self.plateau.fallen > 0).then(|| levels - self.plateau.fallen)
+    }
+
+    /// Returns the same where all of them are shown to lose more than matters.
+    pub(crate) fn falls_from(&self) -> Option<usize> {
+        let lost = (1.0 - self.plateau.delta).ln();
+        let is_claimed = |at| self.plateau.interval(at, self.alpha).1 < lost;
+        let end = self.ends_before().filter(|_| self.differs);
+        end.filter(|end| (*end..self.levels.len()).all(is_claimed))
     }
 
     /// Returns what it decides: whether all levels do as well as the control.
@@ -490,14 +506,14 @@ impl BufferPlateau {
         }
         if self.plateau.suffices(at) {
             let step = &self.plateau.steps[at];
-            let (interval, alpha) = self.plateau.deciding_interval(at);
+            let (log, interval, alpha) = self.plateau.deciding(at);
             let verdict = if self.plateau.is_same(at) {
                 Verdict::Same
             } else {
                 // It loses no more than matters, and may gain that.
                 Verdict::NotDecided
             };
-            return (verdict, ratio(step.log, interval, alpha, step.blocks));
+            return (verdict, ratio(log, interval, alpha, step.blocks));
         }
         if self.loses(at) {
             (Verdict::Differs, self.ratio(at))
@@ -530,7 +546,7 @@ fn holm(claims: &[(f64, f64)]) -> Vec<(f64, bool)> {
     let mut stands = true;
     for at in order {
         let (p, own) = claims[at];
-        let alpha = (ALPHA * own / weight).min(ALPHA);
+        let alpha = (OF_COMPARISONS * own / weight).min(OF_COMPARISONS);
         stands &= p <= alpha;
         shares[at] = (alpha, stands);
         if stands {
@@ -557,6 +573,21 @@ fn judge(found: &mut FactorEffect, alpha: f64, rejected: bool) {
         () if rejected && (found.effect.is_main(alpha) || shown) => Verdict::Differs,
         () => Verdict::NotDecided,
     };
+    if found.verdict == Verdict::Same {
+        // All must be, each of them by the same error: no level is claimed of several.
+        let levels = by_group(found, SAME_ALPHA * found.groups.len() as f64);
+        let is_same = |(_, verdict, _): &(usize, Verdict, Estimate)| *verdict == Verdict::Same;
+        let are_all = levels.iter().all(is_same);
+        // That a level differs is no claim of the family's.
+        let open = |(group, verdict, ratio)| match verdict {
+            Verdict::Same => (group, verdict, ratio),
+            _ => (group, Verdict::NotDecided, ratio),
+        };
+        found.by_group = match are_all {
+            true => Vec::new(),
+            false => levels.into_iter().map(open).collect(),
+        };
+    }
 }
 
 fn by_group(found: &FactorEffect, alpha: f64) -> Vec<(usize, Verdict, Estimate)> {
@@ -603,7 +634,7 @@ fn effects(
             && levels.clone().count() > 0
             && levels
                 .into_iter()
-                .all(|level| matches!(level, Level::Switch(_) | Level::Word(_)))
+                .all(|level| matches!(level, Level::Switch(_) | Level::Word(_) | Level::Ppm(_)))
     };
     let order: Vec<Factor> = experiment
         .factors
@@ -641,6 +672,10 @@ fn of_factor(
         .collect();
     if levels.is_empty() {
         levels = present.into_iter().cloned().collect();
+    }
+    // What the hosts do by themselves is what the others are held against.
+    if let (Factor::Congestion, Some(own)) = (factor, compared.dataset.own_congestion()) {
+        levels.sort_by_key(|level| *level != Level::Word(own.to_owned()));
     }
     let pairs: Vec<(Level, Level)> = match levels.as_slice() {
         // A switch is told as on over off, whichever was written first.
@@ -879,7 +914,7 @@ mod tests {
 
     #[test]
     fn claims_share_one_error() {
-        // Holm 1979, equal weights: 0.01 ≤ 0.05/4, 0.015 ≤ 0.05/3, 0.03 > 0.05/2 ends it.
+        // Holm 1979, equal weights: 0.01 ≤ 0.045/4, 0.015 ≤ 0.045/3, 0.03 > 0.045/2 ends it.
         let claims = [0.03, 0.01, 0.04, 0.015].map(|p| (p, 1.0));
         let stands: Vec<bool> = holm(&claims)
             .into_iter()
@@ -888,7 +923,7 @@ mod tests {
         assert_eq!(stands, [false, true, false, true]);
         // With all the weight but a little, a claim has nearly all of the error.
         let (alpha, stands) = holm(&[(0.04, 1.0), (0.9, 0.05)])[0];
-        assert!(stands && (alpha - 0.05 / 1.05).abs() < 1e-12);
+        assert!(stands && (alpha - OF_COMPARISONS / 1.05).abs() < 1e-12);
         assert_eq!(holm(&[]), []);
     }
 }

@@ -15,6 +15,9 @@ const RESIDUALS: &[f64] = &[
     -0.172, 0.263, -0.091, 0.032, 0.027, -0.059, -0.141, 0.091, 0.05, 0.002, 0.066, -0.068,
 ];
 
+/// Trials that a spell lasts.
+const SPELL: f64 = 12.0;
+
 /// A kind of noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
@@ -63,6 +66,12 @@ pub enum Noise {
     Visitor(f64),
     /// Normal with 5 %, and this share of the trials is invalid.
     Invalid(f64),
+    /// A first-order autoregression with this coefficient and a deviation of 8 %.
+    Memory(f64),
+    /// One trial in fifteen is this many times what it would be; 1 % beside it.
+    Multiple(f64),
+    /// All trials are slower by this share for twelve in turn, at some time; 1 % beside it.
+    Spell(f64),
 }
 
 /// Where a trial stands.
@@ -104,12 +113,20 @@ impl Noise {
         Noise::Skewed(0.50),
         Noise::Visitor(0.30),
         Noise::Invalid(0.20),
+        Noise::Memory(0.3),
+        Noise::Memory(0.7),
+        Noise::Multiple(1.0 / 3.0),
+        Noise::Multiple(3.0),
+        Noise::Spell(0.20),
     ];
 
     /// Whether three trials of a cell, or those of all others, show what noise there is: where they need not,
     /// no method knows, and the bench counts without a bound.
     pub fn is_seen(self) -> bool {
-        !matches!(self, Noise::StateOfOne(_) | Noise::Rare)
+        !matches!(
+            self,
+            Noise::StateOfOne(_) | Noise::Rare | Noise::Multiple(_)
+        )
     }
 
     /// Returns the kind in words.
@@ -146,6 +163,9 @@ impl Noise {
             }
             Noise::Visitor(share) => format!("{} slower for 4 trials, 1 in 4", percent(share)),
             Noise::Invalid(share) => format!("normal 5 %, {} invalid", percent(share)),
+            Noise::Memory(share) => format!("autoregression of {share}, 8 %"),
+            Noise::Multiple(times) => format!("1 in 15 is {times:.2} times as fast"),
+            Noise::Spell(share) => format!("{} slower for 12 trials", percent(share)),
         }
     }
 
@@ -167,6 +187,7 @@ impl Noise {
             time: 0.0,
             block: None,
             is_visited: None,
+            begin: None,
             step: 1.0 / places.len().max(1) as f64,
         };
         let mean = self.mean();
@@ -273,6 +294,26 @@ impl Noise {
                 (1.0 - slow) / (1.0 - share / 4.0) * (1.0 + 0.01 * draw.normal())
             }
             Noise::Invalid(_) => 1.0 + 0.05 * draw.normal(),
+            Noise::Memory(share) => {
+                let new = (1.0 - share * share).sqrt() * draw.normal();
+                state.drift = share * state.drift + new;
+                1.0 + 0.08 * state.drift
+            }
+            Noise::Multiple(times) => {
+                let often = 1.0 / 15.0;
+                let factor = if draw.unit() < often { times } else { 1.0 };
+                factor * (1.0 + 0.01 * draw.normal()) / (1.0 + often * (times - 1.0))
+            }
+            Noise::Spell(share) => {
+                let trials = (1.0 / state.step).round();
+                let spell = (SPELL / trials).min(0.5);
+                // It begins where a number that is drawn once says, and goes on at the begin if the end cuts it.
+                let begin = *state.begin.get_or_insert_with(|| draw.unit());
+                let since = (state.time - begin).rem_euclid(1.0);
+                state.time += state.step;
+                let slow = if since < spell { share } else { 0.0 };
+                (1.0 - slow) / (1.0 - spell * share) * (1.0 + 0.01 * draw.normal())
+            }
         }
     }
 }
@@ -295,6 +336,8 @@ struct State {
     block: Option<(usize, f64)>,
     /// Whether something makes trials slower, once the first was drawn.
     is_visited: Option<bool>,
+    /// When a spell begins, once the first trial was drawn.
+    begin: Option<f64>,
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub struct Score {
     pub effects: u32,
     /// Of them, those found with the right sign.
     pub found: u32,
+    /// The same of latency, and of small messages: (effects, found).
+    pub by_chapter: [(u32, u32); 2],
     /// Effects of twice the margin or more that were called the same.
     pub wrong_same: u32,
     /// Curves of buffers.
@@ -57,6 +59,8 @@ pub struct Score {
     pub ratios: u32,
     /// Of them, those whose interval holds the truth.
     pub ratios_held: u32,
+    /// Studies with a ratio whose interval's upper end is more than twice its lower.
+    pub wide: u32,
     /// Intervals with ends that cannot be.
     pub impossible: u32,
 }
@@ -76,6 +80,9 @@ impl Score {
         self.with_false_claim += other.with_false_claim;
         self.effects += other.effects;
         self.found += other.found;
+        for (own, more) in self.by_chapter.iter_mut().zip(other.by_chapter) {
+            *own = (own.0 + more.0, own.1 + more.1);
+        }
         self.wrong_same += other.wrong_same;
         self.curves += other.curves;
         self.too_small += other.too_small;
@@ -86,6 +93,7 @@ impl Score {
         self.disagree += other.disagree;
         self.ratios += other.ratios;
         self.ratios_held += other.ratios_held;
+        self.wide += other.wide;
         self.impossible += other.impossible;
     }
 }
@@ -183,6 +191,17 @@ fn judge(study: &Study, analysis: &Analysis) -> Score {
     let (cells, missed) = (score.cells, score.cells - score.covered);
     score.squares = [(cells, cells), (cells, missed), (missed, missed)]
         .map(|(one, other)| u64::from(one) * u64::from(other));
+    let ratios_shown = analysis.verdicts.iter().flat_map(|it| {
+        let levels = it.levels.iter().map(|(.., ratio)| *ratio);
+        levels.chain([it.effect])
+    });
+    let is_wide = |ratio: Estimate| {
+        ratio
+            .low
+            .zip(ratio.high)
+            .is_some_and(|(low, high)| high > 2.0 * low)
+    };
+    score.wide = u32::from(ratios_shown.into_iter().any(is_wide));
     let mut is_false = false;
     for comparison in &analysis.verdicts {
         is_false |= if comparison.is_plateau {
@@ -329,11 +348,13 @@ fn effect(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
         .iter()
         .any(|(words, verdict, _)| *verdict == Verdict::Same && mean(Some(words)).abs() >= twice);
     score.wrong_same += u32::from((matters && comparison.verdict == Verdict::Same) || wrong_level);
+    let chapter = &mut score.by_chapter[usize::from(comparison.experiment != "latency")];
     if is_there {
         score.effects += 1;
+        chapter.0 += 1;
     }
-    held(&comparison.effect, mean(None), score);
     if !differs {
+        held(&comparison.effect, mean(None), score);
         return false;
     }
     // The levels are claimed where there are any, else the mean.
@@ -345,6 +366,8 @@ fn effect(study: &Study, comparison: &Comparison, score: &mut Score) -> bool {
         })
     };
     score.found += u32::from(is_there && !wrong);
+    chapter.1 += u32::from(is_there && !wrong);
+    held(&comparison.effect, mean(None), score);
     wrong
 }
 

@@ -14,8 +14,12 @@ use linerate_analyze::Draw;
 pub const REPLICATES: usize = 3;
 /// Socket buffers.
 pub(crate) const BUFFERS_KIB: &[u64] = &[16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
+/// Those that three minutes buy.
+const FEW_BUFFERS_KIB: &[u64] = &[16, 32, 64, 128, 256, 1024];
 /// Payloads of requests and responses.
 const PAYLOADS: &[u64] = &[1, 4, 40, 100, 256, 512, 1024, 1460];
+/// Those that three minutes buy.
+const FEW_PAYLOADS: &[u64] = &[1, 4, 100, 1460];
 /// Messages of streams.
 const MESSAGES: &[u64] = &[60, 100, 536, 1460];
 /// Throughput of the best buffer: far enough below what the link carries that no noise exceeds that.
@@ -40,6 +44,11 @@ pub enum Shape {
     TunedBadly(f64),
     /// Delayed ACK on, and Nagle on, are better by this share in one cell, the smallest.
     OneCell(f64),
+    /// Delayed ACK on, and Nagle on, are better by this share at one size, the smallest.
+    OneLevel(f64),
+    /// Delayed ACK on, and Nagle on, make it this many times as much for the smaller half of sizes, and as many times less for
+    /// the larger.
+    Reversed(f64),
     /// Nagle and delayed ACK: better by this share where both are on or both off, else worse.
     Crossed(f64),
     /// Nagle on is better by this share, delayed ACK off by half of it.
@@ -64,6 +73,8 @@ impl Shape {
             Shape::Knee(kib) => format!("knee at {kib} KiB"),
             Shape::TunedBadly(share) => format!("own tuning lacks {} %", (100.0 * share).round()),
             Shape::OneCell(share) => format!("one cell +{} %", (100.0 * share).round()),
+            Shape::OneLevel(share) => format!("one size +{} %", (100.0 * share).round()),
+            Shape::Reversed(times) => format!("× {times} small, ÷ {times} large"),
             Shape::Crossed(share) => format!("crossed ± {} %", (100.0 * share).round()),
             Shape::Both(share) => format!("two factors {} %", (100.0 * share).round()),
             Shape::Hump(share) => format!("hump, falls {} %", (100.0 * share).round()),
@@ -98,6 +109,9 @@ impl Shape {
     fn message_share(self, message: u64, nagle: bool, ack: bool) -> f64 {
         let on = |is_on: bool, share: f64| if is_on { 1.0 + share } else { 1.0 };
         match self {
+            Shape::OneLevel(share) => on(nagle && message == 60, share),
+            Shape::Reversed(times) if message <= 100 => on(nagle, times - 1.0),
+            Shape::Reversed(times) => 1.0 / on(nagle, times - 1.0),
             Shape::Effect(share) => on(nagle, share),
             Shape::Turning(share) if message <= 100 => on(nagle, share),
             Shape::Turning(share) => 1.0 / on(nagle, share),
@@ -112,7 +126,9 @@ impl Shape {
     fn payload_share(self, payload: u64, on: bool) -> f64 {
         match self {
             Shape::Effect(share) | Shape::Both(share) if on => 1.0 + share,
-            Shape::OneCell(share) if on && payload == 1 => 1.0 + share,
+            Shape::OneCell(share) | Shape::OneLevel(share) if on && payload == 1 => 1.0 + share,
+            Shape::Reversed(times) if on && payload <= 100 => times,
+            Shape::Reversed(times) if on => 1.0 / times,
             Shape::Turning(share) if on && payload <= 100 => 1.0 + share,
             Shape::Turning(share) if on => 1.0 / (1.0 + share),
             _ => 1.0,
@@ -136,6 +152,8 @@ pub type Replicates<'a> = dyn Fn(&str) -> usize + 'a;
 pub enum Chapters {
     /// Latency, socket buffers and small messages: 150 trials and the control's.
     Three,
+    /// The same with the levels that three minutes buy.
+    ThreeMinutes,
     /// Latency alone: 48 trials.
     Latency,
     /// The same with the median round trip as its response.
@@ -205,13 +223,18 @@ pub fn repeated(
         means.insert(name.to_owned(), known);
     };
     let kind = match chapters {
-        Chapters::Three | Chapters::Latency => Kind::Rate,
+        Chapters::Three | Chapters::ThreeMinutes | Chapters::Latency => Kind::Rate,
         Chapters::RoundTrip => Kind::RoundTrip,
         Chapters::Cpu => Kind::Cpu,
     };
-    experiment("latency", 1, latency(shape, kind));
-    if chapters == Chapters::Three {
-        experiment("socket-buffer", 3, socket_buffer(shape));
+    let is_short = chapters == Chapters::ThreeMinutes;
+    let (payloads, buffers) = match is_short {
+        true => (FEW_PAYLOADS, FEW_BUFFERS_KIB),
+        false => (PAYLOADS, BUFFERS_KIB),
+    };
+    experiment("latency", 1, latency(shape, kind, payloads));
+    if is_short || chapters == Chapters::Three {
+        experiment("socket-buffer", 3, socket_buffer(shape, buffers));
         experiment("small-messages", 9, small_messages(shape));
     }
     Study {
@@ -264,7 +287,7 @@ impl Planned {
     }
 }
 
-fn latency(shape: Shape, kind: Kind) -> Vec<Planned> {
+fn latency(shape: Shape, kind: Kind, payloads: &[u64]) -> Vec<Planned> {
     let base = match kind {
         Kind::RoundTrip => 80_000.0,
         Kind::Cpu => 0.4,
@@ -278,12 +301,12 @@ fn latency(shape: Shape, kind: Kind) -> Vec<Planned> {
         mean: base * shape.payload_share(*payload, on),
         kind,
         place: Place {
-            rank: rank(PAYLOADS, *payload),
+            rank: rank(payloads, *payload),
             is_on: on,
             block: 0,
         },
     };
-    let cells = PAYLOADS.iter();
+    let cells = payloads.iter();
     cells
         .flat_map(|payload| [true, false].map(|on| cell(payload, on)))
         .collect()
@@ -295,7 +318,7 @@ fn rank(levels: &[u64], level: u64) -> f64 {
     at as f64 / (levels.len() - 1) as f64
 }
 
-fn socket_buffer(shape: Shape) -> Vec<Planned> {
+fn socket_buffer(shape: Shape, buffers: &[u64]) -> Vec<Planned> {
     let mut cells = Vec::new();
     for (connections, clients) in [(1, 1), (10, 5)] {
         let cell = |level: Level, share: f64, place: Place| Planned {
@@ -308,10 +331,10 @@ fn socket_buffer(shape: Shape) -> Vec<Planned> {
             kind: Kind::Stream,
             place,
         };
-        for kib in BUFFERS_KIB {
+        for kib in buffers {
             let share = shape.buffer_share(*kib as f64);
             let place = Place {
-                rank: rank(BUFFERS_KIB, *kib),
+                rank: rank(buffers, *kib),
                 ..Place::default()
             };
             cells.push(cell(size(kib * 1024), share, place));

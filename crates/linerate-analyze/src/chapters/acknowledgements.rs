@@ -6,7 +6,7 @@ use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale, Tabl
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::metric::Metric;
-use linerate_model::number::{agreeing, counted};
+use linerate_model::number::agreeing;
 use linerate_model::run::TrialRecord;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{FlowPlan, Kind, receiving_end};
@@ -68,9 +68,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         return;
     }
     chapter.figures = groups.iter().flat_map(figures).collect();
-    let mut tables = vec![table(&groups)];
-    tables.extend(changes(&groups));
-    chapter.tables.splice(0..0, tables);
+    chapter.tables.insert(0, table(&groups));
     let sentences: Vec<String> = groups.iter().filter_map(answer).collect();
     if !sentences.is_empty() {
         chapter.answer = Some(sentences.join(" "));
@@ -350,11 +348,6 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
     Table::new("Data packets and ACKs", columns, rows)
 }
 
-/// Returns a cell's response over that of the cell with the fewest losses.
-fn change(clean: &Watched<'_, '_>, lossy: &Watched<'_, '_>, response: &str) -> Option<Estimate> {
-    lossy.cell.over(clean.cell, response)
-}
-
 /// Returns the clean cell and the lossy ones, where a loss was varied.
 fn clean_and_lossy<'g, 'd, 'a>(
     group: &'g Group<'d, 'a>,
@@ -364,37 +357,6 @@ fn clean_and_lossy<'g, 'd, 'a>(
     let is_varied = lossy.iter().any(|watched| level(watched) != level(clean));
     let is_clean = matches!(level(clean), None | Some(Level::Ppm(0)));
     (is_clean && is_varied).then_some((clean, lossy))
-}
-
-/// What losses change, as multiples of what a clean link has.
-fn changes(groups: &[Group<'_, '_>]) -> Option<Table> {
-    let columns = [
-        "Losses",
-        "Data packets per ACK",
-        "Data packets/s",
-        "ACK packets/s",
-        "Throughput",
-    ];
-    let responses = [
-        name::SEGMENTS_PER_ACK,
-        name::DATA_SEGMENTS,
-        name::ACKS,
-        name::THROUGHPUT,
-    ];
-    let mut rows = Vec::new();
-    for group in groups {
-        let Some((clean, lossy)) = clean_and_lossy(group) else {
-            continue;
-        };
-        for cell in lossy {
-            let mut row = vec![TableCell::Text(whole_name(group, cell))];
-            let of = |response| TableCell::of(change(clean, cell, response), "not read");
-            row.extend(responses.map(of));
-            rows.push(row);
-        }
-    }
-    let title = "Effect of losses, as multiples of the values on the link without loss";
-    draw::unless_empty(Table::new(title, columns, rows))
 }
 
 /// Returns what the group's ACKs answer, and what its highest loss changes.
@@ -409,35 +371,23 @@ fn answer(group: &Group<'_, '_>) -> Option<String> {
         "" => "An".to_owned(),
         words => format!("{}: an", draw::sentence(words)),
     };
-    let lossy_per_ack = change(clean, most, name::SEGMENTS_PER_ACK)?;
+    let data = |watched: &Watched<'_, '_>| {
+        let rate = watched.cell.estimate(name::DATA_SEGMENTS);
+        rate.map(|rate| words::estimate(&rate))
+    };
     Some(format!(
-        "{subject} ACK acknowledges {} on the link without loss and {} with {}, {}; data packets per \
-         second are then {}.",
+        "{subject} ACK acknowledges {} on the link without loss and {} with {}; the sender sends {} and {} data packets \
+         per second.",
         data_packets(&per_ack(clean)?),
         words::estimate(&per_ack(most)?),
         most.name,
-        times(&lossy_per_ack),
-        times(&change(clean, most, name::DATA_SEGMENTS)?),
+        data(clean)?,
+        data(most)?,
     ))
 }
 
 fn data_packets(count: &Estimate) -> String {
     agreeing(&words::estimate(count), "data packet", "data packets")
-}
-
-/// Returns a multiple in words; one whose interval holds 1 is no change, and one without an interval is none known.
-fn times(multiple: &Estimate) -> String {
-    match multiple.low.zip(multiple.high) {
-        Some((low, high)) if low <= 1.0 && high >= 1.0 => {
-            "not significantly more or fewer".to_owned()
-        }
-        Some(_) => format!("{} times as many", words::estimate(multiple)),
-        None => format!(
-            "{} times as many in {}, which decide nothing",
-            words::estimate(multiple),
-            counted(multiple.n, "pair"),
-        ),
-    }
 }
 
 fn plain_answer(watched: &Watched<'_, '_>) -> Option<String> {
@@ -523,26 +473,5 @@ mod tests {
         assert_eq!(course.at_end(), Some(2.0));
         assert_eq!(course.per_ack(|_| true), Some(5.0));
         assert_eq!(course.at_begin(), None);
-    }
-
-    #[test]
-    fn a_multiple_whose_interval_holds_one_is_no_change() {
-        let multiple = |low, high| Estimate {
-            value: 0.5 * (low + high),
-            low: Some(low),
-            high: Some(high),
-            confidence: 0.95,
-            n: 3,
-            unit: Unit::Ratio,
-        };
-        assert_eq!(times(&multiple(0.25, 0.75)), "0.50 ± 0.25 times as many");
-        assert!(times(&multiple(0.9, 1.2)).starts_with("not significantly"));
-        let open = Estimate {
-            low: None,
-            high: None,
-            n: 2,
-            ..multiple(0.9, 1.2)
-        };
-        assert!(times(&open).ends_with("which decide nothing"));
     }
 }

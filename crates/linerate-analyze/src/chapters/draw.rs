@@ -219,9 +219,14 @@ pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
     let sentence = |effect: &FactorEffect| match effect.verdict {
         Verdict::Differs => effect_claim(effect),
         Verdict::Same => format!(
-            "{} against {}: no difference beyond {}.",
+            "{} against {}: {}no difference beyond {}.",
             sentence(&words::level(effect.factor, &effect.levels.0)),
             words::bare_level(effect.factor, &effect.levels.1),
+            if effect.is_on_average() {
+                "on average "
+            } else {
+                ""
+            },
             words::percent(effect.margin),
         ),
         Verdict::NotDecided => format!(

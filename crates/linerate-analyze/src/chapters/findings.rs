@@ -10,6 +10,7 @@ use linerate_model::unit::Unit;
 
 use super::draw;
 use super::study_chapter::{Content, StudyChapter};
+use crate::compare::interval::MANY;
 use crate::dataset::{CellOutcomes, Dataset, by_value};
 use crate::diagnose::Told;
 use crate::diagnose::{Found, LOST_SHARE_MIN, limits};
@@ -127,11 +128,21 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
     let row = |comparison: Comparison| {
         let verdict = match (comparison.verdict, comparison.more) {
             (Verdict::Differs, _) => differing(&comparison),
-            (Verdict::Same, _) => format!("same within {}", words::percent(comparison.margin)),
+            (Verdict::Same, _) => {
+                let mean = if comparison.is_plateau || comparison.levels.is_empty() {
+                    ""
+                } else {
+                    "on average the "
+                };
+                format!("{mean}same within {}", words::percent(comparison.margin))
+            }
             (Verdict::NotDecided, _) if loses_nothing(&comparison) => format!(
                 "loses less than {}; whether it gains is not decided",
                 words::percent(comparison.margin)
             ),
+            (Verdict::NotDecided, Some(MANY..)) => {
+                "not decided (needs many more replicates)".to_owned()
+            }
             (Verdict::NotDecided, Some(more)) => {
                 let more = number::counted(more, "more replicate");
                 format!("not decided (needs about {more})")

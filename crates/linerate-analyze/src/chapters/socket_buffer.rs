@@ -16,6 +16,7 @@ use linerate_model::workload::Kind;
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
+use crate::compare::interval::MANY;
 use crate::dataset::{CellOutcomes, Dataset, Group, groups, varied};
 use crate::diagnose::{Told, plateau_cell, window_bytes};
 use crate::published::TRU64_STREAM;
@@ -218,6 +219,7 @@ fn sentence(found: &BufferPlateau) -> String {
     };
     let margin = words::percent(found.plateau.delta);
     let more = match found.plateau.more {
+        Some(MANY..) => " (many more replicates would decide)".to_owned(),
         Some(more) => format!(
             " ({} would decide)",
             number::counted(more, "more replicate")
@@ -243,7 +245,7 @@ fn sentence(found: &BufferPlateau) -> String {
         Some(0) if found.verdict() == Verdict::Same => {
             format!("Fixed buffers make no difference{with}: all are within {margin} of {control}.")
         }
-        Some(0) => match found.falls_from() {
+        Some(0) => match found.ends_before() {
             None if found.best().is_none() => format!(
                 "No fixed buffer loses {margin}{with} against {control}; whether one gains as much is not decided."
             ),
@@ -255,8 +257,8 @@ fn sentence(found: &BufferPlateau) -> String {
         },
         Some(at) => {
             let to = found
-                .falls_from()
-                .map(|fall| format!("to {}", size(fall - 1)));
+                .ends_before()
+                .map(|end| format!("to {}", size(end - 1)));
             format!(
                 "Buffers from {} {} lose less than {margin}{with} against {control}.{}",
                 size(at),
@@ -268,7 +270,12 @@ fn sentence(found: &BufferPlateau) -> String {
             format!("No fixed buffer is shown to come within {margin} of {control}{with}{more}.")
         }
     };
-    let (falls, better) = (found.falls_from().map(reach), found.best().map(reach));
+    let falls = match (found.falls_from(), found.ends_before()) {
+        (Some(from), _) => Some(reach(from)),
+        (None, Some(_)) => Some(" Whether larger ones lose more is not decided.".to_owned()),
+        (None, None) => None,
+    };
+    let better = found.best().map(reach);
     [Some(begin), falls, better].into_iter().flatten().collect()
 }
 

@@ -10,11 +10,17 @@
 //! symmetric about θ, the means of all subsets but the empty one divide the line into 2^N parts,
 //! each of which holds θ with the same probability. Quantiles of those means are the ends of the
 //! interval at any confidence, and twice the share of them beyond 0 is the p-value: one draw of
-//! subsets gives both, so that they cannot contradict each other.
+//! subsets gives both, so that they cannot contradict each other. Of few pairs even the widest such interval, from the least
+//! difference to the most, misses oftener than a claim may. Where that one excludes "no effect", so that signs have said
+//! all they can, Student's interval of the mean says the rest; both together are then the interval.
 //!
-//! Interaction: the differences belong to levels of the other factors. If the effect is the same at
-//! all of them, differences of one block may change places; the p-value is the share of such
-//! permutations whose squares between levels are as large as those observed.
+//! Interaction: the differences belong to levels of the other factors. The F statistic holds the squares between
+//! those levels against what blocks and cells leave over, of the differences and of the sums of the same pairs, which have the
+//! same variance. As with signs, the permutations are its guard: if the effect is the same at
+//! all levels, differences of one block may change places, and few such permutations may have more between levels than was
+//! observed.
+
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 use super::draw::Draw;
 use super::interval::{deviation, mean, student};
@@ -30,6 +36,10 @@ const PERMUTATIONS: u32 = 1999;
 pub(crate) const PAIRS_MIN: usize = 5;
 /// Share of the error that the mean effect may spend, the rest is the interaction's.
 const MAIN_SHARE: f64 = 0.9;
+/// The least variance of a difference: counters are whole numbers, of which one in a million is nothing.
+const WHOLE_SQUARE: f64 = 1e-12;
+/// Share of permutations with more between levels than was observed, up to which an interaction is one: the usual 5 %.
+const GUARD_SHARE: f64 = 0.05;
 
 /// One pair of trials that differ in one factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,6 +52,8 @@ pub(crate) struct Difference {
     pub(crate) block: u32,
     /// Logarithm of the one over the other.
     pub(crate) log: f64,
+    /// The sum of both, in the same unit.
+    pub(crate) sum: f64,
 }
 
 impl Difference {
@@ -65,6 +77,7 @@ impl Difference {
             cell,
             block,
             log: unit * (a - b),
+            sum: unit * (a + b),
         };
         pairs.iter().map(of_pair).collect()
     }
@@ -87,6 +100,8 @@ pub(crate) struct Effect {
     pub(crate) span: (f64, f64),
     /// Means of subsets, ascending.
     typical: Vec<f64>,
+    /// Variance of the mean.
+    variance: Variance,
     /// By group: mean, pairs.
     groups: Vec<(usize, f64, usize)>,
     /// By group: variance of differences about the group's mean.
@@ -102,12 +117,7 @@ impl Effect {
         let mut draw = Draw::new(seed);
         let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
         let typical = typical_values(&logs, &mut draw);
-        let below = typical.iter().filter(|mean| **mean <= 0.0).count();
-        let above = typical.iter().filter(|mean| **mean >= 0.0).count();
-        // The empty subset belongs to either side.
-        let p_main = 2.0 * (below.min(above) + 1) as f64 / (typical.len() + 1) as f64;
         let groups = by_group(differences);
-        let p_interaction = interaction(differences, &mut draw);
         let cells: Vec<Difference> = differences
             .iter()
             .map(|it| Difference {
@@ -115,17 +125,20 @@ impl Effect {
                 ..*it
             })
             .collect();
+        let left = Left::of(differences);
+        let of_pair = left.variance;
+        let p_interaction = interaction(differences, of_pair, &mut draw);
         let means = by_group(&cells);
         let p_cells = if means.len() == groups.len() {
             p_interaction
         } else {
-            interaction(&cells, &mut draw)
+            interaction(&cells, of_pair, &mut draw)
         };
         let logs_of_cells = means.iter().map(|(_, log, _)| *log);
-        Some(Self {
+        let mut found = Self {
             log: mean(&logs),
             pairs: logs.len(),
-            p_main: p_main.min(1.0),
+            p_main: 1.0,
             p_interaction,
             p_cells,
             span: (
@@ -133,9 +146,23 @@ impl Effect {
                 logs_of_cells.fold(f64::NEG_INFINITY, f64::max),
             ),
             typical,
-            residual: residual(differences, &groups),
+            variance: of_pair.times(1.0 / logs.len() as f64),
+            residual: left.by_group(&groups),
             groups,
-        })
+        };
+        found.p_main = found.p_of_mean();
+        Some(found)
+    }
+
+    fn p_of_mean(&self) -> f64 {
+        let below = self.typical.iter().filter(|mean| **mean <= 0.0).count();
+        let above = self.typical.iter().filter(|mean| **mean >= 0.0).count();
+        // The empty subset belongs to either side.
+        let of_signs = 2.0 * (below.min(above) + 1) as f64 / (self.typical.len() + 1) as f64;
+        if of_signs > self.error_min() {
+            return of_signs.min(1.0);
+        }
+        of_signs.min(p_of_student(self.log, self.variance))
     }
 
     /// Returns the p-value of "no effect at any level": the mean and the interaction share the error.
@@ -168,19 +195,36 @@ impl Effect {
         self.p_interaction.min(self.p_cells) <= alpha && least < 0.0 && most > 0.0
     }
 
-    /// Returns the least probability with which an interval of so many pairs can miss: the widest is from the least
-    /// to the most, and nothing outside is told apart from it.
-    pub(crate) fn error_min(&self) -> f64 {
+    /// Returns the least probability with which an interval of signs alone can miss: the widest is from the least
+    /// difference to the most.
+    fn error_min(&self) -> f64 {
         2.0 / (self.typical.len() + 1) as f64
     }
 
-    /// Returns the interval of the mean logarithm that misses it with probability `alpha`, or [`Effect::error_min`]
-    /// where that is more.
+    /// Returns whether signs alone can claim something with an error of `alpha`.
+    pub(crate) fn rests_on_signs(&self, alpha: f64) -> bool {
+        alpha >= self.error_min()
+    }
+
+    /// Returns the interval of the mean logarithm that misses it with probability `alpha`.
     pub(crate) fn interval(&self, alpha: f64) -> (f64, f64) {
         let last = self.typical.len() - 1;
         let rank = (alpha / 2.0 * (self.typical.len() + 1) as f64).floor() as usize;
         let low = rank.saturating_sub(1).min(last);
-        (self.typical[low], self.typical[last - low])
+        let (low, high) = (self.typical[low], self.typical[last - low]);
+        if self.rests_on_signs(alpha) {
+            return (low, high);
+        }
+        let half = student(self.variance.freedom, 1.0 - alpha / 2.0) * self.variance.square.sqrt();
+        (low.min(self.log - half), high.max(self.log + half))
+    }
+
+    /// Returns half of the width that the interval has with so many pairs for each pair that there is.
+    pub(crate) fn half_width(&self, alpha: f64, times: f64) -> f64 {
+        let (low, high) = self.interval(alpha);
+        let t = |freedom| student(freedom, 1.0 - alpha / 2.0);
+        let freedom = self.variance.freedom;
+        (high - low) / 2.0 * t(freedom * times) / t(freedom) / times.sqrt()
     }
 
     /// Returns group, pairs, mean logarithm and interval of each group, which all together miss one with
@@ -248,35 +292,67 @@ fn by_group(differences: &[Difference]) -> Vec<(usize, f64, usize)> {
     groups.into_iter().map(mean_of).collect()
 }
 
-/// Returns the variance of a difference in each group, about the group's mean.
-fn residual(differences: &[Difference], groups: &[(usize, f64, usize)]) -> Vec<Variance> {
-    let logs = |group: usize| -> Vec<f64> {
-        let own = differences.iter().filter(|it| it.group == group);
-        own.map(|it| it.log).collect()
-    };
-    let variance = |logs: &[f64]| Variance {
-        square: deviation(logs).powi(2),
-        freedom: logs.len() as f64 - 1.0,
-    };
-    if groups.iter().any(|(.., pairs)| *pairs > 1) {
-        let own = groups.iter().map(|(group, ..)| variance(&logs(*group)));
-        let counts: Vec<usize> = groups.iter().map(|(.., pairs)| *pairs).collect();
-        let residuals = groups
-            .iter()
-            .flat_map(|(group, ..)| kin::about_median(logs(*group)));
-        kin::pooled(
-            &own.collect::<Vec<_>>(),
-            &residuals.collect::<Vec<_>>(),
-            &counts,
-        )
-    } else {
-        // Where nothing was repeated the groups are all there is.
-        let all: Vec<f64> = differences.iter().map(|it| it.log).collect();
-        vec![variance(&all); groups.len()]
+/// What cells and blocks leave over of differences, and of the sums of the same pairs.
+struct Left {
+    /// Group and rest.
+    rests: Vec<(usize, f64)>,
+    /// All of them as the variance of one difference.
+    variance: Variance,
+}
+
+impl Left {
+    fn of(differences: &[Difference]) -> Self {
+        let (mut rests, mut freedom) = (Vec::new(), 0.0);
+        for of in [|it: &Difference| it.log, |it: &Difference| it.sum] {
+            let cells = differences.iter().map(|it| (it.cell, it.block, of(it)));
+            let mut cells: Vec<(usize, u32, f64)> = cells.collect();
+            freedom += kin::leave_over(&mut cells);
+            let groups = differences.iter().map(|it| it.group);
+            rests.extend(groups.zip(cells.iter().map(|(.., rest)| *rest)));
+        }
+        let squares: f64 = rests.iter().map(|(_, rest)| rest * rest).sum();
+        // Where nothing was repeated the differences are all there is.
+        let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
+        let variance = match freedom > 0.0 {
+            true => Variance {
+                square: (squares / freedom).max(WHOLE_SQUARE),
+                freedom,
+            },
+            false => Variance {
+                square: deviation(&logs).powi(2).max(WHOLE_SQUARE),
+                freedom: logs.len() as f64 - 1.0,
+            },
+        };
+        Self { rests, variance }
+    }
+
+    /// Returns the variance of a difference in each of `groups`.
+    fn by_group(&self, groups: &[(usize, f64, usize)]) -> Vec<Variance> {
+        // What cells and blocks take of the degrees of freedom they take of each group's alike.
+        let share = self.variance.freedom / self.rests.len() as f64;
+        let own = groups.iter().map(|(group, ..)| {
+            let rests = self.rests.iter().filter(|(of, _)| of == group);
+            let freedom = rests.clone().count() as f64 * share;
+            Variance {
+                square: (rests.map(|(_, rest)| rest * rest).sum::<f64>() / freedom)
+                    .max(WHOLE_SQUARE),
+                freedom,
+            }
+        });
+        let own: Vec<Variance> = own.collect();
+        let rests: Vec<f64> = self.rests.iter().map(|(_, rest)| *rest).collect();
+        kin::pooled(&own, &rests)
     }
 }
 
-fn interaction(differences: &[Difference], draw: &mut Draw) -> f64 {
+/// Returns the two-sided p-value of a mean of this variance.
+fn p_of_student(mean: f64, variance: Variance) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, variance.freedom.max(1.0));
+    t.map_or(1.0, |t| 2.0 * t.cdf(-(mean / variance.square.sqrt()).abs()))
+}
+
+/// Returns the p-value of "the same in all groups" where one difference has the variance `of_pair`.
+fn interaction(differences: &[Difference], of_pair: Variance, draw: &mut Draw) -> f64 {
     let mut differences = differences.to_vec();
     differences.sort_by_key(|it| it.block);
     let groups = differences.iter().map(|it| it.group).max().unwrap_or(0) + 1;
@@ -286,7 +362,8 @@ fn interaction(differences: &[Difference], draw: &mut Draw) -> f64 {
     for owner in &owners {
         counts[*owner] += 1.0;
     }
-    if counts.iter().filter(|count| **count > 0.0).count() < 2 {
+    let levels = counts.iter().filter(|count| **count > 0.0).count() as f64;
+    if levels < 2.0 || of_pair.freedom <= 0.0 {
         return 1.0;
     }
     let mut blocks = Vec::new();
@@ -306,17 +383,27 @@ fn interaction(differences: &[Difference], draw: &mut Draw) -> f64 {
         let squares = sums.iter().zip(&counts).filter(|(_, count)| **count > 0.0);
         squares.map(|(sum, count)| sum * sum / count).sum::<f64>()
     };
-    // The total is the same for every permutation, so that it need not be taken off.
     let observed = between(&logs);
-    let mut as_large = 1;
+    let all: f64 = logs.iter().sum();
+    let squares = (observed - all * all / logs.len() as f64).max(0.0);
+    // The total is the same for every permutation, so that it need not be taken off; one that changes nothing sums in
+    // another order.
+    let mut larger = 0;
     for _ in 0..PERMUTATIONS {
         for block in &blocks {
             draw.shuffle(&mut logs[block.clone()]);
         }
-        // A permutation that changes nothing sums in another order.
-        as_large += u32::from(between(&logs) >= observed * (1.0 - 1e-12));
+        larger += u32::from(between(&logs) > observed * (1.0 + 1e-12));
     }
-    f64::from(as_large) / f64::from(PERMUTATIONS + 1)
+    let guard = f64::from(larger) / f64::from(PERMUTATIONS);
+    let ratio = squares / (levels - 1.0) / of_pair.square;
+    let tail = FisherSnedecor::new(levels - 1.0, of_pair.freedom).map_or(1.0, |f| f.sf(ratio));
+    // So often do blocks put one level where it was observed, or all of them another there.
+    let alike = levels.powi(1 - blocks.len() as i32);
+    match () {
+        () if guard > GUARD_SHARE.max(alike) => guard.max(tail),
+        () => tail,
+    }
 }
 
 #[cfg(test)]
@@ -330,6 +417,7 @@ mod tests {
             cell: group,
             block,
             log: log(group, block),
+            sum: 0.0,
         };
         pairs.map(difference).collect()
     }
@@ -380,6 +468,28 @@ mod tests {
             let excluded = low > 0.0 || high < 0.0;
             assert!(excluded == (found.p_main <= 0.05) || (found.p_main - 0.05).abs() < 2e-3);
         }
+    }
+
+    #[test]
+    fn one_level_of_four_that_differs_is_an_interaction() {
+        let mut draw = Draw::new(5);
+        let mut found = 0;
+        for _ in 0..100 {
+            let noise: Vec<[f64; 2]> = (0..12)
+                .map(|_| [0.014; 2].map(|it| it * draw.normal()))
+                .collect();
+            let mut pairs = differences(4, 3, |group, block| {
+                let own = if group == 0 { 0.18 } else { 0.0 };
+                own + noise[group * 3 + block as usize][0]
+            });
+            for (pair, [_, sum]) in pairs.iter_mut().zip(&noise) {
+                pair.sum = *sum;
+            }
+            let effect = Effect::of(&pairs, draw.bits()).expect("enough pairs");
+            let first = effect.levels(0.018)[0].3.0 > 0.0;
+            found += u32::from(effect.is_interaction(0.018) && first);
+        }
+        assert!(found >= 90, "{found} of 100");
     }
 
     #[test]

@@ -24,6 +24,14 @@ pub(crate) fn student(freedom: f64, share: f64) -> f64 {
     t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
 }
 
+/// Repeats from which on how many more are wanted is no longer told: "many".
+pub(crate) const MANY: u32 = 100;
+
+/// Returns the fewest repeats with which `reaches` holds, at least one and at the most [`MANY`].
+pub(crate) fn further(reaches: impl Fn(u32) -> bool) -> u32 {
+    (1..MANY).find(|more| reaches(*more)).unwrap_or(MANY)
+}
+
 /// Returns the mean with its 95 % interval.
 ///
 /// * Amounts are above zero and vary in proportion: x̄ / (1 ± t · CV / √n), with CV = s / x̄.

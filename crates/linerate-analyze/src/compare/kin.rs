@@ -1,35 +1,25 @@
-//! Which of several variances are of one noise.
+//! What several variances say of each other.
 //!
-//! Three trials say little of their own spread, so that those of all levels are pooled; but a level may have
-//! a noise of its own (small buffers that fill in bursts, a tuning that sometimes fails), and with the pooled
-//! one its chance would be taken for an effect. The largest variance is held against the mean of the others
-//! (F-test at [`OWN_P`]); one that is larger speaks for itself, and the next is tried.
-//!
-//! Where the noise grows from level to level, the loudest may look quiet by chance of its few trials. So
-//! where levels are not alike at all, none that does not speak for itself has more than
-//! [`PRIOR_FREEDOM`] degrees of freedom of the others beside its own (Smyth, "Linear models and empirical
-//! Bayes methods", 2004).
+//! Three trials say little of their own spread. Where the levels of an experiment spread no more unlike than chance
+//! makes levels of one noise spread ([`are_alike`]), what all have together is each one's. Where they do not, some have
+//! a noise of their own (small buffers that fill in bursts, a tuning that sometimes fails): a variance s² of d degrees
+//! of freedom is then moderated, (d₀ s₀² + d s²) / (d₀ + d) of d₀ + d degrees, with the s₀² of all together and the d₀
+//! by which their logarithms vary more than such of one noise do (Smyth, "Linear models and empirical Bayes methods",
+//! 2004, section 6.2). It is never taken for less than its own.
 
-use statrs::distribution::{ContinuousCDF, FisherSnedecor};
+use statrs::function::gamma::digamma;
 
 use super::draw::Draw;
 use super::interval::{deviation, median};
-
-/// The largest p-value at which a variance is one of its own. Nothing is corrected for their number: to
-/// leave too many out costs power, to leave too few makes false claims.
-const OWN_P: f64 = 0.05;
 
 /// Probability of groups that differ so, were they alike, below which they are not.
 const ALIKE_P_MIN: f64 = 0.1;
 /// Draws for that.
 const ALIKE_DRAWS: u32 = 199;
+/// Degrees of freedom that the others' spread counts as at the least: of few levels not even that they differ is sure.
+const PRIOR_FREEDOM_MIN: f64 = 2.0;
 /// Share of the pooled variance below which a variance is none: clocks and counters have steps.
 const VARIANCE_SHARE_MIN: f64 = 1e-4;
-/// Degrees of freedom that the others' spread counts as where groups are not alike.
-pub(super) const PRIOR_FREEDOM: f64 = 2.0;
-
-/// A ratio beyond which variances are not of one noise, whatever their degrees of freedom.
-const RATIO_MAX: f64 = 1e12;
 
 /// A variance with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,47 +30,95 @@ pub(crate) struct Variance {
     pub(crate) freedom: f64,
 }
 
-/// Returns the variance of all together for each of `own`, or its own where that is one of its own;
-/// `residuals` are what groups of `counts` values leave over.
-///
-/// A noise of a kind of its own stays in what the others have together: where all have outliers, those
-/// that met none by chance are not quieter for it.
-pub(crate) fn pooled(own: &[Variance], residuals: &[f64], counts: &[usize]) -> Vec<Variance> {
+/// Returns for each of `own` what it is worth beside the others; `residuals` are what all leave over.
+pub(crate) fn pooled(own: &[Variance], residuals: &[f64]) -> Vec<Variance> {
     let all = together(own);
     let deviations: Vec<f64> = own.iter().map(|it| it.square.sqrt()).collect();
-    let are_alike = are_alike(residuals, counts, &deviations);
-    let mut order: Vec<usize> = (0..own.len()).collect();
-    order.sort_by(|a, b| own[*a].square.total_cmp(&own[*b].square));
-    let mut alone = Vec::new();
-    while let Some(largest) = order.pop() {
-        let others: Vec<Variance> = order.iter().map(|at| own[*at]).collect();
-        let others = together(&others);
-        let Variance { square, freedom } = own[largest];
-        // Of nothing, anything is a multiple.
-        let ratio = (square / others.square).min(RATIO_MAX);
-        let p = FisherSnedecor::new(freedom, others.freedom).map_or(1.0, |f| 1.0 - f.cdf(ratio));
-        if square <= all.square || p > OWN_P {
-            break;
-        }
-        alone.push(largest);
+    // As many values as have these degrees of freedom about their own mean.
+    let counts = own
+        .iter()
+        .map(|it| (it.freedom.round() as usize + 1).max(2));
+    if are_alike(residuals, &counts.collect::<Vec<_>>(), &deviations) {
+        return vec![all; own.len()];
     }
-    let of = |(at, own): (usize, &Variance)| match alone.contains(&at) {
-        true => *own,
-        false if are_alike => all,
-        false => moderated(*own, all),
-    };
-    own.iter().enumerate().map(of).collect()
+    let prior = prior_freedom(own);
+    own.iter().map(|own| own.moderated(all, prior)).collect()
 }
 
-/// Returns a variance with few degrees of freedom, and not below what it has of itself.
-fn moderated(own: Variance, all: Variance) -> Variance {
-    let prior = PRIOR_FREEDOM.min(all.freedom);
-    let freedom = prior + own.freedom;
-    let square = (prior * all.square + own.freedom * own.square) / freedom;
-    Variance {
-        square: square.max(own.square),
-        freedom,
+impl Variance {
+    /// Returns that of what is `factor` times as large, the factor squared.
+    pub(super) fn times(self, square: f64) -> Self {
+        Self {
+            square: square * self.square,
+            ..self
+        }
     }
+
+    /// Returns it beside what `all` have together, which counts as `prior` degrees of freedom.
+    pub(super) fn moderated(self, all: Self, prior: f64) -> Self {
+        let prior = prior.min(all.freedom);
+        let freedom = prior + self.freedom;
+        let square = (prior * all.square + self.freedom * self.square) / freedom;
+        Self {
+            square: square.max(self.square),
+            freedom,
+        }
+    }
+}
+
+/// Returns how many degrees of freedom the others' spread counts as: those by which logarithms of variances vary more
+/// than of one noise; without bound where they do not.
+pub(super) fn prior_freedom(own: &[Variance]) -> f64 {
+    let least = VARIANCE_SHARE_MIN * together(own).square;
+    let known = own.iter().filter(|it| it.freedom > 0.0 && least > 0.0);
+    let logs: Vec<(f64, f64)> = known
+        .map(|it| {
+            let half = it.freedom / 2.0;
+            let log = it.square.max(least).ln() - digamma(half) + half.ln();
+            (log, trigamma(half))
+        })
+        .collect();
+    let count = logs.len() as f64;
+    if count < 2.0 {
+        return f64::INFINITY;
+    }
+    let centre = logs.iter().map(|(log, _)| log).sum::<f64>() / count;
+    let spread = logs
+        .iter()
+        .map(|(log, _)| (log - centre).powi(2))
+        .sum::<f64>()
+        / (count - 1.0);
+    let by_chance = logs.iter().map(|(_, chance)| chance).sum::<f64>() / count;
+    match spread - by_chance {
+        more if more > 0.0 => (2.0 * trigamma_inverse(more)).max(PRIOR_FREEDOM_MIN),
+        _ => f64::INFINITY,
+    }
+}
+
+/// Returns ψ'(x): by ψ'(x) = ψ'(x + 1) + 1/x² up to where the asymptotic series holds (Abramowitz and Stegun 6.4.12).
+fn trigamma(x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 8.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let square = 1.0 / (x * x);
+    let series = 1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0));
+    sum + 1.0 / x + square / 2.0 + series * square / x
+}
+
+/// Returns the x with ψ'(x) = `value`, by bisection of its logarithm.
+fn trigamma_inverse(value: f64) -> f64 {
+    let (mut low, mut high) = (-12.0_f64, 18.0_f64);
+    while high - low > 1e-9 {
+        let middle = (low + high) / 2.0;
+        if trigamma(middle.exp()) > value {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low.exp()
 }
 
 fn together(own: &[Variance]) -> Variance {
@@ -92,15 +130,55 @@ fn together(own: &[Variance]) -> Variance {
     }
 }
 
-/// Returns the variance of the difference of two means of `n` values, with the degrees of freedom that
-/// Welch and Satterthwaite give it; two of one noise have those of the noise.
-pub(crate) fn difference(one: Variance, other: Variance, n: f64) -> Variance {
-    let square = (one.square + other.square) / n;
-    let parts = [one, other].map(|it| (it.square / n).powi(2) / it.freedom);
-    let freedom = if one == other || square <= 0.0 {
-        one.freedom
+/// Takes the means of rows and of blocks off `cells` of (row, block, value), and returns the degrees of freedom of what is
+/// left over: rows + blocks − 1 fewer than there are cells.
+///
+/// With a value of each row in each block one round is exact.
+pub(super) fn leave_over<B: Ord + Copy>(cells: &mut [(usize, B, f64)]) -> f64 {
+    const ROUNDS: u32 = 8;
+    let count = |mut keys: Vec<(Option<usize>, Option<B>)>| {
+        keys.sort_unstable();
+        keys.dedup();
+        keys.len() as f64
+    };
+    let rows = count(cells.iter().map(|(row, ..)| (Some(*row), None)).collect());
+    let blocks = count(
+        cells
+            .iter()
+            .map(|(_, block, _)| (None, Some(*block)))
+            .collect(),
+    );
+    for _ in 0..ROUNDS {
+        take_off(cells, |(row, ..)| *row);
+        take_off(cells, |(_, block, _)| *block);
+    }
+    (cells.len() as f64 - rows - blocks + 1.0).max(0.0)
+}
+
+/// Takes the mean of those with one key off each of them.
+fn take_off<B: Copy, K: Ord>(cells: &mut [(usize, B, f64)], key: impl Fn(&(usize, B, f64)) -> K) {
+    let mut sums = std::collections::BTreeMap::<K, (f64, f64)>::new();
+    for cell in cells.iter() {
+        let sum = sums.entry(key(cell)).or_default();
+        sum.0 += cell.2;
+        sum.1 += 1.0;
+    }
+    for cell in cells.iter_mut() {
+        let (sum, count) = sums[&key(cell)];
+        cell.2 -= sum / count;
+    }
+}
+
+/// Returns the variance of a sum of means, each with the variance and the degrees of freedom given, with the degrees of freedom
+/// that Welch and Satterthwaite give it; parts of one noise have those of the noise.
+pub(crate) fn sum(parts: &[Variance]) -> Variance {
+    let square: f64 = parts.iter().map(|it| it.square).sum();
+    let first = parts.first().map_or(f64::INFINITY, |it| it.freedom);
+    let own: f64 = parts.iter().map(|it| it.square.powi(2) / it.freedom).sum();
+    let freedom = if own <= 0.0 || parts.iter().all(|it| it.freedom == first) {
+        first
     } else {
-        square.powi(2) / parts.iter().sum::<f64>()
+        square.powi(2) / own
     };
     Variance { square, freedom }
 }
@@ -174,20 +252,19 @@ mod tests {
         let far = squares
             .iter()
             .flat_map(|square| [-square.sqrt(), square.sqrt()]);
-        let counts = vec![3; squares.len()];
-        pooled(&own.collect::<Vec<_>>(), &far.collect::<Vec<_>>(), &counts)
+        pooled(&own.collect::<Vec<_>>(), &far.collect::<Vec<_>>())
     }
 
     #[test]
-    fn a_level_with_a_noise_of_its_own_speaks_for_itself() {
-        let found = of(&[1.0, 100.0, 1.0, 3.0, 0.5, 0.5]);
-        assert_eq!((found[1].square, found[1].freedom), (100.0, 2.0));
-        // 106 / 6: what is pooled has it too.
-        assert!((found[0].square - 106.0 / 6.0).abs() < 1e-12, "{found:?}");
-        assert_eq!((found[0].freedom, found[3]), (12.0, found[0]));
-        // Two of them are both found.
-        let found = of(&[1.0, 100.0, 1.0, 1.0, 400.0, 1.0, 1.0]);
-        assert_eq!((found[1].square, found[4].square), (100.0, 400.0));
+    fn a_level_with_a_noise_of_its_own_keeps_it() {
+        let found = of(&[1.0, 10_000.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert!(found[1].square >= 10_000.0, "{found:?}");
+        // What the others have of it makes them louder than they are, never quieter.
+        assert!(
+            found.iter().all(|it| it.square >= 1.0 && it.freedom > 2.0),
+            "{found:?}"
+        );
+        assert!(found[1].freedom < 5.0, "{found:?}");
     }
 
     #[test]
@@ -196,25 +273,69 @@ mod tests {
         assert!(found.iter().all(|it| it.freedom == 8.0), "{found:?}");
         let none = of(&[0.0, 0.0, 0.0]);
         assert!(none.iter().all(|it| it.square == 0.0), "{none:?}");
-        let but_one = of(&[0.0, 4.0, 0.0]);
-        assert_eq!(but_one[1].square, 4.0);
         assert_eq!(of(&[]), []);
     }
 
     #[test]
     fn where_noise_grows_from_level_to_level_none_is_taken_for_quiet() {
         // The last varies as much as the one before it, and its three trials agree by chance.
-        let found = of(&[1e-4, 4e-4, 16e-4, 64e-4, 256e-4, 1024e-4, 4096e-4, 1e-4]);
-        let last = found[7];
-        assert_eq!(last.freedom, 4.0, "{found:?}");
-        let own = 0.5461_f64 / 8.0;
-        assert!((last.square - (own + 1e-4) / 2.0).abs() < 1e-4, "{found:?}");
-        // One that is louder than the others but not beyond doubt keeps what it has.
+        let squares = [1e-4, 4e-4, 16e-4, 64e-4, 256e-4, 1024e-4, 4096e-4, 1e-4];
+        let found = of(&squares);
         assert!(
-            found
-                .iter()
-                .zip([1e-4, 4e-4, 16e-4, 64e-4, 256e-4])
-                .all(|(it, own)| it.square >= own)
+            found[7].square > 30.0 * 1e-4 && found[7].freedom < 4.0,
+            "{found:?}"
+        );
+        assert!(
+            found.iter().zip(squares).all(|(it, own)| it.square >= own),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn trigamma_matches_the_tables() {
+        // Abramowitz and Stegun: ψ'(1) = π²/6, ψ'(1/2) = π²/2; ψ'(10) = 0.10516633568.
+        let square = std::f64::consts::PI.powi(2);
+        for (x, known) in [
+            (1.0, square / 6.0),
+            (0.5, square / 2.0),
+            (10.0, 0.105_166_335_68),
+        ] {
+            assert!((trigamma(x) - known).abs() < 1e-9, "{x}");
+            assert!((trigamma_inverse(known) - x).abs() < 1e-6 * x, "{x}");
+        }
+    }
+
+    #[test]
+    fn the_degrees_of_a_prior_are_those_it_was_drawn_with() {
+        // Variances that vary as a χ² of 8 degrees over 8 does, each seen with 4 degrees of its own.
+        let mut draw = Draw::new(11);
+        let mut chi = |n: u32| (0..n).map(|_| draw.normal().powi(2)).sum::<f64>() / f64::from(n);
+        let own: Vec<Variance> = (0..4000)
+            .map(|_| Variance {
+                square: chi(4) / chi(8),
+                freedom: 4.0,
+            })
+            .collect();
+        let prior = prior_freedom(&own);
+        assert!((6.0..10.5).contains(&prior), "{prior}");
+        let same: Vec<Variance> = (0..4000)
+            .map(|_| Variance {
+                square: chi(4),
+                freedom: 4.0,
+            })
+            .collect();
+        assert!(prior_freedom(&same) > 50.0);
+    }
+
+    #[test]
+    fn what_rows_and_blocks_leave_over_has_the_rest_of_the_degrees() {
+        let mut cells = vec![(0, 1, 1.0), (0, 2, 2.0), (1, 1, 3.0), (1, 2, 6.0)];
+        assert_eq!(leave_over(&mut cells), 1.0);
+        let left: Vec<f64> = cells.iter().map(|(.., value)| *value).collect();
+        assert!(
+            left.iter()
+                .zip([0.5, -0.5, -0.5, 0.5])
+                .all(|(a, b)| (a - b).abs() < 1e-12)
         );
     }
 
@@ -250,19 +371,12 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_two_noises_has_fewer_degrees_of_freedom() {
-        let pooled = Variance {
-            square: 1.0,
-            freedom: 20.0,
-        };
-        let own = Variance {
-            square: 9.0,
-            freedom: 2.0,
-        };
-        let same = difference(pooled, pooled, 3.0);
+    fn a_sum_of_two_noises_has_fewer_degrees_of_freedom() {
+        let of = |square, freedom| Variance { square, freedom };
+        let same = sum(&[of(1.0 / 3.0, 20.0), of(1.0 / 3.0, 20.0)]);
         assert_eq!((same.square, same.freedom), (2.0 / 3.0, 20.0));
         // (10/3)² / ((9/3)²/2 + (1/3)²/20)
-        let mixed = difference(own, pooled, 3.0);
+        let mixed = sum(&[of(3.0, 2.0), of(1.0 / 3.0, 20.0)]);
         assert!(
             (mixed.freedom - 11.1111 / (4.5 + 0.005_556)).abs() < 1e-3,
             "{mixed:?}"

@@ -6,11 +6,9 @@
 //! that its form and size are taken of all of them:
 //!
 //! 1. Are they alike ([`kin::are_alike`])?
-//! 2. Size: the relative deviation of a cell is moderated, s̃² = (d₀ s₀² + d s²) / (d₀ + d), with the
-//!    pooled s₀ and d₀ = [`PRIOR_FREEDOM`], and Student's t has d₀ + d degrees of freedom (Smyth,
-//!    "Linear models and empirical Bayes methods", 2004, with a small fixed d₀ since cells differ).
-//!    Where they are alike it is at least s₀, with all degrees of freedom. A cell that is far quieter
-//!    than the quietest other is of another kind and speaks for itself.
+//! 2. Size: the relative deviation of a cell is moderated with the pooled one ([`kin`]), and Student's t has the
+//!    degrees of freedom of both. Where they are alike it is at least the pooled one, with all degrees of freedom. A cell
+//!    that is far quieter than the quietest other is of another kind and speaks for itself.
 //! 3. Memory: where trials resemble those before them (drift, a visitor that stays), residuals say
 //!    less than their number: of ν degrees of freedom ν (1 − ρ) / (1 + ρ) are left, with the
 //!    correlation ρ of successive residuals (Bartlett, "On the theoretical specification and sampling
@@ -28,7 +26,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::draw::Draw;
 use super::interval::{NORMAL, deviation, mean, proportional, student_t};
-use super::kin::{self, PRIOR_FREEDOM};
+use super::kin::{self, Variance};
 
 /// Correlation of successive residuals that chance makes, in units of 1/√N.
 const MEMORY_BY_CHANCE: f64 = 1.5;
@@ -62,6 +60,8 @@ pub(crate) struct Noise {
     t: f64,
     /// Whether the cells differ no more than chance makes cells of one noise differ.
     alike: bool,
+    /// Degrees of freedom that the pooled deviation counts as beside a cell's own, where they do.
+    prior: f64,
 }
 
 impl Noise {
@@ -97,6 +97,11 @@ impl Noise {
         let memory = memory(&residuals, kept);
         // Whoever stays for several trials does not choose their cells: the order is shuffled.
         let alike = memory > 0.0 || kin::are_alike(&about_medians, &counts, &deviations);
+        let own = deviations.iter().zip(&counts).map(|(share, n)| Variance {
+            square: share.powi(2),
+            freedom: *n as f64 - 1.0,
+        });
+        let prior = kin::prior_freedom(&own.collect::<Vec<_>>());
         deviations.sort_by(f64::total_cmp);
         let effective = freedom * (1.0 - memory) / (1.0 + memory);
         let effective = effective.max(FREEDOM_LEFT_MIN.min(freedom));
@@ -108,6 +113,7 @@ impl Noise {
             effective,
             t: student_t(effective).unwrap_or(f64::INFINITY),
             alike,
+            prior,
         })
     }
 
@@ -201,12 +207,19 @@ impl Noise {
         if others < 1.0 || apart {
             return (own, freedom);
         }
-        let prior = PRIOR_FREEDOM.min(others);
-        let square = (prior * self.share.powi(2) + freedom * own.powi(2)) / (prior + freedom);
+        let all = Variance {
+            square: self.share.powi(2),
+            freedom: others,
+        };
+        let own = Variance {
+            square: own.powi(2),
+            freedom,
+        };
+        let found = own.moderated(all, self.prior);
         if self.alike {
-            (square.sqrt().max(self.share), self.effective)
+            (found.square.sqrt().max(self.share), self.effective)
         } else {
-            (square.sqrt(), prior + freedom)
+            (found.square.sqrt(), found.freedom)
         }
     }
 }

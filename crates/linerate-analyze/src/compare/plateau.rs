@@ -3,30 +3,41 @@
 //! The control is the host as it is: no buffer set, so that the kernel tunes it. Where that was not
 //! measured it is the largest level, which is said. In logarithms y of level l and block b is
 //! μₗ + βᵦ + ε, where y is linear about its level's mean ([`Steps::of`]); s is the deviation of what level and
-//! block leave over, with ν degrees of freedom, of all levels together but for those that have a noise of
+//! block leave over, with ν degrees of freedom, of all levels together unless they have noises of
 //! their own ([`super::kin`]); dₗ is the mean of y(l, b) − y(control, b) over the m blocks that have both.
 //!
-//! 1. Level l *suffices* where dₗ − t(0.95, ν) · √((sₗ² + s²)/m) > ln(1 − δ), s being the control's: its loss is below δ, shown and
-//!    not merely not refuted (Schuirmann, "A comparison of the two one-sided tests procedure", 1987).
-//!    Absence of evidence makes no plateau: more noise makes larger ones, or none.
-//! 2. From the largest level down, the first that does not suffice ends the search. Each step is
+//! 1. A larger buffer holds no less: where the measured levels do not show otherwise, μₗ is no less than the mean of the
+//!    levels i … l, and no more than that of l … j. So level l is *at least* the largest of the lower bounds of the means
+//!    dᵢ … dₗ, and *at most* the least of the upper bounds of dₗ … dⱼ, each of 5 % with one critical value for all of them:
+//!    the quantile of the largest of their standardised errors, as drawn, times Student's over the normal one. (The idea is
+//!    that of Williams, "A test for differences between treatment means when several dose levels are compared with a
+//!    zero dose control", 1971.) A level that lies below those before it by more than chance (5 %) is not put together with them.
+//! 2. Level l *suffices* where it is at least ln(1 − δ): its loss is below δ, shown and not merely not refuted
+//!    (Schuirmann, "A comparison of the two one-sided tests procedure", 1987). Absence of evidence makes no plateau:
+//!    more noise makes larger ones, or none.
+//! 3. From the largest level down, the first that does not suffice ends the search. Each step is
 //!    tested only after all before it held, so that all of them together err with 5 % (fixed-sequence
 //!    test: Maurer, Hothorn and Lehmacher 1995). A largest level that is shown to lose more than δ is
 //!    passed over and told.
-//! 3. Level l is *the same* where it suffices, and dₗ + t(0.95, ν) · √((sₗ² + s²)/m) < ln(1 + δ) as well: that nothing
+//! 4. Level l is *the same* where it suffices, and is at most ln(1 + δ) as well: that nothing
 //!    is lost does not show that nothing is gained.
-//! 4. That a level *loses*, or gains, is a claim of its own, with the error that the report's family
+//! 5. That a level *loses*, or gains, is a claim of its own, with the error that the report's family
 //!    leaves it (Bonferroni over the levels).
+
+use std::collections::BTreeSet;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::interval::{mean, student};
+use super::draw::Draw;
+use super::interval::{further, mean, student};
 use super::kin::{self, Variance};
 
 /// Error of the statement that a level suffices.
 const SUFFICES_ALPHA: f64 = 0.05;
-/// Rounds of taking off level and block means; with all trials there one is exact.
-const ROUNDS: u32 = 8;
+/// Draws for the critical value of several bounds: it is then known to 3 %.
+const DRAWS: usize = 2000;
+/// The normal distribution's quantile for [`SUFFICES_ALPHA`].
+const NORMAL: f64 = 1.644_854;
 
 /// A block, and whether of the repeats that came after all blocks ([`Outcome::block`]).
 ///
@@ -67,6 +78,19 @@ impl Steps {
         self.values.iter().any(|(own, _)| *own == block)
     }
 
+    /// Returns the mean of its trials of a block.
+    fn of_block(&self, block: Block) -> Option<f64> {
+        let own = self.values.iter().filter(|(known, _)| *known == block);
+        let logs: Vec<f64> = own.map(|(_, log)| *log).collect();
+        (!logs.is_empty()).then(|| mean(&logs))
+    }
+
+    /// Returns how many blocks it has trials of.
+    fn blocks(&self) -> usize {
+        let blocks: BTreeSet<Block> = self.values.iter().map(|(block, _)| *block).collect();
+        blocks.len()
+    }
+
     /// Returns the trials of blocks that others of `all` have, too: one alone says nothing of a difference.
     fn shared(&self, all: &[&Self]) -> Self {
         let is_shared = |block| all.iter().filter(|steps| steps.has(block)).count() > 1;
@@ -84,36 +108,54 @@ pub(crate) struct Step {
     pub(crate) log: f64,
     /// Blocks that have both.
     pub(crate) blocks: usize,
-    /// Standard error of `log`.
-    error: f64,
-    freedom: f64,
+    /// Of its variance, the part that is the level's own, and the control's.
+    own: Variance,
+    control: Variance,
+    /// What it is at least and at most, each with an error of [`SUFFICES_ALPHA`].
+    bounds: (f64, f64),
 }
 
 impl Step {
     /// Returns the interval that misses the truth with probability `alpha`.
     pub(crate) fn interval(&self, alpha: f64) -> (f64, f64) {
-        let half = student(self.freedom, 1.0 - alpha / 2.0) * self.error;
+        let variance = self.variance();
+        let half = student(variance.freedom, 1.0 - alpha / 2.0) * variance.square.sqrt();
         (self.log - half, self.log + half)
+    }
+
+    fn variance(&self) -> Variance {
+        kin::sum(&[self.own, self.control])
     }
 
     /// Returns the two-sided p-value of "no difference".
     fn p(&self) -> f64 {
-        if self.error <= 0.0 {
+        let variance = self.variance();
+        if variance.square <= 0.0 {
             return if self.log == 0.0 { 1.0 } else { 0.0 };
         }
-        let t = StudentsT::new(0.0, 1.0, self.freedom.max(1.0));
-        t.map_or(1.0, |t| 2.0 * t.cdf(-(self.log / self.error).abs()))
+        let t = StudentsT::new(0.0, 1.0, variance.freedom.max(1.0));
+        t.map_or(1.0, |t| {
+            2.0 * t.cdf(-(self.log / variance.square.sqrt()).abs())
+        })
     }
 
-    fn suffices(&self, delta: f64, alpha: f64) -> bool {
-        let half = student(self.freedom, 1.0 - alpha) * self.error;
-        self.log - half > (1.0 - delta).ln()
+    /// Returns whether a loss of `delta` is excluded, with this share of the usual error.
+    fn suffices(&self, delta: f64, share: f64) -> bool {
+        self.bounds_of(share).0 > (1.0 - delta).ln()
     }
 
-    /// Returns whether a gain of `delta` is excluded.
-    fn excludes_gain(&self, delta: f64, alpha: f64) -> bool {
-        let half = student(self.freedom, 1.0 - alpha) * self.error;
-        self.log + half < (1.0 + delta).ln()
+    /// Returns whether a gain of `delta` is excluded, likewise.
+    fn excludes_gain(&self, delta: f64, share: f64) -> bool {
+        self.bounds_of(share).1 < (1.0 + delta).ln()
+    }
+
+    /// Returns the bounds with this share of the usual error.
+    fn bounds_of(&self, share: f64) -> (f64, f64) {
+        let variance = self.variance();
+        let quantile = |alpha| student(variance.freedom, 1.0 - alpha);
+        let more = quantile(share * SUFFICES_ALPHA) - quantile(SUFFICES_ALPHA);
+        let wider = more * variance.square.sqrt();
+        (self.bounds.0 - wider, self.bounds.1 + wider)
     }
 }
 
@@ -147,11 +189,17 @@ impl Plateau {
         self.steps[at].interval(self.each(alpha))
     }
 
-    /// Returns the interval of a level that decides whether it is the same, and the probability that it misses:
+    /// Returns what decides whether a level is the same, value and interval, and the probability that it misses:
     /// twice that of each of the two statements, which ask for one end only.
-    pub(crate) fn deciding_interval(&self, at: usize) -> ((f64, f64), f64) {
-        let alpha = 2.0 * SUFFICES_ALPHA;
-        (self.steps[at].interval(alpha), alpha)
+    pub(crate) fn deciding(&self, at: usize) -> (f64, (f64, f64), f64) {
+        let Step {
+            log,
+            bounds: (low, high),
+            ..
+        } = self.steps[at];
+        // Levels that were put together may leave one's own mean outside, and two of them cross.
+        let (low, high) = (low.min(high), low.max(high));
+        (log.clamp(low, high), (low, high), 2.0 * SUFFICES_ALPHA)
     }
 
     /// Returns whether a level is shown to suffice, as all above it are but those passed over.
@@ -167,14 +215,13 @@ impl Plateau {
 
     /// Returns whether a level is shown to be the same.
     pub(crate) fn is_same(&self, at: usize) -> bool {
-        self.suffices(at) && self.steps[at].excludes_gain(self.delta, SUFFICES_ALPHA)
+        self.suffices(at) && self.steps[at].excludes_gain(self.delta, 1.0)
     }
 
     /// Returns whether all levels are the same with this share of the usual error.
     pub(crate) fn all_same(&self, share: f64) -> bool {
-        let alpha = share * SUFFICES_ALPHA;
         let delta = self.delta;
-        let is_same = |step: &Step| step.suffices(delta, alpha) && step.excludes_gain(delta, alpha);
+        let is_same = |step: &Step| step.suffices(delta, share) && step.excludes_gain(delta, share);
         self.steps.iter().all(is_same)
     }
 
@@ -201,38 +248,42 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
     let rows: Vec<Steps> = all.iter().map(|steps| steps.shared(&all)).collect();
     let variances = variances(&rows)?;
     let control = rows.last()?;
-    let of_control = variances.last()?;
-    let step = |(level, variance): (&Steps, &Variance)| {
-        let of_block = |block| control.values.iter().find(|(known, _)| *known == block);
-        let pairs = level.values.iter();
+    let of_control = of_mean(*variances.last()?, control.values.len());
+    let is_control = |at: usize| at + 1 == rows.len();
+    let step = |(at, (level, variance)): (usize, (&Steps, &Variance))| {
+        let blocks: BTreeSet<Block> = level.values.iter().map(|(block, _)| *block).collect();
+        let pairs = blocks.into_iter();
         let logs: Vec<f64> = pairs
-            .filter_map(|(block, log)| Some(log - of_block(*block)?.1))
+            .filter_map(|block| Some(level.of_block(block)? - control.of_block(block)?))
             .collect();
-        let blocks = logs.len();
-        let difference = kin::difference(*variance, *of_control, blocks as f64);
-        (blocks > 0).then(|| Step {
-            log: logs.iter().sum::<f64>() / blocks as f64,
-            blocks,
-            error: difference.square.sqrt(),
-            freedom: difference.freedom,
+        let own = of_mean(*variance, level.values.len());
+        // The control is not known better than its trials beside the level tell.
+        let beside = logs.len() as f64 / control.blocks().max(1) as f64;
+        // What is held against itself has no error.
+        let share = if is_control(at) { 0.0 } else { 1.0 };
+        (!logs.is_empty()).then(|| Step {
+            log: mean(&logs),
+            blocks: logs.len(),
+            own: own.times(share),
+            control: of_control.times(share / beside),
+            bounds: (0.0, 0.0),
         })
     };
     let own = rows.iter().take(levels.len()).zip(&variances);
-    let steps: Vec<Step> = own.map(step).collect::<Option<_>>()?;
+    let mut steps: Vec<Step> = own.enumerate().map(step).collect::<Option<_>>()?;
     let each = SUFFICES_ALPHA / steps.len() as f64;
-    let falls = |step: &&Step| step.interval(each).1 < (1.0 - delta).ln();
-    let fallen = if steps
-        .iter()
-        .any(|step| step.suffices(delta, SUFFICES_ALPHA))
-    {
-        steps.iter().rev().take_while(falls).count()
+    let falls = |step: &Step| step.interval(each).1 < (1.0 - delta).ln();
+    let fallen = steps.iter().rev().take_while(|step| falls(step)).count();
+    bound(&mut steps, fallen);
+    let suffices = |step: &&Step| step.suffices(delta, 1.0);
+    // Where none suffices nothing has fallen back: all of them lose.
+    let fallen = if steps.iter().any(|step| suffices(&step)) {
+        fallen
     } else {
         0
     };
     let upper = steps[..steps.len() - fallen].iter().rev();
-    let sufficient = upper
-        .take_while(|step| step.suffices(delta, SUFFICES_ALPHA))
-        .count();
+    let sufficient = upper.take_while(suffices).count();
     let begin = steps.len() - fallen - sufficient;
     let open = begin.checked_sub(1).map(|at| &steps[at]);
     let least = steps.iter().map(Step::p).fold(1.0, f64::min);
@@ -241,13 +292,13 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
         fallen,
         p: (least * steps.len() as f64).min(1.0),
         more: match open {
-            Some(step) => (!falls(&step)).then(|| more(step, (1.0 - delta).ln(), delta)),
+            Some(step) => (!falls(step)).then(|| more(step, (1.0 - delta).ln(), delta)),
             // None loses what matters; whether one gains it may be open.
             None => {
                 let gains = |step: &&Step| step.interval(each).0 > (1.0 + delta).ln();
                 let may_gain = steps
                     .iter()
-                    .filter(|step| !step.excludes_gain(delta, SUFFICES_ALPHA) && !gains(step));
+                    .filter(|step| !step.excludes_gain(delta, 1.0) && !gains(step));
                 may_gain
                     .map(|step| more(step, (1.0 + delta).ln(), delta))
                     .max()
@@ -258,42 +309,128 @@ pub(crate) fn plateau(levels: &[Steps], control: Option<&Steps>, delta: f64) -> 
     })
 }
 
+/// Returns the variance of the mean of `n` trials.
+fn of_mean(variance: Variance, n: usize) -> Variance {
+    Variance {
+        square: variance.square / n.max(1) as f64,
+        ..variance
+    }
+}
+
+/// Finds what each step is at least and at most, but for the last `fallen`, which have their own intervals.
+fn bound(steps: &mut [Step], fallen: usize) {
+    let rising = steps.len() - fallen;
+    let known = steps.to_vec();
+    let mut draw = Draw::new(steps.len() as u64);
+    let draws: Vec<Vec<f64>> = (0..DRAWS)
+        .map(|_| (0..=rising).map(|_| draw.normal()).collect())
+        .collect();
+    for (at, step) in steps.iter_mut().enumerate() {
+        if at >= rising {
+            step.bounds = step.interval(2.0 * SUFFICES_ALPHA);
+            continue;
+        }
+        let below: Vec<usize> = (0..=at).rev().collect();
+        let above: Vec<usize> = (at..rising).collect();
+        step.bounds = (
+            at_least(&known, &below, 1.0, &draws),
+            -at_least(&known, &above, -1.0, &draws),
+        );
+    }
+}
+
+/// Returns what the first of `order` is at least, if those after it are no more than it: the largest of the lower bounds of
+/// the means of the first, the first two, and so on; with a `sign` of −1 all is turned about.
+fn at_least(steps: &[Step], order: &[usize], sign: f64, draws: &[Vec<f64>]) -> f64 {
+    let chance = |variance: Variance| {
+        student(variance.freedom, 1.0 - SUFFICES_ALPHA) * variance.square.sqrt()
+    };
+    let mean_of = |some: &[usize]| {
+        let share = 1.0 / some.len() as f64;
+        let log = some.iter().map(|at| sign * steps[*at].log).sum::<f64>() * share;
+        let own = some.iter().map(|at| steps[*at].own.times(share * share));
+        (log, own.collect::<Vec<Variance>>())
+    };
+    let first = &steps[order[0]];
+    // As far as the first does not lie below those that should be no more than it.
+    let is_below = |others: &[usize]| {
+        let (log, mut parts) = mean_of(others);
+        parts.push(first.own);
+        sign * first.log - log < -chance(kin::sum(&parts))
+    };
+    let count = (2..=order.len()).find(|count| is_below(&order[1..*count]));
+    let together = &order[..count.map_or(order.len(), |count| count - 1)];
+    let means: Vec<(f64, Variance)> = (1..=together.len())
+        .map(|count| {
+            let (log, mut parts) = mean_of(&together[..count]);
+            parts.push(steps[together[count - 1]].control);
+            (log, kin::sum(&parts))
+        })
+        .collect();
+    let wider = critical(steps, together, &means, draws);
+    let bounds = means
+        .iter()
+        .map(|(log, variance)| log - wider * chance(*variance));
+    bounds.fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Returns the critical value of the largest error of `means` over the variance that each has, in units of that of one.
+fn critical(steps: &[Step], order: &[usize], means: &[(f64, Variance)], draws: &[Vec<f64>]) -> f64 {
+    let control = steps[order[0]].control.square.sqrt();
+    let largest = |draw: &Vec<f64>| {
+        let of_control = draw.last().copied().unwrap_or_default() * control;
+        let mut sum = 0.0;
+        let errors = order.iter().zip(means).zip(1..);
+        let errors = errors.map(|((at, (_, variance)), count)| {
+            sum += draw[*at] * steps[*at].own.square.sqrt();
+            (sum / f64::from(count) - of_control) / variance.square.sqrt()
+        });
+        errors.fold(f64::NEG_INFINITY, f64::max)
+    };
+    let mut all: Vec<f64> = draws
+        .iter()
+        .map(largest)
+        .filter(|it| it.is_finite())
+        .collect();
+    all.sort_by(f64::total_cmp);
+    let rank = ((1.0 - SUFFICES_ALPHA) * all.len() as f64) as usize;
+    all.get(rank).map_or(1.0, |most| (most / NORMAL).max(1.0))
+}
+
 /// Returns the further blocks after which it is decided on which side of `bound` a level lies whose estimate stays.
 fn more(step: &Step, bound: f64, delta: f64) -> u32 {
     let distance = (step.log - bound).abs().max(delta / 4.0);
-    let half = student(step.freedom, 1.0 - SUFFICES_ALPHA) * step.error;
-    let needed = step.blocks as f64 * (half / distance).powi(2);
-    ((needed - step.blocks as f64).ceil() as u32).max(1)
+    let blocks = step.blocks as f64;
+    let half = |more: u32| {
+        let all = blocks + f64::from(more);
+        // A block more has a degree of freedom more of each level.
+        let variance = step.variance();
+        let freedom = variance.freedom * all / blocks;
+        student(freedom, 1.0 - SUFFICES_ALPHA) * (variance.square * blocks / all).sqrt()
+    };
+    further(|more| half(more) <= distance)
 }
 
 /// Returns the variance of a trial of each level, and of the control as the last; absent where blocks and
 /// levels explain all.
 ///
 /// What a level leaves over is from the mean of its block, which the noise of all levels is part of: of L
-/// levels, q = Σ r² / (m − 1) is σ² (1 − 2/L) + σ̄² / L, with the mean σ̄² of all (Grubbs, "On estimating
-/// precision of measuring instruments and product variability", 1948).
+/// levels of one noise, q = Σ r² / (m − 1) is σ² (1 − 1/L).
 fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
     let mut cells: Vec<(usize, Block, f64)> = Vec::new();
     for (row, steps) in rows.iter().enumerate() {
         cells.extend(steps.values.iter().map(|(block, log)| (row, *block, *log)));
     }
-    let mut blocks: Vec<Block> = cells.iter().map(|(_, block, _)| *block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    let of_means = cells.len().checked_sub(rows.len())?;
-    let freedom = (of_means + 1).checked_sub(blocks.len())?;
-    if freedom == 0 {
+    let of_means = cells.len().checked_sub(rows.len())? as f64;
+    let freedom = kin::leave_over(&mut cells);
+    if freedom <= 0.0 {
         return None;
     }
-    for _ in 0..ROUNDS {
-        take_off(&mut cells, |(row, ..)| *row);
-        take_off(&mut cells, |(_, block, _)| *block);
-    }
     let squares: f64 = cells.iter().map(|(.., log)| log * log).sum();
-    let mean = squares / freedom as f64;
+    let mean = squares / freedom;
     let count = rows.len() as f64;
     // What the blocks take of the degrees of freedom they take of each level's alike.
-    let share = freedom as f64 / of_means as f64;
+    let share = freedom / of_means;
     let of_row = |at: usize| {
         let own: Vec<f64> = cells
             .iter()
@@ -303,7 +440,7 @@ fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
         let of_mean = own.len() as f64 - 1.0;
         let left_over = own.iter().sum::<f64>() / of_mean;
         Variance {
-            square: ((left_over - mean / count) * count / (count - 2.0)).max(0.0),
+            square: left_over * count / (count - 1.0),
             freedom: of_mean * share,
         }
     };
@@ -311,30 +448,15 @@ fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
     let are_known = rows.len() > 2 && rows.iter().all(|row| row.values.len() > 1);
     let all = Variance {
         square: mean,
-        freedom: freedom as f64,
+        freedom,
     };
     Some(if are_known {
         let own: Vec<Variance> = (0..rows.len()).map(of_row).collect();
         let residuals: Vec<f64> = cells.iter().map(|(.., log)| *log).collect();
-        let counts: Vec<usize> = rows.iter().map(|row| row.values.len()).collect();
-        kin::pooled(&own, &residuals, &counts)
+        kin::pooled(&own, &residuals)
     } else {
         vec![all; rows.len()]
     })
-}
-
-/// Takes the mean of those with one key off each of them.
-fn take_off<K: Ord>(cells: &mut [(usize, Block, f64)], key: impl Fn(&(usize, Block, f64)) -> K) {
-    let mut sums = std::collections::BTreeMap::<K, (f64, f64)>::new();
-    for cell in cells.iter() {
-        let sum = sums.entry(key(cell)).or_default();
-        sum.0 += cell.2;
-        sum.1 += 1.0;
-    }
-    for cell in cells.iter_mut() {
-        let (sum, count) = sums[&key(cell)];
-        cell.2 -= sum / count;
-    }
 }
 
 #[cfg(test)]

@@ -192,14 +192,17 @@ fn explanation(effects: &[&FactorEffect]) -> String {
     } else {
         ""
     };
-    let assumed = if effects.iter().all(|effect| effect.by_group.is_empty()) {
+    let by_signs = |effect: &&FactorEffect| effect.effect.rests_on_signs(effect.alpha);
+    let assumed = if !effects.iter().all(by_signs) {
+        "signs of so few cannot say enough, so that a normal distribution is assumed where all agree"
+    } else if effects.iter().all(|effect| effect.by_group.is_empty()) {
         "no distribution is assumed"
     } else {
         "no distribution is assumed of the mean, a normal one of single levels"
     };
     format!(
-        "From {pairs} of trials of the same block that differ only in this; {assumed}, and all claims of this report \
-         share an error of 5 %.{turn}"
+        "From {pairs} of trials of the same block that differ only in this; {assumed}, and all claims of a difference \
+         in this report share an error of 5 %.{turn}"
     )
 }
 

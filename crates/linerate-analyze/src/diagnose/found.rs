@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 
-use linerate_model::experiment::Experiment;
+use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Caution, Estimate, Evidence, EvidenceList, Finding, FindingKind};
 use linerate_model::limiter::Limiter;
+use linerate_model::response::Better;
 
 use super::{caution, known};
 use crate::verdicts::{BufferPlateau, FactorEffect};
@@ -97,6 +98,18 @@ impl<'d> Found<'d> {
     /// Returns whether it is the caution about workers that a quota held back.
     pub(crate) fn is_of_quota(&self) -> bool {
         matches!(&self.what, What::Caution(Caution::Starved, Some(name)) if name == caution::OF_QUOTA)
+    }
+
+    /// Returns whether another congestion control than `own`, which the hosts have, is shown to do better.
+    pub(super) fn is_lever(&self, own: Option<&str>) -> bool {
+        let What::Effect(effect) = self.what else {
+            return false;
+        };
+        let over = own.map(|own| Level::Word(own.to_owned()));
+        let better = Better::of(&effect.response);
+        effect.factor == Factor::Congestion
+            && over.is_some_and(|own| effect.levels.1 == own)
+            && better.is_some_and(|better| better.is_gain(self.effect.value))
     }
 
     /// Returns whether it is about `experiment`.

@@ -118,7 +118,8 @@ const OWN_IMPORTANCE_MIN: u32 = 3;
 
 /// What the rules say, sorted by what it is good for.
 pub(crate) struct Told<'d> {
-    /// About the host as it is, those first that gain most for certain.
+    /// About the host as it is, those first that gain most for certain: what the hosts could do instead of what they do by
+    /// themselves.
     pub(crate) findings: Vec<Found<'d>>,
     /// Reasons to trust a number less, in the order of the rules.
     pub(crate) cautions: Vec<Found<'d>>,
@@ -143,8 +144,16 @@ pub(crate) fn told<'d>(dataset: &'d Dataset<'_>) -> Told<'d> {
         all.into_iter().flatten().partition(is_caution);
     let cautions = once_a_kind(cautions);
     // The sort is stable: within one importance findings stay in the order of the rules.
+    let own = dataset.own_congestion();
     findings.sort_by(|a, b| {
-        let key = |found: &Found<'_>| (importance(found), -gain(found));
+        let key = |found: &Found<'_>| {
+            let rank = if found.is_lever(own) {
+                0
+            } else {
+                importance(found)
+            };
+            (rank, -gain(found))
+        };
         key(a)
             .partial_cmp(&key(b))
             .unwrap_or(std::cmp::Ordering::Equal)

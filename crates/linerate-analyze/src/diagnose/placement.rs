@@ -6,22 +6,22 @@
 //!
 //! Rule: in cells with one connection whose valid trials ran in both ways, the transaction rate on
 //! one CPU over that on two, as the geometric mean over those cells, is beyond [`FACTOR_MIN`] or
-//! below its inverse, and its interval excludes 1: Student's on the logarithms, of the cells where there are
-//! several, of the trials of one.
+//! below its inverse, and its interval excludes 1 with the error that the report leaves this rule ([`ASIDE`]): Student's
+//! on the logarithms, of the cells where there are several, of the trials of one.
 //!
 //! Where all of them ran with both ends on one CPU, a caution says so: no network is like that. Over a long path it makes
 //! no difference, however many requests are under way: TCP's shortest round trip tells, of datagrams the latency.
 
 use linerate_model::TrialId;
 use linerate_model::experiment::Experiment;
-use linerate_model::finding::{CONFIDENCE, Caution, Evidence, EvidenceList};
+use linerate_model::finding::{Caution, Evidence, EvidenceList};
 use linerate_model::unit::Unit;
 
 use super::found::{About, Found, What};
-use crate::compare::interval::{half_width, mean, squares, student_t, student_t_interval};
+use crate::compare::interval::{deviation, mean, squares, student, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
-use crate::verdicts::ratio;
+use crate::verdicts::{ASIDE, ratio};
 use crate::words;
 
 /// Effect from which on placement deserves a reader's time; run-to-run noise stays below it.
@@ -152,13 +152,13 @@ fn differing<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d
     // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
     let half = match rates.as_slice() {
         [one] => half_of_trials(one)?,
-        _ => half_width(&logs)?,
+        _ => half_of(logs.len() as f64 - 1.0) * deviation(&logs) / (logs.len() as f64).sqrt(),
     };
     if log.abs() <= half {
         return None;
     }
     let ends = (log - half, log + half);
-    let effect = ratio(log, ends, 1.0 - CONFIDENCE, logs.len());
+    let effect = ratio(log, ends, ASIDE, logs.len());
     let one = on_one_cpu(rates.iter().copied())?;
     let two = rates.iter().flat_map(|rates| &rates.two_cpus);
     let two = side("transactions per second, ends on two CPUs", two)?;
@@ -187,5 +187,10 @@ fn half_of_trials(rates: &Rates) -> Option<f64> {
     let [one, two] = [logs[0].len(), logs[1].len()].map(|count| count as f64);
     let freedom = one + two - 2.0;
     let spread = (logs.iter().map(|logs| squares(logs)).sum::<f64>() / freedom).sqrt();
-    Some(student_t(freedom)? * spread * (1.0 / one + 1.0 / two).sqrt())
+    Some(half_of(freedom) * spread * (1.0 / one + 1.0 / two).sqrt())
+}
+
+/// Returns Student's quantile at which this rule errs as often as it may.
+fn half_of(freedom: f64) -> f64 {
+    student(freedom, 1.0 - ASIDE / 2.0)
 }

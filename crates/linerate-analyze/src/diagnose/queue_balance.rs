@@ -15,13 +15,14 @@ use super::found::{About, Found, What};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::study;
+use crate::verdicts::ASIDE;
 use crate::words;
 
 /// Share of draws in which chance may exceed its bound.
 const EXCEEDED_SHARE: f64 = 0.05;
 /// Probability below which so many trials above the bound are not chance.
-const SIGNIFICANCE: f64 = 0.05;
-/// Trials from which on anything is said: fewer could not be significant.
+const SIGNIFICANCE: f64 = ASIDE;
+/// Trials from which on anything is said: fewer could hardly be significant.
 const TRIALS_MIN: usize = 3;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
@@ -180,15 +181,16 @@ mod tests {
 
     #[test]
     fn what_is_worse_than_chance_follows_from_the_binomial_distribution() {
-        // P(X ≥ 1) of 1 trial is 0.05, which is not below it; of 20, 0.64, P(X ≥ 3) is 0.075 and
-        // P(X ≥ 4) is 0.016 (tables of B(20, 0.05)).
+        // Of 20 trials P(X ≥ 4) is 0.016 and P(X ≥ 6) is 0.0003 (tables of B(20, 0.05)); of 3, P(X ≥ 2) is
+        // 0.007 and P(X = 3) 0.0001.
         for (above, trials, expected) in [
             (0, 20, false),
             (1, 20, false),
             (3, 20, false),
-            (4, 20, true),
-            (2, 3, true),
-            (1, 3, false),
+            (4, 20, false),
+            (6, 20, true),
+            (3, 3, true),
+            (2, 3, false),
         ] {
             assert_eq!(is_worse(above, trials), expected, "{above} of {trials}");
         }

@@ -20,7 +20,6 @@ use linerate_model::experiment::{Experiment, Factor, Level};
 use linerate_model::finding::{Recommendation, Verdict};
 use linerate_model::limiter::Limiter;
 use linerate_model::response::{Better, describe};
-use linerate_model::run::HostRecord;
 use linerate_model::unit::Bytes;
 
 use crate::dataset::{Dataset, groups};
@@ -250,14 +249,6 @@ fn nodelay(
     })
 }
 
-/// Returns the congestion control of every host, any of which may send; absent where they differ or one is unknown.
-fn own_congestion<'d>(dataset: &'d Dataset<'_>) -> Option<&'d str> {
-    let own = |host: &'d HostRecord| host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control");
-    let mut hosts = dataset.hosts().iter().map(own);
-    let first = hosts.next()??;
-    hosts.all(|other| other == Some(first)).then_some(first)
-}
-
 /// Only where the control that was better was held against the one that the host uses.
 fn congestion(
     dataset: &Dataset<'_>,
@@ -265,7 +256,7 @@ fn congestion(
     experiment: &Experiment,
     found: &FactorEffect,
 ) -> Option<Recommendation> {
-    let own = own_congestion(dataset)?;
+    let own = dataset.own_congestion()?;
     let better = Better::of(&found.response)?;
     let is_worse = |other: &FactorEffect| {
         let gains = Better::of(&other.response).map(|better| better.is_gain(other.ratio().value));
