@@ -31,8 +31,8 @@ use crate::dataset::Dataset;
 use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
 use crate::live::Live;
-use crate::queue_map::queue_of;
 use crate::precision::{of_runs, time_of_runs};
+use crate::queue_map::queue_of;
 use crate::reduce::{Outcome, QdiscDrops, Values, WAIT_SHARE_MIN, dropping_qdiscs, name};
 use crate::{front, next, trust};
 

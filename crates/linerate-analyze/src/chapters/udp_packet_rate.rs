@@ -10,7 +10,7 @@ use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::compare::interval::share_interval;
 use crate::dataset::{CellOutcomes, by_value, varied};
 use crate::diagnose::Told;
-use crate::reduce::{LOSS_PLACES, describe, name};
+use crate::reduce::{LOSS_PLACES, Outcome, describe, name};
 use crate::words;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
@@ -86,7 +86,7 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
     };
     Table::new(
         "Sent and received per second of the measured window; where datagrams were lost, as shares of all that were sent, \
-         before and after the window too",
+         before and after the window too, in the mean of the trials",
         columns,
         cells.iter().map(row),
     )
@@ -117,7 +117,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let worst = places
         .filter_map(|place| Some((place, lost(place)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
-    if let (Some(share), Some((place, _))) = (lost(name::LOSS_SHARE), worst) {
+    if let (Some(share), Some((place, _))) = (lost_of_all(cell), worst) {
         let place = describe(place).title;
         text += &format!(
             " Of all that were sent, before and after the measured window too, {} were lost, most of them {place}.",
@@ -125,4 +125,16 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
         );
     }
     Some(text)
+}
+
+/// Returns the share of the datagrams of all trials that was lost, where any was: trials that sent more count for more.
+fn lost_of_all(cell: &CellOutcomes<'_>) -> Option<f64> {
+    let of_trial = |outcome: &Outcome| {
+        let sent = outcome.value(name::DATAGRAMS_SENT)?;
+        Some((sent, sent * outcome.value(name::LOSS_SHARE)?))
+    };
+    let all: Option<Vec<(f64, f64)>> = cell.valid.iter().map(of_trial).collect();
+    let sum = |of: fn(&(f64, f64)) -> f64| all.as_ref().map(|all| all.iter().map(of).sum::<f64>());
+    let share = sum(|own| own.1)? / sum(|own| own.0)?;
+    (share > 0.0).then_some(share)
 }

@@ -9,7 +9,6 @@ use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
 use linerate_analyze::precision::Precision;
 use linerate_analyze::single::Single;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
-use linerate_model::{Bytes, Nanos};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::number;
 use linerate_model::plan::Plan;
@@ -17,6 +16,7 @@ use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Recording, RunDocument};
 use linerate_model::unit::significant;
 use linerate_model::workload::Workload;
+use linerate_model::{Bytes, Nanos};
 
 use super::execute::{Driven, drive};
 use super::experiments;

@@ -10,8 +10,8 @@ use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::response::{describe, name};
 use linerate_model::unit::Unit;
-use linerate_model::{Nanos, text};
 use linerate_model::workload::{Direction, Workload};
+use linerate_model::{Nanos, text};
 
 use super::{Output, RateUnit, cost, datagrams, details, rate_words};
 use crate::term::{Look, labelled, labelled_as, line, listed, styled, words_width};
