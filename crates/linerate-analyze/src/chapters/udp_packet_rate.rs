@@ -127,14 +127,32 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     Some(text)
 }
 
-/// Returns the share of the datagrams of all trials that was lost, where any was: trials that sent more count for more.
+/// Returns the share of the datagrams of all trials that was lost, where any was.
 fn lost_of_all(cell: &CellOutcomes<'_>) -> Option<f64> {
     let of_trial = |outcome: &Outcome| {
         let sent = outcome.value(name::DATAGRAMS_SENT)?;
-        Some((sent, sent * outcome.value(name::LOSS_SHARE)?))
+        Some((sent, outcome.value(name::LOSS_SHARE)?))
     };
-    let all: Option<Vec<(f64, f64)>> = cell.valid.iter().map(of_trial).collect();
-    let sum = |of: fn(&(f64, f64)) -> f64| all.as_ref().map(|all| all.iter().map(of).sum::<f64>());
-    let share = sum(|own| own.1)? / sum(|own| own.0)?;
-    (share > 0.0).then_some(share)
+    let trials: Option<Vec<(f64, f64)>> = cell.valid.iter().map(of_trial).collect();
+    share_of_all(&trials?).filter(|share| *share > 0.0)
+}
+
+/// Returns the share that was lost of what was sent in all, of trials with what they sent and the share of it that they
+/// lost; absent where nothing was sent.
+fn share_of_all(trials: &[(f64, f64)]) -> Option<f64> {
+    let sent: f64 = trials.iter().map(|(sent, _)| sent).sum();
+    let lost: f64 = trials.iter().map(|(sent, share)| sent * share).sum();
+    (sent > 0.0).then(|| lost / sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_that_sent_more_counts_for_more() {
+        let share = share_of_all(&[(900.0, 0.01), (100.0, 0.21)]);
+        assert!(share.is_some_and(|share| (share - 0.03).abs() < 1e-12));
+        assert_eq!(share_of_all(&[]), None);
+    }
 }
