@@ -58,6 +58,8 @@ mod datagrams;
 mod flows;
 /// What the host tells of itself.
 mod host;
+/// Readings of the host that no request waits for.
+mod idle_reader;
 /// What is refused: what no honest controller sends, and what a caller may not.
 mod limits;
 /// Which CPUs the workers run on.

@@ -19,6 +19,7 @@ use linerate_model::workload::{Direction, Workload};
 use crate::compare::interval::{median_or_range, quantile_interval, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
+use crate::precision::of_runs;
 use crate::reduce::{
     Floors, HALVES_SHARE_MAX, Outcome, Values, by_trial, describe, name, one_way, outcomes,
     outcomes_one_way, pooled_latency,
@@ -121,6 +122,12 @@ impl Siblings {
             .entry(response.to_owned())
             .or_insert_with(pooled)
             .clone()
+    }
+
+    /// Whether no other cell has the response.
+    fn is_alone(&self, response: &str) -> bool {
+        let cells = self.values.get(response);
+        cells.is_some_and(|cells| cells.len() == 1)
     }
 
     fn form(&self, response: &str, noise: &Noise, n: usize) -> (f64, f64) {
@@ -508,7 +515,11 @@ impl<'a> CellOutcomes<'a> {
         if TAILS.contains(&response) {
             return median_or_range(&values, describe(response).unit);
         }
-        let plain = student_t_interval(&values, describe(response).unit)?;
+        let unit = describe(response).unit;
+        if self.siblings.is_alone(response) {
+            return Some(self.bounded(response, of_runs(&values, unit)?, &values));
+        }
+        let plain = student_t_interval(&values, unit)?;
         let noise = self.siblings.noise(response);
         // Of values that are all the same the noise of other cells says nothing; times are rounded to those of a
         // histogram, and may be alike by that.

@@ -26,12 +26,12 @@ use linerate_model::workload::{Part, Workload};
 use linerate_model::{Nanos, TrialId};
 use serde::{Serialize, Serializer};
 
-use crate::compare::interval::student_t_interval;
 use crate::counters::counters;
 use crate::dataset::Dataset;
 use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
 use crate::live::Live;
+use crate::precision::{of_runs, time_of_runs};
 use crate::queue_map::queue_of;
 use crate::reduce::{Outcome, QdiscDrops, Values, WAIT_SHARE_MIN, dropping_qdiscs, name};
 use crate::{front, next, trust};
@@ -92,6 +92,8 @@ pub struct Summary {
     pub low: Option<f64>,
     /// The upper one.
     pub high: Option<f64>,
+    /// What the interval speaks of: the time from the begin of the first valid run to the end of the last, of several.
+    pub runs_within_s: Option<f64>,
     /// What limits it, where that is known.
     pub limiter: Option<Limiter>,
     /// How far it may be relied on.
@@ -110,6 +112,7 @@ impl Summary {
             unit: Unit::None,
             low: None,
             high: None,
+            runs_within_s: None,
             limiter: None,
             trust: TrustLevel::DoNotUse,
             next: None,
@@ -117,12 +120,12 @@ impl Summary {
         }
     }
 
-    fn of(single: &Single<'_>) -> Self {
+    fn of(single: &Single<'_>, recording: &Recording) -> Self {
         let headline = single.workload.traffic.kind().about().headline;
         let unit = describe(headline).unit;
         let valid = single.trials.iter().filter(|trial| trial.valid);
         let values: Vec<f64> = valid.filter_map(|trial| trial.value(headline)).collect();
-        let estimate = student_t_interval(&values, unit);
+        let estimate = of_runs(&values, unit);
         // A range of two or three values is no interval.
         let interval = estimate.filter(|estimate| !estimate.is_range());
         let trust = single.trust.level;
@@ -131,6 +134,9 @@ impl Summary {
             unit,
             low: interval.and_then(|estimate| estimate.low),
             high: interval.and_then(|estimate| estimate.high),
+            runs_within_s: time_of_runs(recording)
+                .filter(|_| values.len() > 1)
+                .map(|time| time.0 as f64 / 1e9),
             limiter: single.limiter().map(|(limiter, _)| limiter),
             trust,
             next: single.next.clone(),
@@ -502,7 +508,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         None if is_unshared && loses_many => Some(next::WHERE_STARVED.to_owned()),
         None => is_unshared.then(|| next::WHERE_UNSHARED.to_owned()),
     };
-    single.summary = Summary::of(&single);
+    single.summary = Summary::of(&single, recording);
     single
 }
 

@@ -130,6 +130,10 @@ pub enum Disturbance {
     Rising(f64),
     /// This share of the CPUs' time, beyond what is usual, is in none of their modes.
     Unaccounted(f64),
+    /// Other programs had so many CPUs beyond what they usually have.
+    Others(f64),
+    /// The hypervisor took this share of the CPUs' time, beyond what is usual.
+    Stolen(f64),
     /// Nothing arrived for this share of the window.
     Silent(f64),
 }
@@ -386,6 +390,16 @@ impl fmt::Display for Disturbance {
                 "{} more of the CPUs' time than usual is in none of their modes",
                 percent(*share)
             ),
+            Self::Others(cpus) => write!(
+                f,
+                "other programs had {} more than usual",
+                Unit::Cpus.display(*cpus)
+            ),
+            Self::Stolen(share) => write!(
+                f,
+                "the hypervisor took {} more of the CPUs' time than usual",
+                percent(*share)
+            ),
             Self::Silent(share) => {
                 write!(f, "nothing arrived for {} of the window", percent(*share))
             }
@@ -553,6 +567,14 @@ mod tests {
         check(
             superseded(Disturbance::Unaccounted(0.07)),
             "7 % more of the CPUs' time than usual is in none of their modes; trial 7 replaces it",
+        );
+        check(
+            superseded(Disturbance::Others(0.7)),
+            "other programs had 0.7 CPUs more than usual; trial 7 replaces it",
+        );
+        check(
+            superseded(Disturbance::Stolen(0.07)),
+            "the hypervisor took 7 % more of the CPUs' time than usual; trial 7 replaces it",
         );
         let capped = |granted: &str, effective: Option<&str>| Reason::Capped {
             host: HostName::from("client1"),

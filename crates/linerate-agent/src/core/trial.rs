@@ -21,6 +21,7 @@ use linerate_observe::{Observer, Profiler, Scope};
 use super::capture::RunningCapture;
 use super::flows::counts_sent;
 use super::host::{availabilities, degraded, limits_of_profile, unseen};
+use super::idle_reader::IdleReader;
 use super::limits::cpus_online;
 use super::slot::{OtherEnd, TrialSlot};
 use super::{Core, placement};
@@ -90,6 +91,11 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     };
     let config = core.observe_config(slot.observe, threads);
     let probes = slot.assignment.probes;
+    // Of others nobody asks for a quantile.
+    let is_timed = slot.assignment.traffic.is_transactional();
+    let reads_when_idle = is_timed && busy.is_none() && !probes.irq_time;
+    let idle_reader = reads_when_idle.then(|| config.clone());
+    let idle_reader = idle_reader.and_then(IdleReader::open);
     let mut observers = linerate_observe::observers(&config);
     observers.extend(linerate_observe::probes(&config, probes));
     let before = availabilities(&observers);
@@ -113,6 +119,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         slot,
         running,
         observers,
+        idle_reader,
         profiler,
         senders: senders.collect(),
         window_begun: false,
@@ -255,6 +262,8 @@ struct Sampler<'a> {
     slot: &'a TrialSlot,
     running: Running,
     observers: Vec<Box<dyn Observer>>,
+    /// Who reads the host between the edges, where no request may wait for that.
+    idle_reader: Option<IdleReader>,
     /// Least time between two readings of the observers, and the tick of the last.
     observed_every_ns: u64,
     observed_at_ns: u64,
@@ -433,23 +442,42 @@ impl Sampler<'_> {
         // Reading the host may take tenths of a second, for which whoever looks at the trial must not wait.
         drop(record);
         let mut readings = Vec::new();
-        let due_ns = self.observed_at_ns + self.observed_every_ns;
-        if reading == Reading::Edge || tick_ns >= due_ns {
-            self.observed_at_ns = tick_ns;
-            for observer in &mut self.observers {
-                match reading {
-                    Reading::Edge => observer.sample_edge(&mut readings),
-                    Reading::Between => {
-                        observer.sample(&mut readings);
-                    }
-                }
-            }
-        }
+        self.observe(reading, tick_ns, &mut readings);
         if let Some(profiler) = &mut self.profiler {
             profiler.sample(&mut readings);
         }
         let samples = &mut lock(&self.slot.record).samples;
         readings.iter().for_each(|sample| samples.push(sample));
+    }
+
+    /// Reads the host, or has it read, if that is due.
+    fn observe(&mut self, reading: Reading, tick_ns: u64, readings: &mut Vec<Sample>) {
+        if let Some(reader) = &mut self.idle_reader {
+            if reader.take(readings) {
+                self.observed_at_ns = tick_ns;
+            }
+            // Where the traffic leaves no CPU idle, it has to wait for some.
+            let interval_ns = self.slot.assignment.sample_interval.0;
+            let most_ns = RARELY_OBSERVED_NS.max(2 * interval_ns);
+            let is_overdue = tick_ns >= self.observed_at_ns + most_ns;
+            if reading == Reading::Between && !is_overdue && reader.ask() {
+                return;
+            }
+            reader.forget();
+        }
+        let due_ns = self.observed_at_ns + self.observed_every_ns;
+        if reading == Reading::Between && tick_ns < due_ns {
+            return;
+        }
+        self.observed_at_ns = tick_ns;
+        for observer in &mut self.observers {
+            match reading {
+                Reading::Edge => observer.sample_edge(readings),
+                Reading::Between => {
+                    observer.sample(readings);
+                }
+            }
+        }
     }
 
     fn note_moved(&mut self, bytes: i64) {
@@ -615,6 +643,7 @@ mod tests {
             slot: &slot,
             running: engine::launch(flows, schedule, &config).unwrap(),
             observers: vec![Box::new(Looking(Arc::clone(&slot)))],
+            idle_reader: None,
             observed_every_ns: 0,
             observed_at_ns: 0,
             profiler: None,

@@ -10,7 +10,7 @@ use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::compare::interval::share_interval;
 use crate::dataset::{CellOutcomes, by_value, varied};
 use crate::diagnose::Told;
-use crate::reduce::{LOSS_PLACES, describe, name};
+use crate::reduce::{LOSS_PLACES, Outcome, describe, name};
 use crate::words;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
@@ -86,7 +86,7 @@ fn table(cells: &[&CellOutcomes<'_>]) -> Table {
     };
     Table::new(
         "Sent and received per second of the measured window; where datagrams were lost, as shares of all that were sent, \
-         before and after the window too",
+         before and after the window too, in the mean of the trials",
         columns,
         cells.iter().map(row),
     )
@@ -117,7 +117,7 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
     let worst = places
         .filter_map(|place| Some((place, lost(place)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
-    if let (Some(share), Some((place, _))) = (lost(name::LOSS_SHARE), worst) {
+    if let (Some(share), Some((place, _))) = (lost_of_all(cell), worst) {
         let place = describe(place).title;
         text += &format!(
             " Of all that were sent, before and after the measured window too, {} were lost, most of them {place}.",
@@ -125,4 +125,34 @@ fn answer(cells: &[&CellOutcomes<'_>]) -> Option<String> {
         );
     }
     Some(text)
+}
+
+/// Returns the share of the datagrams of all trials that was lost, where any was.
+fn lost_of_all(cell: &CellOutcomes<'_>) -> Option<f64> {
+    let of_trial = |outcome: &Outcome| {
+        let sent = outcome.value(name::DATAGRAMS_SENT)?;
+        Some((sent, outcome.value(name::LOSS_SHARE)?))
+    };
+    let trials: Option<Vec<(f64, f64)>> = cell.valid.iter().map(of_trial).collect();
+    share_of_all(&trials?).filter(|share| *share > 0.0)
+}
+
+/// Returns the share that was lost of what was sent in all, of trials with what they sent and the share of it that they
+/// lost; absent where nothing was sent.
+fn share_of_all(trials: &[(f64, f64)]) -> Option<f64> {
+    let sent: f64 = trials.iter().map(|(sent, _)| sent).sum();
+    let lost: f64 = trials.iter().map(|(sent, share)| sent * share).sum();
+    (sent > 0.0).then(|| lost / sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_that_sent_more_counts_for_more() {
+        let share = share_of_all(&[(900.0, 0.01), (100.0, 0.21)]);
+        assert!(share.is_some_and(|share| (share - 0.03).abs() < 1e-12));
+        assert_eq!(share_of_all(&[]), None);
+    }
 }

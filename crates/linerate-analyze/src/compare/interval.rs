@@ -39,6 +39,15 @@ pub(crate) fn further(reaches: impl Fn(u32) -> bool) -> u32 {
 /// * Two values have their range instead, with the confidence that it has ([`RANGE_CONFIDENCE`]); one
 ///   has nothing, nor have values that are all the same: none of a few trials is no interval of 0 to 0.
 pub fn student_t_interval(values: &[f64], unit: Unit) -> Option<Estimate> {
+    mean_interval(values, unit, half_width)
+}
+
+/// Returns the same with another half width, of three values at the least.
+pub(crate) fn mean_interval(
+    values: &[f64],
+    unit: Unit,
+    half_width: impl Fn(&[f64]) -> Option<f64>,
+) -> Option<Estimate> {
     if values.is_empty() {
         return None;
     }

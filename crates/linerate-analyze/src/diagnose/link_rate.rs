@@ -37,7 +37,14 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         return None;
     }
     let rate = dataset.path.rate_of(&cell.workload)?;
+    let beyond = share.low.unwrap_or(share.value) > 1.0;
+    let of = if beyond {
+        format!("{} more than", words::percent(share.value - 1.0))
+    } else {
+        format!("{} of", words::percent(share.value))
+    };
     let sure = match (share.low, share.is_range()) {
+        _ if beyond => "",
         (Some(low), false) if low >= FULL_SHARE_MIN => "; the whole interval lies above 98.5 %",
         (Some(_), false) => "; the interval reaches below 98.5 %",
         (Some(low), true) if low >= FULL_SHARE_MIN => "; both values lie above 98.5 %",
@@ -61,9 +68,8 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::LinkRate,
         claim: format!(
-            "The link is full: {} is {} of the {} of payload that a link of {} carries{sure}.",
+            "The link is full: {} is {of} the {} of payload that a link of {} carries{sure}.",
             words::estimate(&throughput),
-            words::percent(share.value),
             Unit::BitsPerSecond.display(limit),
             Unit::BitsPerSecond.display(rate),
         ),

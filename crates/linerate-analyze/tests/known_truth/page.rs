@@ -4,7 +4,7 @@ use linerate_analyze::analyze;
 use linerate_model::analysis::{Analysis, Chapter};
 use linerate_model::answer::Tile;
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::Finding;
+use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::response::name;
@@ -159,6 +159,27 @@ fn what_raises_throughput_need_not_raise_packets() {
     );
     let payload = consequence(name::THROUGHPUT);
     assert!(payload.contains("a faster link raise it,"), "{payload}");
+}
+
+#[test]
+fn more_than_a_link_carries_is_not_called_all_of_it() {
+    let claim = |rates: [f64; 3]| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("rates", None, stream());
+        run.cell(&[], &rates.map(Truth::stream));
+        let analysis = analyze(&run.recording);
+        let mut all = analysis.findings.iter();
+        let full = all.find(|found| found.kind == FindingKind::Limiter(Limiter::LinkRate));
+        full.expect("the link is full").claim.clone()
+    };
+    // 941.5 Mbit/s is what is left of headers.
+    let more = claim([941.9e6, 942.0e6, 942.1e6]);
+    assert!(
+        !more.contains("100 %") && more.contains("more than"),
+        "{more}"
+    );
+    let full = claim([941.3e6, 941.4e6, 941.6e6]);
+    assert!(full.contains("100 % of"), "{full}");
 }
 
 #[test]

@@ -486,6 +486,48 @@ fn what_only_its_numbers_spoil_is_to_be_done_once_more() {
 }
 
 #[test]
+fn a_trial_is_repeated_for_what_moved_its_number() {
+    let repeated = |disturbed: Truth| {
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("one", None, stream());
+        let rates = [800e6, 804e6, 797e6, 802e6, 799e6];
+        let mut truths = rates.map(Truth::stream).to_vec();
+        truths.push(disturbed);
+        run.cell(&[], &truths);
+        let spoilt = linerate_analyze::spoilt(&run.recording);
+        let why = spoilt.iter().map(|one| (one.trial.0, one.why.to_string()));
+        why.collect::<Vec<_>>()
+    };
+    let others = |bps| Truth {
+        others_cpus: 0.6,
+        ..Truth::stream(bps)
+    };
+    let missing = |bps| Truth {
+        missing_share: 0.1,
+        ..Truth::stream(bps)
+    };
+    let stolen = |bps| Truth {
+        stolen_share: 0.1,
+        ..Truth::stream(bps)
+    };
+    for (taken, word) in [
+        (&others as &dyn Fn(f64) -> Truth, "other programs"),
+        (&missing, "none of their modes"),
+        (&stolen, "the hypervisor"),
+    ] {
+        let all = repeated(taken(600e6));
+        assert!(
+            all.len() == 1 && all[0].0 == 6 && all[0].1.contains(word),
+            "{all:?}"
+        );
+        // What was taken was not needed.
+        assert_eq!(repeated(taken(801e6)), []);
+    }
+    // Nothing is known to have taken anything.
+    assert_eq!(repeated(Truth::stream(600e6)), []);
+}
+
+#[test]
 fn a_flow_that_loses_more_than_others_has_less() {
     let told = |again: i64| {
         let mut workload = stream();

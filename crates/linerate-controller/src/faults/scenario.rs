@@ -298,6 +298,7 @@ fn request(plan: Plan, look_interval: Nanos) -> RunRequest {
         warm_up: WarmUp::RoundTrips,
         time: None,
         repeats: Repeats::Few,
+        every: None,
         first_look: 3,
     }
 }

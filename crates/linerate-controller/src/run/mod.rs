@@ -73,7 +73,14 @@ pub struct RunRequest {
     pub repeats: Repeats,
     /// The first block after which it is asked what is open.
     pub first_look: u32,
+    /// Time from the begin of a trial to that of the next, where trials are spread.
+    pub every: Option<Nanos>,
 }
+
+/// Longest time without a word to the hosts while a trial is not due: a quarter of what their leases last.
+const SPREAD_LOOK_NS: u64 = 5_000_000_000;
+/// Time between two looks whether the run was interrupted meanwhile.
+const SPREAD_SLEEP: Duration = Duration::from_millis(50);
 
 /// What is made of the trials so far.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -165,6 +172,7 @@ pub fn execute(
         },
         pace: Pace::default(),
         over: 0,
+        trial_began_ns: None,
         losses: 0,
         fleet,
         recorder,
@@ -173,6 +181,10 @@ pub fn execute(
     let document = run.document.clone();
     run.tell(RunEvent::RunBegan(&document))?;
     while let Some(trial) = run.next()? {
+        if !run.await_turn() {
+            run.document.cut_short = Some("interrupted".to_owned());
+            break;
+        }
         let done = run.perform(&trial)?;
         if let ControlFlow::Break(cut_short) = run.whether_to_go_on(&trial, done)? {
             run.document.cut_short = cut_short;
@@ -200,8 +212,9 @@ struct Execution<'a, 'w> {
     document: RunDocument,
     agenda: Agenda,
     pace: Pace,
-    /// Trials that are over.
+    /// Trials that are over, and when the last began.
     over: usize,
+    trial_began_ns: Option<u64>,
     /// Trials in a row that a lost host spoiled.
     losses: u32,
 }
@@ -258,6 +271,32 @@ impl Execution<'_, '_> {
         self.tell(RunEvent::PlanChanged(&document))
     }
 
+    /// Waits until the next trial may begin, and keeps the hosts meanwhile; returns whether it may.
+    fn await_turn(&mut self) -> bool {
+        let every = self.context.request.every;
+        let Some((every, began_ns)) = every.zip(self.trial_began_ns) else {
+            return true;
+        };
+        let due_ns = began_ns + every.0;
+        let mut told_ns = self.fleet.clock.now_ns();
+        loop {
+            let now_ns = self.fleet.clock.now_ns();
+            if self.context.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            if now_ns >= due_ns {
+                return true;
+            }
+            if now_ns >= told_ns + SPREAD_LOOK_NS {
+                // A host that is lost by then is lost to the trial, which says so.
+                let _ = self.refresh();
+                told_ns = now_ns;
+            }
+            let left = Duration::from_nanos(due_ns - now_ns);
+            self.fleet.clock.sleep(left.min(SPREAD_SLEEP));
+        }
+    }
+
     /// Does one trial.
     fn perform(&mut self, trial: &Trial) -> Result<Done, RunError> {
         let due = std::iter::once(trial).chain(self.agenda.due());
@@ -268,6 +307,7 @@ impl Execution<'_, '_> {
         };
         self.tell(RunEvent::TrialBegan { trial, progress })?;
         let trial_began_ns = self.fleet.clock.now_ns();
+        self.trial_began_ns = Some(trial_began_ns);
         let trial::Concluded {
             evidence,
             warm_up,

@@ -52,9 +52,41 @@ pub(crate) fn sharpen_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
 }
 
+/// Has the calling thread run only while nobody else wants its CPU: SCHED_IDLE of sched(7), which every thread may
+/// take and only a privileged one may give back.
+pub fn run_when_idle() -> io::Result<()> {
+    let least = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads one sched_param, which outlives the call; 0 is the calling thread. The C
+    // library's own function does not exist in musl, which speaks POSIX threads only.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            libc::SCHED_IDLE,
+            &raw const least,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_may_always_step_back() {
+        let thread = std::thread::spawn(|| {
+            run_when_idle().unwrap();
+            // The 41st field: policy (proc(5)).
+            std::fs::read_to_string("/proc/thread-self/stat").unwrap()
+        });
+        let stat = thread.join().unwrap();
+        let after_name = stat.rsplit(')').next().unwrap();
+        assert_eq!(after_name.split_whitespace().nth(38), Some("5"));
+    }
 
     #[test]
     fn pinning_to_a_cpu_that_does_not_exist_is_refused() {

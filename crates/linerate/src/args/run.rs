@@ -330,6 +330,9 @@ pub struct TimeArgs {
     /// Repeat the measurement, for an interval of the result; with --precision or -I, the minimum
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub runs: u32,
+    /// Begin a repetition every so many seconds, so that they show how the hosts change
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub every: Option<f64>,
     /// Repeat until the 95 % interval is within this share of the result: 2%
     #[arg(long, value_name = "PERCENT", value_parser = half_share, conflicts_with = "confidence")]
     pub precision: Option<f64>,

@@ -102,6 +102,7 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
             Some(_) => Repeats::WhileThereIsTime,
             None => Repeats::Few,
         },
+        every: None,
         first_look: FIRST_LOOK,
     };
     execute::run(&request, fleet, &directory, &stop)

@@ -9,7 +9,6 @@ use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
 use linerate_analyze::precision::Precision;
 use linerate_analyze::single::Single;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
-use linerate_model::Bytes;
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::number;
 use linerate_model::plan::Plan;
@@ -17,6 +16,7 @@ use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{Recording, RunDocument};
 use linerate_model::unit::significant;
 use linerate_model::workload::Workload;
+use linerate_model::{Bytes, Nanos};
 
 use super::execute::{Driven, drive};
 use super::experiments;
@@ -282,11 +282,13 @@ fn determined(recording: &Recording, wanted: Precision) -> CmdResult<String> {
     // Of what was reached two digits say enough.
     let rounded = |share: f64| format!("±{}", number::percent(share));
     let reached = wanted.reached(&results);
+    let time = linerate_analyze::precision::time_of_runs(recording);
     let words = format!(
-        "{} at {} % confidence after {}",
+        "{} at {} % confidence, by {} within {}",
         reached.map_or_else(|| "no interval".to_owned(), rounded),
         significant(100.0 * wanted.confidence),
         number::counted(results.len(), "valid run"),
+        time.unwrap_or(Nanos(0)),
     );
     let asked = percent(wanted.half_share);
     if wanted.is_met(&results) {

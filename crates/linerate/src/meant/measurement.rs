@@ -132,6 +132,10 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     for experiment in &mut plan.experiments {
         experiment.probes = probes;
     }
+    let every = every(args, &timing)?;
+    if let Some(every) = every {
+        plan.estimate = Nanos(every.0 * u64::from(runs.start() - 1) + timing.total().0);
+    }
     let request = RunRequest {
         run,
         asked: super::typed(),
@@ -154,6 +158,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         time: None,
         repeats: Repeats::None,
         first_look: *runs.start(),
+        every,
     };
     Ok(Measurement {
         request,
@@ -400,6 +405,25 @@ fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> 
             None => Nanos(measure.0 / DRAIN_PART).min(DRAIN_MAX),
         },
     })
+}
+
+/// Returns the time from the begin of a repetition to that of the next, which is longer than one takes.
+fn every(args: &RunArgs, timing: &Timing) -> CmdResult<Option<Nanos>> {
+    let Some(seconds) = args.time.every else {
+        return Ok(None);
+    };
+    if *args.time.repetitions().end() == 1 {
+        let error = anyhow!("--every has no effect on one run");
+        return Err(Failure::usage(error).next("say how many: --runs 10, or --precision 2%"));
+    }
+    let least = timing.total().as_s();
+    if (least..=TIME_S_MAX).contains(&seconds) {
+        return Ok(Some(Nanos((seconds * 1e9) as u64)));
+    }
+    Err(Failure::usage(anyhow!(
+        "--every is {seconds}, but must be {least} to {TIME_S_MAX} s: one run takes {}",
+        timing.total()
+    )))
 }
 
 fn check_runs(args: &RunArgs) -> CmdResult<()> {

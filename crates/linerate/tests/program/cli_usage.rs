@@ -53,6 +53,9 @@ fn flags_that_an_experiment_or_a_lab_has_no_use_for_are_refused() {
         "run 127.0.0.1:1 --runs-max 3",
         &["--runs-max", "--precision"],
     );
+    refused("run 127.0.0.1:1 --every 30s", &["--every", "--runs"]);
+    let soon = "run 127.0.0.1:1 --runs 3 -t 10 --every 5s";
+    refused(soon, &["--every is 5", "one run takes"]);
     let both = "run 127.0.0.1:1 --precision 2% --runs 4 --runs-max 2";
     refused(both, &["--runs-max is 2", "4 to 1000"]);
     refused("watch --once -c 3", &["--once", "--count"]);

@@ -9,9 +9,9 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::response::{describe, name};
-use linerate_model::text;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
+use linerate_model::{Nanos, text};
 
 use super::{Output, RateUnit, cost, datagrams, details, rate_words};
 use crate::term::{Look, labelled, labelled_as, line, listed, styled, words_width};
@@ -382,11 +382,15 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
     let values: Vec<f64> = valid
         .filter_map(|trial| Some(of(trial, name)? / scale))
         .collect();
-    let Some(estimate) = linerate_analyze::student_t_interval(&values, unit) else {
+    let Some(estimate) = linerate_analyze::precision::of_runs(&values, unit) else {
         return;
     };
     let mean = number::estimate(&estimate).line() + &symbol;
-    let of = format!("n = {}", values.len());
+    let within = match single.summary.runs_within_s {
+        Some(seconds) => format!(" runs within {}", Nanos((1e9 * seconds) as u64)),
+        None => String::new(),
+    };
+    let of = format!("n = {}{within}", values.len());
     let ways = match single.workload.traffic.stream() {
         Some((Direction::Both, _)) => " both ways",
         _ => "",
@@ -394,7 +398,7 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
     let words = match estimate.low {
         None => format!("{mean} ({of})"),
         Some(_) if estimate.is_range() => mean,
-        Some(_) => format!("{mean} (95 % interval, {of})"),
+        Some(_) => format!("{mean} (95 % interval of {of})"),
     };
     labelled_as("mean", &(words + ways), Look::Strong);
     if values.len() > 2 {
@@ -408,7 +412,6 @@ fn across(single: &Single<'_>, rate_unit: Option<RateUnit>) {
 #[cfg(test)]
 mod tests {
     use linerate_analyze::single::{Shown, single};
-    use linerate_model::Nanos;
     use linerate_model::flag::Note;
     use linerate_truth::recording::{self, MadeRun, Truth};
 
