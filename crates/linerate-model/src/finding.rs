@@ -327,12 +327,18 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Returns it in one line: "limited because …".
+    /// Returns it in one line: "limited because …", with the gravest reason alone and how many more there are; what
+    /// follows a colon in it is told with the cautions.
     pub fn line(&self) -> String {
-        if self.reasons.is_empty() {
-            self.level.title().to_owned()
-        } else {
-            format!("{} because {}", self.level.title(), self.reasons.join("; "))
+        let title = self.level.title();
+        let Some((first, more)) = self.reasons.split_first() else {
+            return title.to_owned();
+        };
+        let first = first.split_once(": ").map_or(first.as_str(), |(what, _)| what);
+        match more.len() {
+            0 => format!("{title} because {first}"),
+            1 => format!("{title} because {first}, and 1 more reason"),
+            more => format!("{title} because {first}, and {more} more reasons"),
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn compared_text(compared: &Compared) -> String {
     lines.join("\n")
 }
 
-/// Returns the number of each level, in the order in which they were asked for.
+/// Returns the number of each level.
 fn levels(compared: &Compared) -> Vec<String> {
     let widest = compared
         .sides
@@ -53,7 +53,7 @@ fn levels(compared: &Compared) -> Vec<String> {
     (0..compared.sides.len()).filter_map(line).collect()
 }
 
-/// Returns what a pair says in one sentence, as of programs that were timed: "cubic was 3.0 × (2.6–3.4) faster than bbr".
+/// Returns what a pair says in one sentence, as of programs that were timed: "cubic ran 3.0 × (2.6–3.4) faster than bbr".
 fn sentence(compared: &Compared, pair: &Pair) -> String {
     let [one, other] = [pair.of, pair.base].map(|side| &*compared.sides[side].name);
     let ratio = ratio(pair);
@@ -70,7 +70,7 @@ fn sentence(compared: &Compared, pair: &Pair) -> String {
             format!("not decided whether {one} is faster than {other}: {ratio}; {why}")
         }
         Verdict::Differs if pair.is_better() == Some(true) => {
-            format!("{one} was {ratio} faster than {other}")
+            format!("{one} ran {ratio} faster than {other}")
         }
         Verdict::Differs => format!("{one} had {ratio} the {} of {other}", pair.title),
     }

@@ -244,6 +244,8 @@ fn conclude(
     for line in verdicts.lines() {
         match asked.output.form {
             Form::Text if !asked.output.iperf3 => term::line(&line),
+            // The document has it.
+            Form::Json | Form::JsonStream if !asked.output.iperf3 => {}
             _ => term::note(&line),
         }
     }
