@@ -39,7 +39,7 @@ pub struct Condition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
-pub enum Outcome {
+pub enum Fate {
     /// It is so: the run fails.
     Met,
     /// It is not so.
@@ -58,7 +58,7 @@ pub struct Judged {
     /// The number that was measured; of several cells the best; absent where it was not read.
     pub value: Option<Estimate>,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: Fate,
 }
 
 impl Judged {
@@ -70,9 +70,9 @@ impl Judged {
             .map(|value| linerate_model::number::estimate(&value).line());
         let value = value.unwrap_or_else(|| "not read".to_owned());
         let outcome = match self.outcome {
-            Outcome::Met => "is so",
-            Outcome::NotMet => "is not so",
-            Outcome::NotDecided => "is not decided",
+            Fate::Met => "is so",
+            Fate::NotMet => "is not so",
+            Fate::NotDecided => "is not decided",
         };
         format!("--fail-if '{}' {outcome}: {title} {value}", self.condition)
     }
@@ -115,12 +115,12 @@ impl Condition {
         Judged {
             condition: self.text.clone(),
             response: self.response.clone(),
-            outcome: value.map_or(Outcome::NotDecided, |value| self.outcome(&value)),
+            outcome: value.map_or(Fate::NotDecided, |value| self.outcome(&value)),
             value,
         }
     }
 
-    fn outcome(&self, value: &Estimate) -> Outcome {
+    fn outcome(&self, value: &Estimate) -> Fate {
         let low = value.low.unwrap_or(value.value);
         let high = value.high.unwrap_or(value.value);
         let (is_met, is_not) = match self.is_below {
@@ -128,9 +128,9 @@ impl Condition {
             false => (low > self.limit, high <= self.limit),
         };
         match (is_met, is_not) {
-            (true, _) => Outcome::Met,
-            (_, true) => Outcome::NotMet,
-            _ => Outcome::NotDecided,
+            (true, _) => Fate::Met,
+            (_, true) => Fate::NotMet,
+            _ => Fate::NotDecided,
         }
     }
 }
@@ -212,7 +212,7 @@ mod tests {
     fn a_limit_inside_the_interval_decides_nothing() {
         let below = Condition::parse("throughput < 900M").unwrap();
         let above = Condition::parse("throughput > 900M").unwrap();
-        let check = |ends: Option<(f64, f64)>, value: f64, expected: [Outcome; 2]| {
+        let check = |ends: Option<(f64, f64)>, value: f64, expected: [Fate; 2]| {
             let estimate = Estimate {
                 low: ends.map(|ends| ends.0),
                 high: ends.map(|ends| ends.1),
@@ -224,9 +224,9 @@ mod tests {
                 "{ends:?}"
             );
         };
-        check(Some((800e6, 880e6)), 850e6, [Outcome::Met, Outcome::NotMet]);
-        check(Some((910e6, 950e6)), 930e6, [Outcome::NotMet, Outcome::Met]);
-        check(Some((850e6, 950e6)), 899e6, [Outcome::NotDecided; 2]);
-        check(None, 850e6, [Outcome::Met, Outcome::NotMet]);
+        check(Some((800e6, 880e6)), 850e6, [Fate::Met, Fate::NotMet]);
+        check(Some((910e6, 950e6)), 930e6, [Fate::NotMet, Fate::Met]);
+        check(Some((850e6, 950e6)), 899e6, [Fate::NotDecided; 2]);
+        check(None, 850e6, [Fate::Met, Fate::NotMet]);
     }
 }

@@ -334,7 +334,9 @@ impl Trust {
         let Some((first, more)) = self.reasons.split_first() else {
             return title.to_owned();
         };
-        let first = first.split_once(": ").map_or(first.as_str(), |(what, _)| what);
+        let first = first
+            .split_once(": ")
+            .map_or(first.as_str(), |(what, _)| what);
         match more.len() {
             0 => format!("{title} because {first}"),
             1 => format!("{title} because {first}, and 1 more reason"),

@@ -67,7 +67,7 @@ fn sentence(compared: &Compared, pair: &Pair) -> String {
                 .open_because
                 .as_deref()
                 .unwrap_or("more blocks (--runs) may tell");
-            format!("not decided whether {one} is faster than {other}: {ratio}; {why}")
+            format!("not decided which is faster, {one} or {other}: {ratio}; {why}")
         }
         Verdict::Differs if pair.is_better() == Some(true) => {
             format!("{one} ran {ratio} faster than {other}")

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linerate_analyze::compared::{RunDocumentRead, RunSide, compared};
-use linerate_analyze::condition::{Condition, Judged, Outcome};
+use linerate_analyze::condition::{Condition, Fate, Judged};
 use linerate_model::compared::Compared;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
@@ -87,11 +87,11 @@ impl Verdicts {
     /// Returns what a run that would end with `exit` ends with. Numbers that may not be used are neither worse nor
     /// good enough.
     pub fn exit(&self, exit: Exit) -> Exit {
-        let is = |outcome: Outcome| self.conditions.iter().any(|one| one.outcome == outcome);
+        let is = |outcome: Fate| self.conditions.iter().any(|one| one.outcome == outcome);
         let compared = self.compared.as_ref().map_or(Exit::Ok, exit_of);
         match exit {
-            Exit::Ok if compared == Exit::Worse || is(Outcome::Met) => Exit::Worse,
-            Exit::Ok if is(Outcome::NotDecided) => Exit::Untrustworthy,
+            Exit::Ok if compared == Exit::Worse || is(Fate::Met) => Exit::Worse,
+            Exit::Ok if is(Fate::NotDecided) => Exit::Untrustworthy,
             Exit::Ok => compared,
             other => other,
         }

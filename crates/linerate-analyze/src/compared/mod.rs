@@ -39,7 +39,7 @@ use side::{SideCell, Values};
 use spread::Apart;
 
 /// Seed of the subsets that are drawn; any will do, and the same bundle gives the same interval.
-const SEED: u64 = 0x6c69_6e65;
+const SUBSETS_SEED: u64 = 0x6c69_6e65;
 
 /// Returns `runs` held against the first of them.
 ///
@@ -254,7 +254,7 @@ fn in_blocks(base: &Values, other: &Values, alpha: f64) -> Apart {
     let n = pairs.len();
     let log = spread::log_ratio(base, other);
     let differences = Difference::of_cells((0, 0), &pairs);
-    let found = Effect::of(&differences, SEED).filter(|found| found.error_min() <= alpha);
+    let found = Effect::of(&differences, SUBSETS_SEED).filter(|found| found.error_min() <= alpha);
     let ends = found.as_ref().map(|found| found.interval(alpha));
     Apart {
         log: found.as_ref().map_or(log, |found| found.log),
@@ -362,5 +362,99 @@ fn document(
         not_comparable,
         changed,
         regressions: regressions as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::experiment::Level;
+    use linerate_model::host::{Fact, FactValue};
+    use linerate_model::manner::Manner;
+    use linerate_model::workload::Workload;
+    use linerate_truth::recording::{MadeRun, Truth, size, stream};
+
+    use super::*;
+
+    /// A run of two buffers, six blocks each, with these throughputs.
+    fn made(workload: Workload, mbits: [f64; 2], kernel: &str) -> MadeRun {
+        let mut run = MadeRun::new(1, Some(10e9));
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: "kernel.release".to_owned(),
+                value: FactValue::Text(kernel.to_owned()),
+            });
+        }
+        run.experiment("buffers", None, workload);
+        for (level, mbit) in [size(65_536), size(131_072)].into_iter().zip(mbits) {
+            let truths: Vec<Truth> = (0..6)
+                .map(|at| Truth::stream(1e6 * mbit * (1.0 + 0.001 * f64::from(at))))
+                .collect();
+            run.cell(&[(Factor::SocketBuffer, level)], &truths);
+        }
+        run
+    }
+
+    fn side(run: &MadeRun, name: &str) -> RunSide {
+        RunSide::of_recording(&run.recording, name)
+    }
+
+    #[test]
+    fn cells_are_matched_by_their_levels() {
+        let before = side(&made(stream(), [800.0, 900.0], "6.1"), "before");
+        let after = side(&made(stream(), [801.0, 450.0], "6.2"), "after");
+        let found = compared(&[before, after], None);
+        let verdicts: Vec<(Verdict, bool)> = found
+            .pairs
+            .iter()
+            .map(|pair| (pair.verdict, pair.is_regression))
+            .collect();
+        assert_eq!(verdicts, [(Verdict::Same, false), (Verdict::Differs, true)]);
+        assert_eq!(found.regressions, 1);
+        let kernel = found
+            .changed
+            .iter()
+            .find(|one| one.what == "kernel.release");
+        let kernel = kernel.expect("it changed");
+        assert_eq!(
+            (kernel.from.as_deref(), kernel.to.as_deref()),
+            (Some("6.1"), Some("6.2"))
+        );
+    }
+
+    #[test]
+    fn runs_that_were_asked_for_other_traffic_have_nothing_in_common() {
+        let paced = Workload {
+            manner: Manner {
+                rate_bps: Some(1_000_000),
+                ..Manner::default()
+            },
+            ..stream()
+        };
+        let before = side(&made(stream(), [800.0, 900.0], "6.1"), "before");
+        let after = side(&made(paced, [801.0, 899.0], "6.1"), "after");
+        let found = compared(&[before, after], None);
+        assert_eq!(found.pairs, []);
+        assert_eq!(found.not_comparable.len(), 2);
+    }
+
+    #[test]
+    fn a_level_is_held_against_the_best_of_its_run() {
+        let mut run = made(stream(), [300.0, 900.0], "6.1");
+        let experiment = &mut run.recording.document.plan.experiments[0];
+        let levels_of: Vec<Level> = vec![size(65_536), size(131_072)];
+        experiment.factors = vec![(Factor::SocketBuffer, levels_of)];
+        let found = levels(&run.recording);
+        assert!(found.interleaved);
+        let [pair] = found.pairs.as_slice() else {
+            panic!("one pair: {:?}", found.pairs);
+        };
+        assert_eq!((pair.base, pair.of, pair.verdict), (0, 1, Verdict::Differs));
+        assert!((pair.ratio.value - 3.0).abs() < 0.01, "{:?}", pair.ratio);
+    }
+
+    #[test]
+    fn so_many_blocks_can_tell_levels_apart() {
+        // 2/2⁶ = 0.031 ≤ 0.05; 2/2⁷ = 0.0156 ≤ 0.05/3; 2/2⁸ = 0.0078 ≤ 0.05/6.
+        assert_eq!([2, 3, 4].map(blocks_min), [6, 7, 8]);
     }
 }

@@ -7,8 +7,8 @@
 //! s² (κ² + 1/n),
 //!
 //! with κ = [`RUN_SHARE`], the deviation of runs over that of trials. Trials of one run do not tell it. Of 79 runs within
-//! forty minutes, over loopback and in a lab on a machine whose other users came and went, it was 0.4 to 1.6, and with it
-//! 2 the interval left out 1 in 1 of 1383 pairs of runs of the same kind, with 1.5 in 13, with 1 in 49. It is taken for
+//! forty minutes, over loopback and in a lab on a machine whose other users came and went, it was 0 to 1.6. With κ = 2 one
+//! of 1383 pairs of runs of the same kind was told to differ, with 1.5 there were 13, with 1 49. It is taken for
 //! what a run is known to differ by before another one is seen, worth [`RUN_FREEDOM`] degrees of freedom. Where runs are
 //! given of which nothing that is known differs, what they differ by is known as well, and the two are put together by
 //! their degrees of freedom d₀ and d (Smyth, "Linear models and empirical Bayes methods", 2004):

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_analyze::compared::levels;
-use linerate_controller::{Audience, Fleet, RunEvent};
+use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
 use linerate_model::finding::TrustLevel;
+use linerate_model::run::Recording;
 
 use super::execute::{self, Driven, drive};
 use crate::bundle;
@@ -17,8 +18,20 @@ use crate::term::single::Form;
 /// Measures the levels in turns, and says which is better.
 pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResult {
     let mut progress = PlanProgress::new(&asked.request.plan);
+    // Further blocks stand for those of which a trial is invalid; what the others found does not matter to that.
+    let wanted = *asked.runs.start();
+    let mut judge = |recording: &Recording| {
+        let pairs = levels(recording).pairs;
+        let is_open = pairs.is_empty() || pairs.iter().any(|pair| pair.ratio.n < wanted);
+        let experiments = recording.document.plan.experiments.iter();
+        let open = experiments.filter(|_| is_open);
+        Judgement {
+            open: open.map(|experiment| experiment.name.clone()).collect(),
+            spoilt: Vec::new(),
+        }
+    };
     let audience = Audience {
-        judge: None,
+        judge: Some(&mut judge),
         watch: &mut |event: &RunEvent<'_>| progress.take(event),
     };
     let directory = asked.directory.as_deref();

@@ -172,10 +172,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
             None => WarmUp::RoundTrips,
         },
         time: None,
-        repeats: match factors.is_empty() {
-            true => Repeats::None,
-            false => Repeats::Few,
-        },
+        repeats: Repeats::None,
         first_look: *runs.start(),
     };
     Ok(Measurement {
@@ -212,7 +209,7 @@ fn largest_buffer(factors: &[(Factor, Vec<Level>)]) -> Option<Bytes> {
     levels.iter().filter_map(Level::whole).max().map(Bytes)
 }
 
-/// Returns how many blocks of levels are measured, or refuses what shows one measurement only.
+/// Returns how many blocks of levels are measured, at least and, where trials of some are invalid, at the most; or refuses what shows one measurement only.
 fn blocks(args: &RunArgs, factors: &[(Factor, Vec<Level>)]) -> CmdResult<RangeInclusive<u32>> {
     let idle = [
         ("--precision", args.time.precision.is_some()),
@@ -231,8 +228,12 @@ fn blocks(args: &RunArgs, factors: &[(Factor, Vec<Level>)]) -> CmdResult<RangeIn
     let cells = factors.iter().map(|(_, levels)| levels.len() as u32);
     let cells = cells.fold(1, u32::saturating_mul);
     let usual = || linerate_analyze::compared::blocks_min(cells);
-    let blocks = args.time.runs.unwrap_or_else(usual);
-    Ok(blocks..=blocks)
+    // Who says how many has so many.
+    let spare = |blocks: u32| blocks + blocks / 2;
+    Ok(match args.time.runs {
+        Some(blocks) => blocks..=blocks,
+        None => usual()..=spare(usual()),
+    })
 }
 
 /// Returns whether datagrams are asked for, and no size of them.
