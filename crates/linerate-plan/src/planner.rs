@@ -225,7 +225,7 @@ pub fn single(asked: Single) -> Result<Plan, PlanError> {
         question: "How fast is it?".to_owned(),
         method: match factors.is_empty() {
             true => "One workload, measured as asked.".to_owned(),
-            false => "One workload, its levels in turns.".to_owned(),
+            false => "One workload, its levels interleaved in blocks.".to_owned(),
         },
         response: workload.traffic.kind().about().headline.to_owned(),
         workload,

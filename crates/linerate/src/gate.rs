@@ -11,7 +11,6 @@ use linerate_model::compared::Compared;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
 
-use crate::args::GateArgs;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure};
 
@@ -23,9 +22,12 @@ const THIS: &str = "this run";
 /// What a result is held against, as meant.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
-    baseline: Option<RunSide>,
-    threshold: Option<f64>,
-    conditions: Vec<Condition>,
+    /// The run that it is compared with.
+    pub baseline: Option<RunSide>,
+    /// What is worse by more than this is a regression.
+    pub threshold: Option<f64>,
+    /// What it must not be.
+    pub conditions: Vec<Condition>,
 }
 
 /// What came of it.
@@ -38,25 +40,6 @@ pub struct Verdicts {
 }
 
 impl Gate {
-    /// Reads what the flags name, before anything is measured.
-    pub fn of(args: &GateArgs) -> CmdResult<Self> {
-        let condition = |text: &String| {
-            let example =
-                "say it as 'throughput < 900M'; docs/reference/responses.md lists the responses";
-            Condition::parse(text)
-                .map_err(|why| Failure::usage(anyhow!("--fail-if '{text}': {why}")).next(example))
-        };
-        Ok(Self {
-            baseline: args.baseline.as_deref().map(read).transpose()?,
-            threshold: args.threshold,
-            conditions: args
-                .fail_if
-                .iter()
-                .map(condition)
-                .collect::<CmdResult<_>>()?,
-        })
-    }
-
     /// Holds a result against it.
     pub fn judge(&self, recording: &Recording) -> Verdicts {
         let against = |baseline: &RunSide| {

@@ -37,7 +37,7 @@ fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
                   linerate run HOST --rr --rate 1000 -N  latency at 1000 requests per second\n  \
                   linerate run HOST -u -b 100M           datagrams at 100 Mbit/s: loss, jitter\n  \
                   linerate run HOST --runs 5 -J          five runs, a document for programs\n  \
-                  linerate run HOST -C cubic,bbr         which of two is faster, in turns\n\n\
+                  linerate run HOST -C cubic,bbr         which of two is faster, interleaved\n\n\
                   docs/guide/run.md has more, by purpose."
 )]
 pub struct RunArgs {

@@ -92,7 +92,7 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
         lab: args.lab.then(|| lab(&args.lab_link, &drafts)),
         directory: args.out.clone(),
         dry_run: args.dry_run,
-        gate: Gate::of(&args.gate)?,
+        gate: super::gate::gate(&args.gate)?,
         drafts,
     })
 }
@@ -127,7 +127,7 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> CmdResult<Experi
         lab: args.plan.lab.then(|| lab(&args.plan.lab_link, &drafts)),
         directory: args.output.out.clone(),
         dry_run: false,
-        gate: Gate::of(&args.gate)?,
+        gate: super::gate::gate(&args.gate)?,
         drafts,
     })
 }

@@ -98,7 +98,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     super::check_peer(&args.peer)?;
     super::check_tls(&args.fleet.tls)?;
     let interval = interval_of(args)?;
-    let gate = Gate::of(&args.gate)?;
+    let gate = super::gate::gate(&args.gate)?;
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
