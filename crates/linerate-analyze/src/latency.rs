@@ -4,7 +4,7 @@ use linerate_model::histogram::{Histogram, observations_needed};
 use serde::Serialize;
 
 /// A latency distribution; quantiles with too few observations are `null`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Latency {
     /// Observations.
     pub n: u64,

@@ -99,6 +99,12 @@ mod spoilt;
 /// The same study several times.
 mod agreement;
 
+/// Runs side by side, and the levels of one run.
+pub mod compared;
+
+/// What a result must not be: `throughput < 900M`.
+pub mod condition;
+
 /// Whether repeated measurements determine a result.
 pub mod precision;
 

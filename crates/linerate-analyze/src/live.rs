@@ -31,7 +31,7 @@ use crate::reduce::window::{different, has_fallen};
 use latencies::Latencies;
 
 /// One interval of one flow, or of all that go one way.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Interval {
     /// The flow; absent for a sum.
     pub flow: Option<u32>,

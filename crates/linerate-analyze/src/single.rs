@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
+use linerate_model::compared::Compared;
 use linerate_model::finding::{Caution, Finding, FindingKind, Trust, TrustLevel};
 use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
@@ -26,11 +27,12 @@ use linerate_model::workload::{Part, Workload};
 use linerate_model::{Nanos, TrialId};
 use serde::{Serialize, Serializer};
 
+use crate::condition::Judged;
 use crate::counters::counters;
 use crate::dataset::Dataset;
 use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
-use crate::live::Live;
+use crate::live::{Interval, Live};
 use crate::precision::{of_runs, time_of_runs};
 use crate::queue_map::queue_of;
 use crate::reduce::{Outcome, QdiscDrops, Values, WAIT_SHARE_MIN, dropping_qdiscs, name};
@@ -49,7 +51,7 @@ const ROUND_TRIPS_SETTLED: f64 = 30.0;
 const LOST_SHARE_MANY: f64 = 0.01;
 
 /// One measurement.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Single<'a> {
     /// Always `linerate.run`.
     pub schema: &'static str,
@@ -79,10 +81,16 @@ pub struct Single<'a> {
     pub next: Option<String>,
     /// Why the numbers are partial, if they are.
     pub partial: Option<String>,
+    /// The result held against that of another run, with `--baseline`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Compared>,
+    /// What became of each `--fail-if`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Judged>,
 }
 
 /// The answer in one line, for scripts; [`Single`] has what it rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// The number that was measured, of several runs their mean; `null` where no run was valid.
     pub value: Option<f64>,
@@ -146,7 +154,7 @@ impl Summary {
 }
 
 /// A host of the measurement.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SingleHost {
     /// Its name.
     pub name: String,
@@ -169,7 +177,7 @@ pub struct SingleHost {
 }
 
 /// One repetition.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct SingleTrial<'a> {
     /// The share of the datagrams that was lost in the receive buffer while a worker that reads had no time left,
     /// where it is so much that our own program decides the rate, not the path.
@@ -180,6 +188,7 @@ pub struct SingleTrial<'a> {
     /// Why not, if not.
     pub invalid: Option<String>,
     /// What to know about it.
+    #[schemars(with = "Vec<String>")]
     pub flags: Vec<TrialFlag>,
     /// Length of the window that all ends share.
     pub window_s: f64,
@@ -195,10 +204,12 @@ pub struct SingleTrial<'a> {
     /// Protocol counters that moved in the window, host by host.
     pub protocol_counters: Vec<HostCounters>,
     /// Interval by interval: the flows, then their sum where there are several.
+    #[schemars(with = "Vec<Vec<Interval>>")]
     pub intervals: Intervals<'a>,
     /// Whether the flows are shown in full: with settings and addresses, and interval by interval.
     pub flows_in_full: bool,
     /// Both ends of every flow.
+    #[schemars(with = "Vec<FlowOfTrial<'static>>")]
     pub flows: Flows<'a>,
     /// What each host captured, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -350,8 +361,20 @@ impl Serialize for Intervals<'_> {
     }
 }
 
+/// An end of a flow, as [`Flows`] are written.
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(
+    dead_code,
+    reason = "what is written of each flow is put together as it is written"
+)]
+enum FlowOfTrial<'a> {
+    InFull(SingleFlow<'a>),
+    Brief(BriefFlow<'a>),
+}
+
 /// One end of one flow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct SingleFlow<'a> {
     /// The flow.
     pub flow: u32,
@@ -391,7 +414,7 @@ pub struct SingleFlow<'a> {
 }
 
 /// One end of one of many flows.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct BriefFlow<'a> {
     /// The flow.
     pub flow: u32,
@@ -409,7 +432,7 @@ pub struct BriefFlow<'a> {
 }
 
 /// Where a host took in the packets of a flow; what nobody tells is `null`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct SingleIncoming {
     /// The CPU that brought the last one up to the socket.
     pub cpu: Option<u32>,
@@ -469,6 +492,8 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         findings: told.findings.into_iter().map(Found::finding).collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
         partial: front::partial(&dataset),
+        comparison: None,
+        conditions: Vec::new(),
         trials: dataset
             .outcomes
             .into_iter()

@@ -93,6 +93,7 @@ pub struct HostSummary {
 
 /// The protocol counters of a host that moved in measured windows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostCounters {
     /// The host.
     pub host: HostName,
@@ -106,6 +107,7 @@ pub struct HostCounters {
 
 /// One protocol counter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CounterLine {
     /// The kernel's name, with the protocol where the kernel tells it apart: `Tcp.RetransSegs`.
     pub name: String,

@@ -204,6 +204,7 @@ pub enum CaptureOutcome {
 
 /// The capture of one trial on one host, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialCapture {
     /// The trial.
     pub trial: TrialId,

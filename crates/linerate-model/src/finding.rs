@@ -1,6 +1,6 @@
 //! Claims with effect, interval and evidence.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::TrialId;
 use crate::limiter::Limiter;
@@ -8,6 +8,7 @@ use crate::unit::Unit;
 
 /// A number with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The point estimate.
     pub value: f64,
@@ -68,6 +69,7 @@ impl Estimate {
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// Names what limits a number.
@@ -187,6 +189,7 @@ impl Caution {
 
 /// One measured value that a claim rests on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// What was measured, in words: "throughput with a 64 KiB buffer".
     pub what: String,
@@ -198,6 +201,7 @@ pub struct Evidence {
 
 /// At least one piece of evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct EvidenceList(Vec<Evidence>);
 
@@ -223,6 +227,7 @@ impl EvidenceList {
 
 /// A claim with effect, interval and evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable identifier inside a report: `socket-buffer/plateau/1`.
     pub id: String,
@@ -251,6 +256,7 @@ pub struct Finding {
 
 /// What a comparison decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The effect is there, with the error that the whole report allows.
@@ -287,7 +293,8 @@ pub struct Comparison {
 }
 
 /// How far the numbers of a report may be relied on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
     /// Nothing stands against them.
@@ -311,6 +318,7 @@ impl TrustLevel {
 
 /// How far the numbers may be relied on, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
     /// How far.
     pub level: TrustLevel,
@@ -319,12 +327,20 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Returns it in one line: "limited because …".
+    /// Returns it in one line: "limited because …", with the gravest reason alone and how many more there are; what
+    /// follows a colon in it is told with the cautions.
     pub fn line(&self) -> String {
-        if self.reasons.is_empty() {
-            self.level.title().to_owned()
-        } else {
-            format!("{} because {}", self.level.title(), self.reasons.join("; "))
+        let title = self.level.title();
+        let Some((first, more)) = self.reasons.split_first() else {
+            return title.to_owned();
+        };
+        let first = first
+            .split_once(": ")
+            .map_or(first.as_str(), |(what, _)| what);
+        match more.len() {
+            0 => format!("{title} because {first}"),
+            1 => format!("{title} because {first}, and 1 more reason"),
+            more => format!("{title} because {first}, and {more} more reasons"),
         }
     }
 }

@@ -16,6 +16,8 @@ pub mod analysis;
 pub mod answer;
 /// Captures of trials: what one may take, and what came of it.
 pub mod capture;
+/// Runs side by side, or the levels of one run.
+pub mod compared;
 /// What became of datagrams, and where those that are missing were lost.
 pub mod datagram;
 /// A question as a document: factors, levels, design.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// What holds a number down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {
     /// The link carries what its rate and framing allow.

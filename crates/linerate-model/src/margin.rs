@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::unit::Unit;
+
 /// Relative differences below which two numbers are the same to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Margins {
@@ -28,6 +30,15 @@ impl Default for Margins {
 }
 
 impl Margins {
+    /// Returns the relative difference that matters of numbers of this unit that are about `value`.
+    pub fn of(&self, unit: Unit, value: f64) -> f64 {
+        match unit {
+            Unit::Nanoseconds => self.latency.max(LATENCY_NS_MIN / value.max(1.0)),
+            Unit::Cpus => self.cpu,
+            _ => self.rate,
+        }
+    }
+
     /// Whether nobody asked for others.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -26,6 +26,7 @@ pub const BUNDLE_FORMAT: u32 = 3;
 
 /// What a host is for in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HostPart {
     /// The host under study.
@@ -58,6 +59,7 @@ pub struct ClockFit {
 
 /// How a controller's requests travel to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     /// They do not: it is in the controller's process.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, LevelError, Timing};
+use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, LevelError, Timing};
 use linerate_model::number::counted;
 use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::probe::Probes;
@@ -193,27 +193,49 @@ fn needs_less(error: &PlanError, found: &Result<Plan, PlanError>) -> bool {
     !matches!(found, Err(PlanError::Budget { least: before, .. }) if before <= least)
 }
 
-/// Returns the plan of one workload measured as many times as `replicates` begins with, and further
-/// times up to its end.
-pub fn single(
-    workload: Workload,
-    timing: Timing,
-    replicates: RangeInclusive<u32>,
-    seed: u64,
-) -> Result<Plan, PlanError> {
+/// One workload as it is asked for on a command line.
+#[derive(Debug, Clone)]
+pub struct Single {
+    /// What is measured.
+    pub workload: Workload,
+    /// What varies of it, if anything does.
+    pub factors: Vec<(Factor, Vec<Level>)>,
+    /// The phases of every trial.
+    pub timing: Timing,
+    /// How often each cell is measured: as many times as this begins with, and further times up to its end.
+    pub replicates: RangeInclusive<u32>,
+    /// Where the order comes from.
+    pub seed: u64,
+}
+
+/// Returns the plan of one workload.
+pub fn single(asked: Single) -> Result<Plan, PlanError> {
+    let Single {
+        workload,
+        factors,
+        timing,
+        replicates,
+        seed,
+    } = asked;
     workload.check()?;
     let experiment = Experiment {
         name: "run".to_owned(),
         chapter: None,
         title: "Measurement".to_owned(),
         question: "How fast is it?".to_owned(),
-        method: "One workload, measured as asked.".to_owned(),
+        method: match factors.is_empty() {
+            true => "One workload, measured as asked.".to_owned(),
+            false => "One workload, its levels interleaved in blocks.".to_owned(),
+        },
         response: workload.traffic.kind().about().headline.to_owned(),
         workload,
-        factors: Vec::new(),
+        baseline: factors
+            .iter()
+            .filter_map(|(factor, levels)| Some((*factor, levels.first()?.clone())))
+            .collect(),
+        factors,
         linked: Vec::new(),
         design: DesignKind::Full,
-        baseline: Cell::new(),
         replicates: *replicates.start(),
         timing,
         probes: Probes::default(),

@@ -21,6 +21,8 @@ use linerate_model::analysis::Analysis;
 
 /// Figures as SVG.
 mod chart;
+/// Sides that were compared.
+mod compared;
 /// The page: one HTML file that opens without a network.
 mod html;
 /// The page as Markdown in GitHub's dialect.
@@ -36,6 +38,7 @@ mod terminal;
 /// Words that every output shares.
 mod wording;
 
+pub use compared::{compared_junit, compared_markdown, compared_text};
 pub use html::{Extent, html, trace_html};
 pub use markdown::markdown;
 pub use openmetrics::Exposition;

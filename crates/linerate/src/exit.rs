@@ -14,6 +14,8 @@ pub enum Exit {
     Usage,
     /// Measured, but not to be trusted: implausible, CPUs taken by others, too many invalid trials.
     Untrustworthy,
+    /// Worse than the baseline, or than a limit, by more than was allowed.
+    Worse,
     /// Interrupted; what was measured is kept.
     Interrupted,
     /// A program run in a lab host ended with this code.
@@ -28,6 +30,7 @@ impl Exit {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Untrustworthy => 3,
+            Exit::Worse => 4,
             Exit::Interrupted => 130,
             Exit::Program(code) => code,
         }

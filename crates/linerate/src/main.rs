@@ -14,6 +14,7 @@ mod bundle;
 mod cmd;
 mod exit;
 mod files;
+mod gate;
 mod hosts;
 mod interrupt;
 mod iperf3;
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
         Command::Watch(args) => cmd::watch::watch(&args),
         Command::Plan(args) => cmd::plan::plan(&args),
         Command::Report(args) => cmd::report::report(&args),
+        Command::Compare(args) => cmd::compare::compare(&args),
+        Command::Schema(args) => cmd::schema::schema(&args),
         Command::Trace(args) => cmd::trace::trace(&args),
         Command::Lab(args) => cmd::lab::lab(&args),
         Command::Token(args) => cmd::token::token(&args),

@@ -45,7 +45,7 @@ pub fn workload(args: &RunArgs) -> CmdResult<Workload> {
         workload.manner.in_flight = IN_FLIGHT_OPEN;
     }
     for typed in &args.given.0 {
-        if let Some(level) = &typed.level {
+        if let Some(level) = typed.levels.first() {
             let bad = || Failure::usage(anyhow!("{} cannot be {level}", typed.flag.name));
             typed
                 .parameter

@@ -622,6 +622,16 @@ fn among(found: usize, dataset: &Dataset<'_>) -> String {
     }
 }
 
+/// Returns the share of a CPU's time that its counts in /proc/stat may be wrong by: they are of whole ticks, and a window
+/// begins and ends anywhere between two.
+fn tick_share(dataset: &Dataset<'_>, trial: TrialId) -> f64 {
+    /// A tick of /proc/stat (USER_HZ is 100).
+    const TICK_NS: f64 = 1e7;
+    let mut records = dataset.recording.trials.iter();
+    let record = records.find(|record| record.trial == trial);
+    record.map_or(0.0, |record| TICK_NS / record.window_ns.max(1) as f64)
+}
+
 fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     // Without their number only shares are known.
     let cpus = dataset.cpus().unwrap_or(f64::INFINITY);
@@ -636,7 +646,11 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
         (name::CPU_OTHERS_ALL, most_of_others, programs),
     ];
     let taken = kinds.map(|(name, most, who)| {
-        let share = |it: &Outcome| Some(it.value(name)? / cpus).filter(|share| *share > most);
+        let is_seen = |it: &Outcome, share: f64| share > most.max(tick_share(dataset, it.trial));
+        let share = |it: &Outcome| {
+            let share = it.value(name)? / cpus;
+            is_seen(it, share).then_some(share)
+        };
         let found = dataset
             .valid()
             .filter_map(|it| Some((it.trial, share(it)?)));

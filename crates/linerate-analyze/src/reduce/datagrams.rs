@@ -211,7 +211,7 @@ fn evidence<'a>(raw: &Raw<'a>) -> Option<(Evidence, Vec<Pair<'a>>)> {
 }
 
 /// A queueing discipline of a sending host that dropped packets on their way out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct QdiscDrops {
     /// The host.
     pub host: String,

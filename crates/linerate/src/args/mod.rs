@@ -44,8 +44,8 @@ pub use watch::{PageChoice, WatchArgs};
     propagate_version = true,
     max_term_width = 80,
     after_help = "Shortcuts: `linerate -s` is `linerate serve`, `linerate -c HOST` is `linerate run \
-                  HOST`.\nExit codes: 0 done, 1 failed, 2 usage, 3 measured but unreliable, 130 \
-                  interrupted."
+                  HOST`.\nExit codes: 0 done, 1 failed, 2 usage, 3 measured but unreliable, 4 \
+                  worse than asked for, 130 interrupted."
 )]
 pub struct Cli {
     /// What to do.
@@ -71,14 +71,71 @@ pub enum Command {
     Plan(PlanArgs),
     /// Render the report again from a bundle's stored data
     Report(ReportArgs),
+    /// Compare runs: what differs, what is the same, what got worse
+    Compare(CompareArgs),
     /// Explain TCP from captures: pcap, pcapng
     Trace(TraceArgs),
     /// Create, use and remove a network of virtual hosts on this machine
     Lab(LabArgs),
     /// Create, list and remove tokens for this host's agent
     Token(TokenArgs),
+    /// Print the JSON Schema of a document that linerate prints
+    Schema(SchemaArgs),
     /// Write the man pages
     Man(ManArgs),
+}
+
+/// What a result is held against, for scripts.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Gates (exit code 4)")]
+pub struct GateArgs {
+    /// Compare the result with this bundle, or document of -J; a regression ends with exit code 4
+    #[arg(long, value_name = "BUNDLE")]
+    pub baseline: Option<PathBuf>,
+    /// What is worse than the baseline by more than this is a regression [default: what --same-… say]
+    #[arg(long, value_name = "PERCENT", value_parser = run::half_share, requires = "baseline")]
+    pub threshold: Option<f64>,
+    /// End with exit code 4 if this is so: 'throughput < 900M', 'p99 > 200us' (repeatable)
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<String>,
+}
+
+/// `linerate compare`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each run is the directory of a bundle, or a file with a document of `linerate run -J`.\n\n\
+                        Examples:\n  \
+                        linerate compare before.bundle after.bundle\n  \
+                        linerate compare --threshold 10% --junit gate.xml main.json branch.json\n\n\
+                        docs/guide/compare.md says what it decides and when."
+)]
+pub struct CompareArgs {
+    /// The runs; the others are held against the first
+    #[arg(value_name = "RUN", num_args = 2.., required = true)]
+    pub runs: Vec<PathBuf>,
+    /// What is worse than the first by more than this is a regression (exit code 4) [default: what
+    /// --same-… say]
+    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
+    pub threshold: Option<f64>,
+    /// What is the same.
+    #[command(flatten)]
+    pub margins: MarginArgs,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Print a JSON document
+    #[arg(short = 'J', long)]
+    pub json: bool,
+    /// Write a JUnit report to this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+/// `linerate schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The document, as its `schema` key names it: linerate.run [default: list them]
+    pub name: Option<String>,
 }
 
 /// `linerate man`.
@@ -217,6 +274,9 @@ pub struct StudyArgs {
     /// What is the same.
     #[command(flatten)]
     pub margins: MarginArgs,
+    /// What its result is held against.
+    #[command(flatten)]
+    pub gate: GateArgs,
     /// How to find and share the hosts.
     #[command(flatten)]
     pub fleet: FleetArgs,

@@ -2,16 +2,18 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, StringValueParser};
+use clap::{Args, value_parser};
 use linerate_analyze::precision::Precision;
 use linerate_model::capture::CaptureOptions;
+use linerate_model::experiment::AUTO;
 use linerate_model::parameter::{Shape, parameter_of, short};
 use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
-use super::given::Given;
+use super::given::{Given, Levels};
 use super::peer::PeerArgs;
 use super::quantity::seconds;
 use super::{FleetArgs, OF_HOSTS};
@@ -34,7 +36,8 @@ fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
                   linerate run HOST -R -P 4 -t 30        four streams from it, for 30 s\n  \
                   linerate run HOST --rr --rate 1000 -N  latency at 1000 requests per second\n  \
                   linerate run HOST -u -b 100M           datagrams at 100 Mbit/s: loss, jitter\n  \
-                  linerate run HOST --runs 5 -J          five runs, a document for programs\n\n\
+                  linerate run HOST --runs 5 -J          five runs, a document for programs\n  \
+                  linerate run HOST -C cubic,bbr         which of two is faster, interleaved\n\n\
                   docs/guide/run.md has more, by purpose."
 )]
 pub struct RunArgs {
@@ -80,6 +83,9 @@ pub struct RunArgs {
     /// What is the same, in an experiment.
     #[command(flatten)]
     pub margins: super::MarginArgs,
+    /// What its result is held against.
+    #[command(flatten)]
+    pub gate: super::GateArgs,
 }
 
 /// What is sent.
@@ -114,10 +120,10 @@ pub struct TrafficArgs {
     #[arg(long)]
     pub unix: bool,
     /// Parallel flows
-    #[arg(short = 'P', long, default_value_t = 1, value_name = "N")]
+    #[arg(short = 'P', long, default_value_t = 1, value_name = "N[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub parallel: u32,
     /// Message size of a stream [default: 128K; UDP 1448, or what fits the path]
-    #[arg(short = 'l', long, value_name = "BYTES")]
+    #[arg(short = 'l', long, value_name = "BYTES[,…]", value_parser = Levels::of(Bytes::from_str))]
     pub length: Option<Bytes>,
     /// Sizes of request and response, for --rr and --crr [default: 1,1]
     #[arg(short = 'r', long, value_name = "REQ[,RESP]")]
@@ -126,7 +132,7 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "SPEC")]
     pub size_mix: Option<String>,
     /// Send calls per request
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub request_writes: u32,
 }
 
@@ -147,10 +153,10 @@ pub struct RateArgs {
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "time")]
     pub blockcount: Option<u64>,
     /// Requests in flight per flow, for --rr [default: 1; 64 with --rate]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub in_flight: Option<u32>,
     /// Requests per second of each flow, whether or not responses have arrived (open loop)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub rate: Option<u32>,
     /// Pause between a response and the next request
     #[arg(long, value_name = "TIME")]
@@ -172,14 +178,14 @@ fn word_of(key: &str, without: &str) -> PossibleValuesParser {
 #[command(next_help_heading = "System calls")]
 pub struct CallArgs {
     /// Send without copying: auto, vmsplice, msg, sendfile [alone: auto]
-    #[arg(short = 'Z', long, value_parser = word_of("send", "copy"), value_name = "HOW",
+    #[arg(short = 'Z', long, value_parser = Levels::of(word_of("send", "copy")).or("copy"), value_name = "HOW",
           num_args = 0..=1, require_equals = true, default_missing_value = "auto",
           hide_possible_values = true)]
     pub zerocopy: Option<String>,
     /// Copy received payload, or let the kernel count and discard it
     #[arg(
         long,
-        value_parser = word_of("receive", ""),
+        value_parser = Levels::of(word_of("receive", "")),
         value_name = "copy|discard",
         hide_possible_values = true,
         conflicts_with = "skip_rx_copy"
@@ -190,10 +196,10 @@ pub struct CallArgs {
     pub skip_rx_copy: bool,
     /// Messages or datagrams per send call [default: 1; 8 for a plain TCP stream without -l, -w or a
     /// rate; 64 for several flows of small datagrams with -b 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub batch: Option<u32>,
     /// Datagrams that the kernel splits one send into (UDP_SEGMENT)
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub gso: u32,
     /// Receive datagrams that the kernel has coalesced (UDP_GRO)
     #[arg(long)]
@@ -203,7 +209,7 @@ pub struct CallArgs {
     pub busy_poll: bool,
     /// Wait method of workers with several flows or short-lived connections: auto, epoll, uring; xdp
     /// sends datagrams through AF_XDP, bypassing the sockets
-    #[arg(long, value_parser = word_of("wait", "spin"), value_name = "HOW", hide_possible_values = true)]
+    #[arg(long, value_parser = Levels::of(word_of("wait", "spin")), value_name = "HOW", hide_possible_values = true)]
     pub io: Option<String>,
 }
 
@@ -212,13 +218,13 @@ pub struct CallArgs {
 #[command(next_help_heading = "Socket options, on both sides")]
 pub struct SocketArgs {
     /// Socket buffers
-    #[arg(short, long, value_name = "BYTES")]
+    #[arg(short, long, value_name = "BYTES[,…]", value_parser = Levels::of(Bytes::from_str).or(AUTO))]
     pub window: Option<Bytes>,
     /// Congestion control algorithm
-    #[arg(short = 'C', long, value_name = "NAME")]
+    #[arg(short = 'C', long, value_name = "NAME[,…]", value_parser = Levels::of(StringValueParser::new()))]
     pub congestion: Option<String>,
     /// Maximum segment size
-    #[arg(short = 'M', long, value_name = "BYTES")]
+    #[arg(short = 'M', long, value_name = "BYTES[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub set_mss: Option<u32>,
     /// Set TCP_NODELAY (Nagle's algorithm off)
     #[arg(short = 'N', long)]
@@ -328,8 +334,9 @@ pub struct TimeArgs {
     #[arg(short = 'O', long, value_name = "SECONDS", value_parser = seconds)]
     pub omit: Option<f64>,
     /// Repeat the measurement, for an interval of the result; with --precision or -I, the minimum
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub runs: u32,
+    /// [default: 1; of several levels as many blocks as can tell them apart]
+    #[arg(long, value_name = "N")]
+    pub runs: Option<u32>,
     /// Begin a repetition every so many seconds, so that they show how the hosts change
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub every: Option<f64>,
@@ -363,9 +370,9 @@ impl TimeArgs {
     /// Returns how often is measured: at least, and at the most.
     pub fn repetitions(&self) -> RangeInclusive<u32> {
         match self.wanted() {
-            None => self.runs..=self.runs,
+            None => self.runs.unwrap_or(1)..=self.runs.unwrap_or(1),
             Some(_) => {
-                let least = self.runs.max(RUNS_FOR_INTERVAL);
+                let least = self.runs.unwrap_or(1).max(RUNS_FOR_INTERVAL);
                 least..=self.runs_max.unwrap_or(RUNS_MAX_DEFAULT).max(least)
             }
         }

@@ -11,11 +11,18 @@ use linerate_model::run::{Recording, RunDocument, TrialEvidence};
 
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
+use crate::gate::Gate;
 use crate::shell::quoted_path;
 use crate::term;
 
 /// Executes what `request` asks for, writes bundle and report, prints the summary.
-pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBool) -> CmdResult {
+pub fn run(
+    request: &RunRequest,
+    fleet: Fleet,
+    directory: &Path,
+    gate: &Gate,
+    stop: &AtomicBool,
+) -> CmdResult {
     let mut progress = term::progress::PlanProgress::new(&request.plan);
     let audience = Audience {
         watch: &mut |event| progress.take(event),
@@ -33,7 +40,12 @@ pub fn run(request: &RunRequest, fleet: Fleet, directory: &Path, stop: &AtomicBo
     }
     report(directory, &recording, &analysis)?;
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
-    Ok(bundle::exit_of(&recording, trust, interrupted))
+    let exit = bundle::exit_of(&recording, trust, interrupted);
+    let verdicts = gate.judge(&recording);
+    for line in verdicts.lines() {
+        term::line(&line);
+    }
+    Ok(verdicts.exit(exit))
 }
 
 /// Writes the report of a run that was shown already.

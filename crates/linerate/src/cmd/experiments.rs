@@ -105,7 +105,7 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
         every: None,
         first_look: FIRST_LOOK,
     };
-    execute::run(&request, fleet, &directory, &stop)
+    execute::run(&request, fleet, &directory, &asked.gate, &stop)
 }
 
 /// Plans the experiments for hosts of a lab that is not made, and shows the plan.

@@ -1,5 +1,7 @@
 //! One file per subcommand: from arguments to calls of the rooms, and back to an exit code.
 
+/// `linerate compare`.
+pub mod compare;
 /// `linerate lab`.
 pub mod lab;
 /// `linerate man`.
@@ -10,6 +12,8 @@ pub mod plan;
 pub mod report;
 /// `linerate run`.
 pub mod run;
+/// `linerate schema`.
+pub mod schema;
 /// `linerate serve`.
 pub mod serve;
 /// `linerate study`.
@@ -27,5 +31,7 @@ mod execute;
 mod experiments;
 /// The lab of a study: hosts, agents, fleet.
 mod lab_fleet;
+/// Levels of one run in turns, for `run`.
+mod levels;
 /// A capture of this host as it happens.
 mod live_capture;

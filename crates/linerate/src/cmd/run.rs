@@ -23,6 +23,7 @@ use super::experiments;
 use crate::args::RunArgs;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure};
+use crate::gate::Verdicts;
 use crate::meant::{self, Measurement};
 use crate::term::single::{self, Conclusion, Form, Reader};
 use crate::workload::not_possible;
@@ -75,6 +76,9 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
         &mut asked.request.plan,
         fleet.clients().min(asked.clients_max),
     )?;
+    if asked.varies {
+        return super::levels::measure(&asked, fleet, &stop);
+    }
     let mut reader = single::reader(asked.output, asked.runs.clone());
     let followed = follow(&asked, fleet, &stop, &mut *reader)?;
     *concluded = true;
@@ -191,7 +195,7 @@ fn conclude(
     peer: Option<&Iperf3Peer>,
 ) -> CmdResult {
     let recording = &driven.recording;
-    let single = linerate_analyze::single::single(recording, asked.output.of_result());
+    let mut single = linerate_analyze::single::single(recording, asked.output.of_result());
     let is_interrupted = stop.load(Ordering::Relaxed);
     let exit = bundle::exit_of(recording, single.trust.level, is_interrupted);
     let kept = asked
@@ -212,6 +216,13 @@ fn conclude(
         Ok(words) => (result, words),
         Err(failure) => (Err(failure), None),
     };
+    let verdicts = match &result {
+        Ok(_) => asked.gate.judge(recording),
+        Err(_) => Verdicts::default(),
+    };
+    let result = result.map(|exit| verdicts.exit(exit));
+    single.comparison.clone_from(&verdicts.compared);
+    single.conditions.clone_from(&verdicts.conditions);
     let failure = match &result {
         Err(failure) => Some(failure.to_string()),
         Ok(_) if is_interrupted => Some("interrupt - the client has terminated".to_owned()),
@@ -230,6 +241,14 @@ fn conclude(
         error: result.as_ref().err(),
         failure: failure.as_deref(),
     });
+    for line in verdicts.lines() {
+        match asked.output.form {
+            Form::Text if !asked.output.iperf3 => term::line(&line),
+            // The document has it.
+            Form::Json | Form::JsonStream if !asked.output.iperf3 => {}
+            _ => term::note(&line),
+        }
+    }
     if let Some(directory) = kept {
         let analysis = bundle::analysis(recording, directory);
         let report = super::execute::report(directory, recording, &analysis)?;

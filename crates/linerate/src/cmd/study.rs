@@ -71,10 +71,11 @@ fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
 fn worse(one: Exit, other: Exit) -> Exit {
     let grave = |exit: &Exit| match exit {
         Exit::Ok => 0,
-        Exit::Untrustworthy => 1,
-        Exit::Usage => 2,
-        Exit::Failed | Exit::Program(_) => 3,
-        Exit::Interrupted => 4,
+        Exit::Worse => 1,
+        Exit::Untrustworthy => 2,
+        Exit::Usage => 3,
+        Exit::Failed | Exit::Program(_) => 4,
+        Exit::Interrupted => 5,
     };
     // Of two alike the first.
     std::cmp::max_by_key(other, one, grave)

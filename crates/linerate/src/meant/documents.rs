@@ -13,6 +13,7 @@ pub fn printed(command: &Command) -> Form {
     match command {
         Command::Watch(args) if args.json_stream => Form::JsonStream,
         Command::Plan(args) => json(args.json),
+        Command::Compare(args) => json(args.json),
         Command::Trace(args) => json(args.wanted() == TraceFormat::Json && args.out.is_none()),
         Command::Lab(args) => json(matches!(args.command, LabCommand::List { json: true })),
         Command::Report(args) => match args.replay {
@@ -56,7 +57,7 @@ pub fn asked(words: &[String]) -> (Form, bool) {
         "run" | "watch" | "report" if has(&["--json-stream"]) || replay("json-stream") => {
             Form::JsonStream
         }
-        "run" | "plan" | "trace" | "lab" | "report"
+        "run" | "plan" | "trace" | "lab" | "report" | "compare"
             if has(&["--json"])
                 || format("json")
                 || replay("json")

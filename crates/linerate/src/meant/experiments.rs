@@ -16,6 +16,7 @@ use super::measurement::WITHOUT_PEER;
 use super::{check_peer, check_tls};
 use crate::args::{RunArgs, StudyArgs};
 use crate::exit::{CmdResult, Failure};
+use crate::gate::Gate;
 use crate::hosts::HostsAsked;
 use crate::shell::{quoted, quoted_path};
 use crate::term;
@@ -59,6 +60,8 @@ pub struct Experiments {
     pub directory: Option<PathBuf>,
     /// Whether only the plan is made.
     pub dry_run: bool,
+    /// What its result is held against.
+    pub gate: Gate,
 }
 
 /// Returns the study that the flags mean.
@@ -89,6 +92,7 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
         lab: args.lab.then(|| lab(&args.lab_link, &drafts)),
         directory: args.out.clone(),
         dry_run: args.dry_run,
+        gate: super::gate::gate(&args.gate)?,
         drafts,
     })
 }
@@ -123,6 +127,7 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> CmdResult<Experi
         lab: args.plan.lab.then(|| lab(&args.plan.lab_link, &drafts)),
         directory: args.output.out.clone(),
         dry_run: false,
+        gate: super::gate::gate(&args.gate)?,
         drafts,
     })
 }

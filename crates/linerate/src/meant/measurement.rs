@@ -7,14 +7,16 @@ use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::parameters_of;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
-use linerate_model::experiment::Timing;
+use linerate_model::experiment::{Factor, Level, Timing};
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
+use linerate_plan::Single;
 
 use super::lab;
 use crate::args::{OF_IPERF3, RATE_UNITS, RunArgs};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
+use crate::gate::Gate;
 use crate::hosts::{self, ForeignServer, HostsAsked};
 use crate::term;
 use crate::term::single::{Form, Output, RateUnit};
@@ -63,6 +65,10 @@ pub struct Measurement {
     pub runs: RangeInclusive<u32>,
     /// What is asked of the interval of the result.
     pub precision: Option<Precision>,
+    /// Whether levels are compared.
+    pub varies: bool,
+    /// What its result is held against.
+    pub gate: Gate,
     /// Socket buffers that were asked for.
     pub window: Option<Bytes>,
     /// Whether datagrams are to have the size that fits the path.
@@ -82,14 +88,17 @@ pub struct Measurement {
 /// Returns what the flags mean, or refuses what they contradict.
 pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     let margins = args.margins.words();
-    if !margins.is_empty() {
+    let is_compared = !args.given.varied().is_empty() || args.gate.baseline.is_some();
+    if !margins.is_empty() && !is_compared {
         let error = anyhow!("{} has nothing to compare", margins.trim());
-        return Err(Failure::usage(error).next("add --experiment FILE, or leave it out"));
+        return Err(Failure::usage(error)
+            .next("add --experiment FILE or --baseline BUNDLE, or leave it out"));
     }
     check_plan(args)?;
     super::check_peer(&args.peer)?;
     super::check_tls(&args.fleet.tls)?;
     let interval = interval_of(args)?;
+    let gate = super::gate::gate(&args.gate)?;
     let workload = workload(args)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
@@ -102,7 +111,11 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         hosts::check_this_host(&workload, &client_cpus)?;
     }
     let output = output(args, interval);
-    let runs = args.time.repetitions();
+    let factors = args.given.varied();
+    let runs = match factors.is_empty() {
+        true => args.time.repetitions(),
+        false => blocks(args, &factors)?,
+    };
     if output.iperf3 {
         let flag = match (args.time.precision, args.time.confidence) {
             (Some(_), _) => "--precision",
@@ -127,11 +140,18 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     }
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
-    let plan = linerate_plan::single(workload, timing, runs.clone(), seed);
+    let plan = linerate_plan::single(Single {
+        workload,
+        factors: factors.clone(),
+        timing,
+        replicates: runs.clone(),
+        seed,
+    });
     let mut plan = plan.map_err(Failure::usage)?;
     for experiment in &mut plan.experiments {
         experiment.probes = probes;
     }
+    plan.margins = args.margins.margins();
     let every = every(args, &timing)?;
     if let Some(every) = every {
         plan.estimate = Nanos(every.0 * u64::from(runs.start() - 1) + timing.total().0);
@@ -162,16 +182,62 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     };
     Ok(Measurement {
         request,
-        clients_max: args.traffic.parallel,
+        clients_max: fewest(&factors).unwrap_or(args.traffic.parallel),
         runs,
         precision: args.time.wanted(),
-        window: args.socket.window,
+        window: largest_buffer(&factors).or(args.socket.window),
+        varies: !factors.is_empty(),
+        gate,
         fits_datagrams: fits_datagrams(args),
         blockcount: args.rate.blockcount,
         hosts,
         inventories: inventories(args),
         output,
         directory: args.output.out.clone(),
+    })
+}
+
+/// Returns the fewest flows that are asked for, where their number varies.
+fn fewest(factors: &[(Factor, Vec<Level>)]) -> Option<u32> {
+    let (_, levels) = factors
+        .iter()
+        .find(|(factor, _)| *factor == Factor::Connections)?;
+    let least = levels.iter().filter_map(Level::whole).min()?;
+    u32::try_from(least).ok()
+}
+
+/// Returns the largest socket buffer that is asked for, where it varies.
+fn largest_buffer(factors: &[(Factor, Vec<Level>)]) -> Option<Bytes> {
+    let (_, levels) = factors
+        .iter()
+        .find(|(factor, _)| *factor == Factor::SocketBuffer)?;
+    levels.iter().filter_map(Level::whole).max().map(Bytes)
+}
+
+/// Returns how many blocks of levels are measured, at least and, where trials of some are invalid, at the most; or refuses what shows one measurement only.
+fn blocks(args: &RunArgs, factors: &[(Factor, Vec<Level>)]) -> CmdResult<RangeInclusive<u32>> {
+    let idle = [
+        ("--precision", args.time.precision.is_some()),
+        ("-I", args.time.confidence.is_some()),
+        ("--json-stream", args.output.json_stream),
+        ("--csv", args.output.csv),
+        (
+            "--format iperf3",
+            args.output.format.as_deref() == Some(OF_IPERF3),
+        ),
+    ];
+    if let Some((flag, _)) = idle.into_iter().find(|(_, is_given)| *is_given) {
+        let error = anyhow!("{flag} is for one measurement, and levels are compared");
+        return Err(Failure::usage(error).next("give one level, or use -J and --runs"));
+    }
+    let cells = factors.iter().map(|(_, levels)| levels.len() as u32);
+    let cells = cells.fold(1, u32::saturating_mul);
+    let usual = || linerate_analyze::compared::blocks_min(cells);
+    // Who says how many has so many.
+    let spare = |blocks: u32| blocks + blocks / 2;
+    Ok(match args.time.runs {
+        Some(blocks) => blocks..=blocks,
+        None => usual()..=spare(usual()),
     })
 }
 
@@ -436,7 +502,7 @@ fn check_runs(args: &RunArgs) -> CmdResult<()> {
         );
     }
     for (flag, low, runs) in [
-        ("--runs", 1, args.time.runs),
+        ("--runs", 1, args.time.runs.unwrap_or(1)),
         ("--runs-max", least, most.unwrap_or(RUNS_MAX)),
     ] {
         if !(low..=RUNS_MAX).contains(&runs) {

@@ -16,6 +16,8 @@ use crate::shell::quoted;
 mod documents;
 /// The study, or the experiments of a file.
 mod experiments;
+/// What a result is held against.
+mod gate;
 /// The built-in lab.
 mod lab;
 /// One measurement.

@@ -8,7 +8,7 @@ use super::{json_document, json_line};
 use crate::exit::Failure;
 
 /// The document of a command that did not come to a result.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 pub struct ErrorDocument<'a> {
     schema: &'static str,
     schema_version: u32,
@@ -20,7 +20,7 @@ pub struct ErrorDocument<'a> {
 }
 
 /// What the document of a run has where nothing was measured, so that what asks for a key finds it.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Nothing {
     summary: Summary,
     trials: [(); 0],

@@ -40,8 +40,8 @@ pub(super) fn check(args: &RunArgs, kind: Kind, transport: Transport) -> CmdResu
     }
     let plain = Workload::of(kind);
     let is_more = |typed: &Typed| {
-        let level = &typed.level;
-        level.is_none() || *level != typed.parameter.read(&plain)
+        let level = typed.levels.first();
+        level.is_none() || level != typed.parameter.read(&plain).as_ref()
     };
     for typed in &args.given.0 {
         let (parameter, name) = (typed.parameter, typed.flag.name);

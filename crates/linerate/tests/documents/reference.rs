@@ -398,7 +398,7 @@ fn commands_of_remedies_are_understood() {
 }
 
 /// The subcommands, in the order of the help text, with those of `lab`.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 20] = [
     "",
     "study",
     "serve",
@@ -406,6 +406,7 @@ const COMMANDS: [&str; 18] = [
     "watch",
     "plan",
     "report",
+    "compare",
     "trace",
     "lab",
     "lab up",
@@ -416,6 +417,7 @@ const COMMANDS: [&str; 18] = [
     "token add",
     "token list",
     "token remove",
+    "schema",
     "man",
 ];
 

@@ -1,0 +1,54 @@
+//! `linerate schema`: the JSON Schema of a document that the program prints.
+
+use anyhow::anyhow;
+
+use crate::args::SchemaArgs;
+use crate::exit::{CmdResult, Exit, Failure};
+use crate::{similar, term};
+
+/// A document, by the name that its `schema` key has, with what prints it.
+struct Document {
+    name: &'static str,
+    printed_by: &'static str,
+    schema: fn() -> schemars::Schema,
+}
+
+/// Every document that says its `schema`.
+const DOCUMENTS: [Document; 3] = [
+    Document {
+        name: "linerate.run",
+        printed_by: "linerate run -J",
+        schema: || schemars::schema_for!(linerate_analyze::single::Single<'static>),
+    },
+    Document {
+        name: "linerate.compare",
+        printed_by: "linerate compare -J, linerate run -J of several levels",
+        schema: || schemars::schema_for!(linerate_model::compared::Compared),
+    },
+    Document {
+        name: "linerate.error",
+        printed_by: "a command with -J that fails",
+        schema: || schemars::schema_for!(crate::term::failure::ErrorDocument<'static>),
+    },
+];
+
+/// Runs the command.
+pub fn schema(args: &SchemaArgs) -> CmdResult {
+    let Some(name) = &args.name else {
+        for document in &DOCUMENTS {
+            term::line(&format!("{:<17} {}", document.name, document.printed_by));
+        }
+        return Ok(Exit::Ok);
+    };
+    let whole = format!("linerate.{name}");
+    let mut documents = DOCUMENTS.iter();
+    let found = documents.find(|document| document.name == name || document.name == whole);
+    let Some(document) = found else {
+        let names = DOCUMENTS.iter().map(|document| document.name);
+        let near = similar::nearest(name, names).map(|near| format!("did you mean `{near}`?"));
+        let next = near.unwrap_or_else(|| "`linerate schema` lists the documents".to_owned());
+        return Err(Failure::usage(anyhow!("no document is called `{name}`")).next(next));
+    };
+    term::json_pretty(&(document.schema)());
+    Ok(Exit::Ok)
+}
