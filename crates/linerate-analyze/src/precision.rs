@@ -57,6 +57,8 @@ pub fn results(recording: &Recording) -> Vec<f64> {
     outcomes(recording)
         .iter()
         .filter(|outcome| outcome.is_valid())
+        // Of several groups the first is what is repeated for.
+        .filter(|outcome| experiment.is_some_and(|it| it.name == outcome.experiment))
         .filter_map(|outcome| outcome.value(response))
         .collect()
 }

@@ -40,7 +40,14 @@ pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
         let trial = outcome.trial;
         Some(Spoilt { trial, why })
     });
-    found.collect()
+    // Each group of a trial may be spoilt, and all are repeated together.
+    let mut spoilt: Vec<Spoilt> = Vec::new();
+    for one in found {
+        if spoilt.iter().all(|known| known.trial != one.trial) {
+            spoilt.push(one);
+        }
+    }
+    spoilt
 }
 
 /// Returns the share of the window in which nothing arrived, where that is much.

@@ -8,7 +8,7 @@ use linerate_model::plan::Plan;
 use linerate_model::text::wrap;
 use linerate_model::unit::{Nanos, Unit};
 
-use crate::group::{Group, groups};
+use crate::group::{FactorGroup, groups};
 
 /// Width of the text.
 const COLUMNS: usize = 80;
@@ -135,7 +135,7 @@ fn timing_words(experiment: &Experiment) -> String {
     format!("{blocks}; {}", words.join(", "))
 }
 
-fn group_title(group: &Group) -> String {
+fn group_title(group: &FactorGroup) -> String {
     let titles: Vec<&str> = group.factors.iter().map(|factor| factor.title()).collect();
     titles.join(" / ")
 }

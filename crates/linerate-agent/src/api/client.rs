@@ -432,7 +432,8 @@ impl Agent for HttpAgent {
         _timing: &Timing,
     ) -> Result<Prepared, AgentError> {
         let body = on_the_wire(assignment);
-        self.ask(&operation::PREPARE, (lease, None), &[], Some(&*body))
+        let prepared = self.ask(&operation::PREPARE, (lease, None), &[], Some(&*body));
+        prepared.map_err(|error| without_groups(assignment, error))
     }
 
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
@@ -486,6 +487,19 @@ fn on_the_wire(assignment: &Assignment) -> Cow<'_, Assignment> {
     let mut plain = assignment.clone();
     plain.manner.batch_is_chosen = false;
     Cow::Owned(plain)
+}
+
+/// Returns why a trial of several groups was refused: an agent that does not know them names the field that has them.
+fn without_groups(assignment: &Assignment, mut error: AgentError) -> AgentError {
+    if let AgentError::Refused { refusal, .. } = &mut error
+        && !assignment.beside.is_empty()
+        && refusal.error.contains("unknown field `beside`")
+    {
+        refusal.error = "its linerate is older than groups, and a trial has several here: use the same version \
+                         on both hosts, or measure one group at a time"
+            .to_owned();
+    }
+    error
 }
 
 /// Returns the same with as many words as are for a person to read.
@@ -641,6 +655,7 @@ mod tests {
             options: FlowOptions::default(),
             manner,
             flows: Vec::new(),
+            beside: Vec::new(),
             workers_max: None,
             cpus: Vec::new(),
             placement: Default::default(),

@@ -501,7 +501,9 @@ mod tests {
         let readings = Readings::new(&samples, TrialId(1), 2 * TENTH_NS as u64);
         let flow = FlowPlan {
             flow: FlowId(0),
-            client: 0,
+            group: 0,
+            from: 1,
+            to: 0,
             client_part: Part::Sender,
         };
         let found = moments(&Sampled {

@@ -65,6 +65,7 @@ use linerate_model::run::{
 use linerate_model::workload::{Direction, FlowPlan, Part, Workload};
 use linerate_model::{HostName, TrialId};
 
+use crate::groups;
 use arrived::Judged;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
@@ -79,7 +80,7 @@ pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
-pub(crate) use plausible::tolerance;
+pub(crate) use plausible::{beyond_together, tolerance};
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
 pub(crate) use raw::{Raw, are_aggregates};
 pub(crate) use silence::DATAGRAMS_MIN;
@@ -102,8 +103,12 @@ pub const WORKER_SATURATED_SHARE: f64 = 0.95;
 /// Share of the measured window that readings must span before a note is made of it.
 const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
 
-/// Returns the outcome of every recorded trial, in the order of execution.
+/// Returns the outcome of every recorded trial, in the order of execution; of trials with several groups one for each
+/// group, whose experiment is then that group's.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
+    if let Some(of_groups) = groups::outcomes(recording) {
+        return of_groups;
+    }
     let flows = by_trial(recording);
     let document = &recording.document;
     let records: BTreeMap<TrialId, &TrialRecord> =

@@ -12,6 +12,7 @@ use linerate_model::probe::{Probes, SampleRate};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use super::given::Given;
+use super::groups::GroupArgs;
 use super::peer::PeerArgs;
 use super::quantity::seconds;
 use super::{FleetArgs, OF_HOSTS};
@@ -34,6 +35,7 @@ fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
                   linerate run HOST -R -P 4 -t 30        four streams from it, for 30 s\n  \
                   linerate run HOST --rr --rate 1000 -N  latency at 1000 requests per second\n  \
                   linerate run HOST -u -b 100M           datagrams at 100 Mbit/s: loss, jitter\n  \
+                  linerate run HOST --loaded             latency alone and beside a stream\n  \
                   linerate run HOST --runs 5 -J          five runs, a document for programs\n\n\
                   docs/guide/run.md has more, by purpose."
 )]
@@ -56,6 +58,9 @@ pub struct RunArgs {
     /// Through what sockets.
     #[command(flatten)]
     pub socket: SocketArgs,
+    /// What goes on beside it.
+    #[command(flatten)]
+    pub groups: GroupArgs,
     /// On which CPUs.
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -465,7 +470,7 @@ pub struct PlanOfRunArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["TrafficArgs", "RateArgs", "CallArgs", "SocketArgs", "PlaceArgs", "TimeArgs",
+        conflicts_with_all = ["TrafficArgs", "RateArgs", "CallArgs", "SocketArgs", "GroupArgs", "PlaceArgs", "TimeArgs",
             "interval", "verbose", "json", "json_stream", "csv", "all_flows", "sum_only", "format"]
     )]
     pub experiment: Option<PathBuf>,

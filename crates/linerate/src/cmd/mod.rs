@@ -29,3 +29,5 @@ mod experiments;
 mod lab_fleet;
 /// A capture of this host as it happens.
 mod live_capture;
+/// Latency alone and beside bulk.
+mod loaded;

@@ -16,6 +16,8 @@ use crate::shell::quoted;
 mod documents;
 /// The study, or the experiments of a file.
 mod experiments;
+/// Groups beside what the flags ask for.
+mod groups;
 /// The built-in lab.
 mod lab;
 /// One measurement.

@@ -11,6 +11,7 @@ mod cli_usage;
 mod cli_watch;
 mod cli_workloads;
 mod common;
+mod groups;
 mod iperf3_client;
 mod iperf3_current;
 mod iperf3_server;

@@ -1,6 +1,7 @@
 //! What is going to be measured, in words.
 
 use linerate_model::experiment::Timing;
+use linerate_model::group::Group;
 use linerate_model::manner::{Sizes, Transport};
 use linerate_model::number;
 use linerate_model::run::{Control, HostRecord};
@@ -31,6 +32,22 @@ pub(super) fn heading(
     lines.extend(volume(workload));
     lines.extend(control.map(str::to_owned));
     lines
+}
+
+/// Returns what goes on beside it.
+pub(super) fn beside(group: &Group, verbose: bool) -> String {
+    let workload = &group.workload;
+    let flows = number::counted(workload.connections, "flow");
+    let mut words = format!(
+        "beside it, {}: {} {}, {flows}",
+        group.name,
+        workload.manner.transport.title(),
+        traffic(workload, verbose),
+    );
+    if let Some(more) = rate(workload) {
+        words.push_str(&format!(", {more}"));
+    }
+    words
 }
 
 /// What others on the way can read, where there is a way.
