@@ -914,7 +914,7 @@ fn in_words(assignment: &Assignment) -> String {
         let flows = counted(group.flows.len(), "flow");
         format!("{transport} {traffic}, {flows}")
     });
-    words.collect::<Vec<_>>().join("; beside it ")
+    words.collect::<Vec<_>>().join("; in addition ")
 }
 
 /// Begins the capture of a trial if one is asked for; says why there is none, for one to callers who

@@ -11,12 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::experiment::Experiment;
-use linerate_model::group::Group;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::run::{FlowOutcome, FlowRecord, Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::samples::Samples;
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Group, Workload};
 use linerate_model::{FlowId, TrialId};
 
 use crate::reduce::{self, Outcome};
@@ -143,6 +142,10 @@ pub(crate) fn spread(recording: &Recording) -> Option<(Recording, u32)> {
         for trial in &mut more.document.plan.trials {
             trial.id = moved(trial.id);
         }
+        for experiment in &mut more.document.plan.experiments {
+            let numbers = format!("Its trials have their numbers plus {}.", at * step);
+            experiment.method = format!("{} {numbers}", experiment.method).trim().to_owned();
+        }
         more.trials
             .iter_mut()
             .for_each(|it| it.trial = moved(it.trial));
@@ -172,14 +175,17 @@ pub(crate) fn spread(recording: &Recording) -> Option<(Recording, u32)> {
     Some((all, step))
 }
 
-/// Returns the outcomes of all groups, each with the number of its own trial.
-pub(crate) fn outcomes(recording: &Recording) -> Option<Vec<Outcome>> {
-    let (all, step) = spread(recording)?;
+/// Returns the outcome of every recorded trial, in the order of execution; of trials with several groups one for each
+/// group, whose experiment is then that group's.
+pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
+    let Some((all, step)) = spread(recording) else {
+        return reduce::outcomes(recording);
+    };
     let own = |outcome: Outcome| Outcome {
         trial: TrialId(outcome.trial.0 % step),
         ..outcome
     };
-    Some(reduce::outcomes(&all).into_iter().map(own).collect())
+    reduce::outcomes(&all).into_iter().map(own).collect()
 }
 
 fn view(recording: &Recording, lenses: &BTreeMap<TrialId, Lens>, at: usize) -> View {
@@ -276,7 +282,7 @@ fn of_group(experiment: &Experiment, at: usize) -> Experiment {
     Experiment {
         name: experiment_name(&experiment.name, at, &own.name),
         title: format!(
-            "{}: {} beside {}",
+            "{}: {} next to {}",
             experiment.title,
             own.name,
             others.join(", ")

@@ -8,7 +8,7 @@
 use linerate_model::run::Recording;
 
 use crate::compare::interval::{deviation, mean, student};
-use crate::reduce::outcomes;
+use crate::groups::outcomes;
 
 /// Runs in a row after each of which an interval has to be narrow enough.
 const LOOKS: usize = 3;

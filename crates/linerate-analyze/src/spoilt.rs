@@ -6,7 +6,8 @@ use linerate_model::plan::Spoilt;
 use linerate_model::reason::{Disturbance, RepeatReason};
 use linerate_model::run::{Recording, TrialRecord};
 
-use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name, outcomes};
+use crate::groups::outcomes;
+use crate::reduce::{DISTURBED_SHARE_MAX, Outcome, name};
 
 /// The second half of a window over its first, above which its begin was too early: ten times what
 /// halves of a steady window differ by.

@@ -7,11 +7,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::group::Group;
 use crate::parameter::{PARAMETERS, Parameter};
 use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
-use crate::workload::{Workload, WorkloadError};
+use crate::workload::{Group, Workload, WorkloadError};
 
 /// Something varied on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

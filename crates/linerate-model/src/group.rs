@@ -4,26 +4,14 @@
 //! instant, and each has flows and responses of its own. The flows of a trial are numbered through its groups,
 //! so that a flow's number tells its group.
 
-use serde::{Deserialize, Serialize};
-
+use crate::FlowId;
 use crate::manner::{Named, Transport};
-use crate::workload::{FLOWS_MAX, FlowPlan, Workload, WorkloadError};
-use crate::{FlowId, workload::Kind};
+use crate::workload::{FLOWS_MAX, FlowPlan, Group, Kind, Workload, WorkloadError};
 
 /// The most groups that one trial may have: each has worker threads of its own.
 pub const GROUPS_MAX: usize = 8;
 /// The longest name of a group: it stands in front of every line of its own.
 pub const GROUP_NAME_CHARS_MAX: usize = 16;
-
-/// One workload of a trial that has several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Group {
-    /// What it is called: `bulk`, `probe`.
-    pub name: String,
-    /// Its traffic.
-    pub workload: Workload,
-}
 
 /// Groups that cannot be one trial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

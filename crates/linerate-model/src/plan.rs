@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Cell, Experiment, Timing};
-use crate::group::{self, Group};
+use crate::group;
 use crate::id::TrialId;
 use crate::margin::Margins;
 use crate::reason::RepeatReason;
 use crate::unit::Nanos;
-use crate::workload::{FlowPlan, Workload};
+use crate::workload::{FlowPlan, Group, Workload};
 
 /// One timed execution of one cell, fully specified.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

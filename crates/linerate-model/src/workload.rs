@@ -117,6 +117,16 @@ pub struct Workload {
     pub manner: Manner,
 }
 
+/// One workload of a trial that has several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// What it is called: `bulk`, `probe`.
+    pub name: String,
+    /// Its traffic.
+    pub workload: Workload,
+}
+
 /// What one end of a flow does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

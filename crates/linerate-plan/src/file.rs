@@ -6,10 +6,10 @@
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
-use linerate_model::group::{self, Group};
+use linerate_model::group;
 use linerate_model::reason::with_causes;
 use linerate_model::response::name;
-use linerate_model::workload::Kind;
+use linerate_model::workload::{Group, Kind};
 use toml::Spanned;
 
 use crate::draft::{BudgetHints, Draft};

@@ -4,13 +4,12 @@ use std::ops::RangeInclusive;
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, LevelError, Timing};
-use linerate_model::group::Group;
 use linerate_model::manner::Named;
 use linerate_model::number::counted;
 use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::probe::Probes;
 use linerate_model::response::name;
-use linerate_model::workload::{Direction, Workload, WorkloadError};
+use linerate_model::workload::{Direction, Group, Workload, WorkloadError};
 
 use crate::budget::{Extent, cost, fit, least, trial_count, whole};
 use crate::draft::{BudgetHints, Draft};
@@ -237,8 +236,8 @@ pub fn loaded(
         }
         Experiment {
             name: direction.word().to_owned(),
-            title: format!("Latency beside bulk {}", direction.in_words()),
-            question: "How much longer does an exchange take beside bulk?".to_owned(),
+            title: format!("Latency during bulk {}", direction.in_words()),
+            question: "How much longer does an exchange take during bulk?".to_owned(),
             method: "The same probe; bulk starts at the same instant.".to_owned(),
             beside: vec![Group {
                 name: "bulk".to_owned(),

@@ -493,7 +493,7 @@ fn on_the_wire(assignment: &Assignment) -> Cow<'_, Assignment> {
 fn without_groups(assignment: &Assignment, mut error: AgentError) -> AgentError {
     if let AgentError::Refused { refusal, .. } = &mut error
         && !assignment.beside.is_empty()
-        && refusal.error.contains("unknown field `beside`")
+        && refusal.error.contains("unknown field")
     {
         refusal.error = "its linerate is older than groups, and a trial has several here: use the same version \
                          on both hosts, or measure one group at a time"
@@ -638,6 +638,7 @@ mod tests {
         "receive_low_water",
         "probes",
         "capture_at",
+        "beside",
     ];
 
     fn assignment(manner: Manner) -> Assignment {
@@ -666,6 +667,37 @@ mod tests {
             warm_up_more: Nanos(0),
             flow_rate_max: None,
         }
+    }
+
+    #[test]
+    fn an_older_agent_that_refuses_groups_is_told_by_its_age() {
+        /// What an agent before groups knows of an assignment.
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Older {
+            #[serde(rename = "trial")]
+            _trial: TrialId,
+        }
+        let mut asked = assignment(Manner::default());
+        asked.beside.push(crate::api::GroupAssignment {
+            traffic: asked.traffic.clone(),
+            options: FlowOptions::default(),
+            manner: Manner::default(),
+            flows: Vec::new(),
+        });
+        let sent = serde_json::json!({ "trial": asked.trial, "beside": asked.beside });
+        let error = serde_json::from_value::<Older>(sent).expect_err("it knows no groups");
+        let refused = |error: String| AgentError::Refused {
+            address: None,
+            refusal: crate::api::refuse(RefusalCode::BadRequest, error),
+        };
+        let told = without_groups(&asked, refused(error.to_string())).to_string();
+        assert!(
+            told.contains("groups") && told.contains("same version"),
+            "{told}"
+        );
+        let other = without_groups(&asked, refused("another".to_owned()));
+        assert_eq!(other.to_string(), "another");
     }
 
     #[test]

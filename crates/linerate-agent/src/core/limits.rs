@@ -215,7 +215,7 @@ impl Core {
             let manner = &group.manner;
             let is_alone = manner.bytes_max.is_some() || manner.transport == Transport::Unix;
             if groups.len() > 1 && is_alone {
-                return bad("a volume, or Unix sockets, beside another group".to_owned());
+                return bad("a volume, or Unix sockets, in a trial of several groups".to_owned());
             }
         }
         // A name on this host is of no use to anyone else, whatever token they hold.

@@ -65,7 +65,6 @@ use linerate_model::run::{
 use linerate_model::workload::{Direction, FlowPlan, Part, Workload};
 use linerate_model::{HostName, TrialId};
 
-use crate::groups;
 use arrived::Judged;
 
 pub(crate) use arrived::HALVES_SHARE_MAX;
@@ -103,12 +102,8 @@ pub const WORKER_SATURATED_SHARE: f64 = 0.95;
 /// Share of the measured window that readings must span before a note is made of it.
 const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
 
-/// Returns the outcome of every recorded trial, in the order of execution; of trials with several groups one for each
-/// group, whose experiment is then that group's.
+/// Returns the outcome of every recorded trial, in the order of execution; each trial has one group.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
-    if let Some(of_groups) = groups::outcomes(recording) {
-        return of_groups;
-    }
     let flows = by_trial(recording);
     let document = &recording.document;
     let records: BTreeMap<TrialId, &TrialRecord> =

@@ -13,8 +13,6 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 /// Flags of the catalogue of parameters, as they were typed.
 mod given;
-/// Workloads beside that of the flags.
-mod groups;
 /// What to type instead.
 pub mod hint;
 /// Servers of other programs.
@@ -31,7 +29,6 @@ mod trace;
 mod watch;
 
 pub use given::Typed;
-pub use groups::group;
 pub use peer::PeerArgs;
 pub use run::{OF_IPERF3, RATE_UNITS, RunArgs};
 pub use tls::{ServeTlsArgs, TlsArgs};

@@ -1,8 +1,9 @@
 //! `linerate run --loaded`: latency alone, and beside bulk in each direction.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::anyhow;
 use linerate_controller::{Audience, Fleet, RunEvent};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::execute::{Driven, drive, report};
 use crate::bundle;
@@ -33,7 +34,7 @@ pub(super) fn measure(
     let Driven { recording, unkept } = drive(&asked.request, fleet, directory, stop, audience)?;
     let Some(result) = linerate_analyze::loaded::loaded(&recording) else {
         let why = recording.document.cut_short;
-        let why = why.unwrap_or_else(|| "no trial beside bulk was measured".to_owned());
+        let why = why.unwrap_or_else(|| "no trial with bulk was measured".to_owned());
         return Err(Failure::failed(anyhow!("{why}")).next("measure again"));
     };
     *concluded = true;

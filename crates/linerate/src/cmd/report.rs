@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use linerate_analyze::reduce;
+use linerate_analyze::groups;
 use linerate_model::plan::Plan;
 use linerate_report::Extent;
 
@@ -62,7 +62,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         ReportFormat::Html => html(),
         ReportFormat::Markdown => linerate_report::markdown(&analysis(), extent),
         ReportFormat::Json => linerate_report::json(&analysis()),
-        ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
+        ReportFormat::Csv => linerate_store::results_csv(&groups::outcomes(&recording)),
     };
     let form = match args.format {
         ReportFormat::Json => Form::Json,

@@ -192,7 +192,12 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         runs,
         precision: args.time.wanted(),
         window: all_args().filter_map(|args| args.socket.window).max(),
-        fits_datagrams: all_args().map(fits_datagrams).collect(),
+        // The probe comes before what the flags ask for.
+        fits_datagrams: probe
+            .iter()
+            .map(|_| false)
+            .chain(all_args().map(fits_datagrams))
+            .collect(),
         blockcount: args.rate.blockcount,
         hosts,
         inventories: inventories(args),

@@ -19,7 +19,7 @@ pub fn heading(document: &RunDocument) {
         env!("CARGO_PKG_VERSION")
     ));
     paragraph(&format!(
-        "latency under load: {} alone, then beside bulk to the server, then beside bulk from it, {} each",
+        "latency under load: {} alone, then during bulk to the server, then during bulk from it, {} each",
         trial.workload.traffic.in_words(),
         trial.timing.measure,
     ));
@@ -89,7 +89,7 @@ fn words(beside: &Beside) -> String {
     let ns = |ns: f64| Unit::Nanoseconds.display(ns);
     let why = match (beside.fills_queue, beside.waited_ns, beside.bulk_waited_ns) {
         (Some(true), Some(waited), Some(bulk)) => format!(
-            "the probe waits {} in the queue that bulk fills: bulk's own TCP sees {} of it",
+            "the probe waits {} longer, in the queue that bulk fills: bulk's own TCP sees {} of queue",
             ns(waited),
             ns(bulk)
         ),

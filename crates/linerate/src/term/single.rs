@@ -559,7 +559,8 @@ fn start_line(document: &RunDocument) {
         "hosts": hosts.collect::<Vec<_>>(),
     });
     if !trial.beside.is_empty() {
-        start["beside"] = serde_json::json!(trial.beside);
+        start["groups"] = serde_json::json!(trial.group_names().collect::<Vec<_>>());
+        start["workloads"] = serde_json::json!(trial.workloads().collect::<Vec<_>>());
     }
     json_line("start", start);
 }

@@ -1,11 +1,10 @@
 //! What is going to be measured, in words.
 
 use linerate_model::experiment::Timing;
-use linerate_model::group::Group;
 use linerate_model::manner::{Sizes, Transport};
 use linerate_model::number;
 use linerate_model::run::{Control, HostRecord};
-use linerate_model::workload::{STREAM_MESSAGE_BYTES_DEFAULT, Workload};
+use linerate_model::workload::{Group, STREAM_MESSAGE_BYTES_DEFAULT, Workload};
 use linerate_model::{BitsPerSec, Bytes};
 
 /// Returns who measures against whom, what, and a line for each thing out of the ordinary; sizes that nobody
@@ -39,7 +38,7 @@ pub(super) fn beside(group: &Group, verbose: bool) -> String {
     let workload = &group.workload;
     let flows = number::counted(workload.connections, "flow");
     let mut words = format!(
-        "beside it, {}: {} {}, {flows}",
+        "in addition, {}: {} {}, {flows}",
         group.name,
         workload.manner.transport.title(),
         traffic(workload, verbose),
