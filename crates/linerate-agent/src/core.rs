@@ -465,17 +465,26 @@ impl Core {
         let profiles = assignment.probes.profile && caller.may(Scope::Observe);
         lock(&self.leases).handle_probes(lease, captures, profiles);
         // Connections come and go while a trial with places runs: nobody has to come first.
+        let groups = assignment.of_groups();
         let calls = match assignment.end {
-            End::Server if assignment.traffic.is_placed() => Some(self.calls()?),
+            End::Server if groups.iter().any(|group| group.traffic.is_placed()) => {
+                Some(self.calls()?)
+            }
             End::Server | End::Client => None,
         };
-        let (flows, expected) = match (assignment.end, &calls) {
-            (End::Client, _) => (
-                connect_all(&assignment, &other_end, cookie)?,
-                HashMap::new(),
-            ),
-            (End::Server, Some(calls)) => (await_all(&assignment, cookie, calls)?, HashMap::new()),
-            (End::Server, None) => (Vec::new(), expected(&assignment)),
+        let mut flows = Vec::new();
+        for group in &groups {
+            flows.extend(match (group.end, &calls) {
+                (End::Client, _) => connect_all(group, &other_end, cookie)?,
+                (End::Server, Some(calls)) if group.traffic.is_placed() => {
+                    await_all(group, cookie, calls)?
+                }
+                (End::Server, _) => Vec::new(),
+            });
+        }
+        let expected = match assignment.end {
+            End::Client => HashMap::new(),
+            End::Server => expected(&groups),
         };
         let trips = flows
             .iter()
@@ -484,9 +493,8 @@ impl Core {
         let round_trip_ns = trips.map(|trip| trip.0).max();
         let settings = flows
             .iter()
-            .zip(&assignment.flows)
-            .map(|(flow, plan)| FlowSettings {
-                flow: plan.flow,
+            .map(|flow| FlowSettings {
+                flow: flow.config().flow,
                 settings: flow.settings().clone(),
             })
             .collect();
@@ -496,9 +504,11 @@ impl Core {
             None => (None, None),
         };
         // From here on: its clients say hello as soon as this is answered.
-        let hellos = match assignment.manner.transport {
-            Transport::Udp if !expected.is_empty() => self.wait_for(Awaited::Cookie(cookie)),
-            _ => None,
+        let mut waiting = expected.values();
+        let is_udp = |group: usize| groups[group].manner.transport == Transport::Udp;
+        let hellos = match waiting.any(|(group, _)| is_udp(*group)) {
+            true => self.wait_for(Awaited::Cookie(cookie)),
+            false => None,
         };
         let slot = TrialSlot {
             lease: lease.to_owned(),
@@ -525,6 +535,7 @@ impl Core {
             }),
             abort: AtomicBool::new(false),
             delivered: AtomicBool::new(false),
+            groups,
             assignment,
         };
         let slot = Arc::new(slot);
@@ -898,10 +909,14 @@ fn written_bytes(flow: &FlowOutcome) -> usize {
 
 /// Returns what a trial is, for the log.
 fn in_words(assignment: &Assignment) -> String {
-    let traffic = assignment.traffic.in_words();
-    let transport = assignment.manner.transport.title();
-    let flows = counted(assignment.flows.len(), "flow");
-    format!("{transport} {traffic}, {flows}")
+    let groups = assignment.of_groups();
+    let words = groups.iter().map(|group| {
+        let traffic = group.traffic.in_words();
+        let transport = group.manner.transport.title();
+        let flows = counted(group.flows.len(), "flow");
+        format!("{transport} {traffic}, {flows}")
+    });
+    words.collect::<Vec<_>>().join("; in addition ")
 }
 
 /// Begins the capture of a trial if one is asked for; says why there is none, for one to callers who

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use linerate_agent::Core;
 use linerate_agent::access::Caller;
 use linerate_agent::api::{
-    AdmitRequest, Assignment, InventoryRequest, LimitsInfo, PollFrom, Refusal, RefusalCode,
-    StartRequest, TrialState,
+    AdmitRequest, Assignment, GroupAssignment, InventoryRequest, LimitsInfo, PollFrom, Refusal,
+    RefusalCode, StartRequest, TrialState,
 };
 use linerate_model::manner::Transport;
 use linerate_model::run::Admission;
@@ -226,6 +226,47 @@ fn a_rate_is_the_sum_of_all_trials() {
         }
     }
     assert_eq!((granted, refused), (10e6, 19));
+}
+
+#[test]
+fn limits_count_the_flows_and_the_rates_of_all_groups() {
+    let core = plain::core(LimitsInfo {
+        flows: Some(8),
+        rate: Some(BitsPerSec(10e6)),
+        ..LimitsInfo::default()
+    });
+    let lease = admit(&core, &guest(), v6(0, 0), Admission::Shared).unwrap();
+    let group = |first: u32, flows: u32| GroupAssignment {
+        traffic: stream(),
+        options: Default::default(),
+        manner: Default::default(),
+        flows: plain::assignment(End::Server, Part::Receiver, stream(), first + flows).flows
+            [first as usize..]
+            .to_vec(),
+    };
+    let asked = |trial, beside| Assignment {
+        beside,
+        flow_rate_max: Some(BitsPerSec(1e6)),
+        ..assignment(trial, 2, stream())
+    };
+    let refused = |trial, beside| {
+        let refusal = core.prepare(&guest(), &lease, asked(trial, beside));
+        refusal.unwrap_err()
+    };
+    let refusal = refused(1, vec![group(2, 3), group(5, 4)]);
+    assert_eq!(refusal.code, RefusalCode::Limited);
+    assert!(refusal.error.contains("9 flows"), "{}", refusal.error);
+    let prepared = core.prepare(&guest(), &lease, asked(2, vec![group(2, 3)]));
+    assert_eq!(prepared.unwrap().rate_limit, Some(BitsPerSec(5e6)));
+    let many = (0..8).map(|at| group(2 + at, 1)).collect();
+    let refusal = refused(3, many);
+    assert_eq!(refusal.code, RefusalCode::BadRequest);
+    assert!(refusal.error.contains("9 groups"), "{}", refusal.error);
+    // What a group may not have beside others is not had by asking an agent oneself.
+    let mut volume = group(2, 1);
+    volume.manner.bytes_max = Some(Bytes(1));
+    let refusal = refused(4, vec![volume]);
+    assert_eq!(refusal.code, RefusalCode::BadRequest);
 }
 
 #[test]

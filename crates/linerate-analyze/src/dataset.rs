@@ -706,7 +706,7 @@ fn follows(cells: &[&CellOutcomes<'_>], leader: Factor, follower: Factor) -> boo
 }
 
 /// Cells that differ in one factor only (and in what follows from it).
-pub(crate) struct Group<'d, 'a> {
+pub(crate) struct CellGroup<'d, 'a> {
     /// Those of the shared levels that differ between groups, in words; empty for a single group.
     pub(crate) words: String,
     /// The cells by level of the factor, ascending.
@@ -714,7 +714,7 @@ pub(crate) struct Group<'d, 'a> {
 }
 
 /// Returns `cells` grouped so that only `x` differs inside a group, in order of the other levels.
-pub(crate) fn groups<'d, 'a>(cells: &[&'d CellOutcomes<'a>], x: Factor) -> Vec<Group<'d, 'a>> {
+pub(crate) fn groups<'d, 'a>(cells: &[&'d CellOutcomes<'a>], x: Factor) -> Vec<CellGroup<'d, 'a>> {
     let names: Vec<Factor> = varied(cells)
         .into_iter()
         .filter(|factor| *factor != x)
@@ -732,7 +732,7 @@ pub(crate) fn groups<'d, 'a>(cells: &[&'d CellOutcomes<'a>], x: Factor) -> Vec<G
     let group = |(others, mut cells): (Cell, Vec<&'d CellOutcomes<'a>>)| {
         cells.sort_by_key(|cell| cell.level(x).cloned());
         let words = words::cell(&others, &names);
-        Group { words, cells }
+        CellGroup { words, cells }
     };
     groups.into_iter().map(group).collect()
 }

@@ -63,6 +63,9 @@ mod recommend;
 /// One file per chapter, and a general one for any other experiment.
 mod chapters;
 
+/// A recording whose trials have several groups, seen as one of each group.
+pub mod groups;
+
 /// Stacks of profiles, put together.
 mod flame;
 
@@ -83,6 +86,9 @@ mod published;
 
 /// What is told of a distribution of latencies.
 mod latency;
+
+/// Latency alone and beside bulk.
+pub mod loaded;
 
 /// Interval lines of a running trial.
 pub mod live;
@@ -137,6 +143,8 @@ use diagnose::Found;
 /// An experiment without comparisons is open only while a cell has too few trials for an interval, which any
 /// further replicate narrows. A look before the end asks for less error than the last.
 pub fn open_experiments(recording: &Recording) -> Vec<String> {
+    let spread = groups::spread(recording);
+    let recording = spread.as_ref().map_or(recording, |(all, _)| all);
     verdicts::open(&Dataset::new(recording))
 }
 
@@ -156,11 +164,15 @@ fn next_of(recording: &Recording, dataset: &Dataset<'_>) -> Option<String> {
 /// A partial or damaged recording gives a partial analysis that says so; there is no recording for
 /// which this fails.
 pub fn analyze(recording: &Recording) -> Analysis {
+    let spread = groups::spread(recording);
+    let recording = spread.as_ref().map_or(recording, |(all, _)| all);
     analysis(recording, Dataset::new(recording))
 }
 
 /// Returns the same with figures beside it that were published for other systems.
 pub fn analyze_with_published(recording: &Recording) -> Analysis {
+    let spread = groups::spread(recording);
+    let recording = spread.as_ref().map_or(recording, |(all, _)| all);
     let mut dataset = Dataset::new(recording);
     dataset.published = true;
     analysis(recording, dataset)

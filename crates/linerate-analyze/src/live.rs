@@ -560,6 +560,7 @@ mod tests {
                 connections,
                 ..Workload::stream(Direction::ToServer)
             },
+            beside: Vec::new(),
             timing: Timing {
                 settle: phase,
                 warm_up: phase,

@@ -1,6 +1,9 @@
 //! What to do next about one measurement where no limiter is known, in one line: flags to repeat it with, or where
 //! to look. Nothing of it was measured to help; a study's recommendations are.
 
+/// Where other groups went on beside what is not explained.
+pub(crate) const WHERE_BESIDE: &str = "measure this group alone to see what limits it: what it shares a path and hosts with \
+                                       takes its part of both";
 /// What to try where no rule holds.
 pub(crate) const WHERE_UNKNOWN: &str =
     "repeat with `--capture -o DIR`: its report shows where time goes";

@@ -21,7 +21,7 @@ use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::unit::Unit;
 
 use crate::compare::interval::{deviation, mean, mean_interval, student};
-use crate::reduce::outcomes;
+use crate::groups::outcomes;
 
 /// Runs in a row after each of which an interval has to be narrow enough.
 const LOOKS: usize = 3;
@@ -113,6 +113,8 @@ pub fn results(recording: &Recording) -> Vec<f64> {
     outcomes(recording)
         .iter()
         .filter(|outcome| outcome.is_valid())
+        // Of several groups the first is what is repeated for.
+        .filter(|outcome| experiment.is_some_and(|it| it.name == outcome.experiment))
         .filter_map(|outcome| outcome.value(response))
         .collect()
 }

@@ -67,6 +67,9 @@ pub struct Single<'a> {
     pub summary: Summary,
     /// The hosts, the server first.
     pub hosts: Vec<SingleHost>,
+    /// The name of the group, where the trials have several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The traffic.
     pub workload: Workload,
     /// Each repetition.
@@ -474,6 +477,8 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         .outcomes
         .iter()
         .any(|outcome| outcome.reaches(name::RETRANSMITTED_SHARE, LOST_SHARE_MANY));
+    let mut experiments = document.plan.experiments.iter();
+    let is_beside = experiments.any(|experiment| !experiment.beside.is_empty());
     let cut_short = document.cut_short.as_ref();
     let lost_host = cut_short.and_then(|_| dataset.outcomes.iter().find_map(loses_host));
     let cut = dataset.cut_datagrams().next();
@@ -486,6 +491,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         started_utc: document.started_utc.clone(),
         summary: Summary::of_nothing(),
         hosts: hosts(recording),
+        group: None,
         workload,
         trust: trust::trust(&dataset, &told),
         next: None,
@@ -511,6 +517,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         }),
         // At the rate that was asked for, what makes each request slower comes first.
         Some(Limiter::Pacing) | None if is_measured && cure.is_some() => cure,
+        None if is_measured && is_beside => Some(next::WHERE_BESIDE.to_owned()),
         Some(limiter) => evident.or_else(|| diagnose::next(limiter, &single.workload)),
         // Nothing is to be raised where nothing is carried.
         None if is_measured && !single.workload.traffic.carries_payload() => None,

@@ -18,7 +18,8 @@ use linerate_model::reason::{Disturbance, RepeatReason};
 use linerate_model::run::{Recording, TrialRecord};
 
 use crate::compare::interval::median;
-use crate::reduce::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name, outcomes};
+use crate::groups::outcomes;
+use crate::reduce::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
 
 /// The second half of a window over its first, above which its begin was too early: ten times what
 /// halves of a steady window differ by.
@@ -63,7 +64,14 @@ pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
         let trial = outcome.trial;
         Some(Spoilt { trial, why })
     });
-    found.collect()
+    // Each group of a trial may be spoilt, and all are repeated together.
+    let mut spoilt: Vec<Spoilt> = Vec::new();
+    for one in found {
+        if spoilt.iter().all(|known| known.trial != one.trial) {
+            spoilt.push(one);
+        }
+    }
+    spoilt
 }
 
 /// Returns the share of the window in which nothing arrived, where that is much.

@@ -29,6 +29,8 @@ use crate::words;
 
 /// Share of invalid trials above which what is left is no sample of the rest.
 const INVALID_SHARE_MAX: f64 = 0.1;
+/// Why a group is trusted less than a measurement of its own.
+const BESIDE: &str = "what else the hosts did is not judged where several groups ran";
 /// Cautions that are told in the line; the list has all of them.
 const REASONS_MAX: usize = 4;
 /// Noise above which differences that matter cannot be seen: with three replicates the least
@@ -60,6 +62,11 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
     let mut reasons: Vec<String> = quota.into_iter().collect();
     if front::partial(dataset).is_some() {
         reasons.push("not all that was asked for was measured".to_owned());
+    }
+    // Whether other programs had the CPUs, or others the devices, cannot be told of a group.
+    let mut experiments = dataset.experiments().iter();
+    if experiments.any(|experiment| !experiment.beside.is_empty()) {
+        reasons.push(BESIDE.to_owned());
     }
     // What waits under a quota is part of that.
     let is_new = |caution: &&Found<'_>| !(is_told && caution.is_of_quota());

@@ -80,4 +80,6 @@ pub use sys::heap::{frugal_heap, trim_heap};
 pub use sys::mtu::{connection_mtu_bytes, route_mtu_bytes};
 pub use sys::text::{give_back_neighbours, give_back_text, map_single_pages, read_text_ahead};
 pub use sys::thread::run_when_idle;
-pub use worker::{EngineConfig, FlowResult, LaunchError, Running, launch, worker_bytes};
+pub use worker::{
+    EngineConfig, FlowResult, LaunchError, Running, launch, launch_beside, worker_bytes,
+};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::parameter::{PARAMETERS, Parameter};
 use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
-use crate::workload::{Workload, WorkloadError};
+use crate::workload::{Group, Workload, WorkloadError};
 
 /// Something varied on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -140,6 +140,9 @@ pub struct Experiment {
     pub method: String,
     /// What does not vary; factors overwrite parts of it.
     pub workload: Workload,
+    /// The groups that go on beside it in every trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Group>,
     /// The factors with their levels, in the order of the document.
     pub factors: Vec<(Factor, Vec<Level>)>,
     /// Groups of factors whose levels go together: the first level of one only with the first of

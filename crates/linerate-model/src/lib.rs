@@ -28,6 +28,8 @@ pub mod fact;
 pub mod finding;
 /// What to know of a trial although it may be averaged.
 pub mod flag;
+/// Traffic that goes beside other traffic in one trial.
+pub mod group;
 /// Bytes as hexadecimal digits.
 pub mod hex;
 /// Latency distributions with bounded relative error.

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Cell, Experiment, Timing};
+use crate::group;
 use crate::id::TrialId;
 use crate::margin::Margins;
 use crate::reason::RepeatReason;
 use crate::unit::Nanos;
-use crate::workload::Workload;
+use crate::workload::{FlowPlan, Group, Workload};
 
 /// One timed execution of one cell, fully specified.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,8 +23,11 @@ pub struct Trial {
     pub replicate: u32,
     /// Seed of everything random inside it.
     pub seed: u64,
-    /// The traffic.
+    /// The traffic: the first group, and the only one of most trials.
     pub workload: Workload,
+    /// The groups that go on beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Group>,
     /// The phases.
     pub timing: Timing,
 }
@@ -85,6 +89,25 @@ pub struct Plan {
     /// What is the same to whoever asked.
     #[serde(default, skip_serializing_if = "Margins::is_default")]
     pub margins: Margins,
+}
+
+impl Trial {
+    /// Returns the workloads of its groups, in order.
+    pub fn workloads(&self) -> impl Iterator<Item = &Workload> {
+        let beside = self.beside.iter().map(|group| &group.workload);
+        std::iter::once(&self.workload).chain(beside)
+    }
+
+    /// Returns the names of its groups, in order.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        let first = group::name_of(self.workload.traffic.kind());
+        std::iter::once(first).chain(self.beside.iter().map(|group| &*group.name))
+    }
+
+    /// Returns the flows of all its groups.
+    pub fn flows(&self) -> Vec<FlowPlan> {
+        group::flows(self.workloads())
+    }
 }
 
 impl Plan {

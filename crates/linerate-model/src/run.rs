@@ -23,6 +23,9 @@ use crate::workload::Part;
 
 /// The number of the bundle format that this version writes.
 pub const BUNDLE_FORMAT: u32 = 3;
+/// The number that a bundle has whose trials have several groups: a version that knows no groups would take the flows of
+/// all for those of the first, and refuses it instead.
+pub const BUNDLE_FORMAT_OF_GROUPS: u32 = 4;
 
 /// What a host is for in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,7 +175,7 @@ pub fn share_a_kernel(hosts: &[HostRecord]) -> bool {
 /// `run.json`: everything of a run but its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
-    /// Bundle format, [`BUNDLE_FORMAT`].
+    /// Bundle format, [`BUNDLE_FORMAT`] or [`BUNDLE_FORMAT_OF_GROUPS`].
     pub format: u32,
     /// The run.
     pub run: RunId,

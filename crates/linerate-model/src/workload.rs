@@ -117,6 +117,16 @@ pub struct Workload {
     pub manner: Manner,
 }
 
+/// One workload of a trial that has several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// What it is called: `bulk`, `probe`.
+    pub name: String,
+    /// Its traffic.
+    pub workload: Workload,
+}
+
 /// What one end of a flow does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -133,16 +143,22 @@ pub enum Part {
 }
 
 /// One flow of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowPlan {
     /// The flow.
     pub flow: FlowId,
-    /// The client that opens it, as an index from 0.
-    pub client: u32,
+    /// The group of its trial that it belongs to, from 0.
+    pub group: u32,
+    /// The host that opens it: 0 is the server, 1 the first client.
+    pub from: u32,
+    /// The host that takes it up.
+    pub to: u32,
     /// What the client's end does.
     pub client_part: Part,
 }
+
+/// The server's number among the hosts of a trial; clients have those from 1 on.
+pub const SERVER: u32 = 0;
 
 /// A setting as asked for, as the kernel granted it, and as it worked out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -292,7 +308,9 @@ impl Workload {
             let (pair, client_part) = self.traffic.flow(at);
             FlowPlan {
                 flow: FlowId(at),
-                client: pair % self.clients,
+                group: 0,
+                from: 1 + pair % self.clients,
+                to: SERVER,
                 client_part,
             }
         };
@@ -383,8 +401,8 @@ mod tests {
         };
         let flows = workload.flows();
         assert_eq!(flows.len(), 10);
-        for client in 0..5 {
-            assert_eq!(flows.iter().filter(|flow| flow.client == client).count(), 2);
+        for client in 1..=5 {
+            assert_eq!(flows.iter().filter(|flow| flow.from == client).count(), 2);
         }
     }
 

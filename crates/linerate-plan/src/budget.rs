@@ -21,7 +21,7 @@ use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
 
 use crate::draft::Draft;
-use crate::group::{Group, cell_count, groups};
+use crate::group::{FactorGroup, cell_count, groups};
 use crate::planner::PlanRequest;
 
 /// Replicates below which an interval of a mean says next to nothing: with two, Student's t for
@@ -133,7 +133,7 @@ pub(crate) fn least(draft: &Draft) -> Extent {
 
 /// Returns which levels of `group` are never left out: its core and the baseline; of a scale the
 /// ends too; of a group without order and without core, all.
-fn least_levels(group: &Group, draft: &Draft) -> Vec<bool> {
+fn least_levels(group: &FactorGroup, draft: &Draft) -> Vec<bool> {
     let last = group.levels.len().saturating_sub(1);
     let baseline = group.position(&draft.experiment.baseline);
     let is_core = |(factor, level): (Factor, Level)| {
@@ -163,7 +163,7 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
         let groups = groups(&draft.experiment);
         let phases = [
             vec![Growth::Replicate; (wanted - fewest) as usize],
-            level_steps(&groups, extent, Group::is_scale),
+            level_steps(&groups, extent, FactorGroup::is_scale),
             level_steps(&groups, extent, |group| !group.is_scale()),
             vec![Growth::Replicate; (most - wanted) as usize],
         ];
@@ -184,7 +184,11 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
 
 /// Returns the levels of the groups of one `kind` that `least` lacks, in the order in which they
 /// come in: always the group that is least complete grows next.
-fn level_steps(groups: &[Group], least: &Extent, kind: fn(&Group) -> bool) -> Vec<Growth> {
+fn level_steps(
+    groups: &[FactorGroup],
+    least: &Extent,
+    kind: fn(&FactorGroup) -> bool,
+) -> Vec<Growth> {
     let mut levels = least.levels.clone();
     let mut steps = Vec::new();
     loop {

@@ -7,8 +7,9 @@ use linerate_model::number;
 use linerate_model::plan::Plan;
 use linerate_model::text::wrap;
 use linerate_model::unit::{Nanos, Unit};
+use linerate_model::workload::Workload;
 
-use crate::group::{Group, groups};
+use crate::group::{FactorGroup, groups};
 
 /// Width of the text.
 const COLUMNS: usize = 80;
@@ -91,7 +92,12 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     let title = format!("{} ({})", experiment.title, experiment.name);
     line(text, "", &title);
     line(text, "  ", &experiment.question);
-    line(text, "  ", &workload_words(experiment));
+    let varies = |factor| !experiment.levels(factor).is_empty();
+    line(text, "  ", &workload_words(&experiment.workload, varies));
+    for group in &experiment.beside {
+        let words = workload_words(&group.workload, |_| false);
+        line(text, "  ", &format!("in addition, {}: {words}", group.name));
+    }
     let groups = groups(experiment);
     let heads: Vec<String> = groups.iter().map(group_title).collect();
     let widths = heads.iter().map(|head| head.chars().count());
@@ -135,7 +141,7 @@ fn timing_words(experiment: &Experiment) -> String {
     format!("{blocks}; {}", words.join(", "))
 }
 
-fn group_title(group: &Group) -> String {
+fn group_title(group: &FactorGroup) -> String {
     let titles: Vec<&str> = group.factors.iter().map(|factor| factor.title()).collect();
     titles.join(" / ")
 }
@@ -162,18 +168,17 @@ const TOLD: [Factor; 12] = [
 ];
 
 /// Returns what does not vary: the traffic, the connections and the socket options that are set.
-fn workload_words(experiment: &Experiment) -> String {
-    let varies = |factor| !experiment.levels(factor).is_empty();
+fn workload_words(workload: &Workload, varies: impl Fn(Factor) -> bool) -> String {
     let is_fixed = |factor: &Factor| match factor {
         Factor::RequestBytes | Factor::ResponseBytes if varies(Factor::PayloadBytes) => false,
         factor => !varies(*factor),
     };
     let words = TOLD.into_iter().filter(is_fixed).filter_map(|factor| {
-        let level = factor.parameter().read(&experiment.workload)?;
+        let level = factor.parameter().read(workload)?;
         Some(glued(format!("{} {level}", factor.title())))
     });
     let words: Vec<String> = words.collect();
-    let kind = experiment.workload.traffic.kind();
+    let kind = workload.traffic.kind();
     format!("{}: {}", kind.about().title, words.join(", "))
 }
 

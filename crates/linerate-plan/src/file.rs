@@ -6,12 +6,14 @@
 
 use linerate_model::Nanos;
 use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
+use linerate_model::group;
+use linerate_model::reason::with_causes;
 use linerate_model::response::name;
-use linerate_model::workload::Kind;
+use linerate_model::workload::{Group, Kind};
 use toml::Spanned;
 
 use crate::draft::{BudgetHints, Draft};
-use crate::group::{Group, cell_count, cells, groups, set_groups};
+use crate::group::{FactorGroup, cell_count, cells, groups, set_groups};
 
 /// Words and numbers to levels.
 mod levels;
@@ -25,7 +27,7 @@ mod source;
 mod workload;
 
 use levels::{baseline_of, budget_core, groups_of};
-use raw::{Length, RawBudget, RawFile};
+use raw::{Length, RawBudget, RawFile, RawGroup};
 use source::Source;
 
 /// The number of the format of experiment files.
@@ -120,6 +122,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     check_name(source, &file)?;
     let workload = workload::workload(source, &file.workload)?;
     workload::check_sizes(source, file.workload.get_ref(), &file.factors)?;
+    let beside = beside(source, &file)?;
     let groups = groups_of(source, &file.factors)?;
     let design = file.design.kind;
     let timing = file.timing.timing(source)?;
@@ -137,6 +140,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         question: file.question,
         method: file.method,
         workload,
+        beside,
         factors: Vec::new(),
         linked: Vec::new(),
         design,
@@ -152,6 +156,17 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         Some(budget) => hints(source, budget, &experiment, &groups)?,
     };
     Ok(Draft { experiment, budget })
+}
+
+/// Returns the groups that go on beside the workload; a factor varies the workload alone.
+fn beside(source: &Source<'_>, file: &RawFile) -> Result<Vec<Group>, ReadError> {
+    let group = |raw: &RawGroup| {
+        Ok(Group {
+            name: raw.name.get_ref().clone(),
+            workload: workload::workload(source, &raw.workload)?,
+        })
+    };
+    file.group.iter().map(group).collect()
 }
 
 fn check_name(source: &Source<'_>, file: &RawFile) -> Result<(), ReadError> {
@@ -192,7 +207,7 @@ fn hints(
     source: &Source<'_>,
     budget: &RawBudget,
     experiment: &Experiment,
-    groups: &[Group],
+    groups: &[FactorGroup],
 ) -> Result<BudgetHints, ReadError> {
     let mut hints = BudgetHints::fixed(experiment);
     if let Some(weight) = &budget.weight {
@@ -252,13 +267,17 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
         return Err(spot.value(value, format!("at most {CELLS_MAX} cells")));
     }
     for cell in cells(experiment.design, &groups, &experiment.baseline) {
-        experiment.workload_of(&cell).map_err(|cause| {
+        let workload = experiment.workload_of(&cell).map_err(|cause| {
             let words: Vec<String> = cell.iter().map(|(f, l)| format!("{f} {l}")).collect();
             ReadError::Cell {
                 origin: source.origin.to_owned(),
                 cell: format!("({})", words.join(", ")),
                 cause,
             }
+        })?;
+        group::check(&workload, &experiment.beside).map_err(|error| {
+            let span = source.text.find("[[group]]").map_or(0..0, |at| at..at);
+            source.at("group", span).wrong(&with_causes(&error))
         })?;
     }
     Ok(())

@@ -7,14 +7,14 @@ use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level};
 
 /// Factors whose levels go together.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Group {
+pub(crate) struct FactorGroup {
     /// The factors, at least one.
     pub(crate) factors: Vec<Factor>,
     /// The levels; each has one entry for each factor.
     pub(crate) levels: Vec<Vec<Level>>,
 }
 
-impl Group {
+impl FactorGroup {
     /// Returns whether its levels have an order, so that some can stand for those between.
     pub(crate) fn is_scale(&self) -> bool {
         self.factors.len() == 1
@@ -64,8 +64,8 @@ impl Group {
 }
 
 /// Returns the groups of `experiment`, in the order of its factors.
-pub(crate) fn groups(experiment: &Experiment) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+pub(crate) fn groups(experiment: &Experiment) -> Vec<FactorGroup> {
+    let mut groups: Vec<FactorGroup> = Vec::new();
     for (factor, levels) in &experiment.factors {
         if groups.iter().any(|group| group.factors.contains(factor)) {
             continue;
@@ -82,7 +82,7 @@ pub(crate) fn groups(experiment: &Experiment) -> Vec<Group> {
                 .filter_map(|factor| experiment.levels(*factor).get(at).cloned())
                 .collect()
         };
-        groups.push(Group {
+        groups.push(FactorGroup {
             factors: factors.clone(),
             levels: (0..levels.len()).map(level).collect(),
         });
@@ -91,8 +91,8 @@ pub(crate) fn groups(experiment: &Experiment) -> Vec<Group> {
 }
 
 /// Makes `groups` the factors of `experiment`.
-pub(crate) fn set_groups(experiment: &mut Experiment, groups: &[Group]) {
-    let column = |group: &Group, at: usize| {
+pub(crate) fn set_groups(experiment: &mut Experiment, groups: &[FactorGroup]) {
+    let column = |group: &FactorGroup, at: usize| {
         let levels = group.levels.iter().map(|level| level[at].clone());
         (group.factors[at], levels.collect())
     };
@@ -112,7 +112,7 @@ pub(crate) fn set_groups(experiment: &mut Experiment, groups: &[Group]) {
 /// 1. Full: every combination, the last factor varying fastest.
 /// 2. One at a time: the baseline, then each other level of each factor with the rest at the
 ///    baseline.
-pub(crate) fn cells(design: DesignKind, groups: &[Group], baseline: &Cell) -> Vec<Cell> {
+pub(crate) fn cells(design: DesignKind, groups: &[FactorGroup], baseline: &Cell) -> Vec<Cell> {
     match design {
         DesignKind::Full => groups.iter().fold(vec![Cell::new()], |cells, group| {
             let extended = |cell: &Cell, at: usize| {

@@ -13,7 +13,7 @@ use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 
 use crate::draft::Draft;
-use crate::group::{Group, groups, set_groups};
+use crate::group::{FactorGroup, groups, set_groups};
 
 /// What a plan has to know of the hosts; what is not known is not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -207,7 +207,7 @@ fn fewer_clients(clients: u32) -> String {
 }
 
 /// Lowers the number of clients in the levels of `group` to `clients`; tells of each such level.
-fn reduce_clients(group: &mut Group, clients: u32, mut tell: impl FnMut(String)) {
+fn reduce_clients(group: &mut FactorGroup, clients: u32, mut tell: impl FnMut(String)) {
     let Some(column) = group.factors.iter().position(|&f| f == Factor::Clients) else {
         return;
     };
@@ -226,9 +226,22 @@ fn reduce_clients(group: &mut Group, clients: u32, mut tell: impl FnMut(String))
 }
 
 /// Returns why no part of `experiment` can run.
-fn whole_refusal(experiment: &Experiment, groups: &[Group], hosts: &Hosts) -> Option<String> {
+fn whole_refusal(experiment: &Experiment, groups: &[FactorGroup], hosts: &Hosts) -> Option<String> {
     if let Some(why) = hosts.refuses_workload(&experiment.workload) {
         return Some(why);
+    }
+    for group in &experiment.beside {
+        let (workload, name) = (&group.workload, &group.name);
+        if let Some(why) = hosts.refuses_workload(workload) {
+            return Some(format!("of group {name}, {why}"));
+        }
+        if workload.clients > hosts.clients {
+            let clients = counted(workload.clients, "client");
+            return Some(format!(
+                "group {name} is for {clients}, and there are {}",
+                hosts.clients
+            ));
+        }
     }
     if let Some(group) = groups.iter().find(|group| group.levels.is_empty()) {
         return Some(format!("no level of {} can run here", group.factors[0]));

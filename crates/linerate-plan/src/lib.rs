@@ -48,4 +48,4 @@ pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use file::{ReadError, read_experiment};
 pub use hosts::{Hosts, link_losses};
-pub use planner::{PlanError, PlanRequest, Single, TRIALS_MAX, fitting, plan, single};
+pub use planner::{PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, single};

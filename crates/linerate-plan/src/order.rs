@@ -30,6 +30,9 @@ pub(crate) fn blocks(
             let trials = block.into_iter().map(|cell| {
                 let mut workload = experiment.workload_of(cell)?;
                 hosts.settle_congestion(&mut workload);
+                let mut beside = experiment.beside.clone();
+                let others = beside.iter_mut().map(|group| &mut group.workload);
+                others.for_each(|workload| hosts.settle_congestion(workload));
                 Ok(Trial {
                     id: TrialId(0),
                     experiment: experiment.name.clone(),
@@ -37,6 +40,7 @@ pub(crate) fn blocks(
                     replicate,
                     seed: random.next_u64(),
                     workload,
+                    beside,
                     timing: experiment.timing,
                 })
             });

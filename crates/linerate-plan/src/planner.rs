@@ -3,11 +3,13 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, LevelError, Timing};
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, LevelError, Timing};
+use linerate_model::manner::Named;
 use linerate_model::number::counted;
 use linerate_model::plan::{LeftOut, Plan, Trial};
 use linerate_model::probe::Probes;
-use linerate_model::workload::{Workload, WorkloadError};
+use linerate_model::response::name;
+use linerate_model::workload::{Direction, Group, Workload, WorkloadError};
 
 use crate::budget::{Extent, cost, fit, least, trial_count, whole};
 use crate::draft::{BudgetHints, Draft};
@@ -219,41 +221,104 @@ pub fn single(asked: Single) -> Result<Plan, PlanError> {
     } = asked;
     workload.check()?;
     let experiment = Experiment {
-        name: "run".to_owned(),
-        chapter: None,
         title: "Measurement".to_owned(),
         question: "How fast is it?".to_owned(),
         method: match factors.is_empty() {
             true => "One workload, measured as asked.".to_owned(),
             false => "One workload, its levels interleaved in blocks.".to_owned(),
         },
-        response: workload.traffic.kind().about().headline.to_owned(),
-        workload,
         baseline: factors
             .iter()
             .filter_map(|(factor, levels)| Some((*factor, levels.first()?.clone())))
             .collect(),
         factors,
+        ..plain("run", workload, timing, *replicates.start())
+    };
+    let further = replicates.end().saturating_sub(*replicates.start());
+    as_asked(vec![experiment], further, seed)
+}
+
+/// Returns the plan of `probe` alone, beside `bulk` to the server and beside it from the server.
+pub fn loaded(
+    probe: &Workload,
+    bulk: &Workload,
+    timing: Timing,
+    replicates: u32,
+    seed: u64,
+) -> Result<Plan, PlanError> {
+    let idle = Experiment {
+        title: "Latency of the idle path".to_owned(),
+        question: "How long does an exchange take alone?".to_owned(),
+        method: "A probe alone.".to_owned(),
+        response: name::RTT_P50.to_owned(),
+        ..plain("idle", probe.clone(), timing, replicates)
+    };
+    let beside = |direction: Direction| {
+        let mut bulk = bulk.clone();
+        if let Some((way, _)) = bulk.traffic.stream_mut() {
+            *way = direction;
+        }
+        Experiment {
+            name: direction.word().to_owned(),
+            title: format!("Latency during bulk {}", direction.in_words()),
+            question: "How much longer does an exchange take during bulk?".to_owned(),
+            method: "The same probe; bulk starts at the same instant.".to_owned(),
+            beside: vec![Group {
+                name: "bulk".to_owned(),
+                workload: bulk,
+            }],
+            ..idle.clone()
+        }
+    };
+    let ways = [Direction::ToServer, Direction::FromServer].map(beside);
+    let experiments = std::iter::once(idle).chain(ways).collect();
+    as_asked(experiments, 0, seed)
+}
+
+fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Experiment {
+    Experiment {
+        name: name.to_owned(),
+        chapter: None,
+        title: String::new(),
+        question: String::new(),
+        method: String::new(),
+        response: workload.traffic.kind().about().headline.to_owned(),
+        workload,
+        beside: Vec::new(),
+        factors: Vec::new(),
         linked: Vec::new(),
         design: DesignKind::Full,
-        replicates: *replicates.start(),
+        baseline: Cell::new(),
+        replicates,
         timing,
         probes: Probes::default(),
-    };
-    let hosts = Hosts {
-        clients: experiment.workload.clients,
-        ..Hosts::default()
-    };
-    let budget = BudgetHints::fixed(&experiment);
+    }
+}
+
+/// Returns the plan of `experiments` on hosts that are not known yet, without a budget.
+fn as_asked(
+    experiments: Vec<Experiment>,
+    further_blocks: u32,
+    seed: u64,
+) -> Result<Plan, PlanError> {
+    let clients = experiments.iter().map(|one| one.workload.clients).max();
     let request = PlanRequest {
         budget: None,
         seed,
-        hosts,
-        further_blocks: replicates.end().saturating_sub(*replicates.start()),
+        hosts: Hosts {
+            clients: clients.unwrap_or(1),
+            ..Hosts::default()
+        },
+        further_blocks,
         overhead_per_trial: Nanos(0),
         overhead_once: Nanos(0),
     };
-    plan(&[Draft { experiment, budget }], &request)
+    let draft = |experiment: Experiment| Draft {
+        budget: BudgetHints::fixed(&experiment),
+        experiment,
+    };
+    let drafts: Vec<Draft> = experiments.into_iter().map(draft).collect();
+    plan(&drafts, &request)
 }
 
 fn check_request(drafts: &[Draft], request: &PlanRequest) -> Result<(), PlanError> {

@@ -46,6 +46,29 @@ core.socket_buffer = ["64KiB"]
 "#;
 
 #[test]
+fn groups_go_on_beside_the_workload() {
+    let with = |group: &str| {
+        let text = FILE.replace("[factors]", &format!("{group}\n[factors]"));
+        read_experiment(&text, "example.toml")
+    };
+    let probe = "[[group]]\nname = \"probe\"\n[group.workload]\nkind = \"rr\"\nconnections = 4\n";
+    let draft = with(probe).expect("a draft");
+    let [group] = draft.experiment.beside.as_slice() else {
+        panic!("{:?}", draft.experiment.beside);
+    };
+    assert_eq!(group.name, "probe");
+    assert_eq!(group.workload.connections, 4);
+    let refused = |group: &str, words: &str| {
+        let told = with(group).expect_err("no group").to_string();
+        assert!(told.contains(words), "{told}");
+    };
+    refused(&probe.replace("probe", "stream"), "`stream`");
+    refused(&probe.replace("rr", "bulk"), "bulk");
+    refused(&probe.replace("connections", "colour"), "colour");
+    refused(&format!("{probe}transport = \"unix\"\n"), "probe");
+}
+
+#[test]
 fn every_section_is_understood() {
     let draft = read_experiment(FILE, "example.toml").expect("a draft");
     let experiment = &draft.experiment;

@@ -12,7 +12,7 @@ use linerate_model::TrialId;
 use linerate_model::capture::TrialCapture;
 use linerate_model::number;
 use linerate_model::profile::TrialProfile;
-use linerate_model::run::{BUNDLE_FORMAT, FlowRecord, Recording, RunDocument};
+use linerate_model::run::{BUNDLE_FORMAT_OF_GROUPS, FlowRecord, Recording, RunDocument};
 use linerate_model::samples::Samples;
 use serde::Deserialize;
 
@@ -49,7 +49,7 @@ pub enum ReadError {
     },
     /// A later version wrote the bundle.
     #[error(
-        "cannot read {path}: it has bundle format {found}, and this version reads up to {BUNDLE_FORMAT}; \
+        "cannot read {path}: it has bundle format {found}, and this version reads up to {BUNDLE_FORMAT_OF_GROUPS}; \
          use a newer linerate"
     )]
     Newer {
@@ -147,7 +147,7 @@ fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
         cause,
     };
     let Numbered { format } = serde_json::from_slice(&text).map_err(document)?;
-    if format > BUNDLE_FORMAT {
+    if format > BUNDLE_FORMAT_OF_GROUPS {
         return Err(ReadError::Newer {
             path,
             found: format,

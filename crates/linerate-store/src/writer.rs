@@ -40,7 +40,9 @@
 //!    files; anything else needs code in the reader for the older number.
 //!
 //! Format 2 added `stacks.parquet`, format 3 `captures.parquet` and `captures/`; a bundle of an older
-//! format is read as one without.
+//! format is read as one without. `run.json` has format 4 where a trial has several groups (`plan.trials[].beside`):
+//! the flows of a trial are numbered through its groups, the workload's own first, so that a flow's number tells its
+//! group; tables are as in format 3.
 //!
 //! While a run goes on, each trial is stored as `partial/trial-000001.{samples,flows,trials}.parquet`
 //! in that order, each written beside, forced to the disk and renamed, so that a trial with a row in

@@ -300,6 +300,7 @@ impl MadeRun {
             question: "What happens?".to_owned(),
             method: "Synthetic.".to_owned(),
             workload,
+            beside: Vec::new(),
             factors: Vec::new(),
             linked: Vec::new(),
             design: DesignKind::Full,
@@ -351,6 +352,7 @@ impl MadeRun {
             replicate,
             seed: self.seed,
             workload: workload.clone(),
+            beside: Vec::new(),
             timing: timing(),
         });
         self.record(id, &workload, truth);
@@ -372,7 +374,7 @@ impl MadeRun {
         let mut rates: BTreeMap<(HostName, Subject, Metric), f64> = BTreeMap::new();
         let mut gauges: BTreeMap<(HostName, Subject, Metric), i64> = BTreeMap::new();
         for flow in workload.flows() {
-            let client = HostName::from(format!("client{}", flow.client + 1));
+            let client = HostName::from(format!("client{}", flow.from));
             let ends = [
                 (client, End::Client, flow.client_part),
                 ("server".into(), End::Server, flow.client_part.opposite()),
@@ -388,7 +390,7 @@ impl MadeRun {
                 };
                 let smoothed_ns = truth.server_rtt_ns.filter(|_| end == End::Server);
                 let shortest_ns = truth.min_rtt_ns.unwrap_or(truth.rtt_ns);
-                let at = (flow.client as usize).checked_sub(1);
+                let at = (flow.from as usize).checked_sub(2);
                 let distance = at.and_then(|at| truth.distances.get(at)).unwrap_or(&1.0);
                 let further_ns = (shortest_ns as f64 * (distance - 1.0)) as i64;
                 for (metric, value) in [

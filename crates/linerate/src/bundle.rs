@@ -81,7 +81,7 @@ pub fn check_new(directory: &Path) -> CmdResult<()> {
 pub fn write(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
     let html = linerate_report::html(analysis, Extent::Answer);
     let file = linerate_store::write_report(directory, &html)?;
-    linerate_store::write_results(directory, &linerate_analyze::reduce::outcomes(recording))?;
+    linerate_store::write_results(directory, &linerate_analyze::groups::outcomes(recording))?;
     Ok(file)
 }
 

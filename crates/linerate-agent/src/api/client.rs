@@ -432,7 +432,8 @@ impl Agent for HttpAgent {
         _timing: &Timing,
     ) -> Result<Prepared, AgentError> {
         let body = on_the_wire(assignment);
-        self.ask(&operation::PREPARE, (lease, None), &[], Some(&*body))
+        let prepared = self.ask(&operation::PREPARE, (lease, None), &[], Some(&*body));
+        prepared.map_err(|error| without_groups(assignment, error))
     }
 
     fn start(&self, lease: &str, trial: TrialId, at: &StartRequest) -> Result<(), AgentError> {
@@ -486,6 +487,19 @@ fn on_the_wire(assignment: &Assignment) -> Cow<'_, Assignment> {
     let mut plain = assignment.clone();
     plain.manner.batch_is_chosen = false;
     Cow::Owned(plain)
+}
+
+/// Returns why a trial of several groups was refused: an agent that does not know them names the field that has them.
+fn without_groups(assignment: &Assignment, mut error: AgentError) -> AgentError {
+    if let AgentError::Refused { refusal, .. } = &mut error
+        && !assignment.beside.is_empty()
+        && refusal.error.contains("unknown field")
+    {
+        refusal.error = "its linerate is older than groups, and a trial has several here: use the same version \
+                         on both hosts, or measure one group at a time"
+            .to_owned();
+    }
+    error
 }
 
 /// Returns the same with as many words as are for a person to read.
@@ -624,6 +638,7 @@ mod tests {
         "receive_low_water",
         "probes",
         "capture_at",
+        "beside",
     ];
 
     fn assignment(manner: Manner) -> Assignment {
@@ -641,6 +656,7 @@ mod tests {
             options: FlowOptions::default(),
             manner,
             flows: Vec::new(),
+            beside: Vec::new(),
             workers_max: None,
             cpus: Vec::new(),
             placement: Default::default(),
@@ -651,6 +667,37 @@ mod tests {
             warm_up_more: Nanos(0),
             flow_rate_max: None,
         }
+    }
+
+    #[test]
+    fn an_older_agent_that_refuses_groups_is_told_by_its_age() {
+        /// What an agent before groups knows of an assignment.
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Older {
+            #[serde(rename = "trial")]
+            _trial: TrialId,
+        }
+        let mut asked = assignment(Manner::default());
+        asked.beside.push(crate::api::GroupAssignment {
+            traffic: asked.traffic.clone(),
+            options: FlowOptions::default(),
+            manner: Manner::default(),
+            flows: Vec::new(),
+        });
+        let sent = serde_json::json!({ "trial": asked.trial, "beside": asked.beside });
+        let error = serde_json::from_value::<Older>(sent).expect_err("it knows no groups");
+        let refused = |error: String| AgentError::Refused {
+            address: None,
+            refusal: crate::api::refuse(RefusalCode::BadRequest, error),
+        };
+        let told = without_groups(&asked, refused(error.to_string())).to_string();
+        assert!(
+            told.contains("groups") && told.contains("same version"),
+            "{told}"
+        );
+        let other = without_groups(&asked, refused("another".to_owned()));
+        assert_eq!(other.to_string(), "another");
     }
 
     #[test]

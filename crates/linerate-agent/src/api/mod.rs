@@ -261,6 +261,9 @@ pub struct Assignment {
     pub manner: Manner,
     /// The flows of this host.
     pub flows: Vec<FlowAssignment>,
+    /// Further groups of the trial with flows of this host; they start with the first at one instant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<GroupAssignment>,
     /// Worker threads at the most; the number of CPUs when absent.
     pub workers_max: Option<u32>,
     /// CPUs to pin workers to, in turn; not pinned when empty.
@@ -284,6 +287,52 @@ pub struct Assignment {
     /// What each flow may send at the most; unlimited when absent.
     #[serde(default)]
     pub flow_rate_max: Option<BitsPerSec>,
+}
+
+/// One host's part in a further group of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupAssignment {
+    /// The traffic.
+    pub traffic: Traffic,
+    /// Options of every socket.
+    pub options: FlowOptions,
+    /// How the traffic is made.
+    #[serde(default)]
+    pub manner: Manner,
+    /// The flows of this host.
+    pub flows: Vec<FlowAssignment>,
+}
+
+impl Assignment {
+    /// Returns the flows of all its groups.
+    pub fn all_flows(&self) -> impl Iterator<Item = &FlowAssignment> {
+        let beside = self.beside.iter().flat_map(|group| &group.flows);
+        self.flows.iter().chain(beside)
+    }
+
+    /// Returns what it has of each group, as an assignment of that group alone.
+    pub fn of_groups(&self) -> Vec<Assignment> {
+        let none = Assignment {
+            flows: Vec::new(),
+            beside: Vec::new(),
+            ..self.clone()
+        };
+        let first = Assignment {
+            flows: self.flows.clone(),
+            ..none.clone()
+        };
+        let alone = |group: &GroupAssignment| Assignment {
+            traffic: group.traffic.clone(),
+            options: group.options.clone(),
+            manner: group.manner.clone(),
+            flows: group.flows.clone(),
+            ..none.clone()
+        };
+        let all = std::iter::once(first).chain(self.beside.iter().map(alone));
+        // A host may have flows of later groups only.
+        all.filter(|group| !group.flows.is_empty()).collect()
+    }
 }
 
 /// Where a host sees the frames of a trial.

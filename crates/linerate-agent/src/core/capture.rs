@@ -82,7 +82,7 @@ impl RunningCapture {
         assignment: &Assignment,
         own: &OwnPorts,
     ) -> Result<Self, String> {
-        if assignment.manner.transport == Transport::Unix {
+        if assignment.manner.transport == Transport::Unix && assignment.beside.is_empty() {
             return Err("Unix sockets have no frames".to_owned());
         }
         let at = assignment.capture_at.as_ref();
@@ -168,9 +168,10 @@ impl OwnPorts {
         };
         let port = *ports.first()?;
         let cookie = hex::decode(&assignment.cookie)?;
-        let flow = assignment.flows.first()?.flow;
-        let placed = assignment.traffic.is_placed();
-        placed.then(|| Introductions::new(port, words_of_connections(cookie, flow)))
+        let groups = assignment.of_groups();
+        let placed = groups.iter().find(|group| group.traffic.is_placed())?;
+        let flow = placed.flows.first()?.flow;
+        Some(Introductions::new(port, words_of_connections(cookie, flow)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use linerate_engine::Flow;
 use linerate_model::manner::Transport;
 
 use super::Core;
@@ -14,9 +15,10 @@ impl Core {
     pub fn expects_datagrams(&self, hello: Hello) -> bool {
         self.slot_of(&hello).is_some_and(|slot| {
             let gathered = lock(&slot.gathered);
-            slot.assignment.manner.transport == Transport::Udp
-                && gathered.session.state().is_gathering()
-                && gathered.expected.contains_key(&hello.flow)
+            let expected = gathered.expected.get(&hello.flow);
+            let is_udp = |group: usize| slot.groups[group].manner.transport == Transport::Udp;
+            gathered.session.state().is_gathering()
+                && expected.is_some_and(|(group, _)| is_udp(*group))
         })
     }
 
@@ -24,10 +26,9 @@ impl Core {
     pub fn confirm_datagrams_again(&self) {
         let slots: Vec<Arc<TrialSlot>> = lock(&self.trials).values().cloned().collect();
         for slot in slots {
-            if slot.assignment.manner.transport != Transport::Udp {
-                continue;
-            }
-            for flow in &lock(&slot.gathered).flows {
+            let gathered = lock(&slot.gathered);
+            let is_udp = |flow: &&Flow| flow.config().manner.transport == Transport::Udp;
+            for flow in gathered.flows.iter().filter(is_udp) {
                 let hello = Hello {
                     cookie: slot.cookie,
                     flow: flow.config().flow,

@@ -77,20 +77,21 @@ pub(super) fn take_up(
         Transport::Mptcp => Transport::Tcp,
         other => other,
     };
-    if kind(slot.assignment.manner.transport) != kind(transport) {
+    let mut gathered = lock(&slot.gathered);
+    let expected = gathered.expected.get(&hello.flow);
+    let (group, part) = *expected.ok_or("the trial has no such flow, or has it already")?;
+    if kind(slot.groups[group].manner.transport) != kind(transport) {
         return Err("the trial wants another transport".to_owned());
     }
-    let part = lock(&slot.gathered)
-        .expected
-        .remove(&hello.flow)
-        .ok_or("the trial has no such flow, or has it already")?;
-    let adopted = adopt(&slot.assignment, hello.flow, part, socket);
+    gathered.expected.remove(&hello.flow);
+    drop(gathered);
+    let adopted = adopt(&slot.groups[group], hello.flow, part, socket);
     let mut gathered = lock(&slot.gathered);
     let mut flow = match adopted {
         Ok(flow) => flow,
         Err(why) => {
             // A second try to connect this flow may succeed.
-            gathered.expected.insert(hello.flow, part);
+            gathered.expected.insert(hello.flow, (group, part));
             return Err(why);
         }
     };
@@ -120,10 +121,32 @@ fn adopt(
     Ok(flow)
 }
 
-/// Returns the flows that an accepting end waits for, by their number.
-pub(super) fn expected(assignment: &Assignment) -> HashMap<FlowId, Part> {
-    let plans = assignment.flows.iter();
-    plans.map(|plan| (plan.flow, plan.part)).collect()
+/// Returns the flows that an accepting end waits for, by their number, with the place of their group and their part.
+/// Connections come and go while a group with places runs: nobody has to come first.
+pub(super) fn expected(groups: &[Assignment]) -> HashMap<FlowId, (usize, Part)> {
+    let waiting = groups.iter().enumerate();
+    let waiting = waiting.filter(|(_, group)| !group.traffic.is_placed());
+    let plans = waiting.flat_map(|(at, group)| group.flows.iter().map(move |plan| (at, plan)));
+    plans
+        .map(|(at, plan)| (plan.flow, (at, plan.part)))
+        .collect()
+}
+
+/// Deals the flows of a trial to its groups.
+pub(super) fn by_group(flows: Vec<Flow>, groups: &[Assignment]) -> Vec<Vec<Flow>> {
+    if groups.len() <= 1 {
+        return vec![flows];
+    }
+    let plans = groups.iter().enumerate();
+    let plans = plans.flat_map(|(at, group)| group.flows.iter().map(move |plan| (plan.flow, at)));
+    let places: HashMap<FlowId, usize> = plans.collect();
+    let mut dealt: Vec<Vec<Flow>> = groups.iter().map(|_| Vec::new()).collect();
+    for flow in flows {
+        if let Some(at) = places.get(&flow.config().flow) {
+            dealt[*at].push(flow);
+        }
+    }
+    dealt
 }
 
 pub(super) fn flow_config(assignment: &Assignment, flow: FlowId, part: Part) -> FlowConfig {

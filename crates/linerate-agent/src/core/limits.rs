@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use linerate_engine as engine;
 use linerate_engine::{ConnectError, Flow, FlowConfig};
+use linerate_model::group::GROUPS_MAX;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::reason::with_causes;
 use linerate_model::sample::End;
@@ -76,18 +77,17 @@ impl Core {
             (Caller::Holder { name, .. }, _) => Whose::Token(name.clone()),
             (Caller::Stranger(_), None) | (Caller::Trusted, _) => return Ok(None),
         };
-        let flows = assignment.flows.len();
-        let files = if assignment.traffic.is_placed() {
+        let groups = assignment.of_groups();
+        let flows = assignment.all_flows().count();
+        // Of all groups the most that one asks for.
+        let files = if groups.iter().any(|group| group.traffic.is_placed()) {
             FILES_OF_PLACE
         } else {
             1
         };
-        let each = assignment.flow_rate_max.map(|rate| rate.0);
-        let asked = each
-            .into_iter()
-            .chain(assignment.manner.rate_bps.map(|rate| rate as f64))
-            .reduce(f64::min)
-            .map(|rate| BitsPerSec(rate * flows as f64));
+        // One group without a rate may take all there is.
+        let asked: Option<f64> = groups.iter().map(rate_asked).sum();
+        let asked = asked.map(BitsPerSec);
         let counts = Counts::of_trial(flows, files);
         let memory_bytes = match caller {
             Caller::Stranger(_) => {
@@ -161,7 +161,12 @@ impl Core {
         assignment: &Assignment,
     ) -> Result<(), Refusal> {
         let bad = |error: String| Err(refuse(RefusalCode::BadRequest, error));
-        let flows = assignment.flows.len();
+        let flows = assignment.all_flows().count();
+        if 1 + assignment.beside.len() > GROUPS_MAX {
+            let groups = 1 + assignment.beside.len();
+            return bad(format!("{groups} groups, but {GROUPS_MAX} is the most"));
+        }
+        let groups = assignment.of_groups();
         if flows == 0 || flows > FLOWS_MAX as usize {
             return bad(format!("{flows} flows, but must be 1 to {FLOWS_MAX}"));
         }
@@ -194,13 +199,25 @@ impl Core {
         if let Some(Err(error)) = assignment.probes.capture.map(|options| options.check()) {
             return bad(format!("the capture: {error}"));
         }
-        check_files(&assignment.traffic, flows)?;
+        let placed = groups.iter().filter(|group| group.traffic.is_placed());
+        if groups.len() > 1 && placed.clone().count() > 1 {
+            return bad("two groups that make connections one after another".to_owned());
+        }
+        let places = placed.map(|group| group.flows.len()).sum();
+        check_files(flows, places)?;
         if length.0 > TRIAL_NS_MAX {
             return bad(format!("a trial of {length}, but a day is the most"));
         }
         // How many flows there are of each direction is the plan's business.
-        check_flow(&assignment.traffic, &assignment.options, &assignment.manner)
-            .map_err(|error| refuse(RefusalCode::BadRequest, error))?;
+        for group in &groups {
+            check_flow(&group.traffic, &group.options, &group.manner)
+                .map_err(|error| refuse(RefusalCode::BadRequest, error))?;
+            let manner = &group.manner;
+            let is_alone = manner.bytes_max.is_some() || manner.transport == Transport::Unix;
+            if groups.len() > 1 && is_alone {
+                return bad("a volume, or Unix sockets, in a trial of several groups".to_owned());
+            }
+        }
         // A name on this host is of no use to anyone else, whatever token they hold.
         if assignment.manner.transport == Transport::Unix
             && from.is_some_and(|from| !from.is_loopback())
@@ -213,9 +230,10 @@ impl Core {
             return Err(refuse(RefusalCode::Unauthorized, error));
         }
         // Frames go past this host's own rules: its netfilter, its routing, its queues.
-        let mut parts = assignment.flows.iter().map(|flow| flow.part);
-        let is_past_sockets =
-            assignment.manner.wait == WaitBy::Xdp && parts.any(|part| part == Part::Sender);
+        let is_past_sockets = groups.iter().any(|group| {
+            let mut parts = group.flows.iter().map(|flow| flow.part);
+            group.manner.wait == WaitBy::Xdp && parts.any(|part| part == Part::Sender)
+        });
         if is_past_sockets && let Err(refusal) = caller.check(Scope::Admin) {
             let error = "sending by AF_XDP (xdp) needs the agent's token";
             return Err(if caller.is_stranger() {
@@ -240,7 +258,8 @@ impl Core {
             ));
         }
         // A host without traffic is nobody's, whether between trials or in one.
-        if assignment.traffic == Traffic::Idle && length.0 > IDLE_NS {
+        let is_idle = groups.iter().all(|group| group.traffic == Traffic::Idle);
+        if is_idle && length.0 > IDLE_NS {
             let most = Nanos(IDLE_NS);
             return limited(format!(
                 "a trial without traffic of {length}, but {most} is the most without a token"
@@ -256,6 +275,14 @@ impl Core {
         let spare = most.saturating_sub(assignment.length.0);
         Nanos(assignment.warm_up_more.0.min(spare))
     }
+}
+
+/// Returns the rate that the flows of one group ask for together, if they ask for one.
+fn rate_asked(group: &Assignment) -> Option<f64> {
+    let each = group.flow_rate_max.map(|rate| rate.0);
+    let own = group.manner.rate_bps.map(|rate| rate as f64);
+    let least = each.into_iter().chain(own).reduce(f64::min)?;
+    Some(least * group.flows.len() as f64)
 }
 
 /// Returns how many CPUs this process may run on.
@@ -286,9 +313,23 @@ pub(super) fn record_bytes_max(caller: &Caller) -> u64 {
     }
 }
 
-/// Returns the bytes of buffers that so many workers of a trial take: each has flows of every part.
+/// Returns the bytes of buffers that so many workers of each group of a trial take.
 fn buffer_bytes(assignment: &Assignment, workers: u32) -> u64 {
-    let workers = workers as usize;
+    let groups = assignment.of_groups();
+    let workers = workers_of_group(workers as usize, groups.len());
+    let each = groups
+        .iter()
+        .map(|group| group_buffer_bytes(group, workers));
+    each.fold(0, u64::saturating_add)
+}
+
+/// Returns how many of a host's `workers` each of so many groups has: those of one group never work for another.
+pub(super) fn workers_of_group(workers: usize, groups: usize) -> usize {
+    (workers / groups.max(1)).max(1)
+}
+
+/// The same of one group: each worker has flows of every part.
+fn group_buffer_bytes(assignment: &Assignment, workers: usize) -> u64 {
     let parts = [
         Part::Sender,
         Part::Receiver,
@@ -335,8 +376,13 @@ pub enum Lacking {
 /// the trial as well asks before there is one.
 pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Lacking> {
     check_cpus(cpus).map_err(|refusal| Lacking::Cpu(refusal.error))?;
-    check_files(&workload.traffic, workload.connections as usize)
-        .map_err(|refusal| Lacking::Files(refusal.error))?;
+    let flows = workload.connections as usize;
+    let places = if workload.traffic.is_placed() {
+        flows
+    } else {
+        0
+    };
+    check_files(flows, places).map_err(|refusal| Lacking::Files(refusal.error))?;
     match workload.manner.transport {
         Transport::Tcp | Transport::Mptcp => {
             engine::try_options(&workload.options).map_err(|error| {
@@ -380,18 +426,19 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses more flows than this process may open: the listener would miss them in silence.
-fn check_files(traffic: &Traffic, flows: usize) -> Result<(), Refusal> {
+/// Refuses more flows than this process may open, some of which are places: the listener would miss them in silence.
+fn check_files(flows: usize, places: usize) -> Result<(), Refusal> {
     // A place has a socket of its own beside that of the connection under way.
-    let each = if traffic.is_placed() { 2 } else { 1 };
+    let files = flows + places;
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-    let needed = open + each * flows + FILES_SPARE;
+    let needed = open + files + FILES_SPARE;
     let Some(most) = open_files_max().filter(|most| needed > *most) else {
         return Ok(());
     };
-    let files = match each {
-        1 => "as many".to_owned(),
-        _ => format!("{} times as many", each),
+    let files = match places {
+        0 => "as many".to_owned(),
+        _ if places == flows => "2 times as many".to_owned(),
+        _ => files.to_string(),
     };
     let error = format!(
         "{flows} flows need {files} open files, {needed} with those for other purposes, but this \
@@ -413,7 +460,7 @@ pub(super) fn flow_rate_max(
     assignment: &Assignment,
     rate_max: Option<BitsPerSec>,
 ) -> Option<BitsPerSec> {
-    let share = rate_max.map(|rate| rate.0 / assignment.flows.len() as f64);
+    let share = rate_max.map(|rate| rate.0 / assignment.all_flows().count() as f64);
     let asked = assignment.flow_rate_max.map(|rate| rate.0);
     let least = asked.into_iter().chain(share).reduce(f64::min);
     least.map(BitsPerSec)
@@ -497,6 +544,7 @@ pub(super) mod tests {
                 flow: FlowId(0),
                 part: Part::Receiver,
             }],
+            beside: Vec::new(),
             workers_max: None,
             cpus: Vec::new(),
             placement: Default::default(),
@@ -582,9 +630,9 @@ pub(super) mod tests {
                 slot.record_bytes_max = record_bytes_max;
                 match watch {
                     Watch::Read => {}
-                    Watch::AsItGoes => slot.assignment.flow_rate_max = None,
+                    Watch::AsItGoes => slot.groups[0].flow_rate_max = None,
                     Watch::AtTheEnd => {
-                        slot.assignment.flow_rate_max = None;
+                        slot.groups[0].flow_rate_max = None;
                         slot.rate_max = None;
                     }
                 }

@@ -139,6 +139,7 @@ mod tests {
             options: FlowOptions::default(),
             manner: Manner::default(),
             flows: Vec::new(),
+            beside: Vec::new(),
             workers_max: None,
             cpus: cpus.to_vec(),
             placement,

@@ -49,6 +49,8 @@ pub(super) struct TrialSlot {
     /// The lease of its run.
     pub(super) lease: String,
     pub(super) assignment: Assignment,
+    /// The same for each of its groups alone.
+    pub(super) groups: Vec<Assignment>,
     pub(super) other_end: OtherEnd,
     pub(super) cookie: [u8; 16],
     /// Where the connections of its places come in, if it answers such.
@@ -95,8 +97,9 @@ pub(super) struct Gathered {
     pub(super) flows: Vec<Flow>,
     /// Settings of the flows so far.
     pub(super) pool: SettingPool,
-    /// The flows that have not arrived, and what this end does in them.
-    pub(super) expected: HashMap<FlowId, Part>,
+    /// The flows that have not arrived, and what this end does in them, each with the place of its group in
+    /// [`TrialSlot::groups`].
+    pub(super) expected: HashMap<FlowId, (usize, Part)>,
     /// Lets the hellos of its flows of datagrams through.
     pub(super) hellos: Option<engine::Await>,
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_engine as engine;
-use linerate_engine::{Address, EngineConfig, Flow, Running, Schedule};
+use linerate_engine::{Address, EngineConfig, Flow, LaunchError, Running, Schedule};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::{Manner, Transport, WaitBy};
 use linerate_model::metric::Metric;
@@ -19,13 +19,13 @@ use linerate_model::{Bytes, FlowId};
 use linerate_observe::{Observer, Profiler, Scope};
 
 use super::capture::RunningCapture;
-use super::flows::counts_sent;
+use super::flows::{by_group, counts_sent};
 use super::host::{availabilities, degraded, limits_of_profile, unseen};
 use super::idle_reader::IdleReader;
-use super::limits::cpus_online;
+use super::limits::{cpus_online, workers_of_group};
 use super::slot::{OtherEnd, TrialSlot};
 use super::{Core, placement};
-use crate::api::StartRequest;
+use crate::api::{Assignment, StartRequest};
 use crate::limits::above;
 use crate::sync::lock;
 
@@ -59,12 +59,13 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         capture.select(&flows);
     }
     let placed = placement::place(&slot.assignment, local);
+    let workers_max = match (slot.assignment.workers_max, placed.cpus.len()) {
+        (Some(most), _) => most as usize,
+        (None, 0) => cpus_online(),
+        (None, pinned) => pinned,
+    };
     let config = EngineConfig {
-        workers_max: match (slot.assignment.workers_max, placed.cpus.len()) {
-            (Some(most), _) => most as usize,
-            (None, 0) => cpus_online(),
-            (None, pinned) => pinned,
-        },
+        workers_max: workers_of_group(workers_max, slot.groups.len()),
         cpus: placed.cpus,
     };
     let schedule = Schedule {
@@ -74,19 +75,20 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         stop_ns: at.stop_ns,
         skew_ns: at.skew_ns,
     };
-    let running = match engine::launch(flows, schedule, &config) {
+    let running = match launch(slot, flows, schedule, &config) {
         Ok(running) => running,
         Err(error) => return slot.fail(&with_causes(&error)),
     };
-    let threads = running.threads();
+    let threads: Vec<_> = running.iter().flat_map(Running::threads).collect();
     // Both ends would see the same CPUs, and pay twice for it.
     let shares_cpus = core.config.lab || local == remote;
     let busy = match slot.assignment.probes.sample_rate {
-        None => why_no_cpu_is_free(
-            linerate_observe::cpus_allowed(Path::new("/proc")).len(),
-            &slot.assignment.manner,
-            threads.len() * if shares_cpus { 2 } else { 1 },
-        ),
+        None => {
+            let cpus = linerate_observe::cpus_allowed(Path::new("/proc")).len();
+            let workers = threads.len() * if shares_cpus { 2 } else { 1 };
+            let mut groups = slot.groups.iter();
+            groups.find_map(|group| why_no_cpu_is_free(cpus, &group.manner, workers))
+        }
         Some(_) => None,
     };
     let config = core.observe_config(slot.observe, threads);
@@ -108,7 +110,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let profiler = probes
         .profile
         .then(|| Profiler::open(&config, scope, window_ns));
-    let plans = slot.assignment.flows.iter();
+    let plans = slot.assignment.all_flows();
     let senders = plans
         .filter(|plan| plan.part == Part::Sender)
         .map(|plan| plan.flow);
@@ -143,16 +145,22 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         ..
     } = sampler;
     if !whole {
-        running.abort();
+        running.iter().for_each(Running::abort);
     }
-    let results = running.finish();
+    let mut results = Vec::new();
     // What came after the last look is owed too, whoever ended the trial.
-    let counts_sent = counts_sent(&slot.assignment);
-    let moved = results.iter().map(|flow| {
-        let sent = if counts_sent { flow.bytes_sent } else { 0 };
-        flow.bytes_received + sent
-    });
-    let after_bytes = moved.sum::<u64>() as f64 - moved_bytes;
+    let mut moved = 0;
+    for (group, running) in slot.groups.iter().zip(running) {
+        let ended = running.finish();
+        let sent = |flow: &engine::FlowResult| match counts_sent(group) {
+            true => flow.bytes_sent,
+            false => 0,
+        };
+        let each = ended.iter().map(|flow| flow.bytes_received + sent(flow));
+        moved += each.sum::<u64>();
+        results.extend(ended);
+    }
+    let after_bytes = moved as f64 - moved_bytes;
     if let Some(grant) = lock(&slot.grant).as_mut() {
         grant.note_moved(engine::now_ns(), new_bytes + after_bytes);
     }
@@ -193,6 +201,22 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         .session
         .handle_finished(engine::now_ns());
     slot.changed.tell();
+}
+
+/// Launches the flows of each group, all by one schedule.
+fn launch(
+    slot: &TrialSlot,
+    flows: Vec<Flow>,
+    schedule: Schedule,
+    config: &EngineConfig,
+) -> Result<Vec<Running>, LaunchError> {
+    let mut running: Vec<Running> = Vec::new();
+    for flows in by_group(flows, &slot.groups) {
+        let before = running.iter().map(|group| group.threads().len()).sum();
+        // On an error the groups so far are aborted as they are dropped.
+        running.push(engine::launch_beside(flows, schedule, config, before)?);
+    }
+    Ok(running)
 }
 
 /// Returns why reading the host would take its time from `workers`, if all `cpus` are theirs.
@@ -260,7 +284,8 @@ enum WakeReason {
 struct Sampler<'a> {
     core: &'a Core,
     slot: &'a TrialSlot,
-    running: Running,
+    /// The flows of each group.
+    running: Vec<Running>,
     observers: Vec<Box<dyn Observer>>,
     /// Who reads the host between the edges, where no request may wait for that.
     idle_reader: Option<IdleReader>,
@@ -329,7 +354,7 @@ impl Sampler<'_> {
         loop {
             let looked = engine::now_ns();
             let delivered = !must_wait || self.is_delivered(at);
-            if delivered && self.running.done() {
+            if delivered && self.is_done() {
                 return true;
             }
             let now = engine::now_ns();
@@ -358,7 +383,12 @@ impl Sampler<'_> {
     }
 
     fn grace_ns(&self) -> u64 {
-        engine::grace_ns(self.slot.assignment.flows.len())
+        engine::grace_ns(self.slot.assignment.all_flows().count())
+    }
+
+    /// Returns whether the flows of all groups have ended.
+    fn is_done(&self) -> bool {
+        self.running.iter().all(Running::done)
     }
 
     /// Returns whether every flow has moved its volume and nothing is on its way, and notes it: a
@@ -367,7 +397,7 @@ impl Sampler<'_> {
         // Nobody acknowledges datagrams.
         let is_udp = self.slot.assignment.manner.transport == Transport::Udp;
         let through = if is_udp {
-            self.running.done()
+            self.is_done()
         } else {
             self.look_at_flows() == (true, false)
         };
@@ -391,7 +421,7 @@ impl Sampler<'_> {
         let (mut whole, mut outstanding) = (true, false);
         let (mut received, mut wanted) = (0_u64, 0_u64);
         // One by one: those of thousands of flows together take megabytes.
-        self.running.sample_each(|sample| match sample.metric {
+        let take = |sample: Sample| match sample.metric {
             Metric::AppBytesReceived if is_by_sum && !is_sender(&sample) => {
                 received += sample.value.unsigned_abs();
                 wanted = wanted.saturating_add(most);
@@ -406,7 +436,11 @@ impl Sampler<'_> {
                 outstanding |= is_sender(&sample);
             }
             _ => {}
-        });
+        };
+        // A volume is of one group alone, and so is a server of another program.
+        if let Some(running) = self.running.first_mut() {
+            running.sample_each(take);
+        }
         (whole && received >= wanted, outstanding)
     }
 
@@ -422,23 +456,40 @@ impl Sampler<'_> {
         }
         // Totals are made of the edges, of which there are two.
         let is_dropped = is_full && reading == Reading::Between;
-        let thousands = self.slot.assignment.flows.len() > FLOWS_IN_FULL as usize;
+        let thousands = self.slot.assignment.all_flows().count() > FLOWS_IN_FULL as usize;
         let is_thinned = thousands && reading == Reading::Between;
         let samples = &mut record.samples;
-        let (mut moved, counts_sent) = (0, counts_sent(&self.slot.assignment));
-        // What is not kept is counted all the same: a limit holds however much was recorded.
-        self.running.sample_each(|sample| {
-            moved += moved_by(&sample, counts_sent);
-            if !is_dropped && (!is_thinned || is_kept(&sample)) {
-                samples.push(&sample);
-            }
-        });
+        let mut moved = 0;
+        for (group, running) in self.slot.groups.iter().zip(&mut self.running) {
+            let counts_sent = counts_sent(group);
+            // What is not kept is counted all the same: a limit holds however much was recorded.
+            running.sample_each(|sample| {
+                moved += moved_by(&sample, counts_sent);
+                if !is_dropped && (!is_thinned || is_kept(&sample)) {
+                    samples.push(&sample);
+                }
+            });
+        }
         self.note_moved(moved);
         if is_dropped {
             return;
         }
-        self.running
-            .sample_latencies(|sample| samples.push(&sample));
+        // A host tells its latencies without a group: of two groups nobody could tell whose they are.
+        let transacts = |group: &Assignment| group.traffic.is_transactional();
+        if self
+            .slot
+            .groups
+            .iter()
+            .filter(|group| transacts(group))
+            .count()
+            == 1
+        {
+            let groups = self.slot.groups.iter().zip(&mut self.running);
+            let of_transactions = groups.filter(|(group, _)| transacts(group));
+            of_transactions.for_each(|(_, running)| {
+                running.sample_latencies(|sample| samples.push(&sample));
+            });
+        }
         // Reading the host may take tenths of a second, for which whoever looks at the trial must not wait.
         drop(record);
         let mut readings = Vec::new();
@@ -492,9 +543,11 @@ impl Sampler<'_> {
     }
 
     fn count(&mut self) {
-        let (mut moved, counts_sent) = (0, counts_sent(&self.slot.assignment));
-        self.running
-            .sample_each(|sample| moved += moved_by(&sample, counts_sent));
+        let mut moved = 0;
+        for (group, running) in self.slot.groups.iter().zip(&mut self.running) {
+            let counts_sent = counts_sent(group);
+            running.sample_each(|sample| moved += moved_by(&sample, counts_sent));
+        }
         self.note_moved(moved);
     }
 
@@ -517,7 +570,7 @@ impl Sampler<'_> {
             .as_mut()
             .and_then(|grant| grant.note_moved(now, new_bytes));
         let seconds = now.saturating_sub(self.start_ns) as f64 / 1e9;
-        let flows = self.slot.assignment.flows.len();
+        let flows = self.slot.assignment.all_flows().count();
         let own = above(most, self.moved_bytes, seconds, flows).map(|rate| {
             format!("carried {rate} of payload, but this agent allows {most} without a token")
         });
@@ -536,7 +589,7 @@ impl Sampler<'_> {
             if bounded && must_wait {
                 self.is_volume_through();
             }
-            if bounded && self.running.done() {
+            if bounded && self.is_done() {
                 return WakeReason::AllSent;
             }
             let now = engine::now_ns();
@@ -641,7 +694,7 @@ mod tests {
         let mut sampler = Sampler {
             core: &core,
             slot: &slot,
-            running: engine::launch(flows, schedule, &config).unwrap(),
+            running: vec![engine::launch(flows, schedule, &config).unwrap()],
             observers: vec![Box::new(Looking(Arc::clone(&slot)))],
             idle_reader: None,
             observed_every_ns: 0,
@@ -657,8 +710,10 @@ mod tests {
         };
         sampler.sample(Reading::Between, start_ns);
         sampler.sample(Reading::Edge, start_ns + 1);
-        sampler.running.abort();
-        sampler.running.finish();
+        sampler.running.drain(..).for_each(|running| {
+            running.abort();
+            running.finish();
+        });
         let status = core.poll_trial(&lease, TrialId(1), PollFrom::default());
         let samples = status.unwrap().samples;
         let looks = samples.iter().filter(|it| it.metric == Metric::CpuUser);

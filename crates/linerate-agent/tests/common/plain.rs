@@ -47,6 +47,7 @@ pub fn assignment(end: End, part: Part, traffic: Traffic, flows: u32) -> Assignm
         options: FlowOptions::default(),
         manner: Manner::default(),
         flows: (0..flows).map(plan).collect(),
+        beside: Vec::new(),
         workers_max: None,
         cpus: Vec::new(),
         placement: Default::default(),

@@ -48,7 +48,7 @@ struct Watched<'d, 'a> {
 }
 
 /// Cells that are drawn together: those between which the loss differs.
-struct Group<'d, 'a> {
+struct WatchedGroup<'d, 'a> {
     /// What they share and other groups do not, in words.
     words: String,
     /// The fewest losses first.
@@ -77,7 +77,10 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 }
 
 /// Returns the cells of which something was read. Where no loss was varied they are one group.
-fn watched<'d, 'a>(dataset: &Dataset<'_>, cells: &[&'d CellOutcomes<'a>]) -> Vec<Group<'d, 'a>> {
+fn watched<'d, 'a>(
+    dataset: &Dataset<'_>,
+    cells: &[&'d CellOutcomes<'a>],
+) -> Vec<WatchedGroup<'d, 'a>> {
     let factors = varied(cells);
     let watch = |cell: &'d CellOutcomes<'a>, factors: &[Factor]| {
         let courses = courses(dataset, cell);
@@ -91,13 +94,13 @@ fn watched<'d, 'a>(dataset: &Dataset<'_>, cells: &[&'d CellOutcomes<'a>]) -> Vec
         (groups(cells, Factor::LinkLoss), vec![Factor::LinkLoss])
     } else {
         let (words, cells) = (String::new(), cells.to_vec());
-        (vec![dataset::Group { words, cells }], factors)
+        (vec![dataset::CellGroup { words, cells }], factors)
     };
-    let group = |group: dataset::Group<'d, 'a>| {
+    let group = |group: dataset::CellGroup<'d, 'a>| {
         let cells = group.cells.into_iter();
         let cells: Vec<_> = cells.filter_map(|cell| watch(cell, &factors)).collect();
         let words = group.words;
-        (!cells.is_empty()).then_some(Group { words, cells })
+        (!cells.is_empty()).then_some(WatchedGroup { words, cells })
     };
     all.into_iter().filter_map(group).collect()
 }
@@ -198,7 +201,7 @@ impl Watched<'_, '_> {
     }
 }
 
-fn figures(group: &Group<'_, '_>) -> Vec<Figure> {
+fn figures(group: &WatchedGroup<'_, '_>) -> Vec<Figure> {
     let mut figures = vec![ratios(group), packets(group)];
     figures.extend(retransmissions(group));
     figures
@@ -224,7 +227,7 @@ struct Look {
 }
 
 impl Look {
-    fn of(self, group: &Group<'_, '_>, curves: Vec<Curve>) -> Figure {
+    fn of(self, group: &WatchedGroup<'_, '_>, curves: Vec<Curve>) -> Figure {
         let (id, title) = match group.words.as_str() {
             "" => (self.id.to_owned(), self.title.to_owned()),
             words => {
@@ -250,7 +253,7 @@ impl Look {
     }
 }
 
-fn ratios(group: &Group<'_, '_>) -> Figure {
+fn ratios(group: &WatchedGroup<'_, '_>) -> Figure {
     let per_ack = |moment: &Moment| {
         (moment.acks > 0.0 && moment.data > 0.0).then(|| moment.data / moment.acks)
     };
@@ -267,7 +270,7 @@ fn ratios(group: &Group<'_, '_>) -> Figure {
     look.of(group, curves.collect())
 }
 
-fn packets(group: &Group<'_, '_>) -> Figure {
+fn packets(group: &WatchedGroup<'_, '_>) -> Figure {
     let curves = group.cells.iter().flat_map(|cell| {
         [
             curve(cell, "data packets", |moment| Some(moment.data)),
@@ -284,7 +287,7 @@ fn packets(group: &Group<'_, '_>) -> Figure {
 }
 
 /// Absent where nothing was sent again.
-fn retransmissions(group: &Group<'_, '_>) -> Option<Figure> {
+fn retransmissions(group: &WatchedGroup<'_, '_>) -> Option<Figure> {
     let any = |cell: &&Watched<'_, '_>| cell.middle().moments.iter().any(Moment::is_lossy);
     let curves: Vec<Curve> = group
         .cells
@@ -306,13 +309,13 @@ fn retransmissions(group: &Group<'_, '_>) -> Option<Figure> {
 }
 
 /// Returns the words of a cell in a table over all groups.
-fn whole_name(group: &Group<'_, '_>, watched: &Watched<'_, '_>) -> String {
+fn whole_name(group: &WatchedGroup<'_, '_>, watched: &Watched<'_, '_>) -> String {
     let parts = [group.words.as_str(), watched.name.as_str()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(", ")
 }
 
-fn table(groups: &[Group<'_, '_>]) -> Table {
+fn table(groups: &[WatchedGroup<'_, '_>]) -> Table {
     let columns = [
         "Options",
         "Data packets/s",
@@ -325,7 +328,7 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
         "Retransmitted",
         "Throughput",
     ];
-    let row = |group: &Group<'_, '_>, watched: &Watched<'_, '_>| {
+    let row = |group: &WatchedGroup<'_, '_>, watched: &Watched<'_, '_>| {
         let of = |response| TableCell::of(watched.cell.estimate(response), "not read");
         let lossy = watched.estimate(|course| course.per_ack(Moment::is_lossy));
         let other = watched.estimate(|course| course.per_ack(|moment| !moment.is_lossy()));
@@ -350,7 +353,7 @@ fn table(groups: &[Group<'_, '_>]) -> Table {
 
 /// Returns the clean cell and the lossy ones, where a loss was varied.
 fn clean_and_lossy<'g, 'd, 'a>(
-    group: &'g Group<'d, 'a>,
+    group: &'g WatchedGroup<'d, 'a>,
 ) -> Option<(&'g Watched<'d, 'a>, &'g [Watched<'d, 'a>])> {
     let (clean, lossy) = group.cells.split_first()?;
     let level = |watched: &Watched<'_, '_>| watched.cell.level(Factor::LinkLoss).cloned();
@@ -360,7 +363,7 @@ fn clean_and_lossy<'g, 'd, 'a>(
 }
 
 /// Returns what the group's ACKs answer, and what its highest loss changes.
-fn answer(group: &Group<'_, '_>) -> Option<String> {
+fn answer(group: &WatchedGroup<'_, '_>) -> Option<String> {
     let Some((clean, lossy)) = clean_and_lossy(group) else {
         let sentences: Vec<String> = group.cells.iter().filter_map(plain_answer).collect();
         return (!sentences.is_empty()).then(|| sentences.join(" "));
@@ -451,7 +454,9 @@ mod tests {
         let readings = Readings::new(&samples, TrialId(1), 2 * TENTH_NS as u64);
         let flow = FlowPlan {
             flow: FlowId(0),
-            client: 0,
+            group: 0,
+            from: 1,
+            to: 0,
             client_part: Part::Sender,
         };
         let found = moments(&Sampled {

@@ -17,7 +17,7 @@ use linerate_model::workload::Kind;
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
 use crate::compare::interval::MANY;
-use crate::dataset::{CellOutcomes, Dataset, Group, groups, varied};
+use crate::dataset::{CellGroup, CellOutcomes, Dataset, groups, varied};
 use crate::diagnose::{Told, plateau_cell, window_bytes};
 use crate::published::TRU64_STREAM;
 use crate::reduce::name;
@@ -137,7 +137,11 @@ fn window_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curv
 }
 
 /// Absent when no window of the group is small enough to matter.
-fn window_limit_curve(dataset: &Dataset<'_>, group: &Group<'_, '_>, rtt_ns: f64) -> Option<Curve> {
+fn window_limit_curve(
+    dataset: &Dataset<'_>,
+    group: &CellGroup<'_, '_>,
+    rtt_ns: f64,
+) -> Option<Curve> {
     let rtt = Nanos(rtt_ns.max(1.0).round() as u64);
     let mut matters = false;
     let mut points = Vec::new();

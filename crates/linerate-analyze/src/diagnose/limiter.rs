@@ -30,6 +30,17 @@ pub(crate) fn limits(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<L
 }
 
 fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let verdict = find_alone(dataset, cell)?;
+    // What a path or a host has left beside other groups is no limit of either: only what each flow's own TCP and
+    // pacer say is.
+    let is_of_flows = matches!(
+        verdict.limiter,
+        Limiter::Pacing | Limiter::ReceiverWindow | Limiter::SendBuffer | Limiter::Application
+    );
+    (is_of_flows || cell.experiment.beside.is_empty()).then_some(verdict)
+}
+
+fn find_alone(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let Some(failed) = cell.of_invalid() else {
         let of_other = |other: &CellOutcomes<'_>| Some(first(dataset, other)?.limiter);
         return first(dataset, cell).or_else(|| same_rate::verdict(dataset, cell, of_other));

@@ -63,7 +63,7 @@ impl Floors {
     pub(crate) fn of_flows(&self, workload: &Workload) -> Vec<f64> {
         let flows = workload.flows().into_iter();
         let of_flow = flows.filter_map(|plan| {
-            let key = (workload.link_loss_ppm, plan.client);
+            let key = (workload.link_loss_ppm, plan.from - 1);
             self.by_link.get(&key).copied()
         });
         of_flow.collect()

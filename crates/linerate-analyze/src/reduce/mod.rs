@@ -79,7 +79,7 @@ pub(crate) use floors::Floors;
 pub use linerate_model::outcome::{Outcome, Response};
 pub use linerate_model::response::{describe, name, share_name};
 pub(crate) use losses::EVEN_DISPERSION_MAX;
-pub(crate) use plausible::tolerance;
+pub(crate) use plausible::{beyond_together, tolerance};
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
 pub(crate) use raw::{Raw, are_aggregates};
 pub(crate) use silence::DATAGRAMS_MIN;
@@ -102,7 +102,7 @@ pub const WORKER_SATURATED_SHARE: f64 = 0.95;
 /// Share of the measured window that readings must span before a note is made of it.
 const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
 
-/// Returns the outcome of every recorded trial, in the order of execution.
+/// Returns the outcome of every recorded trial, in the order of execution; each trial has one group.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
     let flows = by_trial(recording);
     let document = &recording.document;

@@ -17,7 +17,7 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::reason::{Impossible, Moved, Reason};
 use linerate_model::response::name;
-use linerate_model::run::{FlowRecord, HostProgram};
+use linerate_model::run::{FlowRecord, HostProgram, HostRecord};
 use linerate_model::sample::{End, Subject};
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{BitsPerSec, HostName, Nanos};
@@ -25,7 +25,7 @@ use linerate_model::{BitsPerSec, HostName, Nanos};
 use super::cpu_time::BUSY;
 use super::raw::Lane;
 use super::window::{GROWING, GROWING_OF_TCP, has_fallen};
-use super::{Raw, Responses, Values};
+use super::{Outcome, Raw, Responses, Values};
 use crate::wire_use::Path;
 
 /// Share above the limit that is still believed: the clocks of the two ends.
@@ -216,8 +216,33 @@ pub(super) fn refusal(raw: &Raw<'_>, window: Nanos, responses: &Responses) -> Op
         .find_map(of_direction)
 }
 
+/// Returns why the throughput of all groups of a trial together is refused, if it is: the ceiling is that of the group
+/// whose packets carry most.
+pub(crate) fn beyond_together(
+    hosts: &[HostRecord],
+    window: Nanos,
+    groups: &[(&Workload, &Outcome)],
+) -> Option<Reason> {
+    let tolerance = tolerance(window);
+    let path = Path::new(hosts);
+    let of_direction = |direction| {
+        let ceilings = groups.iter();
+        let ceilings = ceilings.filter_map(|(workload, _)| path.ceiling(workload, direction));
+        let ceiling = ceilings.max_by(|a, b| a.payload.0.total_cmp(&b.payload.0))?;
+        // What was not read of one is no less than nothing.
+        let rates = groups.iter();
+        let rates = rates.filter_map(|(of, outcome)| one_way_bps(of, *outcome, direction));
+        let rate = BitsPerSec(rates.sum());
+        let is_beyond = rate.0 > ceiling.payload.0 * (1.0 + tolerance);
+        is_beyond.then_some(Reason::Beyond { rate, ceiling })
+    };
+    [Direction::ToServer, Direction::FromServer]
+        .into_iter()
+        .find_map(of_direction)
+}
+
 /// Payload per second that goes in `direction`.
-fn one_way_bps(workload: &Workload, responses: &Responses, direction: Direction) -> Option<f64> {
+fn one_way_bps(workload: &Workload, responses: &impl Values, direction: Direction) -> Option<f64> {
     let to_server = direction == Direction::ToServer;
     match workload.traffic.exchange() {
         Some((request, response)) => {

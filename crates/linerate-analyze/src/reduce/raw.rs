@@ -125,7 +125,7 @@ impl<'a> Lane<'a> {
         };
         Self {
             flow: plan.flow,
-            client: plan.client,
+            client: plan.from - 1,
             client_part: plan.client_part,
             sender,
             receiver: sender.other(),

@@ -316,6 +316,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
         replicate: id,
         seed: 0,
         workload: workload.clone(),
+        beside: Vec::new(),
         timing,
     };
     Plan {
@@ -327,6 +328,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             method: String::new(),
             response: name::THROUGHPUT.to_owned(),
             workload: workload.clone(),
+            beside: Vec::new(),
             factors: Vec::new(),
             linked: Vec::new(),
             design: DesignKind::Full,

@@ -416,6 +416,7 @@ mod tests {
             method: String::new(),
             response: "throughput_bps".to_owned(),
             workload: Workload::stream(Direction::ToServer),
+            beside: Vec::new(),
             factors: Vec::new(),
             linked: Vec::new(),
             design: DesignKind::Full,
@@ -435,6 +436,7 @@ mod tests {
             replicate,
             seed: 0,
             workload: Workload::stream(Direction::ToServer),
+            beside: Vec::new(),
             timing: TIMING,
         };
         let rounds = (1..=5).flat_map(|replicate| [(replicate, "a"), (replicate, "b")]);

@@ -1,6 +1,6 @@
 //! Every host's assignment, from the plan alone.
 
-use linerate_agent::api::{Assignment, FlowAssignment, SAMPLE_INTERVAL_MAX};
+use linerate_agent::api::{Assignment, FlowAssignment, GroupAssignment, SAMPLE_INTERVAL_MAX};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
@@ -45,7 +45,7 @@ pub(super) fn assignments(
     trial: &Trial,
     terms: &Terms<'_>,
 ) -> (Assignment, Vec<(usize, Assignment)>) {
-    let flows = trial.workload.flows();
+    let flows = trial.flows();
     let server = assignment(trial, terms, End::Server, &flows, |flow| {
         flow.client_part.opposite()
     });
@@ -53,7 +53,7 @@ pub(super) fn assignments(
         .map(|client| {
             let own: Vec<FlowPlan> = flows
                 .iter()
-                .filter(|flow| flow.client as usize == client)
+                .filter(|flow| flow.from as usize == client + 1)
                 .copied()
                 .collect();
             let mut assignment =
@@ -61,7 +61,7 @@ pub(super) fn assignments(
             assignment.bind = terms.binds[client].clone();
             (client, assignment)
         })
-        .filter(|(_, assignment)| !assignment.flows.is_empty())
+        .filter(|(_, assignment)| assignment.all_flows().next().is_some())
         .collect();
     (server, clients)
 }
@@ -72,7 +72,10 @@ pub(super) fn assignments(
 fn sample_interval(trial: &Trial, warm_up_more: Nanos, wanted: Nanos) -> Nanos {
     let longest_ns = trial.timing.total().0 + warm_up_more.0;
     let length_ns = longest_ns.min(SAMPLED_LENGTH.0);
-    let flows = u64::from(trial.workload.connections);
+    let flows = trial
+        .workloads()
+        .map(|it| u64::from(it.connections))
+        .sum::<u64>();
     let in_full = flows.min(FLOWS_IN_FULL.into());
     let reading_bytes = in_full * READING_BYTES + (flows - in_full) * READING_BYTES_MORE;
     let bytes_wanted = length_ns / wanted.0.max(1) * reading_bytes;
@@ -88,6 +91,22 @@ fn assignment(
     part: impl Fn(&FlowPlan) -> Part,
 ) -> Assignment {
     let pinned = terms.pinned;
+    let of_group = |number: u32| {
+        let own = flows.iter().filter(|flow| flow.group == number);
+        let assigned = own.map(|flow| FlowAssignment {
+            flow: flow.flow,
+            part: part(flow),
+        });
+        assigned.collect::<Vec<_>>()
+    };
+    let beside = (1..)
+        .zip(&trial.beside)
+        .map(|(number, group)| GroupAssignment {
+            traffic: group.workload.traffic.clone(),
+            options: group.workload.options.clone(),
+            manner: group.workload.manner.clone(),
+            flows: of_group(number),
+        });
     let (peer, cpus) = match end {
         End::Client => (Some(terms.server_data.to_owned()), &pinned.clients),
         End::Server => (None, &pinned.server),
@@ -102,13 +121,8 @@ fn assignment(
         traffic: trial.workload.traffic.clone(),
         options: trial.workload.options.clone(),
         manner: trial.workload.manner.clone(),
-        flows: flows
-            .iter()
-            .map(|flow| FlowAssignment {
-                flow: flow.flow,
-                part: part(flow),
-            })
-            .collect(),
+        flows: of_group(0),
+        beside: beside.filter(|group| !group.flows.is_empty()).collect(),
         workers_max: pinned.workers_max,
         cpus: cpus.clone(),
         placement: pinned.placement.clone(),
@@ -227,6 +241,7 @@ mod tests {
             replicate: 1,
             seed: 0,
             workload,
+            beside: Vec::new(),
             timing: Timing {
                 settle: second,
                 warm_up: second,

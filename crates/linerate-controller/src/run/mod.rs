@@ -8,7 +8,8 @@ use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Spoilt, Trial};
 use linerate_model::reason::Reason;
 use linerate_model::run::{
-    BUNDLE_FORMAT, Progress, Recording, RunDocument, TrialEvidence, TrialRecord, Validity,
+    BUNDLE_FORMAT, BUNDLE_FORMAT_OF_GROUPS, Progress, Recording, RunDocument, TrialEvidence,
+    TrialRecord, Validity,
 };
 use linerate_model::{HostName, Nanos, RunId};
 use linerate_store::{ReadError, WriteError};
@@ -115,7 +116,15 @@ impl RunRequest {
     /// Returns the document of the run as it begins.
     pub fn document(&self, fleet: &Fleet) -> RunDocument {
         RunDocument {
-            format: BUNDLE_FORMAT,
+            format: match self
+                .plan
+                .trials
+                .iter()
+                .any(|trial| !trial.beside.is_empty())
+            {
+                true => BUNDLE_FORMAT_OF_GROUPS,
+                false => BUNDLE_FORMAT,
+            },
             run: self.run.clone(),
             asked: self.asked.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

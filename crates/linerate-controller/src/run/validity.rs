@@ -90,17 +90,20 @@ const BUFFER_HOLDS: u64 = 4;
 ///    much that is, it may be on its way.
 /// 3. Nothing is on its way of a volume: its receiver waits for the whole.
 /// 4. Ends that ended early say why themselves.
-pub(super) fn missing(workload: &Workload, flows: &[FlowRecord]) -> Missing {
+pub(super) fn missing<'f>(
+    workload: &Workload,
+    flows: impl Iterator<Item = &'f FlowRecord> + Clone,
+) -> Missing {
     if !workload.traffic.is_stream() || workload.manner.transport == Transport::Udp {
         return Missing::Nothing;
     }
     let receivers: BTreeMap<FlowId, &FlowRecord> = flows
-        .iter()
+        .clone()
         .filter(|flow| flow.part == Part::Receiver)
         .map(|flow| (flow.flow, flow))
         .collect();
     let (mut streams, mut bytes, mut is_lost) = (0, 0, false);
-    let senders = flows.iter().filter(|flow| flow.part == Part::Sender);
+    let senders = flows.filter(|flow| flow.part == Part::Sender);
     let of = senders.clone().count();
     for sender in senders {
         let Some(receiver) = receivers.get(&sender.flow) else {
@@ -304,7 +307,7 @@ mod tests {
             bytes: Bytes(bytes),
         };
         let with = |workload: &Workload, one: [FlowRecord; 2]| {
-            missing(workload, &[one, stream(7, 500, 500, None)].concat())
+            missing(workload, [one, stream(7, 500, 500, None)].concat().iter())
         };
         let whole = stream(0, 1000, 1000, Some(1000));
         assert_eq!(with(&timed, whole.clone()), Missing::Nothing);

@@ -151,6 +151,17 @@ pub fn launch(
     schedule: Schedule,
     config: &EngineConfig,
 ) -> Result<Running, LaunchError> {
+    launch_beside(flows, schedule, config, 0)
+}
+
+/// Does the same beside flows whose `before` workers were started already: the further ones take the numbers and the
+/// CPUs that follow theirs.
+pub fn launch_beside(
+    flows: Vec<Flow>,
+    schedule: Schedule,
+    config: &EngineConfig,
+    before: usize,
+) -> Result<Running, LaunchError> {
     if flows.is_empty() {
         return Err(LaunchError::NoFlows);
     }
@@ -198,7 +209,7 @@ pub fn launch(
         workers: Vec::new(),
         flows,
     };
-    for (at, (share, latency_counts)) in shares.into_iter().zip(latency_counts).enumerate() {
+    for (at, (share, latency_counts)) in (before..).zip(shares.into_iter().zip(latency_counts)) {
         let share = WorkerShare {
             flows: share
                 .into_iter()

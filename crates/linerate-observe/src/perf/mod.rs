@@ -29,9 +29,9 @@ const WORDS_BEFORE: usize = 3;
 const NOTE_OWN: &str = "of linerate's threads: the CPUs' counters may not be read";
 
 /// A group of counters for each CPU or thread.
-struct Groups(Vec<Group>);
+struct Groups(Vec<CounterGroup>);
 
-struct Group {
+struct CounterGroup {
     subject: Subject,
     /// The first leads; those that the CPU does not have are not there.
     events: Vec<(PerfEvent, Metric)>,
@@ -59,23 +59,23 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-fn open_cpus(sys_root: &Path) -> io::Result<Vec<Group>> {
+fn open_cpus(sys_root: &Path) -> io::Result<Vec<CounterGroup>> {
     let cpus = online_cpus(sys_root).into_iter();
-    cpus.map(|cpu| Group::open(Subject::Cpu(cpu), Target::Cpu(cpu), &COUNTERS))
+    cpus.map(|cpu| CounterGroup::open(Subject::Cpu(cpu), Target::Cpu(cpu), &COUNTERS))
         .collect()
 }
 
-fn open_threads(threads: &[(String, i32)]) -> io::Result<Vec<Group>> {
+fn open_threads(threads: &[(String, i32)]) -> io::Result<Vec<CounterGroup>> {
     let threads = threads.iter();
     threads
         .map(|(name, tid)| {
             let subject = Subject::Thread(name.clone());
-            Group::open(subject, Target::Thread(*tid), &COUNTERS)
+            CounterGroup::open(subject, Target::Thread(*tid), &COUNTERS)
         })
         .collect()
 }
 
-impl Group {
+impl CounterGroup {
     fn open(subject: Subject, target: Target, counters: &[(Counted, Metric)]) -> io::Result<Self> {
         let mut events: Vec<(PerfEvent, Metric)> = Vec::new();
         for (counted, metric) in counters {
@@ -152,7 +152,7 @@ mod tests {
     fn a_group_of_software_events_counts_this_thread() {
         let tid = 0;
         let clock = [(Counted::CpuClock, Metric::PerfCycles); 2];
-        let group = match Group::open(Subject::Host, Target::Thread(tid), &clock) {
+        let group = match CounterGroup::open(Subject::Host, Target::Thread(tid), &clock) {
             Ok(group) => group,
             Err(error) => {
                 assert!(is_refusal(&error), "{error}");

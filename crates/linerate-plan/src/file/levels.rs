@@ -11,14 +11,17 @@ use toml::Value;
 use super::raw::Entries;
 use super::source::{Source, Spot};
 use super::{ReadError, netpipe};
-use crate::group::Group;
+use crate::group::FactorGroup;
 
 /// The most levels of a factor.
 const LEVELS_MAX: usize = 1_000;
 
 /// Returns the groups of the `[factors]` section.
-pub(super) fn groups_of(source: &Source<'_>, entries: &Entries) -> Result<Vec<Group>, ReadError> {
-    let mut groups: Vec<Group> = Vec::new();
+pub(super) fn groups_of(
+    source: &Source<'_>,
+    entries: &Entries,
+) -> Result<Vec<FactorGroup>, ReadError> {
+    let mut groups: Vec<FactorGroup> = Vec::new();
     for (name, value) in &entries.0 {
         let section = source.at("factors", name.span());
         let spot = source.at(format!("factors.{}", name.get_ref()), value.span());
@@ -35,7 +38,7 @@ pub(super) fn groups_of(source: &Source<'_>, entries: &Entries) -> Result<Vec<Gr
 }
 
 /// Returns the group of a list of levels of one factor, or of schedules of them.
-fn lone_group(spot: &Spot<'_>, factor: Factor, list: &[Value]) -> Result<Group, ReadError> {
+fn lone_group(spot: &Spot<'_>, factor: Factor, list: &[Value]) -> Result<FactorGroup, ReadError> {
     let mut levels: Vec<Vec<Level>> = Vec::new();
     for level in list {
         match schedule_of(spot, factor, level)? {
@@ -54,7 +57,7 @@ fn lone_group(spot: &Spot<'_>, factor: Factor, list: &[Value]) -> Result<Group, 
         let count = format!("{} levels", levels.len());
         return Err(spot.value(count, format!("at most {LEVELS_MAX}")));
     }
-    Ok(Group {
+    Ok(FactorGroup {
         factors: vec![factor],
         levels,
     })
@@ -97,7 +100,7 @@ fn list_of<'v>(spot: &Spot<'_>, value: &'v Value) -> Result<&'v [Value], ReadErr
 }
 
 /// Returns the group of a list of tables, each of which sets several factors.
-fn linked_group(spot: &Spot<'_>, list: &[Value]) -> Result<Group, ReadError> {
+fn linked_group(spot: &Spot<'_>, list: &[Value]) -> Result<FactorGroup, ReadError> {
     let bad = |value: &Value| {
         let allowed = "tables that all set the same factors: [{ connections = 1, clients = 1 }, …]";
         spot.value(value, allowed)
@@ -125,11 +128,15 @@ fn linked_group(spot: &Spot<'_>, list: &[Value]) -> Result<Group, ReadError> {
             factors.iter().map(level).collect()
         })
         .collect::<Result<_, _>>()?;
-    Ok(Group { factors, levels })
+    Ok(FactorGroup { factors, levels })
 }
 
 /// Checks that no level and no factor comes twice.
-fn check_group(spot: &Spot<'_>, group: &Group, before: &[Group]) -> Result<(), ReadError> {
+fn check_group(
+    spot: &Spot<'_>,
+    group: &FactorGroup,
+    before: &[FactorGroup],
+) -> Result<(), ReadError> {
     for at in 1..group.levels.len() {
         if group.levels[..at].contains(&group.levels[at]) {
             let value = format!("a list with `{}` twice", group.words(at));
@@ -212,7 +219,7 @@ pub(super) fn baseline_of(
     source: &Source<'_>,
     design: DesignKind,
     entries: &Entries,
-    groups: &[Group],
+    groups: &[FactorGroup],
 ) -> Result<Cell, ReadError> {
     const SECTION: &str = "design.baseline";
     let mut baseline = Cell::new();
@@ -261,7 +268,7 @@ pub(super) fn baseline_of(
 pub(super) fn budget_core(
     source: &Source<'_>,
     entries: &Entries,
-    groups: &[Group],
+    groups: &[FactorGroup],
 ) -> Result<BTreeMap<Factor, Vec<Level>>, ReadError> {
     const SECTION: &str = "budget.core";
     let mut core = BTreeMap::new();

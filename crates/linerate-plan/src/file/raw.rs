@@ -29,6 +29,9 @@ pub(super) struct RawFile {
     pub(super) method: String,
     pub(super) response: Option<Spanned<String>>,
     pub(super) workload: Spanned<Entries>,
+    /// `[[group]]`: what goes on beside it.
+    #[serde(default)]
+    pub(super) group: Vec<RawGroup>,
     #[serde(default)]
     pub(super) factors: Entries,
     pub(super) design: RawDesign,
@@ -36,6 +39,14 @@ pub(super) struct RawFile {
     /// `[observe]`: what is looked at beyond what every trial shows.
     pub(super) observe: Option<Probes>,
     pub(super) budget: Option<RawBudget>,
+}
+
+/// `[[group]]`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGroup {
+    pub(super) name: Spanned<String>,
+    pub(super) workload: Spanned<Entries>,
 }
 
 /// `[design]`

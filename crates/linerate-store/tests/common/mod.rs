@@ -40,6 +40,7 @@ pub fn document(trials: u32) -> RunDocument {
         question: "How large must it be?".to_owned(),
         method: "One level after the other.".to_owned(),
         workload: workload.clone(),
+        beside: Vec::new(),
         factors: vec![(Factor::SocketBuffer, vec![level])],
         linked: Vec::new(),
         design: DesignKind::Full,
@@ -56,6 +57,7 @@ pub fn document(trials: u32) -> RunDocument {
         replicate: at,
         seed: u64::from(at),
         workload: workload.clone(),
+        beside: Vec::new(),
         timing,
     };
     RunDocument {

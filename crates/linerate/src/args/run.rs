@@ -36,6 +36,7 @@ fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
                   linerate run HOST -R -P 4 -t 30        four streams from it, for 30 s\n  \
                   linerate run HOST --rr --rate 1000 -N  latency at 1000 requests per second\n  \
                   linerate run HOST -u -b 100M           datagrams at 100 Mbit/s: loss, jitter\n  \
+                  linerate run HOST --loaded             latency alone and during a stream\n  \
                   linerate run HOST --runs 5 -J          five runs, a document for programs\n  \
                   linerate run HOST -C cubic,bbr         which of two is faster, interleaved\n\n\
                   docs/guide/run.md has more, by purpose."
@@ -59,6 +60,9 @@ pub struct RunArgs {
     /// Through what sockets.
     #[command(flatten)]
     pub socket: SocketArgs,
+    /// What goes on beside it.
+    #[command(flatten)]
+    pub groups: GroupArgs,
     /// On which CPUs.
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -248,6 +252,21 @@ pub struct SocketArgs {
     /// Differentiated services: 0 to 63, or a name such as af41, cs5, ef
     #[arg(long, value_name = "CLASS")]
     pub dscp: Option<String>,
+}
+
+/// What goes on beside the traffic.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Groups (several kinds of traffic at once)")]
+pub struct GroupArgs {
+    /// Add traffic that starts at the same instant and has its own result: a kind (stream, rr, crr, idle) and
+    /// its flags, as in --with 'rr -r 1,1 -P 4'; may be given several times
+    #[arg(long, value_name = "'KIND FLAGS'")]
+    pub with: Vec<String>,
+    /// Latency under load: request/response alone, then during a stream to the server, then during one from it;
+    /// the flags of a stream are the stream's
+    #[arg(long, conflicts_with_all = ["with", "reverse", "bidir", "rr", "crr", "connect", "idle", "unix",
+          "bytes", "blockcount", "csv", "json_stream", "interval", "verbose", "precision", "confidence"])]
+    pub loaded: bool,
 }
 
 /// On which CPUs.
@@ -475,7 +494,7 @@ pub struct PlanOfRunArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["TrafficArgs", "RateArgs", "CallArgs", "SocketArgs", "PlaceArgs", "TimeArgs",
+        conflicts_with_all = ["TrafficArgs", "RateArgs", "CallArgs", "SocketArgs", "GroupArgs", "PlaceArgs", "TimeArgs",
             "interval", "verbose", "json", "json_stream", "csv", "all_flows", "sum_only", "format"]
     )]
     pub experiment: Option<PathBuf>,

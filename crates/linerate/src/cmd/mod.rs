@@ -35,3 +35,5 @@ mod lab_fleet;
 mod levels;
 /// A capture of this host as it happens.
 mod live_capture;
+/// Latency alone and beside bulk.
+mod loaded;

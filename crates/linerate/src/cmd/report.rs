@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use linerate_analyze::reduce;
+use linerate_analyze::groups;
 use linerate_model::plan::Plan;
 use linerate_report::Extent;
 
@@ -62,7 +62,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         ReportFormat::Html => html(),
         ReportFormat::Markdown => linerate_report::markdown(&analysis(), extent),
         ReportFormat::Json => linerate_report::json(&analysis()),
-        ReportFormat::Csv => linerate_store::results_csv(&reduce::outcomes(&recording)),
+        ReportFormat::Csv => linerate_store::results_csv(&groups::outcomes(&recording)),
     };
     let form = match args.format {
         ReportFormat::Json => Form::Json,
@@ -131,6 +131,19 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         return Ok(Exit::Ok);
     }
     let runs = plan.trials.len() as u32;
+    let has_groups = plan.experiments.iter().any(|it| !it.beside.is_empty());
+    if has_groups
+        && !matches!(
+            form,
+            ReplayForm::Text | ReplayForm::Json | ReplayForm::JsonStream
+        )
+    {
+        let error = anyhow!(
+            "{} has groups, which this form knows not",
+            args.bundle.display()
+        );
+        return Err(Failure::usage(error).next("show it with --replay=json"));
+    }
     if let Some(trial) = plan.trials.first().filter(|_| form == ReplayForm::Iperf3) {
         let next = "show it with --replay=json";
         meant::check_iperf3_document(&trial.workload, &trial.timing, runs, [next; 2])?;
@@ -148,9 +161,15 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     linerate_controller::replay(&recording, &mut |event| {
         single::show(&mut *reader, event);
     });
-    let result = linerate_analyze::single::single(&recording, output.of_result());
+    let views = linerate_analyze::groups::views(&recording);
+    let mut results = single::of_groups(&recording, &views, output.of_result()).into_iter();
+    let Some(result) = results.next() else {
+        return Err(Failure::failed(anyhow!("nothing was measured")));
+    };
+    let beside: Vec<_> = results.collect();
+    let level = single::trust_of_all(&result, &beside);
     // In which way a host failed is not kept: then what to do next is told in general.
-    let failed = match bundle::exit_of(&recording, result.trust.level, false) {
+    let failed = match bundle::exit_of(&recording, level, false) {
         exit @ Exit::Failed => failure_of(&recording.document, &result, exit, None).err(),
         _ => None,
     };
@@ -158,6 +177,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     reader.conclude(&Conclusion {
         recording: &recording,
         single: &result,
+        beside: &beside,
         peer: None,
         error: failed.as_ref(),
         failure: why.as_deref().or(recording.document.cut_short.as_deref()),

@@ -69,7 +69,7 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
     linerate_agent::give_back_text();
     let fleet = hosts::gather(specs, &request, asked.inventories, &stop)?;
     check_buffers(asked.window, &fleet)?;
-    if let Some(server) = server.filter(|_| asked.fits_datagrams) {
+    if let Some(server) = server.filter(|_| asked.fits_datagrams.contains(&true)) {
         fit_datagrams(&mut asked, server, &fleet);
     }
     deal(
@@ -78,6 +78,9 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
     )?;
     if asked.varies {
         return super::levels::measure(&asked, fleet, &stop);
+    }
+    if asked.is_loaded {
+        return super::loaded::measure(&asked, fleet, &stop, concluded);
     }
     let mut reader = single::reader(asked.output, asked.runs.clone());
     let followed = follow(&asked, fleet, &stop, &mut *reader)?;
@@ -123,7 +126,10 @@ fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
 fn fit_datagrams(asked: &mut Measurement, server: SocketAddr, fleet: &Fleet) {
     let most = hosts::datagram_bytes_max(&asked.hosts, server, fleet);
     let count = asked.blockcount;
-    for workload in workloads(&mut asked.request.plan) {
+    for (at, workload) in workloads(&mut asked.request.plan) {
+        if !asked.fits_datagrams.get(at).is_some_and(|fits| *fits) {
+            continue;
+        }
         workload.fit_datagrams(most);
         if let (Some(count), Some((_, size))) = (count, workload.traffic.stream()) {
             workload.manner.bytes_max = Some(Bytes(count.saturating_mul(size.0)));
@@ -133,20 +139,26 @@ fn fit_datagrams(asked: &mut Measurement, server: SocketAddr, fleet: &Fleet) {
 
 /// Deals the flows to the clients there are.
 fn deal(plan: &mut Plan, clients: u32) -> CmdResult<()> {
-    for workload in workloads(plan) {
-        workload.clients = clients;
+    for (_, workload) in workloads(plan) {
+        workload.clients = clients.min(workload.connections);
     }
     let mut trials = plan.trials.iter().chain(&plan.optional);
-    trials.try_for_each(|trial| trial.workload.check().map_err(not_possible))
+    trials.try_for_each(|trial| {
+        let mut workloads = trial.workloads();
+        workloads.try_for_each(|workload| workload.check().map_err(not_possible))
+    })
 }
 
-/// Returns the workload wherever a plan has it.
-fn workloads(plan: &mut Plan) -> impl Iterator<Item = &mut Workload> {
+/// Returns the workloads wherever a plan has them, each with the number of its group.
+fn workloads(plan: &mut Plan) -> impl Iterator<Item = (usize, &mut Workload)> {
     let trials = plan.trials.iter_mut().chain(&mut plan.optional);
+    let of_trials = trials.map(|trial| (&mut trial.workload, &mut trial.beside));
     let experiments = plan.experiments.iter_mut();
-    trials
-        .map(|trial| &mut trial.workload)
-        .chain(experiments.map(|experiment| &mut experiment.workload))
+    let of_experiments = experiments.map(|one| (&mut one.workload, &mut one.beside));
+    of_trials.chain(of_experiments).flat_map(|(first, beside)| {
+        let beside = beside.iter_mut().map(|group| &mut group.workload);
+        std::iter::once(first).chain(beside).enumerate()
+    })
 }
 
 /// Measures, and shows what happens as it happens; returns what was recorded, and in which way a host did not
@@ -195,9 +207,15 @@ fn conclude(
     peer: Option<&Iperf3Peer>,
 ) -> CmdResult {
     let recording = &driven.recording;
-    let mut single = linerate_analyze::single::single(recording, asked.output.of_result());
+    let views = linerate_analyze::groups::views(recording);
+    let mut singles = single::of_groups(recording, &views, asked.output.of_result()).into_iter();
+    let Some(mut single) = singles.next() else {
+        return Err(Failure::failed(anyhow!("nothing was measured")));
+    };
+    let beside: Vec<Single<'_>> = singles.collect();
+    let level = single::trust_of_all(&single, &beside);
     let is_interrupted = stop.load(Ordering::Relaxed);
-    let exit = bundle::exit_of(recording, single.trust.level, is_interrupted);
+    let exit = bundle::exit_of(recording, level, is_interrupted);
     let kept = asked
         .directory
         .as_deref()
@@ -237,6 +255,7 @@ fn conclude(
     reader.conclude(&Conclusion {
         recording,
         single: &single,
+        beside: &beside,
         peer,
         error: result.as_ref().err(),
         failure: failure.as_deref(),

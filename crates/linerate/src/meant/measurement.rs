@@ -12,7 +12,7 @@ use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::Single;
 
-use super::lab;
+use super::{groups, lab};
 use crate::args::{OF_IPERF3, RATE_UNITS, RunArgs};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
@@ -71,8 +71,8 @@ pub struct Measurement {
     pub gate: Gate,
     /// Socket buffers that were asked for.
     pub window: Option<Bytes>,
-    /// Whether datagrams are to have the size that fits the path.
-    pub fits_datagrams: bool,
+    /// Whether the datagrams of each group are to have the size that fits the path.
+    pub fits_datagrams: Vec<bool>,
     /// How many messages a volume was asked for as.
     pub blockcount: Option<u64>,
     /// Between whom.
@@ -83,6 +83,8 @@ pub struct Measurement {
     pub output: Output,
     /// Directory of the bundle, where one is kept.
     pub directory: Option<PathBuf>,
+    /// Whether it is a probe alone and beside bulk.
+    pub is_loaded: bool,
 }
 
 /// Returns what the flags mean, or refuses what they contradict.
@@ -100,22 +102,43 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     let interval = interval_of(args)?;
     let gate = super::gate::gate(&args.gate)?;
     let workload = workload(args)?;
+    let with = groups::beside(args)?;
+    let beside = groups::named(&workload, &with)?;
+    let probe = groups::probe(args, &workload)?;
     let (client_cpus, server_cpus) = cpus(args.place.affinity.as_deref())?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
     let foreign = hosts.foreign.as_ref();
     let timing = timing(args, foreign)?;
     if foreign.is_some() {
         check_foreign(&workload, &timing)?;
+        check_one_group(args, "a server of iperf3", WITHOUT_PEER)?;
     }
+    let workloads = std::iter::once(&workload).chain(with.iter().map(|(_, workload)| workload));
     if hosts.clients.is_empty() {
-        hosts::check_this_host(&workload, &client_cpus)?;
+        workloads
+            .clone()
+            .try_for_each(|workload| hosts::check_this_host(workload, &client_cpus))?;
     }
+    let clients_max = workloads.map(|workload| workload.connections).max();
     let output = output(args, interval);
+    if output.form == Form::Csv {
+        check_one_group(
+            args,
+            "--csv, whose rows are of one kind,",
+            "use -J or --json-stream",
+        )?;
+    }
     let factors = args.given.varied();
     let runs = match factors.is_empty() {
         true => args.time.repetitions(),
-        false => blocks(args, &factors)?,
+        false => {
+            check_one_group(args, "a comparison of levels", "give one level")?;
+            blocks(args, &factors)?
+        }
     };
+    if !gate.is_empty() {
+        check_one_group(args, "what a result is held against", "measure it alone")?;
+    }
     if output.iperf3 {
         let flag = match (args.time.precision, args.time.confidence) {
             (Some(_), _) => "--precision",
@@ -124,10 +147,13 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         };
         let instead = "use -J without --format iperf3";
         let next_of_runs = format!("leave out {flag}, or {instead}");
+        check_one_group(args, "a document of iperf3", instead)?;
         check_iperf3_document(&workload, &timing, *runs.end(), [instead, &next_of_runs])?;
     }
     check_runs(args)?;
-    if let Some(note) = rate_note(args, &workload) {
+    let with_first = std::iter::once((args, &workload));
+    let all = with_first.chain(with.iter().map(|(args, workload)| (args, workload)));
+    for note in all.filter_map(|(args, workload)| rate_note(args, workload)) {
         term::note(&note);
     }
     let probes = args.observe.probes();
@@ -140,22 +166,30 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     }
     let moment = Moment::now();
     let (run, seed) = bundle::new_run(&moment, args.plan.seed)?;
-    let plan = linerate_plan::single(Single {
-        workload,
-        factors: factors.clone(),
-        timing,
-        replicates: runs.clone(),
-        seed,
-    });
+    let plan = match &probe {
+        None => linerate_plan::single(Single {
+            workload,
+            factors: factors.clone(),
+            timing,
+            replicates: runs.clone(),
+            seed,
+        }),
+        Some(probe) => linerate_plan::loaded(probe, &workload, timing, *runs.start(), seed),
+    };
     let mut plan = plan.map_err(Failure::usage)?;
     for experiment in &mut plan.experiments {
         experiment.probes = probes;
+        experiment.beside.extend(beside.iter().cloned());
     }
     plan.margins = args.margins.margins();
     let every = every(args, &timing)?;
     if let Some(every) = every {
         plan.estimate = Nanos(every.0 * u64::from(runs.start() - 1) + timing.total().0);
     }
+    for trial in plan.trials.iter_mut().chain(&mut plan.optional) {
+        trial.beside.extend(beside.iter().cloned());
+    }
+    let all_args = || std::iter::once(args).chain(with.iter().map(|(args, _)| args));
     let request = RunRequest {
         run,
         asked: super::typed(),
@@ -182,18 +216,31 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     };
     Ok(Measurement {
         request,
-        clients_max: fewest(&factors).unwrap_or(args.traffic.parallel),
+        clients_max: match (fewest(&factors), with.is_empty()) {
+            (Some(fewest), _) => fewest,
+            (None, true) => args.traffic.parallel,
+            (None, false) => clients_max.unwrap_or(1),
+        },
         runs,
         precision: args.time.wanted(),
-        window: largest_buffer(&factors).or(args.socket.window),
+        window: largest_buffer(&factors)
+            .into_iter()
+            .chain(all_args().filter_map(|args| args.socket.window))
+            .max(),
         varies: !factors.is_empty(),
         gate,
-        fits_datagrams: fits_datagrams(args),
+        // The probe comes before what the flags ask for.
+        fits_datagrams: probe
+            .iter()
+            .map(|_| false)
+            .chain(all_args().map(fits_datagrams))
+            .collect(),
         blockcount: args.rate.blockcount,
         hosts,
         inventories: inventories(args),
         output,
         directory: args.output.out.clone(),
+        is_loaded: probe.is_some(),
     })
 }
 
@@ -247,6 +294,17 @@ fn fits_datagrams(args: &RunArgs) -> bool {
     traffic.udp && traffic.length.is_none() && traffic.size_mix.is_none()
 }
 
+/// Refuses groups where `what` knows one kind of traffic only.
+fn check_one_group(args: &RunArgs, what: &str, next: &str) -> CmdResult<()> {
+    let flag = match (args.groups.loaded, args.groups.with.is_empty()) {
+        (true, _) => "--loaded",
+        (_, false) => "--with",
+        _ => return Ok(()),
+    };
+    let error = anyhow!("{what} knows no groups ({flag})");
+    Err(Failure::usage(error).next(next))
+}
+
 /// Refuses what is for experiments.
 fn check_plan(args: &RunArgs) -> CmdResult<()> {
     let plan = &args.plan;
@@ -274,7 +332,9 @@ fn inventories(args: &RunArgs) -> Inventories {
         || args.observe.capture.capture.is_some()
         || args.traffic.parallel >= FLOWS_THAT_QUEUE
         || fits_datagrams(args) && !args.fleet.clients.is_empty()
-        || *args.time.repetitions().end() > 1;
+        || *args.time.repetitions().end() > 1
+        || !args.groups.with.is_empty()
+        || args.groups.loaded;
     if is_needed || args.output.out.is_some() {
         Inventories::First
     } else {
@@ -461,7 +521,7 @@ fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> 
             // Over TCP such a server begins with the traffic; over UDP it waits for it.
             _ if foreign.is_some() && !args.traffic.udp => FOREIGN_SETTLE,
             // Before the first there is nothing that would have to settle.
-            1 => Nanos(0),
+            1 if !args.groups.loaded => Nanos(0),
             _ => SETTLE,
         },
         warm_up: seconds("--omit", omit, 0.0)?,

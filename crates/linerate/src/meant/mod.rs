@@ -18,6 +18,8 @@ mod documents;
 mod experiments;
 /// What a result is held against.
 mod gate;
+/// Groups beside what the flags ask for.
+mod groups;
 /// The built-in lab.
 mod lab;
 /// One measurement.

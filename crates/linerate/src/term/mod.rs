@@ -17,6 +17,8 @@ use crate::exit::Failure;
 pub mod failure;
 /// A named lab.
 pub mod lab;
+/// Latency alone and under load.
+pub mod loaded;
 /// The progress of a plan.
 pub mod progress;
 /// Lines of a single measurement.
@@ -161,7 +163,7 @@ fn is_obeyed(c: char) -> bool {
 }
 
 /// Returns what to say of a host that is waited for.
-fn lost(host: &HostName, wait: Nanos) -> String {
+pub fn lost(host: &HostName, wait: Nanos) -> String {
     let seconds = wait.0 / 1_000_000_000;
     format!("host {host} is lost; waiting up to {seconds} s for it to come back")
 }

@@ -3,10 +3,13 @@
 use std::ops::RangeInclusive;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
+use linerate_analyze::groups::{Lens, View};
 use linerate_analyze::live::{Interval, Live};
 use linerate_analyze::single::{SINGLE_SCHEMA, Shown, Single};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
+use linerate_model::finding::TrustLevel;
+use linerate_model::plan::Trial;
 use linerate_model::run::{HostProgram, Recording, RunDocument, TrialEvidence, server_program};
 use linerate_model::sample::FLOWS_IN_FULL;
 use linerate_model::samples::Samples;
@@ -127,6 +130,8 @@ pub struct Conclusion<'a> {
     pub recording: &'a Recording,
     /// Its result.
     pub single: &'a Single<'a>,
+    /// Those of the groups beside it.
+    pub beside: &'a [Single<'a>],
     /// The server, if it is no agent.
     pub peer: Option<&'a Iperf3Peer>,
     /// Why the command fails, if it does.
@@ -140,6 +145,8 @@ pub struct Conclusion<'a> {
 struct Document<'a> {
     #[serde(flatten)]
     single: &'a Single<'a>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    beside: &'a [Single<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     server_output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,6 +159,7 @@ impl<'a> Document<'a> {
     fn of(conclusion: &Conclusion<'a>, error: Option<&'a Failure>) -> Self {
         Self {
             single: conclusion.single,
+            beside: conclusion.beside,
             server_output: server_output(conclusion.peer),
             error: error.map(ToString::to_string),
             next: error.and_then(|error| error.next.as_deref()),
@@ -173,6 +181,25 @@ pub fn print_failure(form: Form, iperf3: bool, failure: &Failure) {
     }
 }
 
+/// Returns the result of a recording, or those of its groups where it has several.
+pub fn of_groups<'r>(recording: &'r Recording, views: &'r [View], shown: Shown) -> Vec<Single<'r>> {
+    let single = linerate_analyze::single::single;
+    if views.is_empty() {
+        return vec![single(recording, shown)];
+    }
+    let of_group = |view: &'r View| Single {
+        group: Some(view.name.clone()),
+        ..single(&view.recording, shown)
+    };
+    views.iter().map(of_group).collect()
+}
+
+/// Returns how far all groups of a measurement may be relied on: as far as the worst.
+pub fn trust_of_all(first: &Single<'_>, beside: &[Single<'_>]) -> TrustLevel {
+    let levels = beside.iter().map(|single| single.trust.level);
+    levels.fold(first.trust.level, linerate_analyze::loaded::worse)
+}
+
 /// Returns who shows a measurement that is repeated `runs` times.
 pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
     let interval = output.interval;
@@ -190,6 +217,7 @@ pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
         Form::Json => Box::new(JsonDocument),
         Form::JsonStream => Box::new(JsonLines {
             intervals: Intervals::new(interval, output.flows_max(FLOWS_IN_FULL), true),
+            groups: Vec::new(),
         }),
         Form::Csv => Box::new(csv::Rows::new(Intervals::new(
             interval,
@@ -216,6 +244,15 @@ struct TextLines {
 /// A line of JSON for each event.
 struct JsonLines {
     intervals: Intervals,
+    /// The names of the groups of the present trial.
+    groups: Vec<String>,
+}
+
+/// The intervals of one of several groups.
+#[derive(Serialize)]
+struct GroupIntervals<'a> {
+    group: &'a str,
+    intervals: &'a [Interval],
 }
 
 /// One document at the end.
@@ -230,8 +267,17 @@ struct Intervals {
     without_latency: bool,
     /// What serves.
     server: HostProgram,
-    /// Of the present trial, where intervals are wanted.
-    live: Option<Live>,
+    /// Whose the samples of the present trial are.
+    lens: Option<Lens>,
+    /// Of each group of the present trial, where intervals are wanted.
+    live: Vec<Live>,
+}
+
+/// Lines of intervals, and whose they are.
+struct OfGroup<'a> {
+    /// The group's place.
+    at: usize,
+    lines: &'a [Interval],
 }
 
 impl Intervals {
@@ -241,7 +287,8 @@ impl Intervals {
             flows_max,
             without_latency,
             server: HostProgram::Agent,
-            live: None,
+            lens: None,
+            live: Vec::new(),
         }
     }
 
@@ -253,38 +300,63 @@ impl Intervals {
         workload.connections > flows_max
     }
 
-    /// Takes up an event and shows the intervals that it completes.
-    fn take(&mut self, event: &RunEvent<'_>, mut show: impl FnMut(&[Interval])) {
+    /// Takes up an event and shows the intervals that it completes, those of all groups side by side.
+    fn take(&mut self, event: &RunEvent<'_>, mut show: impl FnMut(OfGroup<'_>)) {
         match event {
             RunEvent::RunBegan(document) => {
                 self.server = server_program(&document.hosts).clone();
             }
-            RunEvent::TrialBegan { trial, .. } => {
-                let is_summed = self.sums(&trial.workload);
-                self.live = (self.interval.0 > 0).then(|| {
+            RunEvent::TrialBegan { trial, .. } if self.interval.0 > 0 => {
+                let lens = Lens::of(trial);
+                let live = lens.trials().iter().map(|trial| {
                     let live = Live::new(trial, self.interval).with_server(trial, &self.server);
-                    if is_summed { live.summed() } else { live }
+                    if self.sums(&trial.workload) {
+                        live.summed()
+                    } else {
+                        live
+                    }
                 });
+                self.live = live.collect();
+                self.lens = Some(lens);
             }
             RunEvent::Samples { hosts, .. } => {
-                if let Some(live) = &mut self.live {
-                    live.add(hosts.iter().flat_map(Samples::of_traffic));
+                for (at, live) in self.live.iter_mut().enumerate() {
+                    let samples = hosts.iter().flat_map(Samples::of_traffic);
+                    let lens = self.lens.as_ref();
+                    live.add(samples.filter_map(|sample| lens?.sample(at, sample)));
                 }
             }
-            RunEvent::TrialEnded { .. } => {
-                if let Some(live) = &mut self.live {
-                    live.finish();
-                }
-            }
-            RunEvent::HostLost { .. }
+            RunEvent::TrialEnded { .. } => self.live.iter_mut().for_each(Live::finish),
+            RunEvent::TrialBegan { .. }
+            | RunEvent::HostLost { .. }
             | RunEvent::HostQueued { .. }
             | RunEvent::PlanChanged(_)
             | RunEvent::RunEnded(_) => {}
         }
-        while let Some(lines) = self.live.as_mut().and_then(Live::poll_next) {
-            show(&lines);
+        loop {
+            let mut is_more = false;
+            for (at, live) in self.live.iter_mut().enumerate() {
+                if let Some(lines) = live.poll_next() {
+                    is_more = true;
+                    show(OfGroup { at, lines: &lines });
+                }
+            }
+            if !is_more {
+                return;
+            }
         }
     }
+}
+
+/// Returns the names of the groups of a trial as they stand before its lines; of the only one nothing does.
+fn leads(trial: &Trial) -> Vec<String> {
+    if trial.beside.is_empty() {
+        return vec![String::new()];
+    }
+    let names: Vec<&str> = trial.group_names().collect();
+    let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    let lead = |name: &&str| format!("{name:<width$} ");
+    names.iter().map(lead).collect()
 }
 
 impl TextLines {
@@ -304,14 +376,29 @@ impl TextLines {
             RunEvent::Samples { trial, .. } | RunEvent::TrialEnded { trial, .. } => trial,
             _ => return self.intervals.take(event, |_| {}),
         };
-        let workload = &trial.workload;
-        let is_summed = workload.connections > 1 && self.intervals.sums(workload);
-        self.intervals.take(event, |lines| {
+        let lens = Lens::of(trial);
+        let leads = leads(trial);
+        let sums = |workload: &Workload, intervals: &Intervals| {
+            workload.connections > 1 && intervals.sums(workload)
+        };
+        let trials = lens.trials().iter().zip(&leads);
+        let groups = trials.map(|(trial, lead)| {
+            let workload = &trial.workload;
+            (workload, lead, sums(workload, &self.intervals))
+        });
+        let groups: Vec<(&Workload, &String, bool)> = groups.collect();
+        self.intervals.take(event, |OfGroup { at, lines }| {
             if !std::mem::replace(has_head, true) {
-                table::interval_head(workload, is_summed, rate_unit);
+                for (workload, lead, is_summed) in &groups {
+                    table::interval_head(lead, workload, *is_summed, rate_unit);
+                }
             }
+            let (workload, lead, _) = groups[at];
             for interval in lines {
-                line(&table::interval(interval, workload, rate_unit));
+                line(&format!(
+                    "{lead}{}",
+                    table::interval(interval, workload, rate_unit)
+                ));
             }
         });
     }
@@ -327,14 +414,27 @@ impl TextLines {
             interval: Nanos(0),
             ..self.output.of_result()
         };
-        let single = linerate_analyze::single::single(&recording, shown);
-        let rows = table::run(self.over, &single, self.output.rate_unit);
+        let views = linerate_analyze::groups::views(&recording);
+        let singles = of_groups(&recording, &views, shown);
+        let leads = recording
+            .document
+            .plan
+            .trials
+            .first()
+            .map(leads)
+            .unwrap_or_default();
+        let groups = singles.iter().zip(&leads);
+        let rows = groups.clone().flat_map(|(single, lead)| {
+            let rows = table::run(self.over, single, self.output.rate_unit).into_iter();
+            rows.map(move |row| format!("{lead}{row}"))
+        });
+        let rows: Vec<String> = rows.collect();
         if self.intervals.interval.0 > 0 {
             self.rows.extend(rows);
             return;
         }
         if !std::mem::replace(&mut self.has_head, true) {
-            table::run_head(&single.workload);
+            groups.for_each(|(single, lead)| table::run_head(lead, &single.workload));
         }
         rows.iter().for_each(|row| line(row));
     }
@@ -374,10 +474,17 @@ impl Reader for TextLines {
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
         if !self.rows.is_empty() {
             line("");
-            table::run_head(&conclusion.single.workload);
+            let trials = &conclusion.recording.document.plan.trials;
+            let leads = trials.first().map(leads).unwrap_or_default();
+            let singles = std::iter::once(conclusion.single).chain(conclusion.beside);
+            for (single, lead) in singles.zip(&leads) {
+                table::run_head(lead, &single.workload);
+            }
             self.rows.iter().for_each(|row| line(row));
         }
-        result::print(conclusion.single, self.output);
+        for single in std::iter::once(conclusion.single).chain(conclusion.beside) {
+            result::print(single, self.output);
+        }
         if let Some(text) = server_output(conclusion.peer) {
             line("\nserver output:");
             line(text.trim_end());
@@ -387,8 +494,22 @@ impl Reader for TextLines {
 
 impl Reader for JsonLines {
     fn take(&mut self, event: &RunEvent<'_>) {
-        self.intervals
-            .take(event, |lines| json_line("interval", lines));
+        if let RunEvent::TrialBegan { trial, .. } = event {
+            self.groups = trial.group_names().map(str::to_owned).collect();
+        }
+        let groups = &self.groups;
+        self.intervals.take(event, |OfGroup { at, lines }| {
+            match (groups.len(), groups.get(at)) {
+                (2.., Some(group)) => {
+                    let data = GroupIntervals {
+                        group,
+                        intervals: lines,
+                    };
+                    json_line("interval", data);
+                }
+                _ => json_line("interval", lines),
+            }
+        });
         if let RunEvent::RunBegan(document) = event {
             start_line(document);
         }
@@ -418,6 +539,9 @@ fn heading(document: &RunDocument, verbose: bool) {
     for text in heading::heading(&trial.workload, &trial.timing, server, verbose) {
         paragraph(&text);
     }
+    for group in &trial.beside {
+        paragraph(&heading::beside(group, verbose));
+    }
     for left_out in &document.left_out {
         super::note(&format!("{}: {}", left_out.what, left_out.why));
     }
@@ -428,15 +552,17 @@ fn start_line(document: &RunDocument) {
         return;
     };
     let hosts = document.hosts.iter().map(|host| &*host.name.0);
-    json_line(
-        "start",
-        serde_json::json!({
-            "schema": SINGLE_SCHEMA.0, "schema_version": SINGLE_SCHEMA.1,
-            "run": document.run, "started_utc": document.started_utc,
-            "workload": trial.workload, "timing": trial.timing,
-            "hosts": hosts.collect::<Vec<_>>(),
-        }),
-    );
+    let mut start = serde_json::json!({
+        "schema": SINGLE_SCHEMA.0, "schema_version": SINGLE_SCHEMA.1,
+        "run": document.run, "started_utc": document.started_utc,
+        "workload": trial.workload, "timing": trial.timing,
+        "hosts": hosts.collect::<Vec<_>>(),
+    });
+    if !trial.beside.is_empty() {
+        start["groups"] = serde_json::json!(trial.group_names().collect::<Vec<_>>());
+        start["workloads"] = serde_json::json!(trial.workloads().collect::<Vec<_>>());
+    }
+    json_line("start", start);
 }
 
 fn run_words(over: usize, runs: &RangeInclusive<u32>) -> String {

@@ -22,6 +22,9 @@ pub(super) fn parameters(
     timing: &Timing,
     server_output: bool,
 ) -> Result<(Parameters, Vec<String>), String> {
+    if !assignment.beside.is_empty() {
+        return Err("knows only one kind of traffic at a time: measure one group at a time".into());
+    }
     let workload = Workload {
         traffic: assignment.traffic.clone(),
         connections: assignment.flows.len() as u32,
@@ -245,6 +248,7 @@ mod tests {
             options: FlowOptions::default(),
             manner: Manner::default(),
             flows: parts.iter().enumerate().map(flow).collect(),
+            beside: Vec::new(),
             workers_max: None,
             placement: Default::default(),
             cpus: Vec::new(),

@@ -76,7 +76,7 @@ impl<'a> Attempt<'a> {
         for client in &mut *clients {
             point_at(&mut client.assignment, &prepared);
             client.assignment.flow_rate_max =
-                share(prepared.rate_limit, server.assignment.flows.len());
+                share(prepared.rate_limit, server.assignment.all_flows().count());
         }
         let clock = &self.fleet.clock;
         each(clock, clients, |client| client.prepare(timing).map(drop))?;
@@ -139,8 +139,11 @@ impl<'a> Attempt<'a> {
         let (trial, participants) = (self.trial, &self.participants);
         let clocks: Vec<ClockFit> = participants.iter().map(|one| *one.agent.clock()).collect();
         let round_trip = participants.iter().filter_map(|one| one.round_trip).max();
-        let records = participants.iter().map(|one| &one.agent.member.record);
-        let turn = first_windows(&trial.workload, records);
+        let records = || participants.iter().map(|one| &one.agent.member.record);
+        let turns = trial
+            .workloads()
+            .map(|workload| first_windows(workload, records()));
+        let turn = turns.max().unwrap_or_default();
         let asked = trial.timing.warm_up;
         let warm_up = self.run.request.warm_up.length(asked, round_trip, turn);
         // Every agent has limits of its own.
@@ -150,7 +153,7 @@ impl<'a> Attempt<'a> {
             warm_up: warm_up.min(most),
             ..trial.timing
         };
-        let flows = trial.workload.connections;
+        let flows = trial.workloads().map(|workload| workload.connections).sum();
         instants(self.fleet.clock.now_ns(), &timing, &clocks, flows, patience)
     }
 
@@ -211,6 +214,10 @@ impl<'a> Attempt<'a> {
         let records = self.fleet.records();
         if !is_one_machine(&records) {
             return as_asked(Placement::NearLink);
+        }
+        // CPUs are chosen for one kind of traffic; of several the scheduler deals them.
+        if !self.trial.beside.is_empty() {
+            return as_asked(Placement::AsAsked);
         }
         let (workload, workers_max) = (&self.trial.workload, request.workers_max);
         on_one_machine(workload, workers_max, cpus, is_over_loopback(&records))

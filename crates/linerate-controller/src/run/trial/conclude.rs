@@ -53,8 +53,7 @@ impl Attempt<'_> {
         let is_timed = matches!(&ended, Ok(end) if *end != TrafficEnd::AllSent);
         let is_whole = matches!(ended, Ok(TrafficEnd::Planned | TrafficEnd::AllSent));
         let asked_capture = self.probes.capture.is_some() && ended.is_ok();
-        let workload = &self.trial.workload;
-        let volume = workload.manner.bytes_max.filter(|_| is_whole);
+        let volume = self.trial.workload.manner.bytes_max.filter(|_| is_whole);
         let mut programs = self.participants.iter().map(|one| one.agent.program());
         let count_alike = programs.all(|program| program.is_agent());
         let is_cut_short = matches!(ended, Ok(TrafficEnd::Forsaken(_) | TrafficEnd::Lost(_)));
@@ -110,12 +109,18 @@ impl Attempt<'_> {
         }
         // Other programs leave what is under way at the end unread.
         if count_alike {
-            match validity::missing(workload, &evidence.flows) {
-                Missing::Nothing => {}
-                Missing::Underway(unread) => {
-                    evidence.record.flags.push(TrialFlag::StillUnread(unread));
+            let plans = self.trial.flows();
+            for (number, workload) in (0..).zip(self.trial.workloads()) {
+                let group = |flow: &FlowRecord| Some(plans.get(flow.flow.0 as usize)?.group);
+                let own = evidence.flows.iter();
+                let own = own.filter(|flow| group(flow) == Some(number));
+                match validity::missing(workload, own) {
+                    Missing::Nothing => {}
+                    Missing::Underway(unread) => {
+                        evidence.record.flags.push(TrialFlag::StillUnread(unread));
+                    }
+                    Missing::Lost(unread) => reasons.push(Reason::Unread(unread)),
                 }
-                Missing::Lost(unread) => reasons.push(Reason::Unread(unread)),
             }
         }
         evidence.record.start_skew_ns = start_skew(&evidence.flows);

@@ -142,7 +142,7 @@ impl<'a> Participant<'a> {
 
     /// Returns whether it has flows that send first.
     pub fn sends(&self) -> bool {
-        let mut flows = self.assignment.flows.iter();
+        let mut flows = self.assignment.all_flows();
         flows.any(|flow| matches!(flow.part, Part::Sender | Part::Requester))
     }
 
@@ -166,13 +166,10 @@ impl<'a> Participant<'a> {
     /// does not answer now may later: what it has measured is there until then.
     pub fn look(&mut self, clock: &Clock, at: &Instants, wait: Nanos) {
         let asked_ns = clock.now_ns();
-        let Assignment {
-            flows,
-            sample_interval,
-            ..
-        } = &self.assignment;
+        let flows = self.assignment.all_flows().count();
+        let sample_interval = self.assignment.sample_interval;
         let elapsed = Nanos(asked_ns.saturating_sub(at.start_ns));
-        let bytes_max = bytes_max(flows.len(), *sample_interval, elapsed);
+        let bytes_max = bytes_max(flows, sample_interval, elapsed);
         let mut answers = (0..ANSWERS_MAX).map(|_| self.look_once(at, wait, bytes_max));
         let looked = answers.find(|answer| !matches!(answer, Ok(true)));
         let endless = || self.failed("its agent hands over more than an agent keeps".to_owned());
@@ -187,9 +184,10 @@ impl<'a> Participant<'a> {
         let Subject::Flow(flow, end) = subject else {
             return false;
         };
-        // They are in the order of their numbers.
-        let flows = &self.assignment.flows;
-        let is_own = flows.binary_search_by_key(flow, |own| own.flow).is_ok();
+        // Those of a group are in the order of their numbers.
+        let beside = self.assignment.beside.iter().map(|group| &group.flows);
+        let mut groups = std::iter::once(&self.assignment.flows).chain(beside);
+        let is_own = groups.any(|flows| flows.binary_search_by_key(flow, |own| own.flow).is_ok());
         *end != self.assignment.end || !is_own
     }
 
@@ -248,7 +246,7 @@ impl<'a> Participant<'a> {
 
     /// Takes over one answer; returns whether there is more to be asked for at once.
     fn look_once(&mut self, at: &Instants, wait: Nanos, bytes_max: u64) -> Result<bool, Reason> {
-        let flows = self.assignment.flows.len();
+        let flows = self.assignment.all_flows().count();
         let status = self.agent.poll(PollFrom {
             sample: self.gathered.next,
             flow: self.gathered.flows.len(),

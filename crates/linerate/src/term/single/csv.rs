@@ -59,7 +59,7 @@ impl Reader for Rows {
         }
         let run = self.run;
         self.intervals.take(event, |intervals| {
-            for interval in intervals {
+            for interval in intervals.lines {
                 line(&of_interval(interval, run).join(","));
             }
         });

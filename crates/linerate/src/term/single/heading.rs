@@ -4,7 +4,7 @@ use linerate_model::experiment::Timing;
 use linerate_model::manner::{Sizes, Transport};
 use linerate_model::number;
 use linerate_model::run::{Control, HostRecord};
-use linerate_model::workload::{STREAM_MESSAGE_BYTES_DEFAULT, Workload};
+use linerate_model::workload::{Group, STREAM_MESSAGE_BYTES_DEFAULT, Workload};
 use linerate_model::{BitsPerSec, Bytes};
 
 /// Returns who measures against whom, what, and a line for each thing out of the ordinary; sizes that nobody
@@ -31,6 +31,22 @@ pub(super) fn heading(
     lines.extend(volume(workload));
     lines.extend(control.map(str::to_owned));
     lines
+}
+
+/// Returns what goes on beside it.
+pub(super) fn beside(group: &Group, verbose: bool) -> String {
+    let workload = &group.workload;
+    let flows = number::counted(workload.connections, "flow");
+    let mut words = format!(
+        "in addition, {}: {} {}, {flows}",
+        group.name,
+        workload.manner.transport.title(),
+        traffic(workload, verbose),
+    );
+    if let Some(more) = rate(workload) {
+        words.push_str(&format!(", {more}"));
+    }
+    words
 }
 
 /// What others on the way can read, where there is a way.

@@ -27,6 +27,9 @@ pub(super) fn print(single: &Single<'_>, output: Output) {
         return;
     }
     line("");
+    if let Some(group) = &single.group {
+        line(&styled(group, Look::Strong));
+    }
     match single.trials.as_slice() {
         [trial] => headline(&single.workload, trial, output.rate_unit),
         _ => across(single, output.rate_unit),
@@ -135,7 +138,11 @@ fn conclusions(single: &Single<'_>) {
         // Nothing is to be limited where nothing is carried.
         None if !single.workload.traffic.carries_payload() => {}
         None if single.trials.iter().any(|trial| trial.valid) => {
-            labelled("limited by", "unknown: no rule matches what was measured");
+            let why = match &single.group {
+                None => "no rule matches what was measured",
+                Some(_) => "other groups shared its path and its hosts",
+            };
+            labelled("limited by", &format!("unknown: {why}"));
         }
         None => {}
     }

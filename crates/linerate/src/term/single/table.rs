@@ -61,7 +61,13 @@ fn columns(told: Told) -> &'static [Column] {
 }
 
 /// Prints the head of the interval lines, and of how many flows they are the sum where it is told alone.
-pub(super) fn interval_head(workload: &Workload, summed: bool, rate_unit: Option<RateUnit>) {
+/// `lead` stands before each of its lines.
+pub(super) fn interval_head(
+    lead: &str,
+    workload: &Workload,
+    summed: bool,
+    rate_unit: Option<RateUnit>,
+) {
     let (flows, both) = (workload.connections, workload.goes_both_ways());
     let note = match (summed, both) {
         (true, true) => Some(format!(
@@ -72,7 +78,7 @@ pub(super) fn interval_head(workload: &Workload, summed: bool, rate_unit: Option
         (false, false) => None,
     };
     if let Some(note) = note {
-        line(&styled(&note, Look::Quiet));
+        line(&styled(&format!("{lead}{note}"), Look::Quiet));
     }
     let what = workload.traffic.kind().about().counted;
     let told = told(workload);
@@ -88,7 +94,10 @@ pub(super) fn interval_head(workload: &Workload, summed: bool, rate_unit: Option
             format!("  {what:>amount$}  {:>rate$}", "rate")
         }
     };
-    let head = format!("{:>first$}  {:^13}{amounts}{columns}", "flow", "seconds");
+    let head = format!(
+        "{lead}{:>first$}  {:^13}{amounts}{columns}",
+        "flow", "seconds"
+    );
     line(&styled(&head, Look::Quiet));
 }
 
@@ -184,7 +193,7 @@ fn run_columns(workload: &Workload) -> &'static [(&'static str, usize, &'static 
 }
 
 /// Prints the head of the lines of several runs.
-pub(super) fn run_head(workload: &Workload) {
+pub(super) fn run_head(lead: &str, workload: &Workload) {
     let columns = run_columns(workload).iter();
     let columns: String = columns
         .map(|(head, width, _)| format!("  {head:>width$}"))
@@ -194,7 +203,7 @@ pub(super) fn run_head(workload: &Workload) {
     } else {
         "rate"
     };
-    let head = format!("{:>5}  {rate:>12}{columns}  limited by", "run");
+    let head = format!("{lead}{:>5}  {rate:>12}{columns}  limited by", "run");
     line(&styled(&head, Look::Quiet));
 }
 

@@ -1,0 +1,243 @@
+//! Latency under load: a probe alone, and beside bulk in each direction.
+//!
+//! The probe waits where bulk waits, so its latency beside bulk less that alone is time in a queue – if bulk's own TCP
+//! sees the same wait. A scheduler makes both wait as well: what is no longer than it may take is nobody's queue.
+
+use linerate_model::Nanos;
+use linerate_model::finding::TrustLevel;
+use linerate_model::run::Recording;
+use linerate_model::workload::Workload;
+use serde::Serialize;
+
+use crate::compare::interval::mean;
+use crate::groups::{self, View};
+use crate::reduce::{self, Outcome, SCHEDULER_NS_MAX, name};
+use crate::single::{self, Shown};
+
+/// This document, and the number of its shape.
+pub const LOADED_SCHEMA: (&str, u32) = ("linerate.loaded", 1);
+
+/// Part of the probe's wait that bulk's own TCP must see for it to be the queue that bulk fills.
+const SAME_QUEUE_SHARE_MIN: f64 = 0.5;
+
+/// Latency alone and under load.
+#[derive(Debug, Serialize)]
+pub struct Loaded {
+    /// Always `linerate.loaded`.
+    pub schema: &'static str,
+    /// The number of `LOADED_SCHEMA`.
+    pub schema_version: u32,
+    /// Version of the program.
+    pub linerate_version: String,
+    /// The run.
+    pub run: String,
+    /// Start, UTC, RFC 3339.
+    pub started_utc: String,
+    /// The probe.
+    pub probe: Workload,
+    /// Its latency alone.
+    pub idle: Latencies,
+    /// The same beside bulk, in each direction.
+    pub loaded: Vec<Beside>,
+    /// How far the numbers may be relied on: as far as the worst of them.
+    pub trust: TrustLevel,
+    /// Why, where that is not far.
+    pub reasons: Vec<String>,
+}
+
+/// Latencies of the probe, of several runs their means.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Latencies {
+    /// The median.
+    pub p50_ns: Option<f64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<f64>,
+    /// Transactions per second.
+    pub transactions_per_s: Option<f64>,
+    /// Why there are none, if a trial was not valid.
+    pub invalid: Option<String>,
+}
+
+/// The probe beside bulk.
+#[derive(Debug, Serialize)]
+pub struct Beside {
+    /// The experiment: `to-server`, `from-server`.
+    pub name: String,
+    /// The bulk.
+    pub bulk: Workload,
+    /// What the probe waited.
+    pub latency: Latencies,
+    /// Its median over that alone.
+    pub ratio_p50: Option<f64>,
+    /// Its 99th percentile over that alone.
+    pub ratio_p99: Option<f64>,
+    /// Payload of the bulk that arrived.
+    pub throughput_bps: Option<f64>,
+    /// How much longer the median was than alone.
+    pub waited_ns: Option<f64>,
+    /// How much longer bulk's own smoothed round trip was than its shortest.
+    pub bulk_waited_ns: Option<f64>,
+    /// Whether bulk fills the queue that the probe waited in; absent where that cannot be told.
+    pub fills_queue: Option<bool>,
+}
+
+/// Returns what a recording of the plan of `linerate run --loaded` shows.
+pub fn loaded(recording: &Recording) -> Option<Loaded> {
+    let views = groups::views(recording);
+    let [probe, bulk] = views.as_slice() else {
+        return None;
+    };
+    let document = &recording.document;
+    let mut experiments = probe.recording.document.plan.experiments.iter();
+    let alone = experiments.next()?;
+    let (of_probe, of_bulk) = (outcomes(probe), outcomes(bulk));
+    let idle = latencies(&of_probe, &alone.name);
+    let beside = experiments.filter_map(|experiment| {
+        let bulk = &experiment.beside.first()?.workload;
+        let latency = latencies(&of_probe, &experiment.name);
+        let of_bulk = of_experiment(&of_bulk, &format!("{}-{}", experiment.name, views[1].name));
+        let throughput_bps = average(&of_bulk, name::THROUGHPUT);
+        let smoothed = average(&of_bulk, name::TCP_RTT);
+        let shortest = average(&of_bulk, name::TCP_MIN_RTT);
+        let waited_ns = difference(latency.p50_ns, idle.p50_ns);
+        let bulk_waited_ns = difference(smoothed, shortest);
+        Some(Beside {
+            name: experiment.name.clone(),
+            bulk: bulk.clone(),
+            ratio_p50: ratio(latency.p50_ns, idle.p50_ns),
+            ratio_p99: ratio(latency.p99_ns, idle.p99_ns),
+            latency,
+            throughput_bps,
+            fills_queue: fills_queue(waited_ns, bulk_waited_ns),
+            waited_ns,
+            bulk_waited_ns,
+        })
+    });
+    let (trust, reasons) = trust(&views);
+    Some(Loaded {
+        schema: LOADED_SCHEMA.0,
+        schema_version: LOADED_SCHEMA.1,
+        linerate_version: document.version.clone(),
+        run: document.run.0.clone(),
+        started_utc: document.started_utc.clone(),
+        probe: alone.workload.clone(),
+        loaded: beside.collect(),
+        idle,
+        trust,
+        reasons,
+    })
+}
+
+/// Returns whether the probe waited in a queue that bulk fills; absent where the wait may be the scheduler's.
+fn fills_queue(waited_ns: Option<f64>, bulk_waited_ns: Option<f64>) -> Option<bool> {
+    let (waited, bulk) = (waited_ns?, bulk_waited_ns?);
+    if waited <= SCHEDULER_NS_MAX {
+        return None;
+    }
+    Some(bulk > SCHEDULER_NS_MAX && bulk >= SAME_QUEUE_SHARE_MIN * waited)
+}
+
+fn outcomes(view: &View) -> Vec<Outcome> {
+    reduce::outcomes(&view.recording)
+}
+
+fn of_experiment<'o>(outcomes: &'o [Outcome], experiment: &str) -> Vec<&'o Outcome> {
+    let own = outcomes.iter();
+    own.filter(|outcome| outcome.experiment == experiment)
+        .collect()
+}
+
+/// Returns the mean of a response over valid trials, if each of them has it.
+fn average(outcomes: &[&Outcome], response: &str) -> Option<f64> {
+    let valid = outcomes.iter().filter(|outcome| outcome.is_valid());
+    let values: Option<Vec<f64>> = valid.map(|outcome| outcome.value(response)).collect();
+    let values = values.filter(|values| !values.is_empty())?;
+    Some(mean(&values))
+}
+
+fn latencies(outcomes: &[Outcome], experiment: &str) -> Latencies {
+    let own = of_experiment(outcomes, experiment);
+    let invalid = own.iter().find_map(|outcome| outcome.validity.reason());
+    Latencies {
+        p50_ns: average(&own, name::RTT_P50),
+        p99_ns: average(&own, name::RTT_P99),
+        transactions_per_s: average(&own, name::TRANSACTIONS),
+        invalid: invalid.map(ToString::to_string),
+    }
+}
+
+fn ratio(loaded: Option<f64>, idle: Option<f64>) -> Option<f64> {
+    let (loaded, idle) = (loaded?, idle.filter(|idle| *idle > 0.0)?);
+    Some(loaded / idle)
+}
+
+fn difference(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(one? - other?)
+}
+
+/// Returns how far the worst of all measurements may be relied on, and why.
+fn trust(views: &[View]) -> (TrustLevel, Vec<String>) {
+    let shown = Shown {
+        interval: Nanos(0),
+        all_flows: false,
+        sum_only: true,
+    };
+    let mut level = TrustLevel::Good;
+    let mut reasons: Vec<String> = Vec::new();
+    for view in views {
+        for experiment in &view.recording.document.plan.experiments {
+            let mut own = view.recording.document.clone();
+            own.plan
+                .experiments
+                .retain(|one| one.name == experiment.name);
+            own.plan
+                .trials
+                .retain(|one| one.experiment == experiment.name);
+            let is_own = |trial| own.plan.trial(trial).is_some();
+            let trials = view.recording.trials.iter();
+            let trials = trials
+                .filter(|record| is_own(record.trial))
+                .cloned()
+                .collect();
+            let one = Recording {
+                trials,
+                document: own,
+                ..view.recording.clone()
+            };
+            let found = single::single(&one, shown).trust;
+            level = worse(level, found.level);
+            for reason in found.reasons {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+        }
+    }
+    (level, reasons)
+}
+
+/// Returns the level that promises less.
+pub fn worse(one: TrustLevel, other: TrustLevel) -> TrustLevel {
+    match (one, other) {
+        (TrustLevel::DoNotUse, _) | (_, TrustLevel::DoNotUse) => TrustLevel::DoNotUse,
+        (TrustLevel::Limited, _) | (_, TrustLevel::Limited) => TrustLevel::Limited,
+        (TrustLevel::Good, TrustLevel::Good) => TrustLevel::Good,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_bulks_where_both_wait_in_it_longer_than_a_scheduler_takes() {
+        let check = |waited, bulk, expected| assert_eq!(fills_queue(waited, bulk), expected);
+        check(Some(10e6), Some(9e6), Some(true));
+        // Bulk itself waits for nothing: the probe does elsewhere.
+        check(Some(10e6), Some(1e6), Some(false));
+        // A scheduler may take as long.
+        check(Some(0.1e6), Some(9e6), None);
+        check(None, Some(9e6), None);
+        check(Some(10e6), None, None);
+    }
+}

@@ -1,0 +1,154 @@
+//! Trials of several groups: each has flows, bytes and responses of its own, and one host's limits hold for all.
+
+use crate::common::{Pair, Server, folder, json, linerate, loading, measured};
+use serde_json::Value;
+
+/// Returns the document of a measurement; `None` where the machine is too busy.
+#[track_caller]
+fn document(server: &Server, flags: &[&str]) -> Option<Value> {
+    let host = server.host();
+    let mut words = vec!["run", host.as_str(), "-J", "-t", "0.5", "-O", "0.1"];
+    words.extend(flags);
+    Some(json(&measured(|_| linerate(&words))?.out))
+}
+
+fn ends<'d>(document: &'d Value, end: &str) -> Vec<&'d Value> {
+    let flows = document["trials"][0]["flows"].as_array();
+    let flows = flows.expect("flows are a list").iter();
+    flows.filter(|flow| flow["end"] == end).collect()
+}
+
+/// Returns what both ends of each flow say that went from one to the other, by `sent` at one end and `received` at the
+/// other.
+fn moved(document: &Value, from: &str, to: &str) -> Vec<(u64, u64)> {
+    let bytes = |flow: &Value, key: &str| flow[key].as_u64().expect("a count");
+    ends(document, from)
+        .iter()
+        .map(|sender| {
+            let receivers = ends(document, to);
+            let receiver = receivers
+                .iter()
+                .find(|receiver| receiver["flow"] == sender["flow"])
+                .expect("each flow has two ends");
+            (
+                bytes(sender, "bytes_sent"),
+                bytes(receiver, "bytes_received"),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn each_group_has_its_own_flows_and_bytes_and_both_ends_count_the_same() {
+    let (_load, server) = (loading(), Server::start(&[]));
+    let with = ["-P", "2", "-b", "50M", "--with", "rr -r 100,200 -P 3"];
+    let Some(stream) = document(&server, &with) else {
+        return;
+    };
+    let rr = &stream["beside"][0];
+    assert_eq!(stream["group"], "stream");
+    assert_eq!(rr["group"], "rr");
+    assert_eq!(stream["trials"][0]["invalid"], Value::Null, "{stream}");
+    assert_eq!(rr["trials"][0]["invalid"], Value::Null, "{rr}");
+    // Flows of a group alone, all bytes of them.
+    let streams = moved(&stream, "client", "server");
+    assert_eq!(streams.len(), 2);
+    assert!(streams.iter().all(|(sent, got)| sent == got && *sent > 0));
+    assert!(
+        moved(&stream, "server", "client")
+            .iter()
+            .all(|it| *it == (0, 0))
+    );
+    let requests = moved(rr, "client", "server");
+    let responses = moved(rr, "server", "client");
+    assert_eq!((requests.len(), responses.len()), (3, 3));
+    for ((sent, got), (answered, back)) in requests.into_iter().zip(responses) {
+        assert_eq!((sent, answered), (got, back));
+        assert!(sent > 0 && sent % 100 == 0, "{sent}");
+        assert_eq!(answered, 2 * sent);
+    }
+    // They are one trial: one window, and one spread of beginnings over all flows.
+    for key in ["window_s", "start_skew_us"] {
+        assert_eq!(stream["trials"][0][key], rr["trials"][0][key], "{key}");
+        assert!(stream["trials"][0][key].is_number(), "{key}");
+    }
+    let has = |group: &Value, name: &str| group["trials"][0]["responses"][name].is_number();
+    assert!(has(&stream, "throughput_bps") && !has(&stream, "transactions_per_s"));
+    assert!(has(rr, "rtt_p99_ns") && !has(rr, "throughput_bps"));
+    // What the host did is no group's.
+    assert!(!has(&stream, "cpu_busy_share") && !has(rr, "cpu_busy_share"));
+}
+
+#[test]
+fn a_measurement_of_one_group_says_nothing_of_groups() {
+    let (_load, server) = (loading(), Server::start(&[]));
+    let Some(one) = document(&server, &["-b", "10M"]) else {
+        return;
+    };
+    assert_eq!((one.get("group"), one.get("beside")), (None, None));
+}
+
+#[test]
+fn a_bundle_keeps_the_groups() {
+    let (_load, server, folder) = (loading(), Server::start(&[]), folder());
+    let bundle = folder.path().join("b");
+    let out = bundle.to_str().expect("a plain path");
+    let flags = ["-b", "10M", "--with", "rr -P 2", "-o", out];
+    if document(&server, &flags).is_none() {
+        return;
+    }
+    let run = std::fs::read_to_string(bundle.join("run.json")).expect("it was written");
+    let run = json(&run);
+    // A version that knows no groups refuses it.
+    assert_eq!(run["format"], 4);
+    assert_eq!(run["plan"]["trials"][0]["beside"][0]["name"], "rr");
+    let again = linerate(&["report", out, "--replay=json"]).run().done();
+    let again = json(&again.out);
+    assert_eq!(ends(&again["beside"][0], "client").len(), 2);
+    linerate(&["report", out, "--format", "markdown"])
+        .run()
+        .done();
+}
+
+#[test]
+fn groups_that_cannot_be_are_refused_by_name() {
+    let check = |flags: &[&str], words: &[&str]| {
+        let all = [&["run", "127.0.0.1:1"], flags].concat();
+        linerate(&all).run().failed(2, words);
+    };
+    check(&["--with", "bulk"], &["bulk", "stream, rr, crr, idle"]);
+    check(&["--with", "rr -t 5"], &["--time", "whole measurement"]);
+    check(&["--with", "rr --nonsense"], &["--nonsense"]);
+    check(&["--with", "rr", "-n", "1M"], &["stream", "volume"]);
+    check(&["--with", "rr --unix"], &["rr", "Unix"]);
+    check(&["--crr", "--with", "crr"], &["crr-2", "one group"]);
+    check(&["--with", "rr", "--csv"], &["--csv", "--with"]);
+    check(&["--with", "rr", "--peer", "iperf3"], &["iperf3", "--with"]);
+    check(
+        &["--with", "rr", "--format", "iperf3"],
+        &["iperf3", "--with"],
+    );
+    check(&["--loaded", "--rr"], &["--loaded", "--rr"]);
+}
+
+#[test]
+fn beside_bulk_a_probe_waits_in_the_queue_of_a_slow_link() {
+    let _load = loading();
+    // Idle it takes a fraction of a millisecond; the queue in front of it holds several.
+    let Some(pair) = Pair::up(&["--rate", "20mbit"]) else {
+        return;
+    };
+    let said = pair.run("--loaded -t 1 -C cubic").run();
+    assert!(said.is_measured(), "{}", said.err);
+    let told = json(&said.out);
+    assert_eq!(told["schema"], "linerate.loaded");
+    let to_server = &told["loaded"][0];
+    assert_eq!(to_server["name"], "to-server");
+    let ratio = to_server["ratio_p50"].as_f64().expect("both were measured");
+    assert!(ratio > 2.0, "{told}");
+    assert!(
+        to_server["throughput_bps"]
+            .as_f64()
+            .is_some_and(|bps| bps > 1e6)
+    );
+}
