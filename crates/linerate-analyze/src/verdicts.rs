@@ -38,7 +38,7 @@ use crate::reduce::{Outcome, describe, name};
 use crate::words;
 
 /// Error of all claims of a report together.
-const ALPHA: f64 = 0.05;
+pub(crate) const ALPHA: f64 = 0.05;
 /// Of it, what each of the [`ASIDES`] rules has that claim something without a comparison: where both ends of a flow ran,
 /// and how evenly queues are used.
 pub(crate) const ASIDE: f64 = 0.05 * ALPHA;

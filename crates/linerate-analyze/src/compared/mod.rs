@@ -254,7 +254,7 @@ fn in_blocks(base: &Values, other: &Values, alpha: f64) -> Apart {
     let n = pairs.len();
     let log = spread::log_ratio(base, other);
     let differences = Difference::of_cells((0, 0), &pairs);
-    let found = Effect::of(&differences, SUBSETS_SEED).filter(|found| found.error_min() <= alpha);
+    let found = Effect::of(&differences, SUBSETS_SEED).filter(|found| found.rests_on_signs(alpha));
     let ends = found.as_ref().map(|found| found.interval(alpha));
     Apart {
         log: found.as_ref().map_or(log, |found| found.log),
