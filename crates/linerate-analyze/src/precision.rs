@@ -31,7 +31,7 @@ const RUNS_MIN: usize = 10;
 /// The most that is taken for the correlation: beyond, so few runs tell nothing of how much.
 const CORRELATION_MAX: f64 = 0.9;
 /// The least degrees of freedom that it leaves.
-const FREEDOM_LEFT_MIN: f64 = 2.0;
+const FREEDOM_OF_RUNS_MIN: f64 = 2.0;
 
 /// What is asked of the interval of a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,7 @@ pub fn time_of_runs(recording: &Recording) -> Option<Nanos> {
 fn half_width(values: &[f64], confidence: f64) -> f64 {
     let (n, correlation) = (values.len() as f64, correlation(values));
     let more = (1.0 + correlation) / (1.0 - correlation);
-    let freedom = ((n - 1.0) / more).max(FREEDOM_LEFT_MIN.min(n - 1.0));
+    let freedom = ((n - 1.0) / more).max(FREEDOM_OF_RUNS_MIN.min(n - 1.0));
     student(freedom, 0.5 + confidence / 2.0) * deviation(values) * (more / n).sqrt()
 }
 
