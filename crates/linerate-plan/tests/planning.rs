@@ -7,8 +7,8 @@ use linerate_model::plan::Plan;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{
-    Draft, Hosts, PlanError, PlanRequest, describe, fitting, link_losses, plan, read_experiment,
-    single, study,
+    Draft, Hosts, PlanError, PlanRequest, Single, describe, fitting, link_losses, plan,
+    read_experiment, single, study,
 };
 use proptest::prelude::*;
 
@@ -450,7 +450,14 @@ fn a_single_measurement_is_a_plan_of_one_cell() {
         drain: Nanos::from_ms(100),
     };
     let workload = Workload::stream(Direction::FromServer);
-    let plan = single(workload.clone(), timing, 3..=5, 1).expect("a plan");
+    let asked = Single {
+        workload: workload.clone(),
+        factors: Vec::new(),
+        timing,
+        replicates: 3..=5,
+        seed: 1,
+    };
+    let plan = single(asked.clone()).expect("a plan");
     assert_eq!((plan.trials.len(), plan.optional.len()), (3, 2));
     let all = plan.trials.iter().chain(&plan.optional);
     assert!(all.clone().map(|trial| trial.id.0).eq(1..=5));
@@ -465,7 +472,10 @@ fn a_single_measurement_is_a_plan_of_one_cell() {
         ..workload
     };
     assert!(matches!(
-        single(impossible, timing, 3..=3, 1),
+        single(Single {
+            workload: impossible,
+            ..asked
+        }),
         Err(PlanError::Workload(_))
     ));
 }
