@@ -379,7 +379,9 @@ mod tests {
     fn made(workload: Workload, mbits: [f64; 2], kernel: &str) -> MadeRun {
         let mut run = MadeRun::new(1, Some(10e9));
         for host in &mut run.recording.document.hosts {
-            host.snapshot.facts.push(Fact {
+            let facts = &mut host.snapshot.facts;
+            facts.retain(|fact| fact.name != "kernel.release");
+            facts.push(Fact {
                 name: "kernel.release".to_owned(),
                 value: FactValue::Text(kernel.to_owned()),
             });
