@@ -185,9 +185,10 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     };
     Ok(Measurement {
         request,
-        clients_max: match with.is_empty() {
-            true => args.traffic.parallel,
-            false => clients_max.unwrap_or(1),
+        clients_max: if with.is_empty() {
+            args.traffic.parallel
+        } else {
+            clients_max.unwrap_or(1)
         },
         runs,
         precision: args.time.wanted(),
