@@ -506,9 +506,10 @@ impl Core {
         // From here on: its clients say hello as soon as this is answered.
         let mut waiting = expected.values();
         let is_udp = |group: usize| groups[group].manner.transport == Transport::Udp;
-        let hellos = match waiting.any(|(group, _)| is_udp(*group)) {
-            true => self.wait_for(Awaited::Cookie(cookie)),
-            false => None,
+        let hellos = if waiting.any(|(group, _)| is_udp(*group)) {
+            self.wait_for(Awaited::Cookie(cookie))
+        } else {
+            None
         };
         let slot = TrialSlot {
             lease: lease.to_owned(),

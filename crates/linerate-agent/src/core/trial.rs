@@ -152,9 +152,12 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let mut moved = 0;
     for (group, running) in slot.groups.iter().zip(running) {
         let ended = running.finish();
-        let sent = |flow: &engine::FlowResult| match counts_sent(group) {
-            true => flow.bytes_sent,
-            false => 0,
+        let sent = |flow: &engine::FlowResult| {
+            if counts_sent(group) {
+                flow.bytes_sent
+            } else {
+                0
+            }
         };
         let each = ended.iter().map(|flow| flow.bytes_received + sent(flow));
         moved += each.sum::<u64>();

@@ -116,14 +116,15 @@ impl RunRequest {
     /// Returns the document of the run as it begins.
     pub fn document(&self, fleet: &Fleet) -> RunDocument {
         RunDocument {
-            format: match self
+            format: if self
                 .plan
                 .trials
                 .iter()
                 .any(|trial| !trial.beside.is_empty())
             {
-                true => BUNDLE_FORMAT_OF_GROUPS,
-                false => BUNDLE_FORMAT,
+                BUNDLE_FORMAT_OF_GROUPS
+            } else {
+                BUNDLE_FORMAT
             },
             run: self.run.clone(),
             asked: self.asked.clone(),
