@@ -26,12 +26,12 @@ pub struct TruthArgs {
     seed: u64,
     /// Make this table alone
     #[arg(long)]
-    table: Option<Part>,
+    table: Option<Made>,
 }
 
 /// A table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Part {
+enum Made {
     /// Every noise.
     Noises,
     /// What three minutes find.
@@ -238,18 +238,18 @@ pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
     let each = (args.studies / all).max(1);
     let is_wanted = |part| args.table.is_none_or(|wanted| wanted == part);
     let mut broken = Vec::new();
-    if is_wanted(Part::Noises) {
+    if is_wanted(Made::Noises) {
         let noises = part(Noise::ALL, all, args.studies);
         let rows = shared(&noises, |noise| row(*noise, each, args.seed));
         println!("{}", table(&rows));
         broken.extend(self::broken(&rows));
     }
-    if is_wanted(Part::Power) {
+    if is_wanted(Made::Power) {
         let power = shared(POWER, |row| Power::of(*row, each, args.seed));
         println!("{}", power_table(&power));
         broken.extend(power.iter().flat_map(Power::broken));
     }
-    if is_wanted(Part::Long) {
+    if is_wanted(Made::Long) {
         let long: Vec<Long> = part(LONG, all, args.studies)
             .into_iter()
             .map(|kind| long(kind, each, args.seed))
@@ -257,7 +257,7 @@ pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
         println!("{}", long_table(&long));
         broken.extend(broken_long(&long));
     }
-    if is_wanted(Part::Causes) {
+    if is_wanted(Made::Causes) {
         let each = (args.studies / 20).max(RECORDINGS_MIN);
         let causes = shared(Cause::ALL, |cause| (*cause, named(*cause, each, args.seed)));
         println!("{}", causes_table(&causes));

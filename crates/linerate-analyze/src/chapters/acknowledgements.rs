@@ -379,8 +379,7 @@ fn answer(group: &WatchedGroup<'_, '_>) -> Option<String> {
         rate.map(|rate| words::estimate(&rate))
     };
     Some(format!(
-        "{subject} ACK acknowledges {} on the link without loss and {} with {}; the sender sends {} and {} data packets \
-         per second.",
+        "{subject} ACK acknowledges {} on the link without loss and {} with {}; data packets per second: {} and {}.",
         data_packets(&per_ack(clean)?),
         words::estimate(&per_ack(most)?),
         most.name,

@@ -37,7 +37,7 @@ const SUFFICES_ALPHA: f64 = 0.05;
 /// Draws for the critical value of several bounds: it is then known to 3 %.
 const DRAWS: usize = 2000;
 /// The normal distribution's quantile for [`SUFFICES_ALPHA`].
-const NORMAL: f64 = 1.644_854;
+const NORMAL_ONE_SIDED: f64 = 1.644_854;
 
 /// A block, and whether of the repeats that came after all blocks ([`Outcome::block`]).
 ///
@@ -394,7 +394,8 @@ fn critical(steps: &[Step], order: &[usize], means: &[(f64, Variance)], draws: &
         .collect();
     all.sort_by(f64::total_cmp);
     let rank = ((1.0 - SUFFICES_ALPHA) * all.len() as f64) as usize;
-    all.get(rank).map_or(1.0, |most| (most / NORMAL).max(1.0))
+    all.get(rank)
+        .map_or(1.0, |most| (most / NORMAL_ONE_SIDED).max(1.0))
 }
 
 /// Returns the further blocks after which it is decided on which side of `bound` a level lies whose estimate stays.

@@ -137,7 +137,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         }
     };
     if !gate.is_empty() {
-        check_one_group(args, "what a result is held against", "measure it alone")?;
+        check_one_group(args, "a comparison with other runs", "measure it alone")?;
     }
     if output.iperf3 {
         let flag = match (args.time.precision, args.time.confidence) {
