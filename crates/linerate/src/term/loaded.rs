@@ -89,20 +89,20 @@ fn words(beside: &Beside) -> String {
     let ns = |ns: f64| Unit::Nanoseconds.display(ns);
     let why = match (beside.fills_queue, beside.waited_ns, beside.bulk_waited_ns) {
         (Some(true), Some(waited), Some(bulk)) => format!(
-            "the probe waits {} longer, in the queue that bulk fills: bulk's own TCP sees {} of queue",
+            "the probe waits {} longer in the median, in the queue that bulk fills: bulk's own TCP sees {} of queue",
             ns(waited),
             ns(bulk)
         ),
         (Some(false), Some(waited), Some(bulk)) => format!(
-            "the probe waits {} longer, and bulk's own TCP sees only {} of a queue: where the probe waits is not known",
+            "the probe waits {} longer in the median, and bulk's own TCP sees only {} of a queue: where the probe waits is not known",
             ns(waited),
             ns(bulk)
         ),
         (None, Some(waited), Some(_)) if waited > 0.0 => format!(
-            "it waits {} longer, which a queue or a busy CPU may take: not decided",
+            "it waits {} longer in the median, which a queue or a busy CPU may take: not decided",
             ns(waited)
         ),
-        (_, Some(waited), _) if waited <= 0.0 => "it waits no longer".to_owned(),
+        (_, Some(waited), _) if waited <= 0.0 => "in the median it waits no longer".to_owned(),
         _ => "what it waits for is not known".to_owned(),
     };
     format!("{ratios}; {why}")
