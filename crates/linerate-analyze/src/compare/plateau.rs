@@ -358,15 +358,21 @@ fn at_least(steps: &[Step], order: &[usize], sign: f64, draws: &[Vec<f64>]) -> f
         parts.push(first.own);
         sign * first.log - log < -chance(kin::sum(&parts))
     };
-    let count = (2..=order.len()).find(|count| is_below(&order[1..*count]));
-    let together = &order[..count.map_or(order.len(), |count| count - 1)];
-    let means: Vec<(f64, Variance)> = (1..=together.len())
-        .map(|count| {
-            let (log, mut parts) = mean_of(&together[..count]);
-            parts.push(steps[together[count - 1]].control);
-            (log, kin::sum(&parts))
-        })
-        .collect();
+    let mut means: Vec<(f64, Variance)> = Vec::new();
+    for count in 1..=order.len() {
+        let (log, mut parts) = mean_of(&order[..count]);
+        parts.push(steps[order[count - 1]].control);
+        let variance = kin::sum(&parts);
+        // One more that is so loud that it tells less than nothing costs a bound more to choose from.
+        let is_louder = means
+            .last()
+            .is_some_and(|(_, before)| variance.square >= before.square);
+        if count > 1 && (is_louder || is_below(&order[1..count])) {
+            break;
+        }
+        means.push((log, variance));
+    }
+    let together = &order[..means.len()];
     let wider = critical(steps, together, &means, draws);
     let bounds = means
         .iter()

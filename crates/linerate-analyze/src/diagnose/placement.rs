@@ -152,7 +152,7 @@ fn differing<'d>(experiment: &'d Experiment, rates: &[Rates]) -> Option<Found<'d
     // Not `student_t_interval` of the factors: they are skewed, their logarithms are not.
     let half = match rates.as_slice() {
         [one] => half_of_trials(one)?,
-        _ => half_of(logs.len() as f64 - 1.0) * deviation(&logs) / (logs.len() as f64).sqrt(),
+        _ => half_of(logs.len() as f64 - 1.0)? * deviation(&logs) / (logs.len() as f64).sqrt(),
     };
     if log.abs() <= half {
         return None;
@@ -187,10 +187,10 @@ fn half_of_trials(rates: &Rates) -> Option<f64> {
     let [one, two] = [logs[0].len(), logs[1].len()].map(|count| count as f64);
     let freedom = one + two - 2.0;
     let spread = (logs.iter().map(|logs| squares(logs)).sum::<f64>() / freedom).sqrt();
-    Some(half_of(freedom) * spread * (1.0 / one + 1.0 / two).sqrt())
+    Some(half_of(freedom)? * spread * (1.0 / one + 1.0 / two).sqrt())
 }
 
-/// Returns Student's quantile at which this rule errs as often as it may.
-fn half_of(freedom: f64) -> f64 {
-    student(freedom, 1.0 - ASIDE / 2.0)
+/// Returns Student's quantile at which this rule errs as often as it may; none where nothing tells the spread.
+fn half_of(freedom: f64) -> Option<f64> {
+    (freedom > 0.0).then(|| student(freedom, 1.0 - ASIDE / 2.0))
 }

@@ -2,7 +2,7 @@
 
 use crate::common::call::Call;
 use crate::common::lab::unique_name;
-use crate::common::{NamedLab, file, folder, is_root, json, linerate, skip};
+use crate::common::{NamedLab, copied, file, folder, is_root, json, linerate, skip};
 
 #[test]
 fn impossible_labs_are_refused() {
@@ -208,8 +208,7 @@ fn without_the_privilege_the_lab_says_what_is_missing() {
     }
     let folder = folder();
     let program = folder.path().join("program");
-    std::fs::copy(crate::common::call::PROGRAM, &program)
-        .expect("the temporary directory has room");
+    copied(crate::common::call::PROGRAM, &program);
     // The kernel grants no user namespace below a root directory that is not the mount
     // namespace's own (user_namespaces(7)): an ordinary user in a chroot has no way to a lab.
     let script = r#"

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::call::{Call, PROGRAM, Said};
-use crate::common::{NamedLab, Server, disturbance, file, folder, is_root, json, linerate, skip};
+use crate::common::{
+    NamedLab, Server, copied, disturbance, file, folder, is_root, json, linerate, skip,
+};
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, Subject};
 use nix::sys::signal::Signal;
@@ -318,7 +320,7 @@ fn without_the_privilege_a_run_ends_well_and_says_why_nothing_was_captured() {
     }
     let folder = folder();
     let program = folder.path().join("program");
-    fs::copy(PROGRAM, &program).expect("the temporary directory has room");
+    copied(PROGRAM, &program);
     // Another user is a stranger to root's agent, and shows a token.
     let token = file(&folder, "token", "made-for-this-test");
     for path in [folder.path(), Path::new(&token)] {

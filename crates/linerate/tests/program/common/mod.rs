@@ -62,6 +62,16 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("the temporary directory can be written")
 }
 
+/// Copies a program, by a process of its own: a file that this one had open for writing would be busy in whatever another
+/// test starts meanwhile.
+pub fn copied(from: &str, to: &std::path::Path) {
+    let done = std::process::Command::new("cp").arg(from).arg(to).status();
+    assert!(
+        done.is_ok_and(|status| status.success()),
+        "no copy of {from}"
+    );
+}
+
 /// Writes a file into `folder`, which its owner alone may read, and returns its path as text.
 pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
