@@ -16,7 +16,8 @@
 //!
 //! Interaction: the differences belong to levels of the other factors. The F statistic holds the squares between
 //! those levels against what blocks and cells leave over, of the differences and of the sums of the same pairs, which have the
-//! same variance. As with signs, the permutations are its guard: if the effect is the same at
+//! same variance; where levels have noises of their own each counts by its own (Welch, "On the comparison of several
+//! mean values: an alternative approach", Biometrika 38, 1951). As with signs, the permutations are its guard: if the effect is the same at
 //! all levels, differences of one block may change places, and few such permutations may have more between levels than was
 //! observed.
 
@@ -127,12 +128,14 @@ impl Effect {
             .collect();
         let left = Left::of(differences);
         let of_pair = left.variance;
-        let p_interaction = interaction(differences, of_pair, &mut draw);
+        let residual = left.by_group(&groups);
+        let p_interaction = interaction(differences, (&groups, &residual), &mut draw);
         let means = by_group(&cells);
         let p_cells = if means.len() == groups.len() {
             p_interaction
         } else {
-            interaction(&cells, of_pair, &mut draw)
+            let residual = Left::of(&cells).by_group(&means);
+            interaction(&cells, (&means, &residual), &mut draw)
         };
         let logs_of_cells = means.iter().map(|(_, log, _)| *log);
         let mut found = Self {
@@ -147,7 +150,7 @@ impl Effect {
             ),
             typical,
             variance: of_pair.times(1.0 / logs.len() as f64),
-            residual: left.by_group(&groups),
+            residual,
             groups,
         };
         found.p_main = found.p_of_mean();
@@ -351,8 +354,49 @@ fn p_of_student(mean: f64, variance: Variance) -> f64 {
     t.map_or(1.0, |t| 2.0 * t.cdf(-(mean / variance.square.sqrt()).abs()))
 }
 
-/// Returns the p-value of "the same in all groups" where one difference has the variance `of_pair`.
-fn interaction(differences: &[Difference], of_pair: Variance, draw: &mut Draw) -> f64 {
+/// Returns the p-value of "all means are the same": F's where all have one variance, else Welch's.
+fn p_of_means(means: &[(usize, f64, usize)], variances: &[Variance]) -> f64 {
+    let count = means.len() as f64;
+    let weights = means
+        .iter()
+        .zip(variances)
+        .map(|((.., n), it)| *n as f64 / it.square);
+    let weights: Vec<f64> = weights.collect();
+    let all: f64 = weights.iter().sum();
+    let centre = means
+        .iter()
+        .zip(&weights)
+        .map(|((_, mean, _), weight)| mean * weight)
+        .sum::<f64>()
+        / all;
+    let squares = means
+        .iter()
+        .zip(&weights)
+        .map(|((_, mean, _), weight)| weight * (mean - centre).powi(2));
+    let between = squares.sum::<f64>() / (count - 1.0);
+    let are_one = variances.windows(2).all(|two| two[0] == two[1]);
+    let (ratio, freedom) = if are_one {
+        (between, variances[0].freedom)
+    } else {
+        let open = weights.iter().zip(variances);
+        let open: f64 = open
+            .map(|(weight, it)| (1.0 - weight / all).powi(2) / it.freedom)
+            .sum();
+        let square = count * count - 1.0;
+        (
+            between / (1.0 + 2.0 * (count - 2.0) / square * open),
+            square / (3.0 * open),
+        )
+    };
+    FisherSnedecor::new(count - 1.0, freedom).map_or(1.0, |f| f.sf(ratio))
+}
+
+/// Returns the p-value of "the same in all groups" of these means, where one difference of each has this variance.
+fn interaction(
+    differences: &[Difference],
+    (means, variances): (&[(usize, f64, usize)], &[Variance]),
+    draw: &mut Draw,
+) -> f64 {
     let mut differences = differences.to_vec();
     differences.sort_by_key(|it| it.block);
     let groups = differences.iter().map(|it| it.group).max().unwrap_or(0) + 1;
@@ -363,7 +407,7 @@ fn interaction(differences: &[Difference], of_pair: Variance, draw: &mut Draw) -
         counts[*owner] += 1.0;
     }
     let levels = counts.iter().filter(|count| **count > 0.0).count() as f64;
-    if levels < 2.0 || of_pair.freedom <= 0.0 {
+    if levels < 2.0 {
         return 1.0;
     }
     let mut blocks = Vec::new();
@@ -384,8 +428,6 @@ fn interaction(differences: &[Difference], of_pair: Variance, draw: &mut Draw) -
         squares.map(|(sum, count)| sum * sum / count).sum::<f64>()
     };
     let observed = between(&logs);
-    let all: f64 = logs.iter().sum();
-    let squares = (observed - all * all / logs.len() as f64).max(0.0);
     // The total is the same for every permutation, so that it need not be taken off; one that changes nothing sums in
     // another order.
     let mut larger = 0;
@@ -396,8 +438,7 @@ fn interaction(differences: &[Difference], of_pair: Variance, draw: &mut Draw) -
         larger += u32::from(between(&logs) > observed * (1.0 + 1e-12));
     }
     let guard = f64::from(larger) / f64::from(PERMUTATIONS);
-    let ratio = squares / (levels - 1.0) / of_pair.square;
-    let tail = FisherSnedecor::new(levels - 1.0, of_pair.freedom).map_or(1.0, |f| f.sf(ratio));
+    let tail = p_of_means(means, variances);
     // So often do blocks put one level where it was observed, or all of them another there.
     let alike = levels.powi(1 - blocks.len() as i32);
     match () {
@@ -480,6 +521,19 @@ mod tests {
             let excluded = low > 0.0 || high < 0.0;
             assert!(excluded == (found.p_main <= 0.05) || (found.p_main - 0.05).abs() < 2e-3);
         }
+    }
+
+    #[test]
+    fn means_are_compared_as_the_books_do() {
+        let of = |square, freedom| Variance { square, freedom };
+        // Three groups of five with means 1, 2, 3 and the variance 1: F(2, 12) = 5, p = 0.0263 (tables).
+        let means = [(0, 1.0, 5), (1, 2.0, 5), (2, 3.0, 5)];
+        let p = p_of_means(&means, &[of(1.0, 12.0); 3]);
+        assert!((p - 0.0263).abs() < 1e-4, "{p}");
+        // Of two groups Welch's is the square of his t: means 0 and 1, variances 1 and 4 of 6 values each, t² = 1.2 with
+        // (5/6)² / ((1/6)²/5 + (4/6)²/5) = 7.35 degrees of freedom, p = 0.308.
+        let p = p_of_means(&[(0, 0.0, 6), (1, 1.0, 6)], &[of(1.0, 5.0), of(4.0, 5.0)]);
+        assert!((p - 0.308).abs() < 2e-3, "{p}");
     }
 
     #[test]
