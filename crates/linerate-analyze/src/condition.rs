@@ -123,9 +123,10 @@ impl Condition {
     fn outcome(&self, value: &Estimate) -> Fate {
         let low = value.low.unwrap_or(value.value);
         let high = value.high.unwrap_or(value.value);
-        let (is_met, is_not) = match self.is_below {
-            true => (high < self.limit, low >= self.limit),
-            false => (low > self.limit, high <= self.limit),
+        let (is_met, is_not) = if self.is_below {
+            (high < self.limit, low >= self.limit)
+        } else {
+            (low > self.limit, high <= self.limit)
         };
         match (is_met, is_not) {
             (true, _) => Fate::Met,

@@ -372,7 +372,7 @@ impl Serialize for Intervals<'_> {
     reason = "what is written of each flow is put together as it is written"
 )]
 enum FlowOfTrial<'a> {
-    InFull(SingleFlow<'a>),
+    InFull(Box<SingleFlow<'a>>),
     Brief(BriefFlow<'a>),
 }
 

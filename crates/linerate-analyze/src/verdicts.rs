@@ -583,9 +583,10 @@ fn judge(found: &mut FactorEffect, alpha: f64, rejected: bool) {
             Verdict::Same => (group, verdict, ratio),
             _ => (group, Verdict::NotDecided, ratio),
         };
-        found.by_group = match are_all {
-            true => Vec::new(),
-            false => levels.into_iter().map(open).collect(),
+        found.by_group = if are_all {
+            Vec::new()
+        } else {
+            levels.into_iter().map(open).collect()
         };
     }
 }

@@ -223,9 +223,10 @@ pub fn single(asked: Single) -> Result<Plan, PlanError> {
     let experiment = Experiment {
         title: "Measurement".to_owned(),
         question: "How fast is it?".to_owned(),
-        method: match factors.is_empty() {
-            true => "One workload, measured as asked.".to_owned(),
-            false => "One workload, its levels interleaved in blocks.".to_owned(),
+        method: if factors.is_empty() {
+            "One workload, measured as asked.".to_owned()
+        } else {
+            "One workload, its levels interleaved in blocks.".to_owned()
         },
         baseline: factors
             .iter()

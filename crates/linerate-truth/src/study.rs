@@ -228,9 +228,10 @@ pub fn repeated(
         Chapters::Cpu => Kind::Cpu,
     };
     let is_short = chapters == Chapters::ThreeMinutes;
-    let (payloads, buffers) = match is_short {
-        true => (FEW_PAYLOADS, FEW_BUFFERS_KIB),
-        false => (PAYLOADS, BUFFERS_KIB),
+    let (payloads, buffers) = if is_short {
+        (FEW_PAYLOADS, FEW_BUFFERS_KIB)
+    } else {
+        (PAYLOADS, BUFFERS_KIB)
     };
     experiment("latency", 1, latency(shape, kind, payloads));
     if is_short || chapters == Chapters::Three {

@@ -49,9 +49,10 @@ impl Gate {
     pub fn judge(&self, recording: &Recording) -> Verdicts {
         let against = |baseline: &RunSide| {
             let margins = recording.document.plan.margins;
-            let base = match margins.is_default() {
-                true => baseline.clone(),
-                false => baseline.clone().judged_by(margins),
+            let base = if margins.is_default() {
+                baseline.clone()
+            } else {
+                baseline.clone().judged_by(margins)
             };
             let this = RunSide::of_recording(recording, THIS);
             compared(&[base, this], self.threshold)

@@ -316,15 +316,14 @@ impl Left {
         let squares: f64 = rests.iter().map(|(_, rest)| rest * rest).sum();
         // Where nothing was repeated the differences are all there is.
         let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
-        let variance = match freedom > 0.0 {
-            true => Variance {
-                square: (squares / freedom).max(WHOLE_SQUARE),
-                freedom,
-            },
-            false => Variance {
-                square: deviation(&logs).powi(2).max(WHOLE_SQUARE),
-                freedom: logs.len() as f64 - 1.0,
-            },
+        let (square, freedom) = if freedom > 0.0 {
+            (squares / freedom, freedom)
+        } else {
+            (deviation(&logs).powi(2), logs.len() as f64 - 1.0)
+        };
+        let variance = Variance {
+            square: square.max(WHOLE_SQUARE),
+            freedom,
         };
         Self { rests, variance }
     }

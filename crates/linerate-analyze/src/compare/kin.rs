@@ -62,10 +62,10 @@ pub(crate) fn pooled(own: &[Variance], residuals: &[f64]) -> Vec<Variance> {
         alone.push(largest);
     }
     let prior = prior_freedom(own);
-    let of = |(at, own): (usize, &Variance)| match alone.contains(&at) {
-        true => *own,
-        false if are_alike => all,
-        false => own.moderated(all, prior),
+    let of = |(at, own): (usize, &Variance)| match () {
+        () if alone.contains(&at) => *own,
+        () if are_alike => all,
+        () => own.moderated(all, prior),
     };
     own.iter().enumerate().map(of).collect()
 }

@@ -98,9 +98,12 @@ fn kin_of<'r>(
     let of_run = |run: &'r RunSide| run.cell_like(cell)?.values(response);
     let is_as_first = |side: usize| !changed.iter().any(|one| one.side == side);
     let alike = |to_first: bool| {
-        let members = (0..runs.len()).filter(|side| match to_first {
-            true => *side != at && is_as_first(*side),
-            false => *side == at || *side != 0 && same_changes(changed, *side, at),
+        let members = (0..runs.len()).filter(|side| {
+            if to_first {
+                *side != at && is_as_first(*side)
+            } else {
+                *side == at || *side != 0 && same_changes(changed, *side, at)
+            }
         });
         members
             .filter_map(|side| of_run(&runs[side]))

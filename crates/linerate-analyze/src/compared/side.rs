@@ -114,9 +114,10 @@ impl SideCell {
 
     /// Returns experiment and levels in words.
     pub(super) fn what(&self) -> String {
-        match self.cell.is_empty() {
-            true => self.experiment.clone(),
-            false => format!("{}, {}", self.experiment, words::whole_cell(&self.cell)),
+        if self.cell.is_empty() {
+            self.experiment.clone()
+        } else {
+            format!("{}, {}", self.experiment, words::whole_cell(&self.cell))
         }
     }
 

@@ -129,12 +129,11 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         )?;
     }
     let factors = args.given.varied();
-    let runs = match factors.is_empty() {
-        true => args.time.repetitions(),
-        false => {
-            check_one_group(args, "a comparison of levels", "give one level")?;
-            blocks(args, &factors)?
-        }
+    let runs = if factors.is_empty() {
+        args.time.repetitions()
+    } else {
+        check_one_group(args, "a comparison of levels", "give one level")?;
+        blocks(args, &factors)?
     };
     if !gate.is_empty() {
         check_one_group(args, "a comparison with other runs", "measure it alone")?;
