@@ -25,7 +25,6 @@ use std::collections::BTreeSet;
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::finding::{Comparison, Estimate, Verdict};
-use linerate_model::margin::LATENCY_NS_MIN;
 use linerate_model::response::Better;
 use linerate_model::unit::Unit;
 
@@ -62,11 +61,7 @@ const MIXED_ALPHA: f64 = 0.05;
 /// Returns the relative difference that matters of a response whose values are about `value`.
 fn margin(dataset: &Dataset<'_>, response: &str, value: f64) -> f64 {
     let margins = dataset.recording.document.plan.margins;
-    match describe(response).unit {
-        Unit::Nanoseconds => margins.latency.max(LATENCY_NS_MIN / value.max(1.0)),
-        Unit::Cpus => margins.cpu,
-        _ => margins.rate,
-    }
+    margins.of(describe(response).unit, value)
 }
 
 /// What a factor changes in an experiment.
