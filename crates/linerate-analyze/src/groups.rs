@@ -4,7 +4,7 @@
 //! reduces and explains works as it does for one workload. What is the host's as a whole – CPUs, devices, threads,
 //! protocol counters, profiles – belongs to no group alone, and is absent from a view where other groups ran.
 //!
-//! 1. Flows of a view are numbered from zero on, as [`Workload::flows`] makes them.
+//! 1. Flows of a view are numbered from zero on, as `Workload::flows` makes them.
 //! 2. A host tells its latencies without a group. They are the only transactional group's; of several they are nobody's.
 //! 3. The links carry all groups together: above what they carry, no group's number is believed.
 

@@ -7,9 +7,9 @@
 //!    autocorrelated time-series", 1946). In n runs about their own mean it comes out too small by (1 + 4 ρ) / n
 //!    (Marriott and Pope, "Bias in the estimation of autocorrelations", 1954), which is put back. Nothing is added
 //!    below half of its standard error 1 / √n, and above the whole of it: to take ρ for less costs more than to take
-//!    it for more. Fewer than [`RUNS_MIN`] runs tell nothing of it.
+//!    it for more. Fewer than `RUNS_MIN` runs tell nothing of it.
 //! 3. Who ends as soon as the interval is narrow enough also ends where a few agree by chance: of intervals of 95 % he
-//!    then has 90 % that hold the truth. It has to stay narrow enough for [`LOOKS`] runs, and for [`RUNS_MIN`] in all.
+//!    then has 90 % that hold the truth. It has to stay narrow enough for `LOOKS` runs, and for `RUNS_MIN` in all.
 //!
 //! The interval is of what the host did while these runs were made. Of what it does in another hour runs within
 //! seconds know nothing, nor of a state that none of them met: n runs miss one that a share p of the time is spent in
