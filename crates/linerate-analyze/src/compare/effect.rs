@@ -21,7 +21,7 @@
 //! all levels, differences of one block may change places, and few such permutations may have more between levels than was
 //! observed.
 
-use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::draw::Draw;
 use super::interval::{deviation, mean, student};
@@ -165,7 +165,7 @@ impl Effect {
         if of_signs > self.error_min() {
             return of_signs.min(1.0);
         }
-        of_signs.min(p_of_student(self.log, self.variance))
+        of_signs.min(self.variance.p_of(self.log))
     }
 
     /// Returns the p-value of "no effect at any level": the mean and the interaction share the error.
@@ -345,12 +345,6 @@ impl Left {
         let rests: Vec<f64> = self.rests.iter().map(|(_, rest)| *rest).collect();
         kin::pooled(&own, &rests)
     }
-}
-
-/// Returns the two-sided p-value of a mean of this variance.
-fn p_of_student(mean: f64, variance: Variance) -> f64 {
-    let t = StudentsT::new(0.0, 1.0, variance.freedom.max(1.0));
-    t.map_or(1.0, |t| 2.0 * t.cdf(-(mean / variance.square.sqrt()).abs()))
 }
 
 /// Returns the p-value of "all means are the same": F's where all have one variance, else Welch's.

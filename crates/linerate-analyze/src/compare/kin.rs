@@ -9,7 +9,7 @@
 //! [`OWN_P`], corrected for the number of levels: the largest of many is large): one that is far out speaks for itself,
 //! with the degrees of freedom that it has, since what others have tells nothing of it; then the next is tried.
 
-use statrs::distribution::{ContinuousCDF, FisherSnedecor};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 use statrs::function::gamma::digamma;
 
 use super::draw::Draw;
@@ -71,6 +71,15 @@ pub(crate) fn pooled(own: &[Variance], residuals: &[f64]) -> Vec<Variance> {
 }
 
 impl Variance {
+    /// Returns the two-sided p-value of "zero" of a mean that has it.
+    pub(super) fn p_of(self, mean: f64) -> f64 {
+        if self.square <= 0.0 {
+            return if mean == 0.0 { 1.0 } else { 0.0 };
+        }
+        let t = StudentsT::new(0.0, 1.0, self.freedom.max(1.0));
+        t.map_or(1.0, |t| 2.0 * t.cdf(-(mean / self.square.sqrt()).abs()))
+    }
+
     /// Returns that of what is `factor` times as large, the factor squared.
     pub(super) fn times(self, square: f64) -> Self {
         Self {

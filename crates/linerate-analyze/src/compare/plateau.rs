@@ -26,8 +26,6 @@
 
 use std::collections::BTreeSet;
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
 use super::draw::Draw;
 use super::interval::{further, mean, student};
 use super::kin::{self, Variance};
@@ -129,14 +127,7 @@ impl Step {
 
     /// Returns the two-sided p-value of "no difference".
     fn p(&self) -> f64 {
-        let variance = self.variance();
-        if variance.square <= 0.0 {
-            return if self.log == 0.0 { 1.0 } else { 0.0 };
-        }
-        let t = StudentsT::new(0.0, 1.0, variance.freedom.max(1.0));
-        t.map_or(1.0, |t| {
-            2.0 * t.cdf(-(self.log / variance.square.sqrt()).abs())
-        })
+        self.variance().p_of(self.log)
     }
 
     /// Returns whether a loss of `delta` is excluded, with this share of the usual error.
