@@ -1,16 +1,16 @@
 //! What several variances say of each other.
 //!
-//! Three trials say little of their own spread. Where the levels of an experiment spread no more unlike than chance
-//! makes levels of one noise spread ([`are_alike`]), what all have together is each one's. Where they do not, some have
-//! a noise of their own (small buffers that fill in bursts, a tuning that sometimes fails): a variance s² of d degrees
-//! of freedom is then moderated, (d₀ s₀² + d s²) / (d₀ + d) of d₀ + d degrees, with the s₀² of all together and the d₀
-//! by which their logarithms vary more than such of one noise do (Smyth, "Linear models and empirical Bayes methods",
-//! 2004, section 6.2). It is never taken for less than its own. The largest is first held against the others (F test at
-//! [`OWN_P`], corrected for the number of levels: the largest of many is large): one that is far out speaks for itself,
-//! with the degrees of freedom that it has, since what others have tells nothing of it; then the next is tried.
+//! Three trials say little of their own spread, and the levels of an experiment may have noises of their own (small
+//! buffers that fill in bursts, a tuning that sometimes fails). So a variance s² of d degrees of freedom is moderated:
+//! (d₀ s₀² + d s²) / (d₀ + d) of d₀ + d degrees, with the s₀² of all together (Smyth, "Linear models and empirical Bayes
+//! methods", 2004, section 6.2). The d₀ says how alike the levels are, and is what they themselves make likely
+//! ([`prior_freedom`]): no test of likeness decides, since of few variances none can. Before that the largest is held
+//! against the others (F test at [`OWN_P`], corrected for the number of levels: the largest of many is large): one that is
+//! far out speaks for itself, with the degrees of freedom that it has, since what others have tells nothing of it; then
+//! the next is tried.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
-use statrs::function::gamma::digamma;
+use statrs::function::beta::ln_beta;
 
 use super::draw::Draw;
 use super::interval::{deviation, median};
@@ -23,7 +23,7 @@ const ALIKE_DRAWS: u32 = 199;
 const OWN_P: f64 = 0.005;
 /// A ratio beyond which variances are not of one noise, whatever their degrees of freedom.
 const RATIO_MAX: f64 = 1e12;
-/// Degrees of freedom that the others' spread counts as at the least: of few levels not even that they differ is sure.
+/// Degrees of freedom that the others' spread counts as at the least: of fewer a variance has no mean.
 const PRIOR_FREEDOM_MIN: f64 = 2.0;
 /// Share of the pooled variance below which a variance is none: clocks and counters have steps.
 const VARIANCE_SHARE_MIN: f64 = 1e-4;
@@ -37,15 +37,9 @@ pub(crate) struct Variance {
     pub(crate) freedom: f64,
 }
 
-/// Returns for each of `own` what it is worth beside the others; `residuals` are what all leave over.
-pub(crate) fn pooled(own: &[Variance], residuals: &[f64]) -> Vec<Variance> {
+/// Returns for each of `own` what it is worth beside the others.
+pub(crate) fn pooled(own: &[Variance]) -> Vec<Variance> {
     let all = together(own);
-    let deviations: Vec<f64> = own.iter().map(|it| it.square.sqrt()).collect();
-    // As many values as have these degrees of freedom about their own mean.
-    let counts = own
-        .iter()
-        .map(|it| (it.freedom.round() as usize + 1).max(2));
-    let are_alike = are_alike(residuals, &counts.collect::<Vec<_>>(), &deviations);
     let mut order: Vec<usize> = (0..own.len()).collect();
     order.sort_by(|a, b| own[*a].square.total_cmp(&own[*b].square));
     let mut alone = Vec::new();
@@ -62,10 +56,12 @@ pub(crate) fn pooled(own: &[Variance], residuals: &[f64]) -> Vec<Variance> {
         alone.push(largest);
     }
     let prior = prior_freedom(own);
-    let of = |(at, own): (usize, &Variance)| match () {
-        () if alone.contains(&at) => *own,
-        () if are_alike => all,
-        () => own.moderated(all, prior),
+    let of = |(at, own): (usize, &Variance)| {
+        if alone.contains(&at) {
+            *own
+        } else {
+            own.moderated(all, prior)
+        }
     };
     own.iter().enumerate().map(of).collect()
 }
@@ -92,67 +88,60 @@ impl Variance {
     pub(super) fn moderated(self, all: Self, prior: f64) -> Self {
         let prior = prior.min(all.freedom);
         let freedom = prior + self.freedom;
-        let square = (prior * all.square + self.freedom * self.square) / freedom;
         Self {
-            square: square.max(self.square),
+            square: (prior * all.square + self.freedom * self.square) / freedom,
             freedom,
         }
     }
 }
 
-/// Returns how many degrees of freedom the others' spread counts as: those by which logarithms of variances vary more
-/// than of one noise; without bound where they do not.
+/// Returns how many degrees of freedom the others' spread counts as: one over the mean of 1/d₀ by the likelihood of
+/// these variances, where s² / s₀² of d degrees is distributed as F(d, d₀), s₀² is anything, and 1/d₀ anything from none
+/// (one noise) to one half. Of few variances it is never without bound: not even that they are alike is sure.
 pub(super) fn prior_freedom(own: &[Variance]) -> f64 {
+    /// Steps of 1/d₀, and of ln s₀² on either side of the mean logarithm in its own uncertainty.
+    const STEPS: i32 = 24;
     let least = VARIANCE_SHARE_MIN * together(own).square;
     let known = own.iter().filter(|it| it.freedom > 0.0 && least > 0.0);
     let logs: Vec<(f64, f64)> = known
-        .map(|it| {
-            let half = it.freedom / 2.0;
-            let log = it.square.max(least).ln() - digamma(half) + half.ln();
-            (log, trigamma(half))
-        })
+        .map(|it| (it.square.max(least).ln(), it.freedom))
         .collect();
-    let count = logs.len() as f64;
-    if count < 2.0 {
+    if logs.len() < 2 {
         return f64::INFINITY;
     }
-    let centre = logs.iter().map(|(log, _)| log).sum::<f64>() / count;
-    let spread = logs
-        .iter()
-        .map(|(log, _)| (log - centre).powi(2))
-        .sum::<f64>()
-        / (count - 1.0);
-    let by_chance = logs.iter().map(|(_, chance)| chance).sum::<f64>() / count;
-    match spread - by_chance {
-        more if more > 0.0 => (2.0 * trigamma_inverse(more)).max(PRIOR_FREEDOM_MIN),
-        _ => f64::INFINITY,
-    }
-}
-
-/// Returns ψ'(x): by ψ'(x) = ψ'(x + 1) + 1/x² up to where the asymptotic series holds (Abramowitz and Stegun 6.4.12).
-fn trigamma(x: f64) -> f64 {
-    let (mut x, mut sum) = (x, 0.0);
-    while x < 8.0 {
-        sum += 1.0 / (x * x);
-        x += 1.0;
-    }
-    let square = 1.0 / (x * x);
-    let series = 1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0));
-    sum + 1.0 / x + square / 2.0 + series * square / x
-}
-
-/// Returns the x with ψ'(x) = `value`, by bisection of its logarithm.
-fn trigamma_inverse(value: f64) -> f64 {
-    let (mut low, mut high) = (-12.0_f64, 18.0_f64);
-    while high - low > 1e-9 {
-        let middle = (low + high) / 2.0;
-        if trigamma(middle.exp()) > value {
-            low = middle;
-        } else {
-            high = middle;
+    let (most, fewest) = logs.iter().fold(
+        (f64::NEG_INFINITY, f64::INFINITY),
+        |(high, low), (log, _)| (high.max(*log), low.min(*log)),
+    );
+    let mut weights: Vec<(f64, f64)> = Vec::new();
+    for at in 0..=STEPS {
+        let inverse = f64::from(at) / f64::from(STEPS) / PRIOR_FREEDOM_MIN;
+        let prior = 1.0 / inverse.max(1e-4);
+        let beta: f64 = logs
+            .iter()
+            .map(|(_, d)| ln_beta(d / 2.0, prior / 2.0) - d / 2.0 * (d / prior).ln())
+            .sum();
+        for step in 0..=STEPS {
+            let centre = fewest + (most - fewest) * f64::from(step) / f64::from(STEPS);
+            // The density of ln x, of x distributed as F(d, d₀).
+            let of = |(log, d): &(f64, f64)| {
+                let log = log - centre;
+                d / 2.0 * log - (d + prior) / 2.0 * (d / prior * log.exp()).ln_1p()
+            };
+            weights.push((inverse, logs.iter().map(of).sum::<f64>() - beta));
         }
     }
-    low.exp()
+    let highest = weights
+        .iter()
+        .map(|(_, log)| *log)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let (mut sum, mut all) = (0.0, 0.0);
+    for (inverse, log) in weights {
+        let weight = (log - highest).exp();
+        sum += weight * inverse;
+        all += weight;
+    }
+    all / sum
 }
 
 fn together(own: &[Variance]) -> Variance {
@@ -277,16 +266,13 @@ pub(crate) fn about_median(mut values: Vec<f64>) -> impl Iterator<Item = f64> {
 mod tests {
     use super::*;
 
-    /// Groups of three values, the middle one at the mean.
+    /// Groups of three values.
     fn of(squares: &[f64]) -> Vec<Variance> {
         let own = squares.iter().map(|square| Variance {
             square: *square,
             freedom: 2.0,
         });
-        let far = squares
-            .iter()
-            .flat_map(|square| [-square.sqrt(), square.sqrt()]);
-        pooled(&own.collect::<Vec<_>>(), &far.collect::<Vec<_>>())
+        pooled(&own.collect::<Vec<_>>())
     }
 
     #[test]
@@ -301,9 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn variances_of_one_noise_are_pooled() {
-        let found = of(&[1.0, 3.0, 2.0, 0.1]);
-        assert!(found.iter().all(|it| it.freedom == 8.0), "{found:?}");
+    fn variances_of_one_noise_are_pooled_the_more_the_more_there_are() {
+        let few = of(&[1.0, 3.0, 2.0, 0.1]);
+        let many = of(&[1.0, 3.0, 2.0, 0.1].repeat(6));
+        assert!(few.iter().all(|it| it.freedom > 5.0), "{few:?}");
+        assert!(
+            many.iter().all(|it| it.freedom > few[0].freedom + 2.0),
+            "{many:?}"
+        );
         let none = of(&[0.0, 0.0, 0.0]);
         assert!(none.iter().all(|it| it.square == 0.0), "{none:?}");
         assert_eq!(of(&[]), []);
@@ -315,27 +306,9 @@ mod tests {
         let squares = [1e-4, 4e-4, 16e-4, 64e-4, 256e-4, 1024e-4, 4096e-4, 1e-4];
         let found = of(&squares);
         assert!(
-            found[7].square > 30.0 * 1e-4 && found[7].freedom <= 4.0,
+            found[7].square > 30.0 * 1e-4 && found[7].freedom <= 5.0,
             "{found:?}"
         );
-        assert!(
-            found.iter().zip(squares).all(|(it, own)| it.square >= own),
-            "{found:?}"
-        );
-    }
-
-    #[test]
-    fn trigamma_matches_the_tables() {
-        // Abramowitz and Stegun: ψ'(1) = π²/6, ψ'(1/2) = π²/2; ψ'(10) = 0.10516633568.
-        let square = std::f64::consts::PI.powi(2);
-        for (x, known) in [
-            (1.0, square / 6.0),
-            (0.5, square / 2.0),
-            (10.0, 0.105_166_335_68),
-        ] {
-            assert!((trigamma(x) - known).abs() < 1e-9, "{x}");
-            assert!((trigamma_inverse(known) - x).abs() < 1e-6 * x, "{x}");
-        }
     }
 
     #[test]
@@ -358,6 +331,21 @@ mod tests {
             })
             .collect();
         assert!(prior_freedom(&same) > 50.0);
+    }
+
+    #[test]
+    fn few_variances_are_not_sure_to_be_alike() {
+        let mut draw = Draw::new(5);
+        let mut of = |count: usize| {
+            let own = (0..count).map(|_| Variance {
+                square: (draw.normal().powi(2) + draw.normal().powi(2)) / 2.0,
+                freedom: 2.0,
+            });
+            prior_freedom(&own.collect::<Vec<_>>())
+        };
+        let few: Vec<f64> = (0..50).map(|_| of(7)).collect();
+        assert!(few.iter().all(|prior| *prior < 15.0), "{few:?}");
+        assert!(of(400) > 20.0);
     }
 
     #[test]

@@ -450,8 +450,7 @@ fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
     };
     Some(if are_known {
         let own: Vec<Variance> = (0..rows.len()).map(of_row).collect();
-        let residuals: Vec<f64> = cells.iter().map(|(.., log)| *log).collect();
-        kin::pooled(&own, &residuals)
+        kin::pooled(&own)
     } else {
         vec![all; rows.len()]
     })
