@@ -14,11 +14,12 @@ use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Estimate, FindingKind, Trust, TrustLevel};
 use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
-use linerate_model::manner::Transport;
+use linerate_model::manner::{Named, Transport};
 use linerate_model::number;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
+use crate::chapters::under_load;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
     Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, What, limiter_of, limits, plateau_cell,
@@ -319,6 +320,7 @@ fn tiles(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Vec<Tile> {
     let tiles = [
         rate,
         round_trip(dataset, shown),
+        under_load(dataset),
         buffer(dataset, shown),
         longest_stall(dataset),
     ];
@@ -349,6 +351,14 @@ fn throughput(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Tile> {
     let packets = cell.estimate(name::DATAGRAMS_RECEIVED_RATE);
     notes.extend(packets.map(|packets| format!("{} of datagrams", words::estimate(&packets))));
     notes.push(connections(cell));
+    let from = Level::Word(Direction::FromServer.word().to_owned());
+    let from = dataset.beside(cell, Factor::Direction, from);
+    if let Some(rate) = from
+        .filter(|_| is_to_server(cell))
+        .and_then(|from| from.estimate(name::THROUGHPUT))
+    {
+        notes.push(format!("{} from it", words::estimate(&rate)));
+    }
     Some(tile("Throughput", value, notes))
 }
 
@@ -388,6 +398,13 @@ fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
         cell.estimate(name::TCP_RTT)?,
         notes.into_iter().collect(),
     ))
+}
+
+/// The longest round trip next to other groups.
+fn under_load(dataset: &Dataset<'_>) -> Option<Tile> {
+    let loaded = under_load::longest(dataset)?;
+    let median = loaded.cell.estimate(name::RTT_P50)?;
+    Some(tile("Round trip under load", median, vec![loaded.note()]))
 }
 
 /// The smallest buffer that does as well as the best, which is one that gains or else the host's own tuning, with

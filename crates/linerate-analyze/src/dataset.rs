@@ -331,7 +331,7 @@ impl<'a> Dataset<'a> {
     ///
     /// Small buffers, segments cut short, another congestion control than the hosts', losses on purpose and floods of datagrams or of small segments,
     /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does. Full segments are
-    /// no flood.
+    /// no flood. What shares its trial with other groups is not the host's best.
     pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
         let is_burden =
             |factor| cell.experiment.levels(factor).len() > 1 && cell.number(factor).is_some();
@@ -351,7 +351,8 @@ impl<'a> Dataset<'a> {
             (Some(Level::Word(level)), Some(own)) => level != own,
             _ => false,
         };
-        !is_burden(Factor::SocketBuffer)
+        cell.experiment.beside.is_empty()
+            && !is_burden(Factor::SocketBuffer)
             && !is_foreign
             && !is_burden(Factor::MssBytes)
             && !is_burden(Factor::Rate)

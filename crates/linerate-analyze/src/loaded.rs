@@ -129,7 +129,7 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
 }
 
 /// Returns whether the probe waited in a queue that bulk fills; absent where the wait may be the scheduler's.
-fn fills_queue(waited_ns: Option<f64>, bulk_waited_ns: Option<f64>) -> Option<bool> {
+pub(crate) fn fills_queue(waited_ns: Option<f64>, bulk_waited_ns: Option<f64>) -> Option<bool> {
     let (waited, bulk) = (waited_ns?, bulk_waited_ns?);
     if waited <= SCHEDULER_NS_MAX {
         return None;

@@ -29,7 +29,7 @@ use crate::words;
 
 /// Share of invalid trials above which what is left is no sample of the rest.
 const INVALID_SHARE_MAX: f64 = 0.1;
-/// Why a group is trusted less than a measurement of its own.
+/// Why what has no trial of one group is trusted less than a measurement of its own.
 const BESIDE: &str = "what else the hosts did is not judged where several groups ran";
 /// Cautions that are told in the line; the list has all of them.
 const REASONS_MAX: usize = 4;
@@ -63,9 +63,10 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
     if front::partial(dataset).is_some() {
         reasons.push("not all that was asked for was measured".to_owned());
     }
-    // Whether other programs had the CPUs, or others the devices, cannot be told of a group.
+    // Whether other programs had the CPUs, or others the devices, cannot be told of a group; the trials of one group among
+    // which it took its turns tell it.
     let mut experiments = dataset.experiments().iter();
-    if experiments.any(|experiment| !experiment.beside.is_empty()) {
+    if experiments.len() > 0 && experiments.all(|experiment| !experiment.beside.is_empty()) {
         reasons.push(BESIDE.to_owned());
     }
     // What waits under a quota is part of that.

@@ -22,6 +22,13 @@ const CHAPTERS: &[(&str, &str)] = built_in! {
     "12-queues.toml"
 };
 
+/// The parts of the quick look: throughput each way, a round trip, and both at once.
+const QUICK: &[(&str, &str)] = built_in! {
+    "quick-throughput.toml"
+    "quick-round-trip.toml"
+    "under-load.toml"
+};
+
 /// Those that are no chapter.
 const OTHERS: &[(&str, &str)] = built_in! {
     "congestion-control.toml"
@@ -37,9 +44,14 @@ pub fn study() -> Vec<Draft> {
     drafts(CHAPTERS)
 }
 
-/// Returns all built-in experiments: the chapters, then the others.
+/// Returns the built-in experiments of the quick look, in order.
+pub fn quick_look() -> Vec<Draft> {
+    drafts(QUICK)
+}
+
+/// Returns all built-in experiments: the chapters, the quick look, then the others.
 pub fn built_in() -> Vec<Draft> {
-    [CHAPTERS, OTHERS].into_iter().flat_map(drafts).collect()
+    [CHAPTERS, QUICK, OTHERS].into_iter().flat_map(drafts).collect()
 }
 
 fn drafts(files: &[(&str, &str)]) -> Vec<Draft> {

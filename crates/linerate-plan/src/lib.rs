@@ -43,7 +43,7 @@ mod order;
 /// Putting it together.
 mod planner;
 
-pub use chapters::{built_in, study};
+pub use chapters::{built_in, quick_look, study};
 pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use file::{ReadError, read_experiment};

@@ -38,6 +38,8 @@ mod strips;
 mod study_chapter;
 /// Chapter 11: datagrams sent, received and lost.
 mod udp_packet_rate;
+/// Latency under load: exchanges beside other groups.
+pub(crate) mod under_load;
 /// Chapter 2: the window that link and round trip ask for.
 mod window;
 
@@ -94,7 +96,8 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
         }));
     }
     // The sort is stable: two experiments of one chapter stay in the plan's order.
-    chapters.sort_by_key(|chapter| chapter.number.unwrap_or(u32::MAX));
+    // What has no number comes before what is found of all.
+    chapters.sort_by_key(|chapter| chapter.number.unwrap_or(findings::CHAPTER.number - 1));
     chapters
 }
 
@@ -110,6 +113,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
     if let Some(Content::Experiment(_, fill, _)) = known.map(|known| &known.content) {
         fill(&mut chapter, measured, told);
     }
+    chapter.answer = under_load::answer(dataset, cells).or(chapter.answer.take());
     chapter.tables.extend(cost::tables(cells));
     chapter.consequence = consequence(measured, told);
     chapter.over_time = over_time(measured, told);

@@ -249,7 +249,7 @@ pub struct StudyArgs {
     /// of it longer]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// A study of 30 s: only the chapters that fit
+    /// A look of 30 s: throughput each way, a round trip, both at once, and what limits them
     #[arg(long, conflicts_with = "budget")]
     pub quick: bool,
     /// Repeat the same study N times, each with the whole budget, and report how often the verdicts

@@ -152,7 +152,7 @@ fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
 /// Adds to what to do about a budget that is too small that a study has a shorter form.
 fn offer_quick(mut failure: Failure, is_study: bool) -> Failure {
     if let Some(next) = failure.next.as_mut().filter(|_| is_study) {
-        *next += "; or take fewer chapters in 30 s: --quick instead of --budget";
+        *next += "; or take a first look of 30 s: --quick instead of --budget";
     }
     failure
 }

@@ -70,7 +70,11 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
     check_tls(&args.fleet.tls)?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, None);
     let usual = if args.quick { QUICK } else { USUAL };
-    let drafts = linerate_plan::study();
+    let drafts = if args.quick {
+        linerate_plan::quick_look()
+    } else {
+        linerate_plan::study()
+    };
     Ok(Experiments {
         study: true,
         quick: args.quick,

@@ -38,6 +38,13 @@ fn a_study_of_a_host_says_the_least_time_that_it_takes_and_a_quick_look_takes_le
         said.out
     );
     let page = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
+    let told = linerate(&["report", &out, "--format", "json"]).run().done();
+    let told = json(&told.out);
+    let chapters = told["chapters"].as_array().expect("chapters").iter();
+    let ids: Vec<&str> = chapters.filter_map(|it| it["id"].as_str()).collect();
+    for part in ["throughput", "round-trip", "under-load", "under-load-probe"] {
+        assert!(ids.contains(&part), "{part} of {ids:?}");
+    }
     linerate(&["report", &out]).run().done();
     let again = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
     assert!(
