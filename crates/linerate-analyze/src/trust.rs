@@ -7,7 +7,7 @@
 //!   trials of the typical cell of the typical experiment differ by more than [`NOISE_SHARE_UNUSABLE`], so that
 //!   two cells have to differ twofold to be told apart; one measurement, of which other programs, a CPU quota or
 //!   our own reader without CPU time left decided the number;
-//! * *limited*: any other caution, a run that is partial, and cells that a CPU quota limits;
+//! * *limited*: any other caution but that a lab's hosts share their CPUs, a run that is partial, and cells that a CPU quota limits;
 //! * *good*: none.
 //!
 //! A quota comes first, whatever else there is: it is why the other numbers are as they are. Where a study is not to be used,
@@ -69,8 +69,12 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
     if experiments.len() > 0 && experiments.all(|experiment| !experiment.beside.is_empty()) {
         reasons.push(BESIDE.to_owned());
     }
-    // What waits under a quota is part of that.
-    let is_new = |caution: &&Found<'_>| !(is_told && caution.is_of_quota());
+    // What waits under a quota is part of that. That a lab's hosts share their CPUs is what a lab is: it hangs on the
+    // numbers of CPUs, and takes nothing from the others.
+    let is_new = |caution: &&Found<'_>| {
+        !matches!(caution.what, What::Caution(Caution::SharedCpus, _))
+            && !(is_told && caution.is_of_quota())
+    };
     for caution in told.cautions.iter().filter(is_new) {
         let reason = reason(caution);
         if !reasons.contains(&reason) {

@@ -339,8 +339,7 @@ impl Trust {
             .map_or(first.as_str(), |(what, _)| what);
         match more.len() {
             0 => format!("{title} because {first}"),
-            1 => format!("{title} because {first}, and 1 more reason"),
-            more => format!("{title} because {first}, and {more} more reasons"),
+            more => format!("{title} because {first} (+{more} more)"),
         }
     }
 }

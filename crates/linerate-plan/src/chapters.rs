@@ -51,7 +51,10 @@ pub fn quick_look() -> Vec<Draft> {
 
 /// Returns all built-in experiments: the chapters, the quick look, then the others.
 pub fn built_in() -> Vec<Draft> {
-    [CHAPTERS, QUICK, OTHERS].into_iter().flat_map(drafts).collect()
+    [CHAPTERS, QUICK, OTHERS]
+        .into_iter()
+        .flat_map(drafts)
+        .collect()
 }
 
 fn drafts(files: &[(&str, &str)]) -> Vec<Draft> {

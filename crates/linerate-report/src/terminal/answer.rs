@@ -51,6 +51,14 @@ impl Passage {
         }
     }
 
+    /// One line, however many reasons there are.
+    pub(super) fn trust(trust: &Trust, look: Look) -> Self {
+        Self {
+            lines_max: 1,
+            ..Self::new("Trust: ", look, vec![trust.line()])
+        }
+    }
+
     fn head(look: Look, text: &str) -> Self {
         let mut part = Self::new("", look, vec![text.to_owned()]);
         part.words = look;
@@ -113,8 +121,7 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
         parts.push(Passage::head(Look::Strong, &format!("{}.", answer.verdict)));
     }
     if let Some(trust) = &analysis.trust {
-        let forms = clauses(&trust.line(), "; …");
-        parts.push(Passage::new("Trust: ", look(trust), forms));
+        parts.push(Passage::trust(trust, look(trust)));
     }
     let warnings = [
         ("Partial: ", analysis.partial.as_ref()),

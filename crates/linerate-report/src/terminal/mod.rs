@@ -40,7 +40,7 @@ pub fn terminal(analysis: &Analysis, width: usize, color: bool) -> String {
             TrustLevel::Good => Look::Plain,
             TrustLevel::Limited | TrustLevel::DoNotUse => Look::Warning,
         };
-        page.part(&Passage::new("Trust: ", look, vec![trust.line()]));
+        page.part(&Passage::trust(trust, look));
     }
     page.text
 }
