@@ -434,8 +434,10 @@ fn interaction(
     let tail = p_of_means(means, variances);
     // So often do blocks put one level where it was observed, or all of them another there.
     let alike = levels.powi(1 - blocks.len() as i32);
+    // What is drawn has a share of its own: three standard errors of that.
+    let drawn = 3.0 * (alike * (1.0 - alike) / f64::from(PERMUTATIONS)).sqrt();
     match () {
-        () if guard > GUARD_SHARE.max(alike) => guard.max(tail),
+        () if guard > GUARD_SHARE.max(alike + drawn) => guard.max(tail),
         () => tail,
     }
 }
