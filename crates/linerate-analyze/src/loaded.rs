@@ -21,7 +21,7 @@ pub const LOADED_SCHEMA: (&str, u32) = ("linerate.loaded", 1);
 const SAME_QUEUE_SHARE_MIN: f64 = 0.5;
 
 /// Latency alone and under load.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Loaded {
     /// Always `linerate.loaded`.
     pub schema: &'static str,
@@ -46,7 +46,7 @@ pub struct Loaded {
 }
 
 /// Latencies of the probe, of several runs their means.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Latencies {
     /// The median.
     pub p50_ns: Option<f64>,
@@ -59,7 +59,7 @@ pub struct Latencies {
 }
 
 /// The probe beside bulk.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Beside {
     /// The experiment: `to-server`, `from-server`.
     pub name: String,

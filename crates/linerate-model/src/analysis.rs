@@ -20,6 +20,7 @@ pub const ANALYSIS_FORMAT: u32 = 2;
 
 /// Everything that a report shows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Analysis {
     /// Shape of this document, [`ANALYSIS_FORMAT`].
     pub format: u32,
@@ -71,6 +72,7 @@ pub struct Analysis {
 
 /// A host as the report shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostSummary {
     /// Its name.
     pub name: HostName,
@@ -123,6 +125,7 @@ pub struct CounterLine {
 
 /// The interrupts of network devices that a host took in measured windows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostInterrupts {
     /// The host.
     pub host: HostName,
@@ -136,6 +139,7 @@ pub struct HostInterrupts {
 
 /// One interrupt of a network device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptLine {
     /// Its number.
     pub irq: u32,
@@ -153,6 +157,7 @@ pub struct InterruptLine {
 
 /// What one CPU took of an interrupt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptCpu {
     /// The CPU.
     pub cpu: u32,
@@ -162,6 +167,7 @@ pub struct InterruptCpu {
 
 /// One chapter: an experiment or a derived result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Chapter {
     /// Number in the study; absent for a lone experiment.
     pub number: Option<u32>,
@@ -193,6 +199,7 @@ pub struct Chapter {
 
 /// A trial as the report lists it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialLine {
     /// The trial.
     pub trial: TrialId,
@@ -212,6 +219,7 @@ pub struct TrialLine {
 
 /// How positions on an axis are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Evenly.
@@ -224,6 +232,7 @@ pub enum Scale {
 
 /// One axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Axis {
     /// What it shows, without the unit.
     pub label: String,
@@ -258,6 +267,7 @@ impl Axis {
 
 /// Where a curve comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Measured in this run.
@@ -270,6 +280,7 @@ pub enum Origin {
 
 /// A position on the horizontal axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
     /// A number in the axis's unit.
@@ -280,6 +291,7 @@ pub enum Position {
 
 /// One point with its interval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Where.
     pub x: Position,
@@ -316,6 +328,7 @@ impl Point {
 
 /// One curve of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
@@ -327,6 +340,7 @@ pub struct Curve {
 
 /// One picture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// Identifier for links, unique in the report.
     pub id: String,
@@ -344,6 +358,7 @@ pub struct Figure {
 
 /// What the CPUs of one end did: a flame graph.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flame {
     /// Identifier for links, unique in the report.
     pub id: String,
@@ -357,6 +372,7 @@ pub struct Flame {
 
 /// A function in a flame graph, and those that it called.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlameFrame {
     /// Its name.
     pub name: String,
@@ -370,6 +386,7 @@ pub struct FlameFrame {
 
 /// One cell of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TableCell {
     /// Words.
@@ -409,6 +426,7 @@ impl From<&str> for TableCell {
 
 /// One table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Table {
     /// Heading.
     pub title: String,

@@ -7,6 +7,7 @@ use crate::limiter::Limiter;
 
 /// What a run says, shortest first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// The result in one sentence, without its full stop; empty where nothing was run.
     pub verdict: String,
@@ -26,6 +27,7 @@ pub const BARS_MAX: usize = 8;
 
 /// A headline number.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tile {
     /// What it is: "Throughput".
     pub what: String,
@@ -37,6 +39,7 @@ pub struct Tile {
 
 /// A workload against what bounds it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitBar {
     /// The experiment's title; empty where there is only one.
     pub experiment: String,
@@ -54,6 +57,7 @@ pub struct LimitBar {
 
 /// What a number cannot exceed, in the number's unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// How much.
     pub value: f64,
@@ -63,6 +67,7 @@ pub struct Ceiling {
 
 /// What sets a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ceilings {
     /// What the wire carries in frames of the measured size.

@@ -269,6 +269,7 @@ pub enum Verdict {
 
 /// A comparison with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Stable identifier inside a report: `latency/effect/delayed_ack`.
     pub id: String,
@@ -346,6 +347,7 @@ impl Trust {
 
 /// What to do about a finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recommendation {
     /// The finding it follows from.
     pub finding: String,

@@ -13,6 +13,7 @@ use crate::unit::{Nanos, Unit, significant};
 ///
 /// Shares are of 1 throughout.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TrialFlag {
     /// The user ended its traffic this long after the begin of the window.
     Interrupted(Nanos),
@@ -152,6 +153,7 @@ pub enum TrialFlag {
 
 /// What a host has to say of its part.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Note {
     /// Its agent allows callers without a token this rate, all flows together.
     RateLimit(BitsPerSec),
@@ -161,6 +163,7 @@ pub enum Note {
 
 /// What explains that flows were not in force as one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Because {
     /// The window holds so few messages or segments for each.
     FewPieces(f64),

@@ -34,6 +34,7 @@ pub struct Trial {
 
 /// A part of a question that is not measured, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// The chapter it belongs to, if any.
     pub chapter: Option<u32>,

@@ -15,6 +15,7 @@ use crate::workload::{Direction, Setting};
 
 /// Why a trial may not be averaged.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reason {
     /// The user ended it before it had begun to count, or one of several trials.
     Interrupted,
@@ -114,6 +115,7 @@ pub enum Reason {
 
 /// Why a trial is done once more; in documents its words.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RepeatReason {
     /// It may not be averaged.
     Invalid(Reason),
@@ -125,6 +127,7 @@ pub enum RepeatReason {
 
 /// What disturbed a valid trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Disturbance {
     /// Its rate still rose: the second half of the window over the first.
     Rising(f64),
@@ -140,6 +143,7 @@ pub enum Disturbance {
 
 /// What no payload in one direction can exceed.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// That rate.
     pub payload: BitsPerSec,
@@ -153,6 +157,7 @@ pub struct Ceiling {
 
 /// In which way a count cannot be.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Impossible {
     /// A counter that only grows fell, or is below zero.
     Fell {
@@ -185,6 +190,7 @@ pub enum Impossible {
 
 /// What a flow moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Moved {
     /// Payload.
     Bytes,
@@ -196,6 +202,7 @@ pub enum Moved {
 
 /// The largest frames of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frames {
     /// The MTU of the way.
     pub mtu_bytes: u64,
@@ -205,6 +212,7 @@ pub struct Frames {
 
 /// In which way flows were not in force as one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Unshared {
     /// Some of them transferred nothing.
     Idle {
@@ -226,6 +234,7 @@ pub enum Unshared {
 
 /// In which way a host did not do its part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HostFailure {
     /// Nothing answers where it was.
     Lost,
@@ -243,6 +252,7 @@ pub enum HostFailure {
 
 /// An edge of the measured window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Edge {
     /// Where counting begins.
     Begin,

@@ -31,6 +31,7 @@ pub struct ConnectionCount {
 
 /// What is missing of what was due.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Shortfall {
     /// Requests of an open loop that were not sent.
     Requests(RequestCount),
@@ -47,6 +48,7 @@ pub enum Shortfall {
 
 /// What senders of streams sent and their receivers did not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
     /// Of how many streams.
     pub streams: usize,

@@ -18,7 +18,7 @@ use crate::text::{Look, write_lines};
 const COMPARISON_SCHEMA_VERSION: u32 = 1;
 
 /// What changed between two captures.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// What this document is: `linerate.trace.comparison`.
     pub schema: &'static str,
@@ -36,7 +36,7 @@ pub struct Comparison {
 }
 
 /// A number before and after.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ComparedNumber {
     /// What, with its unit.
     pub name: &'static str,
@@ -51,7 +51,7 @@ pub struct ComparedNumber {
 }
 
 /// A finding before and after.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ComparedFinding {
     /// What was found.
     pub kind: TcpFindingKind,

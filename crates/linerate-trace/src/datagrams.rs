@@ -304,7 +304,7 @@ impl Quic {
 }
 
 /// A conversation over UDP.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ConversationReport {
     /// Its number in the order of first datagrams, from 1.
     pub number: u32,
@@ -346,7 +346,7 @@ pub struct ConversationReport {
 }
 
 /// What one end of a conversation sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DatagramsReport {
     /// Datagrams.
     pub datagrams: u64,
@@ -363,7 +363,7 @@ pub struct DatagramsReport {
 }
 
 /// QUIC's handshake.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct QuicReport {
     /// The version in the long headers.
     pub version: u32,

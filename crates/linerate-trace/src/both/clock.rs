@@ -31,7 +31,7 @@ const APART_MAX: f64 = 0.25;
 const CHANCE_DEVIATIONS: f64 = 3.0;
 
 /// The second capture's clock, as the first one's shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Clock {
     #[serde(skip)]
     begin_ns: u64,

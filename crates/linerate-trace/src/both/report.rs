@@ -21,7 +21,7 @@ const EXAMPLES_MAX: usize = 8;
 const POINTS_MAX: usize = 512;
 
 /// Two captures of the same traffic.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Both {
     /// What this document is: `linerate.trace.both`.
     pub schema: &'static str,
@@ -44,7 +44,7 @@ pub struct Both {
 }
 
 /// A connection, or a conversation over UDP, that both saw.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct JoinedReport {
     /// Its number in each capture.
     pub numbers: [u32; 2],
@@ -63,7 +63,7 @@ pub struct JoinedReport {
 }
 
 /// One direction between the captures.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct WayReport {
     /// The capture at the sender's side: 0 or 1.
     pub sent_at: usize,
@@ -117,7 +117,7 @@ pub struct WayReport {
 }
 
 /// How long a way took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DelayReport {
     /// Segments that tell so.
     pub count: u64,
@@ -132,7 +132,7 @@ pub struct DelayReport {
 }
 
 /// A segment that was lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct LostReport {
     /// Its frame in the capture at the sender's side.
     pub frame: u64,
@@ -145,7 +145,7 @@ pub struct LostReport {
 }
 
 /// What differs between the captures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Rewritten {
     /// Whose segments.
     pub end: End,

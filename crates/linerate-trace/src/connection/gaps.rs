@@ -10,7 +10,7 @@ use super::FrameId;
 pub(crate) const GAP_NS_MIN: u64 = 5_000_000;
 
 /// What a connection waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The application had nothing to send.
@@ -80,7 +80,7 @@ impl Cause {
 }
 
 /// All gaps of one cause at one end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Gaps {
     /// What was waited for.
     pub cause: Cause,

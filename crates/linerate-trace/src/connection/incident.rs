@@ -13,7 +13,7 @@ use super::{FrameId, Place};
 const EXAMPLES_MAX: usize = 4;
 
 /// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum IncidentKind {
     /// A segment was held by Nagle's algorithm until a delayed acknowledgement came. The end is
@@ -59,7 +59,7 @@ pub(crate) enum IncidentKind {
 }
 
 /// One occurrence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct Example {
     /// When it began, in nanoseconds since 1970.
     pub at_ns: u64,
@@ -92,7 +92,7 @@ fn known_frames<S: Serializer>(
 }
 
 /// All occurrences of one kind at one end.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub(crate) struct Incident {
     /// What happened.
     pub kind: IncidentKind,

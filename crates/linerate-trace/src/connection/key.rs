@@ -40,7 +40,7 @@ impl Key {
 }
 
 /// Where an end of a connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 pub struct Endpoint {
     /// Its address.
     pub address: IpAddr,

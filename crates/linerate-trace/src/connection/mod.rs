@@ -149,7 +149,7 @@ impl Half {
 }
 
 /// What an end's SYN offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Offer {
     /// Its maximum segment size.
     pub mss_bytes: Option<NonZeroU16>,

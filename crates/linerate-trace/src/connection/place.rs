@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
 
 /// When and where a segment was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,7 +14,8 @@ pub(crate) struct Place {
 }
 
 /// A frame by file and number, as other programs name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(into = "Written")]
 pub struct FrameId(NonZeroU64);
 
 impl FrameId {
@@ -36,11 +37,18 @@ impl FrameId {
     }
 }
 
-impl Serialize for FrameId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut frame = serializer.serialize_struct("FrameId", 2)?;
-        frame.serialize_field("file", &self.file())?;
-        frame.serialize_field("number", &self.number())?;
-        frame.end()
+/// A frame as documents write it.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Written {
+    file: u32,
+    number: u64,
+}
+
+impl From<FrameId> for Written {
+    fn from(frame: FrameId) -> Self {
+        Self {
+            file: frame.file(),
+            number: frame.number(),
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::connection::{
 };
 
 /// One connection.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct ConnectionReport {
     /// Its number in the order of first packets, from 1.
     pub number: u32,
@@ -60,7 +60,7 @@ pub struct ConnectionReport {
 }
 
 /// How a connection ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// Both ends ended their streams.
@@ -76,7 +76,7 @@ pub enum Ending {
 }
 
 /// One end: what it sent, and what it said of the other's data.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct EndReport {
     /// What its SYN offered; nothing if it was not captured.
     pub offer: Option<Offer>,
@@ -127,7 +127,7 @@ pub struct EndReport {
 }
 
 /// Durations of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DurationReport {
     /// How many.
     pub count: u32,
@@ -146,7 +146,7 @@ pub struct DurationReport {
 }
 
 /// Sizes of payloads.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SizeReport {
     /// The smallest.
     pub min_bytes: u32,
@@ -161,7 +161,7 @@ pub struct SizeReport {
 }
 
 /// A sequence of sizes that repeats.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RepeatReport {
     /// The sizes.
     pub bytes: Vec<u32>,
@@ -170,7 +170,7 @@ pub struct RepeatReport {
 }
 
 /// What the life of a connection went into; the shares add up to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LifeReport {
     /// From the SYN until both ends had acknowledged.
     pub handshake: f64,
@@ -224,7 +224,7 @@ pub(crate) const SHARES: [Share; 11] = [
 ];
 
 /// A connection over time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct TimelineReport {
     /// When the first bin begins, in nanoseconds since 1970.
     pub start_ns: u64,
@@ -237,7 +237,7 @@ pub(crate) struct TimelineReport {
 }
 
 /// What one end sent, bin by bin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) struct BinsReport {
     /// Segments with payload.
     pub data_packets: Vec<u32>,

@@ -27,7 +27,7 @@ const LOOKED_FOR: [&str; 16] = [
 ];
 
 /// What was looked for, and what cannot be seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Coverage {
     /// What was looked for, whether it was found or not; nothing, where there is no TCP connection.
     pub looked_for: Vec<&'static str>,

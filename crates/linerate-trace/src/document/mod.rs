@@ -27,7 +27,7 @@ use crate::number::counted;
 pub(crate) const TRACE_SCHEMA_VERSION: u32 = 2;
 
 /// What a trace comes to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Trace {
     /// What this document is: `linerate.trace`.
     pub schema: &'static str,
@@ -50,7 +50,7 @@ pub struct Trace {
 }
 
 /// One file.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct FileReport {
     /// Its name.
     pub name: String,

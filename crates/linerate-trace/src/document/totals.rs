@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::connection::{Connection, Detail};
 
 /// Sums over everything that was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Totals {
     /// Frames.
     pub frames: u64,

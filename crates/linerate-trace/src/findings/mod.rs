@@ -65,7 +65,9 @@ const SMALL_MIN: u32 = 64;
 const UNSCALED_BYTES_MAX: u32 = 65_535;
 
 /// What was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TcpFindingKind {
     /// Nagle's algorithm waited for a delayed acknowledgement.
@@ -143,7 +145,7 @@ pub enum TcpFindingKind {
 }
 
 /// One finding.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct TcpFinding {
     /// What.
     pub kind: TcpFindingKind,
@@ -209,7 +211,7 @@ pub struct TcpFinding {
 }
 
 /// Frames that prove a finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Proof {
     /// The connection's number.
     pub connection: u32,

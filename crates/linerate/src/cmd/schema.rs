@@ -14,11 +14,26 @@ struct Document {
 }
 
 /// Every document that says its `schema`.
-const DOCUMENTS: [Document; 3] = [
+const DOCUMENTS: &[Document] = &[
     Document {
         name: "linerate.run",
         printed_by: "linerate run -J",
         schema: || schemars::schema_for!(linerate_analyze::single::Single<'static>),
+    },
+    Document {
+        name: "linerate.loaded",
+        printed_by: "linerate run --loaded -J",
+        schema: || schemars::schema_for!(linerate_analyze::loaded::Loaded),
+    },
+    Document {
+        name: "linerate.report",
+        printed_by: "linerate report --format json",
+        schema: || schemars::schema_for!(linerate_model::analysis::Analysis),
+    },
+    Document {
+        name: "linerate.trace",
+        printed_by: "linerate trace --json",
+        schema: || schemars::schema_for!(linerate_trace::Trace),
     },
     Document {
         name: "linerate.compare",
@@ -35,7 +50,7 @@ const DOCUMENTS: [Document; 3] = [
 /// Runs the command.
 pub fn schema(args: &SchemaArgs) -> CmdResult {
     let Some(name) = &args.name else {
-        for document in &DOCUMENTS {
+        for document in DOCUMENTS {
             term::line(&format!("{:<17} {}", document.name, document.printed_by));
         }
         return Ok(Exit::Ok);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
 use crate::common::http::ask;
-use crate::common::{Server, folder, json, linerate, skip};
+use crate::common::{Server, fits_its_schema, folder, json, linerate, skip};
 use nix::sys::signal::Signal;
 
 /// Returns whether this process may capture.
@@ -39,6 +39,7 @@ fn a_capture_explains_what_passed_and_leaves_a_file_without_names() {
     let said = open.end();
     assert_eq!(said.code, 0, "{said:?}");
     let trace = json(&said.out);
+    fits_its_schema("trace", &trace);
     let port = server.address.port();
     let payload = |trace: &serde_json::Value| -> u64 {
         let connections = trace["connections"].as_array().expect("connections");

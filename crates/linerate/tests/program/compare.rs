@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{Server, alone, file, folder, json as read, linerate};
+use crate::common::{Server, alone, file, fits_its_schema, folder, json as read, linerate};
 
 /// A document of `linerate run -J` with these throughputs in Mbit/s, and with what else `change` makes of it.
 fn document(folder: &TempDir, name: &str, mbits: &[f64], change: impl Fn(&mut Value)) -> String {
@@ -247,16 +247,5 @@ fn documents_are_as_their_schema_says() {
     let folder = folder();
     let base = document(&folder, "base.json", &FAST, |_| {});
     let said = compared(&[&base, &base], 0);
-    let schema = read(&linerate(&["schema", "compare"]).run().done().out);
-    let required = schema["required"].as_array().expect("keys");
-    for key in required {
-        let key = key.as_str().expect("a name");
-        assert!(said.get(key).is_some(), "{key}");
-    }
-    for key in said.as_object().expect("an object").keys() {
-        assert!(
-            schema["properties"].get(key).is_some(),
-            "{key} is not in the schema"
-        );
-    }
+    fits_its_schema("compare", &said);
 }

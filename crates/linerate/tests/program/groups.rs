@@ -1,6 +1,6 @@
 //! Trials of several groups: each has flows, bytes and responses of its own, and one host's limits hold for all.
 
-use crate::common::{Pair, Server, folder, json, linerate, loading, measured};
+use crate::common::{Pair, Server, fits_its_schema, folder, json, linerate, loading, measured};
 use serde_json::Value;
 
 /// Returns the document of a measurement; `None` where the machine is too busy.
@@ -142,6 +142,7 @@ fn beside_bulk_a_probe_waits_in_the_queue_of_a_slow_link() {
     assert!(said.is_measured(), "{}", said.err);
     let told = json(&said.out);
     assert_eq!(told["schema"], "linerate.loaded");
+    fits_its_schema("loaded", &told);
     let to_server = &told["loaded"][0];
     assert_eq!(to_server["name"], "to-server");
     let ratio = to_server["ratio_p50"].as_f64().expect("both were measured");

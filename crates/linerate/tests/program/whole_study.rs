@@ -1,6 +1,6 @@
 //! Studies: a quick look over loopback, and one in a lab that the user ends early.
 
-use crate::common::{NamedLab, Server, folder, json, linerate, loading};
+use crate::common::{NamedLab, Server, fits_its_schema, folder, json, linerate, loading};
 use nix::sys::signal::Signal;
 
 #[test]
@@ -40,6 +40,7 @@ fn a_study_of_a_host_says_the_least_time_that_it_takes_and_a_quick_look_takes_le
     let page = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
     let told = linerate(&["report", &out, "--format", "json"]).run().done();
     let told = json(&told.out);
+    fits_its_schema("report", &told);
     let chapters = told["chapters"].as_array().expect("chapters").iter();
     let ids: Vec<&str> = chapters.filter_map(|it| it["id"].as_str()).collect();
     for part in ["throughput", "round-trip", "under-load", "under-load-probe"] {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Counts of one end's data, and of what it said as a receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Counts {
     /// Segments with payload that were sent again.
     pub retransmissions: u32,

@@ -86,6 +86,19 @@ pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in: {text}"))
 }
 
+/// Holds the keys of a document against the schema that the program prints for it.
+pub fn fits_its_schema(name: &str, document: &Value) {
+    let schema = json(&linerate(&["schema", name]).run().done().out);
+    for key in schema["required"].as_array().expect("keys") {
+        let key = key.as_str().expect("a name");
+        assert!(document.get(key).is_some(), "{name}: {key}");
+    }
+    for key in document.as_object().expect("an object").keys() {
+        let known = schema["properties"].get(key);
+        assert!(known.is_some(), "{key} is not in the schema of {name}");
+    }
+}
+
 /// Notes that a test cannot run here; where CI=true it fails instead.
 #[expect(
     clippy::print_stdout,
