@@ -412,8 +412,8 @@ fn more(step: &Step, bound: f64, delta: f64) -> u32 {
 /// Returns the variance of a trial of each level, and of the control as the last; absent where blocks and
 /// levels explain all.
 ///
-/// What a level leaves over is from the mean of its block, which the noise of all levels is part of: of L
-/// levels of one noise, q = Σ r² / (m − 1) is σ² (1 − 1/L).
+/// What the m trials of a level in B blocks leave over is from the mean of their blocks, which the noise of all levels is
+/// part of: of N trials a block of one noise, Σ r² is σ² (m − 1 − (m − m/B) / N).
 fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
     let mut cells: Vec<(usize, Block, f64)> = Vec::new();
     for (row, steps) in rows.iter().enumerate() {
@@ -426,7 +426,9 @@ fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
     }
     let squares: f64 = cells.iter().map(|(.., log)| log * log).sum();
     let mean = squares / freedom;
-    let count = rows.len() as f64;
+    let blocks: BTreeSet<Block> = cells.iter().map(|(_, block, _)| *block).collect();
+    let blocks = blocks.len() as f64;
+    let of_block = cells.len() as f64 / blocks;
     // What the blocks take of the degrees of freedom they take of each level's alike.
     let share = freedom / of_means;
     let of_row = |at: usize| {
@@ -436,9 +438,10 @@ fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
             .map(|(.., log)| log * log)
             .collect();
         let of_mean = own.len() as f64 - 1.0;
-        let left_over = own.iter().sum::<f64>() / of_mean;
+        let all = own.len() as f64;
+        let of_blocks = (all - all / blocks) / of_block;
         Variance {
-            square: left_over * count / (count - 1.0),
+            square: own.iter().sum::<f64>() / (of_mean - of_blocks),
             freedom: of_mean * share,
         }
     };
