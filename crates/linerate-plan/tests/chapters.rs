@@ -112,7 +112,11 @@ fn three_minutes_are_spent_on_what_they_can_decide() {
     };
     // Eight payloads by two, five messages by four: 24 and 30 pairs in three blocks. Two curves of five buffers
     // and three controls in four.
-    let expected = [("latency", 48), ("small-messages", 60), ("socket-buffer", 64)];
+    let expected = [
+        ("latency", 48),
+        ("small-messages", 60),
+        ("socket-buffer", 64),
+    ];
     for (name, count) in expected {
         assert_eq!(trials(name), count, "{name}");
     }
