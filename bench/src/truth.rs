@@ -133,9 +133,9 @@ const POWER: &[(Shape, Noise, f64)] = &[
     (Shape::Reversed(2.0), Noise::Normal(0.05), 0.95),
     (Shape::OneLevel(0.2), Noise::Normal(0.01), 0.80),
     (Shape::OneLevel(0.2), Noise::Normal(0.03), 0.45),
-    (Shape::Effect(0.1), Noise::Normal(0.10), 0.35),
+    (Shape::Effect(0.1), Noise::Normal(0.10), 0.70),
     (Shape::Flat, Noise::Normal(0.01), 0.95),
-    (Shape::Flat, Noise::Normal(0.03), 0.10),
+    (Shape::Flat, Noise::Normal(0.03), 0.60),
 ];
 /// Studies of each of them for each of a row's smallest part.
 const POWER_OF_EACH: u32 = 25;
@@ -436,6 +436,7 @@ impl Long {
         };
         let noise = self.noise.title();
         match self.length {
+            Length::Planned => format!("{chapters}, as planned, {noise}"),
             Length::Fixed(replicates) => format!("{chapters}, {replicates} trials a cell, {noise}"),
             Length::UntilDecided(most) => {
                 format!("{chapters}, 3 to {most} trials a cell until decided, {noise}")

@@ -518,11 +518,14 @@ impl BufferPlateau {
     }
 }
 
-/// Returns the most valid replicates that a cell of an experiment has.
+/// Returns the most blocks that a cell of an experiment has a valid trial of.
 fn replicates(dataset: &Dataset<'_>, experiment: &str) -> u32 {
+    let blocks = |cell: &&CellOutcomes<'_>| {
+        let blocks: BTreeSet<u32> = cell.valid.iter().map(|own| own.replicate).collect();
+        blocks.len()
+    };
     let cells = dataset.cells_of(experiment);
-    let most = cells.iter().map(|cell| cell.valid.len()).max();
-    most.unwrap_or(0) as u32
+    cells.iter().map(blocks).max().unwrap_or(0) as u32
 }
 
 /// Returns, for each claim of p-value and weight, the error that it may have and whether it stands.
@@ -723,11 +726,14 @@ fn compare(
             groups.len() - 1
         });
         let mut pairs = Vec::new();
+        let mut left: Vec<&Outcome> = other.valid.iter().collect();
         for outcome in &cell.valid {
+            // A block has several trials of a control: each is in one pair.
             let same = |other: &&Outcome| other.block() == outcome.block();
-            let Some(against) = other.valid.iter().find(same) else {
+            let Some(at) = left.iter().position(same) else {
                 continue;
             };
+            let against = left.remove(at);
             let pair = compared.value(outcome).zip(compared.value(against));
             let Some((one, two)) = pair else {
                 continue;

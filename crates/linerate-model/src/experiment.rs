@@ -125,6 +125,24 @@ pub enum DesignKind {
     Full,
 }
 
+/// The cells that others are held against: each comparison with them has their error, so that a block has several
+/// trials of each (Dunnett, "A multiple comparison procedure for comparing several treatments with a control", 1955).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// The levels that make a cell one of them.
+    pub levels: Cell,
+    /// The trials that a block has of each.
+    pub times: u32,
+}
+
+impl Control {
+    /// Returns whether `cell` is one of them.
+    pub fn is(&self, cell: &Cell) -> bool {
+        let has = |(factor, level)| cell.get(factor) == Some(level);
+        self.levels.iter().all(has)
+    }
+}
+
 /// A checked experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
@@ -153,7 +171,10 @@ pub struct Experiment {
     pub design: DesignKind,
     /// Level of each factor in a one-at-a-time design's centre.
     pub baseline: Cell,
-    /// Times each cell is measured.
+    /// What the other cells are held against, where that is measured more often than they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
+    /// Blocks: times each cell is measured, but for those of the control.
     pub replicates: u32,
     /// Phases of every trial.
     pub timing: Timing,
@@ -234,6 +255,12 @@ impl Experiment {
     pub fn levels(&self, factor: Factor) -> &[Level] {
         let found = self.factors.iter().find(|(known, _)| *known == factor);
         found.map_or(&[], |(_, levels)| levels)
+    }
+
+    /// Returns how many trials of `cell` a block has.
+    pub fn times(&self, cell: &Cell) -> u32 {
+        let control = self.control.as_ref().filter(|control| control.is(cell));
+        control.map_or(1, |control| control.times)
     }
 
     /// Returns the workload of `cell`: the experiment's own with every level applied, checked.

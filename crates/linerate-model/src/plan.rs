@@ -19,7 +19,7 @@ pub struct Trial {
     pub experiment: String,
     /// The levels it realises.
     pub cell: Cell,
-    /// Which repetition of the cell, from 1; also the number of its block.
+    /// The number of its block, from 1: which repetition of the cell it is, where that is no control.
     pub replicate: u32,
     /// Seed of everything random inside it.
     pub seed: u64,

@@ -4,32 +4,34 @@
 //! everything, and the plan takes as many steps of it as fit:
 //!
 //! 1. the least: core and end levels, the fewest replicates, the shortest window;
-//! 2. three replicates, the fewest that give an interval worth drawing;
+//! 2. three replicates, the fewest that give an interval worth drawing; four of an experiment with a control;
 //! 3. the other levels of scales, widest gap first;
 //! 4. the other levels of what has no order (a direction), since each of them adds as many trials
 //!    as all scales together;
 //! 5. more replicates;
 //! 6. what time remains makes the windows longer.
 //!
-//! Where further blocks are allowed, a fifth of the budget is kept for what shows while trials run:
+//! Where further blocks are allowed, a tenth of the budget is kept for what shows while trials run:
 //! those that have to be repeated, and verdicts that are still open.
 //!
 //! Since the order does not depend on the budget, more time never measures less: when a step more
 //! fits, the plan with that step at its shortest already takes all the time of the plan before.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
+use linerate_model::experiment::{Experiment, Factor, Level, Timing};
 
 use crate::draft::Draft;
-use crate::group::{FactorGroup, cell_count, groups};
+use crate::group::{FactorGroup, cell_count, control_count, groups};
 use crate::planner::PlanRequest;
 
 /// Replicates below which an interval of a mean says next to nothing: with two, Student's t for
 /// 95 % is 12.7, with three 4.3.
 const REPLICATES_WANTED: u32 = 3;
+/// The same of an experiment with a control: that nothing differs from it asks for more than an interval (`docs/accuracy.md`).
+const REPLICATES_OF_CURVE: u32 = 4;
 /// One part in so many of a budget is not planned: a study of 231 trials had to repeat five, and the
-/// rest is one block more of the experiments that need it.
-const KEPT_PART: u128 = 5;
+/// rest is for blocks of the experiments that need them. Planned blocks of what is decided before give their time to those, too.
+const KEPT_PART: u128 = 10;
 /// Windows are lengthened by whole multiples of this, so that plans read well.
 const MEASURE_STEP: Nanos = Nanos::from_ms(10);
 
@@ -73,19 +75,22 @@ pub(crate) fn cost<'a>(
                 ..experiment.timing
             };
             let one = u128::from(timing.total().0) + u128::from(request.overhead_per_trial.0);
-            trial_count(experiment.design, extent).saturating_mul(one)
+            trial_count(experiment, extent).saturating_mul(one)
         })
         .fold(0, u128::saturating_add);
     trials.saturating_add(u128::from(request.overhead_once.0))
 }
 
 /// Returns how many trials an experiment has.
-pub(crate) fn trial_count(design: DesignKind, extent: &Extent) -> u128 {
-    let levels = extent
-        .levels
-        .iter()
-        .map(|group| group.iter().filter(|&&is_in| is_in).count());
-    cell_count(design, levels).saturating_mul(extent.replicates.into())
+pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
+    let count = |group: &Vec<bool>| group.iter().filter(|&&is_in| is_in).count();
+    let cells = cell_count(experiment.design, extent.levels.iter().map(count));
+    let more = experiment.control.as_ref().map_or(0, |control| {
+        let cells = control_count(experiment, control, &extent.levels);
+        cells.saturating_mul(control.times.saturating_sub(1).into())
+    });
+    let block = cells.saturating_add(more);
+    block.saturating_mul(extent.replicates.into())
 }
 
 /// Returns the richest extents that fit into `budget`, or the time that the least takes.
@@ -131,14 +136,18 @@ pub(crate) fn least(draft: &Draft) -> Extent {
     }
 }
 
-/// Returns which levels of `group` are never left out: its core and the baseline; of a scale the
+/// Returns which levels of `group` are never left out: its core, the control and the baseline; of a scale the
 /// ends too; of a group without order and without core, all.
 fn least_levels(group: &FactorGroup, draft: &Draft) -> Vec<bool> {
     let last = group.levels.len().saturating_sub(1);
     let baseline = group.position(&draft.experiment.baseline);
+    let control = draft.experiment.control.as_ref();
     let is_core = |(factor, level): (Factor, Level)| {
         let core = draft.budget.core.get(&factor);
         core.is_some_and(|core| core.contains(&level))
+    };
+    let is_control = |(factor, level): (Factor, Level)| {
+        control.is_some_and(|control| control.levels.get(&factor) == Some(&level))
     };
     let core: Vec<bool> = (0..group.levels.len())
         .map(|at| group.part(at).any(is_core))
@@ -148,7 +157,7 @@ fn least_levels(group: &FactorGroup, draft: &Draft) -> Vec<bool> {
     (0..group.levels.len())
         .map(|at| {
             let end = scale && (at == 0 || at == last);
-            all || end || core[at] || baseline == Some(at)
+            all || end || core[at] || baseline == Some(at) || group.part(at).any(is_control)
         })
         .collect()
 }
@@ -159,7 +168,11 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
     let mut steps: Vec<(u8, f64, usize, Growth)> = Vec::new();
     for (at, (draft, extent)) in drafts.iter().zip(least).enumerate() {
         let (fewest, most) = draft.budget.replicates;
-        let wanted = REPLICATES_WANTED.clamp(fewest, most);
+        let wanted = match draft.experiment.control {
+            None => REPLICATES_WANTED,
+            Some(_) => REPLICATES_OF_CURVE,
+        };
+        let wanted = wanted.clamp(fewest, most);
         let groups = groups(&draft.experiment);
         let phases = [
             vec![Growth::Replicate; (wanted - fewest) as usize],

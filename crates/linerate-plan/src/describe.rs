@@ -1,8 +1,9 @@
 //! A plan as text for people, 80 columns wide.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use linerate_model::experiment::{DesignKind, Experiment, Factor, Level};
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level};
 use linerate_model::number;
 use linerate_model::plan::Plan;
 use linerate_model::text::wrap;
@@ -46,10 +47,10 @@ fn describe_totals(text: &mut String, plan: &Plan) {
         let trials = plan.trials.iter();
         let trials = || trials.clone().filter(|t| t.experiment == experiment.name);
         let time: u64 = trials().map(|trial| trial.timing.total().0).sum();
-        let cells = trials().filter(|trial| trial.replicate == 1).count();
+        let cells: BTreeSet<&Cell> = trials().map(|trial| &trial.cell).collect();
         rows.push([
             experiment.name.clone(),
-            cells.to_string(),
+            cells.len().to_string(),
             experiment.replicates.to_string(),
             trials().count().to_string(),
             experiment.timing.measure.to_string(),
@@ -123,7 +124,7 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     line(text, "  ", &timing_words(experiment));
 }
 
-/// Returns replicates and phases; phases without length are left out.
+/// Returns replicates, the control and phases; phases without length are left out.
 fn timing_words(experiment: &Experiment) -> String {
     let timing = experiment.timing;
     let phases = [
@@ -138,7 +139,14 @@ fn timing_words(experiment: &Experiment) -> String {
         .map(|(name, length)| format!("{name}\u{a0}{}", glued(length)))
         .collect();
     let blocks = number::counted(experiment.replicates, "shuffled block");
-    format!("{blocks}; {}", words.join(", "))
+    let control = experiment.control.as_ref().map(|control| {
+        let levels = control.levels.iter();
+        let levels = levels.map(|(factor, level)| format!("{} {level}", factor.title()));
+        let levels: Vec<String> = levels.collect();
+        format!(" with {} {} times each", levels.join(", "), control.times)
+    });
+    let control = control.unwrap_or_default();
+    format!("{blocks}{control}; {}", words.join(", "))
 }
 
 fn group_title(group: &FactorGroup) -> String {

@@ -26,7 +26,7 @@ mod source;
 /// `[workload]`, by the catalogue of parameters.
 mod workload;
 
-use levels::{baseline_of, budget_core, groups_of};
+use levels::{baseline_of, budget_core, control_of, groups_of};
 use raw::{Length, RawBudget, RawFile, RawGroup};
 use source::Source;
 
@@ -145,6 +145,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         linked: Vec::new(),
         design,
         baseline: baseline_of(source, design, &file.design.baseline, &groups)?,
+        control: control_of(source, file.design.control.as_ref(), &groups)?,
         replicates: *replicates.get_ref(),
         timing,
         response,

@@ -3,7 +3,7 @@
 //! Most factors stand alone: a group of one. Linked factors form one group, whose levels set
 //! several factors at once, so that a design sees one factor where a person asked one question.
 
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level};
+use linerate_model::experiment::{Cell, Control, DesignKind, Experiment, Factor, Level};
 
 /// Factors whose levels go together.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,5 +145,34 @@ pub(crate) fn cell_count(design: DesignKind, levels: impl Iterator<Item = usize>
     match design {
         DesignKind::Full => levels.fold(1, |cells, n| cells.saturating_mul(n as u128)),
         DesignKind::OneAtATime => 1 + levels.map(|n| n.saturating_sub(1) as u128).sum::<u128>(),
+    }
+}
+
+/// Returns how many cells of `control` the design of `experiment` makes of the levels that are in.
+pub(crate) fn control_count(
+    experiment: &Experiment,
+    control: &Control,
+    is_in: &[Vec<bool>],
+) -> u128 {
+    let mut groups = groups(experiment);
+    for (group, is_in) in groups.iter_mut().zip(is_in) {
+        let mut is_in = is_in.iter();
+        group.levels.retain(|_| is_in.next() == Some(&true));
+        // Of a full design a cell is one of the control where each of its levels is.
+        if experiment.design == DesignKind::Full {
+            let is_other = |(factor, level): (&Factor, &Level)| {
+                control.levels.get(factor).is_some_and(|own| own != level)
+            };
+            let factors = group.factors.clone();
+            let differs = |level: &Vec<Level>| factors.iter().zip(level).any(is_other);
+            group.levels.retain(|level| !differs(level));
+        }
+    }
+    match experiment.design {
+        DesignKind::Full => cell_count(DesignKind::Full, groups.iter().map(|it| it.levels.len())),
+        DesignKind::OneAtATime => {
+            let cells = cells(experiment.design, &groups, &experiment.baseline);
+            cells.iter().filter(|cell| control.is(cell)).count() as u128
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The order of trials: shuffled blocks, from a seed, in rounds.
 //!
-//! Each replicate of an experiment is a block that holds every cell once, in an order of its own.
+//! Each replicate of an experiment is a block that holds every cell once, and a control as often as the experiment says,
+//! in an order of its own.
 //! A round is one block of every experiment. A slow drift of the hosts then falls on all cells alike
 //! instead of on those measured last, a run that is cut short has measured all cells about equally
 //! often, and after each round it is known which experiments need another.
@@ -25,7 +26,8 @@ pub(crate) fn blocks(
     let mut random = Pcg64::seed_from_u64(seed ^ fingerprint(&experiment.name));
     (1..=count)
         .map(|replicate| {
-            let mut block: Vec<&Cell> = cells.iter().collect();
+            let times = |cell| std::iter::repeat_n(cell, experiment.times(cell) as usize);
+            let mut block: Vec<&Cell> = cells.iter().flat_map(times).collect();
             shuffle(&mut block, &mut random);
             let trials = block.into_iter().map(|cell| {
                 let mut workload = experiment.workload_of(cell)?;

@@ -290,6 +290,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         linked: Vec::new(),
         design: DesignKind::Full,
         baseline: Cell::new(),
+        control: None,
         replicates,
         timing,
         probes: Probes::default(),
@@ -338,7 +339,7 @@ fn check_trials<'a>(
     extents: impl Iterator<Item = (&'a Experiment, &'a Extent)>,
 ) -> Result<(), PlanError> {
     let trials = extents
-        .map(|(experiment, extent)| trial_count(experiment.design, extent))
+        .map(|(experiment, extent)| trial_count(experiment, extent))
         .fold(0, u128::saturating_add);
     if trials > TRIALS_MAX.into() {
         return Err(PlanError::TooManyTrials { trials });

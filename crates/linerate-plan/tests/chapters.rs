@@ -74,12 +74,13 @@ fn every_file_can_be_read_and_planned() {
 
 #[test]
 fn the_study_fits_its_budgets() {
-    for minutes in [3, 30, 240] {
+    // Where a trial takes so long around its phases, three minutes have two blocks of some.
+    for (minutes, blocks) in [(3, 2), (4, 3), (30, 3), (240, 3)] {
         let plan = plan(&study(), &request(Some(Nanos::from_s(minutes * 60)))).expect("a plan");
         println!("{}", describe(&plan));
         assert!(plan.estimate <= Nanos::from_s(minutes * 60));
         for experiment in &plan.experiments {
-            assert!(experiment.replicates >= 3, "{}", experiment.name);
+            assert!(experiment.replicates >= blocks, "{}", experiment.name);
             println!(
                 "{minutes} min: {} {} trials, {} replicates of {}",
                 experiment.name,
@@ -91,5 +92,32 @@ fn the_study_fits_its_budgets() {
                 experiment.timing.measure,
             );
         }
+    }
+}
+
+#[test]
+fn three_minutes_are_spent_on_what_they_can_decide() {
+    // As `study` asks: a tenth is kept for further blocks and repeats.
+    let request = PlanRequest {
+        further_blocks: 6,
+        overhead_per_trial: Nanos::from_ms(100),
+        overhead_once: Nanos::from_s(4),
+        ..request(Some(Nanos::from_s(180)))
+    };
+    let plan = plan(&study(), &request).expect("a plan");
+    assert!(plan.estimate <= Nanos::from_s(162), "{}", plan.estimate);
+    let trials = |name: &str| {
+        let own = plan.trials.iter().filter(|trial| trial.experiment == name);
+        own.count()
+    };
+    // Eight payloads by two, five messages by four: 24 and 30 pairs in three blocks. Two curves of five buffers
+    // and three controls in four.
+    let expected = [
+        ("latency", 48),
+        ("small-messages", 60),
+        ("socket-buffer", 64),
+    ];
+    for (name, count) in expected {
+        assert_eq!(trials(name), count, "{name}");
     }
 }

@@ -225,14 +225,14 @@ fn a_budget_below_the_least_is_refused_with_what_it_takes() {
 
 #[test]
 fn what_a_budget_leaves_out_is_said() {
-    let plan = plan(&study(), &request(Some(Nanos::from_s(120)))).expect("a plan");
+    let plan = plan(&study(), &request(Some(Nanos::from_s(180)))).expect("a plan");
     let direction = plan
         .left_out
         .iter()
         .find(|left| left.what.contains("direction from-server"));
     let left = direction.expect("the other direction");
     assert_eq!(left.chapter, Some(3));
-    assert!(left.why.contains("budget of 2 min"), "{}", left.why);
+    assert!(left.why.contains("budget of 3 min"), "{}", left.why);
 }
 
 /// Returns the plan of a congestion, buffer and clients experiment on `hosts`.
@@ -537,15 +537,23 @@ proptest! {
         }
         for experiment in &plan.experiments {
             let mut blocks: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
-            let mut count = 0;
+            let mut counts: BTreeMap<(u32, String), u32> = BTreeMap::new();
             for trial in plan.trials.iter().filter(|t| t.experiment == experiment.name) {
-                count += 1;
+                let own = (trial.replicate, words(&trial.cell));
+                let count = counts.entry(own).or_default();
+                *count += 1;
+                prop_assert!(*count <= experiment.times(&trial.cell));
                 blocks.entry(trial.replicate).or_default().insert(words(&trial.cell));
             }
             prop_assert_eq!(blocks.len(), experiment.replicates as usize);
             let first = &blocks[&1];
             prop_assert!(blocks.values().all(|block| block == first), "blocks hold the same cells");
-            prop_assert_eq!(count, first.len() * blocks.len(), "each cell once a block");
+            let count: u32 = counts.values().sum();
+            let is_control = |cell: &&String| cell.contains("socket_buffer=auto");
+            let controls = first.iter().filter(is_control).count() as u32;
+            let more = controls * experiment.control.as_ref().map_or(0, |it| it.times - 1);
+            let block = first.len() as u32 + more;
+            prop_assert_eq!(count, block * experiment.replicates, "each cell as often as it has times");
         }
     }
 
@@ -569,7 +577,7 @@ proptest! {
 
 #[test]
 fn the_factors_of_a_plan_are_those_measured() {
-    let plan = plan(&study(), &request(Some(Nanos::from_s(120)))).expect("a plan");
+    let plan = plan(&study(), &request(Some(Nanos::from_s(180)))).expect("a plan");
     for experiment in &plan.experiments {
         for (factor, levels) in &experiment.factors {
             let used: BTreeSet<&Level> = plan

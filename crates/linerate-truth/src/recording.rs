@@ -305,6 +305,7 @@ impl MadeRun {
             linked: Vec::new(),
             design: DesignKind::Full,
             baseline: Cell::new(),
+            control: None,
             replicates: 1,
             timing: timing(),
             response: response.to_owned(),

@@ -120,6 +120,8 @@ impl Score {
 /// How many replicates the cells of a study have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
+    /// As many as the plan of these chapters has.
+    Planned,
     /// So many.
     Fixed(usize),
     /// From [`REPLICATES`] on up to so many, each experiment until nothing is open when it is looked at after
@@ -129,13 +131,7 @@ pub enum Length {
 
 /// Returns the score of `studies` studies; the same seed gives the same.
 pub fn score(shape: Shape, noise: Noise, chapters: Chapters, studies: u32, seed: u64) -> Score {
-    score_of(
-        shape,
-        noise,
-        chapters,
-        Length::Fixed(REPLICATES),
-        (studies, seed),
-    )
+    score_of(shape, noise, chapters, Length::Planned, (studies, seed))
 }
 
 /// Returns the score of (studies, seed) of this length.
@@ -155,6 +151,7 @@ pub fn score_of(
         let seed = row.wrapping_add(u64::from(at));
         let of = |replicates: &Replicates<'_>| repeated(shape, noise, chapters, replicates, seed);
         let made = match length {
+            Length::Planned => of(&|name| chapters.blocks(name)),
             Length::Fixed(replicates) => of(&|_| replicates),
             Length::UntilDecided(most) => until_decided(&of, most),
         };

@@ -1,4 +1,4 @@
-//! Studies whose truth is known: chapters 1, 3 and 9 with three replicates of each cell.
+//! Studies whose truth is known: chapters 1, 3 and 9 with three blocks, or those that three minutes buy.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,16 @@ pub const REPLICATES: usize = 3;
 /// Socket buffers.
 pub(crate) const BUFFERS_KIB: &[u64] = &[16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
 /// Those that three minutes buy.
-const FEW_BUFFERS_KIB: &[u64] = &[16, 32, 64, 128, 256, 1024];
+const FEW_BUFFERS_KIB: &[u64] = &[16, 32, 64, 256, 1024];
+/// Their blocks, and the trials of the control in each.
+const BLOCKS_OF_CURVE: usize = 4;
+const CONTROL_TIMES: usize = 3;
 /// Payloads of requests and responses.
 const PAYLOADS: &[u64] = &[1, 4, 40, 100, 256, 512, 1024, 1460];
-/// Those that three minutes buy.
-const FEW_PAYLOADS: &[u64] = &[1, 4, 100, 1460];
 /// Messages of streams.
 const MESSAGES: &[u64] = &[60, 100, 536, 1460];
+/// Those that three minutes buy.
+const FIVE_MESSAGES: &[u64] = &[60, 100, 250, 536, 1460];
 /// Throughput of the best buffer: far enough below what the link carries that no noise exceeds that.
 const PLATEAU_BPS: f64 = 400e6;
 
@@ -162,9 +165,19 @@ pub enum Chapters {
     Cpu,
 }
 
+impl Chapters {
+    /// Returns the blocks that the experiment of this name has.
+    pub fn blocks(self, name: &str) -> usize {
+        match (self, name) {
+            (Self::ThreeMinutes, "socket-buffer") => BLOCKS_OF_CURVE,
+            _ => REPLICATES,
+        }
+    }
+}
+
 /// Makes a study of `shape` with `noise`; the same seed makes the same.
 pub fn study(shape: Shape, noise: Noise, chapters: Chapters, seed: u64) -> Study {
-    repeated(shape, noise, chapters, &|_| REPLICATES, seed)
+    repeated(shape, noise, chapters, &|name| chapters.blocks(name), seed)
 }
 
 /// Makes a study whose experiments have so many `replicates`; those that it has with fewer are the same.
@@ -199,7 +212,9 @@ pub fn repeated(
         let mut places = Vec::new();
         let mut order: Vec<(&Planned, u32)> = Vec::new();
         for block in 0..replicates(name) {
-            let mut cells: Vec<&Planned> = cells.iter().collect();
+            let cells = cells.iter();
+            let cells = cells.flat_map(|cell| std::iter::repeat_n(cell, cell.times));
+            let mut cells: Vec<&Planned> = cells.collect();
             draw.shuffle(&mut cells);
             for cell in cells {
                 places.push(Place {
@@ -228,15 +243,15 @@ pub fn repeated(
         Chapters::Cpu => Kind::Cpu,
     };
     let is_short = chapters == Chapters::ThreeMinutes;
-    let (payloads, buffers) = if is_short {
-        (FEW_PAYLOADS, FEW_BUFFERS_KIB)
+    let (buffers, times, messages) = if is_short {
+        (FEW_BUFFERS_KIB, CONTROL_TIMES, FIVE_MESSAGES)
     } else {
-        (PAYLOADS, BUFFERS_KIB)
+        (BUFFERS_KIB, 1, MESSAGES)
     };
-    experiment("latency", 1, latency(shape, kind, payloads));
+    experiment("latency", 1, latency(shape, kind, PAYLOADS));
     if is_short || chapters == Chapters::Three {
-        experiment("socket-buffer", 3, socket_buffer(shape, buffers));
-        experiment("small-messages", 9, small_messages(shape));
+        experiment("socket-buffer", 3, socket_buffer(shape, buffers, times));
+        experiment("small-messages", 9, small_messages(shape, messages));
     }
     Study {
         recording: run.recording,
@@ -259,6 +274,8 @@ struct Planned {
     mean: f64,
     kind: Kind,
     place: Place,
+    /// Trials that a block has of it.
+    times: usize,
 }
 
 impl Planned {
@@ -306,6 +323,7 @@ fn latency(shape: Shape, kind: Kind, payloads: &[u64]) -> Vec<Planned> {
             is_on: on,
             block: 0,
         },
+        times: 1,
     };
     let cells = payloads.iter();
     cells
@@ -319,7 +337,7 @@ fn rank(levels: &[u64], level: u64) -> f64 {
     at as f64 / (levels.len() - 1) as f64
 }
 
-fn socket_buffer(shape: Shape, buffers: &[u64]) -> Vec<Planned> {
+fn socket_buffer(shape: Shape, buffers: &[u64], times: usize) -> Vec<Planned> {
     let mut cells = Vec::new();
     for (connections, clients) in [(1, 1), (10, 5)] {
         let cell = |level: Level, share: f64, place: Place| Planned {
@@ -331,6 +349,7 @@ fn socket_buffer(shape: Shape, buffers: &[u64]) -> Vec<Planned> {
             mean: PLATEAU_BPS * share,
             kind: Kind::Stream,
             place,
+            times: 1,
         };
         for kib in buffers {
             let share = shape.buffer_share(*kib as f64);
@@ -345,18 +364,15 @@ fn socket_buffer(shape: Shape, buffers: &[u64]) -> Vec<Planned> {
             is_on: true,
             block: 0,
         };
-        cells.push(cell(
-            Level::Word("auto".to_owned()),
-            shape.tuned_share(),
-            place,
-        ));
+        let control = cell(Level::Word("auto".to_owned()), shape.tuned_share(), place);
+        cells.push(Planned { times, ..control });
     }
     cells
 }
 
-fn small_messages(shape: Shape) -> Vec<Planned> {
+fn small_messages(shape: Shape, messages: &[u64]) -> Vec<Planned> {
     let mut cells = Vec::new();
-    for message in MESSAGES {
+    for message in messages {
         for nagle in [true, false] {
             for ack in [true, false] {
                 let mut levels = switches(nagle, ack).to_vec();
@@ -367,10 +383,11 @@ fn small_messages(shape: Shape) -> Vec<Planned> {
                     mean: 50e6 * share * (*message as f64 / 60.0).sqrt(),
                     kind: Kind::Stream,
                     place: Place {
-                        rank: rank(MESSAGES, *message),
+                        rank: rank(messages, *message),
                         is_on: nagle,
                         block: 0,
                     },
+                    times: 1,
                 });
             }
         }

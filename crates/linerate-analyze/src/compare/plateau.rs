@@ -411,9 +411,6 @@ fn more(step: &Step, bound: f64, delta: f64) -> u32 {
 
 /// Returns the variance of a trial of each level, and of the control as the last; absent where blocks and
 /// levels explain all.
-///
-/// What a level leaves over is from the mean of its block, which the noise of all levels is part of: of L
-/// levels of one noise, q = Σ r² / (m − 1) is σ² (1 − 1/L).
 fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
     let mut cells: Vec<(usize, Block, f64)> = Vec::new();
     for (row, steps) in rows.iter().enumerate() {
@@ -426,22 +423,6 @@ fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
     }
     let squares: f64 = cells.iter().map(|(.., log)| log * log).sum();
     let mean = squares / freedom;
-    let count = rows.len() as f64;
-    // What the blocks take of the degrees of freedom they take of each level's alike.
-    let share = freedom / of_means;
-    let of_row = |at: usize| {
-        let own: Vec<f64> = cells
-            .iter()
-            .filter(|(row, ..)| *row == at)
-            .map(|(.., log)| log * log)
-            .collect();
-        let of_mean = own.len() as f64 - 1.0;
-        let left_over = own.iter().sum::<f64>() / of_mean;
-        Variance {
-            square: left_over * count / (count - 1.0),
-            freedom: of_mean * share,
-        }
-    };
     // Two levels have but their difference, and a level of one trial has nothing of its own.
     let are_known = rows.len() > 2 && rows.iter().all(|row| row.values.len() > 1);
     let all = Variance {
@@ -449,10 +430,47 @@ fn variances(rows: &[Steps]) -> Option<Vec<Variance>> {
         freedom,
     };
     Some(if are_known {
-        let own: Vec<Variance> = (0..rows.len()).map(of_row).collect();
+        // What the blocks take of the degrees of freedom they take of each level's alike.
+        let share = freedom / of_means;
+        let own = own_variances(&cells, rows.len());
+        let own: Vec<Variance> = own
+            .map(|own| Variance {
+                freedom: own.freedom * share,
+                ..own
+            })
+            .collect();
         kin::pooled(&own)
     } else {
         vec![all; rows.len()]
+    })
+}
+
+/// Returns the variance of a trial of each of `rows` levels by itself, with the degrees of freedom about its mean, of
+/// what levels and blocks leave over.
+///
+/// What the m trials of a level in B blocks leave over is from the mean of their blocks, which the noise of all levels is
+/// part of: of N trials a block of one noise, Σ r² is σ² (m − 1 − (m − m/B) / N).
+fn own_variances(
+    cells: &[(usize, Block, f64)],
+    rows: usize,
+) -> impl Iterator<Item = Variance> + '_ {
+    let blocks = |row: Option<usize>| {
+        let own = cells
+            .iter()
+            .filter(|(own, ..)| row.is_none_or(|it| it == *own));
+        let blocks: BTreeSet<Block> = own.map(|(_, block, _)| *block).collect();
+        blocks.len() as f64
+    };
+    let of_block = cells.len() as f64 / blocks(None);
+    (0..rows).map(move |row| {
+        let own = cells.iter().filter(|(own, ..)| *own == row);
+        let squares: Vec<f64> = own.map(|(.., log)| log * log).collect();
+        let trials = squares.len() as f64;
+        let of_blocks = (trials - trials / blocks(Some(row))) / of_block;
+        Variance {
+            square: squares.iter().sum::<f64>() / (trials - 1.0 - of_blocks),
+            freedom: trials - 1.0,
+        }
     })
 }
 
@@ -537,6 +555,34 @@ mod tests {
         let found = plateau(&levels, Some(&quiet(1)), 0.05).expect("three blocks");
         assert!(!found.loses(0, 0.05), "{:?}", found.steps[0]);
         assert!(found.p > 0.05 && found.begin == Some(1), "{found:?}");
+    }
+
+    #[test]
+    fn several_trials_of_the_control_in_a_block_have_the_noise_that_is_true() {
+        // Four levels once and the control three times in each of four blocks, all of one noise.
+        const STUDIES: usize = 2000;
+        let mut draw = Draw::new(7);
+        let mut sums = [0.0; 5];
+        for _ in 0..STUDIES {
+            let mut row = |times: usize| {
+                let blocks = (0..4).flat_map(|block| std::iter::repeat_n((block, false), times));
+                let values = blocks.map(|block| (block, draw.normal())).collect();
+                Steps { values }
+            };
+            let rows = [1, 1, 1, 1, 3].map(&mut row);
+            let mut cells: Vec<(usize, Block, f64)> = Vec::new();
+            for (at, row) in rows.iter().enumerate() {
+                cells.extend(row.values.iter().map(|(block, log)| (at, *block, *log)));
+            }
+            kin::leave_over(&mut cells);
+            for (sum, own) in sums.iter_mut().zip(own_variances(&cells, rows.len())) {
+                *sum += own.square / STUDIES as f64;
+            }
+        }
+        // The mean of 2000 variances of two degrees of freedom and more is known to 2.3 %.
+        for mean in sums {
+            assert!((mean - 1.0).abs() < 0.08, "{sums:?}");
+        }
     }
 
     #[test]

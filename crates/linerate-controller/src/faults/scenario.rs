@@ -333,6 +333,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             linked: Vec::new(),
             design: DesignKind::Full,
             baseline: Cell::new(),
+            control: None,
             replicates: trials,
             timing,
             probes: Default::default(),

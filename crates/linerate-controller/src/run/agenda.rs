@@ -421,6 +421,7 @@ mod tests {
             linked: Vec::new(),
             design: DesignKind::Full,
             baseline: Cell::new(),
+            control: None,
             replicates: 3,
             timing: TIMING,
             probes: Probes::default(),

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use linerate_model::Bytes;
-use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
+use linerate_model::experiment::{Cell, Control, DesignKind, Factor, Level};
 use linerate_model::parameter::{Parameter, Shape, parameter_of};
 use linerate_model::workload::LINK_LOSS_PPM_MAX;
 use toml::Value;
 
-use super::raw::Entries;
+use super::raw::{Entries, RawControl};
 use super::source::{Source, Spot};
 use super::{ReadError, netpipe};
 use crate::group::FactorGroup;
 
+/// The most trials that a block has of a cell of the control.
+const CONTROL_TIMES_MAX: u32 = 100;
 /// The most levels of a factor.
 const LEVELS_MAX: usize = 1_000;
 
@@ -275,22 +277,58 @@ pub(super) fn budget_core(
     for (name, value) in &entries.0 {
         let factor = factor_of(&source.at(SECTION, name.span()), name.get_ref())?;
         let spot = source.at(format!("{SECTION}.{}", name.get_ref()), value.span());
-        let found = groups.iter().find_map(|group| {
-            let at = group.factors.iter().position(|&other| other == factor)?;
-            Some(group.levels.iter().map(|level| level[at].clone()).collect())
-        });
-        let known: Vec<Level> = found.unwrap_or_default();
-        let mut levels = Vec::new();
-        for level in list_of(&spot, value.get_ref())? {
-            let level = level_of(&spot, factor.parameter(), level)?;
-            if !known.contains(&level) {
-                let words: Vec<String> = known.iter().map(ToString::to_string).collect();
-                let allowed = format!("one of the factor's levels ({})", words.join(", "));
-                return Err(spot.value(level, allowed));
-            }
-            levels.push(level);
-        }
-        core.insert(factor, levels);
+        let levels = list_of(&spot, value.get_ref())?.iter();
+        let levels = levels.map(|level| level_among(&spot, factor, level, groups));
+        core.insert(factor, levels.collect::<Result<_, _>>()?);
     }
     Ok(core)
+}
+
+/// Returns the control, if there is one.
+pub(super) fn control_of(
+    source: &Source<'_>,
+    control: Option<&RawControl>,
+    groups: &[FactorGroup],
+) -> Result<Option<Control>, ReadError> {
+    const SECTION: &str = "design.control.levels";
+    let Some(RawControl { levels, times }) = control else {
+        return Ok(None);
+    };
+    let mut cell = Cell::new();
+    for (name, value) in &levels.get_ref().0 {
+        let factor = factor_of(&source.at(SECTION, name.span()), name.get_ref())?;
+        let spot = source.at(format!("{SECTION}.{}", name.get_ref()), value.span());
+        let level = level_among(&spot, factor, value.get_ref(), groups)?;
+        cell.insert(factor, level);
+    }
+    if cell.is_empty() {
+        let spot = source.at(SECTION, levels.span());
+        return Err(spot.value("empty", "the level of a factor"));
+    }
+    let spot = source.at("design.control.times", times.span());
+    let times = *times.get_ref();
+    spot.within(times, 2, CONTROL_TIMES_MAX)?;
+    let levels = cell;
+    Ok(Some(Control { levels, times }))
+}
+
+/// Returns a level that must be one of its factor's.
+fn level_among(
+    spot: &Spot<'_>,
+    factor: Factor,
+    value: &Value,
+    groups: &[FactorGroup],
+) -> Result<Level, ReadError> {
+    let found = groups.iter().find_map(|group| {
+        let at = group.factors.iter().position(|&other| other == factor)?;
+        Some(group.levels.iter().map(|level| level[at].clone()).collect())
+    });
+    let known: Vec<Level> = found.unwrap_or_default();
+    let level = level_of(spot, factor.parameter(), value)?;
+    if !known.contains(&level) {
+        let words: Vec<String> = known.iter().map(ToString::to_string).collect();
+        let allowed = format!("one of the factor's levels ({})", words.join(", "));
+        return Err(spot.value(level, allowed));
+    }
+    Ok(level)
 }

@@ -56,7 +56,16 @@ pub(super) struct RawDesign {
     pub(super) kind: DesignKind,
     #[serde(default)]
     pub(super) baseline: Entries,
+    pub(super) control: Option<RawControl>,
     pub(super) replicates: Spanned<u32>,
+}
+
+/// `[design] control`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawControl {
+    pub(super) levels: Spanned<Entries>,
+    pub(super) times: Spanned<u32>,
 }
 
 /// `[timing]`

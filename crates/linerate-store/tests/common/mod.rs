@@ -45,6 +45,7 @@ pub fn document(trials: u32) -> RunDocument {
         linked: Vec::new(),
         design: DesignKind::Full,
         baseline: BTreeMap::new(),
+        control: None,
         replicates: trials,
         timing,
         response: "throughput_bps".to_owned(),
