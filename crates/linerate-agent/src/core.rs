@@ -67,10 +67,10 @@ mod limits;
 mod placement;
 /// One trial on this host: its flows as they come, and its record.
 mod slot;
-/// What of the host is changed for a trial.
-mod tuned;
 /// One trial while it runs: launch, sample on the ticks, collect.
 mod trial;
+/// What of the host is changed for a trial.
+mod tuned;
 mod unix;
 /// The host as its watchers see it.
 mod watch;

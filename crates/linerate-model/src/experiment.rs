@@ -287,15 +287,19 @@ impl Experiment {
             factor.apply(level, &mut workload)?;
         }
         workload.check()?;
+        parameter::check_knobs(cell.keys(), &workload)?;
         Ok(workload)
     }
 }
 
 /// Returns what `cell` asks of the hosts themselves: the levels of its knobs, but those at which nothing is set.
 pub fn changes(cell: &Cell) -> Cell {
-    let is_change = |(factor, level): &(&Factor, &Level)| factor.knob().is_some() && !level.is_auto();
+    let is_change =
+        |(factor, level): &(&Factor, &Level)| factor.knob().is_some() && !level.is_auto();
     let changes = cell.iter().filter(is_change);
-    changes.map(|(factor, level)| (*factor, level.clone())).collect()
+    changes
+        .map(|(factor, level)| (*factor, level.clone()))
+        .collect()
 }
 
 impl fmt::Display for Factor {

@@ -7,7 +7,7 @@
 //! What carries a knob out (`linerate-tune`) finds by its place what to read and to write.
 
 use crate::experiment::Factor;
-use crate::parameter::{Parameter, Shape, of_host};
+use crate::parameter::{NETWORK, Parameter, Shape, TCP, of_host};
 use crate::unit::Nanos;
 use crate::workload::SOCKET_BUFFER_BYTES_MAX;
 
@@ -61,27 +61,27 @@ const DEVICE_SETTLE: Nanos = Nanos::from_ms(20);
 /// All knobs.
 #[rustfmt::skip]
 pub const KNOBS: &[Knob] = &[
-    knob(of_host("mtu", Shape::SizeOrAuto).factor(Factor::Mtu, "MTU").within(MTU_BYTES_MIN, MTU_BYTES_MAX),
+    knob(of_host("mtu", NETWORK, Shape::SizeOrAuto).factor(Factor::Mtu, "MTU").within(MTU_BYTES_MIN, MTU_BYTES_MAX),
         Place::Device("mtu"), DEVICE_SETTLE),
-    knob(of_host("tso", Shape::SwitchOrAuto).factor(Factor::Tso, "TSO"),
+    knob(of_host("tso", TCP, Shape::SwitchOrAuto).factor(Factor::Tso, "TSO"),
         Place::Feature(Feature::Tso), DEVICE_SETTLE),
-    knob(of_host("gso", Shape::SwitchOrAuto).factor(Factor::Gso, "GSO"),
+    knob(of_host("gso", NETWORK, Shape::SwitchOrAuto).factor(Factor::Gso, "GSO"),
         Place::Feature(Feature::Gso), DEVICE_SETTLE),
-    knob(of_host("gro", Shape::SwitchOrAuto).factor(Factor::Gro, "GRO"),
+    knob(of_host("gro", NETWORK, Shape::SwitchOrAuto).factor(Factor::Gro, "GRO"),
         Place::Feature(Feature::Gro), DEVICE_SETTLE),
-    knob(of_host("threaded_napi", Shape::SwitchOrAuto).factor(Factor::ThreadedNapi, "threaded NAPI"),
+    knob(of_host("threaded_napi", NETWORK, Shape::SwitchOrAuto).factor(Factor::ThreadedNapi, "threaded NAPI"),
         Place::Device("threaded"), DEVICE_SETTLE),
-    knob(of_host("rps", Shape::SwitchOrAuto).factor(Factor::Rps, "RPS"),
+    knob(of_host("rps", NETWORK, Shape::SwitchOrAuto).factor(Factor::Rps, "RPS"),
         Place::ReceiveQueues, DEVICE_SETTLE),
-    knob(of_host("tcp_limit_output_bytes", Shape::SizeOrAuto)
+    knob(of_host("tcp_limit_output_bytes", TCP, Shape::SizeOrAuto)
         .factor(Factor::TcpLimitOutputBytes, "TCP output limit").within(1024, i32::MAX as u64),
         Place::Sysctl("net/ipv4/tcp_limit_output_bytes"), Nanos(0)),
-    knob(of_host("congestion_default", Shape::Name).factor(Factor::CongestionDefault, "default congestion control"),
+    knob(of_host("congestion_default", TCP, Shape::Name).factor(Factor::CongestionDefault, "default congestion control"),
         Place::Sysctl("net/ipv4/tcp_congestion_control"), Nanos(0)),
-    knob(of_host("tcp_rmem_max", Shape::SizeOrAuto).factor(Factor::TcpRmemMax, "most receive buffer")
+    knob(of_host("tcp_rmem_max", TCP, Shape::SizeOrAuto).factor(Factor::TcpRmemMax, "most receive buffer")
         .within(4096, SOCKET_BUFFER_BYTES_MAX.0),
         Place::SysctlField("net/ipv4/tcp_rmem", 2), Nanos(0)),
-    knob(of_host("tcp_wmem_max", Shape::SizeOrAuto).factor(Factor::TcpWmemMax, "most send buffer")
+    knob(of_host("tcp_wmem_max", TCP, Shape::SizeOrAuto).factor(Factor::TcpWmemMax, "most send buffer")
         .within(4096, SOCKET_BUFFER_BYTES_MAX.0),
         Place::SysctlField("net/ipv4/tcp_wmem", 2), Nanos(0)),
 ];
@@ -108,6 +108,8 @@ impl Place {
 mod tests {
     use super::*;
     use crate::experiment::{Cell, Level, changes};
+    use crate::manner::Transport;
+    use crate::parameter;
     use crate::unit::Bytes;
     use crate::workload::{Direction, Workload};
 
@@ -128,7 +130,11 @@ mod tests {
         let plain = Workload::stream(Direction::ToServer);
         let check = |factor: Factor, level: Level, is_taken: bool| {
             let mut workload = plain.clone();
-            assert_eq!(factor.apply(&level, &mut workload).is_ok(), is_taken, "{factor} {level}");
+            assert_eq!(
+                factor.apply(&level, &mut workload).is_ok(),
+                is_taken,
+                "{factor} {level}"
+            );
             assert_eq!(workload, plain);
         };
         let auto = || Level::Word("auto".to_owned());
@@ -140,7 +146,42 @@ mod tests {
         check(Factor::Gro, Level::Switch(false), true);
         check(Factor::Gro, auto(), true);
         check(Factor::Gro, Level::Size(Bytes(1)), false);
-        check(Factor::CongestionDefault, Level::Word("reno".to_owned()), true);
+        check(
+            Factor::CongestionDefault,
+            Level::Word("reno".to_owned()),
+            true,
+        );
+    }
+
+    #[test]
+    fn a_knob_that_would_do_nothing_is_refused() {
+        let check = |factor: Factor, level: Level, change: fn(&mut Workload), is_taken: bool| {
+            let mut workload = Workload::stream(Direction::ToServer);
+            change(&mut workload);
+            let cell = Cell::from([(factor, level)]);
+            let told = parameter::check_knobs(cell.keys(), &workload);
+            assert_eq!(told.is_ok(), is_taken, "{factor}: {told:?}");
+        };
+        let reno = || Level::Word("reno".to_owned());
+        let size = || Level::Size(Bytes(65_536));
+        let over_udp: fn(&mut Workload) = |workload| workload.manner.transport = Transport::Udp;
+        check(Factor::Tso, Level::Switch(true), |_| {}, true);
+        check(Factor::Tso, Level::Switch(true), over_udp, false);
+        check(Factor::Gro, Level::Switch(true), over_udp, true);
+        check(Factor::CongestionDefault, reno(), |_| {}, true);
+        check(
+            Factor::CongestionDefault,
+            reno(),
+            |workload| workload.options.congestion = Some("cubic".to_owned()),
+            false,
+        );
+        check(Factor::TcpRmemMax, size(), |_| {}, true);
+        check(
+            Factor::TcpRmemMax,
+            size(),
+            |workload| workload.options.socket_buffer = Some(Bytes(4096)),
+            false,
+        );
     }
 
     #[test]
@@ -150,6 +191,9 @@ mod tests {
             (Factor::Mtu, Level::Word("auto".to_owned())),
             (Factor::Tso, Level::Switch(false)),
         ]);
-        assert_eq!(changes(&cell), Cell::from([(Factor::Tso, Level::Switch(false))]));
+        assert_eq!(
+            changes(&cell),
+            Cell::from([(Factor::Tso, Level::Switch(false))])
+        );
     }
 }

@@ -140,10 +140,10 @@ const EXCHANGE: &[Kind] = &[Kind::Rr, Kind::Crr];
 const SIZED: &[Kind] = &[Kind::Stream, Kind::Rr];
 const MOVING: &[Kind] = &[Kind::Stream, Kind::Rr, Kind::Crr];
 const ALL: &[Kind] = Kind::ALL;
-const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
+pub(crate) const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
 const UDP: &[Transport] = &[Transport::Udp];
 const ORDERED: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Unix];
-const NETWORK: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Udp];
+pub(crate) const NETWORK: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Udp];
 /// MPTCP sockets have no SO_MAX_PACING_RATE.
 const PACED: &[Transport] = &[Transport::Tcp, Transport::Udp];
 const ANY: &[Transport] = Transport::ALL;
@@ -260,8 +260,12 @@ fn waits(workload: &Workload, by: WaitBy) -> Option<Level> {
 }
 
 /// Returns what the levels of a knob are called and look like: no part of a workload.
-pub(crate) const fn of_host(key: &'static str, shape: Shape) -> Parameter {
-    parameter(key, ALL, ANY, shape, only(|_| None))
+pub(crate) const fn of_host(
+    key: &'static str,
+    transports: &'static [Transport],
+    shape: Shape,
+) -> Parameter {
+    parameter(key, ALL, transports, shape, only(|_| None))
 }
 
 const fn parameter(
@@ -442,6 +446,39 @@ pub(crate) fn check_level(parameter: &Parameter, level: &Level) -> Result<(), Wo
         (Some((low, high)), Some(number)) => within(parameter.key, number, low, high),
         _ => Ok(()),
     }
+}
+
+/// Refuses knobs among `factors` that do nothing for `workload`: it is carried past them, or sets for itself
+/// what they are for.
+pub(crate) fn check_knobs<'a>(
+    factors: impl Iterator<Item = &'a Factor>,
+    workload: &Workload,
+) -> Result<(), WorkloadError> {
+    let (kind, transport) = (workload.traffic.kind(), workload.manner.transport);
+    let options = &workload.options;
+    for factor in factors.filter(|factor| factor.knob().is_some()) {
+        let parameter = factor.parameter();
+        if !parameter.fits(kind, transport) {
+            return Err(misplaced(parameter, kind, transport));
+        }
+        let rules: [(bool, &'static [&'static str], &'static str); 2] = [
+            (
+                *factor == Factor::CongestionDefault && options.congestion.is_some(),
+                &["congestion_default", "congestion"],
+                "congestion_default is for sockets that set no congestion: leave congestion out",
+            ),
+            (
+                matches!(factor, Factor::TcpRmemMax | Factor::TcpWmemMax)
+                    && options.socket_buffer.is_some(),
+                &["tcp_rmem_max", "tcp_wmem_max", "socket_buffer"],
+                "tcp_rmem_max and tcp_wmem_max are for buffers that the kernel tunes: leave socket_buffer out",
+            ),
+        ];
+        if let Some(&(_, keys, why)) = rules.iter().find(|rule| rule.0) {
+            return Err(WorkloadError::Contradiction { keys, why });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses parameters beyond their ranges and those that such traffic has no use for, and two that

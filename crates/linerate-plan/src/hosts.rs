@@ -103,10 +103,12 @@ impl Hosts {
         };
         match (factor, level) {
             (Factor::CongestionDefault, Level::Word(name)) => self.refuses_congestion(name),
-            (Factor::Mtu, Level::Size(size)) if size.0 > knobs.mtu_bytes_max.into() => Some(format!(
-                "the lab's links carry {} B; without a rate (--lab-rate none) and without loss they carry more",
-                knobs.mtu_bytes_max
-            )),
+            (Factor::Mtu, Level::Size(size)) if size.0 > knobs.mtu_bytes_max.into() => {
+                Some(format!(
+                    "the lab's links carry {} B; without a rate (--lab-rate none) and without loss they carry more",
+                    knobs.mtu_bytes_max
+                ))
+            }
             _ => None,
         }
     }

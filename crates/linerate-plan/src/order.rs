@@ -6,7 +6,7 @@
 //! often, and after each round it is known which experiments need another.
 
 use linerate_model::TrialId;
-use linerate_model::experiment::{Cell, Experiment, LevelError, Timing, changes};
+use linerate_model::experiment::{Cell, Experiment, Factor, LevelError, Timing, changes};
 use linerate_model::plan::Trial;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -29,7 +29,10 @@ pub(crate) fn blocks(
             shuffle(&mut block, &mut random);
             let trials = block.into_iter().map(|cell| {
                 let mut workload = experiment.workload_of(cell)?;
-                hosts.settle_congestion(&mut workload);
+                // What is asked of the hosts instead of the sockets is no longer theirs to choose.
+                if !cell.contains_key(&Factor::CongestionDefault) {
+                    hosts.settle_congestion(&mut workload);
+                }
                 let mut beside = experiment.beside.clone();
                 let others = beside.iter_mut().map(|group| &mut group.workload);
                 others.for_each(|workload| hosts.settle_congestion(workload));

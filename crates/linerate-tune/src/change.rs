@@ -197,7 +197,9 @@ impl Undo {
             Ok(value) => format!("somebody else set it to {value}"),
             Err(error) => error.to_string(),
         };
-        Some(format!("{knob} was {before} and is not put back ({spot}: {why})"))
+        Some(format!(
+            "{knob} was {before} and is not put back ({spot}: {why})"
+        ))
     }
 }
 
@@ -225,7 +227,10 @@ mod tests {
             ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
             ("sys/class/net/eth0/mtu", "1500\n"),
             ("sys/class/net/eth0/queues/rx-0/rps_cpus", "0\n"),
-            ("sys/class/net/eth0/queues/rx-1/rps_cpus", "00000000,00000000\n"),
+            (
+                "sys/class/net/eth0/queues/rx-1/rps_cpus",
+                "00000000,00000000\n",
+            ),
         ];
         for (path, text) in files {
             let path = root.path().join(path);
@@ -287,16 +292,23 @@ mod tests {
     fn what_cannot_be_set_leaves_everything_as_it_was() {
         let root = root();
         let root = root.path();
-        let check = |host: &Host<'_>, levels: &[(Factor, Level)], expected: fn(&TuneError) -> bool| {
-            let levels: Cell = levels.iter().cloned().collect();
-            let error = change(host, &levels).expect_err("refused");
-            assert!(expected(&error), "{error:?}");
-            assert_eq!(of(root, "sys/class/net/eth0/mtu").trim(), "1500");
-        };
+        let check =
+            |host: &Host<'_>, levels: &[(Factor, Level)], expected: fn(&TuneError) -> bool| {
+                let levels: Cell = levels.iter().cloned().collect();
+                let error = change(host, &levels).expect_err("refused");
+                assert!(expected(&error), "{error:?}");
+                assert_eq!(of(root, "sys/class/net/eth0/mtu").trim(), "1500");
+            };
         let mtu = (Factor::Mtu, Level::Size(Bytes(9000)));
         let threaded = (Factor::ThreadedNapi, Level::Switch(true));
         let missing = |error: &TuneError| {
-            matches!(error, TuneError::Read { knob: Factor::ThreadedNapi, .. })
+            matches!(
+                error,
+                TuneError::Read {
+                    knob: Factor::ThreadedNapi,
+                    ..
+                }
+            )
         };
         check(&host(root), &[mtu.clone(), threaded], missing);
         let nowhere = Host {
@@ -309,11 +321,17 @@ mod tests {
             device: Some("../eth0"),
             ..host(root)
         };
-        check(&elsewhere, &[mtu], |error| matches!(error, TuneError::Device { .. }));
+        check(&elsewhere, &[mtu], |error| {
+            matches!(error, TuneError::Device { .. })
+        });
         let connections = (Factor::Connections, Level::Count(2));
-        check(&host(root), &[connections], |error| matches!(error, TuneError::NoKnob(_)));
+        check(&host(root), &[connections], |error| {
+            matches!(error, TuneError::NoKnob(_))
+        });
         let word = (Factor::Mtu, Level::Switch(true));
-        check(&host(root), &[word], |error| matches!(error, TuneError::Level { .. }));
+        check(&host(root), &[word], |error| {
+            matches!(error, TuneError::Level { .. })
+        });
     }
 
     #[test]
@@ -325,7 +343,10 @@ mod tests {
         fs::write(root.join("sys/class/net/eth0/mtu"), "4000\n").expect("written");
         let told = changed.put_back();
         assert_eq!(told.len(), 1);
-        assert!(told[0].contains("mtu was 1500") && told[0].contains("4000"), "{told:?}");
+        assert!(
+            told[0].contains("mtu was 1500") && told[0].contains("4000"),
+            "{told:?}"
+        );
         assert_eq!(of(root, "sys/class/net/eth0/mtu"), "4000\n");
     }
 

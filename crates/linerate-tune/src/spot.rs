@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::knob::{Feature, Place};
 
+use crate::Host;
 use crate::change::TuneError;
 use crate::sys::ethtool;
-use crate::Host;
 
 /// Most receive queues of a device that are looked at.
 const QUEUES_MAX: usize = 1024;
@@ -31,11 +31,7 @@ pub(crate) enum Spot {
 }
 
 /// Returns where `place` of knob `factor` is on `host`.
-pub(crate) fn spots(
-    host: &Host<'_>,
-    factor: Factor,
-    place: Place,
-) -> Result<Vec<Spot>, TuneError> {
+pub(crate) fn spots(host: &Host<'_>, factor: Factor, place: Place) -> Result<Vec<Spot>, TuneError> {
     let sysctl = |name: &str| host.root.join("proc/sys").join(name);
     let device = || {
         let device = host.device.ok_or(TuneError::NoDevice(factor))?;
@@ -162,7 +158,10 @@ impl Spot {
 /// Writes a file that is there: none is made.
 fn write(path: &Path, value: &str) -> io::Result<()> {
     use std::io::Write as _;
-    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(path)?;
     file.write_all(value.as_bytes())
 }
 

@@ -550,7 +550,7 @@ pub(super) mod tests {
             placement: Default::default(),
             probes: Default::default(),
             capture_at: None,
-        changes: None,
+            changes: None,
             sample_interval: Nanos::from_ms(20),
             length: Nanos::from_s(10),
             warm_up_more: Nanos(0),

@@ -201,7 +201,9 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         .collect();
     let mut pool = SettingPool::default();
     for flow in &mut record.flows.items {
-        let settings = all.iter().fold(flow.settings.clone(), |own, one| own.with(one));
+        let settings = all
+            .iter()
+            .fold(flow.settings.clone(), |own, one| own.with(one));
         flow.settings = pool.share(&settings);
     }
     if let Some(tuned) = tuned {

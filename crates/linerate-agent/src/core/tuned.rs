@@ -81,8 +81,7 @@ impl Core {
             cpus: &linerate_observe::cpus_allowed(Path::new("/proc")),
         };
         let changed = linerate_tune::change(&host, &changes.levels);
-        let changed =
-            changed.map_err(|error| refuse(RefusalCode::Limited, with_causes(&error)))?;
+        let changed = changed.map_err(|error| refuse(RefusalCode::Limited, with_causes(&error)))?;
         Ok(Some(Tuned {
             changed,
             _turn: turn,

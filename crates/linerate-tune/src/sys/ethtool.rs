@@ -46,8 +46,7 @@ fn ask(device: &str, mut value: Value) -> io::Result<Value> {
     let socket = datagram_socket()?;
     // SAFETY: the request names a device and points to a value of the layout that these commands read and
     // write; both live across the call.
-    let result =
-        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

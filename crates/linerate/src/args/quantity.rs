@@ -23,7 +23,9 @@ pub fn link_rate(text: &str) -> Result<LinkRate, String> {
     if text == "none" {
         return Ok(LinkRate(None));
     }
-    let rate = text.parse().map_err(|_| format!("`{text}` is not a rate: 100M, 1G, or none"))?;
+    let rate = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a rate: 100M, 1G, or none"))?;
     Ok(LinkRate(Some(rate)))
 }
 
@@ -84,7 +86,10 @@ mod tests {
         assert_eq!(link_rate("1G"), Ok(LinkRate(Some(BitsPerSec(1e9)))));
         assert!(link_rate("fast").is_err());
         for text in ["none", "100000000"] {
-            assert_eq!(link_rate(text).map(|rate| rate.to_string()), Ok(text.to_owned()));
+            assert_eq!(
+                link_rate(text).map(|rate| rate.to_string()),
+                Ok(text.to_owned())
+            );
         }
     }
 
