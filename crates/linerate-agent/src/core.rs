@@ -442,6 +442,7 @@ impl Core {
             .find(lease)
             .and_then(|lease| lease.asked.from);
         self.check_assignment(caller, from, &assignment)?;
+        self.check_changes(caller, lease, assignment.changes.as_ref())?;
         let warm_up_more = self.warm_up_more(caller, &assignment);
         assignment.warm_up_more = warm_up_more;
         let cookie = hex::decode(&assignment.cookie)
@@ -462,7 +463,7 @@ impl Core {
             assignment.workers_max = Some(workers_of_guest(assignment.workers_max));
         }
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
-        let tuned = self.tune(caller, lease, assignment.changes.as_ref())?;
+        let tuned = self.tuning.change(assignment.changes.as_ref())?;
         // Before the first flow connects, whose handshake says what later segments mean.
         let own = OwnPorts {
             listens: self.listens.get().map(|listens| listens.port),

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::Nanos;
-use linerate_plan::{Draft, Hosts, LabKnobs, PlanRequest, built_in, describe, plan, read_experiment, study};
+use linerate_plan::{
+    Draft, Hosts, LabKnobs, PlanRequest, built_in, describe, plan, read_experiment, study,
+};
 
 fn request(budget: Option<Nanos>) -> PlanRequest {
     PlanRequest {

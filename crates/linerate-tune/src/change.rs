@@ -1,78 +1,12 @@
 //! What is changed for a while: read, written, read back, put back.
 
-use std::io;
-
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::knob::Knob;
 use linerate_model::workload::Setting;
 
-use crate::Host;
+use crate::error::TuneError;
 use crate::spot::{Spot, spots, text_of};
-
-/// Why a host could not be changed; what was changed before is put back.
-#[derive(Debug, thiserror::Error)]
-pub enum TuneError {
-    /// It is a parameter of the workload.
-    #[error("{0} is no knob: the workload has it")]
-    NoKnob(Factor),
-    /// The knob is one of a device, and nobody knows which carries the data.
-    #[error("cannot set {0}: the device of the data network is not known")]
-    NoDevice(Factor),
-    /// The name of the device is none.
-    #[error("cannot set {knob} of `{device}`: that is no name of a device")]
-    Device {
-        /// The knob.
-        knob: Factor,
-        /// The name given.
-        device: String,
-    },
-    /// The level is of another kind than the knob's are.
-    #[error("cannot set {knob} to {level}")]
-    Level {
-        /// The knob.
-        knob: Factor,
-        /// The level.
-        level: Level,
-    },
-    /// It could not be read: this kernel, or this device, has none.
-    #[error("cannot read {knob} ({place})")]
-    Read {
-        /// The knob.
-        knob: Factor,
-        /// Where it stands.
-        place: String,
-        /// What the kernel said.
-        #[source]
-        source: io::Error,
-    },
-    /// It could not be written.
-    #[error("cannot set {knob} to {level} ({place})")]
-    Write {
-        /// The knob.
-        knob: Factor,
-        /// The level.
-        level: Level,
-        /// Where it stands.
-        place: String,
-        /// What the kernel said.
-        #[source]
-        source: io::Error,
-    },
-    /// The kernel took the value and kept another.
-    #[error("cannot set {knob} to {level}: the host took {wanted} and kept {kept} ({place})")]
-    Kept {
-        /// The knob.
-        knob: Factor,
-        /// The level.
-        level: Level,
-        /// Where it stands.
-        place: String,
-        /// What was written.
-        wanted: String,
-        /// What was read back.
-        kept: String,
-    },
-}
+use crate::target::Target;
 
 /// What is changed of a host; dropping it puts everything back.
 #[derive(Debug, Default)]
@@ -92,7 +26,7 @@ struct Undo {
 }
 
 /// Sets every knob of `levels` on `host`, or none.
-pub fn change(host: &Host<'_>, levels: &Cell) -> Result<Changed, TuneError> {
+pub fn change(host: &Target<'_>, levels: &Cell) -> Result<Changed, TuneError> {
     let mut changed = Changed::default();
     for (&factor, level) in levels.iter().filter(|(_, level)| !level.is_auto()) {
         let knob = factor.knob().ok_or(TuneError::NoKnob(factor))?;
@@ -109,7 +43,7 @@ impl Changed {
 
     fn set(
         &mut self,
-        host: &Host<'_>,
+        host: &Target<'_>,
         factor: Factor,
         knob: &Knob,
         level: &Level,
@@ -240,8 +174,8 @@ mod tests {
         root
     }
 
-    fn host(root: &Path) -> Host<'_> {
-        Host {
+    fn host(root: &Path) -> Target<'_> {
+        Target {
             root,
             device: Some("eth0"),
             cpus: &[0, 1],
@@ -293,7 +227,7 @@ mod tests {
         let root = root();
         let root = root.path();
         let check =
-            |host: &Host<'_>, levels: &[(Factor, Level)], expected: fn(&TuneError) -> bool| {
+            |host: &Target<'_>, levels: &[(Factor, Level)], expected: fn(&TuneError) -> bool| {
                 let levels: Cell = levels.iter().cloned().collect();
                 let error = change(host, &levels).expect_err("refused");
                 assert!(expected(&error), "{error:?}");
@@ -311,13 +245,13 @@ mod tests {
             )
         };
         check(&host(root), &[mtu.clone(), threaded], missing);
-        let nowhere = Host {
+        let nowhere = Target {
             device: None,
             ..host(root)
         };
         let no_device = |error: &TuneError| matches!(error, TuneError::NoDevice(Factor::Mtu));
         check(&nowhere, std::slice::from_ref(&mtu), no_device);
-        let elsewhere = Host {
+        let elsewhere = Target {
             device: Some("../eth0"),
             ..host(root)
         };
@@ -355,7 +289,7 @@ mod tests {
         let root = root();
         let root = root.path();
         let core = root.join("proc/sys/net/core");
-        let is_own = || crate::is_own_network(root);
+        let is_own = || crate::target::is_own_network(root);
         assert!(!is_own(), "what is not there says nothing");
         fs::create_dir_all(&core).expect("made");
         fs::write(core.join("somaxconn"), "4096\n").expect("written");

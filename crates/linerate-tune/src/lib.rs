@@ -12,10 +12,10 @@
 //! use std::path::Path;
 //!
 //! use linerate_model::experiment::{Cell, Factor, Level};
-//! use linerate_tune::{Host, change};
+//! use linerate_tune::{Target, change};
 //!
 //! # fn main() -> Result<(), linerate_tune::TuneError> {
-//! let host = Host { root: Path::new("/"), device: Some("eth0"), cpus: &[0, 1] };
+//! let host = Target { root: Path::new("/"), device: Some("eth0"), cpus: &[0, 1] };
 //! let changed = change(&host, &Cell::from([(Factor::Gro, Level::Switch(false))]))?;
 //! for setting in changed.settings() {
 //!     println!("{} = {:?}", setting.name, setting.granted);
@@ -23,6 +23,12 @@
 //! # Ok(())
 //! # }
 //! ```
+
+/// The host whose knobs are meant.
+mod target;
+
+/// Why a host could not be changed.
+mod error;
 
 /// What is changed for a while.
 mod change;
@@ -33,26 +39,6 @@ mod spot;
 /// The system calls: the only place with `unsafe`.
 mod sys;
 
-pub use change::{Changed, TuneError, change};
-
-use std::path::Path;
-
-/// The host whose knobs are meant.
-#[derive(Debug, Clone, Copy)]
-pub struct Host<'a> {
-    /// The folder that has its `proc` and `sys`.
-    pub root: &'a Path,
-    /// The device of its data network, where that is known.
-    pub device: Option<&'a str>,
-    /// The CPUs that received packets may be spread over.
-    pub cpus: &'a [u32],
-}
-
-/// Returns whether the network namespace that `root` shows is certainly not the machine's first.
-///
-/// The kernel has `net.core.netdev_budget` in the first only (`net_core_table` in
-/// net/core/sysctl_net_core.c), and `net.core.somaxconn` in all. Where it shows both, or none, the answer is no.
-pub fn is_own_network(root: &Path) -> bool {
-    let has = |name| root.join("proc/sys/net/core").join(name).exists();
-    has("somaxconn") && !has("netdev_budget")
-}
+pub use change::{Changed, change};
+pub use error::TuneError;
+pub use target::{Target, is_own_network};

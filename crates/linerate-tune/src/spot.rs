@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::knob::{Feature, Place};
 
-use crate::Host;
-use crate::change::TuneError;
+use crate::error::TuneError;
 use crate::sys::ethtool;
+use crate::target::Target;
 
 /// Most receive queues of a device that are looked at.
 const QUEUES_MAX: usize = 1024;
@@ -31,7 +31,11 @@ pub(crate) enum Spot {
 }
 
 /// Returns where `place` of knob `factor` is on `host`.
-pub(crate) fn spots(host: &Host<'_>, factor: Factor, place: Place) -> Result<Vec<Spot>, TuneError> {
+pub(crate) fn spots(
+    host: &Target<'_>,
+    factor: Factor,
+    place: Place,
+) -> Result<Vec<Spot>, TuneError> {
     let sysctl = |name: &str| host.root.join("proc/sys").join(name);
     let device = || {
         let device = host.device.ok_or(TuneError::NoDevice(factor))?;

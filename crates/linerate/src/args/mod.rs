@@ -559,7 +559,7 @@ pub enum LabCommand {
 /// What the links of a built-in lab are like.
 #[derive(Debug, Clone, Args)]
 pub struct LabLinkArgs {
-    /// With --lab: rate of every link but those that lose on purpose, or none for as fast as this machine can [default: 1G]
+    /// With --lab: rate of every link but those with injected loss, or none for as fast as this machine can [default: 1G]
     #[arg(long, requires = "lab", value_name = "RATE", value_parser = quantity::link_rate)]
     pub lab_rate: Option<quantity::LinkRate>,
     /// With --lab: frame loss of every link but those that an experiment asks for, 0 to 50%

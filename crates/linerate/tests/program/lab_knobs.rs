@@ -7,7 +7,7 @@ use linerate_model::experiment::Factor;
 use linerate_model::run::Recording;
 use linerate_model::sample::End;
 
-use crate::common::{NamedLab, Server, file, folder, json, linerate, loading};
+use crate::common::{NamedLab, Server, file, folder, linerate, loading};
 
 /// Every kind of place that a knob has, in a lab whose frames are those of a wire.
 const KNOBS: &str = r#"
@@ -63,7 +63,16 @@ fn knobs_are_set_at_both_ends_and_put_back_after_each_trial() {
     let folder = folder();
     let path = file(&folder, "knobs.toml", KNOBS);
     let out = folder.path().join("out").display().to_string();
-    let words = ["run", "--lab", "--lab-rate", "none", "--experiment", &path, "-o", &out];
+    let words = [
+        "run",
+        "--lab",
+        "--lab-rate",
+        "none",
+        "--experiment",
+        &path,
+        "-o",
+        &out,
+    ];
     let said = linerate(&words).run();
     assert!(matches!(said.code, 0 | 3), "{said:?}");
     said.left_nothing();
@@ -86,15 +95,24 @@ fn knobs_are_set_at_both_ends_and_put_back_after_each_trial() {
             // Each began with what the hosts were made with, whatever the trial before had set.
             let was = |factor: Factor| knobs.get(factor.name()).map(|(_, why)| why.as_str());
             let mtu = was(Factor::Mtu);
-            assert!(mtu.is_none_or(|why| why.ends_with("it was 1500")), "{mtu:?}");
+            assert!(
+                mtu.is_none_or(|why| why.ends_with("it was 1500")),
+                "{mtu:?}"
+            );
             for (factor, before) in [(Factor::Gro, "1"), (Factor::Tso, "1"), (Factor::Rps, "0")] {
                 let why = was(factor).expect("it was set");
-                assert!(why.ends_with(&format!("it was {before}")), "{factor}: {why}");
+                assert!(
+                    why.ends_with(&format!("it was {before}")),
+                    "{factor}: {why}"
+                );
             }
         }
         // Jumbo frames crossed the switch: the handshake agreed on their segments.
         let flow = recording.flows_of(trial.id).next().expect("a flow");
-        let mss = flow.settings.named("TCP_MAXSEG").and_then(|mss| mss.in_force());
+        let mss = flow
+            .settings
+            .named("TCP_MAXSEG")
+            .and_then(|mss| mss.in_force());
         let mss: Option<u32> = mss.and_then(|mss| mss.parse().ok());
         let is_jumbo = trial.cell[&Factor::Mtu].whole() == Some(9000);
         assert!(mss.is_none_or(|mss| (mss > 8000) == is_jumbo), "{mss:?}");
