@@ -48,6 +48,7 @@ pub(crate) use limits::{buffers_of, cpus_online, open_files_max, workers_of_gues
 use limits::{flow_rate_max, record_bytes_max};
 pub(crate) use slot::OtherEnd;
 use slot::{Change, Gathered, TrialRecord, TrialSlot};
+use tuned::Tuning;
 use watch::Watch;
 
 /// The frames of a trial, where they were asked for.
@@ -68,6 +69,8 @@ mod placement;
 mod slot;
 /// One trial while it runs: launch, sample on the ticks, collect.
 mod trial;
+/// What of the host is changed for a trial.
+mod tuned;
 mod unix;
 /// The host as its watchers see it.
 mod watch;
@@ -120,6 +123,8 @@ pub struct Core {
     confined: OnceLock<String>,
     /// What guests have under way.
     totals: Totals,
+    /// Whether a trial has changed the host.
+    tuning: Tuning,
     watch: Mutex<Watch>,
     /// Runs and connections that were over when the heap was trimmed.
     trimmed: AtomicU64,
@@ -194,6 +199,7 @@ impl Core {
             listens: OnceLock::new(),
             confined: OnceLock::new(),
             totals: Totals::default(),
+            tuning: Tuning::default(),
             watch: Mutex::default(),
             trimmed: AtomicU64::new(0),
         }
@@ -436,6 +442,7 @@ impl Core {
             .find(lease)
             .and_then(|lease| lease.asked.from);
         self.check_assignment(caller, from, &assignment)?;
+        self.check_changes(caller, lease, assignment.changes.as_ref())?;
         let warm_up_more = self.warm_up_more(caller, &assignment);
         assignment.warm_up_more = warm_up_more;
         let cookie = hex::decode(&assignment.cookie)
@@ -456,6 +463,7 @@ impl Core {
             assignment.workers_max = Some(workers_of_guest(assignment.workers_max));
         }
         assignment.flow_rate_max = flow_rate_max(&assignment, rate_max);
+        let tuned = self.tuning.change(assignment.changes.as_ref())?;
         // Before the first flow connects, whose handshake says what later segments mean.
         let own = OwnPorts {
             listens: self.listens.get().map(|listens| listens.port),
@@ -515,6 +523,7 @@ impl Core {
             lease: lease.to_owned(),
             record_bytes_max: record_bytes_max(caller),
             grant: Mutex::new(grant),
+            tuned: Mutex::new(tuned),
             launched: AtomicBool::new(false),
             other_end,
             cookie,
@@ -681,6 +690,7 @@ impl Core {
     /// Gives back what a trial took that was launched, and notes its end.
     fn trial_over(&self, slot: &TrialSlot) {
         lock(&slot.grant).take();
+        lock(&slot.tuned).take();
         // Who has several under way keeps the results of the last: no limit counts their memory. A trial
         // that was aborted says nothing of those after it.
         let mut trials = lock(&self.trials);

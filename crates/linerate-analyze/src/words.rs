@@ -4,6 +4,7 @@ use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::manner::{Named, Transport};
 use linerate_model::number::agreeing;
+use linerate_model::parameter::Shape;
 pub(crate) use linerate_model::text::sentence;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Direction;
@@ -44,6 +45,7 @@ pub fn level(factor: Factor, level: &Level) -> String {
         Factor::Rate => format!("{level} each"),
         Factor::LinkLoss if *level == Level::Ppm(0) => "no loss injected".to_owned(),
         Factor::LinkLoss => format!("{level} of frames lost"),
+        knob => format!("{} {}", knob.title(), bare_level(knob, level)),
     }
 }
 
@@ -58,15 +60,7 @@ pub(crate) fn bare_level(factor: Factor, value: &Level) -> String {
 
 /// Returns whether the levels of a factor are sizes.
 pub(crate) fn is_size(factor: Factor) -> bool {
-    matches!(
-        factor,
-        Factor::SocketBuffer
-            | Factor::MessageBytes
-            | Factor::RequestBytes
-            | Factor::ResponseBytes
-            | Factor::PayloadBytes
-            | Factor::MssBytes
-    )
+    matches!(factor.parameter().shape, Shape::Size | Shape::SizeOrAuto)
 }
 
 fn bytes(level: &Level) -> String {

@@ -7,13 +7,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::parameter::{PARAMETERS, Parameter};
+use crate::knob::{self, KNOBS, Knob};
+use crate::parameter::{self, PARAMETERS, Parameter};
 use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use crate::workload::{Group, Workload, WorkloadError};
 
 /// Something varied on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Factor {
     /// Flows in total.
@@ -62,10 +64,31 @@ pub enum Factor {
     Rate,
     /// Frames that the clients' links lose on purpose; only a lab has such links.
     LinkLoss,
+    /// Largest IP packet of the device of the data network, at both ends. The first knob.
+    Mtu,
+    /// TCP segmentation by the device, at both ends.
+    Tso,
+    /// Segmentation of other traffic, or in software, on the way to the device, at both ends.
+    Gso,
+    /// Merging of received packets, at both ends.
+    Gro,
+    /// Packets of the device are taken by threads of the kernel instead of softirqs.
+    ThreadedNapi,
+    /// Received packets are spread over CPUs in software.
+    Rps,
+    /// Bytes of a TCP socket that may wait below it.
+    TcpLimitOutputBytes,
+    /// Congestion control of sockets that ask for none.
+    CongestionDefault,
+    /// Most bytes that TCP's receive buffer grows to.
+    TcpRmemMax,
+    /// Most bytes that TCP's send buffer grows to.
+    TcpWmemMax,
 }
 
 /// One value of a factor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// On or off.
@@ -215,14 +238,29 @@ pub const AUTO: &str = "auto";
 impl Factor {
     /// Returns every factor.
     pub fn all() -> impl Iterator<Item = Factor> {
-        let factors = PARAMETERS.iter().filter_map(|parameter| parameter.factor);
-        factors.map(|(factor, _)| factor)
+        let knobs = KNOBS.iter().map(|knob| &knob.parameter);
+        let factors = PARAMETERS.iter().chain(knobs);
+        factors.filter_map(|parameter| Some(parameter.factor?.0))
     }
 
-    /// Returns the parameter that it varies.
+    /// Returns the factor called `name`, if there is one.
+    pub fn named(name: &str) -> Option<Factor> {
+        Self::all().find(|factor| factor.name() == name)
+    }
+
+    /// Returns the parameter that it varies: of a workload, or of a knob.
     pub fn parameter(self) -> &'static Parameter {
-        // The catalogue begins with the factors, in their order.
-        &PARAMETERS[self as usize]
+        match self.knob() {
+            Some(knob) => &knob.parameter,
+            // The catalogue begins with the factors, in their order.
+            None => &PARAMETERS[self as usize],
+        }
+    }
+
+    /// Returns the knob that it is, where it is one.
+    pub fn knob(self) -> Option<&'static Knob> {
+        let at = (self as usize).checked_sub(knob::FIRST as usize)?;
+        KNOBS.get(at)
     }
 
     /// Returns the name that documents carry.
@@ -235,7 +273,7 @@ impl Factor {
         self.parameter().factor.map_or("", |(_, title)| title)
     }
 
-    /// Overwrites the part of `workload` that this factor stands for.
+    /// Overwrites the part of `workload` that this factor stands for; a knob has none.
     pub fn apply(self, level: &Level, workload: &mut Workload) -> Result<(), LevelError> {
         let parameter = self.parameter();
         if !parameter.kinds.contains(&workload.traffic.kind()) {
@@ -246,6 +284,12 @@ impl Factor {
             level: level.clone(),
             expected: parameter.expected(),
         };
+        if self.knob().is_some() {
+            if !parameter.takes(level) {
+                return Err(kind());
+            }
+            return Ok(parameter::check_level(parameter, level)?);
+        }
         parameter.write(level, workload).ok_or_else(kind)
     }
 }
@@ -270,8 +314,19 @@ impl Experiment {
             factor.apply(level, &mut workload)?;
         }
         workload.check()?;
+        parameter::check_knobs(cell.keys(), &workload)?;
         Ok(workload)
     }
+}
+
+/// Returns what `cell` asks of the hosts themselves: the levels of its knobs, but those at which nothing is set.
+pub fn changes(cell: &Cell) -> Cell {
+    let is_change =
+        |(factor, level): &(&Factor, &Level)| factor.knob().is_some() && !level.is_auto();
+    let changes = cell.iter().filter(is_change);
+    changes
+        .map(|(factor, level)| (*factor, level.clone()))
+        .collect()
 }
 
 impl fmt::Display for Factor {
@@ -299,6 +354,11 @@ impl fmt::Display for Level {
 }
 
 impl Level {
+    /// Returns whether nothing is set at it.
+    pub fn is_auto(&self) -> bool {
+        matches!(self, Level::Word(word) if word == AUTO)
+    }
+
     /// Returns the level as a position on an axis, where it has one.
     pub fn as_number(&self) -> Option<f64> {
         match self {

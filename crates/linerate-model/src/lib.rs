@@ -38,6 +38,8 @@ pub mod histogram;
 pub mod host;
 /// Identifiers of runs, trials, flows and hosts.
 pub mod id;
+/// The catalogue of knobs: host-wide settings that can be varied and put back.
+pub mod knob;
 /// The limiters: what each is called, and what raises a number that it holds down.
 pub mod limiter;
 /// How traffic is made: transport, system calls, rate, sizes.

@@ -48,6 +48,8 @@ pub struct Parameter {
 pub enum Shape {
     /// On or off.
     Switch,
+    /// On, off, or `auto`.
+    SwitchOrAuto,
     /// A whole number.
     Count,
     /// Bytes.
@@ -138,10 +140,10 @@ const EXCHANGE: &[Kind] = &[Kind::Rr, Kind::Crr];
 const SIZED: &[Kind] = &[Kind::Stream, Kind::Rr];
 const MOVING: &[Kind] = &[Kind::Stream, Kind::Rr, Kind::Crr];
 const ALL: &[Kind] = Kind::ALL;
-const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
+pub(crate) const TCP: &[Transport] = &[Transport::Tcp, Transport::Mptcp];
 const UDP: &[Transport] = &[Transport::Udp];
 const ORDERED: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Unix];
-const NETWORK: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Udp];
+pub(crate) const NETWORK: &[Transport] = &[Transport::Tcp, Transport::Mptcp, Transport::Udp];
 /// MPTCP sockets have no SO_MAX_PACING_RATE.
 const PACED: &[Transport] = &[Transport::Tcp, Transport::Udp];
 const ANY: &[Transport] = Transport::ALL;
@@ -257,6 +259,15 @@ fn waits(workload: &Workload, by: WaitBy) -> Option<Level> {
     (workload.manner.wait == by).then_some(Level::Switch(true))
 }
 
+/// Returns what the levels of a knob are called and look like: no part of a workload.
+pub(crate) const fn of_host(
+    key: &'static str,
+    transports: &'static [Transport],
+    shape: Shape,
+) -> Parameter {
+    parameter(key, ALL, transports, shape, only(|_| None))
+}
+
 const fn parameter(
     key: &'static str,
     kinds: &'static [Kind],
@@ -320,12 +331,12 @@ pub fn parameter_of(key: &str) -> Option<&'static Parameter> {
 }
 
 impl Parameter {
-    const fn factor(self, factor: Factor, title: &'static str) -> Self {
+    pub(crate) const fn factor(self, factor: Factor, title: &'static str) -> Self {
         let factor = Some((factor, title));
         Self { factor, ..self }
     }
 
-    const fn within(self, low: u64, high: u64) -> Self {
+    pub(crate) const fn within(self, low: u64, high: u64) -> Self {
         let range = Some((low, high));
         Self { range, ..self }
     }
@@ -359,6 +370,7 @@ impl Parameter {
         let words = match self.shape {
             Shape::OneOf(words) => return format!("one of {}", words().join(", ")),
             Shape::Switch => "true or false",
+            Shape::SwitchOrAuto => "true, false or \"auto\"",
             Shape::Count => "a whole number",
             Shape::Size | Shape::SizeOrAuto => "a size such as 1460 or \"64KiB\"",
             Shape::Rate => "a rate such as \"100Mbit\"",
@@ -368,6 +380,16 @@ impl Parameter {
             Shape::Mix => "a table of sizes",
         };
         words.to_owned()
+    }
+
+    /// Returns whether `level` is of the kind that a knob's are.
+    pub(crate) fn takes(&self, level: &Level) -> bool {
+        match (self.shape, level) {
+            (Shape::SwitchOrAuto, Level::Switch(_)) | (Shape::SizeOrAuto, Level::Size(_)) => true,
+            (Shape::Name, Level::Word(_)) => true,
+            (Shape::SwitchOrAuto | Shape::SizeOrAuto, level) => level.is_auto(),
+            _ => false,
+        }
     }
 
     /// Returns the values that it may have, in words.
@@ -381,9 +403,11 @@ impl Parameter {
         let expected = self.expected();
         let word = || Level::Word(text.to_owned());
         match self.shape {
-            Shape::Switch => text.parse().map(Level::Switch).map_err(|_| expected),
+            Shape::SizeOrAuto | Shape::SwitchOrAuto if text == AUTO => Ok(word()),
+            Shape::Switch | Shape::SwitchOrAuto => {
+                text.parse().map(Level::Switch).map_err(|_| expected)
+            }
             Shape::Count => text.parse().map(Level::Count).map_err(|_| expected),
-            Shape::SizeOrAuto if text == AUTO => Ok(word()),
             Shape::Size | Shape::SizeOrAuto => quantity(text, &expected, Level::Size),
             Shape::Rate => quantity(text, &expected, |rate: BitsPerSec| {
                 Level::Rate(rate.0 as u64)
@@ -416,6 +440,47 @@ fn quantity<T: FromStr<Err = ParseUnitError>>(
     text.parse().map(level).map_err(told)
 }
 
+/// Refuses a level beyond the range of its parameter.
+pub(crate) fn check_level(parameter: &Parameter, level: &Level) -> Result<(), WorkloadError> {
+    match (parameter.range, level.whole()) {
+        (Some((low, high)), Some(number)) => within(parameter.key, number, low, high),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses knobs among `factors` that do nothing for `workload`: it is carried past them, or sets for itself
+/// what they are for.
+pub(crate) fn check_knobs<'a>(
+    factors: impl Iterator<Item = &'a Factor>,
+    workload: &Workload,
+) -> Result<(), WorkloadError> {
+    let (kind, transport) = (workload.traffic.kind(), workload.manner.transport);
+    let options = &workload.options;
+    for factor in factors.filter(|factor| factor.knob().is_some()) {
+        let parameter = factor.parameter();
+        if !parameter.fits(kind, transport) {
+            return Err(misplaced(parameter, kind, transport));
+        }
+        let rules: [(bool, &'static [&'static str], &'static str); 2] = [
+            (
+                *factor == Factor::CongestionDefault && options.congestion.is_some(),
+                &["congestion_default", "congestion"],
+                "congestion_default is for sockets that set no congestion: leave congestion out",
+            ),
+            (
+                matches!(factor, Factor::TcpRmemMax | Factor::TcpWmemMax)
+                    && options.socket_buffer.is_some(),
+                &["tcp_rmem_max", "tcp_wmem_max", "socket_buffer"],
+                "tcp_rmem_max and tcp_wmem_max are for buffers that the kernel tunes: leave socket_buffer out",
+            ),
+        ];
+        if let Some(&(_, keys, why)) = rules.iter().find(|rule| rule.0) {
+            return Err(WorkloadError::Contradiction { keys, why });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses parameters beyond their ranges and those that such traffic has no use for, and two that
 /// exclude each other.
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
@@ -425,9 +490,8 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let mut stray = None;
     for parameter in PARAMETERS {
         let level = parameter.read(workload);
-        let number = level.as_ref().and_then(Level::whole);
-        if let (Some((low, high)), Some(number)) = (parameter.range, number) {
-            within(parameter.key, number, low, high)?;
+        if let Some(level) = &level {
+            check_level(parameter, level)?;
         }
         if !parameter.fits(kind, transport) && level != parameter.read(&plain) {
             stray = stray.or(Some(parameter));
@@ -569,7 +633,7 @@ mod tests {
     fn sample(parameter: &Parameter) -> Option<&'static str> {
         parameter.place.write?;
         match parameter.shape {
-            Shape::Switch => Some("true"),
+            Shape::Switch | Shape::SwitchOrAuto => Some("true"),
             Shape::Count => Some("4"),
             Shape::Size | Shape::SizeOrAuto => Some("2000"),
             Shape::Rate => Some("100M"),
@@ -583,12 +647,13 @@ mod tests {
     #[test]
     fn factors_come_first_and_in_their_order() {
         for (at, factor) in Factor::all().enumerate() {
-            assert_eq!(PARAMETERS[at].factor.map(|known| known.0), Some(factor));
+            assert_eq!(factor.parameter().factor.map(|known| known.0), Some(factor));
             assert_eq!(factor as usize, at);
+            assert_eq!(Factor::named(factor.name()), Some(factor));
             let name = serde_json::to_string(&factor).expect("it is plain data");
             assert_eq!(name, format!("\"{}\"", factor.name()));
         }
-        assert_eq!(Factor::all().last(), Some(Factor::LinkLoss));
+        assert_eq!(Factor::all().last(), Some(Factor::TcpWmemMax));
     }
 
     #[test]

@@ -34,7 +34,9 @@ const OTHERS: &[(&str, &str)] = built_in! {
     "congestion-control.toml"
     "first-look.toml"
     "many-clients.toml"
+    "mtu.toml"
     "netpipe.toml"
+    "offloads.toml"
 };
 
 /// Returns the built-in chapters of the study, in order.

@@ -23,6 +23,8 @@ pub struct Hosts {
     pub clients: u32,
     /// Losses on purpose that there are clients for, frames of a million; empty but in a lab.
     pub link_losses_ppm: Vec<u32>,
+    /// What can be changed of the hosts themselves; only those of a lab are changed.
+    pub knobs: Option<LabKnobs>,
     /// The smallest `net.core.rmem_max` among the hosts, when known.
     pub rmem_max: Option<u64>,
     /// The smallest `net.core.wmem_max` among the hosts, when known.
@@ -34,6 +36,13 @@ pub struct Hosts {
     pub congestion_unless_asked: Option<String>,
     /// The longest round trip between the controller and one of them; 0 where it is not known.
     pub round_trip: Nanos,
+}
+
+/// What the hosts of a lab let an experiment change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LabKnobs {
+    /// The largest IP packet that every link between them carries.
+    pub mtu_bytes_max: u32,
 }
 
 impl Hosts {
@@ -84,12 +93,33 @@ impl Hosts {
         (!is_there).then(|| "only the links of a lab (--lab) can inject loss".to_owned())
     }
 
+    /// Returns why `level` of `factor`, a knob, cannot be set on the hosts.
+    fn refuses_knob(&self, factor: Factor, level: &Level) -> Option<String> {
+        let Some(knobs) = self.knobs else {
+            return Some(format!(
+                "{factor} is host-wide and can be varied in a lab (--lab); on these hosts, set it by hand and \
+                 measure each level"
+            ));
+        };
+        match (factor, level) {
+            (Factor::CongestionDefault, Level::Word(name)) => self.refuses_congestion(name),
+            (Factor::Mtu, Level::Size(size)) if size.0 > knobs.mtu_bytes_max.into() => {
+                Some(format!(
+                    "the lab's links carry {} B; without a rate (--lab-rate none) and without loss they carry more",
+                    knobs.mtu_bytes_max
+                ))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns why `level` of `factor` cannot run here.
     fn refuses(&self, factor: Factor, level: &Level) -> Option<String> {
         match (factor, level) {
             (Factor::SocketBuffer, Level::Size(size)) => self.refuses_buffer(*size),
             (Factor::Congestion, Level::Word(name)) => self.refuses_congestion(name),
             (Factor::LinkLoss, Level::Ppm(ppm)) => self.refuses_link_loss(*ppm),
+            _ if factor.knob().is_some() && !level.is_auto() => self.refuses_knob(factor, level),
             _ => None,
         }
     }

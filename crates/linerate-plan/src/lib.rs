@@ -47,5 +47,5 @@ pub use chapters::{built_in, quick_look, study};
 pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use file::{ReadError, read_experiment};
-pub use hosts::{Hosts, link_losses};
+pub use hosts::{Hosts, LabKnobs, link_losses};
 pub use planner::{PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, single};

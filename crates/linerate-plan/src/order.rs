@@ -7,7 +7,7 @@
 //! often, and after each round it is known which experiments need another.
 
 use linerate_model::TrialId;
-use linerate_model::experiment::{Cell, Experiment, LevelError};
+use linerate_model::experiment::{Cell, Experiment, Factor, LevelError, Timing, changes};
 use linerate_model::plan::Trial;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -31,7 +31,10 @@ pub(crate) fn blocks(
             shuffle(&mut block, &mut random);
             let trials = block.into_iter().map(|cell| {
                 let mut workload = experiment.workload_of(cell)?;
-                hosts.settle_congestion(&mut workload);
+                // What is asked of the hosts instead of the sockets is no longer theirs to choose.
+                if !cell.contains_key(&Factor::CongestionDefault) {
+                    hosts.settle_congestion(&mut workload);
+                }
                 let mut beside = experiment.beside.clone();
                 let others = beside.iter_mut().map(|group| &mut group.workload);
                 others.for_each(|workload| hosts.settle_congestion(workload));
@@ -43,12 +46,23 @@ pub(crate) fn blocks(
                     seed: random.next_u64(),
                     workload,
                     beside,
-                    timing: experiment.timing,
+                    timing: settled(experiment.timing, cell),
                 })
             });
             trials.collect()
         })
         .collect()
+}
+
+/// Returns `timing` with a settle phase that is long enough for what `cell` changes of the hosts.
+fn settled(timing: Timing, cell: &Cell) -> Timing {
+    let changes = changes(cell);
+    let knobs = changes.keys().filter_map(|factor| factor.knob());
+    let settle = knobs.map(|knob| knob.settle).max().unwrap_or_default();
+    Timing {
+        settle: timing.settle.max(settle),
+        ..timing
+    }
 }
 
 /// Returns the trials of `experiments`, each with its blocks, round after round; their places begin

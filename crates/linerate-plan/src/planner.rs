@@ -379,7 +379,12 @@ fn append_experiment(
         cause,
     })?;
     let varies = |factor| !experiment.levels(factor).is_empty();
-    if !varies(Factor::Transport) && !varies(Factor::Congestion) {
+    let asked = [
+        Factor::Transport,
+        Factor::Congestion,
+        Factor::CongestionDefault,
+    ];
+    if !asked.into_iter().any(varies) {
         request.hosts.settle_congestion(&mut experiment.workload);
     }
     plan.experiments.push(experiment);

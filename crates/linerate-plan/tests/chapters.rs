@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::Nanos;
-use linerate_plan::{Draft, Hosts, PlanRequest, built_in, describe, plan, read_experiment, study};
+use linerate_plan::{
+    Draft, Hosts, LabKnobs, PlanRequest, built_in, describe, plan, read_experiment, study,
+};
 
 fn request(budget: Option<Nanos>) -> PlanRequest {
     PlanRequest {
@@ -17,6 +19,9 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
             wmem_max: Some(4 << 20),
             congestion: vec!["cubic".to_owned(), "bbr".to_owned(), "reno".to_owned()],
             congestion_unless_asked: None,
+            knobs: Some(LabKnobs {
+                mtu_bytes_max: 9000,
+            }),
             round_trip: Nanos(0),
         },
         further_blocks: 0,

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::experiment::{Cell, Factor, Level, Timing};
+use linerate_model::experiment::{Cell, Factor, Level, Timing, changes};
 use linerate_model::plan::Plan;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{
-    Draft, Hosts, PlanError, PlanRequest, Single, describe, fitting, link_losses, plan,
+    Draft, Hosts, LabKnobs, PlanError, PlanRequest, Single, describe, fitting, link_losses, plan,
     read_experiment, single, study,
 };
 use proptest::prelude::*;
@@ -596,6 +596,41 @@ fn the_factors_of_a_plan_are_those_measured() {
 }
 
 #[test]
+fn knobs_are_varied_in_a_lab_only_and_give_their_trials_time_to_settle() {
+    let draft = draft(
+        "mtu = [\"auto\", 1500, 9000]\ngro = [true]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    let drafts = [draft];
+    let mut request = request(None);
+    let PlanError::Nothing { left_out } = plan(&drafts, &request).expect_err("nothing is left")
+    else {
+        panic!("another reason");
+    };
+    let whats: Vec<&str> = left_out.iter().map(|left| &*left.what).collect();
+    assert_eq!(whats[0], "example: mtu 1500 B, 9000 B");
+    assert!(left_out[0].why.contains("host-wide") && left_out[0].why.contains("--lab"));
+    let lab = |mtu_bytes_max| Some(LabKnobs { mtu_bytes_max });
+    request.hosts.knobs = lab(1500);
+    let short = plan(&drafts, &request).expect("a plan");
+    assert_eq!(short.left_out.len(), 1);
+    assert_eq!(short.left_out[0].what, "example: mtu 9000 B");
+    request.hosts.knobs = lab(9000);
+    let whole = plan(&drafts, &request).expect("a plan");
+    assert_eq!((whole.left_out.len(), whole.trials.len()), (0, 3));
+    for trial in &whole.trials {
+        assert_eq!(trial.workload, whole.experiments[0].workload);
+        let asked = changes(&trial.cell);
+        assert_eq!(asked.get(&Factor::Gro), Some(&Level::Switch(true)));
+        let is_auto = trial.cell[&Factor::Mtu].is_auto();
+        assert_eq!(asked.contains_key(&Factor::Mtu), !is_auto);
+        let settle = Factor::Gro.knob().expect("a knob").settle;
+        assert!(trial.timing.settle >= settle);
+    }
+}
+
+#[test]
 fn a_congestion_control_is_set_where_none_is_asked_for() {
     let check = |factors: &str, expected: &[&str], fixed: Option<&str>| {
         let mut request = request(None);
@@ -626,6 +661,7 @@ fn a_congestion_control_is_set_where_none_is_asked_for() {
         None,
     );
     check(r#"transport = ["tcp", "unix"]"#, &["-", "cubic"], None);
+    check(r#"congestion_default = ["auto"]"#, &["-"], None);
     let plan = plan(&study(), &request(None)).expect("a plan");
     let own = |name: &str| plan.experiment(name).expect("it is a chapter");
     assert_eq!(own("socket-buffer").workload.options.congestion, None);

@@ -475,6 +475,7 @@ pub fn plan_hosts_of(snapshots: &[&Snapshot], clients: u32, losses_ppm: Vec<u32>
         wmem_max: least("sysctl.net.core.wmem_max"),
         congestion: congestion.unwrap_or_default(),
         congestion_unless_asked: None,
+        knobs: None,
         round_trip: Nanos(0),
     }
 }

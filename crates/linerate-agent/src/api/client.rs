@@ -662,6 +662,7 @@ mod tests {
             placement: Default::default(),
             probes: Default::default(),
             capture_at: None,
+            changes: None,
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(1),
             warm_up_more: Nanos(0),

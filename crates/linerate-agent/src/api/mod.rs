@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use linerate_model::capture::CaptureOutcome;
-use linerate_model::experiment::Timing;
+use linerate_model::experiment::{Cell, Timing};
 use linerate_model::host::{Availability, Program, Snapshot};
 use linerate_model::manner::Manner;
 use linerate_model::probe::Probes;
@@ -279,6 +279,9 @@ pub struct Assignment {
     /// Where this host sees the frames of its flows, if a capture is asked for and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture_at: Option<CaptureAt>,
+    /// What of the host itself is changed for the trial; only in a lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
     /// Upper bound on the trial's length, for the agent's limits.
     pub length: Nanos,
     /// What a long path may add to it, which nobody knows before the handshakes.
@@ -333,6 +336,16 @@ impl Assignment {
         // A host may have flows of later groups only.
         all.filter(|group| !group.flows.is_empty()).collect()
     }
+}
+
+/// What of a host is changed for a trial: set before its flows are made, put back when it is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// Name of the device that carries the flows, where that is known.
+    pub device: Option<String>,
+    /// The level of each knob.
+    pub levels: Cell,
 }
 
 /// Where a host sees the frames of a trial.

@@ -1,5 +1,6 @@
 //! What is refused: what no honest controller sends, and what a caller without the token may not.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linerate_engine as engine;
@@ -7,6 +8,7 @@ use linerate_engine::{ConnectError, Flow, FlowConfig};
 use linerate_model::group::GROUPS_MAX;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::reason::with_causes;
+use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
@@ -15,7 +17,9 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use super::flows::flow_config;
 use super::{Caller, Core, END_WAIT_MAX, capture};
 use crate::access::Scope;
-use crate::api::{Assignment, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX, refuse};
+use crate::api::{
+    Assignment, Changes, Placement, Refusal, RefusalCode, SAMPLE_INTERVAL_MAX, refuse,
+};
 use crate::limits::{Counts, Exceeded, Grant, Means, Most, Source, TOKEN_MEMORY_PART, Whose};
 use crate::session::leases::{GUESTS_MAX, IDLE_NS};
 use crate::sync::lock;
@@ -151,6 +155,43 @@ impl Core {
         });
         self.totals
             .claim(engine::now_ns(), who, counts, rate_asked, &most)
+    }
+
+    /// Refuses changes of a host that is not a lab's, and those of whoever may not.
+    ///
+    /// 1. Only the host of a lab is changed: one whose agent the lab started, in a network namespace that is not
+    ///    the machine's first. On any other the change would outlive this process if that were killed.
+    /// 2. Only a run that has the host to itself changes it, and never a caller without a token.
+    pub(super) fn check_changes(
+        &self,
+        caller: &Caller,
+        lease: &str,
+        changes: Option<&Changes>,
+    ) -> Result<(), Refusal> {
+        let Some(changes) = changes else {
+            return Ok(());
+        };
+        let names: Vec<&str> = changes.levels.keys().map(|factor| factor.name()).collect();
+        let names = names.join(", ");
+        if !self.config.lab || !linerate_tune::is_own_network(Path::new("/")) {
+            let error = format!("{names}: this is host-wide, and only hosts of a lab are changed");
+            let next = "vary it with --lab; on this host, set it by hand and measure each level";
+            return Err(Refusal {
+                next: Some(next.to_owned()),
+                ..refuse(RefusalCode::Limited, error)
+            });
+        }
+        if caller.is_stranger() {
+            let error = format!("{names}: this is host-wide, and not for callers without a token");
+            return Err(refuse(RefusalCode::Unauthorized, error));
+        }
+        let leases = lock(&self.leases);
+        let admission = leases.find(lease).map(|lease| lease.asked.admission);
+        if !matches!(admission, Some(Admission::Exclusive | Admission::Queued)) {
+            let error = format!("{names}: this is host-wide, and the run shares the host");
+            return Err(refuse(RefusalCode::Limited, error));
+        }
+        Ok(())
     }
 
     /// Refuses what no honest controller sends, and what the limits forbid this caller.
@@ -550,6 +591,7 @@ pub(super) mod tests {
             placement: Default::default(),
             probes: Default::default(),
             capture_at: None,
+            changes: None,
             sample_interval: Nanos::from_ms(20),
             length: Nanos::from_s(10),
             warm_up_more: Nanos(0),

@@ -145,6 +145,7 @@ mod tests {
             placement,
             probes: Default::default(),
             capture_at: None,
+            changes: None,
             sample_interval: Nanos(1),
             length: Nanos(1),
             warm_up_more: Nanos(0),

@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 
 use super::capture::RunningCapture;
 use super::flows::refused;
+use super::tuned::Tuned;
 use crate::api::{Assignment, TrialState};
 use crate::limits::Grant;
 use crate::session::trial::TrialSession;
@@ -60,6 +61,8 @@ pub(super) struct TrialSlot {
     pub(super) rate_max: Option<BitsPerSec>,
     /// What a caller without the token may take for it, until it is over.
     pub(super) grant: Mutex<Option<Grant>>,
+    /// What of the host is changed for it, until it is over.
+    pub(super) tuned: Mutex<Option<Tuned>>,
     /// Memory that its samples may take.
     pub(super) record_bytes_max: u64,
     /// Whether its flows were launched: they are then in the hands of its sampler.
@@ -222,6 +225,7 @@ impl TrialSlot {
         gathered.flows = Vec::new();
         gathered.hellos = None;
         lock(&self.grant).take();
+        lock(&self.tuned).take();
         lock(&self.capture).take();
     }
 

@@ -193,9 +193,21 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         Some(Err(why)) => record.capture = Some(CaptureOutcome::Missing(why)),
     }
     record.flows.items = results.into_iter().map(|result| result.outcome).collect();
-    let (mut pool, placed) = (SettingPool::default(), Arc::new(placed.setting));
+    let tuned = lock(&slot.tuned).take();
+    let of_host = tuned.as_ref().map_or(&[][..], |tuned| tuned.settings());
+    let all: Vec<_> = std::iter::once(placed.setting)
+        .chain(of_host.iter().cloned())
+        .map(Arc::new)
+        .collect();
+    let mut pool = SettingPool::default();
     for flow in &mut record.flows.items {
-        flow.settings = pool.share(&flow.settings.with(&placed));
+        let settings = all
+            .iter()
+            .fold(flow.settings.clone(), |own, one| own.with(one));
+        flow.settings = pool.share(&settings);
+    }
+    if let Some(tuned) = tuned {
+        record.notes.extend(tuned.put_back());
     }
     drop(record);
     // Before it says that it is over: its controller then claims for the next one.

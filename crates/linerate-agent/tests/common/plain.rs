@@ -53,6 +53,7 @@ pub fn assignment(end: End, part: Part, traffic: Traffic, flows: u32) -> Assignm
         placement: Default::default(),
         probes: Default::default(),
         capture_at: None,
+        changes: None,
         sample_interval: Nanos::from_ms(100),
         length: Nanos::from_s(5),
         warm_up_more: Nanos(0),

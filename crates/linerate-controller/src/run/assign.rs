@@ -135,6 +135,7 @@ fn assignment(
         },
         probes: terms.probes,
         capture_at: None,
+        changes: None,
         length: trial.timing.total(),
         warm_up_more: terms.warm_up.more(trial.timing.warm_up),
         flow_rate_max: None,

@@ -226,30 +226,31 @@ impl Network {
 
     fn join_control(&mut self, netlink: &mut Netlink, site: &Site<'_>) -> Result<(), LabError> {
         let port = format!("ctl{}", site.number);
-        let link = LinkSpec {
-            mtu_bytes: CONTROL_MTU_BYTES,
-            ..LinkSpec::default()
-        };
-        self.add_cable(netlink, &port, site.end(CONTROL_DEVICE, &link), &link)?;
+        let link = LinkSpec::default();
+        let mtu_bytes = [CONTROL_MTU_BYTES; 2];
+        self.add_cable(netlink, &port, site.end(CONTROL_DEVICE, &link), mtu_bytes)?;
         plug(netlink, &port, CONTROL_SWITCH)
     }
 
     fn join_data(&mut self, netlink: &mut Netlink, site: &Site<'_>) -> Result<(), LabError> {
         let link = &site.spec.link;
         let port = format!("port{}", site.number);
+        // The switch's end takes what a host may be told to send.
+        let carried_bytes = link.carried_bytes();
+        let mtu_bytes = [carried_bytes, link.mtu_bytes];
         if link.is_relayed() {
             let (wire, inner) = (
                 format!("wire{}", site.number),
                 format!("inner{}", site.number),
             );
-            self.add_cable(netlink, &wire, site.end(DATA_DEVICE, link), link)?;
-            self.add_cable(netlink, &port, VethEnd::here(&inner), link)?;
+            self.add_cable(netlink, &wire, site.end(DATA_DEVICE, link), mtu_bytes)?;
+            self.add_cable(netlink, &port, VethEnd::here(&inner), [carried_bytes; 2])?;
             tune_end(&wire, link)?;
             let near = open_frames(netlink, &wire)?;
             let far = open_frames(netlink, &inner)?;
             self.relays.push(Relay::start(relay_of(site, near, far))?);
         } else {
-            self.add_cable(netlink, &port, site.end(DATA_DEVICE, link), link)?;
+            self.add_cable(netlink, &port, site.end(DATA_DEVICE, link), mtu_bytes)?;
         }
         tune_end(&port, link)?;
         limit(netlink, &port, shape_of(link))?;
@@ -261,11 +262,11 @@ impl Network {
         netlink: &mut Netlink,
         name: &str,
         far: VethEnd<'_>,
-        link: &LinkSpec,
+        mtu_bytes: [u32; 2],
     ) -> Result<(), LabError> {
         let pair = Pair {
             ends: [VethEnd::here(name), far],
-            mtu_bytes: link.mtu_bytes,
+            mtu_bytes,
         };
         netlink
             .add_pair(&pair)

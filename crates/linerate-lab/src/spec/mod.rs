@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::shape::host_queue_min;
+use crate::shape::{host_queue_min, shape_of};
 
 /// Most hosts in a lab; addresses and the switch are laid out for a /24, and 64 hosts are plenty.
 pub const HOSTS_MAX: usize = 64;
@@ -118,6 +118,18 @@ impl Default for LinkSpec {
             mtu_bytes: 1500,
             queues: 1,
             host_queue: None,
+        }
+    }
+}
+
+impl LinkSpec {
+    /// Returns the largest IP packet that the link carries, whatever its host sends: the switch's end takes
+    /// jumbo frames, unless what the link counts as a frame of its wire follows from its MTU
+    /// ([`shape`](crate::shape)).
+    pub fn carried_bytes(&self) -> u32 {
+        match shape_of(self) {
+            None => MTU_BYTES_MAX,
+            Some(_) => self.mtu_bytes,
         }
     }
 }

@@ -56,8 +56,8 @@ impl<'a> VethEnd<'a> {
 pub struct Pair<'a> {
     /// The two ends.
     pub ends: [VethEnd<'a>; 2],
-    /// The largest IP packet of both.
-    pub mtu_bytes: u32,
+    /// The largest IP packet of each.
+    pub mtu_bytes: [u32; 2],
 }
 
 impl Netlink {
@@ -75,8 +75,9 @@ impl Netlink {
     /// Makes a pair of devices.
     pub fn add_pair(&mut self, pair: &Pair<'_>) -> io::Result<()> {
         let [first, second] = &pair.ends;
-        let mut message = end_message(first, second, pair.mtu_bytes);
-        let peer = end_message(second, first, pair.mtu_bytes);
+        let [first_mtu, second_mtu] = pair.mtu_bytes;
+        let mut message = end_message(first, second, first_mtu);
+        let peer = end_message(second, first, second_mtu);
         let peer = InfoData::Veth(InfoVeth::Peer(peer));
         message.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),

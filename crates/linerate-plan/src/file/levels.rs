@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::Bytes;
 use linerate_model::experiment::{Cell, Control, DesignKind, Factor, Level};
-use linerate_model::parameter::{Parameter, Shape, parameter_of};
+use linerate_model::parameter::{Parameter, Shape};
 use linerate_model::workload::LINK_LOSS_PPM_MAX;
 use toml::Value;
 
@@ -166,8 +166,7 @@ fn overlap(a: Factor, b: Factor) -> bool {
 
 /// Returns the factor called `name`, which stands in the section of `spot`.
 fn factor_of(spot: &Spot<'_>, name: &str) -> Result<Factor, ReadError> {
-    let factor = parameter_of(name).and_then(|parameter| parameter.factor);
-    factor.map(|(factor, _)| factor).ok_or_else(|| {
+    Factor::named(name).ok_or_else(|| {
         let names: Vec<&str> = Factor::all().map(Factor::name).collect();
         let (section, known) = (spot.key(), names.join("`, `"));
         let message = format!("unknown factor `{name}` of {section}, expected one of `{known}`");
@@ -185,7 +184,7 @@ pub(super) fn level_of(
     let whole = |number: i64| u64::try_from(number).map_err(|_| bad("a number from 0"));
     let is_digit = |last: char| last.is_ascii_digit();
     match (parameter.shape, value) {
-        (Shape::Switch, Value::Boolean(on)) => Ok(Level::Switch(*on)),
+        (Shape::Switch | Shape::SwitchOrAuto, Value::Boolean(on)) => Ok(Level::Switch(*on)),
         (Shape::Switch | Shape::Count, Value::String(_)) => Err(bad(&parameter.expected())),
         (Shape::Count, Value::Integer(n)) => whole(*n).map(Level::Count),
         (Shape::Rate, Value::Integer(n)) => whole(*n).map(Level::Rate),

@@ -556,9 +556,12 @@ pub enum LabCommand {
     Hold,
 }
 
-/// What the links of a built-in lab are like, beside their rate of 1 Gbit/s.
+/// What the links of a built-in lab are like.
 #[derive(Debug, Clone, Args)]
 pub struct LabLinkArgs {
+    /// With --lab: rate of every link but those with injected loss, or none for as fast as this machine can [default: 1G]
+    #[arg(long, requires = "lab", value_name = "RATE", value_parser = quantity::link_rate)]
+    pub lab_rate: Option<quantity::LinkRate>,
     /// With --lab: frame loss of every link but those that an experiment asks for, 0 to 50%
     #[arg(long, requires = "lab", value_name = "SHARE", value_parser = quantity::share)]
     pub lab_loss: Option<f64>,
@@ -577,6 +580,7 @@ impl LabLinkArgs {
     /// Says what was asked for, as it would be typed.
     pub fn words(&self) -> String {
         let words = [
+            ("rate", self.lab_rate.map(|rate| rate.to_string())),
             (
                 "loss",
                 self.lab_loss

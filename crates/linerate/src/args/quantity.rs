@@ -1,6 +1,33 @@
 //! Times and shares as people type them, wherever a flag takes one.
 
-use linerate_model::Nanos;
+use std::fmt;
+
+use linerate_model::{BitsPerSec, Nanos};
+
+/// The rate of a lab's links; none is as fast as the machine can.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkRate(pub Option<BitsPerSec>);
+
+impl fmt::Display for LinkRate {
+    /// Writes it as it would be typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("none"),
+            Some(rate) => write!(f, "{:.0}", rate.0),
+        }
+    }
+}
+
+/// Reads the rate of a link: `1G`, `100Mbit`, or `none`.
+pub fn link_rate(text: &str) -> Result<LinkRate, String> {
+    if text == "none" {
+        return Ok(LinkRate(None));
+    }
+    let rate = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a rate: 100M, 1G, or none"))?;
+    Ok(LinkRate(Some(rate)))
+}
 
 /// Reads a time: `10`, which is seconds, `10s`, `500ms`, `3m`, `1m30s`.
 pub fn seconds(text: &str) -> Result<f64, String> {
@@ -51,6 +78,19 @@ mod tests {
         assert_eq!(whole_seconds("2m"), Ok(120));
         assert!(whole_seconds("1500ms").is_err());
         assert!(some_seconds("0").is_err());
+    }
+
+    #[test]
+    fn a_link_has_a_rate_or_none() {
+        assert_eq!(link_rate("none"), Ok(LinkRate(None)));
+        assert_eq!(link_rate("1G"), Ok(LinkRate(Some(BitsPerSec(1e9)))));
+        assert!(link_rate("fast").is_err());
+        for text in ["none", "100000000"] {
+            assert_eq!(
+                link_rate(text).map(|rate| rate.to_string()),
+                Ok(text.to_owned())
+            );
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Experiments on hosts or in a lab made for them, for `study` and `run --experiment`.
 
 use linerate_controller::{HostSpec, Inventories, Placing, Repeats, RunRequest, WarmUp};
+use linerate_lab::spec::MTU_BYTES_MAX;
 use linerate_model::Nanos;
 use linerate_model::plan::Plan;
 use linerate_observe::ObserveConfig;
-use linerate_plan::{Draft, Hosts, PlanError, PlanRequest};
+use linerate_plan::{Draft, Hosts, LabKnobs, PlanError, PlanRequest};
 
 use super::{execute, lab_fleet};
 use crate::bundle::{self, Moment};
@@ -197,7 +198,12 @@ pub fn this_machine(clients: u32, drafts: &[Draft]) -> Hosts {
         threads: Vec::new(),
     });
     let losses = linerate_plan::link_losses(drafts).into_keys().collect();
-    hosts::plan_hosts_of(&[&facts], clients, losses)
+    Hosts {
+        knobs: Some(LabKnobs {
+            mtu_bytes_max: MTU_BYTES_MAX,
+        }),
+        ..hosts::plan_hosts_of(&[&facts], clients, losses)
+    }
 }
 
 #[cfg(test)]

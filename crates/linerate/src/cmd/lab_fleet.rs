@@ -13,7 +13,7 @@ use linerate_controller::HostSpec;
 use linerate_lab::{Entered, Lab, LabSpec, RelayCount};
 use linerate_model::number::counted;
 use linerate_model::run::HostPart;
-use linerate_plan::Hosts;
+use linerate_plan::{Hosts, LabKnobs};
 
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::TOKEN_VARIABLE;
@@ -48,8 +48,12 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
             .map(|(client, _)| LabSpec::round_trip(server, client))
             .max()
     });
+    let carried = lab.spec.hosts.iter().map(|host| host.link.carried_bytes());
     Ok(Hosts {
         congestion_unless_asked: lab.congestion.clone().or(preferred),
+        knobs: Some(LabKnobs {
+            mtu_bytes_max: carried.min().unwrap_or_default(),
+        }),
         round_trip: hosts.round_trip.max(farthest.unwrap_or_default()),
         ..hosts
     })

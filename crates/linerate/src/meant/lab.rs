@@ -51,6 +51,9 @@ pub(super) fn check(args: &LabLinkArgs, is_lab: bool, command: &str) -> CmdResul
 pub(super) fn lab(args: &LabLinkArgs, drafts: &[Draft]) -> LabAsked {
     let mut spec = LabSpec::study_default(LAB_CLIENTS);
     for host in &mut spec.hosts {
+        if let Some(rate) = args.lab_rate {
+            host.link.rate = rate.0;
+        }
         host.link.loss = args.lab_loss.unwrap_or(host.link.loss);
         host.link.delay = args.lab_delay.unwrap_or(host.link.delay);
         host.link.queues = args.lab_queues.unwrap_or(QUEUES);
@@ -87,6 +90,7 @@ mod tests {
     use super::*;
 
     const FLAGS: LabLinkArgs = LabLinkArgs {
+        lab_rate: None,
         lab_loss: Some(0.02),
         lab_delay: None,
         lab_queues: None,

@@ -537,7 +537,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
     (
         "linerate-model",
         &[
-            "experiment manner parameter parameter::field response workload workload::kind \
+            "experiment knob manner parameter parameter::field response workload workload::kind \
              workload::kind::crr workload::kind::idle workload::kind::rr workload::kind::stream",
             "finding number unit",
         ],
@@ -1124,7 +1124,7 @@ fn the_checks_find_what_they_look_for() {
     ];
     let names = defined.map(constant_defined);
     assert_eq!(names, [Some("FLOWS_MAX"), Some("RULE"), None, None, None]);
-    assert!(nouns().contains("Worker") && !nouns().contains("Knob"));
+    assert!(nouns().contains("Worker") && !nouns().contains("Journal"));
     assert_eq!(code_words("`a`, `b-c` and d"), ["a", "b-c"]);
     let crate_of = |files: &[(&str, &str)]| {
         let files = files.iter().map(|(module, code)| {

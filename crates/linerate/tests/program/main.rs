@@ -17,6 +17,7 @@ mod iperf3_client;
 mod iperf3_current;
 mod iperf3_server;
 mod lab_datagrams;
+mod lab_knobs;
 mod lab_named;
 mod lab_queues;
 mod lab_strangers;

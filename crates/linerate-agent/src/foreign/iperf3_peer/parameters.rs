@@ -254,6 +254,7 @@ mod tests {
             cpus: Vec::new(),
             probes: Default::default(),
             capture_at: None,
+            changes: None,
             sample_interval: Nanos::from_ms(100),
             length: Nanos::from_s(10),
             warm_up_more: Nanos(0),

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use linerate_agent::api::{Assignment, Placement, PollFrom, Prepared, TrialState};
-use linerate_model::experiment::Timing;
+use linerate_agent::api::{Assignment, Changes, Placement, PollFrom, Prepared, TrialState};
+use linerate_model::experiment::{Timing, changes};
 use linerate_model::manner::Transport;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
@@ -190,6 +190,11 @@ impl<'a> Attempt<'a> {
         let participant = |member: &'a Member, mut assignment: Assignment| {
             assignment.capture_at =
                 capture.and_then(|_| files::device_of(member, server, over_loopback));
+            let levels = changes(&trial.cell);
+            assignment.changes = (!levels.is_empty()).then(|| Changes {
+                device: member.record.link.clone(),
+                levels,
+            });
             let trial = trial.id;
             Participant::new(TrialAgent { member, trial }, assignment)
         };
