@@ -18,7 +18,7 @@
 //! fits, the plan with that step at its shortest already takes all the time of the plan before.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
+use linerate_model::experiment::{Experiment, Factor, Level, Timing};
 
 use crate::draft::Draft;
 use crate::group::{FactorGroup, cell_count, groups};
@@ -73,19 +73,23 @@ pub(crate) fn cost<'a>(
                 ..experiment.timing
             };
             let one = u128::from(timing.total().0) + u128::from(request.overhead_per_trial.0);
-            trial_count(experiment.design, extent).saturating_mul(one)
+            trial_count(experiment, extent).saturating_mul(one)
         })
         .fold(0, u128::saturating_add);
     trials.saturating_add(u128::from(request.overhead_once.0))
 }
 
-/// Returns how many trials an experiment has.
-pub(crate) fn trial_count(design: DesignKind, extent: &Extent) -> u128 {
+/// Returns how many trials an experiment has; of a search those of its ends, of the levels between them, and those that
+/// confirm the answer.
+pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
     let levels = extent
         .levels
         .iter()
         .map(|group| group.iter().filter(|&&is_in| is_in).count());
-    cell_count(design, levels).saturating_mul(extent.replicates.into())
+    let searched = experiment.searched();
+    let between = searched.map_or(0, |(search, _, [low, high])| 1 + search.steps(low, high));
+    (cell_count(experiment.design, levels) + u128::from(between))
+        .saturating_mul(extent.replicates.into())
 }
 
 /// Returns the richest extents that fit into `budget`, or the time that the least takes.

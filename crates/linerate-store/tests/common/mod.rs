@@ -49,6 +49,7 @@ pub fn document(trials: u32) -> RunDocument {
         timing,
         response: "throughput_bps".to_owned(),
         probes: Default::default(),
+        search: None,
     };
     let trial = |at| Trial {
         id: TrialId(at),
@@ -80,6 +81,7 @@ pub fn document(trials: u32) -> RunDocument {
             left_out: Vec::new(),
             optional: Vec::new(),
             repeats: Vec::new(),
+            stages: Vec::new(),
             margins: Default::default(),
         },
         hosts: vec![host()],

@@ -19,6 +19,7 @@ mod iperf3_server;
 mod lab_datagrams;
 mod lab_named;
 mod lab_queues;
+mod lab_search;
 mod lab_strangers;
 mod lab_truth;
 mod one_port;
