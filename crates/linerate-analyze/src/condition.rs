@@ -4,36 +4,13 @@
 //! condition is met. None of it: it is not. The limit inside: *not decided*. A single trial has no interval, and its number
 //! decides. Of several cells the best one counts, so that a condition on a whole study asks what the server can do.
 
+use linerate_model::condition::Condition;
 use linerate_model::finding::Estimate;
-use linerate_model::response::{CATALOGUE, describe, name};
+use linerate_model::response::describe;
 use linerate_model::run::Recording;
-use linerate_model::unit::{Unit, parse_share};
-use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::Serialize;
 
 use crate::dataset::Dataset;
-
-/// What people call responses beside the names of the catalogue.
-const ALSO: [(&str, &str); 8] = [
-    ("latency", name::RTT_P50),
-    ("p50", name::RTT_P50),
-    ("p99", name::RTT_P99),
-    ("p999", name::RTT_P999),
-    ("transactions", name::TRANSACTIONS),
-    ("retransmits", name::RETRANSMITTED),
-    ("loss", name::LOSS_SHARE),
-    ("jitter", name::JITTER),
-];
-
-/// What a result must not be.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
-    /// As it was typed.
-    pub text: String,
-    response: String,
-    is_below: bool,
-    limit: f64,
-}
 
 /// What became of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -78,136 +55,45 @@ impl Judged {
     }
 }
 
-impl Condition {
-    /// Reads what was typed, or says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let at = text.find(['<', '>']);
-        let Some(at) = at else {
-            return Err("it has neither < nor >".to_owned());
-        };
-        let (named, limit) = (text[..at].trim(), &text[at + 1..]);
-        let limit = limit.strip_prefix('=').unwrap_or(limit).trim();
-        let response = response(named).ok_or_else(|| format!("no response is called `{named}`"))?;
-        Ok(Self {
-            text: text.trim().to_owned(),
-            is_below: text[at..].starts_with('<'),
-            limit: quantity(limit, describe(response).unit)?,
-            response: response.to_owned(),
-        })
-    }
-
-    /// Returns what becomes of it for `recording`.
-    pub fn judge(&self, recording: &Recording) -> Judged {
-        let dataset = Dataset::new(recording);
-        let values = dataset
-            .cells
-            .iter()
-            .filter_map(|cell| cell.estimate(&self.response));
-        let better = |one: &Estimate, other: &Estimate| {
-            let order = one.value.total_cmp(&other.value);
-            if self.is_below {
-                order
-            } else {
-                order.reverse()
-            }
-        };
-        let value = values.max_by(better);
-        Judged {
-            condition: self.text.clone(),
-            response: self.response.clone(),
-            outcome: value.map_or(Fate::NotDecided, |value| self.outcome(&value)),
-            value,
-        }
-    }
-
-    fn outcome(&self, value: &Estimate) -> Fate {
-        let low = value.low.unwrap_or(value.value);
-        let high = value.high.unwrap_or(value.value);
-        let (is_met, is_not) = if self.is_below {
-            (high < self.limit, low >= self.limit)
+/// Returns what becomes of `condition` for `recording`.
+pub fn judge(condition: &Condition, recording: &Recording) -> Judged {
+    let dataset = Dataset::new(recording);
+    let values = dataset
+        .cells
+        .iter()
+        .filter_map(|cell| cell.estimate(&condition.response));
+    let better = |one: &Estimate, other: &Estimate| {
+        let order = one.value.total_cmp(&other.value);
+        if condition.is_below {
+            order
         } else {
-            (low > self.limit, high <= self.limit)
-        };
-        match (is_met, is_not) {
-            (true, _) => Fate::Met,
-            (_, true) => Fate::NotMet,
-            _ => Fate::NotDecided,
+            order.reverse()
         }
+    };
+    let value = values.max_by(better);
+    Judged {
+        condition: condition.text.clone(),
+        response: condition.response.clone(),
+        outcome: value.map_or(Fate::NotDecided, |value| outcome(condition, &value)),
+        value,
     }
 }
 
-/// Returns the response of this name: of the catalogue, with or without the unit at its end, or its words.
-fn response(named: &str) -> Option<&'static str> {
-    const UNITS: [&str; 6] = ["_bps", "_per_s", "_ns", "_bytes", "_cpus", "_segments"];
-    let lower = named.to_lowercase();
-    let also = ALSO.iter().find(|(short, _)| *short == lower);
-    let is_it = |(known, _, title): &&(&'static str, Unit, &'static str)| {
-        let without = UNITS.iter().find_map(|unit| known.strip_suffix(unit));
-        *known == lower || without == Some(&*lower) || *title == lower
-    };
-    let known = || CATALOGUE.iter().find(is_it).map(|(known, ..)| *known);
-    also.map(|(_, known)| *known).or_else(known)
-}
-
-fn quantity(text: &str, unit: Unit) -> Result<f64, String> {
-    let plain = || text.parse::<f64>().ok().filter(|number| number.is_finite());
-    let read = match unit {
-        Unit::BitsPerSecond => text.parse::<BitsPerSec>().ok().map(|rate| rate.0),
-        Unit::Bytes => text.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64),
-        Unit::Nanoseconds => {
-            let has_unit = text.ends_with(char::is_alphabetic);
-            let time = has_unit.then(|| text.parse::<Nanos>().ok()).flatten();
-            return time
-                .map(|time| time.0 as f64)
-                .ok_or_else(|| format!("`{text}` is no time with its unit, as in 200us"));
-        }
-        Unit::Ratio => parse_share(text),
-        _ => plain(),
-    };
-    let expected = match unit {
-        Unit::BitsPerSecond => "rate, as in 900M",
-        Unit::Bytes => "size, as in 64K",
-        Unit::Ratio => "share, as in 1%",
-        _ => "number",
-    };
-    read.ok_or_else(|| format!("`{text}` is no {expected}"))
+fn outcome(condition: &Condition, value: &Estimate) -> Fate {
+    let low = value.low.unwrap_or(value.value);
+    let high = value.high.unwrap_or(value.value);
+    match condition.is_so(low, high) {
+        Some(true) => Fate::Met,
+        Some(false) => Fate::NotMet,
+        None => Fate::NotDecided,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use linerate_model::unit::Unit;
 
-    #[test]
-    fn a_condition_is_read_with_the_names_and_units_that_users_know() {
-        let check = |text: &str, response: &str, is_below: bool, limit: f64| {
-            let read = Condition::parse(text).expect(text);
-            assert_eq!(
-                (read.response.as_str(), read.is_below, read.limit),
-                (response, is_below, limit),
-                "{text}"
-            );
-        };
-        check("throughput < 900M", name::THROUGHPUT, true, 900e6);
-        check("throughput_bps<0.9G", name::THROUGHPUT, true, 900e6);
-        check("p99 > 200us", name::RTT_P99, false, 200e3);
-        check("rtt_p50 > 1ms", name::RTT_P50, false, 1e6);
-        check(
-            "transactions_per_s <= 1000",
-            name::TRANSACTIONS,
-            true,
-            1000.0,
-        );
-        check("loss > 1%", name::LOSS_SHARE, false, 0.01);
-        for wrong in [
-            "throughput",
-            "speed < 1G",
-            "throughput < fast",
-            "p99 > 200",
-            "loss > ?",
-        ] {
-            assert!(Condition::parse(wrong).is_err(), "{wrong}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn a_limit_inside_the_interval_decides_nothing() {
@@ -220,7 +106,7 @@ mod tests {
                 ..Estimate::point(value, Unit::BitsPerSecond)
             };
             assert_eq!(
-                [below.outcome(&estimate), above.outcome(&estimate)],
+                [outcome(&below, &estimate), outcome(&above, &estimate)],
                 expected,
                 "{ends:?}"
             );

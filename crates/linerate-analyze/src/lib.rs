@@ -114,6 +114,9 @@ pub mod condition;
 /// Whether repeated measurements determine a result.
 pub mod precision;
 
+/// Where a condition stops to hold: the level that is measured next, and the answer.
+pub mod search;
+
 /// What a watcher of a host sees.
 pub mod watch;
 

@@ -300,7 +300,9 @@ impl Verdicts {
 
 /// Returns what the comparisons of `dataset` decide.
 pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
-    let experiments = dataset.experiments();
+    let all = dataset.experiments().iter();
+    // The levels of a search were measured one after the other, and say what its answer says.
+    let experiments: Vec<&Experiment> = all.filter(|it| it.search.is_none()).collect();
     let mut few = Vec::new();
     let effects = experiments
         .iter()

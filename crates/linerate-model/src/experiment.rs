@@ -166,6 +166,15 @@ impl Control {
     }
 }
 
+/// How levels are added between the two of a scale until a condition is known to hold at one and not at the next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// The condition, as it was typed: `loss < 0.1%`.
+    pub condition: String,
+    /// By what share of the smaller the two levels may differ in the end: 0.01.
+    pub resolution: f64,
+}
+
 /// A checked experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
@@ -206,6 +215,9 @@ pub struct Experiment {
     /// What is looked at beyond what every trial shows.
     #[serde(default, skip_serializing_if = "Probes::is_none")]
     pub probes: Probes,
+    /// What is searched for between the two levels of its one factor, if anything is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
 }
 
 /// A level that its factor cannot take.
@@ -294,7 +306,35 @@ impl Factor {
     }
 }
 
+impl Search {
+    /// How often a level is measured at the most, each time with the replicates of the design.
+    pub const LOOKS_MAX: u32 = 3;
+
+    /// Returns how many levels halve the way from `low` to `high` until neighbours differ by no more than the
+    /// resolution; both are above zero.
+    pub fn steps(&self, low: f64, high: f64) -> u32 {
+        let parts = (high / low).ln() / self.resolution.ln_1p();
+        parts.max(1.0).log2().ceil() as u32
+    }
+
+    /// Returns how many levels are measured at the most: both ends, and twice the steps, since around levels that
+    /// noise does not let decide the search goes on to both sides.
+    pub fn levels_max(&self, low: f64, high: f64) -> u32 {
+        2 + 2 * self.steps(low, high)
+    }
+}
+
 impl Experiment {
+    /// Returns what is searched for: the search, its factor, and the ends of the scale as numbers.
+    pub fn searched(&self) -> Option<(&Search, Factor, [f64; 2])> {
+        let search = self.search.as_ref()?;
+        let (factor, levels) = self.factors.first()?;
+        let [low, high] = levels.as_slice() else {
+            return None;
+        };
+        Some((search, *factor, [low.as_number()?, high.as_number()?]))
+    }
+
     /// Returns the levels of `factor`; none where it does not vary.
     pub fn levels(&self, factor: Factor) -> &[Level] {
         let found = self.factors.iter().find(|(known, _)| *known == factor);
@@ -364,6 +404,17 @@ impl Level {
         match self {
             Level::Ppm(ppm) => Some(f64::from(*ppm) / 1e6),
             other => other.whole().map(|number| number as f64),
+        }
+    }
+
+    /// Returns the level of the same kind that counts `number`; absent of a switch or a word.
+    pub fn with_whole(&self, number: u64) -> Option<Level> {
+        match self {
+            Level::Count(_) => Some(Level::Count(number)),
+            Level::Rate(_) => Some(Level::Rate(number)),
+            Level::Size(_) => Some(Level::Size(Bytes(number))),
+            Level::Ppm(_) => u32::try_from(number).ok().map(Level::Ppm),
+            Level::Switch(_) | Level::Word(_) => None,
         }
     }
 

@@ -18,6 +18,8 @@ pub mod answer;
 pub mod capture;
 /// Runs side by side, or the levels of one run.
 pub mod compared;
+/// What a response is held against.
+pub mod condition;
 /// What became of datagrams, and where those that are missing were lost.
 pub mod datagram;
 /// A question as a document: factors, levels, design.

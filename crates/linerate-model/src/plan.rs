@@ -64,6 +64,18 @@ pub struct Spoilt {
     pub why: RepeatReason,
 }
 
+/// What one plan has beyond the plan before it, its parent: further trials of an experiment, which follow from what
+/// was measured of the parent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The experiment.
+    pub experiment: String,
+    /// The cell that is measured.
+    pub cell: Cell,
+    /// The trials; all of lower numbers were planned before it.
+    pub trials: Vec<TrialId>,
+}
+
 /// Everything that will be measured, in order; complete before anything runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -87,6 +99,10 @@ pub struct Plan {
     /// Which trials repeat others; found while they run, and among [`trials`](Self::trials).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<Repeat>,
+    /// The plans that followed from this one, each with the one before it for its parent, the first with the plan as
+    /// it was made. What they add is among [`trials`](Self::trials).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
     /// What is the same to whoever asked.
     #[serde(default, skip_serializing_if = "Margins::is_default")]
     pub margins: Margins,

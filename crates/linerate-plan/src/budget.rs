@@ -81,7 +81,8 @@ pub(crate) fn cost<'a>(
     trials.saturating_add(u128::from(request.overhead_once.0))
 }
 
-/// Returns how many trials an experiment has.
+/// Returns how many trials an experiment has; of a search those of its ends, of the levels between them, and those that
+/// confirm the answer.
 pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
     let count = |group: &Vec<bool>| group.iter().filter(|&&is_in| is_in).count();
     let cells = cell_count(experiment.design, extent.levels.iter().map(count));
@@ -89,7 +90,9 @@ pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
         let cells = control_count(experiment, control, &extent.levels);
         cells.saturating_mul(control.times.saturating_sub(1).into())
     });
-    let block = cells.saturating_add(more);
+    let searched = experiment.searched();
+    let between = searched.map_or(0, |(search, _, [low, high])| 1 + search.steps(low, high));
+    let block = cells.saturating_add(more).saturating_add(between.into());
     block.saturating_mul(extent.replicates.into())
 }
 

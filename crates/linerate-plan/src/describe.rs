@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level};
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, Search};
 use linerate_model::number;
 use linerate_model::plan::Plan;
 use linerate_model::text::wrap;
@@ -120,6 +120,18 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
             "  ",
             &format!("one at a time around {}", baseline.join(", ")),
         );
+    }
+    if let Some((search, _, [low, high])) = experiment.searched() {
+        let words = format!(
+            "bisection: the two levels, then levels between them, until `{}` is known to hold at one and not to hold \
+             at another within {} of it; {} levels, at most {}, each measured at most {} times as often",
+            search.condition,
+            number::percent(search.resolution),
+            2 + search.steps(low, high),
+            search.levels_max(low, high),
+            Search::LOOKS_MAX,
+        );
+        line(text, "  ", &words);
     }
     line(text, "  ", &timing_words(experiment));
 }

@@ -21,6 +21,8 @@ mod levels;
 mod netpipe;
 /// What TOML and the spelling of keys allow.
 mod raw;
+/// What a bisection searches for.
+mod search;
 /// Where something stands, and the checks that say so.
 mod source;
 /// `[workload]`, by the catalogue of parameters.
@@ -124,7 +126,8 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     workload::check_sizes(source, file.workload.get_ref(), &file.factors)?;
     let beside = beside(source, &file)?;
     let groups = groups_of(source, &file.factors)?;
-    let design = file.design.kind;
+    let design = file.design.kind.design();
+    let search = search::search(source, &file, &workload, &groups)?;
     let timing = file.timing.timing(source)?;
     let replicates = file.design.replicates;
     let spot = source.at("design.replicates", replicates.span());
@@ -150,6 +153,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         timing,
         response,
         probes: file.observe.unwrap_or_default(),
+        search,
     };
     set_groups(&mut experiment, &groups);
     let budget = match &file.budget {

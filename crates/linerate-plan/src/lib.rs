@@ -32,6 +32,8 @@ mod chapters;
 mod describe;
 /// A checked experiment and how it grows with the time there is.
 mod draft;
+/// What a search adds to a plan.
+mod extend;
 /// Experiment files: text to [`Draft`].
 mod file;
 /// Levels that go together, and the cells that a design makes of them.
@@ -46,6 +48,7 @@ mod planner;
 pub use chapters::{built_in, quick_look, study};
 pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
+pub use extend::extension;
 pub use file::{ReadError, read_experiment};
 pub use hosts::{Hosts, LabKnobs, link_losses};
 pub use planner::{PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, single};

@@ -131,6 +131,7 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
         left_out,
         optional: Vec::new(),
         repeats: Vec::new(),
+        stages: Vec::new(),
         margins: Default::default(),
     };
     let (mut due, mut further) = (Vec::new(), Vec::new());
@@ -294,6 +295,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         replicates,
         timing,
         probes: Probes::default(),
+        search: None,
     }
 }
 
@@ -372,7 +374,12 @@ fn append_experiment(
     experiment.replicates = extent.replicates;
     experiment.timing.measure = extent.measure;
     let cells = cells(experiment.design, &groups, &experiment.baseline);
-    let count = extent.replicates.saturating_add(request.further_blocks);
+    // A search decides by levels, of which it measures further blocks itself.
+    let further = match experiment.search {
+        None => request.further_blocks,
+        Some(_) => 0,
+    };
+    let count = extent.replicates.saturating_add(further);
     let blocks = blocks(&experiment, &cells, plan.seed, &request.hosts, count);
     let blocks = blocks.map_err(|cause| PlanError::Level {
         experiment: experiment.name.clone(),

@@ -7,8 +7,8 @@ use linerate_model::plan::Plan;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{
-    Draft, Hosts, LabKnobs, PlanError, PlanRequest, Single, describe, fitting, link_losses, plan,
-    read_experiment, single, study,
+    Draft, Hosts, LabKnobs, PlanError, PlanRequest, Single, describe, extension, fitting,
+    link_losses, plan, read_experiment, single, study,
 };
 use proptest::prelude::*;
 
@@ -693,4 +693,46 @@ fn a_quick_look_has_as_many_chapters_as_fit_and_says_which_do_not() {
     request.budget = Some(least);
     let one = fitting(&study(), 3, &request).expect("the least fits");
     assert_eq!(one.experiments.len(), 1, "{:?}", one.experiments);
+}
+
+/// A search for a rate.
+fn bisection() -> Draft {
+    draft(
+        "rate = [\"10M\", \"1G\"]",
+        "kind = \"bisection\"\nreplicates = 3\ncondition = \"throughput > 1M\"\nresolution = \"1%\"",
+        "",
+    )
+}
+
+#[test]
+fn a_search_begins_with_both_ends_and_its_estimate_has_what_follows() {
+    let plan = plan(&[bisection()], &request(None)).unwrap();
+    assert_eq!(plan.trials.len(), 6);
+    assert_eq!(cells(&plan).len(), 2);
+    assert!(plan.stages.is_empty() && plan.optional.is_empty());
+    // A hundred times in steps of 1 %: 463, which nine halvings reach; both ends, and once more to confirm.
+    let each = Nanos::from_ms(1200 + 250).0;
+    assert_eq!(plan.estimate.0, 3 * (2 + 9 + 1) * each + Nanos::from_s(2).0);
+}
+
+#[test]
+fn a_search_adds_a_stage_after_all_that_was_planned_and_the_same_one_again() {
+    let plan = plan(&[bisection()], &request(None)).unwrap();
+    let level = Level::Rate(100_000_000);
+    let experiment = &plan.experiments[0];
+    let (stage, trials) = extension(&plan, experiment, &level).unwrap().unwrap();
+    let ids: Vec<u32> = stage.trials.iter().map(|id| id.0).collect();
+    assert_eq!(ids, [7, 8, 9]);
+    let blocks: Vec<u32> = trials.iter().map(|trial| trial.replicate).collect();
+    assert_eq!(blocks, [4, 5, 6]);
+    assert!(trials.iter().all(|trial| trial.cell == stage.cell));
+    assert_eq!(stage.cell[&Factor::Rate], level);
+    let rates = trials
+        .iter()
+        .map(|trial| Factor::Rate.parameter().read(&trial.workload));
+    assert!(rates.into_iter().all(|rate| rate == Some(level.clone())));
+    assert_eq!(
+        extension(&plan, experiment, &level).unwrap().unwrap(),
+        (stage, trials)
+    );
 }

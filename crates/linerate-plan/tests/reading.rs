@@ -583,3 +583,66 @@ fn manners_that_cannot_be_name_what_can() {
         &["udp is for stream, rr, and does nothing with crr"],
     );
 }
+
+#[test]
+fn a_bisection_is_one_scale_with_two_ends_and_a_condition() {
+    let read = |factors: &str, design: &str| {
+        let text = format!(
+            r#"
+            format = 1
+            name = "example"
+            title = "Example"
+            question = "How fast?"
+            workload = {{ kind = "stream", transport = "udp", message_bytes = 1000 }}
+            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
+            [factors]
+            {factors}
+            [design]
+            {design}
+            "#
+        );
+        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+    };
+    let rates = "rate = [\"10M\", \"1G\"]";
+    let design =
+        "kind = \"bisection\"\nreplicates = 3\ncondition = \"loss < 0.1%\"\nresolution = \"1%\"";
+    let found = read(rates, design).unwrap_or_else(|error| panic!("{error}"));
+    let search = found.search.unwrap();
+    assert_eq!(
+        (&*search.condition, search.resolution),
+        ("loss < 0.1%", 0.01)
+    );
+    let refused = |factors: &str, design: &str, key: &str| {
+        let error = read(factors, design).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
+    };
+    refused("rate = [\"10M\", \"1G\", \"2G\"]", design, "factors");
+    refused("rate = [\"1G\", \"10M\"]", design, "factors");
+    refused(
+        "direction = [\"to-server\", \"from-server\"]",
+        design,
+        "factors",
+    );
+    refused(rates, &design.replace("= 3", "= 2"), "design.replicates");
+    refused(rates, &design.replace("1%", "x"), "condition");
+    refused(
+        rates,
+        &design.replace("\"1%\"", "\"0\""),
+        "design.resolution",
+    );
+    refused(
+        rates,
+        &design.replace("loss <", "rtt_p50 <").replace("0.1%", "1ms"),
+        "design.condition",
+    );
+    refused(
+        rates,
+        "kind = \"full\"\nreplicates = 3\nresolution = \"1%\"",
+        "design.resolution",
+    );
+    refused(
+        rates,
+        "kind = \"bisection\"\nreplicates = 3\nresolution = \"1%\"",
+        "design.condition",
+    );
+}

@@ -265,6 +265,7 @@ impl MadeRun {
                 left_out: Vec::new(),
                 optional: Vec::new(),
                 repeats: Vec::new(),
+                stages: Vec::new(),
                 margins: Default::default(),
             },
             hosts,
@@ -310,6 +311,7 @@ impl MadeRun {
             timing: timing(),
             response: response.to_owned(),
             probes: Default::default(),
+            search: None,
         });
     }
 

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linerate_analyze::compared::{RunDocumentRead, RunSide, compared};
-use linerate_analyze::condition::{Condition, Fate, Judged};
+use linerate_analyze::condition::{self, Fate, Judged};
 use linerate_model::compared::Compared;
+use linerate_model::condition::Condition;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::Recording;
 
@@ -60,7 +61,9 @@ impl Gate {
         let conditions = self.conditions.iter();
         Verdicts {
             compared: self.baseline.as_ref().map(against),
-            conditions: conditions.map(|one| one.judge(recording)).collect(),
+            conditions: conditions
+                .map(|one| condition::judge(one, recording))
+                .collect(),
         }
     }
 }

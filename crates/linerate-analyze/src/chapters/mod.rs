@@ -45,14 +45,16 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use linerate_model::analysis::{Chapter, Figure, Origin};
+use linerate_model::analysis::{Chapter, Figure, Origin, Table, TableCell};
 use linerate_model::experiment::Experiment;
 use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::response::is_headline;
+use linerate_model::unit::Unit;
 
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, Told, What, limiter_of};
+use crate::search;
 use crate::words;
 pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
@@ -114,6 +116,20 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         fill(&mut chapter, measured, told);
     }
     chapter.answer = under_load::answer(dataset, cells).or(chapter.answer.take());
+    if let Some(told) = search::told(dataset.recording, experiment) {
+        let rows = told.path.into_iter().map(|line| {
+            vec![
+                TableCell::Text(line.level),
+                TableCell::Number(line.trials.into(), Unit::Count),
+                TableCell::of(line.value, "not read"),
+                line.verdict.words().into(),
+            ]
+        });
+        let heads = ["level", "trials so far", told.response, "condition"];
+        let path = Table::new("Search, in the order of its decisions", heads, rows);
+        chapter.tables.insert(0, path);
+        chapter.answer = chapter.answer.is_some().then_some(told.answer);
+    }
     chapter.tables.extend(cost::tables(cells));
     chapter.consequence = consequence(measured, told);
     chapter.over_time = over_time(measured, told);

@@ -56,7 +56,7 @@ const BITRATE_SHARE_MIN: f64 = 0.95;
 /// The same where the kernel paces, headers included.
 const FQ_RATE_SHARE_MIN: f64 = 0.90;
 /// The same for requests that begin by the clock.
-const REQUESTS_SHARE_MIN: f64 = 0.98;
+pub(crate) const REQUESTS_SHARE_MIN: f64 = 0.98;
 /// The same where the rest is what Ethernet of a common rate carries: the first second filled its queue and lost nothing.
 const LOST_SHARE_LINE_MIN: f64 = 0.001;
 /// Segments that the edges of a window may keep out of it.

@@ -337,6 +337,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             replicates: trials,
             timing,
             probes: Default::default(),
+            search: None,
         }],
         trials: (1..=trials).map(trial).collect(),
         seed: 1,
@@ -345,6 +346,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
         left_out: Vec::new(),
         optional: Vec::new(),
         repeats: Vec::new(),
+        stages: Vec::new(),
         margins: Default::default(),
     }
 }

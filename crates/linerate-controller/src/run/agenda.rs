@@ -7,6 +7,7 @@
 //!    cell in its block, so that no block lacks a cell. Invalid ones come first.
 //! 3. What would only fail again is not repeated: a level that the kernel caps, a part that a host
 //!    refuses, a repeat that fails for the very reason of the first.
+//!    Nor is a trial of a search repeated, which measures the level further itself.
 //! 4. Then each experiment that is open has one block more, if the whole block fits into the time; those with
 //!    the fewest blocks first.
 
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use linerate_model::experiment::Experiment;
 use linerate_model::number;
-use linerate_model::plan::{LeftOut, Plan, Repeat, Spoilt, Trial};
+use linerate_model::plan::{LeftOut, Plan, Repeat, Spoilt, Stage, Trial};
 use linerate_model::reason::{Disturbance, Reason, RepeatReason};
 use linerate_model::{Nanos, TrialId};
 
@@ -138,6 +139,9 @@ impl Agenda {
 
     /// Asks for a repeat of `trial`, if that may end otherwise; returns whether it did.
     fn repeat(&mut self, plan: &Plan, trial: &Trial, why: &Reason) -> bool {
+        if is_searched(plan, trial) {
+            return false;
+        }
         let before: Vec<&Repeat> = repeats_of(plan, trial.id);
         let is_same = before.last().is_some_and(|last| match &last.why {
             RepeatReason::Invalid(last) => is_same(last, why),
@@ -180,7 +184,7 @@ impl Agenda {
     /// Repeats what was disturbed once, and where the rate still rose with more traffic before its window.
     fn handle_disturbed(&mut self, plan: &Plan, own: &Trial, by: Disturbance) {
         let is_repeat = plan.repeats.iter().any(|repeat| repeat.trial == own.id);
-        if is_repeat || self.spoilt_left == 0 {
+        if is_searched(plan, own) || is_repeat || self.spoilt_left == 0 {
             return;
         }
         let mut trial = own.clone();
@@ -210,6 +214,32 @@ impl Agenda {
             format!("its verdicts were decided after {blocks}")
         });
         self.open = Some(open);
+    }
+
+    /// Makes the next plan of this one: the trials of stages that fit become due; of one that does not, the plan says
+    /// so.
+    pub fn handle_stages(
+        &mut self,
+        plan: &mut Plan,
+        stages: Vec<(Stage, Vec<Trial>)>,
+        fits: impl Fn(&[Trial]) -> bool,
+    ) {
+        for (stage, trials) in stages {
+            if !fits(&trials) {
+                let known = plan.experiment(&stage.experiment);
+                plan.left_out.push(LeftOut {
+                    chapter: known.and_then(|experiment| experiment.chapter),
+                    what: format!("{}: further levels", stage.experiment),
+                    why: "no time was left".to_owned(),
+                });
+                continue;
+            }
+            let last = trials.iter().map(|trial| trial.id.0).max().unwrap_or(0);
+            self.next_id = self.next_id.max(last + 1);
+            plan.trials.extend(trials.iter().cloned());
+            self.due.extend(trials);
+            plan.stages.push(stage);
+        }
     }
 
     /// Returns the next trial, moved to the trials of `plan`, if there is one that is due or `fits`.
@@ -360,6 +390,12 @@ pub enum Repeats {
     WhileThereIsTime,
 }
 
+/// Whether `trial` belongs to a search, which measures a level further itself where valid trials are too few.
+fn is_searched(plan: &Plan, trial: &Trial) -> bool {
+    let experiment = plan.experiment(&trial.experiment);
+    experiment.is_some_and(|experiment| experiment.search.is_some())
+}
+
 /// Whether two trials may not be averaged for the same reason, whatever the numbers in it are.
 fn is_same(one: &Reason, other: &Reason) -> bool {
     match (one, other) {
@@ -425,6 +461,7 @@ mod tests {
             replicates: 3,
             timing: TIMING,
             probes: Probes::default(),
+            search: None,
         }
     }
 
@@ -452,6 +489,7 @@ mod tests {
             left_out: Vec::new(),
             optional,
             repeats: Vec::new(),
+            stages: Vec::new(),
             margins: Default::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::experiment::Timing;
-use linerate_model::plan::{LeftOut, Plan, Spoilt, Trial};
+use linerate_model::plan::{LeftOut, Plan, Spoilt, Stage, Trial};
 use linerate_model::reason::Reason;
 use linerate_model::run::{
     BUNDLE_FORMAT, BUNDLE_FORMAT_OF_GROUPS, Progress, Recording, RunDocument, TrialEvidence,
@@ -90,6 +90,8 @@ pub struct Judgement {
     pub open: Vec<String>,
     /// Trials that should be done once more though they ended well.
     pub spoilt: Vec<Spoilt>,
+    /// What the next plan has beyond this one, with the trials of each stage.
+    pub stages: Vec<(Stage, Vec<Trial>)>,
 }
 
 /// Who is asked and told while a run goes on.
@@ -422,9 +424,16 @@ impl Execution<'_, '_> {
             return Ok(());
         };
         self.document.hosts = self.fleet.records();
-        let Judgement { open, spoilt } = judge(&*self.recorder.so_far(&self.document)?);
+        let Judgement {
+            open,
+            spoilt,
+            stages,
+        } = judge(&*self.recorder.so_far(&self.document)?);
         self.agenda.handle_spoilt(&self.document.plan, spoilt);
         self.agenda.handle_open(&mut self.document.plan, open);
+        let fits = self.fits(Nanos(0));
+        self.agenda
+            .handle_stages(&mut self.document.plan, stages, fits);
         Ok(self.tell_plan()?)
     }
 }

@@ -53,11 +53,35 @@ pub(super) struct RawGroup {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawDesign {
-    pub(super) kind: DesignKind,
+    pub(super) kind: RawKind,
     #[serde(default)]
     pub(super) baseline: Entries,
     pub(super) control: Option<RawControl>,
     pub(super) replicates: Spanned<u32>,
+    /// For a bisection: what holds on one side.
+    pub(super) condition: Option<Spanned<String>>,
+    /// For a bisection: how near its two sides come.
+    pub(super) resolution: Option<Spanned<String>>,
+}
+
+/// The kinds of a design.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RawKind {
+    OneAtATime,
+    Full,
+    /// Every level, and further ones between the two: a search.
+    Bisection,
+}
+
+impl RawKind {
+    /// Returns how the levels of the file are combined.
+    pub(super) fn design(self) -> DesignKind {
+        match self {
+            Self::OneAtATime => DesignKind::OneAtATime,
+            Self::Full | Self::Bisection => DesignKind::Full,
+        }
+    }
 }
 
 /// `[design] control`

@@ -50,6 +50,7 @@ pub fn document(trials: u32) -> RunDocument {
         timing,
         response: "throughput_bps".to_owned(),
         probes: Default::default(),
+        search: None,
     };
     let trial = |at| Trial {
         id: TrialId(at),
@@ -81,6 +82,7 @@ pub fn document(trials: u32) -> RunDocument {
             left_out: Vec::new(),
             optional: Vec::new(),
             repeats: Vec::new(),
+            stages: Vec::new(),
             margins: Default::default(),
         },
         hosts: vec![host()],

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::anyhow;
 use linerate_controller::{Audience, Fleet, Judgement, Recorder, RunRequest, execute};
 use linerate_model::analysis::Analysis;
+use linerate_model::experiment::Level;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::{Recording, RunDocument, TrialEvidence};
 
@@ -35,6 +36,9 @@ pub fn run(
     let analysis = bundle::analysis(&recording, directory);
     // What a disk that is full now cannot take is not lost.
     show(&analysis, &directory.join("report.html"));
+    for line in linerate_analyze::search::lines(&recording) {
+        term::line(&line);
+    }
     if let Some(failure) = unkept {
         return Err(failure);
     }
@@ -161,10 +165,18 @@ fn kept(directory: &Path, error: anyhow::Error) -> Failure {
     ))
 }
 
-/// Returns which experiments another block may still decide, and which trials are spoilt.
+/// Returns which experiments another block may still decide, which trials are spoilt, and what searches measure next.
 fn judge(recording: &Recording) -> Judgement {
+    let (next, searching) = linerate_analyze::search::next(recording);
+    let plan = &recording.document.plan;
+    let stage = |(name, level): &(String, Level)| {
+        // A level that makes no workload ends its search, whose answer says that it ended early.
+        linerate_plan::extension(plan, plan.experiment(name)?, level).ok()?
+    };
+    let open = linerate_analyze::open_experiments(recording);
     Judgement {
-        open: linerate_analyze::open_experiments(recording),
+        open: open.into_iter().chain(searching).collect(),
         spoilt: linerate_analyze::spoilt(recording),
+        stages: next.iter().filter_map(stage).collect(),
     }
 }

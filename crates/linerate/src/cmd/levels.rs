@@ -28,6 +28,7 @@ pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResul
         Judgement {
             open: open.map(|experiment| experiment.name.clone()).collect(),
             spoilt: Vec::new(),
+            stages: Vec::new(),
         }
     };
     let audience = Audience {

@@ -178,6 +178,7 @@ fn follow(
             Judgement {
                 open: open.map(|experiment| experiment.name.clone()).collect(),
                 spoilt: Vec::new(),
+                stages: Vec::new(),
             }
         }
     });

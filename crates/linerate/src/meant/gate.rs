@@ -1,7 +1,7 @@
 //! What a result is held against: what the flags name, read before anything is measured.
 
 use anyhow::anyhow;
-use linerate_analyze::condition::Condition;
+use linerate_model::condition::Condition;
 
 use crate::args::GateArgs;
 use crate::exit::{CmdResult, Failure};
