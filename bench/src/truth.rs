@@ -131,7 +131,7 @@ const POWER: &[(Shape, Noise, f64)] = &[
     (Shape::Reversed(2.0), Noise::Normal(0.01), 0.95),
     (Shape::Reversed(2.0), Noise::Normal(0.03), 0.95),
     (Shape::Reversed(2.0), Noise::Normal(0.05), 0.95),
-    (Shape::OneLevel(0.2), Noise::Normal(0.01), 0.80),
+    (Shape::OneLevel(0.2), Noise::Normal(0.01), 0.95),
     (Shape::OneLevel(0.2), Noise::Normal(0.03), 0.45),
     (Shape::Effect(0.1), Noise::Normal(0.10), 0.70),
     (Shape::Flat, Noise::Normal(0.01), 0.95),

@@ -5,7 +5,7 @@
 //! into the types of the model; behind this room nothing needs checking again.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
+use linerate_model::experiment::{DesignKind, Experiment, Timing};
 use linerate_model::group;
 use linerate_model::reason::with_causes;
 use linerate_model::response::name;
@@ -15,6 +15,8 @@ use toml::Spanned;
 use crate::draft::{BudgetHints, Draft};
 use crate::group::{FactorGroup, cell_count, cells, groups, set_groups};
 
+/// Why a file cannot be used.
+mod error;
 /// Words and numbers to levels.
 mod levels;
 /// NetPIPE's schedule of sizes.
@@ -28,12 +30,11 @@ mod source;
 /// `[workload]`, by the catalogue of parameters.
 mod workload;
 
+pub use error::ReadError;
 use levels::{baseline_of, budget_core, control_of, groups_of};
 use raw::{Length, RawBudget, RawFile, RawGroup};
 use source::Source;
 
-/// The number of the format of experiment files.
-const FORMAT: u32 = 1;
 /// The longest name of an experiment: it is part of page links and file names.
 const NAME_CHARS_MAX: usize = 64;
 /// The most cells of an experiment; each becomes at least one trial.
@@ -60,56 +61,6 @@ const RESPONSES_ANY: &[&str] = &[
     name::RX_QUEUE_IMBALANCE,
     name::CPU_PACKETS_IMBALANCE,
 ];
-/// Why an experiment file cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// It is not TOML, or has a key or value that the format does not know.
-    #[error("cannot read {origin}, line {line} (`{text}`): {message}")]
-    Syntax {
-        /// The file.
-        origin: String,
-        /// The line, from 1.
-        line: usize,
-        /// What stands there.
-        text: String,
-        /// What is wrong, with the keys or words that are allowed.
-        message: String,
-    },
-    /// A value is of the right kind but cannot be.
-    #[error("cannot read {origin}, line {line}: `{key}` is {value}, but must be {allowed}")]
-    Value {
-        /// The file.
-        origin: String,
-        /// The line, from 1.
-        line: usize,
-        /// The key, with its section.
-        key: String,
-        /// The value.
-        value: String,
-        /// What is allowed.
-        allowed: String,
-    },
-    /// The levels together make no workload.
-    #[error("cannot read {origin}: the cell {cell} cannot be measured")]
-    Cell {
-        /// The file.
-        origin: String,
-        /// The cell in words.
-        cell: String,
-        /// What is wrong with it.
-        #[source]
-        cause: LevelError,
-    },
-    /// A newer version of the program wrote or needs the file.
-    #[error("cannot read {origin}: it has format {found}, and this version reads format {FORMAT}")]
-    Format {
-        /// The file.
-        origin: String,
-        /// Its number.
-        found: u32,
-    },
-}
-
 /// Reads the experiment in `text`; `origin` is the name of the file in messages.
 pub fn read_experiment(text: &str, origin: &str) -> Result<Draft, ReadError> {
     let source = Source { text, origin };

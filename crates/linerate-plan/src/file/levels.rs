@@ -8,9 +8,10 @@ use linerate_model::parameter::{Parameter, Shape};
 use linerate_model::workload::LINK_LOSS_PPM_MAX;
 use toml::Value;
 
+use super::error::ReadError;
+use super::netpipe;
 use super::raw::{Entries, RawControl};
 use super::source::{Source, Spot};
-use super::{ReadError, netpipe};
 use crate::group::FactorGroup;
 
 /// The most trials that a block has of a cell of the control.

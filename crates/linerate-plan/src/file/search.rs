@@ -5,7 +5,7 @@ use linerate_model::experiment::Search;
 use linerate_model::unit::parse_share;
 use linerate_model::workload::{Kind, Workload};
 
-use super::ReadError;
+use super::error::ReadError;
 use super::raw::{RawFile, RawKind};
 use super::source::Source;
 use crate::group::FactorGroup;

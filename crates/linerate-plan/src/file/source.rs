@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::ops::Range;
 
-use super::{FORMAT, ReadError, raw};
+use super::error::{FORMAT, ReadError};
+use super::raw;
 
 /// The text of a file, to say where something stands.
 pub(super) struct Source<'a> {

@@ -5,7 +5,7 @@ use linerate_model::parameter::{PARAMETERS, Parameter, Shape, parameter_of};
 use linerate_model::workload::{DATAGRAM_BYTES_DEFAULT, Kind, Workload};
 use toml::Spanned;
 
-use super::ReadError;
+use super::error::ReadError;
 use super::levels::level_of;
 use super::raw::Entries;
 use super::source::Source;

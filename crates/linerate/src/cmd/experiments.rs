@@ -244,7 +244,7 @@ mod tests {
     fn round_trips_take_part_of_the_time_and_more_of_it_where_nobody_set_it() {
         let cells = |plan: &Plan| plan.trials.len();
         let near = planned("linerate study h", Nanos(0)).unwrap();
-        let far = planned("linerate study h", Nanos::from_ms(20)).unwrap();
+        let far = planned("linerate study h", Nanos::from_ms(15)).unwrap();
         assert!(cells(&far) < cells(&near), "fewer trials fit");
         assert!(far.estimate <= Nanos::from_s(180), "{}", far.estimate);
 

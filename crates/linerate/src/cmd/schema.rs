@@ -18,34 +18,40 @@ const DOCUMENTS: &[Document] = &[
     Document {
         name: "linerate.run",
         printed_by: "linerate run -J",
-        schema: || schemars::schema_for!(linerate_analyze::single::Single<'static>),
+        schema: || written::<linerate_analyze::single::Single<'static>>(),
     },
     Document {
         name: "linerate.loaded",
         printed_by: "linerate run --loaded -J",
-        schema: || schemars::schema_for!(linerate_analyze::loaded::Loaded),
+        schema: || written::<linerate_analyze::loaded::Loaded>(),
     },
     Document {
         name: "linerate.report",
         printed_by: "linerate report --format json",
-        schema: || schemars::schema_for!(linerate_model::analysis::Analysis),
+        schema: || written::<linerate_model::analysis::Analysis>(),
     },
     Document {
         name: "linerate.trace",
         printed_by: "linerate trace --json",
-        schema: || schemars::schema_for!(linerate_trace::Trace),
+        schema: || written::<linerate_trace::Trace>(),
     },
     Document {
         name: "linerate.compare",
         printed_by: "linerate compare -J, linerate run -J of several levels",
-        schema: || schemars::schema_for!(linerate_model::compared::Compared),
+        schema: || written::<linerate_model::compared::Compared>(),
     },
     Document {
         name: "linerate.error",
         printed_by: "a command with -J that fails",
-        schema: || schemars::schema_for!(crate::term::failure::ErrorDocument<'static>),
+        schema: || written::<crate::term::failure::ErrorDocument<'static>>(),
     },
 ];
+
+/// Returns the schema of what is written of a `T`: what may be left out is not required.
+fn written<T: schemars::JsonSchema>() -> schemars::Schema {
+    let settings = schemars::generate::SchemaSettings::default().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>()
+}
 
 /// Runs the command.
 pub fn schema(args: &SchemaArgs) -> CmdResult {

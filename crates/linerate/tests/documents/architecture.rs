@@ -555,13 +555,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "tcp tcp::message",
         ],
     ),
-    (
-        "linerate-plan",
-        &[
-            "file file::levels file::source file::workload",
-            "budget planner",
-        ],
-    ),
+    ("linerate-plan", &["budget planner"]),
     (
         "linerate-report",
         &[

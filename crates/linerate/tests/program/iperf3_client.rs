@@ -513,10 +513,8 @@ fn has_the_keys_of(row: &[&str], ours: &str, late: bool, theirs: &str) {
         let document: Document = serde_json::from_value(json(text)).expect("a document");
         let sent = document.end.sum_sent.expect("a sum").bytes;
         let received = document.end.sum_received.expect("a sum").bytes;
-        assert!(
-            sent > 0 && received > 0 && received <= sent + (sent >> 3),
-            "{text}"
-        );
+        let have_moved = sent > 0 && received > 0 && received <= sent + (sent >> 3);
+        assert!(have_moved || may_fail, "{text}");
         assert!(!document.intervals.is_empty());
         assert!(document.error.is_none() || may_fail, "{text}");
     }

@@ -135,10 +135,10 @@ fn every_example_can_be_planned_and_one_runs_in_a_lab() {
         return;
     }
     let folder = folder();
-    let out = folder.path().join("latency").display().to_string();
-    let example = crate::common::repository().join("experiments/01-latency.toml");
+    let out = folder.path().join("round-trip").display().to_string();
+    let example = crate::common::repository().join("experiments/quick-round-trip.toml");
     let example = example.display().to_string();
-    let said = linerate(&["run", "--lab", "--experiment", &example, "--budget", "15s"])
+    let said = linerate(&["run", "--lab", "--experiment", &example, "--budget", "10s"])
         .words(&["-o", &out])
         .run();
     assert!(matches!(said.code, 0 | 3), "{said:?}");
