@@ -244,8 +244,7 @@ pub fn known(recording: &Recording, experiment: &Experiment, stage: Option<usize
 fn cells(recording: &Recording, experiment: &Experiment, stage: Option<usize>) -> Vec<Step> {
     let plan = &recording.document.plan;
     let before = stage.and_then(|at| plan.stages.get(at)?.trials.first().copied());
-    let (Some((terms, factor, _)), Some(condition)) =
-        (Terms::of(experiment), condition(experiment))
+    let (Some((_, factor, _)), Some(condition)) = (Terms::of(experiment), condition(experiment))
     else {
         return Vec::new();
     };

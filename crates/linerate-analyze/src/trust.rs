@@ -72,8 +72,8 @@ pub(crate) fn trust(dataset: &Dataset<'_>, told: &Told<'_>) -> Trust {
     // What waits under a quota is part of that. That a lab's hosts share their CPUs is what a lab is: it hangs on the
     // numbers of CPUs, and takes nothing from the others.
     let is_new = |caution: &&Found<'_>| {
-        !matches!(caution.what, What::Caution(Caution::SharedCpus, _))
-            && !(is_told && caution.is_of_quota())
+        let is_lab = matches!(caution.what, What::Caution(Caution::SharedCpus, _));
+        !(is_lab || is_told && caution.is_of_quota())
     };
     for caution in told.cautions.iter().filter(is_new) {
         let reason = reason(caution);
