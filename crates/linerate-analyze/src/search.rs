@@ -6,7 +6,8 @@
 //!
 //! 1. A level is measured in several trials. The condition *holds* there if all of them keep it, *fails* if none does, and is
 //!    *not decided* otherwise.
-//! 2. A level that is not decided, has too few valid trials, or whose load did not come about, is measured again, [`Search::LOOKS_MAX`] times in all.
+//! 2. A level that is not decided, has too few valid trials, or whose load did not come about, is measured again, up to three times in all
+//!    (`LOOKS_MAX`).
 //! 3. A trial whose load did not come about (a sender that cannot, or a queue that lets it wait) says nothing of the level, and
 //!    has no value. A level whose load came about in none of its trials is beyond the limit.
 //! 4. The next level is the geometric middle of the wider gap beside what is not decided, until no gap is wider than the
