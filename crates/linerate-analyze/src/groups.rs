@@ -96,7 +96,7 @@ impl Lens {
 }
 
 /// Returns the name that an experiment has in the view of one of its groups.
-fn experiment_name(experiment: &str, at: usize, group: &str) -> String {
+pub(crate) fn experiment_name(experiment: &str, at: usize, group: &str) -> String {
     match at {
         0 => experiment.to_owned(),
         _ => format!("{experiment}-{group}"),

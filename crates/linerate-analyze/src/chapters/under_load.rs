@@ -5,11 +5,12 @@ use linerate_model::response::name;
 use linerate_model::unit::Unit;
 
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::groups::experiment_name;
 use crate::loaded::fills_queue;
 use crate::words;
 
 /// An exchange beside other groups, against the same alone.
-pub(crate) struct Loaded<'d, 'a> {
+pub(crate) struct UnderLoad<'d, 'a> {
     /// The exchange beside them.
     pub(crate) cell: &'d CellOutcomes<'a>,
     /// Its median.
@@ -18,7 +19,7 @@ pub(crate) struct Loaded<'d, 'a> {
     alone_ns: Option<f64>,
 }
 
-impl<'d, 'a> Loaded<'d, 'a> {
+impl<'d, 'a> UnderLoad<'d, 'a> {
     /// Returns that of `cell`; absent for what is alone or has no latency.
     fn of(dataset: &'d Dataset<'a>, cell: &'d CellOutcomes<'a>) -> Option<Self> {
         let is_beside = cell.is_rr() && !cell.experiment.beside.is_empty();
@@ -57,16 +58,14 @@ impl<'d, 'a> Loaded<'d, 'a> {
     /// Returns whether it waits in the queue that bulk fills; absent where that cannot be told.
     fn fills_queue(&self, dataset: &Dataset<'_>) -> Option<bool> {
         let mut measured = dataset.measured();
-        // The groups of a trial share their blocks and levels.
+        let name = &self.cell.experiment.name;
+        // The first group of a trial has the experiment's own name.
+        let is_first = |other: &CellOutcomes<'_>| {
+            let mut beside = other.experiment.beside.iter();
+            beside.any(|own| *name == experiment_name(&other.experiment.name, 1, &own.name))
+        };
         let bulk = measured.find(|other| {
-            other.workload.traffic.is_stream()
-                && other.cell == self.cell.cell
-                && self
-                    .cell
-                    .experiment
-                    .name
-                    .starts_with(&other.experiment.name)
-                && !other.experiment.beside.is_empty()
+            other.workload.traffic.is_stream() && other.cell == self.cell.cell && is_first(other)
         })?;
         let waited = bulk.mean(name::TCP_RTT)? - bulk.mean(name::TCP_MIN_RTT)?;
         fills_queue(Some(self.median_ns - self.alone_ns?), Some(waited))
@@ -74,15 +73,15 @@ impl<'d, 'a> Loaded<'d, 'a> {
 }
 
 /// Returns the exchange that takes longest of those beside others.
-pub(crate) fn longest<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<Loaded<'d, 'a>> {
+pub(crate) fn longest<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<UnderLoad<'d, 'a>> {
     let measured = dataset.measured();
-    let loaded = measured.filter_map(|cell| Loaded::of(dataset, cell));
+    let loaded = measured.filter_map(|cell| UnderLoad::of(dataset, cell));
     loaded.max_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
 }
 
 /// Returns what a chapter of such exchanges answers.
 pub(super) fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<String> {
-    let sentence = |loaded: Loaded<'_, '_>| {
+    let sentence = |loaded: UnderLoad<'_, '_>| {
         let median = words::estimate(&loaded.cell.estimate(name::RTT_P50)?);
         let p99 = loaded.cell.estimate(name::RTT_P99);
         let p99 = p99.map_or(String::new(), |p99| {
@@ -98,7 +97,7 @@ pub(super) fn answer(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Opti
             loaded.note()
         ))
     };
-    let loaded = cells.iter().filter_map(|cell| Loaded::of(dataset, cell));
+    let loaded = cells.iter().filter_map(|cell| UnderLoad::of(dataset, cell));
     let sentences: Vec<String> = loaded.filter_map(sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
