@@ -123,8 +123,8 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     }
     if let Some((search, _, [low, high])) = experiment.searched() {
         let words = format!(
-            "bisection: the two levels, then levels between them, until `{}` is known to hold at one and not to hold \
-             at another within {} of it; {} levels, at most {}, each measured at most {} times as often",
+            "bisection: the two levels, then levels between them, until `{}` is kept by all trials of one and by none \
+             of another within {} of it; {} levels, at most {}, each measured at most {} times as often",
             search.condition,
             number::percent(search.resolution),
             2 + search.steps(low, high),
