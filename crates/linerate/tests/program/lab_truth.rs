@@ -45,12 +45,13 @@ fn response(document: &Value, name: &str) -> Option<f64> {
     document["trials"][0]["responses"][name].as_f64()
 }
 
-/// Asserts that `value` is between the two bounds.
+/// Asserts that `value` is between the two bounds, but for the last bit of a quotient.
 #[track_caller]
 fn within(value: Option<f64>, low: f64, high: f64) {
     let value = value.expect("it was measured");
+    let bit = 1e-9 * value.abs();
     assert!(
-        (low..=high).contains(&value),
+        (low - bit..=high + bit).contains(&value),
         "{value} is not {low} to {high}"
     );
 }
