@@ -8,8 +8,8 @@
 //!    *not decided* otherwise.
 //! 2. A level that is not decided, has too few valid trials, or whose load did not come about, is measured again, up to three times in all
 //!    (`LOOKS_MAX`).
-//! 3. A trial whose load did not come about (a sender that cannot, or a queue that lets it wait) says nothing of the level, and
-//!    has no value. A level whose load came about in none of its trials is beyond the limit.
+//! 3. A trial whose load did not come about (a sender that cannot, or a queue that lets it wait) has no value, and no level
+//!    holds with one: a little beyond the limit some trials only seem to reach it. A level whose load came about in none of its trials is beyond the limit.
 //! 4. The next level is the geometric middle of the wider gap beside what is not decided, until no gap is wider than the
 //!    resolution.
 //! 5. The last level where it holds and the first where it fails are then measured once more, and have to do so with all
@@ -214,6 +214,7 @@ fn middle(low: u64, high: u64) -> Option<u64> {
 pub fn next(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
     let plan = &recording.document.plan;
     let (mut levels, mut open) = (Vec::new(), Vec::new());
+    let mut all = None;
     for experiment in &plan.experiments {
         let Some((terms, _, kind)) = Terms::of(experiment) else {
             continue;
@@ -225,7 +226,11 @@ pub fn next(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
             .filter(|it| it.experiment == experiment.name);
         if own.any(|trial| !is_over(trial.id)) {
             open.push(experiment.name.clone());
-        } else if let Next::Measure(at) = terms.next(&known(recording, experiment, None)) {
+            continue;
+        }
+        let all = all.get_or_insert_with(|| outcomes(recording));
+        let steps = cells(recording, all, experiment, None);
+        if let Next::Measure(at) = terms.next(&tried(steps)) {
             open.push(experiment.name.clone());
             levels.extend(
                 kind.with_whole(at)
@@ -236,20 +241,19 @@ pub fn next(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
     (levels, open)
 }
 
-/// Returns the levels that the plan of `stage` followed from; of none, all that were measured.
-pub fn known(recording: &Recording, experiment: &Experiment, stage: Option<usize>) -> Vec<Tried> {
-    let steps = cells(recording, experiment, stage);
-    steps.into_iter().map(|step| step.tried).collect()
-}
-
-fn cells(recording: &Recording, experiment: &Experiment, stage: Option<usize>) -> Vec<Step> {
+/// Returns the levels of `all` outcomes that the plan of `stage` followed from; of none, all that were measured.
+fn cells(
+    recording: &Recording,
+    all: &[Outcome],
+    experiment: &Experiment,
+    stage: Option<usize>,
+) -> Vec<Step> {
     let plan = &recording.document.plan;
     let before = stage.and_then(|at| plan.stages.get(at)?.trials.first().copied());
     let (Some((_, factor, _)), Some(condition)) = (Terms::of(experiment), condition(experiment))
     else {
         return Vec::new();
     };
-    let all = outcomes(recording);
     let own = all.iter().filter(|it| it.experiment == experiment.name);
     let own: Vec<&Outcome> = own
         .filter(|it| before.is_none_or(|before| it.trial < before))
@@ -297,7 +301,10 @@ fn cells(recording: &Recording, experiment: &Experiment, stage: Option<usize>) -
         let verdict = match is_not_reached {
             true => Verdict::NotReached,
             false if reached.is_empty() => Verdict::NotDecided,
-            false => self::verdict(&condition, &values),
+            false => match self::verdict(&condition, &values) {
+                Verdict::Holds if reached.len() < valid.len() => Verdict::NotDecided,
+                told => told,
+            },
         };
         Some(Step {
             tried: Tried {
@@ -311,6 +318,10 @@ fn cells(recording: &Recording, experiment: &Experiment, stage: Option<usize>) -
         })
     };
     found.into_iter().filter_map(step).collect()
+}
+
+fn tried(steps: Vec<Step>) -> Vec<Tried> {
+    steps.into_iter().map(|step| step.tried).collect()
 }
 
 fn condition(experiment: &Experiment) -> Option<Condition> {
@@ -371,10 +382,16 @@ pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
         verdict: step.tried.verdict,
     };
     // Each stage as the next one knew it.
-    let first = cells(recording, experiment, of_stages.first().copied());
+    let all = outcomes(recording);
+    let first = cells(recording, &all, experiment, of_stages.first().copied());
     let mut path: Vec<PathLine> = first.into_iter().map(line).collect();
     for (place, at) in of_stages.iter().enumerate() {
-        let known = cells(recording, experiment, of_stages.get(place + 1).copied());
+        let known = cells(
+            recording,
+            &all,
+            experiment,
+            of_stages.get(place + 1).copied(),
+        );
         path.extend(
             known
                 .into_iter()
@@ -382,7 +399,7 @@ pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
                 .map(line),
         );
     }
-    let tried = known(recording, experiment, None);
+    let tried = tried(cells(recording, &all, experiment, None));
     let level = |at: u64| {
         let level = kind.with_whole(at).unwrap_or_else(|| kind.clone());
         words::level(factor, &level)

@@ -166,7 +166,7 @@ impl Control {
     }
 }
 
-/// How levels are added between the two of a scale until a condition is known to hold at one and not at the next.
+/// How levels are added between the two of a scale until all trials of one keep a condition and none of the next does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// The condition, as it was typed: `loss < 0.1%`.

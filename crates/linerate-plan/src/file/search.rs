@@ -10,7 +10,7 @@ use super::raw::{RawFile, RawKind};
 use super::source::Source;
 use crate::group::FactorGroup;
 
-/// The fewest replicates: two values have no interval.
+/// The fewest replicates: a level that half of all trials keep is taken for one that holds, or fails, with 2^−n.
 const REPLICATES_MIN: u32 = 3;
 /// The finest resolution: levels are shown with four digits.
 const RESOLUTION_MIN: f64 = 0.001;
@@ -49,7 +49,7 @@ pub(super) fn search(
     check_group(source, file, groups)?;
     let spot = source.at("design.replicates", design.replicates.span());
     if *design.replicates.get_ref() < REPLICATES_MIN {
-        let allowed = format!("{REPLICATES_MIN} or more: fewer have no interval");
+        let allowed = format!("{REPLICATES_MIN} or more: fewer tell too little of a level");
         return Err(spot.value(design.replicates.get_ref(), allowed));
     }
     let condition = given(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Pair, file, folder, json, linerate};
+use crate::common::{Pair, alone, file, folder, json, linerate};
 
 /// Payload of 1472 B in a frame of 1538 B on the wire.
 const WIRE_SHARE: f64 = 1472.0 / 1538.0;
@@ -27,6 +27,7 @@ resolution = "5%"
 
 #[test]
 fn the_highest_rate_is_that_of_the_wire() {
+    let _alone = alone();
     let Some(pair) = Pair::up(&["--rate", "50mbit"]) else {
         return;
     };
