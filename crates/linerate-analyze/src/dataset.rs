@@ -190,7 +190,11 @@ impl<'a> Dataset<'a> {
 
     /// Reduces `recording` and sorts the outcomes into cells.
     pub(crate) fn new(recording: &'a Recording) -> Self {
-        let outcomes = outcomes(recording);
+        Self::of(recording, outcomes(recording))
+    }
+
+    /// Sorts the outcomes of `recording` into cells.
+    pub(crate) fn of(recording: &'a Recording, outcomes: Vec<Outcome>) -> Self {
         let plan = &recording.document.plan;
         let path = Path::new(&recording.document.hosts);
         let flows = by_trial(recording);

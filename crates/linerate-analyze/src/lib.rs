@@ -129,6 +129,7 @@ use linerate_model::run::Recording;
 
 pub use agreement::agreement;
 pub use compare::draw::Draw;
+pub use verdicts::power::power;
 pub use compare::interval::{deviation, student_t_interval};
 pub use counters::{KnownCounter, known_counters};
 pub use diagnose::known::{Known, known_cautions, known_findings, known_limiters};

@@ -20,6 +20,9 @@
 //! where they differ by more than the margin. Each verdict is *differs*, *same* within a margin, or *not decided*, with the
 //! replicates that would decide it.
 
+/// What a plan can decide before it runs.
+pub mod power;
+
 use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
@@ -379,7 +382,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
         let effects = verdicts
             .effects_of(&experiment.name)
             .map(move |effect| Comparison {
-                id: format!("{}/effect/{}", effect.experiment, effect.id()),
+                id: effect.comparison_id(),
                 experiment: effect.experiment.clone(),
                 is_plateau: false,
                 what: effect.what(),
@@ -398,7 +401,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
         let plateaus = verdicts
             .plateaus_of(&experiment.name)
             .map(|plateau| Comparison {
-                id: format!("{}/plateau/{}", plateau.experiment, plateau.group),
+                id: plateau.comparison_id(),
                 experiment: plateau.experiment.clone(),
                 is_plateau: true,
                 what: plateau.what(&experiment.response),
@@ -424,8 +427,8 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
 }
 
 impl FactorEffect {
-    fn id(&self) -> String {
-        self.named().id()
+    fn comparison_id(&self) -> String {
+        format!("{}/effect/{}", self.experiment, self.named().id())
     }
 
     fn named(&self) -> Named<'_> {
@@ -467,6 +470,10 @@ impl<'a> Named<'a> {
 }
 
 impl BufferPlateau {
+    fn comparison_id(&self) -> String {
+        format!("{}/plateau/{}", self.experiment, self.group)
+    }
+
     fn what(&self, response: &str) -> String {
         let with = self.with(" with ");
         let control = if self.is_against_host() {

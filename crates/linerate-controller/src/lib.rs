@@ -21,7 +21,7 @@ mod together;
 
 pub use event::{RunEvent, replay};
 pub use fleet::{Fleet, FleetError, HostSpec, Inventories, Member};
-pub use record::{Recorder, add, empty};
+pub use record::{Recorder, add};
 pub use run::{Audience, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute};
 
 /// Runs under faults, in simulated time.

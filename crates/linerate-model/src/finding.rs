@@ -293,6 +293,49 @@ pub struct Comparison {
     pub levels: Vec<(String, Verdict, Estimate)>,
 }
 
+/// The noises that a plan is told of: relative deviations of the trials of a cell.
+pub const NOISES: [f64; 3] = [0.03, 0.05, 0.10];
+/// The share of runs in which the smallest difference that a plan is told to find is found.
+pub const FOUND_SHARE: f64 = 0.8;
+
+/// What a comparison of a plan can decide, before anything is measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Decidable {
+    /// That of the [`Comparison`] which comes of it.
+    pub id: String,
+    /// The experiment.
+    pub experiment: String,
+    /// What is compared, in words.
+    pub what: String,
+    /// Pairs of trials; of a curve the blocks of a level.
+    pub pairs: u32,
+    /// The pairs that would do, where there are too few to decide anything: the least attainable p-value is then 1. With
+    /// as many, a difference that is large beside the noise reaches any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pairs_needed: Option<u32>,
+    /// The p-value that a claim needs where no other comparison of the plan shows anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_needed: Option<f64>,
+    /// The relative difference below which two are the same.
+    pub margin: f64,
+    /// What it decides at each of [`NOISES`]; empty where there are too few pairs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<DecidableAt>,
+}
+
+/// What a comparison of a plan can decide at a noise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DecidableAt {
+    /// The relative deviation of the trials of a cell.
+    pub noise: f64,
+    /// The smallest relative difference that is found in [`FOUND_SHARE`] of runs.
+    pub smallest: f64,
+    /// The share of runs that are told to be the same where nothing differs.
+    pub same_share: f64,
+}
+
 /// How far the numbers of a report may be relied on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -472,6 +472,25 @@ impl Validity {
 }
 
 impl RunDocument {
+    /// Returns that of a plan of which nothing has been executed, on hosts that are not known.
+    pub fn of_plan(plan: Plan) -> Self {
+        Self {
+            format: BUNDLE_FORMAT,
+            run: RunId(String::new()),
+            asked: String::new(),
+            version: String::new(),
+            started_utc: String::new(),
+            ended_utc: None,
+            study: false,
+            cut_short: None,
+            plan,
+            server_cpus: Vec::new(),
+            client_cpus: Vec::new(),
+            hosts: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
     /// Returns the host under study.
     pub fn server(&self) -> Option<&HostRecord> {
         self.hosts.iter().find(|host| host.part == HostPart::Server)
@@ -484,6 +503,20 @@ impl RunDocument {
 }
 
 impl Recording {
+    /// Returns that of a run of which nothing has been recorded.
+    pub fn empty(document: RunDocument) -> Self {
+        Self {
+            document,
+            trials: Vec::new(),
+            flows: Vec::new(),
+            samples: Samples::default(),
+            profiles: Vec::new(),
+            captures: Vec::new(),
+            events: Vec::new(),
+            damage: Vec::new(),
+        }
+    }
+
     /// Returns what became of a trial.
     pub fn record(&self, trial: TrialId) -> Option<&TrialRecord> {
         self.trials.iter().find(|record| record.trial == trial)

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, Search};
+use linerate_model::finding::{Decidable, DecidableAt, FOUND_SHARE, NOISES};
 use linerate_model::number;
 use linerate_model::plan::Plan;
-use linerate_model::text::wrap;
+use linerate_model::text::{fit, wrap};
 use linerate_model::unit::{Nanos, Unit};
 use linerate_model::workload::Workload;
 
@@ -15,13 +16,20 @@ use crate::group::{FactorGroup, groups};
 /// Width of the text.
 const COLUMNS: usize = 80;
 
-/// Returns `plan` as text: a table of the experiments, each with its cells, and what is left out.
-pub fn describe(plan: &Plan) -> String {
+/// Width of what is compared, beside what it can decide.
+const COMPARED_COLUMNS: usize = 35;
+
+/// Returns `plan` as text: a table of the experiments, each with its cells, what its comparisons can decide, and what is
+/// left out.
+pub fn describe(plan: &Plan, decidable: &[Decidable]) -> String {
     let mut text = String::new();
     describe_totals(&mut text, plan);
     for experiment in &plan.experiments {
         text.push('\n');
         describe_experiment(&mut text, experiment);
+    }
+    if !decidable.is_empty() {
+        describe_decidable(&mut text, decidable);
     }
     if !plan.left_out.is_empty() {
         text.push_str("\nLeft out\n");
@@ -81,6 +89,58 @@ fn describe_totals(text: &mut String, plan: &Plan) {
     let total = format!("{trials}, about {estimate}, {around} of it around the trials");
     text.push('\n');
     line(text, "", &format!("{total} ({budget}; seed {seed})"));
+}
+
+/// Appends one row a comparison.
+fn describe_decidable(text: &mut String, decidable: &[Decidable]) {
+    text.push_str("\nWhat it can decide\n");
+    let words = format!(
+        "The smallest difference that {} of runs find, and the share of runs that show \"the same\" where nothing differs, \
+         if the trials of a cell deviate by {}.",
+        number::percent(FOUND_SHARE),
+        NOISES.map(number::percent).join(", ")
+    );
+    line(text, "  ", &words);
+    let noises = NOISES.map(|noise| format!("{:>6}", number::percent(noise)));
+    let noises = noises.concat();
+    let empty = "";
+    let _ = writeln!(
+        text,
+        "  {empty:COMPARED_COLUMNS$}  pairs  {:<18}  the same",
+        "difference"
+    );
+    let _ = writeln!(text, "  {empty:COMPARED_COLUMNS$}       {noises} {noises}");
+    let mut experiment = "";
+    for row in decidable {
+        if row.experiment != experiment {
+            experiment = &row.experiment;
+            line(text, "  ", experiment);
+        }
+        let told = match row.pairs_needed {
+            Some(needed) => format!("  of {needed} that decide something"),
+            None => {
+                let of = |of: fn(&DecidableAt) -> f64| {
+                    let shares = row.at.iter().map(of);
+                    shares.map(|share| format!("{:>6}", percent(share))).collect::<String>()
+                };
+                format!("{} {}", of(|at| at.smallest), of(|at| at.same_share))
+            }
+        };
+        let words = fit(&row.what, COMPARED_COLUMNS - 2);
+        let mut words = words.iter();
+        if let Some(first) = words.next() {
+            let _ = writeln!(text, "    {first:<33}  {:>5}{told}", row.pairs);
+        }
+        for more in words {
+            let _ = writeln!(text, "    {more}");
+        }
+    }
+}
+
+/// Returns `share` with two digits: it is an estimate.
+fn percent(share: f64) -> String {
+    let digits = usize::from(share < 0.0995);
+    format!("{:.digits$}%", 100.0 * share)
 }
 
 /// Returns `value` as one word, so that no line breaks between a number and its unit.

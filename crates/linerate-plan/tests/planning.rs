@@ -651,7 +651,7 @@ fn a_congestion_control_is_set_where_none_is_asked_for() {
         assert_eq!(used, expected.iter().copied().collect(), "{factors}");
         let own = &plan.experiments[0].workload.options.congestion;
         assert_eq!(own.as_deref(), fixed, "{factors}");
-        let told = describe(&plan).contains("congestion control cubic");
+        let told = describe(&plan, &[]).contains("congestion control cubic");
         assert_eq!(told, fixed.is_some(), "{factors}");
     };
     check("connections = [1, 2]", &["cubic"], Some("cubic"));

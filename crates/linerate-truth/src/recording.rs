@@ -245,43 +245,29 @@ impl MadeRun {
         for client in 1..=clients {
             hosts.push(host(&format!("client{client}"), HostPart::Client, rate));
         }
+        let plan = Plan {
+            experiments: Vec::new(),
+            trials: Vec::new(),
+            seed: 1,
+            estimate: Nanos::from_s(180),
+            budget: None,
+            left_out: Vec::new(),
+            optional: Vec::new(),
+            repeats: Vec::new(),
+            stages: Vec::new(),
+            margins: Default::default(),
+        };
         let document = RunDocument {
-            format: BUNDLE_FORMAT,
             run: RunId("20260101T000000Z-00000001".to_owned()),
             asked: "linerate run server".to_owned(),
             version: "0.1.0".to_owned(),
             started_utc: "2026-01-01T00:00:00Z".to_owned(),
             ended_utc: Some("2026-01-01T00:03:00Z".to_owned()),
-            study: false,
-            cut_short: None,
-            server_cpus: Vec::new(),
-            client_cpus: Vec::new(),
-            plan: Plan {
-                experiments: Vec::new(),
-                trials: Vec::new(),
-                seed: 1,
-                estimate: Nanos::from_s(180),
-                budget: None,
-                left_out: Vec::new(),
-                optional: Vec::new(),
-                repeats: Vec::new(),
-                stages: Vec::new(),
-                margins: Default::default(),
-            },
             hosts,
-            left_out: Vec::new(),
+            ..RunDocument::of_plan(plan)
         };
         Self {
-            recording: Recording {
-                document,
-                trials: Vec::new(),
-                flows: Vec::new(),
-                samples: linerate_model::samples::Samples::default(),
-                profiles: Vec::new(),
-                captures: Vec::new(),
-                events: Vec::new(),
-                damage: Vec::new(),
-            },
+            recording: Recording::empty(document),
             tenths: (-2..=11).collect(),
             seed: 1,
         }

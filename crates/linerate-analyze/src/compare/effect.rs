@@ -222,6 +222,11 @@ impl Effect {
         (low.min(self.log - half), high.max(self.log + half))
     }
 
+    /// Returns the variance of the mean, and the two-sided error that it may have where the claim has `alpha`.
+    pub(crate) fn of_mean(&self, alpha: f64) -> (Variance, f64) {
+        (self.variance, MAIN_SHARE * alpha)
+    }
+
     /// Returns half of the width that the interval has with so many pairs for each pair that there is.
     pub(crate) fn half_width(&self, alpha: f64, times: f64) -> f64 {
         let (low, high) = self.interval(alpha);

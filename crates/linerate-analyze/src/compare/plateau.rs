@@ -180,6 +180,13 @@ impl Plateau {
         self.steps[at].interval(self.each(alpha))
     }
 
+    /// Returns the variance of the level that is known least, and the two-sided error of each where all have `alpha`.
+    pub(crate) fn of_level(&self, alpha: f64) -> Option<(Variance, f64)> {
+        let variances = self.steps.iter().map(Step::variance);
+        let loudest = variances.max_by(|a, b| a.square.total_cmp(&b.square))?;
+        Some((loudest, self.each(alpha)))
+    }
+
     /// Returns what decides whether a level is the same, value and interval, and the probability that it misses:
     /// twice that of each of the two statements, which ask for one end only.
     pub(crate) fn deciding(&self, at: usize) -> (f64, (f64, f64), f64) {

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use linerate_model::run::{Recording, RunDocument, TrialEvidence};
-use linerate_model::samples::Samples;
 use linerate_store::{ReadError, WriteError, Writer};
 
 use crate::event::RunEvent;
@@ -38,7 +37,7 @@ impl Recorder {
 
     /// Returns a recorder that keeps everything in memory.
     pub fn memory(document: &RunDocument) -> Self {
-        Self::Memory(Box::new(empty(document.clone())))
+        Self::Memory(Box::new(Recording::empty(document.clone())))
     }
 
     /// Keeps an event that happened `at_ns` after the start of the run, with what it brings.
@@ -110,20 +109,6 @@ impl Recorder {
                 Ok(Some(*recording))
             }
         }
-    }
-}
-
-/// Returns the recording of a run of which nothing was measured yet.
-pub fn empty(document: RunDocument) -> Recording {
-    Recording {
-        document,
-        trials: Vec::new(),
-        flows: Vec::new(),
-        samples: Samples::default(),
-        profiles: Vec::new(),
-        captures: Vec::new(),
-        events: Vec::new(),
-        damage: Vec::new(),
     }
 }
 

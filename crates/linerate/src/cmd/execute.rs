@@ -138,7 +138,7 @@ fn recovered(path: &Path, document: RunDocument, unkept: Option<TrialEvidence>) 
             let _ = linerate_store::write_run(path, &found.document);
             found
         }
-        Err(_) => linerate_controller::empty(document),
+        Err(_) => Recording::empty(document),
     };
     if let Some(evidence) = unkept {
         linerate_controller::add(&mut recording, evidence);

@@ -121,7 +121,8 @@ pub fn show_for_lab(asked: &Experiments) -> CmdResult {
 
 /// Prints a plan.
 pub fn show(plan: &Plan) -> CmdResult {
-    term::line(linerate_plan::describe(plan).trim_end());
+    let text = linerate_plan::describe(plan, &linerate_analyze::power(plan));
+    term::line(text.trim_end());
     Ok(Exit::Ok)
 }
 

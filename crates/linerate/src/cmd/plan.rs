@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context;
+use linerate_model::finding::Decidable;
+use linerate_model::plan::Plan;
 use linerate_plan::Draft;
+use serde::Serialize;
 
 use super::experiments::{refused, request, show, this_machine};
 use crate::args::PlanArgs;
@@ -24,10 +27,22 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     let request = request(args.budget, args.seed, hosts);
     let plan = linerate_plan::plan(&drafts, &request).map_err(refused)?;
     if args.json {
-        term::json_document(&plan);
+        let power = linerate_analyze::power(&plan);
+        term::json_document(&PlanDocument {
+            plan: &plan,
+            power: &power,
+        });
         return Ok(Exit::Ok);
     }
     show(&plan)
+}
+
+/// What `-J` prints: the plan, and what it can decide.
+#[derive(Serialize)]
+struct PlanDocument<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    power: &'a [Decidable],
 }
 
 /// Lists the experiments that come with the program, each with its question.

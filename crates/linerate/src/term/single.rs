@@ -451,7 +451,7 @@ fn recording_of(document: &RunDocument, evidence: &TrialEvidence) -> Recording {
         trials: vec![evidence.record.clone()],
         flows: evidence.flows.clone(),
         samples: evidence.samples.clone(),
-        ..linerate_controller::empty(document)
+        ..Recording::empty(document)
     }
 }
 
