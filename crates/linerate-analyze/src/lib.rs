@@ -129,7 +129,6 @@ use linerate_model::run::Recording;
 
 pub use agreement::agreement;
 pub use compare::draw::Draw;
-pub use verdicts::power::power;
 pub use compare::interval::{deviation, student_t_interval};
 pub use counters::{KnownCounter, known_counters};
 pub use diagnose::known::{Known, known_cautions, known_findings, known_limiters};
@@ -137,6 +136,7 @@ pub use diagnose::{FINDINGS_MAX, limiters};
 pub use flame::collapsed;
 pub use latency::Latency;
 pub use spoilt::spoilt;
+pub use verdicts::power::power;
 pub use words::level as level_in_words;
 
 use dataset::Dataset;

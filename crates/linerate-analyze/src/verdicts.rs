@@ -640,9 +640,7 @@ fn effects(
         let levels = cells.iter().filter_map(|cell| cell.level(**factor));
         **factor != Factor::SocketBuffer
             && levels.clone().count() > 0
-            && levels
-                .into_iter()
-                .all(|level| matches!(level, Level::Switch(_) | Level::Word(_) | Level::Ppm(_)))
+            && levels.into_iter().all(Level::is_compared_by_name)
     };
     let order: Vec<Factor> = experiment
         .factors

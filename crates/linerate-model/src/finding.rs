@@ -293,6 +293,8 @@ pub struct Comparison {
     pub levels: Vec<(String, Verdict, Estimate)>,
 }
 
+/// Pairs of trials below which two levels are not told apart: the least p-value of the signs of five is 2/32.
+pub const PAIRS_MIN: u32 = 5;
 /// The noises that a plan is told of: relative deviations of the trials of a cell.
 pub const NOISES: [f64; 3] = [0.03, 0.05, 0.10];
 /// The share of runs in which the smallest difference that a plan is told to find is found.
@@ -330,7 +332,7 @@ pub struct Decidable {
 pub struct DecidableAt {
     /// The relative deviation of the trials of a cell.
     pub noise: f64,
-    /// The smallest relative difference that is found in [`FOUND_SHARE`] of runs.
+    /// The smallest relative difference that is found in [`FOUND_SHARE`] of runs, and matters.
     pub smallest: f64,
     /// The share of runs that are told to be the same where nothing differs.
     pub same_share: f64,

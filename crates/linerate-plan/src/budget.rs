@@ -4,7 +4,8 @@
 //! everything, and the plan takes as many steps of it as fit:
 //!
 //! 1. the least: core and end levels, the fewest replicates, the shortest window;
-//! 2. three replicates, the fewest that give an interval worth drawing; four of an experiment with a control;
+//! 2. three replicates, the fewest that give an interval worth drawing; four of an experiment with a control; as many as
+//!    its comparisons need to decide anything;
 //! 3. the other levels of scales, widest gap first;
 //! 4. the other levels of what has no order (a direction), since each of them adds as many trials
 //!    as all scales together;
@@ -18,7 +19,8 @@
 //! fits, the plan with that step at its shortest already takes all the time of the plan before.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{Experiment, Factor, Level, Timing};
+use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
+use linerate_model::finding::PAIRS_MIN;
 
 use crate::draft::Draft;
 use crate::group::{FactorGroup, cell_count, control_count, groups};
@@ -175,8 +177,9 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
             None => REPLICATES_WANTED,
             Some(_) => REPLICATES_OF_CURVE,
         };
-        let wanted = wanted.clamp(fewest, most);
         let groups = groups(&draft.experiment);
+        let deciding = deciding(&draft.experiment, &groups, extent);
+        let wanted = wanted.max(deciding).clamp(fewest, most);
         let phases = [
             vec![Growth::Replicate; (wanted - fewest) as usize],
             level_steps(&groups, extent, FactorGroup::is_scale),
@@ -196,6 +199,31 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
         .into_iter()
         .map(|(_, _, at, growth)| (at, growth))
         .collect()
+}
+
+/// Returns the blocks below which a comparison of `experiment` has too few pairs to decide anything: two trials of a block
+/// are a pair where they differ in one factor only.
+fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) -> u32 {
+    let count = |at: usize| extent.levels[at].iter().filter(|&&is_in| is_in).count();
+    let is_compared = |group: &FactorGroup| {
+        let is_named = |at: usize| {
+            let levels = || group.levels.iter().map(|level| &level[at]);
+            let is_curve = group.factors[at] == Factor::SocketBuffer;
+            !is_curve && levels().all(Level::is_compared_by_name)
+        };
+        (0..group.factors.len()).any(is_named)
+    };
+    let pairs = |own: usize| match experiment.design {
+        DesignKind::OneAtATime => 1,
+        DesignKind::Full => {
+            let others = (0..groups.len()).filter(|other| *other != own);
+            others.map(count).product::<usize>()
+        }
+    };
+    let compared = (0..groups.len()).filter(|&at| is_compared(&groups[at]) && count(at) > 1);
+    let fewest = compared.map(pairs).min();
+    let fewest = fewest.filter(|_| experiment.search.is_none());
+    fewest.map_or(0, |pairs| PAIRS_MIN.div_ceil(pairs.max(1) as u32))
 }
 
 /// Returns the levels of the groups of one `kind` that `least` lacks, in the order in which they

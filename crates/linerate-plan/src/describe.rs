@@ -20,16 +20,18 @@ const COLUMNS: usize = 80;
 const COMPARED_COLUMNS: usize = 35;
 
 /// Returns `plan` as text: a table of the experiments, each with its cells, what its comparisons can decide, and what is
-/// left out.
-pub fn describe(plan: &Plan, decidable: &[Decidable]) -> String {
+/// left out. What they can decide may not be known.
+pub fn describe(plan: &Plan, decidable: Option<&[Decidable]>) -> String {
     let mut text = String::new();
     describe_totals(&mut text, plan);
     for experiment in &plan.experiments {
         text.push('\n');
         describe_experiment(&mut text, experiment);
     }
-    if !decidable.is_empty() {
-        describe_decidable(&mut text, decidable);
+    match decidable {
+        Some([]) => {}
+        Some(decidable) => describe_decidable(&mut text, decidable),
+        None => text.push_str("\nWhat it can decide is not worked out for so many trials.\n"),
     }
     if !plan.left_out.is_empty() {
         text.push_str("\nLeft out\n");
@@ -121,7 +123,9 @@ fn describe_decidable(text: &mut String, decidable: &[Decidable]) {
             None => {
                 let of = |of: fn(&DecidableAt) -> f64| {
                     let shares = row.at.iter().map(of);
-                    shares.map(|share| format!("{:>6}", percent(share))).collect::<String>()
+                    shares
+                        .map(|share| format!("{:>6}", percent(share)))
+                        .collect::<String>()
                 };
                 format!("{} {}", of(|at| at.smallest), of(|at| at.same_share))
             }

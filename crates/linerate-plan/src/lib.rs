@@ -20,7 +20,7 @@
 //!     overhead_once: Nanos::from_s(5),
 //! })?;
 //! assert!(plan.estimate <= Nanos::from_s(180));
-//! assert!(describe(&plan, &[]).contains("socket-buffer"));
+//! assert!(describe(&plan, Some(&[])).contains("socket-buffer"));
 //! # Ok::<(), linerate_plan::PlanError>(())
 //! ```
 

@@ -20,6 +20,16 @@ use crate::order::{blocks, rounds};
 /// The most trials of a plan: at a second each half a day, and 51 MB of `run.json`, of which 64 MiB are read.
 pub const TRIALS_MAX: u32 = 40_000;
 
+/// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
+/// on two CPUs; the progress bar learns the real one.
+const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(100);
+/// Round trips that a trial takes beside that: of its handshakes, of requests to its hosts, and those
+/// that traffic goes on for before it is counted. Studies over 10 and 20 ms took 15 to 32 a trial, their
+/// chapters of one flow 24 and 30.
+const ROUND_TRIPS_PER_TRIAL: u64 = 25;
+/// Blocks of an experiment beyond those planned, where its verdicts are open and time is left. With
+/// 9 instead of 3 the smallest effect that is found is little more than half as large.
+const FURTHER_BLOCKS: u32 = 6;
 /// What a plan is made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRequest {
@@ -36,6 +46,27 @@ pub struct PlanRequest {
     pub overhead_per_trial: Nanos,
     /// Time that a run takes beside its trials.
     pub overhead_once: Nanos,
+}
+
+impl PlanRequest {
+    /// What a run takes beyond its trials: hosts, inventory, analysis, report.
+    pub const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
+
+    /// Returns that of a run on `hosts` within `budget`, or of one that takes the files as they are.
+    pub fn within(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> Self {
+        let trips = hosts.round_trip.0.saturating_mul(ROUND_TRIPS_PER_TRIAL);
+        Self {
+            budget,
+            seed,
+            further_blocks: match budget {
+                Some(_) => FURTHER_BLOCKS,
+                None => 0,
+            },
+            overhead_per_trial: Nanos(OVERHEAD_PER_TRIAL.0.saturating_add(trips)),
+            overhead_once: Self::OVERHEAD_ONCE,
+            hosts,
+        }
+    }
 }
 
 /// Why there is no plan.

@@ -73,7 +73,10 @@ fn every_file_can_be_read_and_planned() {
         let plan = plan(std::slice::from_ref(draft), &request(None))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!plan.trials.is_empty(), "{name}");
-        assert!(describe(&plan, &[]).contains(&draft.experiment.name), "{name}");
+        assert!(
+            describe(&plan, Some(&[])).contains(&draft.experiment.name),
+            "{name}"
+        );
     }
 }
 
@@ -82,7 +85,7 @@ fn the_study_fits_its_budgets() {
     // Where a trial takes so long around its phases, three minutes have two blocks of some.
     for (minutes, blocks) in [(3, 2), (4, 3), (30, 3), (240, 3)] {
         let plan = plan(&study(), &request(Some(Nanos::from_s(minutes * 60)))).expect("a plan");
-        println!("{}", describe(&plan, &[]));
+        println!("{}", describe(&plan, Some(&[])));
         assert!(plan.estimate <= Nanos::from_s(minutes * 60));
         for experiment in &plan.experiments {
             assert!(experiment.replicates >= blocks, "{}", experiment.name);

@@ -107,6 +107,33 @@ fn one_at_a_time_has_the_baseline_once() {
 }
 
 #[test]
+fn what_is_compared_gets_the_blocks_that_decide_it() {
+    let sections = |design: &str| {
+        draft(
+            "connections = [1, 2, 4, 8, 16]\nnagle = [true, false]",
+            design,
+            "[budget]\nreplicates = [2, 9]\nmeasure = [\"1s\", \"1s\"]\ncore = { connections = [2, 16] }",
+        )
+    };
+    // A block has one pair of trials that differ in Nagle only: five are needed, and come before more levels.
+    let one =
+        "kind = \"one-at-a-time\"\nreplicates = 4\nbaseline = { nagle = true, connections = 2 }";
+    let trials_of_the_least = |replicates: u64| 4 * replicates;
+    let budget = |replicates| Nanos::from_ms(2000 + trials_of_the_least(replicates) * 1450);
+    let planned = |design: &str, replicates| {
+        let plan = plan(&[sections(design)], &request(Some(budget(replicates)))).expect("a plan");
+        (plan.experiments[0].replicates, cells(&plan).len())
+    };
+    assert_eq!(planned(one, 3), (3, 4));
+    assert_eq!(planned(one, 5), (5, 4));
+    assert_eq!(planned(one, 7), (5, 5));
+    // Of a full design each level of the other factor has a pair: three blocks are enough of three.
+    let full = "kind = \"full\"\nreplicates = 4";
+    let text = planned(full, 6);
+    assert_eq!(text.0, 3, "{text:?}");
+}
+
+#[test]
 fn the_estimate_is_the_sum() {
     // 4 trials of 1.2 s and 0.25 s around each, and 2 s around all.
     let draft = draft(
@@ -484,7 +511,7 @@ fn a_single_measurement_is_a_plan_of_one_cell() {
 fn the_text_of_a_plan_fits_a_terminal() {
     let mut capped = request(Some(Nanos::from_s(150)));
     capped.hosts = hosts();
-    let text = describe(&plan(&study(), &capped).expect("a plan"));
+    let text = describe(&plan(&study(), &capped).expect("a plan"), Some(&[]));
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line}");
         assert_eq!(line, line.trim_end());
@@ -651,7 +678,7 @@ fn a_congestion_control_is_set_where_none_is_asked_for() {
         assert_eq!(used, expected.iter().copied().collect(), "{factors}");
         let own = &plan.experiments[0].workload.options.congestion;
         assert_eq!(own.as_deref(), fixed, "{factors}");
-        let told = describe(&plan, &[]).contains("congestion control cubic");
+        let told = describe(&plan, Some(&[])).contains("congestion control cubic");
         assert_eq!(told, fixed.is_some(), "{factors}");
     };
     check("connections = [1, 2]", &["cubic"], Some("cubic"));

@@ -9,8 +9,8 @@ use linerate_model::metric::Metric;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::response::name;
 use linerate_model::run::{
-    Admission, BUNDLE_FORMAT, ClockFit, FlowOutcome, FlowRecord, HostPart, HostProgram, HostRecord,
-    Incoming, Recording, RunDocument, TrialRecord, Validity, ZeroCopyCount,
+    Admission, ClockFit, FlowOutcome, FlowRecord, HostPart, HostProgram, HostRecord, Incoming,
+    Recording, RunDocument, TrialRecord, Validity, ZeroCopyCount,
 };
 use linerate_model::sample::{End, QdiscId, Subject, TrialSample};
 use linerate_model::setting;

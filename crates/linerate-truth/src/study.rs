@@ -1,10 +1,14 @@
 //! Studies whose truth is known: chapters 1, 3 and 9 with three blocks, or those that three minutes buy.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use linerate_model::experiment::{Cell, Factor, Level};
+use linerate_model::Nanos;
+use linerate_model::experiment::{Cell, Experiment, Factor, Level};
+use linerate_model::plan::Plan;
 use linerate_model::response::name;
 use linerate_model::run::Recording;
+use linerate_plan::{Hosts, PlanRequest};
 
 use super::noise::{Noise, Place};
 use super::recording::{MadeRun, Truth, rr, size, stream, switches};
@@ -14,17 +18,10 @@ use linerate_analyze::Draw;
 pub const REPLICATES: usize = 3;
 /// Socket buffers.
 pub(crate) const BUFFERS_KIB: &[u64] = &[16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
-/// Those that three minutes buy.
-const FEW_BUFFERS_KIB: &[u64] = &[16, 32, 64, 256, 1024];
-/// Their blocks, and the trials of the control in each.
-const BLOCKS_OF_CURVE: usize = 4;
-const CONTROL_TIMES: usize = 3;
 /// Payloads of requests and responses.
 const PAYLOADS: &[u64] = &[1, 4, 40, 100, 256, 512, 1024, 1460];
 /// Messages of streams.
 const MESSAGES: &[u64] = &[60, 100, 536, 1460];
-/// Those that three minutes buy.
-const FIVE_MESSAGES: &[u64] = &[60, 100, 250, 536, 1460];
 /// Throughput of the best buffer: far enough below what the link carries that no noise exceeds that.
 const PLATEAU_BPS: f64 = 400e6;
 
@@ -168,11 +165,36 @@ pub enum Chapters {
 impl Chapters {
     /// Returns the blocks that the experiment of this name has.
     pub fn blocks(self, name: &str) -> usize {
-        match (self, name) {
-            (Self::ThreeMinutes, "socket-buffer") => BLOCKS_OF_CURVE,
+        match self {
+            Self::ThreeMinutes => in_three_minutes(name).replicates as usize,
             _ => REPLICATES,
         }
     }
+}
+
+/// Returns the plan of three minutes in the lab.
+pub fn three_minutes() -> &'static Plan {
+    static PLAN: OnceLock<Plan> = OnceLock::new();
+    PLAN.get_or_init(|| {
+        let hosts = Hosts {
+            clients: 5,
+            ..Hosts::default()
+        };
+        let request = PlanRequest::within(Some(Nanos::from_s(180)), 1, hosts);
+        linerate_plan::plan(&linerate_plan::study(), &request).expect("three minutes are enough")
+    })
+}
+
+/// Returns what three minutes buy of the experiment of this name.
+fn in_three_minutes(name: &str) -> &'static Experiment {
+    let experiment = three_minutes().experiment(name);
+    experiment.expect("the study has it")
+}
+
+/// Returns the numbers among the levels of a factor.
+fn numbers(experiment: &Experiment, factor: Factor) -> Vec<u64> {
+    let levels = experiment.levels(factor).iter();
+    levels.filter_map(Level::whole).collect()
 }
 
 /// Makes a study of `shape` with `noise`; the same seed makes the same.
@@ -242,16 +264,24 @@ pub fn repeated(
         Chapters::RoundTrip => Kind::RoundTrip,
         Chapters::Cpu => Kind::Cpu,
     };
-    let is_short = chapters == Chapters::ThreeMinutes;
-    let (buffers, times, messages) = if is_short {
-        (FEW_BUFFERS_KIB, CONTROL_TIMES, FIVE_MESSAGES)
+    if chapters == Chapters::ThreeMinutes {
+        let [latencies, buffers, messages] =
+            ["latency", "socket-buffer", "small-messages"].map(in_three_minutes);
+        let payloads = numbers(latencies, Factor::PayloadBytes);
+        experiment("latency", 1, latency(shape, kind, &payloads));
+        let bytes = numbers(buffers, Factor::SocketBuffer);
+        let kib: Vec<u64> = bytes.iter().map(|bytes| bytes / 1024).collect();
+        let times = buffers.control.as_ref().map_or(1, |it| it.times as usize);
+        experiment("socket-buffer", 3, socket_buffer(shape, &kib, times));
+        let messages = numbers(messages, Factor::MessageBytes);
+        experiment("small-messages", 9, small_messages(shape, &messages));
     } else {
-        (BUFFERS_KIB, 1, MESSAGES)
-    };
-    experiment("latency", 1, latency(shape, kind, PAYLOADS));
-    if is_short || chapters == Chapters::Three {
-        experiment("socket-buffer", 3, socket_buffer(shape, buffers, times));
-        experiment("small-messages", 9, small_messages(shape, messages));
+        experiment("latency", 1, latency(shape, kind, PAYLOADS));
+    }
+    if chapters == Chapters::Three {
+        let buffers = socket_buffer(shape, BUFFERS_KIB, 1);
+        experiment("socket-buffer", 3, buffers);
+        experiment("small-messages", 9, small_messages(shape, MESSAGES));
     }
     Study {
         recording: run.recording,

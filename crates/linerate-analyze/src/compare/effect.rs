@@ -33,8 +33,8 @@ const ENUMERATED_MAX: usize = 11;
 const SUBSETS: usize = 4095;
 /// Permutations drawn for the interaction.
 const PERMUTATIONS: u32 = 1999;
-/// Pairs below which nothing can be decided: the least p-value of five is 2/32.
-pub(crate) const PAIRS_MIN: usize = 5;
+/// Pairs below which nothing can be decided.
+pub(crate) const PAIRS_MIN: usize = linerate_model::finding::PAIRS_MIN as usize;
 /// Share of the error that the mean effect may spend, the rest is the interaction's.
 const MAIN_SHARE: f64 = 0.9;
 /// The least variance of a difference: counters are whole numbers, of which one in a million is nothing.

@@ -7,7 +7,8 @@
 //!
 //! A difference θ is shown where its interval, whose half is t₁₋α/₂ s with the s of its mean, leaves zero outside. It is in a
 //! share of 0.8 ([`FOUND_SHARE`]) of runs where θ = (t₁₋α/₂ + t₀.₈) s. The α is what Holm's procedure leaves the comparison
-//! where nothing else is shown; s² is the mean of the made runs.
+//! where nothing else is shown; s² is the mean of the made runs. What is less than the margin may be told to be the same, so
+//! that no smaller difference is promised.
 
 use linerate_model::finding::{Decidable, DecidableAt, FOUND_SHARE, NOISES, Verdict};
 use linerate_model::outcome::{Outcome, Response};
@@ -24,11 +25,16 @@ use crate::reduce::describe;
 
 /// Runs that are made at each noise.
 const MADE: u64 = 40;
+/// Trials of a plan beyond which that takes longer than a plan is looked at for: a second with 3000.
+const TRIALS_MAX: usize = 3000;
 /// What trials are about; of a latency 1 ms, of which a share is the larger margin.
 const MADE_VALUE: f64 = 1e6;
 
-/// Returns what each comparison of `plan` can decide, in the order of the plan.
-pub fn power(plan: &Plan) -> Vec<Decidable> {
+/// Returns what each comparison of `plan` can decide, in the order of the plan; nothing of more than [`TRIALS_MAX`] trials.
+pub fn power(plan: &Plan) -> Option<Vec<Decidable>> {
+    if plan.trials.len() > TRIALS_MAX {
+        return None;
+    }
     let mut recording = Recording::empty(RunDocument::of_plan(plan.clone()));
     // Stages are what was decided of trials that are not there.
     recording.document.plan.stages.clear();
@@ -70,12 +76,12 @@ pub fn power(plan: &Plan) -> Vec<Decidable> {
                 None => found.pairs_needed = Some(PAIRS_MIN as u32),
                 Some((alpha, each)) => {
                     found.p_needed = Some(alpha);
-                    found.at.push(sum.at(noise, each));
+                    found.at.push(sum.at(noise, each, found.margin));
                 }
             }
         }
     }
-    found
+    Some(found)
 }
 
 /// Made runs of a comparison, put together.
@@ -89,11 +95,11 @@ struct Sum {
 }
 
 impl Sum {
-    fn at(&self, noise: f64, alpha: f64) -> DecidableAt {
+    fn at(&self, noise: f64, alpha: f64, margin: f64) -> DecidableAt {
         let t = student(self.freedom, 1.0 - alpha / 2.0) + student(self.freedom, FOUND_SHARE);
         DecidableAt {
             noise,
-            smallest: (t * self.square.sqrt()).exp_m1(),
+            smallest: (t * self.square.sqrt()).exp_m1().max(margin),
             same_share: f64::from(self.same) / MADE as f64,
         }
     }

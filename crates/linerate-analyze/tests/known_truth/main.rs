@@ -17,6 +17,7 @@ mod host_counters;
 mod liars;
 mod numbers;
 mod page;
+mod power;
 mod queues;
 mod receive_path;
 mod reduction;

@@ -13,21 +13,8 @@ use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Experiments, LAB_CLIENTS};
 use crate::{hosts, interrupt, peer, term};
 
-/// What a trial takes beyond its phases: clocks, preparing, notice, results. Measured in the lab
-/// on two CPUs; the progress bar learns the real one.
-const OVERHEAD_PER_TRIAL: Nanos = Nanos::from_ms(100);
-/// Round trips that a trial takes beside that: of its handshakes, of requests to its hosts, and those
-/// that traffic goes on for before it is counted. Studies over 10 and 20 ms took 15 to 32 a trial, their
-/// chapters of one flow 24 and 30.
-const ROUND_TRIPS_PER_TRIAL: u64 = 25;
-/// What a run takes beyond its trials: hosts, inventory, analysis, report.
-const OVERHEAD_ONCE: Nanos = Nanos::from_s(4);
-
 /// The fewest blocks of the chapters of a quick look: with two there is no spread to speak of.
 const QUICK_BLOCKS: u32 = 3;
-/// Blocks of an experiment beyond those planned, where its verdicts are open and time is left. With
-/// 9 instead of 3 the smallest effect that is found is little more than half as large.
-const FURTHER_BLOCKS: u32 = 6;
 /// The first block after which it is asked which verdicts are open: with two there is no spread to
 /// speak of.
 const FIRST_LOOK: u32 = 3;
@@ -98,7 +85,7 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
         workers_max: None,
         started_utc: moment.rfc3339,
         warm_up: WarmUp::RoundTrips,
-        time: budget.map(|budget| Nanos(budget.0.saturating_sub(OVERHEAD_ONCE.0))),
+        time: budget.map(|budget| Nanos(budget.0.saturating_sub(PlanRequest::OVERHEAD_ONCE.0))),
         repeats: match budget {
             Some(_) => Repeats::WhileThereIsTime,
             None => Repeats::Few,
@@ -121,7 +108,8 @@ pub fn show_for_lab(asked: &Experiments) -> CmdResult {
 
 /// Prints a plan.
 pub fn show(plan: &Plan) -> CmdResult {
-    let text = linerate_plan::describe(plan, &linerate_analyze::power(plan));
+    let power = linerate_analyze::power(plan);
+    let text = linerate_plan::describe(plan, power.as_deref());
     term::line(text.trim_end());
     Ok(Exit::Ok)
 }
@@ -132,7 +120,7 @@ fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
         None => hosts,
     };
     let within = |budget| {
-        let request = request(budget, seed, hosts.clone());
+        let request = PlanRequest::within(budget, seed, hosts.clone());
         if asked.quick {
             linerate_plan::fitting(&asked.drafts, QUICK_BLOCKS, &request)
         } else {
@@ -171,22 +159,6 @@ pub fn refused(error: PlanError) -> Failure {
         _ => None,
     };
     Failure::usage(error).maybe(next)
-}
-
-/// Returns what a plan is made for.
-pub fn request(budget: Option<Nanos>, seed: u64, hosts: Hosts) -> PlanRequest {
-    let trips = hosts.round_trip.0.saturating_mul(ROUND_TRIPS_PER_TRIAL);
-    PlanRequest {
-        budget,
-        seed,
-        further_blocks: match budget {
-            Some(_) => FURTHER_BLOCKS,
-            None => 0,
-        },
-        overhead_per_trial: Nanos(OVERHEAD_PER_TRIAL.0.saturating_add(trips)),
-        overhead_once: OVERHEAD_ONCE,
-        hosts,
-    }
 }
 
 /// Returns what a plan needs to know of hosts that are namespaces of this machine.

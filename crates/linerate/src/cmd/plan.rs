@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::Context;
 use linerate_model::finding::Decidable;
 use linerate_model::plan::Plan;
-use linerate_plan::Draft;
+use linerate_plan::{Draft, PlanRequest};
 use serde::Serialize;
 
-use super::experiments::{refused, request, show, this_machine};
+use super::experiments::{refused, show, this_machine};
 use crate::args::PlanArgs;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::{similar, term};
@@ -24,13 +24,12 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
     let draft = read(experiment)?;
     let drafts = [draft];
     let hosts = this_machine(args.clients, &drafts);
-    let request = request(args.budget, args.seed, hosts);
+    let request = PlanRequest::within(args.budget, args.seed, hosts);
     let plan = linerate_plan::plan(&drafts, &request).map_err(refused)?;
     if args.json {
-        let power = linerate_analyze::power(&plan);
         term::json_document(&PlanDocument {
+            power: linerate_analyze::power(&plan),
             plan: &plan,
-            power: &power,
         });
         return Ok(Exit::Ok);
     }
@@ -42,7 +41,9 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
 struct PlanDocument<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
-    power: &'a [Decidable],
+    /// Absent where it was not worked out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    power: Option<Vec<Decidable>>,
 }
 
 /// Lists the experiments that come with the program, each with its question.
