@@ -67,6 +67,15 @@ fn margin(dataset: &Dataset<'_>, response: &str, value: f64) -> f64 {
     margins.of(describe(response).unit, value)
 }
 
+/// What the differences of an effect are of: each stands alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Two trials of a block that differ in the factor only.
+    Pairs,
+    /// Two whole plots of a block that differ in the factor only.
+    WholePlots,
+}
+
 /// What a factor changes in an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FactorEffect {
@@ -78,6 +87,8 @@ pub(crate) struct FactorEffect {
     pub(crate) levels: (Level, Level),
     /// What is compared.
     pub(crate) response: String,
+    /// What its differences are of.
+    pub(crate) basis: Basis,
     /// The statistics.
     pub(crate) effect: Effect,
     /// What it decides.
@@ -710,7 +721,15 @@ fn compare(
         ..
     } = compared;
     let by = shown_by(cells, varied, factor);
+    let basis = match experiment.whole_plots.contains(&factor) {
+        true => Basis::WholePlots,
+        false => Basis::Pairs,
+    };
+    let is_of_plots = basis == Basis::WholePlots;
+    // Levels inside a whole plot share its noise.
+    let by = by.filter(|by| !is_of_plots || experiment.whole_plots.contains(by));
     let mut groups: Vec<(Option<Level>, String)> = Vec::new();
+    let mut plots: Vec<Cell> = Vec::new();
     let mut differences = Vec::new();
     let mut trials = Vec::new();
     let (mut sums, mut count, mut has_ratios) = ((0.0, 0.0), 0, true);
@@ -757,8 +776,22 @@ fn compare(
         }
         (sums, count) = ((sums.0 + one, sums.1 + two), count + pairs.len());
         has_ratios &= one > 0.0 && two > 0.0;
-        differences.extend(Difference::of_cells((group, number), &pairs));
+        let mut plot = experiment.plot_of(&cell.cell);
+        plot.remove(&factor);
+        let known = plots.iter().position(|known| *known == plot);
+        let plot = known.unwrap_or_else(|| {
+            plots.push(plot);
+            plots.len() - 1
+        });
+        let own = Difference::of_cells((group, number), &pairs).into_iter();
+        differences.extend(own.map(|own| (plot, own)));
     }
+    let within: Vec<Difference> = differences.iter().map(|(_, own)| *own).collect();
+    let differences = if is_of_plots {
+        Difference::of_plots(&differences)
+    } else {
+        within.clone()
+    };
     if sums.0 <= 0.0 || sums.1 <= 0.0 {
         return None;
     }
@@ -769,15 +802,16 @@ fn compare(
     );
     let seed = differences.len() as u64;
     let effect = has_ratios.then(|| Effect::of(&differences, seed));
-    let Some(effect) = effect.flatten() else {
-        let mean = differences.iter().map(|pair| pair.log).sum::<f64>() / count as f64;
+    let Some(mut effect) = effect.flatten() else {
+        let logs = differences.iter().map(|difference| difference.log);
+        let mean = logs.sum::<f64>() / differences.len() as f64;
         return Some(Err(FewPairs {
             factor,
             levels,
             experiment: experiment.name.clone(),
             response: experiment.response.clone(),
             margin,
-            pairs: count,
+            pairs: differences.len(),
             ratio: if has_ratios {
                 mean.exp()
             } else {
@@ -786,6 +820,9 @@ fn compare(
             has_ratios,
         }));
     };
+    if is_of_plots {
+        effect.look_inside(&within, plots.len(), seed);
+    }
     trials.sort_unstable();
     Some(Ok(FactorEffect {
         experiment: experiment.name.clone(),
@@ -793,6 +830,7 @@ fn compare(
         levels,
         margin,
         response: experiment.response.clone(),
+        basis,
         effect,
         verdict: Verdict::NotDecided,
         alpha: 0.0,

@@ -206,6 +206,10 @@ pub struct Experiment {
     /// What the other cells are held against, where that is measured more often than they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
+    /// The factors whose levels change as seldom as can be: the cells of a block that share a combination of their levels
+    /// come one after the other, as one whole plot (Yates, "Complex experiments", 1935).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_plots: Vec<Factor>,
     /// Blocks: times each cell is measured, but for those of the control.
     pub replicates: u32,
     /// Phases of every trial.
@@ -345,6 +349,13 @@ impl Experiment {
     pub fn times(&self, cell: &Cell) -> u32 {
         let control = self.control.as_ref().filter(|control| control.is(cell));
         control.map_or(1, |control| control.times)
+    }
+
+    /// Returns the levels that make the whole plot of `cell`.
+    pub fn plot_of(&self, cell: &Cell) -> Cell {
+        let levels = self.whole_plots.iter();
+        let levels = levels.filter_map(|factor| Some((*factor, cell.get(factor)?.clone())));
+        levels.collect()
     }
 
     /// Returns the workload of `cell`: the experiment's own with every level applied, checked.

@@ -213,10 +213,16 @@ fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) ->
         };
         (0..group.factors.len()).any(is_named)
     };
+    let is_plot = |at: usize| {
+        let mut factors = groups[at].factors.iter();
+        factors.any(|factor| experiment.whole_plots.contains(factor))
+    };
     let pairs = |own: usize| match experiment.design {
         DesignKind::OneAtATime => 1,
         DesignKind::Full => {
             let others = (0..groups.len()).filter(|other| *other != own);
+            // The trials of a whole plot are one.
+            let others = others.filter(|other| !is_plot(own) || is_plot(*other));
             others.map(count).product::<usize>()
         }
     };

@@ -185,6 +185,18 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
             &format!("one at a time around {}", baseline.join(", ")),
         );
     }
+    if !experiment.whole_plots.is_empty() {
+        let titles: Vec<&str> = experiment
+            .whole_plots
+            .iter()
+            .map(|factor| factor.title())
+            .collect();
+        let words = format!(
+            "whole plots: in a block, {} change as seldom as can be",
+            titles.join(", ")
+        );
+        line(text, "  ", &words);
+    }
     if let Some((search, _, [low, high])) = experiment.searched() {
         let words = format!(
             "bisection: the two levels, then levels between them, until `{}` is kept by all trials of one and by none \

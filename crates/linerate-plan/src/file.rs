@@ -31,7 +31,7 @@ mod source;
 mod workload;
 
 pub use error::ReadError;
-use levels::{baseline_of, budget_core, control_of, groups_of};
+use levels::{baseline_of, budget_core, control_of, groups_of, whole_plots};
 use raw::{Length, RawBudget, RawFile, RawGroup};
 use source::Source;
 
@@ -80,7 +80,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     let design = file.design.kind.design();
     let search = search::search(source, &file, &workload, &groups)?;
     let timing = file.timing.timing(source)?;
-    let replicates = file.design.replicates;
+    let replicates = &file.design.replicates;
     let spot = source.at("design.replicates", replicates.span());
     spot.within(*replicates.get_ref(), 1, REPLICATES_MAX)?;
     let response = match &file.response {
@@ -100,6 +100,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         design,
         baseline: baseline_of(source, design, &file.design.baseline, &groups)?,
         control: control_of(source, file.design.control.as_ref(), &groups)?,
+        whole_plots: whole_plots(source, &file.design, &groups)?,
         replicates: *replicates.get_ref(),
         timing,
         response,

@@ -1,7 +1,7 @@
 //! The order of trials: shuffled blocks, from a seed, in rounds.
 //!
 //! Each replicate of an experiment is a block that holds every cell once, and a control as often as the experiment says,
-//! in an order of its own.
+//! in an order of its own. Of an experiment with whole plots the plots are shuffled, and the cells inside each.
 //! A round is one block of every experiment. A slow drift of the hosts then falls on all cells alike
 //! instead of on those measured last, a run that is cut short has measured all cells about equally
 //! often, and after each round it is known which experiments need another.
@@ -27,9 +27,12 @@ pub(crate) fn blocks(
     (1..=count)
         .map(|replicate| {
             let times = |cell| std::iter::repeat_n(cell, experiment.times(cell) as usize);
-            let mut block: Vec<&Cell> = cells.iter().flat_map(times).collect();
-            shuffle(&mut block, &mut random);
-            let trials = block.into_iter().map(|cell| {
+            let mut plots = plots(experiment, cells.iter().flat_map(times));
+            shuffle(&mut plots, &mut random);
+            for plot in &mut plots {
+                shuffle(plot, &mut random);
+            }
+            let trials = plots.into_iter().flatten().map(|cell| {
                 let mut workload = experiment.workload_of(cell)?;
                 // What is asked of the hosts instead of the sockets is no longer theirs to choose.
                 if !cell.contains_key(&Factor::CongestionDefault) {
@@ -52,6 +55,19 @@ pub(crate) fn blocks(
             trials.collect()
         })
         .collect()
+}
+
+/// Returns `cells` by the levels that whole plots have in common; all of them where there are no whole plots.
+fn plots<'c>(experiment: &Experiment, cells: impl Iterator<Item = &'c Cell>) -> Vec<Vec<&'c Cell>> {
+    let mut plots: Vec<(Cell, Vec<&Cell>)> = Vec::new();
+    for cell in cells {
+        let plot = experiment.plot_of(cell);
+        match plots.iter_mut().find(|(known, _)| *known == plot) {
+            Some((_, own)) => own.push(cell),
+            None => plots.push((plot, vec![cell])),
+        }
+    }
+    plots.into_iter().map(|(_, cells)| cells).collect()
 }
 
 /// Returns `timing` with a settle phase that is long enough for what `cell` changes of the hosts.

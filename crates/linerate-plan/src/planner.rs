@@ -323,6 +323,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         design: DesignKind::Full,
         baseline: Cell::new(),
         control: None,
+        whole_plots: Vec::new(),
         replicates,
         timing,
         probes: Probes::default(),

@@ -134,6 +134,51 @@ fn what_is_compared_gets_the_blocks_that_decide_it() {
 }
 
 #[test]
+fn whole_plots_change_as_seldom_as_can_be_in_an_order_of_each_block() {
+    let design = |more: &str| format!("kind = \"full\"\nreplicates = 20\n{more}");
+    let factors = "gro = [true, false]\nnagle = [true, false]\nconnections = [1, 2, 4]";
+    let of = |seed: u64, more: &str| {
+        let mut request = request(None);
+        request.seed = seed;
+        request.hosts.knobs = Some(LabKnobs {
+            mtu_bytes_max: 1500,
+        });
+        plan(&[draft(factors, &design(more), "")], &request).expect("a plan")
+    };
+    let split = of(42, "whole_plots = [\"gro\"]");
+    let (mut firsts, mut inner) = (BTreeSet::new(), BTreeSet::new());
+    for block in split.trials.chunks(12) {
+        let levels: Vec<&Level> = block
+            .iter()
+            .map(|trial| &trial.cell[&Factor::Gro])
+            .collect();
+        let changes = levels.windows(2).filter(|two| two[0] != two[1]).count();
+        assert_eq!(changes, 1, "{levels:?}");
+        let cells: BTreeSet<&Cell> = block.iter().map(|trial| &trial.cell).collect();
+        assert_eq!(cells.len(), 12);
+        firsts.insert(levels[0].clone());
+        let inside = block[..6].iter().map(|trial| {
+            let mut cell = trial.cell.clone();
+            cell.remove(&Factor::Gro);
+            words(&cell)
+        });
+        inner.insert(inside.collect::<Vec<String>>());
+    }
+    assert_eq!(firsts.len(), 2);
+    assert!(inner.len() > 15, "{}", inner.len());
+    assert_eq!(split, of(42, "whole_plots = [\"gro\"]"));
+    assert_ne!(split.trials, of(43, "whole_plots = [\"gro\"]").trials);
+    assert!(describe(&split, Some(&[])).contains("whole plots"));
+    // The order of what has none is what it always was of this seed.
+    let plain = of(42, "");
+    let changes = plain
+        .trials
+        .windows(2)
+        .filter(|two| two[0].cell[&Factor::Gro] != two[1].cell[&Factor::Gro]);
+    assert!(changes.count() > 60);
+}
+
+#[test]
 fn the_estimate_is_the_sum() {
     // 4 trials of 1.2 s and 0.25 s around each, and 2 s around all.
     let draft = draft(

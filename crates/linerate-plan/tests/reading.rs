@@ -646,3 +646,24 @@ fn a_bisection_is_one_scale_with_two_ends_and_a_condition() {
         "design.condition",
     );
 }
+
+#[test]
+fn whole_plots_are_factors_with_those_linked_to_them() {
+    let with = |more: &str| {
+        let text = FILE.replace("replicates = 5\n", &format!("replicates = 5\n{more}\n"));
+        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+    };
+    let read = with("whole_plots = [\"clients\"]").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(read.whole_plots, [Factor::Connections, Factor::Clients]);
+    for (more, word) in [
+        ("whole_plots = [\"nagle\"]", "`nagle`"),
+        ("whole_plots = [\"colour\"]", "colour"),
+        (
+            "whole_plots = [\"clients\"]\ncontrol = { levels = { socket_buffer = \"64KiB\" }, times = 2 }",
+            "design.whole_plots",
+        ),
+    ] {
+        let error = with(more).expect_err("refused").to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}

@@ -293,6 +293,7 @@ impl MadeRun {
             design: DesignKind::Full,
             baseline: Cell::new(),
             control: None,
+            whole_plots: Vec::new(),
             replicates: 1,
             timing: timing(),
             response: response.to_owned(),

@@ -21,6 +21,8 @@
 //! all levels, differences of one block may change places, and few such permutations may have more between levels than was
 //! observed.
 
+use std::collections::BTreeMap;
+
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::draw::Draw;
@@ -82,6 +84,38 @@ impl Difference {
         };
         pairs.iter().map(of_pair).collect()
     }
+
+    /// Returns it as one of a group that is its cell alone.
+    fn of_cell(&self) -> Self {
+        Self {
+            group: self.cell,
+            ..*self
+        }
+    }
+
+    /// Returns the differences between whole plots, from those of their trials: for each block and number of a pair of
+    /// plots the mean.
+    ///
+    /// The trials of a plot share what happened to it, so that their differences are no more independent than one
+    /// (Yates, "Complex experiments", Supplement to the Journal of the Royal Statistical Society 2, 1935).
+    pub(crate) fn of_plots(differences: &[(usize, Self)]) -> Vec<Self> {
+        let mut plots: BTreeMap<(usize, u32), Vec<Self>> = BTreeMap::new();
+        for (plot, difference) in differences {
+            let own = plots.entry((*plot, difference.block)).or_default();
+            own.push(*difference);
+        }
+        let of_plot = |((plot, block), own): ((usize, u32), Vec<Self>)| {
+            let mean = |of: fn(&Self) -> f64| own.iter().map(of).sum::<f64>() / own.len() as f64;
+            Self {
+                group: own[0].group,
+                cell: plot,
+                block,
+                log: mean(|it| it.log),
+                sum: mean(|it| it.sum),
+            }
+        };
+        plots.into_iter().map(of_plot).collect()
+    }
 }
 
 /// The mean effect of a factor, and whether it differs between the levels of the others.
@@ -119,13 +153,7 @@ impl Effect {
         let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
         let typical = typical_values(&logs, &mut draw);
         let groups = by_group(differences);
-        let cells: Vec<Difference> = differences
-            .iter()
-            .map(|it| Difference {
-                group: it.cell,
-                ..*it
-            })
-            .collect();
+        let cells: Vec<Difference> = differences.iter().map(Difference::of_cell).collect();
         let left = Left::of(differences);
         let of_pair = left.variance;
         let residual = left.by_group(&groups);
@@ -134,20 +162,15 @@ impl Effect {
         let p_cells = if means.len() == groups.len() {
             p_interaction
         } else {
-            let residual = Left::of(&cells).by_group(&means);
-            interaction(&cells, (&means, &residual), &mut draw)
+            between_cells(&cells, &means, &mut draw)
         };
-        let logs_of_cells = means.iter().map(|(_, log, _)| *log);
         let mut found = Self {
             log: mean(&logs),
             pairs: logs.len(),
             p_main: 1.0,
             p_interaction,
             p_cells,
-            span: (
-                logs_of_cells.clone().fold(f64::INFINITY, f64::min),
-                logs_of_cells.fold(f64::NEG_INFINITY, f64::max),
-            ),
+            span: span(&means),
             typical,
             variance: of_pair.times(1.0 / logs.len() as f64),
             residual,
@@ -155,6 +178,20 @@ impl Effect {
         };
         found.p_main = found.p_of_mean();
         Some(found)
+    }
+
+    /// Takes up, of an effect between whole plots, what `differences` of their trials say of how much it differs from cell
+    /// to cell.
+    ///
+    /// Cells of one pair of `plots` share the noise of their plots, which blocks take off; those of several pairs do
+    /// not, and tell nothing of it.
+    pub(crate) fn look_inside(&mut self, differences: &[Difference], plots: usize, seed: u64) {
+        let cells: Vec<Difference> = differences.iter().map(Difference::of_cell).collect();
+        let means = by_group(&cells);
+        self.span = span(&means);
+        if plots == 1 && means.len() > 1 {
+            self.p_cells = between_cells(&cells, &means, &mut Draw::new(seed));
+        }
     }
 
     fn p_of_mean(&self) -> f64 {
@@ -286,6 +323,21 @@ fn mean_of(logs: &[f64], chosen: &[u64]) -> f64 {
         }
     }
     sum / f64::from(count)
+}
+
+/// Returns the p-value of "the same in all cells".
+fn between_cells(cells: &[Difference], means: &[(usize, f64, usize)], draw: &mut Draw) -> f64 {
+    let residual = Left::of(cells).by_group(means);
+    interaction(cells, (means, &residual), draw)
+}
+
+/// Returns the least and the greatest mean.
+fn span(means: &[(usize, f64, usize)]) -> (f64, f64) {
+    let logs = means.iter().map(|(_, log, _)| *log);
+    (
+        logs.clone().fold(f64::INFINITY, f64::min),
+        logs.fold(f64::NEG_INFINITY, f64::max),
+    )
 }
 
 fn by_group(differences: &[Difference]) -> Vec<(usize, f64, usize)> {

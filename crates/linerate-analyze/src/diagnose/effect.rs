@@ -13,7 +13,7 @@ use linerate_model::unit::Unit;
 use super::found::{About, Found, What};
 use crate::dataset::Dataset;
 use crate::reduce::describe;
-use crate::verdicts::FactorEffect;
+use crate::verdicts::{Basis, FactorEffect};
 use crate::words;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
@@ -184,8 +184,17 @@ fn turns_about(effects: &[&FactorEffect]) -> bool {
 }
 
 fn explanation(effects: &[&FactorEffect]) -> String {
-    let pairs: usize = effects.iter().map(|effect| effect.effect.pairs).sum();
-    let pairs = number::counted(pairs, "pair");
+    let of = |basis: Basis, noun: &str| {
+        let own = effects.iter().filter(|effect| effect.basis == basis);
+        let count: usize = own.map(|effect| effect.effect.pairs).sum();
+        (count > 0).then(|| number::counted(count, noun))
+    };
+    let pairs = [
+        of(Basis::Pairs, "pair").map(|count| format!("{count} of trials")),
+        of(Basis::WholePlots, "pair").map(|count| format!("{count} of whole plots")),
+    ];
+    let pairs: Vec<String> = pairs.into_iter().flatten().collect();
+    let pairs = words::list(&pairs);
     let turn = if turns_about(effects) {
         " The effect changes direction: what helps some traffic harms other, so no single setting is \
              right for all."
@@ -201,7 +210,7 @@ fn explanation(effects: &[&FactorEffect]) -> String {
         "no distribution is assumed of the mean, a normal one of single levels"
     };
     format!(
-        "From {pairs} of trials of the same block that differ only in this; {assumed}, and all claims of a difference \
+        "From {pairs} of the same block that differ only in this; {assumed}, and all claims of a difference \
          in this report share an error of 5 %.{turn}"
     )
 }

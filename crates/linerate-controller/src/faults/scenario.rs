@@ -334,6 +334,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             design: DesignKind::Full,
             baseline: Cell::new(),
             control: None,
+            whole_plots: Vec::new(),
             replicates: trials,
             timing,
             probes: Default::default(),

@@ -458,6 +458,7 @@ mod tests {
             design: DesignKind::Full,
             baseline: Cell::new(),
             control: None,
+            whole_plots: Vec::new(),
             replicates: 3,
             timing: TIMING,
             probes: Probes::default(),

@@ -10,7 +10,7 @@ use toml::Value;
 
 use super::error::ReadError;
 use super::netpipe;
-use super::raw::{Entries, RawControl};
+use super::raw::{Entries, RawControl, RawDesign, RawKind};
 use super::source::{Source, Spot};
 use crate::group::FactorGroup;
 
@@ -310,6 +310,43 @@ pub(super) fn control_of(
     spot.within(times, 2, CONTROL_TIMES_MAX)?;
     let levels = cell;
     Ok(Some(Control { levels, times }))
+}
+
+/// Returns the factors of whole plots, and those that are linked to them.
+pub(super) fn whole_plots(
+    source: &Source<'_>,
+    design: &RawDesign,
+    groups: &[FactorGroup],
+) -> Result<Vec<Factor>, ReadError> {
+    const KEY: &str = "design.whole_plots";
+    let Some(names) = &design.whole_plots else {
+        return Ok(Vec::new());
+    };
+    let spot = source.at(KEY, names.span());
+    if design.kind == RawKind::Bisection {
+        return Err(spot.value(
+            "given",
+            "left out: a bisection measures one level at a time",
+        ));
+    }
+    if design.control.is_some() {
+        let allowed = "left out beside `control`: several trials of one whole plot are no better known than one";
+        return Err(spot.value("given", allowed));
+    }
+    let mut factors = Vec::new();
+    for name in names.get_ref() {
+        let spot = source.at(KEY, name.span());
+        let factor = factor_of(&spot, name.get_ref())?;
+        let Some(group) = groups.iter().find(|group| group.factors.contains(&factor)) else {
+            return Err(spot.value(format!("`{factor}`"), "a factor of this experiment"));
+        };
+        let new = group
+            .factors
+            .iter()
+            .filter(|factor| !factors.contains(*factor));
+        factors.extend(new.copied().collect::<Vec<_>>());
+    }
+    Ok(factors)
 }
 
 /// Returns a level that must be one of its factor's.

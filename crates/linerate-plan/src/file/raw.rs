@@ -57,6 +57,8 @@ pub(super) struct RawDesign {
     #[serde(default)]
     pub(super) baseline: Entries,
     pub(super) control: Option<RawControl>,
+    /// Factors whose levels change seldom.
+    pub(super) whole_plots: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) replicates: Spanned<u32>,
     /// For a bisection: what holds on one side.
     pub(super) condition: Option<Spanned<String>>,
