@@ -97,7 +97,6 @@ fn host() -> HostRecord {
         part: HostPart::Server,
         agent: "10.0.0.1:5202".to_owned(),
         control: None,
-        whole_plots: Vec::new(),
         data_address: "10.0.0.1".to_owned(),
         version: "0.1.0".to_owned(),
         program: HostProgram::Agent,
