@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The made-up study that the tests use too.
 #[expect(dead_code, reason = "the tests use the other variants")]
-#[path = "../tests/fixture/mod.rs"]
+#[path = "../tests/shown/fixture/mod.rs"]
 mod fixture;
 
 fn main() -> std::io::Result<()> {

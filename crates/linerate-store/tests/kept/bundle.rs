@@ -1,6 +1,6 @@
 //! What is written is read back, whole or in parts, and losses are told.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //!
 //! Alone in its file, since the peak is that of the whole process.
 
-mod common;
+use crate::common;
 
 use std::fs::File;
 use std::path::Path;

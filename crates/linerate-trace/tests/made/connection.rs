@@ -1,7 +1,6 @@
 //! Connections made by hand: every counter, every cause and every finding has a known truth.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use std::num::NonZero;
 

@@ -1,8 +1,7 @@
 //! The display filters of findings, given to tshark: each is accepted, and matches frames of the service that its
 //! finding is about.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,7 +1,6 @@
 //! Formats and link types: the same frames, however they are written, are the same trace.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use std::io::Write as _;
 

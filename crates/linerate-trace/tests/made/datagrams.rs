@@ -1,7 +1,6 @@
 //! Conversations over UDP made by hand, and frames of 802.11: what is told has a known truth.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use common::{BEGIN_NS, From, Talk, ipv4, pcap, trace, trace_bytes};
 use linerate_model::sample::End;

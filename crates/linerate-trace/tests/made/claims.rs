@@ -1,7 +1,6 @@
 //! Captures that look like something else than they are: what they do not prove is not told.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use common::{ACK, From, RST, SYN, Talk, pcap, pcap_cut, sack_option, syn_options, trace};
 use linerate_model::sample::End;

@@ -3,7 +3,7 @@
 //! A refusal needs a file system of its own or a limit of the process, so each case runs this test
 //! binary again as a child: in a mount namespace with a small tmpfs, or under a file size limit.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ const PLACE: &str = "LINERATE_STORE_TEST_PLACE";
 fn child(name: &str, place: &Path, wrapper: &mut Command) -> Output {
     wrapper
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--exact", name, "--nocapture"])
+        .args(["--exact", &format!("refusal::{name}"), "--nocapture"])
         .env(PLACE, place)
         .output()
         .expect("a shell")

@@ -5,8 +5,7 @@ use linerate_model::finding::FindingKind;
 use linerate_model::limiter::Limiter;
 use linerate_report::{Extent, json, terminal, terminal_answer, terminal_page};
 
-/// Made-up analyses.
-mod fixture;
+use crate::fixture;
 
 /// All of it.
 fn markdown(analysis: &Analysis) -> String {

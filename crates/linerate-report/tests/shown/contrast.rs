@@ -1,7 +1,7 @@
 //! Both themes hold the contrast that WCAG 2.2 asks for (success criteria 1.4.3 and 1.4.11).
 
-const LIGHT: &str = include_str!("../src/html/light.css");
-const DARK: &str = include_str!("../src/html/dark.css");
+const LIGHT: &str = include_str!("../../src/html/light.css");
+const DARK: &str = include_str!("../../src/html/dark.css");
 
 /// Least contrast of text, level AA.
 const TEXT_MIN: f64 = 4.5;

@@ -9,14 +9,8 @@ use std::process::Command;
 use linerate_model::analysis::Analysis;
 use linerate_report::Extent;
 
-/// Made-up analyses.
-#[expect(dead_code, reason = "the other tests use the partial study")]
-mod fixture;
-/// The page of a capture.
-#[path = "fixture/traced.rs"]
-mod traced;
-
-use traced::traced;
+use crate::fixture;
+use crate::fixture::traced::traced;
 
 fn html(analysis: &Analysis) -> String {
     linerate_report::html(analysis, Extent::Answer)

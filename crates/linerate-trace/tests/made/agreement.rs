@@ -1,8 +1,7 @@
 //! The same captures read by tshark and tcptrace: what each counts must agree, or differ in the way
 //! that docs/reference/trace.md says.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::path::Path;

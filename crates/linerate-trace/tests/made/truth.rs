@@ -5,10 +5,8 @@
 //! can show it, *wrong* if anything is named that cannot be. `TRACE_TRUTH=N` tries N worlds of each cause and
 //! prints the table of docs/accuracy.md, and what was not right.
 
-/// Captures made by hand.
-mod common;
-#[path = "truth/simulation.rs"]
-mod simulation;
+use crate::common;
+use crate::simulation;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! What happens and what looks like it, side by side: each is told where the capture proves it, and only there.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use std::net::IpAddr;
 

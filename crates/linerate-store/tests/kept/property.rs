@@ -1,6 +1,6 @@
 //! Whatever records are written, the same are read back; whatever bytes a file has, reading ends.
 
-mod common;
+use crate::common;
 
 use linerate_model::datagram::Datagrams;
 use linerate_model::flag::TrialFlag;

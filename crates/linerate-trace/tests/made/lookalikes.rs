@@ -1,8 +1,7 @@
 //! What looks like a fault and is none, or is another: mirrored ports, ways of which one direction is captured,
 //! ends that send at once, probes, SYNs with data. Each capture has a known truth.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use common::{ACK, BEGIN_NS, From, PSH, RST, SYN, Talk, syn_options, trace};
 use linerate_model::sample::End;

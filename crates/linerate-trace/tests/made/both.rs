@@ -1,8 +1,7 @@
 //! Two captures of the same traffic: what was lost between them, how long the way took, what was
 //! rewritten; with known truth.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use From::{Client, Server};
 use common::{From, Talk, pcapng, statistics, trace, trace_bytes};

@@ -8,8 +8,7 @@ use linerate_model::finding::{EvidenceList, FindingKind};
 use linerate_model::limiter::Limiter;
 use linerate_report::Extent;
 
-/// Made-up analyses.
-mod fixture;
+use crate::fixture;
 
 fn html(analysis: &Analysis) -> String {
     linerate_report::html(analysis, Extent::Answer)

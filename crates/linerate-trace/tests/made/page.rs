@@ -1,7 +1,6 @@
 //! The page of a capture: what its pictures show has a known truth, and their size has a limit.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use common::{From, Talk, pcapng};
 use linerate_model::analysis::{Curve, Figure, Position, TableCell};

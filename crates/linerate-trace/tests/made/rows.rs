@@ -1,7 +1,6 @@
 //! Packets as rows: what is written as Parquet is what is written as CSV.
 
-/// Captures made by hand.
-mod common;
+use crate::common;
 
 use common::{From, Talk, pcap};
 use linerate_trace::capture::Reader;
