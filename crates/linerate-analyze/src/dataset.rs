@@ -685,7 +685,12 @@ pub(crate) fn varied(cells: &[&CellOutcomes<'_>]) -> Vec<Factor> {
     let levels = |factor: &Factor| -> BTreeSet<Option<&Level>> {
         cells.iter().map(|cell| cell.level(*factor)).collect()
     };
-    let mut factors: Vec<Factor> = Factor::all()
+    let all: BTreeSet<Factor> = cells
+        .iter()
+        .flat_map(|cell| cell.cell.keys().copied())
+        .collect();
+    let mut factors: Vec<Factor> = all
+        .into_iter()
         .filter(|factor| levels(factor).len() > 1)
         .collect();
     if factors.contains(&Factor::Connections)

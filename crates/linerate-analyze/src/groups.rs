@@ -6,11 +6,15 @@
 //!
 //! 1. Flows of a view are numbered from zero on, as `Workload::flows` makes them.
 //! 2. A host tells its latencies without a group. They are the only transactional group's; of several they are nobody's.
-//! 3. The links carry all groups together: above what they carry, no group's number is believed.
+//! 3. What varies of the view's own group is called there as of a workload alone, and what varies of another by that
+//!    group's name: `probe.connections` of the trial is `connections` of the probe, and `connections` is
+//!    `stream.connections` to it.
+//! 4. The links carry all groups together: above what they carry, no group's number is believed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::experiment::Experiment;
+use linerate_model::experiment::{Cell, Control, Experiment, Factor};
+use linerate_model::group::GroupName;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::run::{FlowOutcome, FlowRecord, Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
@@ -61,6 +65,7 @@ impl Lens {
             experiment: experiment_name(&trial.experiment, at, names[at]),
             workload: (*workload).clone(),
             beside: Vec::new(),
+            cell: seen_cell(&trial.cell, names[at], names[0]),
             ..trial.clone()
         };
         Self {
@@ -101,6 +106,29 @@ pub(crate) fn experiment_name(experiment: &str, at: usize, group: &str) -> Strin
         0 => experiment.to_owned(),
         _ => format!("{experiment}-{group}"),
     }
+}
+
+/// Returns `factor` of a trial whose first group is `first` as the view of `group` has it.
+fn seen(factor: Factor, group: &str, first: &str) -> Factor {
+    if group == first {
+        return factor;
+    }
+    match factor.beside() {
+        Some((name, own)) if name.as_str() == group => own,
+        Some(_) => factor,
+        // A knob is the hosts', and so everybody's.
+        None => GroupName::new(first)
+            .and_then(|first| factor.of(first))
+            .unwrap_or(factor),
+    }
+}
+
+/// Returns the levels of a trial whose first group is `first` as the view of `group` has them.
+pub(crate) fn seen_cell(cell: &Cell, group: &str, first: &str) -> Cell {
+    let levels = cell.iter();
+    levels
+        .map(|(factor, level)| (seen(*factor, group, first), level.clone()))
+        .collect()
 }
 
 /// Returns whether a trial of `recording` has several groups. Those of a view have one, and only its experiments say
@@ -277,6 +305,10 @@ fn of_group(experiment: &Experiment, at: usize) -> Experiment {
         })
         .collect();
     let own = beside.remove(at);
+    let factor = |factor: Factor| seen(factor, &own.name, &names[0]);
+    let factors = experiment.factors.iter();
+    let linked = experiment.linked.iter();
+    let control = experiment.control.clone();
     let others: Vec<&str> = beside.iter().map(|group| &*group.name).collect();
     let headline = own.workload.traffic.kind().about().headline;
     Experiment {
@@ -287,6 +319,17 @@ fn of_group(experiment: &Experiment, at: usize) -> Experiment {
             own.name,
             others.join(", ")
         ),
+        factors: factors
+            .map(|(it, levels)| (factor(*it), levels.clone()))
+            .collect(),
+        linked: linked
+            .map(|linked| linked.iter().map(|it| factor(*it)).collect())
+            .collect(),
+        baseline: seen_cell(&experiment.baseline, &own.name, &names[0]),
+        control: control.map(|control| Control {
+            levels: seen_cell(&control.levels, &own.name, &names[0]),
+            ..control
+        }),
         workload: own.workload,
         response: match at {
             0 => experiment.response.clone(),
@@ -335,7 +378,7 @@ fn refuse_beyond(views: &mut [View]) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::experiment::{Cell, Timing};
+    use linerate_model::experiment::{Level, Timing};
     use linerate_model::metric::Metric;
     use linerate_model::sample::End;
     use linerate_model::workload::{Direction, Kind};
@@ -401,6 +444,33 @@ mod tests {
         let latency = Subject::Latency(None);
         assert_eq!(seen(0, latency.clone()), None);
         assert_eq!(seen(1, latency.clone()), Some(latency));
+    }
+
+    #[test]
+    fn a_group_sees_what_varies_of_it_as_its_own() {
+        let level = Level::Count(8);
+        let cell = |names: &[&str]| -> Cell {
+            let named = |name: &&str| Factor::named(name).expect("it is one");
+            names
+                .iter()
+                .map(|name| (named(name), level.clone()))
+                .collect()
+        };
+        let varied = Trial {
+            cell: cell(&["connections", "a.connections", "b.nagle", "mtu"]),
+            ..trial(&[("a", Workload::of(Kind::Rr)), ("b", Workload::of(Kind::Rr))])
+        };
+        let seen: Vec<Cell> = Lens::of(&varied)
+            .trials
+            .into_iter()
+            .map(|it| it.cell)
+            .collect();
+        let expected = [
+            varied.cell,
+            cell(&["stream.connections", "connections", "b.nagle", "mtu"]),
+            cell(&["stream.connections", "a.connections", "nagle", "mtu"]),
+        ];
+        assert_eq!(seen, expected);
     }
 
     #[test]

@@ -74,7 +74,8 @@ pub fn read_experiment(text: &str, origin: &str) -> Result<Draft, ReadError> {
 fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     check_name(source, &file)?;
     let workload = workload::workload(source, &file.workload)?;
-    workload::check_sizes(source, file.workload.get_ref(), &file.factors)?;
+    let is_factor = |key: &str| file.factors.find(key).is_some();
+    workload::check_sizes(source, file.workload.get_ref(), is_factor)?;
     let beside = beside(source, &file)?;
     let groups = groups_of(source, &file.factors)?;
     let design = file.design.kind.design();
@@ -114,11 +115,14 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     Ok(Draft { experiment, budget })
 }
 
-/// Returns the groups that go on beside the workload; a factor varies the workload alone.
+/// Returns the groups that go on beside the workload.
 fn beside(source: &Source<'_>, file: &RawFile) -> Result<Vec<Group>, ReadError> {
     let group = |raw: &RawGroup| {
+        let name = raw.name.get_ref();
+        let is_factor = |key: &str| file.factors.find(&format!("{name}.{key}")).is_some();
+        workload::check_sizes(source, raw.workload.get_ref(), is_factor)?;
         Ok(Group {
-            name: raw.name.get_ref().clone(),
+            name: name.clone(),
             workload: workload::workload(source, &raw.workload)?,
         })
     };
@@ -223,15 +227,17 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
         return Err(spot.value(value, format!("at most {CELLS_MAX} cells")));
     }
     for cell in cells(experiment.design, &groups, &experiment.baseline) {
-        let workload = experiment.workload_of(&cell).map_err(|cause| {
+        let impossible = |cause| {
             let words: Vec<String> = cell.iter().map(|(f, l)| format!("{f} {l}")).collect();
             ReadError::Cell {
                 origin: source.origin.to_owned(),
                 cell: format!("({})", words.join(", ")),
                 cause,
             }
-        })?;
-        group::check(&workload, &experiment.beside).map_err(|error| {
+        };
+        let workload = experiment.workload_of(&cell).map_err(impossible)?;
+        let beside = experiment.beside_of(&cell).map_err(impossible)?;
+        group::check(&workload, &beside).map_err(|error| {
             let span = source.text.find("[[group]]").map_or(0..0, |at| at..at);
             source.at("group", span).wrong(&with_causes(&error))
         })?;

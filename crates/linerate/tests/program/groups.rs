@@ -117,6 +117,7 @@ fn groups_that_cannot_be_are_refused_by_name() {
         linerate(&all).run().failed(2, words);
     };
     check(&["--with", "bulk"], &["bulk", "stream, rr, crr, idle"]);
+    check(&["--with", "rr -P 1,8"], &["rr -P 1,8", "connections"]);
     check(&["--with", "rr -t 5"], &["--time", "whole measurement"]);
     check(&["--with", "rr --nonsense"], &["--nonsense"]);
     check(&["--with", "rr", "-n", "1M"], &["stream", "volume"]);
