@@ -5,7 +5,8 @@
 //! protocol counters, profiles – belongs to no group alone, and is absent from a view where other groups ran.
 //!
 //! 1. Flows of a view are numbered from zero on, as `Workload::flows` makes them.
-//! 2. A host tells its latencies without a group. They are the only transactional group's; of several they are nobody's.
+//! 2. A host tells the latencies of a group by one of its flows. Without a flow they are those of a host that has one
+//!    group only, the trial's first; or, as once recorded, those of the only group that makes transactions.
 //! 3. What varies of the view's own group is called there as of a workload alone, and what varies of another by that
 //!    group's name: `probe.connections` of the trial is `connections` of the probe, and `connections` is
 //!    `stream.connections` to it.
@@ -42,7 +43,7 @@ pub struct Lens {
     trials: Vec<Trial>,
     /// The number of the first flow of each group, and that behind the last.
     firsts: Vec<u32>,
-    /// The group that latencies belong to, where that is certain.
+    /// The group that latencies without a flow belong to, where that is certain.
     transacts: Option<usize>,
 }
 
@@ -57,6 +58,7 @@ impl Lens {
         let transacts = |at: &usize| workloads[*at].traffic.is_transactional();
         let mut transactional = (0..workloads.len()).filter(transacts);
         let transacts = match (transactional.next(), transactional.next()) {
+            (Some(0), _) => Some(0),
             (Some(only), None) => Some(only),
             _ => None,
         };
@@ -93,7 +95,11 @@ impl Lens {
         let subject = match &sample.subject {
             _ if self.trials.len() == 1 => return Some(sample),
             Subject::Flow(flow, end) => Subject::Flow(self.flow(at, *flow)?, *end),
-            Subject::Latency(_) if self.transacts == Some(at) => sample.subject.clone(),
+            Subject::Latency(Some(flow), about) => {
+                self.flow(at, *flow)?;
+                Subject::Latency(None, *about)
+            }
+            Subject::Latency(None, _) if self.transacts == Some(at) => sample.subject.clone(),
             _ => return None,
         };
         Some(TrialSample { subject, ..sample })
@@ -441,7 +447,7 @@ mod tests {
             assert_eq!((seen(0, whole.clone()), seen(1, whole)), (None, None));
         }
         // Only one group makes transactions: those whose latency the host tells.
-        let latency = Subject::Latency(None);
+        let latency = Subject::Latency(None, None);
         assert_eq!(seen(0, latency.clone()), None);
         assert_eq!(seen(1, latency.clone()), Some(latency));
     }
@@ -474,11 +480,22 @@ mod tests {
     }
 
     #[test]
-    fn latencies_of_two_groups_are_nobodys() {
+    fn latencies_of_two_groups_are_told_by_a_flow_of_each() {
         let probe = || Workload::of(Kind::Rr);
         let lens = Lens::of(&trial(&[("a", probe()), ("b", probe())]));
-        let latency = || sample(Subject::Latency(None));
-        assert!((0..3).all(|at| lens.sample(at, latency()).is_none()));
+        let whose = |flow: Option<u32>| -> Vec<usize> {
+            let latency = || sample(Subject::Latency(flow.map(FlowId), None));
+            let is_own = |at: &usize| lens.sample(*at, latency()).is_some();
+            (0..3).filter(is_own).collect()
+        };
+        assert_eq!(whose(Some(2)), [1]);
+        assert_eq!(whose(Some(3)), [2]);
+        assert_eq!(whose(None), []);
+        let seen = lens.sample(2, sample(Subject::Latency(Some(FlowId(3)), None)));
+        assert_eq!(
+            seen.map(|it| it.subject),
+            Some(Subject::Latency(None, None))
+        );
     }
 
     #[test]
