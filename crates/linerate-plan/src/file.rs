@@ -32,7 +32,7 @@ mod workload;
 
 pub use error::ReadError;
 use levels::{baseline_of, budget_core, control_of, groups_of};
-use raw::{Length, RawBudget, RawFile, RawGroup};
+use raw::{Hosts, Length, RawBudget, RawFile, RawGroup};
 use source::Source;
 
 /// The longest name of an experiment: it is part of page links and file names.
@@ -121,9 +121,19 @@ fn beside(source: &Source<'_>, file: &RawFile) -> Result<Vec<Group>, ReadError> 
         let name = raw.name.get_ref();
         let is_factor = |key: &str| file.factors.find(&format!("{name}.{key}")).is_some();
         workload::check_sizes(source, raw.workload.get_ref(), is_factor)?;
+        let mut workload = workload::workload(source, &raw.workload)?;
+        let hosts = |hosts: &Option<Spanned<Hosts>>| match hosts.as_ref().map(Spanned::get_ref) {
+            None => Vec::new(),
+            Some(Hosts::One(host)) => vec![*host],
+            Some(Hosts::Several(hosts)) => hosts.clone(),
+        };
+        (workload.from, workload.to) = (hosts(&raw.from), hosts(&raw.to));
+        if !workload.from.is_empty() && raw.workload.get_ref().find("clients").is_none() {
+            workload.clients = workload.from.len() as u32;
+        }
         Ok(Group {
             name: name.clone(),
-            workload: workload::workload(source, &raw.workload)?,
+            workload,
         })
     };
     file.group.iter().map(group).collect()

@@ -273,8 +273,8 @@ fn whole_refusal(experiment: &Experiment, groups: &[FactorGroup], hosts: &Hosts)
         if let Some(why) = hosts.refuses_workload(workload) {
             return Some(format!("of group {name}, {why}"));
         }
-        if workload.clients > hosts.clients {
-            let clients = counted(workload.clients, "client");
+        if workload.clients_needed() > hosts.clients {
+            let clients = counted(workload.clients_needed(), "client");
             return Some(format!(
                 "group {name} is for {clients}, and there are {}",
                 hosts.clients

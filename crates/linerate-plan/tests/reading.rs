@@ -58,6 +58,25 @@ fn groups_go_on_beside_the_workload() {
     };
     assert_eq!(group.name, "probe");
     assert_eq!(group.workload.connections, 4);
+    let from = |hosts: &str| {
+        let named = format!("name = \"probe\"\n{hosts}\n");
+        with(&probe.replace("name = \"probe\"\n", &named))
+    };
+    let of = |hosts: &str| {
+        let experiment = from(hosts).expect("a draft").experiment;
+        let flows = experiment.beside[0].workload.flows().into_iter();
+        flows.map(|flow| flow.from).collect::<Vec<_>>()
+    };
+    assert_eq!(of("from = \"client 2\"\nto = \"server\""), [2, 2, 2, 2]);
+    assert_eq!(of("from = [\"client 3\", \"client 1\"]"), [3, 1, 3, 1]);
+    for none in [
+        "from = \"server\"",
+        "to = \"client 1\"",
+        "from = \"client\"",
+        "from = 2",
+    ] {
+        from(none).expect_err(none);
+    }
     let refused = |group: &str, words: &str| {
         let told = with(group).expect_err("no group").to_string();
         assert!(told.contains(words), "{told}");
