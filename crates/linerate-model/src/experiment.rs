@@ -145,6 +145,7 @@ impl Timing {
 
 /// How levels are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DesignKind {
     /// The baseline, and each level of each factor with the others at the baseline.
@@ -156,6 +157,7 @@ pub enum DesignKind {
 /// The cells that others are held against: each comparison with them has their error, so that a block has several
 /// trials of each (Dunnett, "A multiple comparison procedure for comparing several treatments with a control", 1955).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Control {
     /// The levels that make a cell one of them.
     pub levels: Cell,
@@ -173,6 +175,7 @@ impl Control {
 
 /// How levels are added between the two of a scale until all trials of one keep a condition and none of the next does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {
     /// The condition, as it was typed: `loss < 0.1%`.
     pub condition: String,
@@ -182,6 +185,7 @@ pub struct Search {
 
 /// A checked experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// Short identifier, unique in a plan: `socket-buffer`.
     pub name: String,
