@@ -40,6 +40,10 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
     let counts: Vec<Counts> = by_id.values().map(|found| count(found)).collect();
     let pairs: usize = counts.iter().map(|one| one.pairs).sum();
     let against: usize = counts.iter().map(|one| one.contradictions).sum();
+    let decided: usize = counts.iter().map(|one| one.differs + one.same).sum();
+    let open: usize = counts.iter().map(|one| one.open).sum();
+    let told = decided + open;
+    let share = decided as f64 / told.max(1) as f64;
     let agreed = 1.0 - against as f64 / pairs.max(1) as f64;
     let each = |of: fn(&Analysis) -> usize| {
         let counts: Vec<String> = studies.iter().map(|study| of(study).to_string()).collect();
@@ -60,6 +64,16 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
                 _ => TableCell::Text(words::percent(agreed)),
             },
             TableCell::Text(format!("{against} of {pairs} pairs contradict each other")),
+        ],
+        vec![
+            TableCell::Text("Verdicts that are decided".to_owned()),
+            match told {
+                0 => TableCell::Absent("there is no verdict".to_owned()),
+                _ => TableCell::Text(words::percent(share)),
+            },
+            TableCell::Text(format!(
+                "{decided} of {told}; what is open contradicts nothing"
+            )),
         ],
         row(
             "Findings",
@@ -90,9 +104,10 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
             verdict: match pairs {
                 0 => words::sentence(NONE_TWICE),
                 _ => format!(
-                    "{} of the verdicts of {} studies agree",
+                    "{} of the verdicts that {} studies decide agree; they decide {} of all",
                     words::percent(agreed),
-                    studies.len()
+                    studies.len(),
+                    words::percent(share)
                 ),
             },
             ..Answer::default()

@@ -308,7 +308,10 @@ fn one_exchange(cell: &CellOutcomes<'_>, bytes: u64) -> String {
 fn plain(dataset: &Dataset<'_>) -> String {
     format!(
         "{} measured",
-        number::counted(dataset.valid().count(), "trial")
+        number::counted(
+            dataset.count(dataset.valid().map(|outcome| outcome.trial)),
+            "trial"
+        )
     )
 }
 

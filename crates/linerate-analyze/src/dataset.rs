@@ -40,6 +40,8 @@ pub(crate) struct Dataset<'a> {
     pub(crate) path: Path,
     /// Whether figures of other systems stand beside what was measured.
     pub(crate) published: bool,
+    /// What is added to the number of a trial for each further group; absent where trials have one.
+    pub(crate) step: Option<u32>,
     /// What the comparisons of the whole report decide, once asked for.
     verdicts: OnceCell<Verdicts>,
     /// The shortest round trips, once asked for.
@@ -188,6 +190,39 @@ impl<'a> Dataset<'a> {
         cpus(self.recording)
     }
 
+    /// Returns how many trials there are among these, each counted once, however many groups it has.
+    pub(crate) fn count(&self, trials: impl IntoIterator<Item = TrialId>) -> usize {
+        let once = |trial: TrialId| self.step.map_or(trial.0, |step| trial.0 % step);
+        trials
+            .into_iter()
+            .map(once)
+            .collect::<BTreeSet<u32>>()
+            .len()
+    }
+
+    /// Returns how many trials the plan has.
+    pub(crate) fn planned(&self) -> usize {
+        self.count(
+            self.recording
+                .document
+                .plan
+                .trials
+                .iter()
+                .map(|trial| trial.id),
+        )
+    }
+
+    /// Returns how many trials were done.
+    pub(crate) fn done(&self) -> usize {
+        self.count(self.outcomes.iter().map(|outcome| outcome.trial))
+    }
+
+    /// Returns how many of them are invalid: those of which a group may not be averaged.
+    pub(crate) fn invalid(&self) -> usize {
+        let invalid = self.outcomes.iter().filter(|outcome| !outcome.is_valid());
+        self.count(invalid.map(|outcome| outcome.trial))
+    }
+
     /// Reduces `recording` and sorts the outcomes into cells.
     pub(crate) fn new(recording: &'a Recording) -> Self {
         Self::of(recording, outcomes(recording))
@@ -242,6 +277,7 @@ impl<'a> Dataset<'a> {
             cells,
             path,
             published: false,
+            step: None,
             verdicts: OnceCell::new(),
             floors: OnceCell::new(),
         }
@@ -689,7 +725,12 @@ pub(crate) fn varied(cells: &[&CellOutcomes<'_>]) -> Vec<Factor> {
     let levels = |factor: &Factor| -> BTreeSet<Option<&Level>> {
         cells.iter().map(|cell| cell.level(*factor)).collect()
     };
-    let mut factors: Vec<Factor> = Factor::all()
+    let all: BTreeSet<Factor> = cells
+        .iter()
+        .flat_map(|cell| cell.cell.keys().copied())
+        .collect();
+    let mut factors: Vec<Factor> = all
+        .into_iter()
         .filter(|factor| levels(factor).len() > 1)
         .collect();
     if factors.contains(&Factor::Connections)

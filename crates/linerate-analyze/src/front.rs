@@ -85,10 +85,8 @@ pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
 }
 
 fn trials(dataset: &Dataset<'_>) -> String {
-    let valid = dataset.valid().count();
-    let planned = dataset.recording.document.plan.trials.len();
-    let done = dataset.outcomes.len();
-    match (planned - done.min(planned), done - valid) {
+    let (planned, done) = (dataset.planned(), dataset.done());
+    match (planned - done.min(planned), dataset.invalid()) {
         (0, 0) => format!("{done}, all valid"),
         (0, invalid) => format!("{done}, {invalid} of them invalid"),
         (missing, invalid) => {
@@ -107,9 +105,9 @@ pub(crate) fn partial(dataset: &Dataset<'_>) -> Option<String> {
         (None, None) => reasons.push("the end of the run was not recorded".to_owned()),
         (None, Some(_)) => {}
     }
-    let planned = counted(document.plan.trials.len(), "trial");
-    let done = dataset.outcomes.len();
-    let left = document.plan.trials.len().saturating_sub(done);
+    let done = dataset.done();
+    let left = dataset.planned().saturating_sub(done);
+    let planned = counted(dataset.planned(), "trial");
     if left > 0 {
         let were = if left == 1 { "was" } else { "were" };
         reasons.push(format!("{left} of {planned} {were} not done"));

@@ -5,12 +5,17 @@
 //! protocol counters, profiles – belongs to no group alone, and is absent from a view where other groups ran.
 //!
 //! 1. Flows of a view are numbered from zero on, as `Workload::flows` makes them.
-//! 2. A host tells its latencies without a group. They are the only transactional group's; of several they are nobody's.
-//! 3. The links carry all groups together: above what they carry, no group's number is believed.
+//! 2. A host tells the latencies of a group by one of its flows. Without a flow they are those of a host that has one
+//!    group only, the trial's first; or, as once recorded, those of the only group that makes transactions.
+//! 3. What varies of the view's own group is called there as of a workload alone, and what varies of another by that
+//!    group's name: `probe.connections` of the trial is `connections` of the probe, and `connections` is
+//!    `stream.connections` to it.
+//! 4. The links carry all groups together: above what they carry, no group's number is believed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::experiment::Experiment;
+use linerate_model::experiment::{Cell, Control, Experiment, Factor};
+use linerate_model::group::GroupName;
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::run::{FlowOutcome, FlowRecord, Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
@@ -38,7 +43,7 @@ pub struct Lens {
     trials: Vec<Trial>,
     /// The number of the first flow of each group, and that behind the last.
     firsts: Vec<u32>,
-    /// The group that latencies belong to, where that is certain.
+    /// The group that latencies without a flow belong to, where that is certain.
     transacts: Option<usize>,
 }
 
@@ -53,6 +58,7 @@ impl Lens {
         let transacts = |at: &usize| workloads[*at].traffic.is_transactional();
         let mut transactional = (0..workloads.len()).filter(transacts);
         let transacts = match (transactional.next(), transactional.next()) {
+            (Some(0), _) => Some(0),
             (Some(only), None) => Some(only),
             _ => None,
         };
@@ -61,6 +67,7 @@ impl Lens {
             experiment: experiment_name(&trial.experiment, at, names[at]),
             workload: (*workload).clone(),
             beside: Vec::new(),
+            cell: seen_cell(&trial.cell, names[at], names[0]),
             ..trial.clone()
         };
         Self {
@@ -88,7 +95,11 @@ impl Lens {
         let subject = match &sample.subject {
             _ if self.trials.len() == 1 => return Some(sample),
             Subject::Flow(flow, end) => Subject::Flow(self.flow(at, *flow)?, *end),
-            Subject::Latency(_) if self.transacts == Some(at) => sample.subject.clone(),
+            Subject::Latency(Some(flow), about) => {
+                self.flow(at, *flow)?;
+                Subject::Latency(None, *about)
+            }
+            Subject::Latency(None, _) if self.transacts == Some(at) => sample.subject.clone(),
             _ => return None,
         };
         Some(TrialSample { subject, ..sample })
@@ -101,6 +112,29 @@ pub(crate) fn experiment_name(experiment: &str, at: usize, group: &str) -> Strin
         0 => experiment.to_owned(),
         _ => format!("{experiment}-{group}"),
     }
+}
+
+/// Returns `factor` of a trial whose first group is `first` as the view of `group` has it.
+fn seen(factor: Factor, group: &str, first: &str) -> Factor {
+    if group == first {
+        return factor;
+    }
+    match factor.beside() {
+        Some((name, own)) if name.as_str() == group => own,
+        Some(_) => factor,
+        // A knob is the hosts', and so everybody's.
+        None => GroupName::new(first)
+            .and_then(|first| factor.of(first))
+            .unwrap_or(factor),
+    }
+}
+
+/// Returns the levels of a trial whose first group is `first` as the view of `group` has them.
+pub(crate) fn seen_cell(cell: &Cell, group: &str, first: &str) -> Cell {
+    let levels = cell.iter();
+    levels
+        .map(|(factor, level)| (seen(*factor, group, first), level.clone()))
+        .collect()
 }
 
 /// Returns whether a trial of `recording` has several groups. Those of a view have one, and only its experiments say
@@ -277,6 +311,10 @@ fn of_group(experiment: &Experiment, at: usize) -> Experiment {
         })
         .collect();
     let own = beside.remove(at);
+    let factor = |factor: Factor| seen(factor, &own.name, &names[0]);
+    let factors = experiment.factors.iter();
+    let linked = experiment.linked.iter();
+    let control = experiment.control.clone();
     let others: Vec<&str> = beside.iter().map(|group| &*group.name).collect();
     let headline = own.workload.traffic.kind().about().headline;
     Experiment {
@@ -287,6 +325,17 @@ fn of_group(experiment: &Experiment, at: usize) -> Experiment {
             own.name,
             others.join(", ")
         ),
+        factors: factors
+            .map(|(it, levels)| (factor(*it), levels.clone()))
+            .collect(),
+        linked: linked
+            .map(|linked| linked.iter().map(|it| factor(*it)).collect())
+            .collect(),
+        baseline: seen_cell(&experiment.baseline, &own.name, &names[0]),
+        control: control.map(|control| Control {
+            levels: seen_cell(&control.levels, &own.name, &names[0]),
+            ..control
+        }),
         workload: own.workload,
         response: match at {
             0 => experiment.response.clone(),
@@ -335,7 +384,7 @@ fn refuse_beyond(views: &mut [View]) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::experiment::{Cell, Timing};
+    use linerate_model::experiment::{Level, Timing};
     use linerate_model::metric::Metric;
     use linerate_model::sample::End;
     use linerate_model::workload::{Direction, Kind};
@@ -398,17 +447,55 @@ mod tests {
             assert_eq!((seen(0, whole.clone()), seen(1, whole)), (None, None));
         }
         // Only one group makes transactions: those whose latency the host tells.
-        let latency = Subject::Latency(None);
+        let latency = Subject::Latency(None, None);
         assert_eq!(seen(0, latency.clone()), None);
         assert_eq!(seen(1, latency.clone()), Some(latency));
     }
 
     #[test]
-    fn latencies_of_two_groups_are_nobodys() {
+    fn a_group_sees_what_varies_of_it_as_its_own() {
+        let level = Level::Count(8);
+        let cell = |names: &[&str]| -> Cell {
+            let named = |name: &&str| Factor::named(name).expect("it is one");
+            names
+                .iter()
+                .map(|name| (named(name), level.clone()))
+                .collect()
+        };
+        let varied = Trial {
+            cell: cell(&["connections", "a.connections", "b.nagle", "mtu"]),
+            ..trial(&[("a", Workload::of(Kind::Rr)), ("b", Workload::of(Kind::Rr))])
+        };
+        let seen: Vec<Cell> = Lens::of(&varied)
+            .trials
+            .into_iter()
+            .map(|it| it.cell)
+            .collect();
+        let expected = [
+            varied.cell,
+            cell(&["stream.connections", "connections", "b.nagle", "mtu"]),
+            cell(&["stream.connections", "a.connections", "nagle", "mtu"]),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn latencies_of_two_groups_are_told_by_a_flow_of_each() {
         let probe = || Workload::of(Kind::Rr);
         let lens = Lens::of(&trial(&[("a", probe()), ("b", probe())]));
-        let latency = || sample(Subject::Latency(None));
-        assert!((0..3).all(|at| lens.sample(at, latency()).is_none()));
+        let whose = |flow: Option<u32>| -> Vec<usize> {
+            let latency = || sample(Subject::Latency(flow.map(FlowId), None));
+            let is_own = |at: &usize| lens.sample(*at, latency()).is_some();
+            (0..3).filter(is_own).collect()
+        };
+        assert_eq!(whose(Some(2)), [1]);
+        assert_eq!(whose(Some(3)), [2]);
+        assert_eq!(whose(None), []);
+        let seen = lens.sample(2, sample(Subject::Latency(Some(FlowId(3)), None)));
+        assert_eq!(
+            seen.map(|it| it.subject),
+            Some(Subject::Latency(None, None))
+        );
     }
 
     #[test]

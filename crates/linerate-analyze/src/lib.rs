@@ -169,16 +169,20 @@ fn next_of(recording: &Recording, dataset: &Dataset<'_>) -> Option<String> {
 /// which this fails.
 pub fn analyze(recording: &Recording) -> Analysis {
     let spread = groups::spread(recording);
+    let step = spread.as_ref().map(|(_, step)| *step);
     let recording = spread.as_ref().map_or(recording, |(all, _)| all);
-    analysis(recording, Dataset::new(recording))
+    let mut dataset = Dataset::new(recording);
+    dataset.step = step;
+    analysis(recording, dataset)
 }
 
 /// Returns the same with figures beside it that were published for other systems.
 pub fn analyze_with_published(recording: &Recording) -> Analysis {
     let spread = groups::spread(recording);
+    let step = spread.as_ref().map(|(_, step)| *step);
     let recording = spread.as_ref().map_or(recording, |(all, _)| all);
     let mut dataset = Dataset::new(recording);
-    dataset.published = true;
+    (dataset.step, dataset.published) = (step, true);
     analysis(recording, dataset)
 }
 

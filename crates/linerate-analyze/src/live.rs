@@ -174,7 +174,7 @@ impl Live {
         for sample in samples {
             let (flow, end) = match sample.subject {
                 Subject::Flow(flow, end) => (flow, end),
-                Subject::Latency(about) if self.transactions && sample.at_ns >= 0 => {
+                Subject::Latency(_, about) if self.transactions && sample.at_ns >= 0 => {
                     let latencies = self.latencies.entry(sample.host).or_default();
                     latencies.add(about, (sample.at_ns, sample.value));
                     continue;
@@ -833,7 +833,7 @@ mod tests {
             ..reading(flow, at_ms, count)
         };
         let took = |about: Option<u64>, at_ms, count| TrialSample {
-            subject: Subject::Latency(about.map(Nanos)),
+            subject: Subject::Latency(None, about.map(Nanos)),
             metric: Metric::AppLatencies,
             ..reading(0, at_ms, count)
         };

@@ -178,11 +178,10 @@ fn wanted_by_readers(workload: &Workload) -> Option<&'static str> {
 }
 
 fn unusable(dataset: &Dataset<'_>) -> Vec<String> {
-    let all = dataset.outcomes.len();
+    let all = dataset.done();
     let lacking = reduce::lacking(dataset.recording, &dataset.outcomes);
-    let invalid = lacking
-        .filter(|outcome| !has_no_level(dataset, outcome))
-        .count();
+    let lacking = lacking.filter(|outcome| !has_no_level(dataset, outcome));
+    let invalid = dataset.count(lacking.map(|outcome| outcome.trial));
     let mut reasons = Vec::new();
     if dataset.valid().next().is_none() {
         reasons.push("no trial is valid".to_owned());

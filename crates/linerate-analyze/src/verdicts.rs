@@ -465,8 +465,8 @@ impl<'a> Named<'a> {
 
     fn id(&self) -> String {
         match self.levels.0 {
-            Level::Switch(_) => self.factor.name().to_owned(),
-            ref level => format!("{}={level}", self.factor.name()),
+            Level::Switch(_) => self.factor.to_string(),
+            ref level => format!("{}={level}", self.factor),
         }
     }
 

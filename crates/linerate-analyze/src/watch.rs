@@ -36,7 +36,7 @@ pub enum Span {
 }
 
 /// One metric of one subject.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Seen {
     /// As it was read last.
     #[serde(rename = "value")]
@@ -178,7 +178,7 @@ impl Watched {
 }
 
 /// Everything that was seen, as JSON gives it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Document {
     /// How long the host has been watched, in seconds.
     pub seconds: f64,
@@ -193,7 +193,7 @@ pub struct Document {
 }
 
 /// One metric of one subject as JSON gives it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MetricLine {
     /// What it is about.
     pub subject: Subject,

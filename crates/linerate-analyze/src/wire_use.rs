@@ -77,8 +77,11 @@ impl Path {
     fn clients_of(&self, workload: &Workload) -> impl Iterator<Item = &Link> + use<'_> {
         let asked = workload.link_loss_ppm;
         let is_there = self.clients.iter().any(|link| link.loss_ppm == asked);
+        let from: Vec<usize> = workload.from.iter().map(|host| host.0 as usize).collect();
         // Where nothing is lost on purpose, the clients are those that there are.
-        self.in_use(workload.clients, asked.filter(|_| is_there))
+        let in_use = self.in_use(workload.clients_needed(), asked.filter(|_| is_there));
+        let is_meant = move |(number, _): &(usize, &Link)| from.is_empty() || from.contains(number);
+        (1..).zip(in_use).filter(is_meant).map(|(_, link)| link)
     }
 
     fn in_use(&self, clients: u32, loss_ppm: Option<u32>) -> impl Iterator<Item = &Link> + use<'_> {

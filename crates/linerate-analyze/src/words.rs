@@ -45,14 +45,19 @@ pub fn level(factor: Factor, level: &Level) -> String {
         Factor::Rate => format!("{level} each"),
         Factor::LinkLoss if *level == Level::Ppm(0) => "no loss injected".to_owned(),
         Factor::LinkLoss => format!("{level} of frames lost"),
+        Factor::Beside(of) => {
+            let own = of.factor().map(|own| self::level(own, level));
+            format!("{}: {}", of.group(), own.unwrap_or_default())
+        }
         knob => format!("{} {}", knob.title(), bare_level(knob, level)),
     }
 }
 
 /// Returns the level alone, as a row of a table shows it below its factor's column head.
 pub(crate) fn bare_level(factor: Factor, value: &Level) -> String {
-    match factor {
-        Factor::Direction => level(factor, value),
+    let own = factor.beside().map_or(factor, |(_, own)| own);
+    match own {
+        Factor::Direction => level(own, value),
         size if is_size(size) => bytes(value),
         _ => value.to_string(),
     }
@@ -93,7 +98,7 @@ pub(crate) fn cell(cell: &Cell, factors: &[Factor]) -> String {
 
 /// Returns all levels of `cell`.
 pub(crate) fn whole_cell(levels: &Cell) -> String {
-    let factors: Vec<Factor> = Factor::all().collect();
+    let factors: Vec<Factor> = levels.keys().copied().collect();
     let words = cell(levels, &factors);
     if words.is_empty() {
         "the only cell".to_owned()

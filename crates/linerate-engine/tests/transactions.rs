@@ -883,11 +883,11 @@ fn latencies_are_told_while_they_come_and_add_up_to_those_of_the_window() {
                 assert_eq!(sample.metric, Metric::AppLatencies);
                 let count = sample.value.cast_unsigned();
                 match sample.subject {
-                    Subject::Latency(None) => {
+                    Subject::Latency(None, None) => {
                         assert!(count >= all);
                         all = count;
                     }
-                    Subject::Latency(Some(about)) => {
+                    Subject::Latency(None, Some(about)) => {
                         let before = buckets.insert(about.0, count);
                         assert!(before.is_none_or(|before| before < count), "it has grown");
                     }

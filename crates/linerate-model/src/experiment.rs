@@ -2,12 +2,14 @@
 //!
 //! These are the checked types; the text that a person writes is read by the plan room.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::knob::{self, KNOBS, Knob};
+use crate::group::{GroupFactor, GroupName};
+use crate::knob::{KNOBS, Knob};
 use crate::parameter::{self, PARAMETERS, Parameter};
 use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
@@ -84,6 +86,9 @@ pub enum Factor {
     TcpRmemMax,
     /// Most bytes that TCP's send buffer grows to.
     TcpWmemMax,
+    /// Any of those of a workload, of a group beside it: `probe.connections`.
+    #[serde(untagged)]
+    Beside(GroupFactor),
 }
 
 /// One value of a factor.
@@ -140,6 +145,7 @@ impl Timing {
 
 /// How levels are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DesignKind {
     /// The baseline, and each level of each factor with the others at the baseline.
@@ -151,6 +157,7 @@ pub enum DesignKind {
 /// The cells that others are held against: each comparison with them has their error, so that a block has several
 /// trials of each (Dunnett, "A multiple comparison procedure for comparing several treatments with a control", 1955).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Control {
     /// The levels that make a cell one of them.
     pub levels: Cell,
@@ -168,6 +175,7 @@ impl Control {
 
 /// How levels are added between the two of a scale until all trials of one keep a condition and none of the next does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {
     /// The condition, as it was typed: `loss < 0.1%`.
     pub condition: String,
@@ -177,6 +185,7 @@ pub struct Search {
 
 /// A checked experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// Short identifier, unique in a plan: `socket-buffer`.
     pub name: String,
@@ -243,6 +252,14 @@ pub enum LevelError {
         /// The factor.
         factor: Factor,
     },
+    /// No group has the name that the factor says.
+    #[error("{factor} is of a group that the experiment does not have: `{group}`")]
+    Group {
+        /// The factor.
+        factor: Factor,
+        /// The group that it names.
+        group: GroupName,
+    },
     /// The workload that results is impossible.
     #[error("the levels make an impossible workload")]
     Workload(#[from] WorkloadError),
@@ -252,7 +269,7 @@ pub enum LevelError {
 pub const AUTO: &str = "auto";
 
 impl Factor {
-    /// Returns every factor.
+    /// Returns every factor but those of groups, which have names that their file gives them.
     pub fn all() -> impl Iterator<Item = Factor> {
         let knobs = KNOBS.iter().map(|knob| &knob.parameter);
         let factors = PARAMETERS.iter().chain(knobs);
@@ -261,35 +278,60 @@ impl Factor {
 
     /// Returns the factor called `name`, if there is one.
     pub fn named(name: &str) -> Option<Factor> {
-        Self::all().find(|factor| factor.name() == name)
+        match name.split_once('.') {
+            None => Self::all().find(|factor| factor.name() == name),
+            Some((group, name)) => Self::named(name)?.of(GroupName::new(group)?),
+        }
+    }
+
+    /// Returns the same of a group; absent for a knob, which is the host's, and for what is a group's already.
+    pub fn of(self, group: GroupName) -> Option<Factor> {
+        GroupFactor::new(group, self).map(Factor::Beside)
+    }
+
+    /// Returns the group that it is of, where that is not the experiment's own, and what it is there.
+    pub fn beside(self) -> Option<(GroupName, Factor)> {
+        match self {
+            Factor::Beside(of) => Some((of.group(), of.factor()?)),
+            _ => None,
+        }
     }
 
     /// Returns the parameter that it varies: of a workload, or of a knob.
     pub fn parameter(self) -> &'static Parameter {
-        match self.knob() {
-            Some(knob) => &knob.parameter,
-            // The catalogue begins with the factors, in their order.
-            None => &PARAMETERS[self as usize],
+        if let Factor::Beside(of) = self {
+            return of.parameter();
         }
+        let knobs = KNOBS.iter().map(|knob| &knob.parameter);
+        let mut all = PARAMETERS.iter().chain(knobs);
+        let own = all.find(|parameter| parameter.factor.is_some_and(|known| known.0 == self));
+        own.expect("the catalogues have an entry for every factor, which their test holds")
     }
 
     /// Returns the knob that it is, where it is one.
     pub fn knob(self) -> Option<&'static Knob> {
-        let at = (self as usize).checked_sub(knob::FIRST as usize)?;
-        KNOBS.get(at)
+        let is_own = |knob: &&Knob| knob.parameter.factor.is_some_and(|known| known.0 == self);
+        KNOBS.iter().find(is_own)
     }
 
     /// Returns the name that documents carry.
-    pub fn name(self) -> &'static str {
-        self.parameter().key
+    pub fn name(self) -> Cow<'static, str> {
+        match self {
+            Factor::Beside(of) => Cow::Owned(of.to_string()),
+            own => Cow::Borrowed(own.parameter().key),
+        }
     }
 
     /// Returns the words for a legend or a column.
-    pub fn title(self) -> &'static str {
-        self.parameter().factor.map_or("", |(_, title)| title)
+    pub fn title(self) -> Cow<'static, str> {
+        let title = self.parameter().factor.map_or("", |(_, title)| title);
+        match self {
+            Factor::Beside(of) => Cow::Owned(format!("{title} of {}", of.group())),
+            _ => Cow::Borrowed(title),
+        }
     }
 
-    /// Overwrites the part of `workload` that this factor stands for; a knob has none.
+    /// Overwrites the part of `workload` that this factor stands for, the group's own for one of a group; a knob has none.
     pub fn apply(self, level: &Level, workload: &mut Workload) -> Result<(), LevelError> {
         let parameter = self.parameter();
         if !parameter.kinds.contains(&workload.traffic.kind()) {
@@ -361,12 +403,30 @@ impl Experiment {
     /// Returns the workload of `cell`: the experiment's own with every level applied, checked.
     pub fn workload_of(&self, cell: &Cell) -> Result<Workload, LevelError> {
         let mut workload = self.workload.clone();
-        for (factor, level) in cell {
+        for (factor, level) in cell.iter().filter(|(factor, _)| factor.beside().is_none()) {
             factor.apply(level, &mut workload)?;
         }
         workload.check()?;
         parameter::check_knobs(cell.keys(), &workload)?;
         Ok(workload)
+    }
+
+    /// Returns the groups beside the workload in a trial of `cell`.
+    pub fn beside_of(&self, cell: &Cell) -> Result<Vec<Group>, LevelError> {
+        let mut groups = self.beside.clone();
+        for (factor, level) in cell {
+            let Some((name, own)) = factor.beside() else {
+                continue;
+            };
+            let mut named = groups.iter_mut();
+            let group = named.find(|group| group.name == name.as_str());
+            let group = group.ok_or(LevelError::Group {
+                factor: *factor,
+                group: name,
+            })?;
+            own.apply(level, &mut group.workload)?;
+        }
+        Ok(groups)
     }
 }
 
@@ -382,7 +442,7 @@ pub fn changes(cell: &Cell) -> Cell {
 
 impl fmt::Display for Factor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(&self.name())
     }
 }
 

@@ -48,9 +48,6 @@ pub enum Feature {
     Gro,
 }
 
-/// The factor that is the first knob; those after it are the others, in the order of [`KNOBS`].
-pub(crate) const FIRST: Factor = Factor::Mtu;
-
 /// Least MTU that a knob sets: below it a device loses its IPv6 addresses (RFC 8200), which nobody would put back.
 const MTU_BYTES_MIN: u64 = 1280;
 /// The usual size of jumbo frames.

@@ -6,6 +6,7 @@ use crate::unit::Unit;
 
 /// Relative differences below which two numbers are the same to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Margins {
     /// Of throughput and other rates.
     pub rate: f64,

@@ -12,6 +12,7 @@ use crate::workload::{FlowPlan, Group, Workload};
 
 /// One timed execution of one cell, fully specified.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Its place in the plan, from 1.
     pub id: TrialId,
@@ -46,12 +47,14 @@ pub struct LeftOut {
 
 /// A trial that was done once more, since the first one may not be averaged or was disturbed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repeat {
     /// The trial that repeats: it has the cell and the block of the other.
     pub trial: TrialId,
     /// The trial that it stands for.
     pub of: TrialId,
     /// Why.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub why: RepeatReason,
 }
 
@@ -67,6 +70,7 @@ pub struct Spoilt {
 /// What one plan has beyond the plan before it, its parent: further trials of an experiment, which follow from what
 /// was measured of the parent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stage {
     /// The experiment.
     pub experiment: String,
@@ -78,6 +82,7 @@ pub struct Stage {
 
 /// Everything that will be measured, in order; complete before anything runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The experiments, in order.
     pub experiments: Vec<Experiment>,

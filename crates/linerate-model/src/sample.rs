@@ -129,8 +129,9 @@ pub enum Subject {
     IrqCpu(u32, u32),
     /// One sensor, by chip and label.
     Sensor(String),
-    /// The transactions of this host's workers whose latency lies about here, or all of them.
-    Latency(Option<Nanos>),
+    /// The transactions of this host's workers whose latency lies about here, or all of them; where the trial has
+    /// several groups, of those alone that are of the group of this flow.
+    Latency(Option<FlowId>, Option<Nanos>),
 }
 
 /// What the name of a thread that moves payload begins with, before its number.
@@ -158,8 +159,16 @@ impl fmt::Display for Subject {
             Subject::Counter(name) => write!(f, "counter:{name}"),
             Subject::IrqCpu(irq, cpu) => write!(f, "irq:{irq}:cpu:{cpu}"),
             Subject::Sensor(name) => write!(f, "sensor:{name}"),
-            Subject::Latency(None) => f.write_str("latency:all"),
-            Subject::Latency(Some(Nanos(ns))) => write!(f, "latency:{ns}"),
+            Subject::Latency(flow, about) => {
+                f.write_str("latency:")?;
+                if let Some(flow) = flow {
+                    write!(f, "flow:{}:", flow.0)?;
+                }
+                match about {
+                    None => f.write_str("all"),
+                    Some(Nanos(ns)) => write!(f, "{ns}"),
+                }
+            }
         }
     }
 }
@@ -190,8 +199,7 @@ fn subject(text: &str) -> Option<Subject> {
         "qdisc" => qdisc(rest)?,
         "counter" if !rest.is_empty() => Subject::Counter(rest.to_owned()),
         "sensor" if !rest.is_empty() => Subject::Sensor(rest.to_owned()),
-        "latency" if rest == "all" => Subject::Latency(None),
-        "latency" => Subject::Latency(Some(Nanos(rest.parse().ok()?))),
+        "latency" => latency(rest)?,
         "flow" => {
             let (flow, end) = rest.split_once(':')?;
             let end = match end {
@@ -203,6 +211,22 @@ fn subject(text: &str) -> Option<Subject> {
         }
         _ => return None,
     })
+}
+
+/// Reads `all`, `21504`, or either behind `flow:3:`.
+fn latency(text: &str) -> Option<Subject> {
+    let (flow, about) = match text.strip_prefix("flow:") {
+        None => (None, text),
+        Some(rest) => {
+            let (flow, about) = rest.split_once(':')?;
+            (Some(FlowId(flow.parse().ok()?)), about)
+        }
+    };
+    let about = match about {
+        "all" => None,
+        ns => Some(Nanos(ns.parse().ok()?)),
+    };
+    Some(Subject::Latency(flow, about))
 }
 
 /// Reads `24` or `24:cpu:3`.
@@ -256,7 +280,7 @@ impl schemars::JsonSchema for Subject {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "host, cpu:N, node:N, irq:N, irq:N:cpu:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME, counter:NAME, sensor:NAME, latency:all or latency:NANOSECONDS"
+            "description": "host, cpu:N, node:N, irq:N, irq:N:cpu:N, link:NAME, queue:NAME:rx:N, queue:NAME:tx:N, qdisc:NAME:HANDLE, flow:N:client, flow:N:server, thread:NAME, counter:NAME, sensor:NAME, latency:all or latency:NANOSECONDS, both with flow:N: before the last part where a trial has several groups"
         })
     }
 }
@@ -323,6 +347,8 @@ mod tests {
             "sensor:coretemp-2:Package id 0",
             "latency:all",
             "latency:21504",
+            "latency:flow:3:all",
+            "latency:flow:3:21504",
         ] {
             assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
         }

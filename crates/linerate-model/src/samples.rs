@@ -202,7 +202,7 @@ impl Samples {
 
 /// Whether a subject is a part of the traffic rather than of the host.
 fn is_traffic(subject: &Subject) -> bool {
-    matches!(subject, Subject::Flow(..) | Subject::Latency(_))
+    matches!(subject, Subject::Flow(..) | Subject::Latency(..))
 }
 
 fn unpacked<'a>(
@@ -253,7 +253,7 @@ mod tests {
             Just(Subject::Host),
             Just(Subject::Link("eth0".to_owned())),
             (0..3_u32).prop_map(|flow| Subject::Flow(FlowId(flow), End::Client)),
-            Just(Subject::Latency(None)),
+            Just(Subject::Latency(None, None)),
         ];
         let number = || prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), -200..200_i64];
         let metric = (0..Metric::ALL.len()).prop_map(|at| Metric::ALL[at]);

@@ -105,6 +105,12 @@ pub struct Workload {
     pub connections: u32,
     /// How many client hosts take part.
     pub clients: u32,
+    /// The hosts that open its flows, in turn, where it says which; as many as `clients`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<TrialHost>,
+    /// The hosts that take them up, in turn, where it says which.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<TrialHost>,
     /// Frames of a million that their links lose on purpose, which only links of a lab do; absent
     /// for links as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +125,7 @@ pub struct Workload {
 
 /// One workload of a trial that has several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// What it is called: `bulk`, `probe`.
@@ -157,8 +164,45 @@ pub struct FlowPlan {
     pub client_part: Part,
 }
 
+/// A host of a trial, by its part: `server`, `client 2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
+pub struct TrialHost(pub u32);
+
 /// The server's number among the hosts of a trial; clients have those from 1 on.
 pub const SERVER: u32 = 0;
+
+impl std::fmt::Display for TrialHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            SERVER => f.write_str("server"),
+            client => write!(f, "client {client}"),
+        }
+    }
+}
+
+impl From<TrialHost> for String {
+    fn from(host: TrialHost) -> Self {
+        host.to_string()
+    }
+}
+
+impl TryFrom<String> for TrialHost {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let number = match text.strip_prefix("client ") {
+            Some(number) => number.parse().ok().filter(|number| *number != SERVER),
+            None => (text == "server").then_some(SERVER),
+        };
+        let host = number
+            .map(TrialHost)
+            .filter(|host| host.to_string() == text);
+        host.ok_or_else(|| format!("`{text}` is no host of a trial: name `server` or `client 1`"))
+    }
+}
 
 /// A setting as asked for, as the kernel granted it, and as it worked out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -269,6 +313,8 @@ impl Workload {
             traffic: kind.about().traffic.clone(),
             connections: 1,
             clients: 1,
+            from: Vec::new(),
+            to: Vec::new(),
             link_loss_ppm: None,
             options: FlowOptions::default(),
             manner: Manner::default(),
@@ -291,10 +337,48 @@ impl Workload {
         parameter::check(self)?;
         let (flows, most) = (self.connections.into(), FLOWS_MAX.into());
         within("clients", self.clients.into(), 1, flows)?;
+        self.check_hosts()?;
         if self.goes_both_ways() {
             within_case("connections", Case::BothWays, flows, 2, most)?;
         }
         Ok(())
+    }
+
+    /// Checks the hosts that it says its flows go from and to.
+    fn check_hosts(&self) -> Result<(), WorkloadError> {
+        let (from, to) = (&self.from, &self.to);
+        let is_twice = |at: usize| from[..at].contains(&from[at]);
+        let rules = [
+            (
+                from.contains(&TrialHost(SERVER)),
+                "from is for clients, which open all flows: direction = \"from-server\" is payload of the server",
+            ),
+            (
+                to.iter().any(|host| *host != TrialHost(SERVER)),
+                "to is the server: a run has one, and all flows go to it",
+            ),
+            (
+                (1..from.len()).any(is_twice),
+                "from names a client twice: flows are dealt in turn",
+            ),
+            (
+                !from.is_empty() && from.len() != self.clients as usize,
+                "from says which clients take part, and clients another number of them: leave clients out",
+            ),
+        ];
+        match rules.into_iter().find(|(is_broken, _)| *is_broken) {
+            Some((_, why)) => Err(WorkloadError::Contradiction {
+                keys: &["from", "to", "clients"],
+                why,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the number of clients that a run needs for it.
+    pub fn clients_needed(&self) -> u32 {
+        let last = self.from.iter().map(|host| host.0).max();
+        last.unwrap_or(self.clients)
     }
 
     /// Returns whether payload goes both ways at once.
@@ -306,10 +390,11 @@ impl Workload {
     pub fn flows(&self) -> Vec<FlowPlan> {
         let flow = |at: u32| {
             let (pair, client_part) = self.traffic.flow(at);
+            let turn = pair % self.clients;
             FlowPlan {
                 flow: FlowId(at),
                 group: 0,
-                from: 1 + pair % self.clients,
+                from: self.from.get(turn as usize).map_or(1 + turn, |host| host.0),
                 to: SERVER,
                 client_part,
             }
@@ -404,6 +489,50 @@ mod tests {
         for client in 1..=5 {
             assert_eq!(flows.iter().filter(|flow| flow.from == client).count(), 2);
         }
+    }
+
+    #[test]
+    fn flows_go_from_the_hosts_that_are_named() {
+        let hosts = |texts: &[&str]| -> Result<Vec<TrialHost>, String> {
+            texts
+                .iter()
+                .map(|text| (*text).to_owned().try_into())
+                .collect()
+        };
+        let workload = Workload {
+            connections: 4,
+            clients: 2,
+            from: hosts(&["client 3", "client 1"]).expect("hosts"),
+            to: hosts(&["server"]).expect("a host"),
+            ..Workload::of(Kind::Rr)
+        };
+        assert_eq!(workload.check(), Ok(()));
+        let from: Vec<u32> = workload.flows().iter().map(|flow| flow.from).collect();
+        assert_eq!((from, workload.clients_needed()), (vec![3, 1, 3, 1], 3));
+        for none in [
+            "client",
+            "client 0",
+            "client 02",
+            "client -1",
+            "Server",
+            "server 2",
+            "",
+        ] {
+            hosts(&[none]).expect_err(none);
+        }
+        let refused = |from: &[&str], to: &[&str], clients| {
+            let workload = Workload {
+                clients,
+                from: hosts(from).expect("hosts"),
+                to: hosts(to).expect("hosts"),
+                ..workload.clone()
+            };
+            workload.check().is_err()
+        };
+        assert!(refused(&["server"], &[], 1));
+        assert!(refused(&["client 1"], &["client 2"], 1));
+        assert!(refused(&["client 1", "client 1"], &[], 2));
+        assert!(refused(&["client 1"], &[], 2));
     }
 
     #[test]

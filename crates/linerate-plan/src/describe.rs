@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, Search};
 use linerate_model::finding::{Decidable, DecidableAt, FOUND_SHARE, NOISES};
+use linerate_model::group::GroupName;
 use linerate_model::number;
 use linerate_model::plan::Plan;
 use linerate_model::text::{fit, wrap};
@@ -160,7 +161,9 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     let varies = |factor| !experiment.levels(factor).is_empty();
     line(text, "  ", &workload_words(&experiment.workload, varies));
     for group in &experiment.beside {
-        let words = workload_words(&group.workload, |_| false);
+        let name = GroupName::new(&group.name);
+        let varies = |factor: Factor| name.and_then(|name| factor.of(name)).is_some_and(varies);
+        let words = workload_words(&group.workload, varies);
         line(text, "  ", &format!("in addition, {}: {words}", group.name));
     }
     let groups = groups(experiment);
@@ -238,7 +241,7 @@ fn timing_words(experiment: &Experiment) -> String {
 }
 
 fn group_title(group: &FactorGroup) -> String {
-    let titles: Vec<&str> = group.factors.iter().map(|factor| factor.title()).collect();
+    let titles: Vec<_> = group.factors.iter().map(|factor| factor.title()).collect();
     titles.join(" / ")
 }
 

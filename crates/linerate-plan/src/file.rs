@@ -32,7 +32,7 @@ mod workload;
 
 pub use error::ReadError;
 use levels::{baseline_of, budget_core, control_of, groups_of, whole_plots};
-use raw::{Length, RawBudget, RawFile, RawGroup};
+use raw::{Hosts, Length, RawBudget, RawFile, RawGroup};
 use source::Source;
 
 /// The longest name of an experiment: it is part of page links and file names.
@@ -74,7 +74,8 @@ pub fn read_experiment(text: &str, origin: &str) -> Result<Draft, ReadError> {
 fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     check_name(source, &file)?;
     let workload = workload::workload(source, &file.workload)?;
-    workload::check_sizes(source, file.workload.get_ref(), &file.factors)?;
+    let is_factor = |key: &str| file.factors.find(key).is_some();
+    workload::check_sizes(source, file.workload.get_ref(), is_factor)?;
     let beside = beside(source, &file)?;
     let groups = groups_of(source, &file.factors)?;
     let design = file.design.kind.design();
@@ -115,12 +116,25 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     Ok(Draft { experiment, budget })
 }
 
-/// Returns the groups that go on beside the workload; a factor varies the workload alone.
+/// Returns the groups that go on beside the workload.
 fn beside(source: &Source<'_>, file: &RawFile) -> Result<Vec<Group>, ReadError> {
     let group = |raw: &RawGroup| {
+        let name = raw.name.get_ref();
+        let is_factor = |key: &str| file.factors.find(&format!("{name}.{key}")).is_some();
+        workload::check_sizes(source, raw.workload.get_ref(), is_factor)?;
+        let mut workload = workload::workload(source, &raw.workload)?;
+        let hosts = |hosts: &Option<Spanned<Hosts>>| match hosts.as_ref().map(Spanned::get_ref) {
+            None => Vec::new(),
+            Some(Hosts::One(host)) => vec![*host],
+            Some(Hosts::Several(hosts)) => hosts.clone(),
+        };
+        (workload.from, workload.to) = (hosts(&raw.from), hosts(&raw.to));
+        if !workload.from.is_empty() && raw.workload.get_ref().find("clients").is_none() {
+            workload.clients = workload.from.len() as u32;
+        }
         Ok(Group {
-            name: raw.name.get_ref().clone(),
-            workload: workload::workload(source, &raw.workload)?,
+            name: name.clone(),
+            workload,
         })
     };
     file.group.iter().map(group).collect()
@@ -224,15 +238,17 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
         return Err(spot.value(value, format!("at most {CELLS_MAX} cells")));
     }
     for cell in cells(experiment.design, &groups, &experiment.baseline) {
-        let workload = experiment.workload_of(&cell).map_err(|cause| {
+        let impossible = |cause| {
             let words: Vec<String> = cell.iter().map(|(f, l)| format!("{f} {l}")).collect();
             ReadError::Cell {
                 origin: source.origin.to_owned(),
                 cell: format!("({})", words.join(", ")),
                 cause,
             }
-        })?;
-        group::check(&workload, &experiment.beside).map_err(|error| {
+        };
+        let workload = experiment.workload_of(&cell).map_err(impossible)?;
+        let beside = experiment.beside_of(&cell).map_err(impossible)?;
+        group::check(&workload, &beside).map_err(|error| {
             let span = source.text.find("[[group]]").map_or(0..0, |at| at..at);
             source.at("group", span).wrong(&with_causes(&error))
         })?;

@@ -115,6 +115,14 @@ impl Hosts {
 
     /// Returns why `level` of `factor` cannot run here.
     fn refuses(&self, factor: Factor, level: &Level) -> Option<String> {
+        if let Some((_, own)) = factor.beside() {
+            return match (own, level) {
+                (Factor::Clients, Level::Count(count)) if *count > self.clients.into() => Some(
+                    format!("there are only {}", counted(self.clients, "client")),
+                ),
+                _ => self.refuses(own, level),
+            };
+        }
         match (factor, level) {
             (Factor::SocketBuffer, Level::Size(size)) => self.refuses_buffer(*size),
             (Factor::Congestion, Level::Word(name)) => self.refuses_congestion(name),
@@ -265,8 +273,8 @@ fn whole_refusal(experiment: &Experiment, groups: &[FactorGroup], hosts: &Hosts)
         if let Some(why) = hosts.refuses_workload(workload) {
             return Some(format!("of group {name}, {why}"));
         }
-        if workload.clients > hosts.clients {
-            let clients = counted(workload.clients, "client");
+        if workload.clients_needed() > hosts.clients {
+            let clients = counted(workload.clients_needed(), "client");
             return Some(format!(
                 "group {name} is for {clients}, and there are {}",
                 hosts.clients

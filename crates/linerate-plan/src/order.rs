@@ -38,7 +38,7 @@ pub(crate) fn blocks(
                 if !cell.contains_key(&Factor::CongestionDefault) {
                     hosts.settle_congestion(&mut workload);
                 }
-                let mut beside = experiment.beside.clone();
+                let mut beside = experiment.beside_of(cell)?;
                 let others = beside.iter_mut().map(|group| &mut group.workload);
                 others.for_each(|workload| hosts.settle_congestion(workload));
                 Ok(Trial {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::experiment::{DesignKind, Factor, Level};
+use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
 use linerate_model::manner::Sizes;
 use linerate_model::workload::{Direction, Traffic};
 use linerate_model::{Bytes, Nanos};
@@ -58,6 +58,25 @@ fn groups_go_on_beside_the_workload() {
     };
     assert_eq!(group.name, "probe");
     assert_eq!(group.workload.connections, 4);
+    let from = |hosts: &str| {
+        let named = format!("name = \"probe\"\n{hosts}\n");
+        with(&probe.replace("name = \"probe\"\n", &named))
+    };
+    let of = |hosts: &str| {
+        let experiment = from(hosts).expect("a draft").experiment;
+        let flows = experiment.beside[0].workload.flows().into_iter();
+        flows.map(|flow| flow.from).collect::<Vec<_>>()
+    };
+    assert_eq!(of("from = \"client 2\"\nto = \"server\""), [2, 2, 2, 2]);
+    assert_eq!(of("from = [\"client 3\", \"client 1\"]"), [3, 1, 3, 1]);
+    for none in [
+        "from = \"server\"",
+        "to = \"client 1\"",
+        "from = \"client\"",
+        "from = 2",
+    ] {
+        from(none).expect_err(none);
+    }
     let refused = |group: &str, words: &str| {
         let told = with(group).expect_err("no group").to_string();
         assert!(told.contains(words), "{told}");
@@ -66,6 +85,43 @@ fn groups_go_on_beside_the_workload() {
     refused(&probe.replace("rr", "bulk"), "bulk");
     refused(&probe.replace("connections", "colour"), "colour");
     refused(&format!("{probe}transport = \"unix\"\n"), "probe");
+}
+
+#[test]
+fn a_factor_may_be_of_a_group() {
+    let with = |factors: &str| {
+        let group = "[[group]]\nname = \"probe\"\n[group.workload]\nkind = \"rr\"\n";
+        let text = FILE.replace("[factors]", &format!("{group}\n[factors]\n{factors}"));
+        let text = text.replace("\"one-at-a-time\"", "\"full\"");
+        let lines = text.lines().filter(|line| !line.starts_with("baseline"));
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        read_experiment(&text, "example.toml")
+    };
+    let experiment = with("\"probe.connections\" = [1, 8]")
+        .expect("a draft")
+        .experiment;
+    let factor = Factor::named("probe.connections").expect("it is one");
+    let levels = [Level::Count(1), Level::Count(8)];
+    assert_eq!(experiment.factors[0], (factor, levels.to_vec()));
+    // The trials of each level differ in the group alone.
+    let of = |level: &Level| {
+        let cell = Cell::from([(factor, level.clone())]);
+        let beside = experiment.beside_of(&cell).expect("groups");
+        let own = experiment.workload_of(&cell).expect("a workload");
+        (own == experiment.workload, beside[0].workload.connections)
+    };
+    assert_eq!(levels.each_ref().map(of), [(true, 1), (true, 8)]);
+    let refused = |factors: &str, words: &str| {
+        let told = with(factors).expect_err("no factor").to_string();
+        assert!(told.contains(words), "{told}");
+    };
+    refused("\"prob.connections\" = [1, 8]", "prob.connections");
+    refused("\"probe.mtu\" = [1500, 9000]", "probe.mtu");
+    refused("\"probe.nonsense\" = [1, 2]", "probe.nonsense");
+    refused("\"probe.direction\" = [\"both\"]", "probe.direction");
+    refused("probe.connections = [1, 8]", "in quotes");
+    let twice = "\"probe.payload_bytes\" = [1, 8]\n\"probe.request_bytes\" = [1, 8]";
+    refused(twice, "probe.payload_bytes");
 }
 
 #[test]

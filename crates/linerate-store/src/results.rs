@@ -24,6 +24,7 @@
 //!    `auto`, is null there and stands in `cell`.
 //! 3. A trial without any response has one row, whose response is null, so that no trial is missing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate_model::experiment::{Factor, Level};
@@ -115,9 +116,17 @@ fn table(outcomes: &[Outcome]) -> Table {
             Column::maybe_numbers(rows.iter().map(|row| Some(row.0.replicate.into()))),
         ),
     ];
-    for factor in Factor::all() {
-        let levels: Vec<Option<&Level>> = rows.iter().map(|row| row.0.cell.get(&factor)).collect();
-        columns.extend(level_column(&levels).map(|column| (factor.name(), column)));
+    let factors: BTreeSet<Factor> = rows
+        .iter()
+        .flat_map(|row| row.0.cell.keys().copied())
+        .collect();
+    let named: Vec<_> = factors
+        .iter()
+        .map(|factor| (factor.name(), factor))
+        .collect();
+    for (name, factor) in &named {
+        let levels: Vec<Option<&Level>> = rows.iter().map(|row| row.0.cell.get(factor)).collect();
+        columns.extend(level_column(&levels).map(|column| (&**name, column)));
     }
     columns.extend([
         ("response", text(&|row| Some(row.1?.0.to_owned()))),

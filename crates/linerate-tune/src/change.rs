@@ -95,7 +95,7 @@ impl Changed {
         }
         // A device has at least one receive queue, and every other knob one place.
         if let Some((before, now)) = seen {
-            let setting = Setting::granted(factor.name(), Some(wanted), Some(now));
+            let setting = Setting::granted(&factor.name(), Some(wanted), Some(now));
             self.settings
                 .push(setting.because(Some(format!("for this trial; it was {before}"))));
         }

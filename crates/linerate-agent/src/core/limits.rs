@@ -171,7 +171,7 @@ impl Core {
         let Some(changes) = changes else {
             return Ok(());
         };
-        let names: Vec<&str> = changes.levels.keys().map(|factor| factor.name()).collect();
+        let names: Vec<_> = changes.levels.keys().map(|factor| factor.name()).collect();
         let names = names.join(", ");
         if !self.config.lab || !linerate_tune::is_own_network(Path::new("/")) {
             let error = format!("{names}: this is host-wide, and only hosts of a lab are changed");

@@ -25,7 +25,7 @@ use super::idle_reader::IdleReader;
 use super::limits::{cpus_online, workers_of_group};
 use super::slot::{OtherEnd, TrialSlot};
 use super::{Core, placement};
-use crate::api::{Assignment, StartRequest};
+use crate::api::StartRequest;
 use crate::limits::above;
 use crate::sync::lock;
 
@@ -489,20 +489,19 @@ impl Sampler<'_> {
         if is_dropped {
             return;
         }
-        // A host tells its latencies without a group: of two groups nobody could tell whose they are.
-        let transacts = |group: &Assignment| group.traffic.is_transactional();
-        if self
-            .slot
-            .groups
-            .iter()
-            .filter(|group| transacts(group))
-            .count()
-            == 1
-        {
-            let groups = self.slot.groups.iter().zip(&mut self.running);
-            let of_transactions = groups.filter(|(group, _)| transacts(group));
-            of_transactions.for_each(|(_, running)| {
-                running.sample_latencies(|sample| samples.push(&sample));
+        // A host may have flows of a later group only.
+        let are_several = !self.slot.assignment.beside.is_empty();
+        for (group, running) in self.slot.groups.iter().zip(&mut self.running) {
+            if !group.traffic.is_transactional() {
+                continue;
+            }
+            let flow = group.flows.first().filter(|_| are_several);
+            let flow = flow.map(|flow| flow.flow);
+            running.sample_latencies(|mut sample| {
+                if let Subject::Latency(of, _) = &mut sample.subject {
+                    *of = flow;
+                }
+                samples.push(&sample);
             });
         }
         // Reading the host may take tenths of a second, for which whoever looks at the trial must not wait.

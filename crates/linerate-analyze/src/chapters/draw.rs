@@ -137,7 +137,8 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         .iter()
         .filter(|cell| cell.level(factor).is_some())
         .count();
-    let unit = match factor {
+    let own = factor.beside().map_or(factor, |(_, own)| own);
+    let unit = match own {
         size if words::is_size(size) => Unit::Bytes,
         Factor::Connections
         | Factor::Clients
@@ -151,7 +152,7 @@ pub(super) fn factor_axis(cells: &[&CellOutcomes<'_>], factor: Factor) -> Axis {
         _ => Unit::None,
     };
     Axis {
-        label: factor.title().to_owned(),
+        label: factor.title().into_owned(),
         unit,
         scale: if numbers.len() < levels {
             Scale::Category
@@ -256,7 +257,7 @@ pub(super) fn table(title: &str, cells: &[&CellOutcomes<'_>], responses: &[&str]
         .collect();
     let mut columns: Vec<String> = factors
         .iter()
-        .map(|factor| sentence(factor.title()))
+        .map(|factor| sentence(&factor.title()))
         .collect();
     if factors.is_empty() {
         columns.push("Cell".to_owned());

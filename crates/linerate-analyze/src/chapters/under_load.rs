@@ -1,11 +1,12 @@
 //! Latency under load: an exchange while other groups of its trial fill the path, against the same alone.
 
-use linerate_model::experiment::Factor;
+use linerate_model::group;
 use linerate_model::response::name;
 use linerate_model::unit::Unit;
+use linerate_model::workload::Group;
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::groups::experiment_name;
+use crate::groups::{experiment_name, seen_cell};
 use crate::loaded::fills_queue;
 use crate::words;
 
@@ -34,13 +35,21 @@ impl<'d, 'a> UnderLoad<'d, 'a> {
         })
     }
 
-    /// Returns what goes on beside it, and which way: "stream to the server".
+    /// Returns what goes on beside it, with what varies of that: "stream to the server".
     fn others(&self) -> String {
-        let beside = self.cell.experiment.beside.iter();
-        let names: Vec<String> = beside.map(|group| group.name.clone()).collect();
-        let way = self.cell.level(Factor::Direction).is_some();
-        let way = way.then(|| format!(" {}", words::whole_cell(&self.cell.cell)));
-        format!("{}{}", words::list(&names), way.unwrap_or_default())
+        let levels = self.cell.cell.iter();
+        let levels = levels.filter_map(|(factor, level)| Some((factor.beside()?, level)));
+        let levels: Vec<_> = levels.collect();
+        let told = |group: &Group| {
+            let own = levels
+                .iter()
+                .filter(|((name, _), _)| name.as_str() == group.name);
+            let own = own.map(|((_, factor), level)| words::level(*factor, level));
+            let words: Vec<String> = std::iter::once(group.name.clone()).chain(own).collect();
+            words.join(" ")
+        };
+        let beside = self.cell.experiment.beside.iter().map(told);
+        words::list(&beside.collect::<Vec<_>>())
     }
 
     /// Returns what it is next to, and how many times as long as alone.
@@ -61,12 +70,15 @@ impl<'d, 'a> UnderLoad<'d, 'a> {
         let name = &self.cell.experiment.name;
         // The first group of a trial has the experiment's own name.
         let is_first = |other: &CellOutcomes<'_>| {
+            let first = group::name_of(other.workload.traffic.kind());
             let mut beside = other.experiment.beside.iter();
-            beside.any(|own| *name == experiment_name(&other.experiment.name, 1, &own.name))
+            beside.any(|own| {
+                *name == experiment_name(&other.experiment.name, 1, &own.name)
+                    && seen_cell(&other.cell, &own.name, first) == self.cell.cell
+            })
         };
-        let bulk = measured.find(|other| {
-            other.workload.traffic.is_stream() && other.cell == self.cell.cell && is_first(other)
-        })?;
+        let is_bulk = |other: &&CellOutcomes<'_>| other.workload.traffic.is_stream();
+        let bulk = measured.find(|other| is_bulk(other) && is_first(other))?;
         let waited = bulk.mean(name::TCP_RTT)? - bulk.mean(name::TCP_MIN_RTT)?;
         fills_queue(Some(self.median_ns - self.alone_ns?), Some(waited))
     }

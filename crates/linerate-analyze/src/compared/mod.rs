@@ -21,7 +21,7 @@ mod side;
 mod spread;
 
 use linerate_model::compared::{COMPARED_SCHEMA, Changed, Compared, NotComparable, Pair, Side};
-use linerate_model::experiment::{Cell, Factor};
+use linerate_model::experiment::Cell;
 use linerate_model::finding::{CONFIDENCE, Estimate, Verdict};
 use linerate_model::margin::Margins;
 use linerate_model::number::counted;
@@ -176,7 +176,7 @@ fn matched<'r>(
 }
 
 fn cell_in_words(cell: &Cell) -> String {
-    let factors: Vec<Factor> = Factor::all().collect();
+    let factors: Vec<_> = cell.keys().copied().collect();
     words::cell(cell, &factors)
 }
 
@@ -370,6 +370,7 @@ fn document(
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::experiment::Factor;
     use linerate_model::experiment::Level;
     use linerate_model::host::{Fact, FactValue};
     use linerate_model::manner::Manner;

@@ -111,7 +111,13 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         1 => String::new(),
         flows => format!("{flows} × "),
     };
+    // The kernel counts time at a full send buffer as that alone, also while the window is full.
     let waiting = cell.mean(name::RWND_LIMITED)?;
+    let waited = (waiting >= MOST).then(|| {
+        let share = words::percent(waiting);
+        format!(", and the sender waited for the window {share} of the time")
+    });
+    let waited = waited.unwrap_or_default();
     let evidence = cell.proof_with(
         &[
             ("throughput", name::THROUGHPUT),
@@ -135,12 +141,11 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     Some(Verdict {
         limiter: Limiter::ReceiverWindow,
         claim: format!(
-            "The receive window limits throughput to {}: {times}{} in each round trip of {}, and the \
-             sender waited for the window {} of the time{unscaled}.",
+            "The receive window limits throughput to {}: {times}{} in each round trip of {}{waited}\
+             {unscaled}.",
             words::estimate(&throughput),
             words::number(Unit::Bytes, window),
             words::number(Unit::Nanoseconds, cell.mean(name::TCP_RTT)?),
-            words::percent(waiting),
         ),
         explanation: format!(
             "{} At most one window can be in flight at a time, and no queue on the path made the round trip long.",

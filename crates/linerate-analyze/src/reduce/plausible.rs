@@ -13,13 +13,15 @@
 //!    have one number.
 //! 3. A thread or a CPU is busy no longer than it is there.
 
+use std::collections::BTreeSet;
+
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::reason::{Impossible, Moved, Reason};
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostProgram, HostRecord};
 use linerate_model::sample::{End, Subject};
-use linerate_model::workload::{Direction, Workload};
+use linerate_model::workload::{Direction, TrialHost, Workload};
 use linerate_model::{BitsPerSec, HostName, Nanos};
 
 use super::cpu_time::BUSY;
@@ -225,9 +227,18 @@ pub(crate) fn beyond_together(
 ) -> Option<Reason> {
     let tolerance = tolerance(window);
     let path = Path::new(hosts);
+    // Groups of several clients have the links of all of these.
+    let flows = groups.iter().flat_map(|(workload, _)| workload.flows());
+    let from: BTreeSet<u32> = flows.map(|flow| flow.from).collect();
+    let of_all = |workload: &Workload| Workload {
+        clients: from.len() as u32,
+        from: from.iter().map(|host| TrialHost(*host)).collect(),
+        ..workload.clone()
+    };
     let of_direction = |direction| {
         let ceilings = groups.iter();
-        let ceilings = ceilings.filter_map(|(workload, _)| path.ceiling(workload, direction));
+        let ceilings =
+            ceilings.filter_map(|(workload, _)| path.ceiling(&of_all(workload), direction));
         let ceiling = ceilings.max_by(|a, b| a.payload.0.total_cmp(&b.payload.0))?;
         // What was not read of one is no less than nothing.
         let rates = groups.iter();

@@ -8,7 +8,7 @@ use super::{Span, Watched};
 use crate::reduce::cpu_time::{FREE, IRQ, SOFTIRQ, STEAL, SYSTEM, USER};
 
 /// Time of one CPU by mode, as shares of all its time; of all CPUs together their sum, in CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Modes {
     /// In user mode, at any priority.
     pub user: f64,
@@ -32,7 +32,7 @@ impl Modes {
 }
 
 /// One CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CpuRow {
     /// The kernel's number.
     pub cpu: u32,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Span, Watched};
 
 /// One direction of a link; absent where one reading is all there is.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Way {
     /// Bytes, Ethernet headers included.
     pub bytes: Option<f64>,
@@ -28,7 +28,7 @@ impl Way {
 }
 
 /// One link.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LinkRow {
     /// Name of the device.
     pub link: String,

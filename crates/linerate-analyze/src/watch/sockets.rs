@@ -9,7 +9,7 @@ use super::Span;
 use crate::reduce::are_aggregates;
 
 /// One connection over a span; what needs two readings is absent after the first.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct WatchedFlow {
     /// This host's end.
     pub local: String,

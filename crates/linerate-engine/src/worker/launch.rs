@@ -342,7 +342,7 @@ impl Running {
         self.latencies.read(|about, count| {
             take(Sample {
                 metric: Metric::AppLatencies,
-                subject: Subject::Latency(about),
+                subject: Subject::Latency(None, about),
                 at_ns,
                 value: count.cast_signed(),
             });

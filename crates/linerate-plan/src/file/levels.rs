@@ -98,6 +98,10 @@ fn list_of<'v>(spot: &Spot<'_>, value: &'v Value) -> Result<&'v [Value], ReadErr
             let allowed = format!("a list of 1 to {LEVELS_MAX} levels");
             Err(spot.value(format!("a list of {}", list.len()), allowed))
         }
+        Value::Table(_) => {
+            let allowed = "a list of levels: the name of a group's factor is in quotes, \"probe.connections\" = [1, 8]";
+            Err(spot.value("a table", allowed))
+        }
         other => Err(spot.value(other, "a list of levels: [...]")),
     }
 }
@@ -125,7 +129,7 @@ fn linked_group(spot: &Spot<'_>, list: &[Value]) -> Result<FactorGroup, ReadErro
                 return Err(bad(value));
             }
             let level = |factor: &Factor| {
-                let own = table.get(factor.name()).ok_or_else(|| bad(value))?;
+                let own = table.get(&*factor.name()).ok_or_else(|| bad(value))?;
                 level_of(&spot.below(factor), factor.parameter(), own)
             };
             factors.iter().map(level).collect()
@@ -160,6 +164,9 @@ fn check_group(
 /// Returns whether two factors write the same part of a workload.
 fn overlap(a: Factor, b: Factor) -> bool {
     let sizes = [Factor::RequestBytes, Factor::ResponseBytes];
+    if let (Some((of_a, a)), Some((of_b, b))) = (a.beside(), b.beside()) {
+        return of_a == of_b && overlap(a, b);
+    }
     a == b
         || (a == Factor::PayloadBytes && sizes.contains(&b))
         || (b == Factor::PayloadBytes && sizes.contains(&a))
@@ -168,7 +175,7 @@ fn overlap(a: Factor, b: Factor) -> bool {
 /// Returns the factor called `name`, which stands in the section of `spot`.
 fn factor_of(spot: &Spot<'_>, name: &str) -> Result<Factor, ReadError> {
     Factor::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Factor::all().map(Factor::name).collect();
+        let names: Vec<_> = Factor::all().map(Factor::name).collect();
         let (section, known) = (spot.key(), names.join("`, `"));
         let message = format!("unknown factor `{name}` of {section}, expected one of `{known}`");
         spot.wrong(&message)

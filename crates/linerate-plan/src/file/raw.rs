@@ -6,6 +6,7 @@ use linerate_model::Nanos;
 use linerate_model::experiment::DesignKind;
 use linerate_model::probe::Probes;
 use linerate_model::unit::ParseUnitError;
+use linerate_model::workload::TrialHost;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
@@ -46,7 +47,21 @@ pub(super) struct RawFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroup {
     pub(super) name: Spanned<String>,
+    /// The hosts that open its flows, and those that take them up: one, or a list.
+    pub(super) from: Option<Spanned<Hosts>>,
+    pub(super) to: Option<Spanned<Hosts>>,
     pub(super) workload: Spanned<Entries>,
+}
+
+/// Hosts of a trial by their parts.
+#[derive(serde::Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a host, `server` or `client 1`, or a list of such"
+)]
+pub(super) enum Hosts {
+    One(TrialHost),
+    Several(Vec<TrialHost>),
 }
 
 /// `[design]`

@@ -100,12 +100,12 @@ fn write(
 pub(super) fn check_sizes(
     source: &Source<'_>,
     workload: &Entries,
-    factors: &Entries,
+    is_factor: impl Fn(&str) -> bool,
 ) -> Result<(), ReadError> {
     let Some((_, sizes)) = workload.find("sizes") else {
         return Ok(());
     };
-    let is_given = |name: &&&str| workload.find(name).or(factors.find(name)).is_some();
+    let is_given = |name: &&&str| workload.find(name).is_some() || is_factor(name);
     let Some(other) = OF_ONE_SIZE.iter().find(is_given) else {
         return Ok(());
     };

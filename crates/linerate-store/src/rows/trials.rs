@@ -76,7 +76,7 @@ pub(crate) fn cell_json(cell: &Cell) -> String {
             Level::Rate(bps) => Value::from(*bps),
             Level::Ppm(_) => Value::from(level.as_number()),
         };
-        (factor.name().to_owned(), value)
+        (factor.to_string(), value)
     });
     Value::Object(entries.collect()).to_string()
 }

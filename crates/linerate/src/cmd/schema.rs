@@ -13,7 +13,7 @@ struct Document {
     schema: fn() -> schemars::Schema,
 }
 
-/// Every document that says its `schema`.
+/// Every document that has a name.
 const DOCUMENTS: &[Document] = &[
     Document {
         name: "linerate.run",
@@ -39,6 +39,16 @@ const DOCUMENTS: &[Document] = &[
         name: "linerate.compare",
         printed_by: "linerate compare -J, linerate run -J of several levels",
         schema: || written::<linerate_model::compared::Compared>(),
+    },
+    Document {
+        name: "linerate.plan",
+        printed_by: "linerate plan -J",
+        schema: || written::<linerate_model::plan::Plan>(),
+    },
+    Document {
+        name: "linerate.watch",
+        printed_by: "linerate watch --json-stream, each line",
+        schema: || written::<super::watch::WatchLine<'static>>(),
     },
     Document {
         name: "linerate.error",

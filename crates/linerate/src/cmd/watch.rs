@@ -10,9 +10,11 @@ use linerate_agent::api::{AgentError, Observation, ObservationRequest, RefusalCo
 use linerate_agent::serve::ServeError;
 use linerate_agent::serve::exporter::Exporter;
 use linerate_analyze::watch::pages::pages;
-use linerate_analyze::watch::{Span, Watched};
+use linerate_analyze::watch::{Document, Span, Watched};
 use linerate_model::Nanos;
+use linerate_model::host::Availability;
 use linerate_report::Exposition;
+use serde::Serialize;
 
 use crate::args::{PageChoice, WatchArgs};
 use crate::exit::{CmdResult, Exit, Failure};
@@ -25,6 +27,35 @@ const INTERVAL_MIN: Nanos = Nanos::from_ms(20);
 const INTERVAL_MAX: Nanos = Nanos::from_s(3600);
 /// Longest sleep between two looks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// These lines, and the number of their shape.
+const WATCH_SCHEMA: (&str, u32) = ("linerate.watch", 1);
+
+/// A line of JSON of a host that is watched.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[serde(tag = "event", content = "data", rename_all = "lowercase")]
+pub(super) enum WatchLine<'a> {
+    /// The first.
+    Start {
+        /// Always `linerate.watch`.
+        schema: &'static str,
+        /// The number of `WATCH_SCHEMA`.
+        schema_version: u32,
+        /// The host's own name.
+        host: &'a str,
+        /// Time between two lines.
+        interval_s: f64,
+        /// What can and cannot be observed.
+        observers: &'a [Availability],
+    },
+    /// What was seen.
+    Interval(Box<Document>),
+    /// The last.
+    End {
+        /// How long the host was watched.
+        seconds: f64,
+    },
+}
 
 /// Runs the command. Being told to end is how watching ends, so Ctrl-C is no failure.
 pub fn watch(args: &WatchArgs) -> CmdResult {
@@ -130,27 +161,28 @@ fn once(
 /// Prints a line of JSON for each interval.
 fn stream(host: &Watching, count: Option<u64>, first: Observation, stop: &AtomicBool) -> CmdResult {
     let mut watched = Watched::default();
-    term::json_line(
-        "start",
-        serde_json::json!({
-            "schema": "linerate.watch", "schema_version": 1, "host": first.host_name,
-            "interval_s": host.interval.as_s(), "observers": first.observers,
-        }),
-    );
+    term::json_row(&WatchLine::Start {
+        schema: WATCH_SCHEMA.0,
+        schema_version: WATCH_SCHEMA.1,
+        host: &first.host_name,
+        interval_s: host.interval.as_s(),
+        observers: &first.observers,
+    });
     take(&mut watched, first);
     let interval = Duration::from_nanos(host.interval.0);
     let mut due = Instant::now() + interval;
     let mut left = count.unwrap_or(u64::MAX);
     while left > 0 && sleep_until(due, stop) {
         take(&mut watched, host.observe().map_err(hosts::agent_failure)?);
-        term::json_line("interval", watched.document());
+        term::json_row(&WatchLine::Interval(Box::new(watched.document())));
         left -= 1;
         // A host that answers late loses lines, not the beat.
         while due <= Instant::now() {
             due += interval;
         }
     }
-    term::json_line("end", serde_json::json!({ "seconds": watched.seconds() }));
+    let seconds = watched.seconds();
+    term::json_row(&WatchLine::End { seconds });
     Ok(Exit::Ok)
 }
 

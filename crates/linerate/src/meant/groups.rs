@@ -25,6 +25,11 @@ pub(super) fn beside(args: &RunArgs) -> CmdResult<Vec<(RunArgs, Workload)>> {
             let next = "give it as in --with 'rr -r 1,1 -P 4'";
             Failure::usage(anyhow!(why)).next(next)
         })?;
+        if let Some((factor, _)) = asked.given.varied().first() {
+            let error = anyhow!("--with '{text}': several levels ({factor})");
+            let next = "give one level, or vary that of a group with an experiment file: \"NAME.KEY\" = [...]";
+            return Err(Failure::usage(error).next(next));
+        }
         let workload = workload(&asked)?;
         Ok((asked, workload))
     };

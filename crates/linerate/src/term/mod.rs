@@ -195,6 +195,11 @@ pub fn json_line<T: Serialize>(event: &str, data: T) {
     print_json(|out| serde_json::to_writer(out, &EventLine { event, data }));
 }
 
+/// Prints a line of JSON that says its own event.
+pub fn json_row<T: Serialize>(row: &T) {
+    print_json(|out| serde_json::to_writer(out, row));
+}
+
 /// Prints a document for programs: on one line, so that documents may follow each other in a file of JSON lines,
 /// and only on a terminal as people read it.
 pub fn json_document<T: Serialize>(document: &T) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Said, Server, free_port, linerate};
+use crate::common::{Said, Server, fits_its_schema, free_port, json, linerate};
 
 /// Columns of a terminal that nobody has widened.
 const COLUMNS: usize = 80;
@@ -257,6 +257,7 @@ fn documents_are_lines_of_a_file() {
     assert_eq!(said.out.lines().count(), 1, "{}", said.out);
     let plan = linerate(&["plan", "latency", "-J"]).run().done();
     assert_eq!(plan.out.lines().count(), 1, "{}", plan.out);
+    fits_its_schema("plan", &json(&plan.out));
 }
 
 /// What is asked for is shown without asking for all details.

@@ -46,6 +46,23 @@ fn a_stream_gives_counters_and_their_rates() {
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str()).collect();
     let expected = ["start", "interval", "interval", "end"].map(Some);
     assert_eq!(events, expected);
+    let schema = json(&linerate(&["schema", "watch"]).run().done().out);
+    let kinds = schema["oneOf"].as_array().expect("a kind each");
+    for line in &lines {
+        let mut kinds = kinds.iter();
+        let own = kinds.find(|kind| kind["properties"]["event"]["const"] == line["event"]);
+        let own = own.expect("it is in the schema");
+        let data = &own["properties"]["data"];
+        let data = match data["$ref"].as_str() {
+            Some(at) => schema
+                .pointer(at.trim_start_matches('#'))
+                .expect("it is there"),
+            None => data,
+        };
+        let known = data["properties"].as_object().expect("keys");
+        let told = line["data"].as_object().expect("keys");
+        assert!(known.keys().eq(told.keys()), "{known:?} {told:?}");
+    }
     let last = &lines[2]["data"];
     let metrics = last["metrics"].as_array().expect("metrics");
     let segments = metrics

@@ -1,7 +1,16 @@
 //! Trials of several groups: each has flows, bytes and responses of its own, and one host's limits hold for all.
 
-use crate::common::{Pair, Server, fits_its_schema, folder, json, linerate, loading, measured};
+use std::path::Path;
+
+use linerate_model::experiment::Level;
+use linerate_model::run::Recording;
+use linerate_model::sample::End;
+use linerate_model::workload::Part;
 use serde_json::Value;
+
+use crate::common::{
+    NamedLab, Pair, Server, file, fits_its_schema, folder, json, linerate, loading, measured,
+};
 
 /// Returns the document of a measurement; `None` where the machine is too busy.
 #[track_caller]
@@ -110,6 +119,151 @@ fn a_bundle_keeps_the_groups() {
         .done();
 }
 
+/// An experiment of a stream, and of probes whose groups `groups` are.
+fn experiment(groups: &str, factors: &str) -> String {
+    format!(
+        "format = 1\nname = \"beside\"\ntitle = \"Beside\"\nquestion = \"?\"\n\n\
+         [workload]\nkind = \"stream\"\nrate = \"20M\"\n\n{groups}\n\n[factors]\n{factors}\n\n\
+         [design]\nkind = \"full\"\nreplicates = 2\n\n\
+         [timing]\nsettle = \"0ms\"\nwarm_up = \"100ms\"\nmeasure = \"400ms\"\ndrain = \"20ms\"\n"
+    )
+}
+
+/// Measures an experiment in a lab; returns what was recorded, and its bundle.
+fn in_lab(text: &str, folder: &tempfile::TempDir) -> Option<(Recording, String)> {
+    NamedLab::up(&[])?;
+    let path = file(folder, "beside.toml", text);
+    let out = folder.path().join("out").display().to_string();
+    let words = ["run", "--lab", "--experiment", &path, "-o", &out];
+    let said = linerate(&words).run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    let recording = linerate_store::read(Path::new(&out)).expect("a bundle");
+    Some((recording, out))
+}
+
+#[test]
+fn a_factor_of_a_group_varies_that_group_and_hosts_are_those_that_it_names() {
+    let (_load, folder) = (loading(), folder());
+    let groups = "[[group]]\nname = \"probe\"\nfrom = \"client 2\"\nworkload = { kind = \"rr\" }";
+    let text = experiment(groups, "\"probe.connections\" = [1, 3]");
+    let Some((recording, out)) = in_lab(&text, &folder) else {
+        return;
+    };
+    let trials = &recording.document.plan.trials;
+    for trial in trials {
+        let level = trial.cell.values().next().and_then(Level::whole);
+        let probes = &trial.beside[0].workload;
+        assert_eq!(level, Some(probes.connections.into()));
+        assert_eq!(trial.workload.connections, 1);
+        let flows = recording.flows.iter().filter(|flow| flow.trial == trial.id);
+        let ends = flows.filter(|flow| flow.end == End::Client);
+        let hosts: Vec<&str> = ends.map(|flow| &*flow.host.0).collect();
+        let probes = std::iter::repeat_n("client2", probes.connections as usize);
+        assert_eq!(
+            hosts,
+            std::iter::once("client1").chain(probes).collect::<Vec<_>>()
+        );
+    }
+    let said = linerate(&["report", &out, "--format", "csv"]).run().done();
+    let head: Vec<&str> = said
+        .out
+        .lines()
+        .next()
+        .expect("a head")
+        .split(',')
+        .collect();
+    // The probe calls it its own, the stream by the probe's name.
+    let is_column = |name| head.contains(&name);
+    assert!(
+        is_column("connections") && is_column("probe.connections"),
+        "{head:?}"
+    );
+    // Each trial counts once, however many groups it has.
+    let report = json(
+        &linerate(&["report", &out, "--format", "json"])
+            .run()
+            .done()
+            .out,
+    );
+    let told = report["about"].as_array().expect("a list").iter();
+    let counted = told
+        .filter(|row| row[0] == "Trials")
+        .map(|row| row[1].as_str());
+    let counted = counted.flatten().next().expect("it is told");
+    assert_eq!(counted.split(',').next(), Some(&*trials.len().to_string()));
+}
+
+#[test]
+fn groups_of_several_hosts_start_at_one_instant() {
+    let (_load, folder) = (loading(), folder());
+    let group = |name: &str, client: u32| {
+        format!(
+            "[[group]]\nname = \"{name}\"\nfrom = \"client {client}\"\n\
+             workload = {{ kind = \"rr\", connections = 2 }}\n"
+        )
+    };
+    let groups = [group("near", 1), group("far", 2)].concat();
+    let Some((recording, _)) = in_lab(&experiment(&groups, ""), &folder) else {
+        return;
+    };
+    assert!(!recording.trials.is_empty());
+    for record in &recording.trials {
+        let flows = recording
+            .flows
+            .iter()
+            .filter(|flow| flow.trial == record.trial);
+        let sending = flows.filter(|flow| matches!(flow.part, Part::Sender | Part::Requester));
+        let begins = sending.map(|flow| (&*flow.host.0, flow.first_payload_ns));
+        let begins: Vec<(&str, i64)> = begins
+            .map(|(host, begin)| (host, begin.expect("each has sent")))
+            .collect();
+        // The stream and the near probes, and the far ones.
+        let hosts: Vec<&str> = begins.iter().map(|(host, _)| *host).collect();
+        assert_eq!(
+            hosts,
+            ["client1", "client1", "client1", "client2", "client2"]
+        );
+        let instants = begins.iter().map(|(_, begin)| *begin);
+        let last = instants.clone().max().expect("five");
+        let spread = last.abs_diff(instants.min().expect("five"));
+        assert_eq!(record.start_skew_ns, Some(spread));
+        // They were told one instant, of which a clock is known better than the trial has phases.
+        let known = record.start_skew_uncertainty_ns.expect("clocks are known");
+        assert!(known < 100_000_000, "{known}");
+        if record.is_valid() {
+            assert!(spread < record.window_ns / 10, "{spread}");
+        }
+    }
+}
+
+#[test]
+fn two_groups_of_requests_have_the_latencies_of_their_own() {
+    let (_load, server) = (loading(), Server::start(&[]));
+    let with = ["-i", "0.25", "--rr", "--with", "rr -r 1,1 -P 2"];
+    let Some(first) = document(&server, &with) else {
+        return;
+    };
+    let of = |group: &Value| {
+        let intervals = group["trials"][0]["intervals"]
+            .as_array()
+            .expect("a list")
+            .clone();
+        assert!(!intervals.is_empty());
+        intervals.iter().for_each(|lines| {
+            let last = lines
+                .as_array()
+                .expect("lines")
+                .last()
+                .expect("a sum")
+                .clone();
+            let (all, told) = (&last["transactions"], &last["latency"]["n"]);
+            assert_eq!(all.as_u64(), told.as_u64(), "{last}");
+        });
+    };
+    of(&first);
+    of(&first["beside"][0]);
+}
+
 #[test]
 fn groups_that_cannot_be_are_refused_by_name() {
     let check = |flags: &[&str], words: &[&str]| {
@@ -117,6 +271,7 @@ fn groups_that_cannot_be_are_refused_by_name() {
         linerate(&all).run().failed(2, words);
     };
     check(&["--with", "bulk"], &["bulk", "stream, rr, crr, idle"]);
+    check(&["--with", "rr -P 1,8"], &["rr -P 1,8", "connections"]);
     check(&["--with", "rr -t 5"], &["--time", "whole measurement"]);
     check(&["--with", "rr --nonsense"], &["--nonsense"]);
     check(&["--with", "rr", "-n", "1M"], &["stream", "volume"]);

@@ -82,7 +82,7 @@ fn knobs_are_set_at_both_ends_and_put_back_after_each_trial() {
     for (at, trial) in trials.iter().enumerate().take(12) {
         for end in [End::Client, End::Server] {
             let knobs = in_force(&recording, at, end);
-            let granted = |factor: Factor| knobs.get(factor.name()).map(|(value, _)| &**value);
+            let granted = |factor: Factor| knobs.get(&*factor.name()).map(|(value, _)| &**value);
             let asked_mtu = trial.cell[&Factor::Mtu].whole().map(|mtu| mtu.to_string());
             assert_eq!(granted(Factor::Mtu), asked_mtu.as_deref(), "{trial:?}");
             let is_merging = trial.cell[&Factor::Gro].to_string() == "on";
@@ -93,7 +93,7 @@ fn knobs_are_set_at_both_ends_and_put_back_after_each_trial() {
             assert_eq!(granted(Factor::TcpWmemMax), Some("1048576"));
             assert_ne!(granted(Factor::Rps), Some("0"));
             // Each began with what the hosts were made with, whatever the trial before had set.
-            let was = |factor: Factor| knobs.get(factor.name()).map(|(_, why)| why.as_str());
+            let was = |factor: Factor| knobs.get(&*factor.name()).map(|(_, why)| why.as_str());
             let mtu = was(Factor::Mtu);
             assert!(
                 mtu.is_none_or(|why| why.ends_with("it was 1500")),

@@ -28,10 +28,9 @@ pub(super) fn parameters(
     let workload = Workload {
         traffic: assignment.traffic.clone(),
         connections: assignment.flows.len() as u32,
-        clients: 1,
-        link_loss_ppm: None,
         options: assignment.options.clone(),
         manner: assignment.manner.clone(),
+        ..Workload::of(assignment.traffic.kind())
     };
     let parameters = Parameters {
         server_output,
