@@ -45,6 +45,10 @@ pub fn level(factor: Factor, level: &Level) -> String {
         Factor::Rate => format!("{level} each"),
         Factor::LinkLoss if *level == Level::Ppm(0) => "no loss injected".to_owned(),
         Factor::LinkLoss => format!("{level} of frames lost"),
+        Factor::Cpus => format!(
+            "{} at each end",
+            agreeing(&level.to_string(), "CPU", "CPUs")
+        ),
         knob => format!("{} {}", knob.title(), bare_level(knob, level)),
     }
 }
@@ -180,6 +184,7 @@ mod tests {
             &[(Factor::LinkLoss, Level::Ppm(1000))],
             "0.1 % of frames lost",
         );
+        check(&[(Factor::Cpus, Level::Count(1))], "1 CPU at each end");
         check(&[], "the only cell");
     }
 }
