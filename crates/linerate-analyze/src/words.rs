@@ -49,6 +49,10 @@ pub fn level(factor: Factor, level: &Level) -> String {
             let own = of.factor().map(|own| self::level(own, level));
             format!("{}: {}", of.group(), own.unwrap_or_default())
         }
+        Factor::Cpus => format!(
+            "{} at each end",
+            agreeing(&level.to_string(), "CPU", "CPUs")
+        ),
         knob => format!("{} {}", knob.title(), bare_level(knob, level)),
     }
 }
@@ -185,6 +189,7 @@ mod tests {
             &[(Factor::LinkLoss, Level::Ppm(1000))],
             "0.1 % of frames lost",
         );
+        check(&[(Factor::Cpus, Level::Count(1))], "1 CPU at each end");
         check(&[], "the only cell");
     }
 }

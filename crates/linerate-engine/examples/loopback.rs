@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
         let cpus = value(key).into_iter().flat_map(|list| list.split(','));
         Ok(EngineConfig {
             workers_max: value("workers").unwrap_or("1").parse()?,
-            cpus: cpus.map(str::parse).collect::<Result<_, _>>()?,
+            cpus: Cpus::InTurn(cpus.map(str::parse).collect::<Result<_, _>>()?),
         })
     };
     let (near, far) = open(&workload)?;

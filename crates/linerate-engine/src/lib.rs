@@ -16,7 +16,7 @@
 //! use std::net::TcpListener;
 //! use std::time::Duration;
 //!
-//! use linerate_engine::{EngineConfig, FlowConfig, Schedule, adopt, connect, launch, now_ns};
+//! use linerate_engine::{Cpus, EngineConfig, FlowConfig, Schedule, adopt, connect, launch, now_ns};
 //! use linerate_model::id::FlowId;
 //! use linerate_model::manner::Manner;
 //! use linerate_model::sample::End;
@@ -46,7 +46,7 @@
 //!     stop_ns: start_ns + 50_000_000,
 //!     skew_ns: 0,
 //! };
-//! let config = EngineConfig { workers_max: 2, cpus: Vec::new() };
+//! let config = EngineConfig { workers_max: 2, cpus: Cpus::Any };
 //! let results = launch(vec![sender, receiver], schedule, &config)?.finish();
 //! assert_eq!(results[0].bytes_sent, results[1].bytes_received);
 //! # Ok(())
@@ -81,5 +81,5 @@ pub use sys::mtu::{connection_mtu_bytes, route_mtu_bytes};
 pub use sys::text::{give_back_neighbours, give_back_text, map_single_pages, read_text_ahead};
 pub use sys::thread::run_when_idle;
 pub use worker::{
-    EngineConfig, FlowResult, LaunchError, Running, launch, launch_beside, worker_bytes,
+    Cpus, EngineConfig, FlowResult, LaunchError, Running, launch, launch_beside, worker_bytes,
 };

@@ -332,7 +332,7 @@ fn no_more_workers_spin_than_have_a_cpu() {
         let schedule = rig::schedule(100);
         let config = |workers_max| EngineConfig {
             workers_max,
-            cpus: vec![0],
+            cpus: Cpus::InTurn(vec![0]),
         };
         let far = launch(far, schedule, &config(1)).unwrap();
         let near = launch(near, schedule, &config(workers_max)).unwrap();
@@ -391,7 +391,7 @@ fn who_spins_on_the_cpu_of_its_peer_yields_and_says_so() {
         let schedule = rig::schedule(400);
         let config = EngineConfig {
             workers_max: 1,
-            cpus: vec![0],
+            cpus: Cpus::InTurn(vec![0]),
         };
         let far = launch(far, schedule, &config).unwrap();
         let near = launch(near, schedule, &config).unwrap();

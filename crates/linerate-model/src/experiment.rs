@@ -66,6 +66,8 @@ pub enum Factor {
     Rate,
     /// Frames that the clients' links lose on purpose; only a lab has such links.
     LinkLoss,
+    /// CPUs that the workers of each end are confined to.
+    Cpus,
     /// Largest IP packet of the device of the data network, at both ends. The first knob.
     Mtu,
     /// TCP segmentation by the device, at both ends.

@@ -119,7 +119,7 @@ mod tests {
             assert!(!title.is_empty());
         }
         let parameters = Factor::all().filter(|factor| factor.knob().is_none());
-        assert_eq!(parameters.last(), Some(Factor::LinkLoss));
+        assert_eq!(parameters.last(), Some(Factor::Cpus));
     }
 
     #[test]

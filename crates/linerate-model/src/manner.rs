@@ -14,6 +14,8 @@ use crate::workload::{
 
 /// Messages that one send call may carry, and requests that one flow may have in flight.
 pub const BATCH_MAX: u32 = 1024;
+/// CPUs that workers may be confined to: as many as there may be workers.
+pub const CPUS_MAX: u32 = 1024;
 /// Messages of a paced stream that may go back to back, as many as iperf3 takes.
 pub const BURST_MAX: u32 = 1000;
 /// Datagrams that the kernel cuts one buffer into (UDP_MAX_SEGMENTS of include/linux/udp.h, since
@@ -210,6 +212,10 @@ pub struct Manner {
     /// the kernel's 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_low_water: Option<Bytes>,
+    /// CPUs that the workers of each end are confined to: the first of those that its process may use; absent = as
+    /// they are placed otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
 }
 
 impl Default for Manner {
@@ -232,6 +238,7 @@ impl Default for Manner {
             bytes_max: None,
             short_numbers: false,
             receive_low_water: None,
+            cpus: None,
         }
     }
 }

@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use crate::experiment::{AUTO, Factor, Level};
 use crate::manner::{
-    BATCH_MAX, BURST_MAX, DATAGRAM_BYTES_MAX, Named, ReceiveBy, SEGMENTS_MAX, SendBy, Sizes,
-    Transport, WaitBy,
+    BATCH_MAX, BURST_MAX, CPUS_MAX, DATAGRAM_BYTES_MAX, Named, ReceiveBy, SEGMENTS_MAX, SendBy,
+    Sizes, Transport, WaitBy,
 };
 use crate::unit::{BitsPerSec, Nanos, ParseUnitError};
 use crate::workload::{
@@ -213,6 +213,8 @@ pub const PARAMETERS: &[Parameter] = &[
         .flags(&[flag("--bitrate (-b)").part().instead(EXCHANGE, "give requests per second with --rate")]),
     parameter("link_loss", ALL, ANY, Shape::Share, at!(link_loss_ppm))
         .factor(Factor::LinkLoss, "frames lost on the link").within(0, LINK_LOSS_PPM_MAX as u64),
+    parameter("cpus", MOVING, ANY, Shape::Count, at!(manner.cpus)).factor(Factor::Cpus, "CPUs of each end")
+        .within(1, CPUS_MAX as u64).flags(&[flag("--cpus")]),
     parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst)).within(1, BURST_MAX as u64)
         .flags(&[flag("--bitrate (-b)").part().told_as("the burst of --bitrate (-b)")]),
     parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think)).within(1, Nanos::from_s(3600).0)

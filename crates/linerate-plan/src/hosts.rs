@@ -34,6 +34,8 @@ pub struct Hosts {
     /// The one that streams and requests over TCP use where nothing else is asked for; the hosts'
     /// own when absent.
     pub congestion_unless_asked: Option<String>,
+    /// The fewest CPUs that one of them has, when known; what its agent may use of them, it says itself.
+    pub cpus_max: Option<u64>,
     /// The longest round trip between the controller and one of them; 0 where it is not known.
     pub round_trip: Nanos,
 }
@@ -93,6 +95,12 @@ impl Hosts {
         (!is_there).then(|| "only the links of a lab (--lab) can inject loss".to_owned())
     }
 
+    /// Returns why workers cannot be confined to `count` CPUs.
+    fn refuses_cpus(&self, count: u64) -> Option<String> {
+        let most = self.cpus_max.filter(|most| *most < count)?;
+        Some(format!("some host has {}", counted(most, "CPU")))
+    }
+
     /// Returns why `level` of `factor`, a knob, cannot be set on the hosts.
     fn refuses_knob(&self, factor: Factor, level: &Level) -> Option<String> {
         let Some(knobs) = self.knobs else {
@@ -127,6 +135,7 @@ impl Hosts {
             (Factor::SocketBuffer, Level::Size(size)) => self.refuses_buffer(*size),
             (Factor::Congestion, Level::Word(name)) => self.refuses_congestion(name),
             (Factor::LinkLoss, Level::Ppm(ppm)) => self.refuses_link_loss(*ppm),
+            (Factor::Cpus, Level::Count(count)) => self.refuses_cpus(*count),
             _ if factor.knob().is_some() && !level.is_auto() => self.refuses_knob(factor, level),
             _ => None,
         }
@@ -147,7 +156,14 @@ impl Hosts {
             let why = self.refuses_link_loss(ppm)?;
             Some(format!("its links lose {}, and {why}", Level::Ppm(ppm)))
         });
-        buffer.or(congestion).or(loss)
+        let cpus = workload.manner.cpus.and_then(|count| {
+            let why = self.refuses_cpus(count.into())?;
+            Some(format!(
+                "its workers are confined to {}, and {why}",
+                counted(count, "CPU")
+            ))
+        });
+        buffer.or(congestion).or(loss).or(cpus)
     }
 }
 

@@ -267,6 +267,7 @@ pub fn check_this_host(workload: &Workload, cpus: &[u32]) -> CmdResult<()> {
         let failure = Failure::usage(anyhow!("this host: {lacking}"));
         match lacking {
             Lacking::Cpu(_) => failure.next("name CPUs of these with -A, or none"),
+            Lacking::Cpus(_) => failure.next("confine workers to fewer CPUs with --cpus"),
             Lacking::Congestion(_) => failure.next(format!(
                 "choose one of those with -C: {}",
                 setting_of_kernel("net/ipv4/tcp_available_congestion_control")
@@ -475,6 +476,7 @@ pub fn plan_hosts_of(snapshots: &[&Snapshot], clients: u32, losses_ppm: Vec<u32>
         wmem_max: least("sysctl.net.core.wmem_max"),
         congestion: congestion.unwrap_or_default(),
         congestion_unless_asked: None,
+        cpus_max: least("cpu.online"),
         knobs: None,
         round_trip: Nanos(0),
     }

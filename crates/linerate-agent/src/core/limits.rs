@@ -254,6 +254,7 @@ impl Core {
             check_flow(&group.traffic, &group.options, &group.manner)
                 .map_err(|error| refuse(RefusalCode::BadRequest, error))?;
             let manner = &group.manner;
+            check_cpu_count(manner.cpus)?;
             let is_alone = manner.bytes_max.is_some() || manner.transport == Transport::Unix;
             if groups.len() > 1 && is_alone {
                 return bad("a volume, or Unix sockets, in a trial of several groups".to_owned());
@@ -402,6 +403,9 @@ pub enum Lacking {
     /// A CPU on which it may run.
     #[error("{0}")]
     Cpu(String),
+    /// As many CPUs as its workers are to be confined to.
+    #[error("{0}")]
+    Cpus(String),
     /// Open files.
     #[error("{0}")]
     Files(String),
@@ -417,6 +421,7 @@ pub enum Lacking {
 /// the trial as well asks before there is one.
 pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Lacking> {
     check_cpus(cpus).map_err(|refusal| Lacking::Cpu(refusal.error))?;
+    check_cpu_count(workload.manner.cpus).map_err(|refusal| Lacking::Cpus(refusal.error))?;
     let flows = workload.connections as usize;
     let places = if workload.traffic.is_placed() {
         flows
@@ -439,18 +444,35 @@ pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Lacking> {
     }
 }
 
+/// Refuses more CPUs to be confined to than this process may run on.
+fn check_cpu_count(count: Option<u32>) -> Result<(), Refusal> {
+    let Some((count, (words, allowed))) = count.zip(cpus_allowed()) else {
+        return Ok(());
+    };
+    if count as usize > allowed.len() {
+        let most = allowed.len();
+        let error = format!("cpus is {count}, but this host allows {most}: {words}");
+        return Err(refuse(RefusalCode::BadRequest, error));
+    }
+    Ok(())
+}
+
+/// Returns the CPUs that this process may run on, as the kernel writes them and one by one; where the list cannot be
+/// read, launching tells.
+fn cpus_allowed() -> Option<(String, Vec<u32>)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut lines = status.lines();
+    let words = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let words = words.trim();
+    Some((words.to_owned(), linerate_observe::cpu_list(words)?))
+}
+
 /// Refuses CPUs on which this process may not run, and more than there are of those.
 fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .map(str::trim);
-    // Where the list cannot be read, launching tells.
-    let Some((words, allowed)) = allowed.zip(allowed.and_then(linerate_observe::cpu_list)) else {
+    let Some((words, allowed)) = cpus_allowed() else {
         return Ok(());
     };
     let (asked, most) = (cpus.len(), allowed.len());

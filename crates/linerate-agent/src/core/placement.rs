@@ -1,14 +1,18 @@
 //! Which CPUs the workers of a trial are pinned to, and how that is told.
 //!
-//! 1. CPUs that the caller asked for are taken as they are; the engine refuses what cannot be.
-//! 2. CPUs that the controller chose, because both ends share this machine, are taken if this
+//! 1. Workers that the workload confines to a number of CPUs share the first of those that this process
+//!    may use: which of them a worker runs on is the scheduler's choice, as on a host that has no more.
+//! 2. CPUs that the caller asked for are taken as they are; the engine refuses what cannot be.
+//! 3. CPUs that the controller chose, because both ends share this machine, are taken if this
 //!    process may run on all of them: an agent that was confined stays where it was put.
-//! 3. Near the link: CPUs of the NUMA node that the device of the data address is attached to,
+//! 4. Near the link: CPUs of the NUMA node that the device of the data address is attached to,
 //!    where the machine has others too. Where every CPU is as near, or the device has no node, the
 //!    scheduler knows better than we do which CPU the interrupts leave free.
 
 use std::path::Path;
 
+use linerate_engine::Cpus;
+use linerate_model::number::counted;
 use linerate_model::setting::{AUTO, name};
 use linerate_model::workload::Setting;
 
@@ -17,8 +21,8 @@ use crate::api::{Assignment, Placement, one_line};
 /// CPUs for the workers, and the words for the result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pinning {
-    /// Pinned to in turn; empty leaves it to the scheduler.
-    pub(super) cpus: Vec<usize>,
+    /// Where they run.
+    pub(super) cpus: Cpus,
     /// The setting `placement` of every flow.
     pub(super) setting: Setting,
 }
@@ -34,23 +38,21 @@ struct HostCpus {
 /// Returns where the workers of `assignment` run; `local` is the address of its flows.
 pub(super) fn place(assignment: &Assignment, local: Option<std::net::IpAddr>) -> Pinning {
     let device = || local.and_then(linerate_observe::link_of_address);
-    decide(
-        assignment,
-        &read_cpus(&assignment.placement, device, Path::new("/")),
-    )
+    decide(assignment, &read_cpus(assignment, device, Path::new("/")))
 }
 
-/// Reads what the rule of `placement` needs, below `root`, which has `proc` and `sys`.
+/// Reads what the rule for `assignment` needs, below `root`, which has `proc` and `sys`.
 fn read_cpus(
-    placement: &Placement,
+    assignment: &Assignment,
     device: impl FnOnce() -> Option<String>,
     root: &Path,
 ) -> HostCpus {
     let mut host = HostCpus::default();
-    if *placement != Placement::AsAsked {
+    let is_confined = assignment.manner.cpus.is_some();
+    if is_confined || assignment.placement != Placement::AsAsked {
         host.allowed = linerate_observe::cpus_allowed(&root.join("proc"));
     }
-    if *placement == Placement::NearLink {
+    if !is_confined && assignment.placement == Placement::NearLink {
         host.device = device();
         let near = |device: &String| linerate_observe::cpus_near(&root.join("sys"), device);
         host.near = host.device.as_ref().map(near).unwrap_or_default();
@@ -59,6 +61,9 @@ fn read_cpus(
 }
 
 fn decide(assignment: &Assignment, host: &HostCpus) -> Pinning {
+    if let Some(count) = assignment.manner.cpus {
+        return confined(count, &host.allowed);
+    }
     let cpus = &assignment.cpus;
     match &assignment.placement {
         Placement::AsAsked if cpus.is_empty() => pinned(cpus, None, None),
@@ -72,6 +77,16 @@ fn decide(assignment: &Assignment, host: &HostCpus) -> Pinning {
             }
         }
         Placement::NearLink => near_link(host),
+    }
+}
+
+/// Returns the first `count` of the CPUs `allowed`, for all workers.
+fn confined(count: u32, allowed: &[u32]) -> Pinning {
+    let cpus = &allowed[..allowed.len().min(count as usize)];
+    let granted = format!("confined to {}", words_of(cpus));
+    Pinning {
+        cpus: Cpus::Among(cpus.iter().map(|cpu| *cpu as usize).collect()),
+        setting: Setting::granted(name::PLACEMENT, Some(counted(count, "CPU")), Some(granted)),
     }
 }
 
@@ -99,7 +114,10 @@ fn pinned(cpus: &[u32], requested: Option<String>, why: Option<String>) -> Pinni
         some => format!("pinned to {}", words_of(some)),
     };
     Pinning {
-        cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
+        cpus: match cpus {
+            [] => Cpus::Any,
+            some => Cpus::InTurn(some.iter().map(|cpu| *cpu as usize).collect()),
+        },
         setting: Setting::granted(name::PLACEMENT, requested, Some(granted)).because(why),
     }
 }
@@ -155,8 +173,17 @@ mod tests {
 
     #[track_caller]
     fn check(placement: Placement, cpus: &[u32], host: &HostCpus, expected: &[usize], words: &str) {
-        let got = decide(&assignment(placement, cpus), host);
-        assert_eq!(got.cpus, expected);
+        let expected = match expected {
+            [] => Cpus::Any,
+            some => Cpus::InTurn(some.to_vec()),
+        };
+        check_placed(&assignment(placement, cpus), host, &expected, words);
+    }
+
+    #[track_caller]
+    fn check_placed(assignment: &Assignment, host: &HostCpus, expected: &Cpus, words: &str) {
+        let got = decide(assignment, host);
+        assert_eq!(got.cpus, *expected);
         let why = got
             .setting
             .why
@@ -177,6 +204,21 @@ mod tests {
         let none = HostCpus::default();
         check(Placement::AsAsked, &[], &none, &[], "left to the scheduler");
         check(Placement::AsAsked, &[9], &none, &[9], "pinned to CPU 9");
+    }
+
+    #[test]
+    fn confined_workers_share_the_first_cpus_that_may_be_used() {
+        let all = place(&[1, 5, 6, 7], &[6, 7]);
+        let check = |placement: Placement, count, expected: &[usize], words| {
+            let mut confined = assignment(placement, &[7]);
+            confined.manner.cpus = Some(count);
+            check_placed(&confined, &all, &Cpus::Among(expected.to_vec()), words);
+        };
+        check(Placement::AsAsked, 1, &[1], "confined to CPU 1");
+        check(Placement::NearLink, 2, &[1, 5], "confined to CPUs 1 5");
+        let why = "as on two hosts".to_owned();
+        let words = "confined to CPUs 1 5 6";
+        check(Placement::Chosen { why }, 3, &[1, 5, 6], words);
     }
 
     #[test]
@@ -233,7 +275,11 @@ mod tests {
         );
         let check = |placement: Placement, asked: &[u32], device, cpus: &[usize], words: &str| {
             let device = || Some(String::from(device));
-            let host = read_cpus(&placement, device, Path::new(root));
+            let host = read_cpus(
+                &assignment(placement.clone(), asked),
+                device,
+                Path::new(root),
+            );
             check(placement, asked, &host, cpus, words);
         };
         let words = "pinned to CPUs 1 3 5 7: the NUMA node of eth1";

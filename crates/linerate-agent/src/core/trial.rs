@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_engine as engine;
-use linerate_engine::{Address, EngineConfig, Flow, LaunchError, Running, Schedule};
+use linerate_engine::{Address, Cpus, EngineConfig, Flow, LaunchError, Running, Schedule};
 use linerate_model::capture::CaptureOutcome;
 use linerate_model::manner::{Manner, Transport, WaitBy};
 use linerate_model::metric::Metric;
@@ -23,6 +23,7 @@ use super::flows::{by_group, counts_sent};
 use super::host::{availabilities, degraded, limits_of_profile, unseen};
 use super::idle_reader::IdleReader;
 use super::limits::{cpus_online, workers_of_group};
+use super::placement::Pinning;
 use super::slot::{OtherEnd, TrialSlot};
 use super::{Core, placement};
 use crate::api::StartRequest;
@@ -58,16 +59,8 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     if let Some(capture) = &capture {
         capture.select(&flows);
     }
-    let placed = placement::place(&slot.assignment, local);
-    let workers_max = match (slot.assignment.workers_max, placed.cpus.len()) {
-        (Some(most), _) => most as usize,
-        (None, 0) => cpus_online(),
-        (None, pinned) => pinned,
-    };
-    let config = EngineConfig {
-        workers_max: workers_of_group(workers_max, slot.groups.len()),
-        cpus: placed.cpus,
-    };
+    let groups = slot.groups.iter();
+    let placed: Vec<_> = groups.map(|group| placement::place(group, local)).collect();
     let schedule = Schedule {
         start_ns: at.start_ns,
         measure_begin_ns: at.measure_begin_ns,
@@ -75,7 +68,7 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         stop_ns: at.stop_ns,
         skew_ns: at.skew_ns,
     };
-    let running = match launch(slot, flows, schedule, &config) {
+    let running = match launch(slot, flows, schedule, &placed) {
         Ok(running) => running,
         Err(error) => return slot.fail(&with_causes(&error)),
     };
@@ -148,10 +141,12 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
         running.iter().for_each(Running::abort);
     }
     let mut results = Vec::new();
+    let mut placements = Vec::new();
     // What came after the last look is owed too, whoever ended the trial.
     let mut moved = 0;
-    for (group, running) in slot.groups.iter().zip(running) {
+    for ((group, placed), running) in slot.groups.iter().zip(placed).zip(running) {
         let ended = running.finish();
+        placements.extend(vec![Arc::new(placed.setting); ended.len()]);
         let sent = |flow: &engine::FlowResult| {
             if counts_sent(group) {
                 flow.bytes_sent
@@ -195,14 +190,11 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     record.flows.items = results.into_iter().map(|result| result.outcome).collect();
     let tuned = lock(&slot.tuned).take();
     let of_host = tuned.as_ref().map_or(&[][..], |tuned| tuned.settings());
-    let all: Vec<_> = std::iter::once(placed.setting)
-        .chain(of_host.iter().cloned())
-        .map(Arc::new)
-        .collect();
+    let of_host: Vec<_> = of_host.iter().cloned().map(Arc::new).collect();
     let mut pool = SettingPool::default();
-    for flow in &mut record.flows.items {
-        let settings = all
-            .iter()
+    for (flow, placement) in record.flows.items.iter_mut().zip(&placements) {
+        let settings = std::iter::once(placement)
+            .chain(&of_host)
             .fold(flow.settings.clone(), |own, one| own.with(one));
         flow.settings = pool.share(&settings);
     }
@@ -223,13 +215,22 @@ fn launch(
     slot: &TrialSlot,
     flows: Vec<Flow>,
     schedule: Schedule,
-    config: &EngineConfig,
+    placed: &[Pinning],
 ) -> Result<Vec<Running>, LaunchError> {
     let mut running: Vec<Running> = Vec::new();
-    for flows in by_group(flows, &slot.groups) {
+    for (flows, placed) in by_group(flows, &slot.groups).into_iter().zip(placed) {
         let before = running.iter().map(|group| group.threads().len()).sum();
+        let workers_max = match (slot.assignment.workers_max, &placed.cpus) {
+            (Some(most), _) => most as usize,
+            (None, Cpus::Any) => cpus_online(),
+            (None, Cpus::InTurn(cpus) | Cpus::Among(cpus)) => cpus.len(),
+        };
+        let config = EngineConfig {
+            workers_max: workers_of_group(workers_max, slot.groups.len()),
+            cpus: placed.cpus.clone(),
+        };
         // On an error the groups so far are aborted as they are dropped.
-        running.push(engine::launch_beside(flows, schedule, config, before)?);
+        running.push(engine::launch_beside(flows, schedule, &config, before)?);
     }
     Ok(running)
 }
@@ -703,7 +704,7 @@ mod tests {
         };
         let config = EngineConfig {
             workers_max: 1,
-            cpus: Vec::new(),
+            cpus: Cpus::Any,
         };
         let mut sampler = Sampler {
             core: &core,

@@ -133,7 +133,10 @@ pub(super) const FULL: Rule = Rule {
 /// What to do about workers that waited where the caller put them.
 pub(super) fn unpin(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
     let waits_where_pinned = is_pinned(dataset, cell) && waits_beside_idle(cell);
-    waits_where_pinned.then(|| "repeat without `-A`, or with more CPUs in it".to_owned())
+    waits_where_pinned.then(|| match cell.workload.manner.cpus {
+        Some(_) => "repeat with more CPUs (`--cpus`)".to_owned(),
+        None => "repeat without `-A`, or with more CPUs in it".to_owned(),
+    })
 }
 
 fn next_of_full(workload: &Workload) -> Option<String> {
@@ -411,8 +414,12 @@ fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict
         return None;
     }
     let (whose, explanation) = if is_pinned(dataset, cell) {
+        let how = match cell.workload.manner.cpus {
+            Some(_) => "that workers were confined to (--cpus)",
+            None => "that workers were pinned to (-A)",
+        };
         (
-            "that workers were pinned to (-A)",
+            how,
             "The number is what these CPUs can do. More of them, or none asked for, raise it.",
         )
     } else if is_on_few {

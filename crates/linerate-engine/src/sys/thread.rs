@@ -26,11 +26,15 @@ pub(crate) fn cpu_times_ns() -> (u64, u64) {
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
-/// Lets the calling thread run on `cpu` only.
-pub(crate) fn pin(cpu: usize) -> io::Result<()> {
+/// Lets the calling thread run on `cpus` only.
+pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
+    const BITS: usize = usize::BITS as usize;
     // One bit a CPU; the kernel takes a mask of any length, so none of its CPUs is out of reach.
-    let mut mask = vec![0_usize; cpu / usize::BITS as usize + 1];
-    mask[cpu / usize::BITS as usize] = 1 << (cpu % usize::BITS as usize);
+    let most = cpus.iter().max().copied().unwrap_or(0);
+    let mut mask = vec![0_usize; most / BITS + 1];
+    for cpu in cpus {
+        mask[cpu / BITS] |= 1 << (cpu % BITS);
+    }
     // SAFETY: the kernel reads `size_of_val` bytes of the mask, which is that long and outlives
     // the call; it is passed as the cpu_set_t that glibc declares, of which only bytes are read.
     let status = unsafe {
@@ -90,7 +94,7 @@ mod tests {
 
     #[test]
     fn pinning_to_a_cpu_that_does_not_exist_is_refused() {
-        assert!(pin(100_000).is_err());
+        assert!(pin(&[100_000]).is_err());
         assert!(id() > 0);
         assert!(cpu().is_some());
     }

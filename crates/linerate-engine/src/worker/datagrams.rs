@@ -429,7 +429,7 @@ mod tests {
             flows: vec![open(0), open(1)],
             control: Arc::new(Control::new(&schedule, 2)),
             window: schedule.window(),
-            cpu: None,
+            cpus: Vec::new(),
             latency_per_flow: true,
             latency_counts: Some(Arc::new(LatencyCounts::default())),
             callees: None,

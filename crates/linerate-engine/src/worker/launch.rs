@@ -48,10 +48,36 @@ const LATENCY_RECORDS_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineConfig {
     /// The most worker threads; there are never more than flows, nor more that spin than CPUs for them:
-    /// those of `cpus`, or of this process, half of them where the other end is on this host.
+    /// those of `cpus`, or of this process, half of them where the other end is on this host and may run there too.
     pub workers_max: usize,
-    /// CPUs to pin workers to, in turn; empty leaves them to the scheduler.
-    pub cpus: Vec<usize>,
+    /// Where they run.
+    pub cpus: Cpus,
+}
+
+/// Where workers run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Cpus {
+    /// Where the scheduler puts them.
+    #[default]
+    Any,
+    /// Each on one of these, in turn.
+    InTurn(Vec<usize>),
+    /// All on any of these, as the scheduler deals them.
+    Among(Vec<usize>),
+}
+
+impl Cpus {
+    /// Returns those that worker `at` may use; none leaves it to the scheduler.
+    fn of_worker(&self, at: usize) -> &[usize] {
+        match self {
+            Cpus::InTurn(cpus) if !cpus.is_empty() => {
+                let own = at % cpus.len();
+                &cpus[own..=own]
+            }
+            Cpus::Among(cpus) => cpus,
+            Cpus::Any | Cpus::InTurn(_) => &[],
+        }
+    }
 }
 
 /// Why flows could not be launched.
@@ -75,13 +101,13 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
-    /// A worker may not run on the CPU chosen for it.
-    #[error("cannot pin {name} to CPU {cpu}")]
+    /// A worker may not run on the CPUs chosen for it.
+    #[error("cannot pin {name} to CPU {}", words_of(cpus))]
     Pin {
         /// The worker.
         name: String,
-        /// The CPU.
-        cpu: usize,
+        /// The CPUs chosen for it.
+        cpus: Vec<usize>,
         /// The cause.
         #[source]
         source: io::Error,
@@ -217,7 +243,7 @@ pub fn launch_beside(
                 .collect(),
             control: Arc::clone(&running.control),
             window: schedule.window(),
-            cpu: (!config.cpus.is_empty()).then(|| config.cpus[at % config.cpus.len()]),
+            cpus: config.cpus.of_worker(at).to_vec(),
             latency_per_flow,
             latency_counts,
             callees: callees.clone(),
@@ -250,11 +276,18 @@ fn cpus_to_spin_on(flows: &[Arc<Shared>], config: &EngineConfig) -> Option<usize
     if first.config.manner.wait != WaitBy::Spin {
         return None;
     }
-    let cpus = match config.cpus.len() {
-        0 => available_parallelism().map_or(1, NonZero::get) / if first.is_local() { 2 } else { 1 },
-        pinned => pinned,
+    let ends = if first.is_local() { 2 } else { 1 };
+    let cpus = match &config.cpus {
+        Cpus::InTurn(cpus) if !cpus.is_empty() => cpus.len(),
+        Cpus::Among(cpus) => cpus.len() / ends,
+        Cpus::Any | Cpus::InTurn(_) => available_parallelism().map_or(1, NonZero::get) / ends,
     };
     Some(cpus.max(1))
+}
+
+fn words_of(cpus: &[usize]) -> String {
+    let words: Vec<String> = cpus.iter().map(usize::to_string).collect();
+    words.join(", ")
 }
 
 /// Starts the thread that ends waits, if a flow is alone on its worker that needs it.
@@ -303,7 +336,7 @@ fn start(name: String, share: WorkerShare) -> Result<Worker, LaunchError> {
             thread,
             spent,
         }),
-        Ok(Err(Unready::Pin(cpu, source))) => Err(LaunchError::Pin { name, cpu, source }),
+        Ok(Err(Unready::Pin(cpus, source))) => Err(LaunchError::Pin { name, cpus, source }),
         Ok(Err(Unready::Prepare(source))) => Err(LaunchError::Prepare { name, source }),
         Err(gone) => Err(LaunchError::Prepare {
             name,

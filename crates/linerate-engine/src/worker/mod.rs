@@ -45,7 +45,7 @@ use crate::workload::crr::{CalleeIo, PlaceIo, SocketEvents};
 use crate::workload::datagram::DatagramIo;
 use crate::workload::{CpuYield, Io, Seated};
 
-pub use launch::{EngineConfig, FlowResult, LaunchError, Running, launch, launch_beside};
+pub use launch::{Cpus, EngineConfig, FlowResult, LaunchError, Running, launch, launch_beside};
 pub use thread::worker_bytes;
 
 /// A flow at its place in a worker, with what it plays there.

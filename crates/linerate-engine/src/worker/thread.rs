@@ -33,8 +33,8 @@ pub(super) struct WorkerShare {
     pub(super) flows: Vec<(usize, Arc<Shared>)>,
     pub(super) control: Arc<Control>,
     pub(super) window: Window,
-    /// The CPU to run on, if one was chosen.
-    pub(super) cpu: Option<usize>,
+    /// The CPUs to run on; none leaves it to the scheduler.
+    pub(super) cpus: Vec<usize>,
     /// Whether each requester has a latency record of its own.
     pub(super) latency_per_flow: bool,
     /// Where it counts its transactions by their latency, if it has any.
@@ -49,7 +49,7 @@ pub(super) struct WorkerShare {
 #[derive(Debug)]
 pub(super) enum Unready {
     /// It may not run on the CPU chosen for it.
-    Pin(usize, io::Error),
+    Pin(Vec<usize>, io::Error),
     /// A socket or the epoll set could not be prepared.
     Prepare(io::Error),
 }
@@ -127,9 +127,9 @@ fn get_ready<W: Wait>(
     share: &WorkerShare,
     ready: &SyncSender<Result<i32, Unready>>,
 ) -> Option<Ready<W>> {
-    let pinned = match share.cpu {
-        Some(cpu) => thread::pin(cpu).map_err(|error| Unready::Pin(cpu, error)),
-        None => Ok(()),
+    let pinned = match share.cpus.as_slice() {
+        [] => Ok(()),
+        cpus => thread::pin(cpus).map_err(|error| Unready::Pin(cpus.to_vec(), error)),
     };
     let made = pinned.and_then(|()| {
         thread::sharpen_timers();

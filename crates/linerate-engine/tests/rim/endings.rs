@@ -183,7 +183,7 @@ fn launching_refuses_what_cannot_run() {
     let flow = || rig::pair(0, Part::Sender, &rig::stream(1), &FlowOptions::default()).0;
     let config = |workers_max, cpus: &[usize]| EngineConfig {
         workers_max,
-        cpus: cpus.to_vec(),
+        cpus: Cpus::InTurn(cpus.to_vec()),
     };
     let mut backwards = rig::schedule(10);
     backwards.stop_ns = backwards.start_ns;

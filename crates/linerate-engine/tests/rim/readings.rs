@@ -200,7 +200,7 @@ fn a_worker_runs_where_it_is_pinned() {
     let (near, far) = rig::pair(0, Part::Sender, &traffic, &FlowOptions::default());
     let config = linerate_engine::EngineConfig {
         workers_max: 1,
-        cpus: vec![0],
+        cpus: linerate_engine::Cpus::InTurn(vec![0]),
     };
     let schedule = rig::schedule(20);
     let far = linerate_engine::launch(vec![far], schedule, &config).unwrap();

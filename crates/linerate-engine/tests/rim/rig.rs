@@ -161,7 +161,7 @@ pub fn endless() -> Schedule {
 pub fn start(flows: Vec<Flow>, schedule: Schedule, workers_max: usize) -> Running {
     let config = EngineConfig {
         workers_max,
-        cpus: Vec::new(),
+        cpus: Cpus::Any,
     };
     launch(flows, schedule, &config).unwrap()
 }

@@ -276,6 +276,9 @@ pub struct PlaceArgs {
     /// Pin workers to CPUs: LOCAL[,REMOTE], lists such as 0:2:4; none = leave it to the scheduler
     #[arg(short = 'A', long, value_name = "CPUS")]
     pub affinity: Option<String>,
+    /// Confine the workers of each end to the first N CPUs that they may use
+    #[arg(long, value_name = "N[,…]", conflicts_with = "affinity", value_parser = Levels::of(value_parser!(u32)))]
+    pub cpus: Option<u32>,
     /// Most worker threads per host [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub workers: Option<u32>,

@@ -48,6 +48,8 @@ const GIVEN: &[(&str, &str, &str, &str)] = &[
     ("requests_per_s", "100", "--rate 100", ""),
     ("rate", "\"1M\"", "-b 1M", ""),
     ("rate", "3", "-b 3", ""),
+    ("cpus", "1", "--cpus 1", ""),
+    ("cpus", "2000", "--cpus 2000", ""),
     ("burst", "4", "-b 1M/4", "rate"),
     ("burst", "2000", "-b 1M/2000", "rate"),
     ("think", "\"5ms\"", "--think 5ms", ""),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_compat::iperf3::{CpuPercent, Parameters, Results};
-use linerate_engine::{Address, EngineConfig, Flow, LaunchError, Running, Schedule, now_ns};
+use linerate_engine::{Address, Cpus, EngineConfig, Flow, LaunchError, Running, Schedule, now_ns};
 use linerate_model::BitsPerSec;
 use linerate_model::metric::Metric;
 use linerate_model::sample::Sample;
@@ -82,9 +82,7 @@ impl Traffic {
             workers_max: cpus_online(),
             cpus: parameters
                 .server_affinity
-                .map(|cpu| cpu as usize)
-                .into_iter()
-                .collect(),
+                .map_or(Cpus::Any, |cpu| Cpus::InTurn(vec![cpu as usize])),
         };
         let start_ns = now_ns();
         let omit_ns = u64::from(parameters.omit_s) * S;

@@ -57,6 +57,9 @@ pub fn parameters_of(workload: &Workload, timing: &Timing) -> Result<Parameters,
     if manner.sizes.is_some() {
         return Err("knows writes of one size only".into());
     }
+    if manner.cpus.is_some() {
+        return Err("cannot be confined to a number of CPUs from here".into());
+    }
     let direction = match direction {
         model::Direction::ToServer => Direction::ToServer,
         model::Direction::FromServer => Direction::ToClient,

@@ -213,6 +213,16 @@ impl<'a> Attempt<'a> {
             placement,
             workers_max: request.workers_max,
         };
+        // A workload that says how many CPUs it has leaves nothing to choose but which, to each agent.
+        let confined = self.trial.workload.manner.cpus;
+        if let Some(cpus) = confined.filter(|_| self.trial.beside.is_empty()) {
+            return Pinned {
+                server: Vec::new(),
+                clients: Vec::new(),
+                placement: Placement::AsAsked,
+                workers_max: request.workers_max.or(Some(cpus)),
+            };
+        }
         let Placing::Auto { cpus } = &request.placing else {
             return as_asked(Placement::AsAsked);
         };
