@@ -18,7 +18,7 @@
 //! fits, the plan with that step at its shortest already takes all the time of the plan before.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{Experiment, Factor, Level, Timing};
+use linerate_model::experiment::{DesignKind, Experiment, Factor, Level, Timing};
 
 use crate::draft::Draft;
 use crate::group::{FactorGroup, cell_count, control_count, groups};
@@ -82,7 +82,7 @@ pub(crate) fn cost<'a>(
 }
 
 /// Returns how many trials an experiment has; of a search those of its ends, of the levels between them, and those that
-/// confirm the answer.
+/// confirm the answer; of a refinement those of the levels that it adds.
 pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
     let count = |group: &Vec<bool>| group.iter().filter(|&&is_in| is_in).count();
     let cells = cell_count(experiment.design, extent.levels.iter().map(count));
@@ -92,7 +92,12 @@ pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
     });
     let searched = experiment.searched();
     let between = searched.map_or(0, |(search, _, [low, high])| 1 + search.steps(low, high));
-    let block = cells.saturating_add(more).saturating_add(between.into());
+    let refined = experiment.refinement.as_ref();
+    let added = refined.map_or(0, |it| u128::from(it.levels).saturating_sub(cells));
+    let block = cells
+        .saturating_add(more)
+        .saturating_add(between.into())
+        .saturating_add(added);
     block.saturating_mul(extent.replicates.into())
 }
 
@@ -156,7 +161,9 @@ fn least_levels(group: &FactorGroup, draft: &Draft) -> Vec<bool> {
         .map(|at| group.part(at).any(is_core))
         .collect();
     let scale = group.is_scale();
-    let all = !scale && !core.contains(&true);
+    // A fraction has both levels of what varies.
+    let is_fraction = matches!(draft.experiment.design, DesignKind::Fractional { .. });
+    let all = is_fraction || !scale && !core.contains(&true);
     (0..group.levels.len())
         .map(|at| {
             let end = scale && (at == 0 || at == last);

@@ -313,6 +313,7 @@ impl MadeRun {
             response: response.to_owned(),
             probes: Default::default(),
             search: None,
+            refinement: None,
         });
     }
 
