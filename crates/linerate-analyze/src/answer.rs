@@ -26,6 +26,7 @@ use crate::diagnose::{
     rates_of_both, shortest_ns, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
+use crate::refine;
 use crate::search;
 use crate::study;
 use crate::verdicts::BufferPlateau;
@@ -172,8 +173,12 @@ fn verdict(
     };
     let is_study = dataset.recording.document.study;
     let mut experiments = dataset.experiments().iter().filter(|_| !is_study);
-    if let Some(told) = experiments.find_map(|one| search::told(dataset.recording, one)) {
-        return told.answer.trim_end_matches('.').to_owned();
+    let answer = |one| {
+        let searched = search::told(dataset.recording, one).map(|told| told.answer);
+        searched.or_else(|| Some(refine::told(dataset.recording, one)?.answer))
+    };
+    if let Some(answer) = experiments.find_map(answer) {
+        return answer.trim_end_matches('.').to_owned();
     }
     if let Some(claim) = compared().filter(|_| !is_study) {
         return claim;

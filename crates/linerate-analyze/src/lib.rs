@@ -114,6 +114,8 @@ pub mod condition;
 /// Whether repeated measurements determine a result.
 pub mod precision;
 
+/// A scale refined where the response changes most.
+pub mod refine;
 /// Where a condition stops to hold: the level that is measured next, and the answer.
 pub mod search;
 

@@ -24,6 +24,7 @@ use linerate_model::experiment::{Cell, Experiment, Factor, Level, Search};
 use linerate_model::finding::Estimate;
 use linerate_model::number;
 use linerate_model::outcome::Outcome;
+use linerate_model::plan::Plan;
 use linerate_model::response::describe;
 use linerate_model::run::Recording;
 
@@ -31,6 +32,7 @@ use crate::compare::interval::student_t_interval;
 use crate::diagnose::REQUESTS_SHARE_MIN;
 use crate::groups::outcomes;
 use crate::reduce::{WHOLE_SHARE_MIN, name};
+use crate::refine;
 use crate::verdicts::REPLICATES_MIN;
 use crate::words;
 
@@ -199,7 +201,7 @@ fn verdict(condition: &Condition, values: &[f64]) -> Verdict {
 }
 
 /// Returns the geometric middle of two numbers, with four digits where that lies between them; absent where none does.
-fn middle(low: u64, high: u64) -> Option<u64> {
+pub(crate) fn middle(low: u64, high: u64) -> Option<u64> {
     let middle = (low as f64 * high as f64).sqrt();
     let unit = 10f64.powf((middle.log10() - 3.0).floor().max(0.0));
     let is_between = |at: &u64| low < *at && *at < high;
@@ -209,11 +211,11 @@ fn middle(low: u64, high: u64) -> Option<u64> {
         .find(is_between)
 }
 
-/// Returns the level at which each search of `recording` measures next, by experiment, and the names of those that are not
-/// over.
+/// Returns the level at which each search and each refinement of `recording` measures next, by experiment, and the names of those
+/// that are not over.
 pub fn next(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
     let plan = &recording.document.plan;
-    let (mut levels, mut open) = (Vec::new(), Vec::new());
+    let (mut levels, mut open) = refine::open(recording);
     let mut all = None;
     for experiment in &plan.experiments {
         let Some((terms, _, kind)) = Terms::of(experiment) else {
@@ -268,32 +270,11 @@ fn cells(
         let of_cell: Vec<&Outcome> = own.iter().filter(|it| it.cell == *cell).copied().collect();
         let valid: Vec<&Outcome> = of_cell.iter().filter(|it| it.is_valid()).copied().collect();
         let at = cell.get(&factor)?.whole()?;
-        let connections = plan
-            .trial(of_cell.first()?.trial)
-            .map_or(1, |trial| trial.workload.connections);
-        let is_reached = |outcome: &&&Outcome| {
-            let falls_short = |came: Option<f64>, asked: Option<f64>, share: f64| {
-                came.zip(asked)
-                    .is_some_and(|(came, asked)| came < share * asked)
-            };
-            let value = |name: &str| outcome.value(name);
-            match factor {
-                Factor::Rate => {
-                    let asked = value(name::THROUGHPUT_INTENDED);
-                    let kept = 1.0 - value(name::LOSS_SHARE).unwrap_or(0.0);
-                    // What neither arrived nor was lost waits in a queue.
-                    let through = kept * WHOLE_SHARE_MIN;
-                    !falls_short(value(name::THROUGHPUT_SENT), asked, WHOLE_SHARE_MIN)
-                        && !falls_short(value(name::THROUGHPUT), asked, through)
-                }
-                Factor::RequestsPerS => {
-                    let asked = Some(at as f64 * f64::from(connections));
-                    !falls_short(value(name::TRANSACTIONS), asked, REQUESTS_SHARE_MIN)
-                }
-                _ => true,
-            }
-        };
-        let reached: Vec<&Outcome> = valid.iter().filter(is_reached).copied().collect();
+        let reached: Vec<&Outcome> = valid
+            .iter()
+            .filter(|outcome| is_reached(plan, factor, outcome))
+            .copied()
+            .collect();
         let is_not_reached = reached.is_empty() && valid.len() >= REPLICATES_MIN;
         let told = if reached.is_empty() { &valid } else { &reached };
         let read = told.iter().filter_map(|it| it.value(&condition.response));
@@ -318,6 +299,33 @@ fn cells(
         })
     };
     found.into_iter().filter_map(step).collect()
+}
+
+/// Returns whether the load that `outcome` has for the level of `factor` came about.
+pub(crate) fn is_reached(plan: &Plan, factor: Factor, outcome: &Outcome) -> bool {
+    let falls_short = |came: Option<f64>, asked: Option<f64>, share: f64| {
+        came.zip(asked)
+            .is_some_and(|(came, asked)| came < share * asked)
+    };
+    let value = |name: &str| outcome.value(name);
+    match factor {
+        Factor::Rate => {
+            let asked = value(name::THROUGHPUT_INTENDED);
+            let kept = 1.0 - value(name::LOSS_SHARE).unwrap_or(0.0);
+            // What neither arrived nor was lost waits in a queue.
+            let through = kept * WHOLE_SHARE_MIN;
+            !falls_short(value(name::THROUGHPUT_SENT), asked, WHOLE_SHARE_MIN)
+                && !falls_short(value(name::THROUGHPUT), asked, through)
+        }
+        Factor::RequestsPerS => {
+            let level = outcome.cell.get(&factor).and_then(Level::as_number);
+            let planned = plan.trial(outcome.trial);
+            let connections = planned.map_or(1, |trial| trial.workload.connections);
+            let asked = level.map(|level| level * f64::from(connections));
+            !falls_short(value(name::TRANSACTIONS), asked, REQUESTS_SHARE_MIN)
+        }
+        _ => true,
+    }
 }
 
 fn tried(steps: Vec<Step>) -> Vec<Tried> {

@@ -8,7 +8,7 @@
 //!    ACK, a congestion control, a direction) and losses that are made, each level against the first, on the experiment's
 //!    response. The first factor of an experiment is its question and has weight 1, others
 //!    [`SECOND_WEIGHT`]. Where an experiment splits requests, the stall is its question, which has a
-//!    rule of its own (`diagnose::nagle_delayed_ack`).
+//!    rule of its own (`diagnose::nagle_delayed_ack`). Of a fraction each factor, with weight 1.
 //! 2. *Plateaus*, of a response of which more is better: of each group of cells that differ in the socket buffer only, whether any level
 //!    differs from the control, with weight [`PLATEAU_WEIGHT`]: its noise is small, its effects are
 //!    large.
@@ -26,8 +26,9 @@ pub mod power;
 use std::collections::BTreeSet;
 
 use linerate_model::TrialId;
-use linerate_model::experiment::{Cell, Experiment, Factor, Level};
+use linerate_model::experiment::{Cell, Experiment, Factor, Level, joined_titles};
 use linerate_model::finding::{Comparison, Estimate, Verdict};
+use linerate_model::fraction::Fraction;
 use linerate_model::response::Better;
 use linerate_model::unit::Unit;
 
@@ -74,6 +75,8 @@ pub(crate) enum Basis {
     Pairs,
     /// Two whole plots of a block that differ in the factor only.
     WholePlots,
+    /// All trials of a block: half of them at one level, half at the other, and each other factor balanced in both.
+    Blocks,
 }
 
 /// What a factor changes in an experiment.
@@ -89,6 +92,8 @@ pub(crate) struct FactorEffect {
     pub(crate) response: String,
     /// What its differences are of.
     pub(crate) basis: Basis,
+    /// The interactions, in words, that it cannot be told from: each may be what differs, and they may cancel it.
+    pub(crate) aliases: Vec<String>,
     /// The statistics.
     pub(crate) effect: Effect,
     /// What it decides.
@@ -119,7 +124,8 @@ impl FactorEffect {
 
     /// Returns whether it is the same as a mean only: of a single level that is not shown.
     pub(crate) fn is_on_average(&self) -> bool {
-        self.verdict == Verdict::Same && !self.by_group.is_empty()
+        let is_mean = !self.by_group.is_empty() || self.basis == Basis::Blocks;
+        self.verdict == Verdict::Same && is_mean
     }
 
     /// Returns whether its mean hides that it turns about with what else varies, by something else than its groups.
@@ -137,7 +143,7 @@ impl FactorEffect {
 
     /// Returns what is compared, in words.
     pub(crate) fn what(&self) -> String {
-        self.named().what()
+        aliased(self.named().what(), &self.aliases)
     }
 
     /// Returns the further replicates that would decide it.
@@ -161,6 +167,7 @@ impl FactorEffect {
 pub(crate) struct FewPairs {
     factor: Factor,
     levels: (Level, Level),
+    aliases: Vec<String>,
     experiment: String,
     response: String,
     margin: f64,
@@ -182,7 +189,8 @@ impl FewPairs {
             id: format!("{}/effect/{}", self.experiment, of.id()),
             experiment: self.experiment.clone(),
             is_plateau: false,
-            what: of.what(),
+            what: aliased(of.what(), &self.aliases),
+            aliases: self.aliases.clone(),
             verdict: Verdict::NotDecided,
             effect: Estimate {
                 n: pairs as u32,
@@ -315,8 +323,8 @@ impl Verdicts {
 /// Returns what the comparisons of `dataset` decide.
 pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
     let all = dataset.experiments().iter();
-    // The levels of a search were measured one after the other, and say what its answer says.
-    let experiments: Vec<&Experiment> = all.filter(|it| it.search.is_none()).collect();
+    // Levels that were measured one after the other say what their answer says.
+    let experiments: Vec<&Experiment> = all.filter(|it| !it.is_adaptive()).collect();
     let mut few = Vec::new();
     let effects = experiments
         .iter()
@@ -397,6 +405,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
                 experiment: effect.experiment.clone(),
                 is_plateau: false,
                 what: effect.what(),
+                aliases: effect.aliases.clone(),
                 verdict: effect.verdict,
                 effect: effect.ratio(),
                 margin: effect.margin,
@@ -416,6 +425,7 @@ pub(crate) fn comparisons(dataset: &Dataset<'_>) -> Vec<Comparison> {
                 experiment: plateau.experiment.clone(),
                 is_plateau: true,
                 what: plateau.what(&experiment.response),
+                aliases: Vec::new(),
                 verdict: plateau.verdict(),
                 effect: plateau.deciding(),
                 margin: plateau.plateau.delta,
@@ -444,6 +454,14 @@ impl FactorEffect {
 
     fn named(&self) -> Named<'_> {
         Named::of(self.factor, &self.levels, &self.response)
+    }
+}
+
+/// Returns `what` with what it cannot be told from.
+fn aliased(what: String, aliases: &[String]) -> String {
+    match aliases {
+        [] => what,
+        _ => format!("{what}, or {}", aliases.join(", or ")),
     }
 }
 
@@ -643,6 +661,9 @@ fn effects(
     few: &mut Vec<FewPairs>,
 ) -> Vec<FactorEffect> {
     let compared = Compared::of(dataset, experiment);
+    if let Some((fraction, factors)) = experiment.fraction() {
+        return contrasts(&compared, &fraction, &factors, few);
+    }
     let (cells, varied) = (&compared.cells, &compared.varied);
     if varied.contains(&Factor::RequestWrites) {
         return Vec::new();
@@ -668,6 +689,46 @@ fn effects(
                 Ok(effect) => found.push(effect),
                 Err(pairs) => few.push(pairs),
             }
+        }
+    }
+    found
+}
+
+/// Returns the main effects of a fraction.
+///
+/// No two of its cells differ in one factor only. What is compared are, in each block, the trials at one level and those at
+/// the other, in which each other factor has both levels equally often.
+fn contrasts(
+    compared: &Compared<'_, '_>,
+    fraction: &Fraction,
+    factors: &[Vec<Factor>],
+    few: &mut Vec<FewPairs>,
+) -> Vec<FactorEffect> {
+    // Without one of its cells the others are balanced no longer.
+    if compared.cells.len() != fraction.cells().len() {
+        return Vec::new();
+    }
+    let title = |at: usize| joined_titles(&factors[at]);
+    let mut found = Vec::new();
+    for (at, group) in factors.iter().enumerate() {
+        let levels = |factor: &Factor| match compared.experiment.levels(*factor) {
+            [Level::Switch(_), Level::Switch(_)] => {
+                Some((Level::Switch(true), Level::Switch(false)))
+            }
+            [first, second] if first != second => Some((second.clone(), first.clone())),
+            _ => None,
+        };
+        let Some((factor, levels)) = group.iter().find_map(|one| Some((*one, levels(one)?))) else {
+            continue;
+        };
+        let aliases = fraction.aliases(at).into_iter();
+        let aliases = aliases.map(|(one, other)| format!("{} × {}", title(one), title(other)));
+        let aliases: Vec<String> = aliases.collect();
+        // Each factor is as much of the question as the others.
+        match compare(compared, factor, levels, 1.0) {
+            Some(Ok(effect)) => found.push(FactorEffect { aliases, ..effect }),
+            Some(Err(pairs)) => few.push(FewPairs { aliases, ..pairs }),
+            None => {}
         }
     }
     found
@@ -720,26 +781,26 @@ fn compare(
         varied,
         ..
     } = compared;
-    let by = shown_by(cells, varied, factor);
-    let basis = match experiment.whole_plots.contains(&factor) {
-        true => Basis::WholePlots,
-        false => Basis::Pairs,
+    let basis = match () {
+        () if experiment.fraction().is_some() => Basis::Blocks,
+        () if experiment.whole_plots.contains(&factor) => Basis::WholePlots,
+        () => Basis::Pairs,
     };
-    let is_of_plots = basis == Basis::WholePlots;
-    // Levels inside a whole plot share its noise.
-    let by = by.filter(|by| !is_of_plots || experiment.whole_plots.contains(by));
+    let by = match basis {
+        Basis::Pairs => shown_by(cells, varied, factor),
+        // Levels inside a whole plot share its noise.
+        Basis::WholePlots => {
+            shown_by(cells, varied, factor).filter(|by| experiment.whole_plots.contains(by))
+        }
+        Basis::Blocks => None,
+    };
     let mut groups: Vec<(Option<Level>, String)> = Vec::new();
     let mut plots: Vec<Cell> = Vec::new();
     let mut differences = Vec::new();
     let mut trials = Vec::new();
     let (mut sums, mut count, mut has_ratios) = ((0.0, 0.0), 0, true);
-    let one = cells
-        .iter()
-        .filter(|cell| cell.level(factor) == Some(&levels.0));
-    for (number, cell) in one.enumerate() {
-        let mut wanted = cell.cell.clone();
-        wanted.insert(factor, levels.1.clone());
-        let Some(other) = cells.iter().find(|other| other.cell == wanted) else {
+    for (number, (one, other)) in sides(compared, factor, &levels, basis).iter().enumerate() {
+        let Some(cell) = one.first() else {
             continue;
         };
         let level = by.and_then(|by| cell.level(by).cloned());
@@ -751,22 +812,12 @@ fn compare(
             groups.push((level.clone(), word.unwrap_or_default()));
             groups.len() - 1
         });
-        let mut pairs = Vec::new();
-        let mut left: Vec<&Outcome> = other.valid.iter().collect();
-        for outcome in &cell.valid {
-            // A block has several trials of a control: each is in one pair.
-            let same = |other: &&Outcome| other.block() == outcome.block();
-            let Some(at) = left.iter().position(same) else {
-                continue;
-            };
-            let against = left.remove(at);
-            let pair = compared.value(outcome).zip(compared.value(against));
-            let Some((one, two)) = pair else {
-                continue;
-            };
-            pairs.push((outcome.replicate, one, two));
-            trials.extend([outcome.trial, against.trial]);
-        }
+        let found = match (one.as_slice(), other.as_slice()) {
+            ([cell], [other]) => compared.pairs(cell, other),
+            _ => compared.blocks(one, other),
+        };
+        trials.extend(found.iter().flat_map(|pair| pair.trials.iter().copied()));
+        let pairs: Vec<(u32, f64, f64)> = found.iter().map(|pair| pair.values).collect();
         let sum = |of: fn(&(u32, f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
         let (one, two) = (sum(|pair| pair.1), sum(|pair| pair.2));
         // A trial may have lost nothing. Where neither side ever did they are the same, and where one did there is no
@@ -776,6 +827,8 @@ fn compare(
         }
         (sums, count) = ((sums.0 + one, sums.1 + two), count + pairs.len());
         has_ratios &= one > 0.0 && two > 0.0;
+        // Logarithms are summed over the trials of a block.
+        has_ratios &= basis != Basis::Blocks || pairs.iter().all(|it| it.1 > 0.0 && it.2 > 0.0);
         let mut plot = experiment.plot_of(&cell.cell);
         plot.remove(&factor);
         let known = plots.iter().position(|known| *known == plot);
@@ -787,10 +840,9 @@ fn compare(
         differences.extend(own.map(|own| (plot, own)));
     }
     let within: Vec<Difference> = differences.iter().map(|(_, own)| *own).collect();
-    let differences = if is_of_plots {
-        Difference::of_plots(&differences)
-    } else {
-        within.clone()
+    let differences = match basis {
+        Basis::WholePlots => Difference::of_plots(&differences),
+        Basis::Pairs | Basis::Blocks => within.clone(),
     };
     if sums.0 <= 0.0 || sums.1 <= 0.0 {
         return None;
@@ -808,6 +860,7 @@ fn compare(
         return Some(Err(FewPairs {
             factor,
             levels,
+            aliases: Vec::new(),
             experiment: experiment.name.clone(),
             response: experiment.response.clone(),
             margin,
@@ -820,7 +873,7 @@ fn compare(
             has_ratios,
         }));
     };
-    if is_of_plots {
+    if basis == Basis::WholePlots {
         effect.look_inside(&within, plots.len(), seed);
     }
     trials.sort_unstable();
@@ -831,6 +884,7 @@ fn compare(
         margin,
         response: experiment.response.clone(),
         basis,
+        aliases: Vec::new(),
         effect,
         verdict: Verdict::NotDecided,
         alpha: 0.0,
@@ -839,6 +893,43 @@ fn compare(
         trials,
         weight,
     }))
+}
+
+/// The cells of one side of a comparison, and those of the other.
+type Sides<'c, 'e, 'a> = (Vec<&'c &'e CellOutcomes<'a>>, Vec<&'c &'e CellOutcomes<'a>>);
+
+/// Returns what is held against each other: cells that differ in the factor only, or of a fraction all at one level and all
+/// at the other.
+fn sides<'c, 'e, 'a>(
+    compared: &'c Compared<'e, 'a>,
+    factor: Factor,
+    levels: &(Level, Level),
+    basis: Basis,
+) -> Vec<Sides<'c, 'e, 'a>> {
+    let at = |level: &Level| {
+        let cells = compared.cells.iter();
+        let own: Vec<_> = cells
+            .filter(|cell| cell.level(factor) == Some(level))
+            .collect();
+        own
+    };
+    let (one, other) = (at(&levels.0), at(&levels.1));
+    if basis == Basis::Blocks {
+        return vec![(one, other)];
+    }
+    let beside = |cell: &'c &'e CellOutcomes<'a>| {
+        let mut wanted = cell.cell.clone();
+        wanted.insert(factor, levels.1.clone());
+        let other = other.iter().find(|other| other.cell == wanted)?;
+        Some((vec![cell], vec![*other]))
+    };
+    one.iter().filter_map(|cell| beside(cell)).collect()
+}
+
+/// Two values of one block, with the trials that they are of.
+struct Pair {
+    values: (u32, f64, f64),
+    trials: Vec<TrialId>,
 }
 
 /// Returns the factor by whose levels an effect is told apart: the first with numbers, else the first
@@ -892,6 +983,52 @@ impl<'e, 'a> Compared<'e, 'a> {
         Some(outcome.value(name::CPU_MISSING)? + stolen)
     }
 
+    /// Returns the pairs of trials of the same block of two cells.
+    fn pairs(&self, cell: &CellOutcomes<'_>, other: &CellOutcomes<'_>) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        let mut left: Vec<&Outcome> = other.valid.iter().collect();
+        for outcome in &cell.valid {
+            // A block has several trials of a control: each is in one pair.
+            let same = |other: &&Outcome| other.block() == outcome.block();
+            let Some(at) = left.iter().position(same) else {
+                continue;
+            };
+            let against = left.remove(at);
+            let pair = self.value(outcome).zip(self.value(against));
+            pairs.extend(pair.map(|(one, two)| Pair {
+                values: (outcome.replicate, one, two),
+                trials: vec![outcome.trial, against.trial],
+            }));
+        }
+        pairs
+    }
+
+    /// Returns for each block with a trial of all cells the geometric means over `one` and over `other`.
+    fn blocks(&self, one: &[&&CellOutcomes<'_>], other: &[&&CellOutcomes<'_>]) -> Vec<Pair> {
+        let side = |cells: &[&&CellOutcomes<'_>], block: (u32, bool)| {
+            let of = |cell: &&&CellOutcomes<'_>| {
+                let own = cell.valid.iter().find(|it| it.block() == block)?;
+                Some((self.value(own)?.ln(), own.trial))
+            };
+            let known: Vec<(f64, TrialId)> = cells.iter().map(of).collect::<Option<_>>()?;
+            let log = known.iter().map(|(log, _)| log).sum::<f64>() / known.len() as f64;
+            let trials: Vec<TrialId> = known.into_iter().map(|(_, trial)| trial).collect();
+            Some((log.exp(), trials))
+        };
+        let blocks = one
+            .iter()
+            .flat_map(|cell| cell.valid.iter().map(Outcome::block));
+        let blocks: BTreeSet<(u32, bool)> = blocks.collect();
+        let of_block = |block: (u32, bool)| {
+            let (first, second) = (side(one, block)?, side(other, block)?);
+            Some(Pair {
+                values: (block.0, first.0, second.0),
+                trials: [first.1, second.1].concat(),
+            })
+        };
+        blocks.into_iter().filter_map(of_block).collect()
+    }
+
     fn value(&self, outcome: &Outcome) -> Option<f64> {
         let value = outcome.value(&self.experiment.response)?;
         let adjusted = self.slope.zip(self.lost(outcome));
@@ -904,7 +1041,11 @@ impl<'e, 'a> Compared<'e, 'a> {
 fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau> {
     let compared = Compared::of(dataset, experiment);
     let is_more_better = Better::of(&experiment.response) == Some(Better::More);
-    if !is_more_better || !compared.varied.contains(&Factor::SocketBuffer) {
+    // No cells of a fraction differ in the buffer only.
+    if experiment.fraction().is_some()
+        || !is_more_better
+        || !compared.varied.contains(&Factor::SocketBuffer)
+    {
         return Vec::new();
     }
     let groups = groups(&compared.cells, Factor::SocketBuffer);

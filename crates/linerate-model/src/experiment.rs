@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fraction::Fraction;
 use crate::group::{GroupFactor, GroupName};
 use crate::knob::{KNOBS, Knob};
 use crate::parameter::{self, PARAMETERS, Parameter};
@@ -154,6 +155,22 @@ pub enum DesignKind {
     OneAtATime,
     /// Every combination.
     Full,
+    /// So many of all combinations of factors with two levels.
+    Fractional {
+        /// How many: a power of two.
+        runs: u32,
+    },
+}
+
+impl DesignKind {
+    /// Returns the word that files have for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::OneAtATime => "one-at-a-time",
+            Self::Full => "full",
+            Self::Fractional { .. } => "fractional",
+        }
+    }
 }
 
 /// The cells that others are held against: each comparison with them has their error, so that a block has several
@@ -182,6 +199,16 @@ pub struct Search {
     /// The condition, as it was typed: `loss < 0.1%`.
     pub condition: String,
     /// By what share of the smaller the two levels may differ in the end: 0.01.
+    pub resolution: f64,
+}
+
+/// How levels are added to a scale where the response changes most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Refinement {
+    /// How many levels there are in the end, those of the file included.
+    pub levels: u32,
+    /// By what share of the smaller two neighbours may differ with nothing measured between them: 0.05.
     pub resolution: f64,
 }
 
@@ -233,6 +260,9 @@ pub struct Experiment {
     /// What is searched for between the two levels of its one factor, if anything is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// How its one factor is refined, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refinement: Option<Refinement>,
 }
 
 /// A level that its factor cannot take.
@@ -354,6 +384,12 @@ impl Factor {
     }
 }
 
+/// Returns the words for factors that are linked, or for one.
+pub fn joined_titles(factors: &[Factor]) -> String {
+    let titles: Vec<_> = factors.iter().map(|factor| factor.title()).collect();
+    titles.join(" / ")
+}
+
 impl Search {
     /// How often a level is measured at the most, each time with the replicates of the design.
     pub const LOOKS_MAX: u32 = 3;
@@ -383,10 +419,40 @@ impl Experiment {
         Some((search, *factor, [low.as_number()?, high.as_number()?]))
     }
 
+    /// Returns whether its levels follow from what was measured of others: they were measured one after the other.
+    pub fn is_adaptive(&self) -> bool {
+        self.search.is_some() || self.refinement.is_some()
+    }
+
     /// Returns the levels of `factor`; none where it does not vary.
     pub fn levels(&self, factor: Factor) -> &[Level] {
         let found = self.factors.iter().find(|(known, _)| *known == factor);
         found.map_or(&[], |(_, levels)| levels)
+    }
+
+    /// Returns the factors in their order, those that are linked together.
+    pub fn factor_groups(&self) -> Vec<Vec<Factor>> {
+        let mut groups: Vec<Vec<Factor>> = Vec::new();
+        for (factor, _) in &self.factors {
+            if groups.iter().any(|group| group.contains(factor)) {
+                continue;
+            }
+            let linked = self.linked.iter().find(|linked| linked.contains(factor));
+            groups.push(linked.cloned().unwrap_or_else(|| vec![*factor]));
+        }
+        groups
+    }
+
+    /// Returns the fraction that the design is, with the groups of factors that it varies, by number; absent of other
+    /// designs, and where so little varies that all combinations are measured.
+    pub fn fraction(&self) -> Option<(Fraction, Vec<Vec<Factor>>)> {
+        let DesignKind::Fractional { runs } = self.design else {
+            return None;
+        };
+        let varies = |group: &Vec<Factor>| self.levels(group[0]).len() == 2;
+        let groups = self.factor_groups().into_iter().filter(varies);
+        let groups: Vec<Vec<Factor>> = groups.collect();
+        Some((Fraction::of(groups.len(), runs)?, groups))
     }
 
     /// Returns how many trials of `cell` a block has.

@@ -280,6 +280,10 @@ pub struct Comparison {
     pub is_plateau: bool,
     /// What is compared, in words: "transactions per second, delayed ACK on over off".
     pub what: String,
+    /// The interactions of two factors that it cannot be told from, in words: of an experiment that measures a fraction of
+    /// all combinations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
     /// What it decides.
     pub verdict: Verdict,
     /// The ratio; its interval has the confidence that the verdict needs.

@@ -30,6 +30,8 @@ pub mod fact;
 pub mod finding;
 /// What to know of a trial although it may be averaged.
 pub mod flag;
+/// Fractions of two-level designs, and what they cannot tell apart.
+pub mod fraction;
 /// Traffic that goes beside other traffic in one trial.
 pub mod group;
 /// Bytes as hexadecimal digits.

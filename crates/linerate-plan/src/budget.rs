@@ -84,7 +84,7 @@ pub(crate) fn cost<'a>(
 }
 
 /// Returns how many trials an experiment has; of a search those of its ends, of the levels between them, and those that
-/// confirm the answer.
+/// confirm the answer; of a refinement those of the levels that it adds.
 pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
     let count = |group: &Vec<bool>| group.iter().filter(|&&is_in| is_in).count();
     let cells = cell_count(experiment.design, extent.levels.iter().map(count));
@@ -94,7 +94,12 @@ pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
     });
     let searched = experiment.searched();
     let between = searched.map_or(0, |(search, _, [low, high])| 1 + search.steps(low, high));
-    let block = cells.saturating_add(more).saturating_add(between.into());
+    let refined = experiment.refinement.as_ref();
+    let added = refined.map_or(0, |it| u128::from(it.levels).saturating_sub(cells));
+    let block = cells
+        .saturating_add(more)
+        .saturating_add(between.into())
+        .saturating_add(added);
     block.saturating_mul(extent.replicates.into())
 }
 
@@ -158,7 +163,9 @@ fn least_levels(group: &FactorGroup, draft: &Draft) -> Vec<bool> {
         .map(|at| group.part(at).any(is_core))
         .collect();
     let scale = group.is_scale();
-    let all = !scale && !core.contains(&true);
+    // A fraction has both levels of what varies.
+    let is_fraction = matches!(draft.experiment.design, DesignKind::Fractional { .. });
+    let all = is_fraction || !scale && !core.contains(&true);
     (0..group.levels.len())
         .map(|at| {
             let end = scale && (at == 0 || at == last);
@@ -205,20 +212,22 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
 /// are a pair where they differ in one factor only.
 fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) -> u32 {
     let count = |at: usize| extent.levels[at].iter().filter(|&&is_in| is_in).count();
+    let is_fraction = matches!(experiment.design, DesignKind::Fractional { .. });
     let is_compared = |group: &FactorGroup| {
         let is_named = |at: usize| {
             let levels = || group.levels.iter().map(|level| &level[at]);
             let is_curve = group.factors[at] == Factor::SocketBuffer;
             !is_curve && levels().all(Level::is_compared_by_name)
         };
-        (0..group.factors.len()).any(is_named)
+        is_fraction || (0..group.factors.len()).any(is_named)
     };
     let is_plot = |at: usize| {
         let mut factors = groups[at].factors.iter();
         factors.any(|factor| experiment.whole_plots.contains(factor))
     };
     let pairs = |own: usize| match experiment.design {
-        DesignKind::OneAtATime => 1,
+        // Of a fraction a block has one contrast of each factor.
+        DesignKind::OneAtATime | DesignKind::Fractional { .. } => 1,
         DesignKind::Full => {
             let others = (0..groups.len()).filter(|other| *other != own);
             // The trials of a whole plot are one.

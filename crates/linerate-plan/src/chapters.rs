@@ -31,8 +31,10 @@ const QUICK: &[(&str, &str)] = built_in! {
 
 /// Those that are no chapter.
 const OTHERS: &[(&str, &str)] = built_in! {
+    "buffer-knee.toml"
     "congestion-control.toml"
     "first-look.toml"
+    "latency-load.toml"
     "many-clients.toml"
     "mtu.toml"
     "netpipe.toml"

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, Search};
+use linerate_model::experiment::{
+    Cell, DesignKind, Experiment, Factor, Level, Search, joined_titles,
+};
 use linerate_model::finding::{Decidable, DecidableAt, FOUND_SHARE, NOISES};
+use linerate_model::fraction::Fraction;
 use linerate_model::group::GroupName;
 use linerate_model::number;
 use linerate_model::plan::Plan;
@@ -188,15 +191,13 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
             &format!("one at a time around {}", baseline.join(", ")),
         );
     }
+    if let Some((fraction, factors)) = experiment.fraction() {
+        describe_fraction(text, &fraction, &factors);
+    }
     if !experiment.whole_plots.is_empty() {
-        let titles: Vec<&str> = experiment
-            .whole_plots
-            .iter()
-            .map(|factor| factor.title())
-            .collect();
         let words = format!(
             "whole plots: in a block, {} change as seldom as can be",
-            titles.join(", ")
+            joined_titles(&experiment.whole_plots)
         );
         line(text, "  ", &words);
     }
@@ -212,7 +213,59 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
         );
         line(text, "  ", &words);
     }
+    if let Some(refinement) = &experiment.refinement {
+        let words = format!(
+            "refinement: these levels, then the middle of the two neighbours between which the response changes most, \
+             until there are {} or no two are further apart than {}",
+            number::counted(refinement.levels, "level"),
+            number::percent(refinement.resolution),
+        );
+        line(text, "  ", &words);
+    }
     line(text, "  ", &timing_words(experiment));
+}
+
+/// Appends the resolution of a fraction, and what cannot be told apart by it.
+fn describe_fraction(text: &mut String, fraction: &Fraction, factors: &[Vec<Factor>]) {
+    let runs = fraction.cells().len();
+    let resolution = fraction.resolution();
+    let clear = match resolution {
+        3 => "",
+        4 => ": main effects are clear of interactions of two factors",
+        _ => ": main effects and interactions of two factors are clear of each other",
+    };
+    let words = format!(
+        "{runs} of all {} combinations, resolution {}{clear}",
+        1_u64 << factors.len(),
+        roman(resolution)
+    );
+    line(text, "  ", &words);
+    let title = |at: usize| joined_titles(&factors[at]);
+    let interaction =
+        |(one, other): &(usize, usize)| format!("{} × {}", title(*one), title(*other));
+    let mut told = |one: String, others: &[(usize, usize)]| {
+        let others: Vec<String> = others.iter().map(interaction).collect();
+        let words = format!("{one} cannot be told from {}", others.join(", "));
+        line(text, "  ", &words);
+    };
+    for at in 0..factors.len() {
+        let aliases = fraction.aliases(at);
+        if !aliases.is_empty() {
+            told(title(at), &aliases);
+        }
+    }
+    for alike in fraction.alike() {
+        told(interaction(&alike[0]), &alike[1..]);
+    }
+}
+
+/// Returns a resolution as it is written: III.
+fn roman(resolution: u32) -> String {
+    let names = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII"];
+    let name = (resolution as usize)
+        .checked_sub(1)
+        .and_then(|at| names.get(at));
+    name.map_or_else(|| resolution.to_string(), |name| (*name).to_owned())
 }
 
 /// Returns replicates, the control and phases; phases without length are left out.
@@ -241,8 +294,7 @@ fn timing_words(experiment: &Experiment) -> String {
 }
 
 fn group_title(group: &FactorGroup) -> String {
-    let titles: Vec<_> = group.factors.iter().map(|factor| factor.title()).collect();
-    titles.join(" / ")
+    joined_titles(&group.factors)
 }
 
 fn level_words(level: &[Level]) -> String {

@@ -5,7 +5,7 @@
 //! into the types of the model; behind this room nothing needs checking again.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{DesignKind, Experiment, Timing};
+use linerate_model::experiment::{Experiment, Timing};
 use linerate_model::group;
 use linerate_model::reason::with_causes;
 use linerate_model::response::name;
@@ -17,13 +17,15 @@ use crate::group::{FactorGroup, cell_count, cells, groups, set_groups};
 
 /// Why a file cannot be used.
 mod error;
+/// What a fraction may have.
+mod fraction;
 /// Words and numbers to levels.
 mod levels;
 /// NetPIPE's schedule of sizes.
 mod netpipe;
 /// What TOML and the spelling of keys allow.
 mod raw;
-/// What a bisection searches for.
+/// What a bisection searches for, and how a refinement adds levels.
 mod search;
 /// Where something stands, and the checks that say so.
 mod source;
@@ -78,8 +80,9 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
     workload::check_sizes(source, file.workload.get_ref(), is_factor)?;
     let beside = beside(source, &file)?;
     let groups = groups_of(source, &file.factors)?;
-    let design = file.design.kind.design();
+    let design = fraction::design(source, &file, &groups)?;
     let search = search::search(source, &file, &workload, &groups)?;
+    let refinement = search::refinement(source, &file, &groups)?;
     let timing = file.timing.timing(source)?;
     let replicates = &file.design.replicates;
     let spot = source.at("design.replicates", replicates.span());
@@ -107,6 +110,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         response,
         probes: file.observe.unwrap_or_default(),
         search,
+        refinement,
     };
     set_groups(&mut experiment, &groups);
     let budget = match &file.budget {
@@ -229,10 +233,7 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
     let count = cell_count(experiment.design, levels);
     if count > CELLS_MAX {
         let span = source.text.find("[factors").map_or(0..0, |at| at..at);
-        let design = match experiment.design {
-            DesignKind::OneAtATime => "one-at-a-time",
-            DesignKind::Full => "full",
-        };
+        let design = experiment.design.word();
         let value = format!("{count} cells in a {design} design");
         let spot = source.at("factors", span);
         return Err(spot.value(value, format!("at most {CELLS_MAX} cells")));

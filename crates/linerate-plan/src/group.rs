@@ -4,6 +4,7 @@
 //! several factors at once, so that a design sees one factor where a person asked one question.
 
 use linerate_model::experiment::{Cell, Control, DesignKind, Experiment, Factor, Level};
+use linerate_model::fraction::Fraction;
 
 /// Factors whose levels go together.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,29 +66,19 @@ impl FactorGroup {
 
 /// Returns the groups of `experiment`, in the order of its factors.
 pub(crate) fn groups(experiment: &Experiment) -> Vec<FactorGroup> {
-    let mut groups: Vec<FactorGroup> = Vec::new();
-    for (factor, levels) in &experiment.factors {
-        if groups.iter().any(|group| group.factors.contains(factor)) {
-            continue;
-        }
-        let alone = vec![*factor];
-        let factors = experiment
-            .linked
-            .iter()
-            .find(|linked| linked.contains(factor))
-            .unwrap_or(&alone);
+    let group = |factors: Vec<Factor>| {
         let level = |at: usize| {
-            factors
-                .iter()
-                .filter_map(|factor| experiment.levels(*factor).get(at).cloned())
-                .collect()
+            let levels = factors.iter();
+            let levels = levels.filter_map(|factor| experiment.levels(*factor).get(at).cloned());
+            levels.collect()
         };
-        groups.push(FactorGroup {
-            factors: factors.clone(),
-            levels: (0..levels.len()).map(level).collect(),
-        });
-    }
-    groups
+        let count = experiment.levels(factors[0]).len();
+        FactorGroup {
+            levels: (0..count).map(level).collect(),
+            factors,
+        }
+    };
+    experiment.factor_groups().into_iter().map(group).collect()
 }
 
 /// Makes `groups` the factors of `experiment`.
@@ -112,6 +103,7 @@ pub(crate) fn set_groups(experiment: &mut Experiment, groups: &[FactorGroup]) {
 /// 1. Full: every combination, the last factor varying fastest.
 /// 2. One at a time: the baseline, then each other level of each factor with the rest at the
 ///    baseline.
+/// 3. Fractional: those of the fraction, or every combination where there are no more.
 pub(crate) fn cells(design: DesignKind, groups: &[FactorGroup], baseline: &Cell) -> Vec<Cell> {
     match design {
         DesignKind::Full => groups.iter().fold(vec![Cell::new()], |cells, group| {
@@ -125,6 +117,21 @@ pub(crate) fn cells(design: DesignKind, groups: &[FactorGroup], baseline: &Cell)
                 .flat_map(|cell| (0..group.levels.len()).map(|at| extended(cell, at)))
                 .collect()
         }),
+        DesignKind::Fractional { runs } => {
+            let varied: Vec<&FactorGroup> =
+                groups.iter().filter(|it| it.levels.len() > 1).collect();
+            let Some(fraction) = Fraction::of(varied.len(), runs) else {
+                return cells(DesignKind::Full, groups, baseline);
+            };
+            let fixed = groups.iter().filter(|group| group.levels.len() == 1);
+            let fixed: Cell = fixed.flat_map(|group| group.part(0)).collect();
+            let cell = |levels: Vec<usize>| {
+                let levels = varied.iter().zip(levels);
+                let parts = levels.flat_map(|(group, at)| group.part(at));
+                fixed.clone().into_iter().chain(parts).collect()
+            };
+            fraction.cells().into_iter().map(cell).collect()
+        }
         DesignKind::OneAtATime => {
             let mut cells = vec![baseline.clone()];
             for group in groups {
@@ -144,6 +151,7 @@ pub(crate) fn cells(design: DesignKind, groups: &[FactorGroup], baseline: &Cell)
 pub(crate) fn cell_count(design: DesignKind, levels: impl Iterator<Item = usize>) -> u128 {
     match design {
         DesignKind::Full => levels.fold(1, |cells, n| cells.saturating_mul(n as u128)),
+        DesignKind::Fractional { runs } => cell_count(DesignKind::Full, levels).min(runs.into()),
         DesignKind::OneAtATime => 1 + levels.map(|n| n.saturating_sub(1) as u128).sum::<u128>(),
     }
 }
@@ -170,7 +178,7 @@ pub(crate) fn control_count(
     }
     match experiment.design {
         DesignKind::Full => cell_count(DesignKind::Full, groups.iter().map(|it| it.levels.len())),
-        DesignKind::OneAtATime => {
+        DesignKind::OneAtATime | DesignKind::Fractional { .. } => {
             let cells = cells(experiment.design, &groups, &experiment.baseline);
             cells.iter().filter(|cell| control.is(cell)).count() as u128
         }

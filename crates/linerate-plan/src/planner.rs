@@ -328,6 +328,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         timing,
         probes: Probes::default(),
         search: None,
+        refinement: None,
     }
 }
 
@@ -406,10 +407,10 @@ fn append_experiment(
     experiment.replicates = extent.replicates;
     experiment.timing.measure = extent.measure;
     let cells = cells(experiment.design, &groups, &experiment.baseline);
-    // A search decides by levels, of which it measures further blocks itself.
-    let further = match experiment.search {
-        None => request.further_blocks,
-        Some(_) => 0,
+    // Where levels follow from each other, further blocks are of those.
+    let further = match experiment.is_adaptive() {
+        false => request.further_blocks,
+        true => 0,
     };
     let count = extent.replicates.saturating_add(further);
     let blocks = blocks(&experiment, &cells, plan.seed, &request.hosts, count);

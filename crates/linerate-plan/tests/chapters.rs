@@ -23,6 +23,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
                 mtu_bytes_max: 9000,
             }),
             round_trip: Nanos(0),
+            cpus_max: None,
         },
         further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),

@@ -178,6 +178,62 @@ fn whole_plots_change_as_seldom_as_can_be_in_an_order_of_each_block() {
     assert!(changes.count() > 60);
 }
 
+const SCREENED: &str = "nagle = [true, false]\ndelayed_ack = [true, false]\nsocket_buffer = [\"64KiB\", \"1MiB\"]\n\
+    load = [{ connections = 1, clients = 1 }, { connections = 10, clients = 5 }]\n\
+    message_bytes = [100, 1460]";
+
+#[test]
+fn a_fraction_has_as_many_balanced_combinations_as_asked() {
+    let design = "kind = \"fractional\"\nruns = 8\nreplicates = 5";
+    let made = plan(&[draft(SCREENED, design, "")], &request(None)).expect("a plan");
+    assert_eq!((made.trials.len(), cells(&made).len()), (40, 8));
+    for factor in [
+        Factor::Nagle,
+        Factor::SocketBuffer,
+        Factor::Clients,
+        Factor::MessageBytes,
+    ] {
+        let first = &made.trials[0].cell[&factor];
+        let same = made
+            .trials
+            .iter()
+            .filter(|trial| trial.cell[&factor] == *first);
+        assert_eq!(same.count(), 20, "{factor}");
+    }
+    let text = describe(&made);
+    assert!(
+        text.contains("resolution III") && text.contains("cannot be told from"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    // No budget takes a level out.
+    let least = plan(
+        &[draft(SCREENED, design, "")],
+        &request(Some(Nanos::from_s(70))),
+    )
+    .expect("a plan");
+    assert_eq!(cells(&least), cells(&made));
+}
+
+#[test]
+fn a_fraction_of_what_hosts_can_do_is_one_of_the_factors_that_are_left() {
+    let design = "kind = \"fractional\"\nruns = 8\nreplicates = 5";
+    let mut request = request(None);
+    request.hosts.rmem_max = Some(100_000);
+    let made = plan(&[draft(SCREENED, design, "")], &request).expect("a plan");
+    assert_eq!(cells(&made).len(), 8);
+    // Of four factors in eight runs no main effect is alike an interaction of two.
+    assert!(
+        describe(&made).contains("resolution IV"),
+        "{}",
+        describe(&made)
+    );
+    assert_eq!(made.left_out.len(), 1);
+}
+
 #[test]
 fn the_estimate_is_the_sum() {
     // 4 trials of 1.2 s and 0.25 s around each, and 2 s around all.

@@ -723,3 +723,118 @@ fn whole_plots_are_factors_with_those_linked_to_them() {
         assert!(error.contains(word), "{error}");
     }
 }
+
+#[test]
+fn fractions_are_of_two_levels_and_a_power_of_two_that_tells_them_apart() {
+    let factors = "nagle = [true, false]\ndelayed_ack = [true, false]\nconnections = [1, 4]\nmessage_bytes = [100, 1460]";
+    let read = |factors: &str, design: &str| {
+        let text = format!(
+            r#"
+            format = 1
+            name = "example"
+            title = "Example"
+            question = "What matters?"
+            workload = {{ kind = "stream" }}
+            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
+            [factors]
+            {factors}
+            [design]
+            {design}
+            replicates = 5
+            "#
+        );
+        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+    };
+    let design = |runs: u32| format!("kind = \"fractional\"\nruns = {runs}");
+    let read_well = read(factors, &design(8)).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(read_well.design, DesignKind::Fractional { runs: 8 });
+    let refused = |factors: &str, design: &str, words: &[&str]| {
+        let error = read(factors, design).expect_err("refused").to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    for runs in [0, 2, 4, 7, 16, 64] {
+        refused(factors, &design(runs), &["design.runs", "8"]);
+    }
+    refused(factors, "kind = \"fractional\"", &["design.runs", "absent"]);
+    refused(
+        factors,
+        "kind = \"full\"\nruns = 8",
+        &["design.runs", "left out"],
+    );
+    refused(
+        &factors.replace("[1, 4]", "[1, 2, 4]"),
+        &design(8),
+        &["connections", "two levels"],
+    );
+    refused(
+        "nagle = [true, false]\nconnections = [1, 4]",
+        &design(4),
+        &["three factors"],
+    );
+    let control = "\ncontrol = { levels = { nagle = true }, times = 2 }";
+    refused(factors, &(design(8) + control), &["design.control"]);
+    let baseline = "\nbaseline = { nagle = true }";
+    refused(
+        factors,
+        &(design(8) + baseline),
+        &["fractional design has no baseline"],
+    );
+}
+
+#[test]
+fn a_refinement_is_one_scale_that_rises_and_has_room_for_more_levels() {
+    let read = |factors: &str, design: &str| {
+        let text = format!(
+            r#"
+            format = 1
+            name = "example"
+            title = "Example"
+            question = "Where does it bend?"
+            workload = {{ kind = "stream" }}
+            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
+            [factors]
+            {factors}
+            [design]
+            {design}
+            "#
+        );
+        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+    };
+    let buffers = "socket_buffer = [\"16KiB\", \"64KiB\", \"1MiB\"]";
+    let design = "kind = \"refinement\"\nreplicates = 3\nlevels = 8\nresolution = \"10%\"";
+    let found = read(buffers, design).unwrap_or_else(|error| panic!("{error}"));
+    let refinement = found.refinement.expect("it is one");
+    assert_eq!((refinement.levels, refinement.resolution), (8, 0.1));
+    assert_eq!(found.search, None);
+    let refused = |factors: &str, design: &str, key: &str| {
+        let error = read(factors, design).expect_err("refused").to_string();
+        assert!(error.contains(key), "{error}");
+    };
+    refused("socket_buffer = [\"64KiB\", \"16KiB\"]", design, "factors");
+    refused("socket_buffer = [\"64KiB\", \"auto\"]", design, "factors");
+    refused("nagle = [true, false]", design, "factors");
+    refused(
+        &format!("{buffers}\nnagle = [true, false]"),
+        design,
+        "factors",
+    );
+    refused(buffers, &design.replace("= 8", "= 3"), "design.levels");
+    refused(buffers, &design.replace("levels = 8", ""), "design.levels");
+    refused(buffers, &design.replace("= 3", "= 2"), "design.replicates");
+    refused(buffers, &design.replace("10%", "0"), "design.resolution");
+    refused(
+        buffers,
+        &format!("{design}\ncondition = \"loss < 1%\""),
+        "design.condition",
+    );
+    refused(
+        buffers,
+        &format!("{design}\nwhole_plots = [\"socket_buffer\"]"),
+        "design.whole_plots",
+    );
+    refused(
+        buffers,
+        "kind = \"full\"\nreplicates = 3\nlevels = 8",
+        "design.levels",
+    );
+}

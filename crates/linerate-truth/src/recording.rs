@@ -299,6 +299,7 @@ impl MadeRun {
             response: response.to_owned(),
             probes: Default::default(),
             search: None,
+            refinement: None,
         });
     }
 

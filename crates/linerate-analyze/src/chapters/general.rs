@@ -3,13 +3,15 @@
 //! One figure of the response against the first factor that has numbers, a curve for each
 //! combination of the others, and one table of everything that was read.
 
-use linerate_model::analysis::{Chapter, Figure};
+use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
+use linerate_model::finding::{Comparison, Verdict};
 
 use super::{draw, series, strips};
 use crate::dataset::{CellOutcomes, Dataset, by_value, varied};
 use crate::diagnose::Found;
 use crate::reduce::{describe, name};
+use crate::verdicts::comparisons;
 use crate::words;
 
 const STREAM: &[&str] = &[
@@ -59,6 +61,9 @@ pub(super) fn chapter(
     let mut figures = match experiment.design {
         DesignKind::Full => full_figure(experiment, &cells).into_iter().collect(),
         DesignKind::OneAtATime => factor_figures(experiment, &cells),
+        // No curve of a fraction has more than a point.
+        DesignKind::Fractional { .. } if experiment.fraction().is_some() => Vec::new(),
+        DesignKind::Fractional { .. } => full_figure(experiment, &cells).into_iter().collect(),
     };
     if let [cell] = cells.as_slice() {
         let course = series::figure(dataset, experiment, cell);
@@ -81,7 +86,10 @@ pub(super) fn chapter(
         answer: answer(&cells),
         method: experiment.method.clone(),
         figures,
-        tables: vec![draw::table("All cells", &cells, responses)],
+        tables: main_effects(dataset, experiment)
+            .into_iter()
+            .chain([draw::table("All cells", &cells, responses)])
+            .collect(),
         findings: findings
             .iter()
             .filter(|found| found.is_about(experiment))
@@ -90,6 +98,34 @@ pub(super) fn chapter(
         trials: draw::trial_lines(dataset, experiment),
         ..Chapter::default()
     }
+}
+
+/// Returns what a fraction says of each factor, with what it cannot be told from; nothing of another design.
+fn main_effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Table> {
+    experiment.fraction()?;
+    let verdicts = comparisons(dataset).into_iter();
+    let own = verdicts.filter(|comparison| comparison.experiment == experiment.name);
+    let row = |comparison: Comparison| {
+        let verdict = match comparison.verdict {
+            Verdict::Differs => "differs".to_owned(),
+            Verdict::Same => format!(
+                "the same within {} on average",
+                words::percent(comparison.margin)
+            ),
+            Verdict::NotDecided => "not decided".to_owned(),
+        };
+        vec![
+            TableCell::Text(comparison.what),
+            comparison.effect.into(),
+            TableCell::Text(verdict),
+        ]
+    };
+    let heads = ["effect", "ratio", "verdict"];
+    Some(Table::new(
+        "Main effects, each with what it cannot be told from",
+        heads,
+        own.map(row),
+    ))
 }
 
 fn caption(experiment: &Experiment) -> String {

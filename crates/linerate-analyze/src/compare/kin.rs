@@ -77,7 +77,7 @@ impl Variance {
     }
 
     /// Returns that of what is `factor` times as large, the factor squared.
-    pub(super) fn times(self, square: f64) -> Self {
+    pub(crate) fn times(self, square: f64) -> Self {
         Self {
             square: square * self.square,
             ..self

@@ -122,13 +122,20 @@ pub(crate) fn claim(effect: &FactorEffect) -> String {
 }
 
 fn head(effect: &FactorEffect) -> String {
-    match &effect.levels {
+    let head = match &effect.levels {
         (Level::Switch(_), _) => {
             let name = words::level(effect.factor, &effect.levels.0);
             format!("{} against off", words::sentence(&name))
         }
+        (level @ (Level::Count(_) | Level::Size(_) | Level::Rate(_)), other) => {
+            let level = words::level(effect.factor, level);
+            let other = words::bare_level(effect.factor, other);
+            words::sentence(&format!("{level} against {other}"))
+        }
         (level, other) => words::sentence(&format!("{level} against {other}")),
-    }
+    };
+    let aliases = effect.aliases.iter().map(|alias| format!(", or {alias}"));
+    std::iter::once(head).chain(aliases).collect()
 }
 
 fn change(effect: &FactorEffect) -> String {
@@ -189,9 +196,13 @@ fn explanation(effects: &[&FactorEffect]) -> String {
         let count: usize = own.map(|effect| effect.effect.pairs).sum();
         (count > 0).then(|| number::counted(count, noun))
     };
+    let alone = "of the same block that differ only in this";
     let pairs = [
-        of(Basis::Pairs, "pair").map(|count| format!("{count} of trials")),
-        of(Basis::WholePlots, "pair").map(|count| format!("{count} of whole plots")),
+        of(Basis::Pairs, "pair").map(|count| format!("{count} of trials {alone}")),
+        of(Basis::WholePlots, "pair").map(|count| format!("{count} of whole plots {alone}")),
+        of(Basis::Blocks, "block").map(|count| {
+            format!("{count}, in each the trials at one level against those at the other, over which all else is balanced")
+        }),
     ];
     let pairs: Vec<String> = pairs.into_iter().flatten().collect();
     let pairs = words::list(&pairs);
@@ -200,6 +211,12 @@ fn explanation(effects: &[&FactorEffect]) -> String {
              right for all."
     } else {
         ""
+    };
+    let alias = if effects.iter().all(|effect| effect.aliases.is_empty()) {
+        ""
+    } else {
+        " The combinations that were measured cannot tell which of those named it is: measure them with this factor and \
+         those in all combinations (kind = \"full\")."
     };
     let by_signs = |effect: &&FactorEffect| effect.effect.rests_on_signs(effect.alpha);
     let assumed = if !effects.iter().all(by_signs) {
@@ -210,8 +227,7 @@ fn explanation(effects: &[&FactorEffect]) -> String {
         "no distribution is assumed of the mean, a normal one of single levels"
     };
     format!(
-        "From {pairs} of the same block that differ only in this; {assumed}, and all claims of a difference \
-         in this report share an error of 5 %.{turn}"
+        "From {pairs}; {assumed}, and all claims of a difference in this report share an error of 5 %.{turn}{alias}"
     )
 }
 

@@ -278,6 +278,7 @@ fn congestion(
         && found.verdict == Verdict::Differs
         && found.levels.1 == Level::Word(own.to_owned())
         && found.by_group.is_empty()
+        && found.aliases.is_empty()
         && !found.turns();
     if !is_shown || !gains {
         return None;

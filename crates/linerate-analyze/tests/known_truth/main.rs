@@ -9,7 +9,6 @@ mod builder {
 mod answer;
 mod both_ways;
 mod datagram_paths;
-mod designs;
 mod exchange;
 mod findings;
 mod full_exchanges;

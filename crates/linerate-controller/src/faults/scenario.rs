@@ -339,6 +339,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             timing,
             probes: Default::default(),
             search: None,
+            refinement: None,
         }],
         trials: (1..=trials).map(trial).collect(),
         seed: 1,

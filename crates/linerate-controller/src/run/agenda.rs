@@ -463,6 +463,7 @@ mod tests {
             timing: TIMING,
             probes: Probes::default(),
             search: None,
+            refinement: None,
         }
     }
 

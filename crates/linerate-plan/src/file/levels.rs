@@ -234,8 +234,8 @@ pub(super) fn baseline_of(
     let mut baseline = Cell::new();
     for (name, value) in &entries.0 {
         let key = format!("{SECTION}.{}", name.get_ref());
-        if design == DesignKind::Full {
-            let allowed = "left out: a full design has no baseline";
+        if design != DesignKind::OneAtATime {
+            let allowed = format!("left out: a {} design has no baseline", design.word());
             return Err(source.at(key, name.span()).value(value.get_ref(), allowed));
         }
         let factor = factor_of(&source.at(SECTION, name.span()), name.get_ref())?;
@@ -243,7 +243,7 @@ pub(super) fn baseline_of(
         let level = level_of(&spot, factor.parameter(), value.get_ref())?;
         baseline.insert(factor, level);
     }
-    if design == DesignKind::Full {
+    if design != DesignKind::OneAtATime {
         return Ok(baseline);
     }
     let start = entries.0.first().map_or(0..0, |(name, _)| name.span());
@@ -330,11 +330,9 @@ pub(super) fn whole_plots(
         return Ok(Vec::new());
     };
     let spot = source.at(KEY, names.span());
-    if design.kind == RawKind::Bisection {
-        return Err(spot.value(
-            "given",
-            "left out: a bisection measures one level at a time",
-        ));
+    if matches!(design.kind, RawKind::Bisection | RawKind::Refinement) {
+        let allowed = "left out: levels that follow from each other are measured one at a time";
+        return Err(spot.value("given", allowed));
     }
     if design.control.is_some() {
         let allowed = "left out beside `control`: several trials of one whole plot are no better known than one";

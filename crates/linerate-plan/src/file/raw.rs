@@ -3,7 +3,6 @@
 use std::fmt;
 
 use linerate_model::Nanos;
-use linerate_model::experiment::DesignKind;
 use linerate_model::probe::Probes;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::workload::TrialHost;
@@ -75,9 +74,13 @@ pub(super) struct RawDesign {
     /// Factors whose levels change seldom.
     pub(super) whole_plots: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) replicates: Spanned<u32>,
+    /// For a fraction: the combinations of a block.
+    pub(super) runs: Option<Spanned<u32>>,
     /// For a bisection: what holds on one side.
     pub(super) condition: Option<Spanned<String>>,
-    /// For a bisection: how near its two sides come.
+    /// For a refinement: how many levels there are in the end.
+    pub(super) levels: Option<Spanned<u32>>,
+    /// For a bisection and a refinement: how near two levels come.
     pub(super) resolution: Option<Spanned<String>>,
 }
 
@@ -87,18 +90,11 @@ pub(super) struct RawDesign {
 pub(super) enum RawKind {
     OneAtATime,
     Full,
+    Fractional,
     /// Every level, and further ones between the two: a search.
     Bisection,
-}
-
-impl RawKind {
-    /// Returns how the levels of the file are combined.
-    pub(super) fn design(self) -> DesignKind {
-        match self {
-            Self::OneAtATime => DesignKind::OneAtATime,
-            Self::Full | Self::Bisection => DesignKind::Full,
-        }
-    }
+    /// Every level, and further ones where the response changes most.
+    Refinement,
 }
 
 /// `[design] control`

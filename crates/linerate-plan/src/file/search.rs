@@ -1,9 +1,10 @@
-//! What a bisection searches for, and what it may be asked of.
+//! What a bisection searches for, how a refinement adds levels, and what both may be asked of.
 
 use linerate_model::condition::Condition;
-use linerate_model::experiment::Search;
+use linerate_model::experiment::{Refinement, Search};
 use linerate_model::unit::parse_share;
 use linerate_model::workload::{Kind, Workload};
+use toml::Spanned;
 
 use super::error::ReadError;
 use super::raw::{RawFile, RawKind};
@@ -16,6 +17,8 @@ const REPLICATES_MIN: u32 = 3;
 const RESOLUTION_MIN: f64 = 0.001;
 /// The coarsest: neighbours that differ by a factor of two.
 const RESOLUTION_MAX: f64 = 1.0;
+/// The most levels of a refinement, each of which has a plan of its own; a figure shows no more.
+const LEVELS_MAX: u32 = 100;
 
 /// Returns the checked search of a bisection; nothing of another design, which has no keys of one.
 pub(super) fn search(
@@ -26,20 +29,17 @@ pub(super) fn search(
 ) -> Result<Option<Search>, ReadError> {
     let design = &file.design;
     let section = source.text.find("[design").map_or(0..0, |at| at..at);
-    let keys = [
-        ("condition", &design.condition),
-        ("resolution", &design.resolution),
-    ];
     if design.kind != RawKind::Bisection {
-        return match keys
-            .into_iter()
-            .find_map(|(key, value)| Some((key, value.as_ref()?)))
-        {
-            None => Ok(None),
-            Some((key, value)) => {
-                let spot = source.at(format!("design.{key}"), value.span());
-                Err(spot.value("given", "left out: it belongs to kind \"bisection\""))
+        let stray = |key: &str, value: &Spanned<String>, of: &str| {
+            let spot = source.at(format!("design.{key}"), value.span());
+            Err(spot.value("given", format!("left out: it belongs to kind {of}")))
+        };
+        return match (&design.condition, &design.resolution) {
+            (Some(value), _) => stray("condition", value, "\"bisection\""),
+            (_, Some(value)) if design.kind != RawKind::Refinement => {
+                stray("resolution", value, "\"bisection\" or \"refinement\"")
             }
+            _ => Ok(None),
         };
     }
     let given = |key: &str, value: &Option<toml::Spanned<String>>, example: &str| {
@@ -47,11 +47,7 @@ pub(super) fn search(
         value.clone().ok_or_else(|| spot.value("absent", example))
     };
     check_group(source, file, groups)?;
-    let spot = source.at("design.replicates", design.replicates.span());
-    if *design.replicates.get_ref() < REPLICATES_MIN {
-        let allowed = format!("{REPLICATES_MIN} or more: fewer tell too little of a level");
-        return Err(spot.value(design.replicates.get_ref(), allowed));
-    }
+    check_replicates(source, file)?;
     let condition = given(
         "condition",
         &design.condition,
@@ -65,15 +61,99 @@ pub(super) fn search(
         let allowed = "about a response of this kind of traffic";
         return Err(spot.value(format!("`{}`", read.text), allowed));
     }
-    let resolution = given("resolution", &design.resolution, "given, as in \"1%\"")?;
+    Ok(Some(Search {
+        condition: read.text,
+        resolution: resolution(source, file)?,
+    }))
+}
+
+/// Returns how the factor of the file is refined; nothing of another design, which has no keys of that.
+pub(super) fn refinement(
+    source: &Source<'_>,
+    file: &RawFile,
+    groups: &[FactorGroup],
+) -> Result<Option<Refinement>, ReadError> {
+    let design = &file.design;
+    let section = |name: &str| source.text.find(name).map_or(0..0, |at| at..at);
+    if design.kind != RawKind::Refinement {
+        return match &design.levels {
+            None => Ok(None),
+            Some(levels) => {
+                let spot = source.at("design.levels", levels.span());
+                Err(spot.value("given", "left out: it belongs to kind \"refinement\""))
+            }
+        };
+    }
+    if !file.group.is_empty() {
+        let spot = source.at("group", section("[[group]]"));
+        return Err(spot.value("given", "left out: a refinement has one group of traffic"));
+    }
+    if design.control.is_some() {
+        let spot = source.at("design.control", section("[design"));
+        return Err(spot.value(
+            "given",
+            "left out: a refinement holds levels against their neighbours",
+        ));
+    }
+    let numbers = |group: &FactorGroup| {
+        let numbers = group
+            .levels
+            .iter()
+            .map(|level| level[0].whole().filter(|it| *it > 0));
+        numbers.collect::<Option<Vec<u64>>>()
+    };
+    let known = match groups {
+        [group] if group.is_scale() => numbers(group),
+        _ => None,
+    };
+    let rises = |known: &Vec<u64>| known.len() > 1 && known.windows(2).all(|two| two[0] < two[1]);
+    let Some(known) = known.filter(rises) else {
+        let words: Vec<String> = groups
+            .iter()
+            .map(|group| group.words_of(&(0..group.levels.len()).collect::<Vec<_>>()))
+            .collect();
+        let allowed = "one factor with two numbers or more above zero, the smaller ones first, for a refinement";
+        return Err(source
+            .at("factors", section("[factors"))
+            .value(words.join("; "), allowed));
+    };
+    check_replicates(source, file)?;
+    let Some(levels) = &design.levels else {
+        let spot = source.at("design.levels", section("[design"));
+        return Err(spot.value(
+            "absent",
+            "given, as in 12: how many levels there are in the end",
+        ));
+    };
+    let spot = source.at("design.levels", levels.span());
+    spot.within(*levels.get_ref(), known.len() as u32 + 1, LEVELS_MAX)?;
+    Ok(Some(Refinement {
+        levels: *levels.get_ref(),
+        resolution: resolution(source, file)?,
+    }))
+}
+
+fn check_replicates(source: &Source<'_>, file: &RawFile) -> Result<(), ReadError> {
+    let replicates = &file.design.replicates;
+    if *replicates.get_ref() < REPLICATES_MIN {
+        let spot = source.at("design.replicates", replicates.span());
+        let allowed = format!("{REPLICATES_MIN} or more: fewer tell too little of a level");
+        return Err(spot.value(replicates.get_ref(), allowed));
+    }
+    Ok(())
+}
+
+/// Returns how near two levels come, which must be given.
+fn resolution(source: &Source<'_>, file: &RawFile) -> Result<f64, ReadError> {
+    let Some(resolution) = &file.design.resolution else {
+        let section = source.text.find("[design").map_or(0..0, |at| at..at);
+        let spot = source.at("design.resolution", section);
+        return Err(spot.value("absent", "given, as in \"1%\""));
+    };
     let share = parse_share(resolution.get_ref());
     let share = share.filter(|share| (RESOLUTION_MIN..=RESOLUTION_MAX).contains(share));
     let spot = source.at("design.resolution", resolution.span());
-    let bad = || spot.value(resolution.get_ref(), "a share from 0.1% to 100%");
-    Ok(Some(Search {
-        condition: read.text,
-        resolution: share.ok_or_else(bad)?,
-    }))
+    share.ok_or_else(|| spot.value(resolution.get_ref(), "a share from 0.1% to 100%"))
 }
 
 /// Checks that one factor varies between two levels of a scale, the smaller one first, of one group of traffic.

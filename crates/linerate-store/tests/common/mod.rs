@@ -52,6 +52,7 @@ pub fn document(trials: u32) -> RunDocument {
         response: "throughput_bps".to_owned(),
         probes: Default::default(),
         search: None,
+        refinement: None,
     };
     let trial = |at| Trial {
         id: TrialId(at),

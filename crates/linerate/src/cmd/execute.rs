@@ -36,8 +36,10 @@ pub fn run(
     let analysis = bundle::analysis(&recording, directory);
     // What a disk that is full now cannot take is not lost.
     show(&analysis, &directory.join("report.html"));
-    for line in linerate_analyze::search::lines(&recording) {
-        term::line(&line);
+    let searched = linerate_analyze::search::lines(&recording);
+    let refined = linerate_analyze::refine::lines(&recording);
+    for line in searched.iter().chain(&refined) {
+        term::line(line);
     }
     if let Some(failure) = unkept {
         return Err(failure);

@@ -20,6 +20,7 @@ mod lab_datagrams;
 mod lab_knobs;
 mod lab_named;
 mod lab_queues;
+mod lab_refine;
 mod lab_search;
 mod lab_strangers;
 mod lab_truth;

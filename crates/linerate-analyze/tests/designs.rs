@@ -2,10 +2,11 @@
 
 use linerate_analyze::{Draw, analyze};
 use linerate_model::analysis::Analysis;
-use linerate_model::experiment::{Cell, Factor, Level};
-use linerate_model::finding::{Comparison, Verdict};
+use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
+use linerate_model::finding::{Comparison, FindingKind, Verdict};
+use linerate_model::fraction::Fraction;
 
-use crate::builder::{MadeRun, Truth, rr, size};
+use linerate_truth::recording::{MadeRun, Truth, rr, size};
 
 /// What a trial's rate is multiplied by.
 type Shares<'s> = &'s dyn Fn(&Cell) -> f64;
@@ -15,6 +16,7 @@ struct Made<'s> {
     whole_plots: &'s [Factor],
     /// Whether the experiment says which they are.
     is_said: bool,
+    design: DesignKind,
     cells: &'s [Cell],
     blocks: u32,
     /// Deviations of a whole plot and of a trial.
@@ -29,6 +31,7 @@ impl Made<'_> {
         run.experiment("made", None, rr(4));
         let experiment = run.recording.document.plan.experiments.last_mut();
         let experiment = experiment.expect("it was added");
+        experiment.design = self.design;
         if self.is_said {
             experiment.whole_plots = self.whole_plots.to_vec();
         }
@@ -84,8 +87,8 @@ fn is_on(cell: &Cell, factor: Factor) -> bool {
 fn of<'a>(analysis: &'a Analysis, factor: Factor) -> &'a Comparison {
     let id = format!("made/effect/{}", factor.name());
     let mut all = analysis.verdicts.iter();
-    all.find(|comparison| comparison.id == id)
-        .expect("it is compared")
+    let is_own = |it: &&Comparison| it.id == id || it.id.starts_with(&format!("{id}="));
+    all.find(is_own).expect("it is compared")
 }
 
 #[test]
@@ -99,6 +102,7 @@ fn the_noise_of_whole_plots_makes_no_claims() {
         let made = Made {
             whole_plots: &[Factor::Nagle],
             is_said,
+            design: DesignKind::Full,
             cells: &cells,
             blocks: 6,
             noise: (0.05, 0.01),
@@ -112,8 +116,8 @@ fn the_noise_of_whole_plots_makes_no_claims() {
         };
         (0..studies).filter(|_| has_claim()).count() as u32
     };
-    let claimed = claims(true, 120, 11);
-    assert!(claimed * 20 <= 120, "{claimed} of 120");
+    let claimed = claims(true, 60, 11);
+    assert!(claimed * 20 <= 60, "{claimed} of 60");
     // Taken as independent, pairs of the same whole plots claim something in 22 % of such studies (44 of 200).
     let claimed = claims(false, 20, 12);
     assert!(claimed * 20 > 20, "{claimed} of 20");
@@ -130,6 +134,7 @@ fn effects_between_and_inside_whole_plots_are_found_and_what_turns_is_not_the_sa
         let made = Made {
             whole_plots: &[Factor::Nagle],
             is_said: true,
+            design: DesignKind::Full,
             cells: &cells,
             blocks: 8,
             noise: (0.01, 0.005),
@@ -153,4 +158,129 @@ fn effects_between_and_inside_whole_plots_are_found_and_what_turns_is_not_the_sa
     });
     let found = of(&turns, Factor::Nagle);
     assert_ne!(found.verdict, Verdict::Same, "{found:?}");
+}
+
+/// The factors of fractions, in their order, with their levels.
+fn screened() -> Vec<(Factor, Vec<Level>)> {
+    let counts = |one, other| vec![Level::Count(one), Level::Count(other)];
+    vec![
+        (Factor::Connections, counts(1, 2)),
+        (Factor::PayloadBytes, vec![size(1), size(1460)]),
+        (Factor::Nagle, switch()),
+        (Factor::DelayedAck, switch()),
+        (Factor::InFlight, counts(1, 4)),
+    ]
+}
+
+/// Returns the cells of the first so many factors in so many runs.
+fn fraction(factors: usize, runs: u32) -> Vec<Cell> {
+    let screened = screened();
+    let cells = Fraction::of(factors, runs).expect("it is one").cells();
+    let cell = |levels: &Vec<usize>| {
+        let parts = levels.iter().zip(&screened);
+        parts
+            .map(|(at, (factor, levels))| (*factor, levels[*at].clone()))
+            .collect()
+    };
+    cells.iter().map(cell).collect()
+}
+
+fn screening<'s>(cells: &'s [Cell], noise: f64, shares: Shares<'s>) -> Made<'s> {
+    Made {
+        whole_plots: &[],
+        is_said: false,
+        design: DesignKind::Fractional {
+            runs: cells.len() as u32,
+        },
+        cells,
+        blocks: 6,
+        noise: (0.0, noise),
+        shares,
+    }
+}
+
+#[test]
+fn a_fraction_without_effects_claims_none() {
+    const STUDIES: u32 = 60;
+    let cells = fraction(5, 8);
+    let made = screening(&cells, 0.03, &|_| 1.0);
+    let mut draw = Draw::new(3);
+    let mut has_claim = || {
+        let analysis = made.analysis(&mut draw);
+        assert_eq!(analysis.verdicts.len(), 5);
+        analysis
+            .verdicts
+            .iter()
+            .any(|it| it.verdict == Verdict::Differs)
+    };
+    let claimed = (0..STUDIES).filter(|_| has_claim()).count() as u32;
+    assert!(claimed * 20 <= STUDIES, "{claimed} of {STUDIES}");
+}
+
+#[test]
+fn a_fraction_finds_a_tenth_in_two_per_cent_of_noise() {
+    const STUDIES: u32 = 20;
+    let cells = fraction(5, 8);
+    let shares: Shares<'_> = &|cell| if is_on(cell, Factor::Nagle) { 1.1 } else { 1.0 };
+    let made = screening(&cells, 0.02, shares);
+    let mut draw = Draw::new(4);
+    let (mut found, mut others) = (0, 0);
+    for _ in 0..STUDIES {
+        let analysis = made.analysis(&mut draw);
+        let nagle = of(&analysis, Factor::Nagle);
+        assert_eq!(nagle.effect.n, 6, "a difference of each block");
+        let is_found = nagle.verdict == Verdict::Differs && nagle.effect.value > 1.0;
+        found += u32::from(is_found);
+        let differs = analysis
+            .verdicts
+            .iter()
+            .filter(|it| it.verdict == Verdict::Differs);
+        others += u32::from(differs.count() > usize::from(is_found));
+    }
+    assert!(found * 10 >= 9 * STUDIES, "{found} of {STUDIES}");
+    assert!(others * 20 <= STUDIES, "{others} of {STUDIES}");
+}
+
+#[test]
+fn what_a_fraction_cannot_tell_apart_is_told_with_the_claim() {
+    // Connections × payload is all there is; in four runs it cannot be told from Nagle.
+    let shares: Shares<'_> = &|cell| {
+        let is_low = cell[&Factor::Connections] == Level::Count(1);
+        let is_small = cell[&Factor::PayloadBytes] == size(1);
+        if is_low == is_small { 1.2 } else { 1.0 }
+    };
+    let cells = fraction(3, 4);
+    let analysis = screening(&cells, 0.01, shares).analysis(&mut Draw::new(8));
+    let nagle = of(&analysis, Factor::Nagle);
+    assert_eq!(nagle.verdict, Verdict::Differs, "{nagle:?}");
+    assert_eq!(nagle.aliases.len(), 1, "{nagle:?}");
+    let titles = [Factor::Connections, Factor::PayloadBytes].map(Factor::title);
+    assert_eq!(nagle.aliases[0], titles.join(" × "));
+    assert!(nagle.what.contains(&nagle.aliases[0]), "{nagle:?}");
+    let mut findings = analysis.findings.iter();
+    let claim = findings.find(|it| it.kind == FindingKind::Effect && it.id == nagle.id);
+    let claim = &claim.expect("it is a finding").claim;
+    assert!(claim.contains(&nagle.aliases[0]), "{claim}");
+    // In eight runs of four factors no main effect is alike an interaction of two, and this one is none.
+    let cells = fraction(4, 8);
+    let analysis = screening(&cells, 0.01, shares).analysis(&mut Draw::new(9));
+    for comparison in &analysis.verdicts {
+        assert_eq!(comparison.aliases, [""; 0]);
+        assert_ne!(comparison.verdict, Verdict::Differs, "{comparison:?}");
+    }
+}
+
+#[test]
+fn a_fraction_that_lacks_a_cell_tells_nothing() {
+    let cells = fraction(5, 8);
+    let shares: Shares<'_> = &|cell| if is_on(cell, Factor::Nagle) { 2.0 } else { 1.0 };
+    let mut made = screening(&cells[..7], 0.01, shares);
+    made.design = DesignKind::Fractional { runs: 8 };
+    let analysis = made.analysis(&mut Draw::new(1));
+    assert!(
+        analysis
+            .verdicts
+            .iter()
+            .all(|it| it.verdict != Verdict::Differs)
+    );
 }
