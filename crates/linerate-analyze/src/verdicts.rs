@@ -672,7 +672,7 @@ fn effects(
         let levels = cells.iter().filter_map(|cell| cell.level(**factor));
         **factor != Factor::SocketBuffer
             && levels.clone().count() > 0
-            && levels.into_iter().all(Level::is_compared_by_name)
+            && levels.into_iter().all(|level| factor.compares_by_name(level))
     };
     let order: Vec<Factor> = experiment
         .factors

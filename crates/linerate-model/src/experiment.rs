@@ -557,11 +557,6 @@ impl Level {
         }
     }
 
-    /// Returns whether it is compared with others by name, and not as a place on a scale.
-    pub fn is_compared_by_name(&self) -> bool {
-        matches!(self, Level::Switch(_) | Level::Word(_) | Level::Ppm(_))
-    }
-
     /// Returns the number of what it counts, where it has one: bytes, bits per second, parts
     /// per million.
     pub fn whole(&self) -> Option<u64> {

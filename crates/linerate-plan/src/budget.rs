@@ -215,9 +215,10 @@ fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) ->
     let is_fraction = matches!(experiment.design, DesignKind::Fractional { .. });
     let is_compared = |group: &FactorGroup| {
         let is_named = |at: usize| {
-            let levels = || group.levels.iter().map(|level| &level[at]);
-            let is_curve = group.factors[at] == Factor::SocketBuffer;
-            !is_curve && levels().all(Level::is_compared_by_name)
+            let factor = group.factors[at];
+            let mut levels = group.levels.iter().map(|level| &level[at]);
+            let is_curve = factor == Factor::SocketBuffer;
+            !is_curve && levels.all(|level| factor.compares_by_name(level))
         };
         is_fraction || (0..group.factors.len()).any(is_named)
     };

@@ -200,7 +200,7 @@ fn a_fraction_has_as_many_balanced_combinations_as_asked() {
             .filter(|trial| trial.cell[&factor] == *first);
         assert_eq!(same.count(), 20, "{factor}");
     }
-    let text = describe(&made);
+    let text = describe(&made, Some(&[]));
     assert!(
         text.contains("resolution III") && text.contains("cannot be told from"),
         "{text}"
@@ -227,9 +227,9 @@ fn a_fraction_of_what_hosts_can_do_is_one_of_the_factors_that_are_left() {
     assert_eq!(cells(&made).len(), 8);
     // Of four factors in eight runs no main effect is alike an interaction of two.
     assert!(
-        describe(&made).contains("resolution IV"),
+        describe(&made, Some(&[])).contains("resolution IV"),
         "{}",
-        describe(&made)
+        describe(&made, Some(&[]))
     );
     assert_eq!(made.left_out.len(), 1);
 }

@@ -1,11 +1,10 @@
 //! What a result is held against: a baseline, and what it must not be.
 
 use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use linerate_analyze::compared::{RunDocumentRead, RunSide, compared};
+use linerate_analyze::compared::{RunDocumentHead, RunDocumentRead, RunSide, compared};
 use linerate_analyze::condition::{self, Fate, Judged};
 use linerate_model::compared::Compared;
 use linerate_model::condition::Condition;
@@ -118,11 +117,18 @@ pub fn read(path: &Path) -> CmdResult<RunSide> {
     if !metadata.is_file() || metadata.len() > DOCUMENT_BYTES_MAX {
         return Err(wrong(anyhow!("{name} is no file of at most 256 MiB")));
     }
-    let document: RunDocumentRead = serde_json::from_reader(BufReader::new(file))
-        .with_context(|| format!("{name} is no document of `linerate run -J`"))
+    let text = std::io::read_to_string(file)
+        .with_context(|| format!("cannot read {name}"))
         .map_err(wrong)?;
-    match document.unreadable() {
-        None => Ok(RunSide::of_document(document, &name)),
-        Some(why) => Err(wrong(anyhow!("cannot compare {name}: {why}"))),
+    let none = || format!("{name} is no document of `linerate run -J`");
+    let head: RunDocumentHead = serde_json::from_str(&text)
+        .with_context(none)
+        .map_err(wrong)?;
+    if let Some(why) = head.unreadable() {
+        return Err(wrong(anyhow!("cannot compare {name}: {why}")));
     }
+    let document: RunDocumentRead = serde_json::from_str(&text)
+        .with_context(none)
+        .map_err(wrong)?;
+    Ok(RunSide::of_document(document, &name))
 }

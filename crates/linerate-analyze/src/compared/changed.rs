@@ -7,7 +7,7 @@ use linerate_model::host::FactValue;
 use linerate_model::parameter::{PARAMETERS, Parameter};
 use linerate_model::run::HostPart;
 use linerate_model::unit::Unit;
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Group, Workload};
 
 use super::side::{RunSide, SideHost};
 
@@ -73,6 +73,26 @@ pub(super) fn other_traffic(base: &Workload, other: &Workload) -> Option<String>
     first
         .or_else(|| is_mixed.then(|| "other sizes".to_owned()))
         .map(|what| format!("other workload: {what}"))
+}
+
+/// Returns that other traffic went on at the same time, if it did.
+pub(super) fn other_beside(base: &[Group], other: &[Group]) -> Option<String> {
+    let names = |groups: &[Group]| {
+        let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+        match names.is_empty() {
+            true => "nothing".to_owned(),
+            false => names.join(", "),
+        }
+    };
+    let (one, two) = (names(base), names(other));
+    if one != two {
+        return Some(format!("other traffic at the same time: {one} and {two}"));
+    }
+    let mut pairs = base.iter().zip(other);
+    pairs.find_map(|(one, two)| {
+        let why = other_traffic(&one.workload, &two.workload)?;
+        Some(format!("{} at the same time: {why}", one.name))
+    })
 }
 
 fn key(parameter: &Parameter) -> String {

@@ -34,7 +34,7 @@ use crate::reduce::describe;
 use crate::verdicts::ALPHA;
 use crate::words;
 
-pub use side::{RunDocumentRead, RunSide};
+pub use side::{RunDocumentHead, RunDocumentRead, RunSide};
 use side::{SideCell, Values};
 use spread::Apart;
 
@@ -144,6 +144,7 @@ fn matched<'r>(
             continue;
         };
         let why = changed::other_traffic(&one.workload, &two.workload)
+            .or_else(|| changed::other_beside(&one.beside, &two.beside))
             .or_else(|| one.unusable(&base.name))
             .or_else(|| two.unusable(&other.name));
         match why {

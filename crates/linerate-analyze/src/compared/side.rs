@@ -8,13 +8,13 @@ use linerate_model::finding::{Estimate, Trust, TrustLevel};
 use linerate_model::host::Snapshot;
 use linerate_model::margin::Margins;
 use linerate_model::run::{HostPart, Recording};
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Group, Workload};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::compare::interval::{deviation, mean, median_or_range, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset, TAILS};
-use crate::diagnose;
-use crate::front;
+use crate::{diagnose, front, groups, loaded};
 use crate::reduce::{describe, name};
 use crate::single::SINGLE_SCHEMA;
 use crate::trust::trust;
@@ -56,6 +56,8 @@ pub(super) struct SideCell {
     pub(super) experiment: String,
     pub(super) cell: Cell,
     pub(super) workload: Workload,
+    /// What goes on at the same time.
+    pub(super) beside: Vec<Group>,
     /// The responses that are compared, the one that the experiment is about first.
     pub(super) told: Vec<Values>,
     /// Trials that may be averaged.
@@ -133,6 +135,18 @@ impl SideCell {
     }
 }
 
+/// Returns what promises less, for the reasons of both.
+fn worse(one: Trust, other: Trust) -> Trust {
+    let mut reasons = one.reasons;
+    let further = other.reasons.into_iter();
+    let further: Vec<String> = further.filter(|why| !reasons.contains(why)).collect();
+    reasons.extend(further);
+    Trust {
+        level: loaded::worse(one.level, other.level),
+        reasons,
+    }
+}
+
 /// Returns the responses that are compared of such traffic, the one that it is about first.
 ///
 /// Of requests that go by the clock their rate is what was asked for, and how long they take is the question.
@@ -152,8 +166,19 @@ fn responses(response: &str, workload: &Workload) -> Vec<String> {
 }
 
 impl RunSide {
-    /// Returns the side of a recording.
+    /// Returns the side of a recording; where trials have several groups, with the cells of each of them.
     pub fn of_recording(recording: &Recording, name: &str) -> Self {
+        let views = groups::views(recording);
+        let sides = views.iter().map(|view| Self::of_one(&view.recording, name));
+        let whole = sides.reduce(|first, other| Self {
+            trust: worse(first.trust, other.trust),
+            cells: first.cells.into_iter().chain(other.cells).collect(),
+            ..first
+        });
+        whole.unwrap_or_else(|| Self::of_one(recording, name))
+    }
+
+    fn of_one(recording: &Recording, name: &str) -> Self {
         let document = &recording.document;
         let dataset = Dataset::new(recording);
         let cell = |cell: &CellOutcomes<'_>| {
@@ -170,6 +195,7 @@ impl RunSide {
                 experiment: cell.experiment.name.clone(),
                 cell: cell.cell.clone(),
                 workload: cell.workload.clone(),
+                beside: cell.experiment.beside.clone(),
                 told: told.into_iter().filter_map(values).collect(),
                 valid: cell.valid.len(),
                 invalid: why.and_then(|it| Some(it.validity.reason()?.to_string())),
@@ -225,6 +251,7 @@ impl RunSide {
             valid: valid().count(),
             invalid: invalid.next(),
             workload,
+            beside: Vec::new(),
         };
         let host = |host: &HostRead| SideHost {
             part: host.part,
@@ -280,11 +307,18 @@ impl RunSide {
     }
 }
 
+/// What is read first of a document: what it is.
+#[derive(Debug, Deserialize)]
+pub struct RunDocumentHead {
+    schema: String,
+    schema_version: u32,
+    #[serde(default)]
+    beside: Vec<IgnoredAny>,
+}
+
 /// What is read of a document that `linerate run -J` printed.
 #[derive(Debug, Deserialize)]
 pub struct RunDocumentRead {
-    schema: String,
-    schema_version: u32,
     #[serde(default)]
     linerate_version: String,
     #[serde(default)]
@@ -332,7 +366,7 @@ struct TrialRead {
     responses: BTreeMap<String, f64>,
 }
 
-impl RunDocumentRead {
+impl RunDocumentHead {
     /// Returns why it is no document of `linerate run -J` that this version reads, if it is none.
     pub fn unreadable(&self) -> Option<String> {
         let (schema, version) = SINGLE_SCHEMA;
@@ -342,6 +376,9 @@ impl RunDocumentRead {
                 "its schema_version is {}, and this version reads up to {version}",
                 self.schema_version
             )),
+            (true, true) if !self.beside.is_empty() => {
+                Some("it is of several groups of traffic, of which bundles are compared".to_owned())
+            }
             (true, true) => None,
         }
     }
