@@ -12,6 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use linerate_truth::limiters::{Cause, Named, named};
 use linerate_truth::noise::Noise;
+use linerate_truth::runs::{Held, held};
 use linerate_truth::score::{Length, Score, score, score_of};
 use linerate_truth::study::{Chapters, Shape};
 
@@ -38,6 +39,8 @@ enum Made {
     Power,
     /// Longer studies.
     Long,
+    /// Measurements that are repeated.
+    Runs,
     /// What limits.
     Causes,
 }
@@ -141,6 +144,23 @@ const POWER: &[(Shape, Noise, f64)] = &[
 const POWER_OF_EACH: u32 = 25;
 /// Share of flat studies in which a ratio's interval is wider than a factor 2, at a noise of 3 % and less.
 const WIDE_MAX: f64 = 0.01;
+
+/// How runs of one measurement differ, and whether so many runs can show it: of a state that one run in fifteen is in, ten
+/// runs meet none in half of all tries, and of one that stays for four runs in most.
+const RUNS: &[(Noise, bool)] = &[
+    (Noise::Normal(0.03), true),
+    (Noise::Memory(0.3), true),
+    (Noise::Memory(0.7), true),
+    (Noise::Bimodal(0.10), true),
+    (Noise::Bimodal(0.30), true),
+    (Noise::Visitor(0.30), false),
+    (Noise::Multiple(1.0 / 3.0), false),
+    (Noise::Multiple(3.0), false),
+];
+/// Share of intervals of runs that must hold the mean.
+const RUNS_HELD_MIN: f64 = 0.90;
+/// Measurements of each: a share is known to 1 %.
+const RUNS_TRIES: u32 = 1000;
 
 /// A row of [`POWER`].
 struct Power {
@@ -258,6 +278,13 @@ pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
         println!("{}", long_table(&long));
         broken.extend(broken_long(&long));
     }
+    if is_wanted(Made::Runs) {
+        let runs = shared(RUNS, |&(noise, shows)| {
+            (noise, shows, held(noise, RUNS_TRIES, args.seed))
+        });
+        println!("{}", runs_table(&runs));
+        broken.extend(runs.iter().flat_map(broken_runs));
+    }
     if is_wanted(Made::Causes) {
         let each = (args.studies / 20).max(RECORDINGS_MIN);
         let causes = shared(Cause::ALL, |cause| (*cause, named(*cause, each, args.seed)));
@@ -303,6 +330,45 @@ fn part<T: Copy>(kinds: &[T], all: u32, studies: u32) -> Vec<T> {
 fn take<'t, T>(all: &'t [T], next: &AtomicUsize) -> Option<(usize, &'t T)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     Some((at, all.get(at)?))
+}
+
+fn runs_table(rows: &[(Noise, bool, Held)]) -> String {
+    let mut text = String::from(
+        "| noise from run to run | measurements | intervals of `--runs 10` that hold the mean \
+         | … of `--precision 2%` | runs that it took |\n|---|---:|---:|---:|---:|\n",
+    );
+    for (noise, _, held) in rows {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {:.1} |",
+            noise.title(),
+            held.tries,
+            percent(held.of_ten, held.tries),
+            percent(held.of_ended, held.tries),
+            f64::from(held.runs_of_ended) / f64::from(held.tries),
+        );
+    }
+    text
+}
+
+/// Returns the bounds that a row does not keep, where its runs can show what there is.
+fn broken_runs((noise, shows, held): &(Noise, bool, Held)) -> Vec<String> {
+    let title = noise.title();
+    let rows = [
+        ("intervals of ten runs that miss the mean", held.of_ten),
+        ("intervals of ± 2 % that miss the mean", held.of_ended),
+    ];
+    let rows = rows.into_iter().filter(|_| *shows);
+    let missed = |(what, of)| {
+        most(
+            &title,
+            what,
+            held.tries - of,
+            held.tries,
+            1.0 - RUNS_HELD_MIN,
+        )
+    };
+    rows.filter_map(missed).collect()
 }
 
 /// Returns what was named of each cause.

@@ -42,8 +42,8 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
     let against: usize = counts.iter().map(|one| one.contradictions).sum();
     let decided: usize = counts.iter().map(|one| one.differs + one.same).sum();
     let open: usize = counts.iter().map(|one| one.open).sum();
-    let told = decided + open;
-    let share = decided as f64 / told.max(1) as f64;
+    let all = decided + open;
+    let share = decided as f64 / all.max(1) as f64;
     let agreed = 1.0 - against as f64 / pairs.max(1) as f64;
     let each = |of: fn(&Analysis) -> usize| {
         let counts: Vec<String> = studies.iter().map(|study| of(study).to_string()).collect();
@@ -67,12 +67,12 @@ pub fn agreement(studies: &[Analysis]) -> Analysis {
         ],
         vec![
             TableCell::Text("Verdicts that are decided".to_owned()),
-            match told {
+            match all {
                 0 => TableCell::Absent("there is no verdict".to_owned()),
                 _ => TableCell::Text(words::percent(share)),
             },
             TableCell::Text(format!(
-                "{decided} of {told}; what is open contradicts nothing"
+                "{decided} of {all}; what is open contradicts nothing"
             )),
         ],
         row(

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::fraction::Fraction;
-use crate::group::{GroupFactor, GroupName};
+use crate::group_name::GroupName;
 use crate::knob::{KNOBS, Knob};
 use crate::parameter::{self, PARAMETERS, Parameter};
 use crate::probe::Probes;
@@ -92,6 +92,64 @@ pub enum Factor {
     /// Any of those of a workload, of a group beside it: `probe.connections`.
     #[serde(untagged)]
     Beside(GroupFactor),
+}
+
+/// A parameter of a group beside the workload, as a factor: `probe.connections`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
+pub struct GroupFactor {
+    group: GroupName,
+    /// Its place among the parameters of a workload.
+    at: usize,
+}
+
+impl GroupFactor {
+    /// Returns `factor` of `group`; absent for what is no parameter of a workload.
+    pub fn new(group: GroupName, factor: Factor) -> Option<Self> {
+        let is_own = |it: &Parameter| it.factor.is_some_and(|known| known.0 == factor);
+        let at = PARAMETERS.iter().position(is_own)?;
+        Some(Self { group, at })
+    }
+
+    /// Returns the group.
+    pub fn group(self) -> GroupName {
+        self.group
+    }
+
+    /// Returns what varies of it.
+    pub fn parameter(self) -> &'static Parameter {
+        &PARAMETERS[self.at]
+    }
+
+    /// Returns the same of the experiment's own workload.
+    pub fn factor(self) -> Option<Factor> {
+        Some(self.parameter().factor?.0)
+    }
+}
+
+impl fmt::Display for GroupFactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.group, self.parameter().key)
+    }
+}
+
+impl From<GroupFactor> for String {
+    fn from(of: GroupFactor) -> Self {
+        of.to_string()
+    }
+}
+
+impl TryFrom<String> for GroupFactor {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        match Factor::named(&name) {
+            Some(Factor::Beside(of)) => Ok(of),
+            _ => Err(format!("`{name}` is no factor")),
+        }
+    }
 }
 
 /// One value of a factor.
@@ -565,6 +623,45 @@ impl Level {
             Level::Size(size) => Some(size.0),
             Level::Ppm(ppm) => Some((*ppm).into()),
             Level::Switch(_) | Level::Word(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_of_a_group_is_written_and_read_by_its_name() {
+        let name = GroupName::new("a-name-of-16-let").expect("a name");
+        assert_eq!(name.as_str(), "a-name-of-16-let");
+        let factor = Factor::Connections.of(name).expect("a factor of a group");
+        let cell = Cell::from([
+            (Factor::Connections, Level::Count(2)),
+            (factor, Level::Count(8)),
+        ]);
+        let written = serde_json::to_value(&cell).expect("it is plain data");
+        let expected = serde_json::json!({
+            "connections": { "count": 2 },
+            "a-name-of-16-let.connections": { "count": 8 },
+        });
+        assert_eq!(written, expected);
+        let text = written.to_string();
+        assert_eq!(
+            serde_json::from_str::<Cell>(&text).expect("it was written"),
+            cell
+        );
+        assert_eq!(factor.beside(), Some((name, Factor::Connections)));
+        for none in [
+            "connection",
+            "A.connections",
+            "probe.mtu",
+            "a.b.connections",
+            ".nagle",
+        ] {
+            assert_eq!(Factor::named(none), None, "{none}");
+            let text = format!("\"{none}\"");
+            serde_json::from_str::<Factor>(&text).expect_err(none);
         }
     }
 }

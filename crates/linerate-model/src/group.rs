@@ -4,21 +4,13 @@
 //! instant, and each has flows and responses of its own. The flows of a trial are numbered through its groups,
 //! so that a flow's number tells its group.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
 use crate::FlowId;
-use crate::experiment::Factor;
+pub use crate::group_name::{GROUP_NAME_CHARS_MAX, GroupName};
 use crate::manner::{Named, Transport};
-use crate::parameter::{PARAMETERS, Parameter};
 use crate::workload::{FLOWS_MAX, FlowPlan, Group, Kind, Workload, WorkloadError};
 
 /// The most groups that one trial may have: each has worker threads of its own.
 pub const GROUPS_MAX: usize = 8;
-/// The longest name of a group: it stands in front of every line of its own.
-pub const GROUP_NAME_CHARS_MAX: usize = 16;
-
 /// Groups that cannot be one trial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
@@ -55,96 +47,6 @@ pub enum GroupError {
     },
 }
 
-/// The name of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GroupName {
-    /// The letters, and zeros behind them.
-    letters: [u8; GROUP_NAME_CHARS_MAX],
-}
-
-impl GroupName {
-    /// Returns `name` as one, if it is one.
-    pub fn new(name: &str) -> Option<Self> {
-        let mut letters = [0; GROUP_NAME_CHARS_MAX];
-        if !is_name(name) {
-            return None;
-        }
-        letters[..name.len()].copy_from_slice(name.as_bytes());
-        Some(Self { letters })
-    }
-
-    /// Returns it as text.
-    pub fn as_str(&self) -> &str {
-        let end = self.letters.iter().position(|letter| *letter == 0);
-        let letters = &self.letters[..end.unwrap_or(GROUP_NAME_CHARS_MAX)];
-        std::str::from_utf8(letters).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for GroupName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A parameter of a group beside the workload, as a factor: `probe.connections`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "String", into = "String")]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
-pub struct GroupFactor {
-    group: GroupName,
-    /// Its place among the parameters of a workload.
-    at: usize,
-}
-
-impl GroupFactor {
-    /// Returns `factor` of `group`; absent for what is no parameter of a workload.
-    pub fn new(group: GroupName, factor: Factor) -> Option<Self> {
-        let is_own = |it: &Parameter| it.factor.is_some_and(|known| known.0 == factor);
-        let at = PARAMETERS.iter().position(is_own)?;
-        Some(Self { group, at })
-    }
-
-    /// Returns the group.
-    pub fn group(self) -> GroupName {
-        self.group
-    }
-
-    /// Returns what varies of it.
-    pub fn parameter(self) -> &'static Parameter {
-        &PARAMETERS[self.at]
-    }
-
-    /// Returns the same of the experiment's own workload.
-    pub fn factor(self) -> Option<Factor> {
-        Some(self.parameter().factor?.0)
-    }
-}
-
-impl fmt::Display for GroupFactor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.group, self.parameter().key)
-    }
-}
-
-impl From<GroupFactor> for String {
-    fn from(of: GroupFactor) -> Self {
-        of.to_string()
-    }
-}
-
-impl TryFrom<String> for GroupFactor {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        match Factor::named(&name) {
-            Some(Factor::Beside(of)) => Ok(of),
-            _ => Err(format!("`{name}` is no factor")),
-        }
-    }
-}
-
 /// Returns the name of a group that was given none.
 pub fn name_of(kind: Kind) -> &'static str {
     let known = Kind::NAMES.iter().find(|(_, known)| *known == kind);
@@ -179,7 +81,7 @@ pub fn check(first: &Workload, beside: &[Group]) -> Result<(), GroupError> {
     let all: Vec<(&str, &Workload)> = std::iter::once((first_name, first)).chain(named).collect();
     for (at, (name, workload)) in all.iter().enumerate() {
         let name = (*name).to_owned();
-        if !is_name(&name) {
+        if GroupName::new(&name).is_none() {
             return Err(GroupError::Name(name));
         }
         if all[..at].iter().any(|(other, _)| *other == name) {
@@ -219,15 +121,9 @@ pub fn alone(workload: &Workload) -> Option<&'static str> {
     }
 }
 
-fn is_name(name: &str) -> bool {
-    let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=GROUP_NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_fit)
-}
-
 #[cfg(test)]
 mod tests {
     use crate::Bytes;
-    use crate::experiment::{Cell, Level};
     use crate::workload::{Direction, Part};
 
     use super::*;
@@ -267,40 +163,6 @@ mod tests {
             (3, 1, 1, 0, Part::Requester),
         ];
         assert_eq!(told, expected);
-    }
-
-    #[test]
-    fn a_factor_of_a_group_is_written_and_read_by_its_name() {
-        let name = GroupName::new("a-name-of-16-let").expect("a name");
-        assert_eq!(name.as_str(), "a-name-of-16-let");
-        let factor = Factor::Connections.of(name).expect("a factor of a group");
-        let cell = Cell::from([
-            (Factor::Connections, Level::Count(2)),
-            (factor, Level::Count(8)),
-        ]);
-        let written = serde_json::to_value(&cell).expect("it is plain data");
-        let expected = serde_json::json!({
-            "connections": { "count": 2 },
-            "a-name-of-16-let.connections": { "count": 8 },
-        });
-        assert_eq!(written, expected);
-        let text = written.to_string();
-        assert_eq!(
-            serde_json::from_str::<Cell>(&text).expect("it was written"),
-            cell
-        );
-        assert_eq!(factor.beside(), Some((name, Factor::Connections)));
-        for none in [
-            "connection",
-            "A.connections",
-            "probe.mtu",
-            "a.b.connections",
-            ".nagle",
-        ] {
-            assert_eq!(Factor::named(none), None, "{none}");
-            let text = format!("\"{none}\"");
-            serde_json::from_str::<Factor>(&text).expect_err(none);
-        }
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub mod flag;
 pub mod fraction;
 /// Traffic that goes beside other traffic in one trial.
 pub mod group;
+/// What a group of traffic is called.
+mod group_name;
 /// Bytes as hexadecimal digits.
 pub mod hex;
 /// Latency distributions with bounded relative error.

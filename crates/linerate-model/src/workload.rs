@@ -359,7 +359,7 @@ impl Workload {
             ),
             (
                 (1..from.len()).any(is_twice),
-                "from names a client twice: flows are dealt in turn",
+                "from names a client twice: each has the same share of the flows",
             ),
             (
                 !from.is_empty() && from.len() != self.clients as usize,

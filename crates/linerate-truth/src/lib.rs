@@ -18,6 +18,9 @@ pub mod recording;
 /// How trials that are the same differ.
 pub mod noise;
 
+/// Measurements that are repeated.
+pub mod runs;
+
 /// Causes, and neighbours that look alike.
 pub mod limiters;
 
