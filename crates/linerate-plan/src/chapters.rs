@@ -32,6 +32,7 @@ const QUICK: &[(&str, &str)] = built_in! {
 /// Those that are no chapter.
 const OTHERS: &[(&str, &str)] = built_in! {
     "congestion-control.toml"
+    "cpus.toml"
     "first-look.toml"
     "many-clients.toml"
     "mtu.toml"
