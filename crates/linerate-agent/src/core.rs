@@ -43,7 +43,7 @@ use crate::sync::{lock, try_lock};
 use capture::{OwnPorts, RunningCapture};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{await_all, connect_all, expected};
-pub use limits::{Lacking, check_here};
+pub use limits::{Lacking, check_here, try_out};
 pub(crate) use limits::{buffers_of, cpus_online, open_files_max, workers_of_guest};
 use limits::{flow_rate_max, record_bytes_max};
 pub(crate) use slot::OtherEnd;

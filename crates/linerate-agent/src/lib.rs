@@ -35,7 +35,7 @@ mod local;
 /// Locks.
 mod sync;
 
-pub use crate::core::{AgentConfig, Core, Lacking, check_here};
+pub use crate::core::{AgentConfig, Core, Lacking, check_here, try_out};
 pub use linerate_engine::{
     connection_mtu_bytes, frugal_heap, give_back_text, map_single_pages, read_text_ahead,
     route_mtu_bytes,

@@ -66,7 +66,10 @@ pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
     if let Some(budget) = document.plan.budget {
         about.push(("Budget".to_owned(), budget.to_string()));
     }
-    if !document.server_cpus.is_empty() || !document.client_cpus.is_empty() {
+    // Trials whose workers are confined to a number of CPUs have others.
+    let mut trials_planned = document.plan.trials.iter();
+    let is_pinned = trials_planned.any(|trial| trial.workload.manner.cpus.is_none());
+    if is_pinned && (!document.server_cpus.is_empty() || !document.client_cpus.is_empty()) {
         let cpus = |cpus: &[u32]| match cpus {
             [] => "not pinned".to_owned(),
             some => words::list(&some.iter().map(u32::to_string).collect::<Vec<_>>()),

@@ -6,13 +6,14 @@ use std::os::fd::AsFd;
 use std::process::Command;
 
 use crate::enter::Entered;
-use crate::error::LabError;
+use crate::error::{LabError, at_step};
 use crate::keeper::{Keeper, Kept};
 use crate::network::{self, Network};
 use crate::relay::{Relay, RelayCount};
 use crate::spec::LabSpec;
 use crate::sys::guest::{EndsWith, Guest, place};
 use crate::sys::init::NAMESPACES;
+use crate::sys::namespace::{network_of, run_in_network};
 
 /// Hosts, switch and links; taken down when dropped, and by the kernel when this process ends.
 #[derive(Debug)]
@@ -99,6 +100,17 @@ impl Lab {
         let mut command = Command::new(program);
         place(&mut command, guest);
         Ok(command)
+    }
+
+    /// Runs `work` in the network of `host`, on a thread of its own; all else of it is the caller's.
+    pub fn in_network<T: Send>(
+        &self,
+        host: &str,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, LabError> {
+        let entering = || at_step(format!("enter the network of host `{host}`"));
+        let network = network_of(self.find(host)?.init.pid).map_err(entering())?;
+        run_in_network(network.as_fd(), work).map_err(entering())
     }
 
     /// Ends every program, host and link of the lab and waits until they are gone.

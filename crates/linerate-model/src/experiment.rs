@@ -89,6 +89,16 @@ pub enum Factor {
     TcpRmemMax,
     /// Most bytes that TCP's send buffer grows to.
     TcpWmemMax,
+    /// Most bytes of a GSO aggregate.
+    GsoMaxSize,
+    /// Receive and transmit queues.
+    Queues,
+    /// Queueing discipline at the root of the device.
+    Qdisc,
+    /// Microseconds that an interrupt waits for further packets.
+    CoalescingUs,
+    /// Least RTO of TCP, microseconds: no acknowledgement is delayed for longer.
+    TcpRtoMinUs,
     /// Any of those of a workload, of a group beside it: `probe.connections`.
     #[serde(untagged)]
     Beside(GroupFactor),

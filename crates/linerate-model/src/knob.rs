@@ -35,6 +35,21 @@ pub enum Place {
     ReceiveQueues,
     /// A feature of that device, as `ethtool -K` calls it.
     Feature(Feature),
+    /// A number that the driver of that device keeps.
+    Number(Number),
+    /// The largest GSO aggregate of that device, of IPv4 and of others.
+    Aggregate,
+    /// The queueing discipline at the root of that device.
+    Discipline,
+}
+
+/// A number that the driver of a device keeps, as `ethtool` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    /// Microseconds that an interrupt waits for further packets: `rx-usecs`.
+    ReceiveCoalescing,
+    /// Receive and transmit queues.
+    Queues,
 }
 
 /// A feature of a device that is on or off.
@@ -52,6 +67,16 @@ pub enum Feature {
 const MTU_BYTES_MIN: u64 = 1280;
 /// The usual size of jumbo frames.
 const MTU_BYTES_MAX: u64 = 9000;
+/// Least GSO aggregate: the kernel's own least is the longest headers and a byte, which is no aggregate.
+const GSO_BYTES_MIN: u64 = 4096;
+/// Largest GSO aggregate: eight of 64 KiB (`GSO_MAX_SIZE` in include/linux/netdevice.h).
+const GSO_BYTES_MAX: u64 = 8 * 65_535;
+/// Most queues of a device that are asked for: as many as are looked at.
+const QUEUES_MAX: u64 = 1024;
+/// Longest wait of an interrupt for further packets: a second, longer than any driver takes.
+const COALESCING_US_MAX: u64 = 1_000_000;
+/// Longest least RTO: TCP's longest of all, 120 s (`TCP_RTO_MAX_SEC`).
+const RTO_MIN_US_MAX: u64 = 120_000_000;
 /// How long a change of a device takes to be felt: frames that are on their way are sent by then.
 const DEVICE_SETTLE: Nanos = Nanos::from_ms(20);
 
@@ -81,6 +106,16 @@ pub const KNOBS: &[Knob] = &[
     knob(of_host("tcp_wmem_max", TCP, Shape::SizeOrAuto).factor(Factor::TcpWmemMax, "most send buffer")
         .within(4096, SOCKET_BUFFER_BYTES_MAX.0),
         Place::SysctlField("net/ipv4/tcp_wmem", 2), Nanos(0)),
+    knob(of_host("gso_max_size", NETWORK, Shape::SizeOrAuto).factor(Factor::GsoMaxSize, "GSO size")
+        .within(GSO_BYTES_MIN, GSO_BYTES_MAX), Place::Aggregate, DEVICE_SETTLE),
+    knob(of_host("queues", NETWORK, Shape::CountOrAuto).factor(Factor::Queues, "queues").within(1, QUEUES_MAX),
+        Place::Number(Number::Queues), DEVICE_SETTLE),
+    knob(of_host("qdisc", NETWORK, Shape::Name).factor(Factor::Qdisc, "qdisc"), Place::Discipline, DEVICE_SETTLE),
+    knob(of_host("coalescing_us", NETWORK, Shape::CountOrAuto).factor(Factor::CoalescingUs, "rx-usecs")
+        .within(0, COALESCING_US_MAX), Place::Number(Number::ReceiveCoalescing), DEVICE_SETTLE),
+    knob(of_host("tcp_rto_min_us", TCP, Shape::CountOrAuto)
+        .factor(Factor::TcpRtoMinUs, "tcp_rto_min_us").within(1, RTO_MIN_US_MAX),
+        Place::Sysctl("net/ipv4/tcp_rto_min_us"), Nanos(0)),
 ];
 
 const fn knob(parameter: Parameter, place: Place, settle: Nanos) -> Knob {
@@ -96,6 +131,7 @@ impl Place {
     pub fn is_of_device(self) -> bool {
         match self {
             Place::Device(_) | Place::ReceiveQueues | Place::Feature(_) => true,
+            Place::Number(_) | Place::Aggregate | Place::Discipline => true,
             Place::Sysctl(_) | Place::SysctlField(..) => false,
         }
     }
@@ -148,6 +184,13 @@ mod tests {
             Level::Word("reno".to_owned()),
             true,
         );
+        check(Factor::Qdisc, Level::Word("fq".to_owned()), true);
+        check(Factor::GsoMaxSize, Level::Size(Bytes(65_536)), true);
+        check(Factor::GsoMaxSize, Level::Size(Bytes(1)), false);
+        check(Factor::TcpRtoMinUs, Level::Count(5000), true);
+        check(Factor::TcpRtoMinUs, auto(), true);
+        check(Factor::TcpRtoMinUs, Level::Count(0), false);
+        check(Factor::CoalescingUs, Level::Size(Bytes(50)), false);
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub enum Shape {
     SwitchOrAuto,
     /// A whole number.
     Count,
+    /// A whole number, or `auto`.
+    CountOrAuto,
     /// Bytes.
     Size,
     /// Bytes, or `auto`.
@@ -374,11 +376,12 @@ impl Parameter {
             Shape::Switch => "true or false",
             Shape::SwitchOrAuto => "true, false or \"auto\"",
             Shape::Count => "a whole number",
+            Shape::CountOrAuto => "a whole number or \"auto\"",
             Shape::Size | Shape::SizeOrAuto => "a size such as 1460 or \"64KiB\"",
             Shape::Rate => "a rate such as \"100Mbit\"",
             Shape::Share => "a share from 0 to 0.5 in steps of 0.000001",
             Shape::Time => "a duration as text with its unit, such as \"400ms\" or \"10s\"",
-            Shape::Name => "the name of an algorithm, such as \"cubic\"",
+            Shape::Name => "the name that the kernel has for it, as text",
             Shape::Mix => "a table of sizes",
         };
         words.to_owned()
@@ -388,8 +391,10 @@ impl Parameter {
     pub(crate) fn takes(&self, level: &Level) -> bool {
         match (self.shape, level) {
             (Shape::SwitchOrAuto, Level::Switch(_)) | (Shape::SizeOrAuto, Level::Size(_)) => true,
-            (Shape::Name, Level::Word(_)) => true,
-            (Shape::SwitchOrAuto | Shape::SizeOrAuto, level) => level.is_auto(),
+            (Shape::Name, Level::Word(_)) | (Shape::CountOrAuto, Level::Count(_)) => true,
+            (Shape::SwitchOrAuto | Shape::SizeOrAuto | Shape::CountOrAuto, level) => {
+                level.is_auto()
+            }
             _ => false,
         }
     }
@@ -405,11 +410,15 @@ impl Parameter {
         let expected = self.expected();
         let word = || Level::Word(text.to_owned());
         match self.shape {
-            Shape::SizeOrAuto | Shape::SwitchOrAuto if text == AUTO => Ok(word()),
+            Shape::SizeOrAuto | Shape::SwitchOrAuto | Shape::CountOrAuto if text == AUTO => {
+                Ok(word())
+            }
             Shape::Switch | Shape::SwitchOrAuto => {
                 text.parse().map(Level::Switch).map_err(|_| expected)
             }
-            Shape::Count => text.parse().map(Level::Count).map_err(|_| expected),
+            Shape::Count | Shape::CountOrAuto => {
+                text.parse().map(Level::Count).map_err(|_| expected)
+            }
             Shape::Size | Shape::SizeOrAuto => quantity(text, &expected, Level::Size),
             Shape::Rate => quantity(text, &expected, |rate: BitsPerSec| {
                 Level::Rate(rate.0 as u64)
@@ -636,7 +645,7 @@ mod tests {
         parameter.place.write?;
         match parameter.shape {
             Shape::Switch | Shape::SwitchOrAuto => Some("true"),
-            Shape::Count => Some("4"),
+            Shape::Count | Shape::CountOrAuto => Some("4"),
             Shape::Size | Shape::SizeOrAuto => Some("2000"),
             Shape::Rate => Some("100M"),
             Shape::Time => Some("5ms"),
@@ -655,7 +664,7 @@ mod tests {
             let name = serde_json::to_string(&factor).expect("it is plain data");
             assert_eq!(name, format!("\"{}\"", factor.name()));
         }
-        assert_eq!(Factor::all().last(), Some(Factor::TcpWmemMax));
+        assert_eq!(Factor::all().last(), Some(Factor::TcpRtoMinUs));
     }
 
     #[test]

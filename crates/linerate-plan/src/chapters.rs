@@ -33,6 +33,7 @@ const QUICK: &[(&str, &str)] = built_in! {
 const OTHERS: &[(&str, &str)] = built_in! {
     "buffer-knee.toml"
     "congestion-control.toml"
+    "cpus.toml"
     "first-look.toml"
     "latency-load.toml"
     "many-clients.toml"

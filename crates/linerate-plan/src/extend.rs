@@ -9,6 +9,8 @@ use linerate_model::plan::{Plan, Stage, Trial};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
+use crate::order::settled;
+
 /// Returns the stage that measures `experiment` of `plan` at `level` of its factor, with its trials: as many as the
 /// design has replicates, each a block of its own.
 pub fn extension(
@@ -40,7 +42,7 @@ pub fn extension(
             replicate: block + at,
             seed: random.next_u64(),
             workload: workload.clone(),
-            timing: experiment.timing,
+            timing: settled(experiment.timing, &cell),
             ..first.clone()
         })
         .collect();

@@ -41,10 +41,12 @@ pub struct Hosts {
 }
 
 /// What the hosts of a lab let an experiment change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabKnobs {
     /// The largest IP packet that every link between them carries.
     pub mtu_bytes_max: u32,
+    /// Levels that some of them did not take, with the reasons; none where nobody has tried.
+    pub refused: Vec<(Factor, Level, String)>,
 }
 
 impl Hosts {
@@ -103,7 +105,7 @@ impl Hosts {
 
     /// Returns why `level` of `factor`, a knob, cannot be set on the hosts.
     fn refuses_knob(&self, factor: Factor, level: &Level) -> Option<String> {
-        let Some(knobs) = self.knobs else {
+        let Some(knobs) = &self.knobs else {
             return Some(format!(
                 "{factor} is host-wide and can be varied in a lab (--lab); on these hosts, set it by hand and \
                  measure each level"
@@ -117,7 +119,17 @@ impl Hosts {
                     knobs.mtu_bytes_max
                 ))
             }
-            _ => None,
+            // With fewer at one end than at the other, frames of the others pass NAPI and GRO by (`veth_xmit`).
+            (Factor::Queues, _) => Some(
+                "both ends of a lab's link have the queues that it was made with; measure each number with \
+                 --lab-queues"
+                    .to_owned(),
+            ),
+            _ => {
+                let mut refused = knobs.refused.iter();
+                let why = refused.find(|(of, refused, _)| *of == factor && refused == level);
+                why.map(|(.., why)| why.clone())
+            }
         }
     }
 
@@ -184,6 +196,24 @@ pub fn link_losses(drafts: &[Draft]) -> BTreeMap<u32, u32> {
         }
     }
     losses
+}
+
+/// Returns the levels of knobs that `drafts` want set, each once, but those that no lab takes: what is to be tried on
+/// its hosts.
+pub fn knob_levels(drafts: &[Draft]) -> Vec<(Factor, Level)> {
+    let experiments = drafts.iter().map(|draft| &draft.experiment);
+    let factors = experiments.flat_map(|experiment| &experiment.factors);
+    let is_tried = |factor: Factor| factor.knob().is_some() && factor != Factor::Queues;
+    let mut wanted = Vec::new();
+    for (factor, levels) in factors.filter(|(factor, _)| is_tried(*factor)) {
+        for level in levels.iter().filter(|level| !level.is_auto()) {
+            let one = (*factor, level.clone());
+            if !wanted.contains(&one) {
+                wanted.push(one);
+            }
+        }
+    }
+    wanted
 }
 
 /// Returns the part of `experiment` that `hosts` can run; what they cannot goes to `left_out`.

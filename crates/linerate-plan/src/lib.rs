@@ -50,5 +50,5 @@ pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use extend::extension;
 pub use file::{ReadError, read_experiment};
-pub use hosts::{Hosts, LabKnobs, link_losses};
+pub use hosts::{Hosts, LabKnobs, knob_levels, link_losses};
 pub use planner::{PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, single};

@@ -71,7 +71,7 @@ fn plots<'c>(experiment: &Experiment, cells: impl Iterator<Item = &'c Cell>) -> 
 }
 
 /// Returns `timing` with a settle phase that is long enough for what `cell` changes of the hosts.
-fn settled(timing: Timing, cell: &Cell) -> Timing {
+pub(crate) fn settled(timing: Timing, cell: &Cell) -> Timing {
     let changes = changes(cell);
     let knobs = changes.keys().filter_map(|factor| factor.knob());
     let settle = knobs.map(|knob| knob.settle).max().unwrap_or_default();

@@ -21,6 +21,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
             congestion_unless_asked: None,
             knobs: Some(LabKnobs {
                 mtu_bytes_max: 9000,
+                ..LabKnobs::default()
             }),
             round_trip: Nanos(0),
             cpus_max: None,

@@ -739,11 +739,25 @@ fn knobs_are_varied_in_a_lab_only_and_give_their_trials_time_to_settle() {
     let whats: Vec<&str> = left_out.iter().map(|left| &*left.what).collect();
     assert_eq!(whats[0], "example: mtu 1500 B, 9000 B");
     assert!(left_out[0].why.contains("host-wide") && left_out[0].why.contains("--lab"));
-    let lab = |mtu_bytes_max| Some(LabKnobs { mtu_bytes_max });
+    let lab = |mtu_bytes_max| {
+        Some(LabKnobs {
+            mtu_bytes_max,
+            ..LabKnobs::default()
+        })
+    };
     request.hosts.knobs = lab(1500);
     let short = plan(&drafts, &request).expect("a plan");
     assert_eq!(short.left_out.len(), 1);
     assert_eq!(short.left_out[0].what, "example: mtu 9000 B");
+    let mut tried = lab(9000).expect("a lab");
+    let gro = (Factor::Gro, Level::Switch(true));
+    tried.refused = vec![(gro.0, gro.1, "the device says no".to_owned())];
+    request.hosts.knobs = Some(tried);
+    let PlanError::Nothing { left_out } = plan(&drafts, &request).expect_err("no level is left")
+    else {
+        panic!("another reason");
+    };
+    assert_eq!(left_out[0].why, "the device says no");
     request.hosts.knobs = lab(9000);
     let whole = plan(&drafts, &request).expect("a plan");
     assert_eq!((whole.left_out.len(), whole.trials.len()), (0, 3));
@@ -863,4 +877,43 @@ fn a_search_adds_a_stage_after_all_that_was_planned_and_the_same_one_again() {
         extension(&plan, experiment, &level).unwrap().unwrap(),
         (stage, trials)
     );
+}
+
+#[test]
+fn a_stage_of_a_search_over_a_knob_has_its_time_to_settle() {
+    let mut request = request(None);
+    request.hosts.knobs = Some(LabKnobs {
+        mtu_bytes_max: 9000,
+        ..LabKnobs::default()
+    });
+    let draft = draft(
+        "mtu = [1500, 9000]",
+        "kind = \"bisection\"\nreplicates = 3\ncondition = \"throughput > 1M\"\nresolution = \"1%\"",
+        "",
+    );
+    let plan = plan(&[draft], &request).unwrap();
+    let mut experiment = plan.experiments[0].clone();
+    experiment.timing.settle = Nanos(0);
+    let level = Level::Size(linerate_model::Bytes(4000));
+    let (_, trials) = extension(&plan, &experiment, &level).unwrap().unwrap();
+    let settle = Factor::Mtu.knob().expect("a knob").settle;
+    assert!(trials.iter().all(|trial| trial.timing.settle == settle));
+}
+
+#[test]
+fn more_cpus_than_a_host_has_are_left_out() {
+    let mut request = request(None);
+    request.hosts.cpus_max = Some(2);
+    let draft = draft("cpus = [1, 2, 4]", "kind = \"full\"\nreplicates = 1", "");
+    let plan = plan(&[draft], &request).unwrap();
+    assert_eq!(plan.trials.len(), 2);
+    assert_eq!(plan.left_out.len(), 1);
+    assert!(
+        plan.left_out[0].why.contains("2 CPUs"),
+        "{:?}",
+        plan.left_out
+    );
+    let cpus = plan.trials.iter().map(|trial| trial.workload.manner.cpus);
+    let cpus: BTreeSet<Option<u32>> = cpus.collect();
+    assert_eq!(cpus, BTreeSet::from([Some(1), Some(2)]));
 }

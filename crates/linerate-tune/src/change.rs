@@ -1,12 +1,12 @@
 //! What is changed for a while: read, written, read back, put back.
 
 use linerate_model::experiment::{Cell, Factor, Level};
-use linerate_model::knob::Knob;
+use linerate_model::knob::{Knob, Place};
 use linerate_model::workload::Setting;
 
 use crate::error::TuneError;
 use crate::spot::{Spot, spots, text_of};
-use crate::target::Target;
+use crate::target::{Target, is_first_user_namespace};
 
 /// What is changed of a host; dropping it puts everything back.
 #[derive(Debug, Default)]
@@ -33,6 +33,21 @@ pub fn change(host: &Target<'_>, levels: &Cell) -> Result<Changed, TuneError> {
         changed.set(host, factor, knob, level)?;
     }
     Ok(changed)
+}
+
+/// Tells whether `host` takes a level, by setting it and putting it back.
+///
+/// What stands in files of a device is not tried: `/sys` shows the devices of whoever mounted it, which need not be
+/// those of the calling thread's network namespace.
+pub fn try_out(host: &Target<'_>, factor: Factor, level: &Level) -> Result<(), TuneError> {
+    let knob = factor.knob().ok_or(TuneError::NoKnob(factor))?;
+    match knob.place {
+        Place::Device(_) => return Ok(()),
+        Place::ReceiveQueues if is_first_user_namespace(host.root) => return Ok(()),
+        Place::ReceiveQueues => return Err(TuneError::MachineRoot(factor)),
+        _ => {}
+    }
+    change(host, &Cell::from([(factor, level.clone())])).map(drop)
 }
 
 impl Changed {

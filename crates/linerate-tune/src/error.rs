@@ -40,6 +40,22 @@ pub enum TuneError {
         #[source]
         source: io::Error,
     },
+    /// Root of a user namespace may not set it (`store_rps_map` in net/core/net-sysfs.c).
+    #[error("cannot set {0}: the kernel lets only root of the machine do that (run as root)")]
+    MachineRoot(Factor),
+    /// Somebody put something there that could not be put back.
+    #[error(
+        "cannot set {knob} ({place}): there is a {has} that somebody put there, as the rate of a lab's link is (a lab \
+         has none with --lab-rate none)"
+    )]
+    Taken {
+        /// The knob.
+        knob: Factor,
+        /// Where it stands.
+        place: String,
+        /// What is there.
+        has: String,
+    },
     /// It could not be written.
     #[error("cannot set {knob} to {level} ({place})")]
     Write {

@@ -39,6 +39,6 @@ mod spot;
 /// The system calls: the only place with `unsafe`.
 mod sys;
 
-pub use change::{Changed, change};
+pub use change::{Changed, change, try_out};
 pub use error::TuneError;
 pub use target::{Target, is_own_network};

@@ -6,14 +6,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use linerate_model::experiment::{Factor, Level};
-use linerate_model::knob::{Feature, Place};
+use linerate_model::knob::{Feature, Number, Place};
 
 use crate::error::TuneError;
-use crate::sys::ethtool;
+use crate::sys::netlink::Aggregate;
+use crate::sys::{ethtool, netlink};
 use crate::target::Target;
 
 /// Most receive queues of a device that are looked at.
 const QUEUES_MAX: usize = 1024;
+/// What a queueing discipline is read as that nobody asked for.
+const BY_DEFAULT: &str = " (the default)";
 /// Longest name of a device (`IFNAMSIZ` less its end).
 const DEVICE_CHARS_MAX: usize = 15;
 
@@ -28,6 +31,12 @@ pub(crate) enum Spot {
     Mask(PathBuf),
     /// A feature of a device.
     Feature(String, Feature),
+    /// A number that the driver of a device keeps.
+    Number(String, Number),
+    /// The largest aggregate of a device.
+    Aggregate(String, Aggregate),
+    /// The queueing discipline at the root of a device.
+    Discipline(String),
 }
 
 /// Returns where `place` of knob `factor` is on `host`.
@@ -62,7 +71,39 @@ pub(crate) fn spots(
             })?
         }
         Place::Feature(feature) => vec![Spot::Feature(device()?.to_owned(), feature)],
+        Place::Number(number) => vec![Spot::Number(device()?.to_owned(), number)],
+        Place::Aggregate => aggregates(device()?),
+        Place::Discipline => vec![discipline(device()?, factor)?],
     })
+}
+
+/// Returns the sizes of aggregates that the kernel keeps of a device. That of IPv4 is put back last: until then each
+/// change of the other may be one of it.
+fn aggregates(device: &str) -> Vec<Spot> {
+    let of_ipv4 = netlink::aggregate_bytes(device, Aggregate::Ipv4);
+    let has_ipv4 = matches!(of_ipv4, Ok(Some(_)));
+    let all = [(Aggregate::Ipv4, has_ipv4), (Aggregate::Others, true)];
+    let kept = all.into_iter().filter(|(_, is_kept)| *is_kept);
+    kept.map(|(of, _)| Spot::Aggregate(device.to_owned(), of))
+        .collect()
+}
+
+/// Returns the queueing discipline of a device, unless somebody put it there: what it was made of would not be put back.
+fn discipline(device: &str, factor: Factor) -> Result<Spot, TuneError> {
+    let spot = Spot::Discipline(device.to_owned());
+    match netlink::discipline(device) {
+        Ok(found) if found.is_default => Ok(spot),
+        Ok(found) => Err(TuneError::Taken {
+            knob: factor,
+            place: spot.to_string(),
+            has: found.kind,
+        }),
+        Err(source) => Err(TuneError::Read {
+            knob: factor,
+            place: spot.to_string(),
+            source,
+        }),
+    }
 }
 
 /// Returns whether `name` can be that of a device, and nothing else of a path (`dev_valid_name`).
@@ -93,7 +134,9 @@ pub(crate) fn text_of(place: Place, level: &Level, cpus: &[u32]) -> Option<Strin
         (_, Level::Switch(on)) if is_switch(place) => Some(u8::from(*on).to_string()),
         (Place::Sysctl(_) | Place::SysctlField(..), Level::Size(size)) => Some(size.0.to_string()),
         (Place::Device("mtu"), Level::Size(size)) => Some(size.0.to_string()),
-        (Place::Sysctl(_), Level::Word(word)) => Some(word.clone()),
+        (Place::Aggregate, Level::Size(size)) => Some(size.0.to_string()),
+        (Place::Sysctl(_) | Place::Number(_), Level::Count(count)) => Some(count.to_string()),
+        (Place::Sysctl(_) | Place::Discipline, Level::Word(word)) => Some(word.clone()),
         _ => None,
     }
 }
@@ -103,6 +146,7 @@ fn is_switch(place: Place) -> bool {
         Place::ReceiveQueues | Place::Feature(_) => true,
         Place::Device(name) => name != "mtu",
         Place::Sysctl(_) | Place::SysctlField(..) => false,
+        Place::Number(_) | Place::Aggregate | Place::Discipline => false,
     }
 }
 
@@ -141,6 +185,17 @@ impl Spot {
                 let is_on = ethtool::is_on(device, *feature)?;
                 Ok(u8::from(is_on).to_string())
             }
+            Spot::Number(device, number) => Ok(ethtool::number(device, *number)?.to_string()),
+            Spot::Aggregate(device, of) => {
+                let bytes = netlink::aggregate_bytes(device, *of)?;
+                let bytes = bytes.ok_or(io::ErrorKind::Unsupported)?;
+                Ok(bytes.to_string())
+            }
+            Spot::Discipline(device) => {
+                let found = netlink::discipline(device)?;
+                let note = if found.is_default { BY_DEFAULT } else { "" };
+                Ok(found.kind + note)
+            }
         }
     }
 
@@ -155,6 +210,12 @@ impl Spot {
                 write(path, &values.join(" "))
             }
             Spot::Feature(device, feature) => ethtool::set(device, *feature, value == "1"),
+            Spot::Number(device, number) => ethtool::set_number(device, *number, whole(value)?),
+            Spot::Aggregate(device, of) => netlink::set_aggregate_bytes(device, *of, whole(value)?),
+            Spot::Discipline(device) if value.ends_with(BY_DEFAULT) => {
+                netlink::remove_discipline(device)
+            }
+            Spot::Discipline(device) => netlink::set_discipline(device, value),
         }
     }
 }
@@ -167,6 +228,11 @@ fn write(path: &Path, value: &str) -> io::Result<()> {
         .truncate(true)
         .open(path)?;
     file.write_all(value.as_bytes())
+}
+
+fn whole(value: &str) -> io::Result<u32> {
+    let bad = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+    value.parse().map_err(bad)
 }
 
 fn too_short(text: &str) -> io::Error {
@@ -186,6 +252,17 @@ impl fmt::Display for Spot {
                 };
                 write!(f, "ethtool -K {device} {name}")
             }
+            Spot::Number(device, Number::ReceiveCoalescing) => {
+                write!(f, "ethtool -C {device} rx-usecs")
+            }
+            Spot::Number(device, Number::Queues) => write!(f, "ethtool -L {device}"),
+            Spot::Aggregate(device, Aggregate::Ipv4) => {
+                write!(f, "ip link set {device} gso_ipv4_max_size")
+            }
+            Spot::Aggregate(device, Aggregate::Others) => {
+                write!(f, "ip link set {device} gso_max_size")
+            }
+            Spot::Discipline(device) => write!(f, "tc qdisc replace dev {device} root"),
         }
     }
 }

@@ -21,3 +21,9 @@ pub fn is_own_network(root: &Path) -> bool {
     let has = |name| root.join("proc/sys/net/core").join(name).exists();
     has("somaxconn") && !has("netdev_budget")
 }
+
+/// Returns whether the process that `root` shows is in the machine's first user namespace, whose users are all there.
+pub(crate) fn is_first_user_namespace(root: &Path) -> bool {
+    let map = std::fs::read_to_string(root.join("proc/self/uid_map")).unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_engine as engine;
 use linerate_engine::{ConnectError, Flow, FlowConfig};
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::group::GROUPS_MAX;
 use linerate_model::manner::{Transport, WaitBy};
 use linerate_model::reason::with_causes;
@@ -12,6 +13,7 @@ use linerate_model::run::Admission;
 use linerate_model::sample::End;
 use linerate_model::workload::{FLOWS_MAX, Part, Traffic, Workload, check_flow};
 use linerate_model::{BitsPerSec, Nanos};
+use linerate_tune::Target;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::flows::flow_config;
@@ -417,6 +419,21 @@ pub enum Lacking {
     Option(String),
 }
 
+/// Tells whether `device`, in the network of the calling thread, which a lab made, takes a level of a knob, by setting
+/// it and putting it back; says why not.
+pub fn try_out(device: &str, factor: Factor, level: &Level) -> Result<(), String> {
+    let root = Path::new("/");
+    if !linerate_tune::is_own_network(root) {
+        return Err("only hosts of a lab are changed".to_owned());
+    }
+    let host = Target {
+        root,
+        device: Some(device),
+        cpus: &[],
+    };
+    linerate_tune::try_out(&host, factor, level).map_err(|error| with_causes(&error))
+}
+
 /// Tells whether this process can do a client's part of `workload` with workers on `cpus`; who runs
 /// the trial as well asks before there is one.
 pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Lacking> {
@@ -446,8 +463,14 @@ pub fn check_here(workload: &Workload, cpus: &[u32]) -> Result<(), Lacking> {
 
 /// Refuses more CPUs to be confined to than this process may run on.
 fn check_cpu_count(count: Option<u32>) -> Result<(), Refusal> {
-    let Some((count, (words, allowed))) = count.zip(cpus_allowed()) else {
+    let Some(count) = count else {
         return Ok(());
+    };
+    let Some((words, allowed)) = cpus_allowed() else {
+        let error = format!(
+            "cpus is {count}, but what this host allows cannot be read (/proc/self/status)"
+        );
+        return Err(refuse(RefusalCode::Limited, error));
     };
     if count as usize > allowed.len() {
         let most = allowed.len();
@@ -457,8 +480,7 @@ fn check_cpu_count(count: Option<u32>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the CPUs that this process may run on, as the kernel writes them and one by one; where the list cannot be
-/// read, launching tells.
+/// Returns the CPUs that this process may run on, as the kernel writes them and one by one.
 fn cpus_allowed() -> Option<(String, Vec<u32>)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();
@@ -472,6 +494,7 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     if cpus.is_empty() {
         return Ok(());
     }
+    // Where the list cannot be read, launching tells.
     let Some((words, allowed)) = cpus_allowed() else {
         return Ok(());
     };

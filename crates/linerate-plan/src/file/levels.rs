@@ -194,7 +194,7 @@ pub(super) fn level_of(
     match (parameter.shape, value) {
         (Shape::Switch | Shape::SwitchOrAuto, Value::Boolean(on)) => Ok(Level::Switch(*on)),
         (Shape::Switch | Shape::Count, Value::String(_)) => Err(bad(&parameter.expected())),
-        (Shape::Count, Value::Integer(n)) => whole(*n).map(Level::Count),
+        (Shape::Count | Shape::CountOrAuto, Value::Integer(n)) => whole(*n).map(Level::Count),
         (Shape::Rate, Value::Integer(n)) => whole(*n).map(Level::Rate),
         (Shape::Rate, Value::Float(rate)) if *rate >= 0.0 => Ok(Level::Rate(*rate as u64)),
         (Shape::Size | Shape::SizeOrAuto, Value::Integer(n)) => {

@@ -1,16 +1,16 @@
-//! Features of a device, on or off (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`).
+//! Features and numbers of a device (`SIOCETHTOOL`, `include/uapi/linux/ethtool.h`).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use linerate_model::knob::Feature;
+use linerate_model::knob::{Feature, Number};
 
-/// `struct ethtool_value`.
-#[repr(C)]
-struct Value {
-    command: u32,
-    data: u32,
-}
+/// Where the combined queues of `struct ethtool_channels` stand: the most, then what there are.
+const COMBINED: (usize, usize) = (4, 8);
+/// Where its receive queues and its transmit queues stand.
+const RECEIVE_AND_TRANSMIT: [usize; 2] = [5, 6];
+/// Where `rx_coalesce_usecs` of `struct ethtool_coalesce` stands.
+const RX_COALESCE_USECS: usize = 1;
 
 /// Returns the commands that read and that set a feature: `ETHTOOL_GTSO` and so on.
 fn commands(feature: Feature) -> (u32, u32) {
@@ -23,17 +23,70 @@ fn commands(feature: Feature) -> (u32, u32) {
 
 /// Returns whether `feature` of `device`, in the calling thread's network namespace, is on.
 pub(crate) fn is_on(device: &str, feature: Feature) -> io::Result<bool> {
-    let (command, data) = (commands(feature).0, 0);
-    Ok(ask(device, Value { command, data })?.data != 0)
+    Ok(ask(device, [commands(feature).0, 0])?[1] != 0)
 }
 
 /// Turns `feature` of `device` on or off.
 pub(crate) fn set(device: &str, feature: Feature, on: bool) -> io::Result<()> {
-    let (command, data) = (commands(feature).1, on.into());
-    ask(device, Value { command, data }).map(drop)
+    ask(device, [commands(feature).1, on.into()]).map(drop)
 }
 
-fn ask(device: &str, mut value: Value) -> io::Result<Value> {
+/// Returns a number of `device`; of queues that receive and send apart, those that receive.
+pub(crate) fn number(device: &str, number: Number) -> io::Result<u32> {
+    match number {
+        Number::ReceiveCoalescing => Ok(coalescing(device)?[RX_COALESCE_USECS]),
+        Number::Queues => {
+            let channels = channels(device)?;
+            Ok(channels[counts(&channels)[0]])
+        }
+    }
+}
+
+/// Sets a number of `device`; of queues that receive and send apart, both.
+pub(crate) fn set_number(device: &str, number: Number, value: u32) -> io::Result<()> {
+    match number {
+        Number::ReceiveCoalescing => {
+            let mut all = coalescing(device)?;
+            all[0] = 0x0f;
+            all[RX_COALESCE_USECS] = value;
+            ask(device, all).map(drop)
+        }
+        Number::Queues => {
+            let mut all = channels(device)?;
+            let counts = counts(&all).to_vec();
+            all[0] = 0x3d;
+            counts.into_iter().for_each(|at| all[at] = value);
+            ask(device, all).map(drop)
+        }
+    }
+}
+
+/// Returns `struct ethtool_coalesce` of `device` (`ETHTOOL_GCOALESCE`).
+fn coalescing(device: &str) -> io::Result<[u32; 23]> {
+    let mut all = [0; 23];
+    all[0] = 0x0e;
+    ask(device, all)
+}
+
+/// Returns `struct ethtool_channels` of `device` (`ETHTOOL_GCHANNELS`).
+fn channels(device: &str) -> io::Result<[u32; 9]> {
+    let mut all = [0; 9];
+    all[0] = 0x3c;
+    ask(device, all)
+}
+
+/// Returns where the numbers of queues stand that the device has: combined, or of either kind.
+fn counts(channels: &[u32; 9]) -> &'static [usize] {
+    const ONE: &[usize] = &[COMBINED.1];
+    if channels[COMBINED.0] > 0 {
+        ONE
+    } else {
+        &RECEIVE_AND_TRANSMIT
+    }
+}
+
+/// Asks the driver with a structure of whole numbers, of which the first is the command.
+fn ask<const N: usize>(device: &str, mut value: [u32; N]) -> io::Result<[u32; N]> {
     // SAFETY: ifreq is plain bytes, for which zero is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if device.len() >= request.ifr_name.len() {
@@ -44,8 +97,8 @@ fn ask(device: &str, mut value: Value) -> io::Result<Value> {
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
     let socket = datagram_socket()?;
-    // SAFETY: the request names a device and points to a value of the layout that these commands read and
-    // write; both live across the call.
+    // SAFETY: the request names a device and points to as many numbers as the structure of its command has, all
+    // of which the kernel may read and write; both live across the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -61,4 +114,20 @@ fn datagram_socket() -> io::Result<OwnedFd> {
     }
     // SAFETY: a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_says_what_it_does_not_have() {
+        for asked in [Number::ReceiveCoalescing, Number::Queues] {
+            let error =
+                number("lo", asked).expect_err("loopback has no interrupts and no channels");
+            assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP), "{asked:?}");
+        }
+        assert!(is_on("lo", Feature::Gso).is_ok());
+        assert!(is_on("no-such-device", Feature::Gso).is_err());
+    }
 }

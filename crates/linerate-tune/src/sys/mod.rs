@@ -2,3 +2,5 @@
 
 /// Features of a device, on or off.
 pub(crate) mod ethtool;
+/// Aggregates and queueing disciplines, over rtnetlink.
+pub(crate) mod netlink;

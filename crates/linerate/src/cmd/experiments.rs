@@ -7,6 +7,7 @@ use linerate_model::plan::Plan;
 use linerate_observe::ObserveConfig;
 use linerate_plan::{Draft, Hosts, LabKnobs, PlanError, PlanRequest};
 
+use super::lab_fleet::Refused;
 use super::{execute, lab_fleet};
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Exit, Failure};
@@ -31,20 +32,21 @@ const EXPECTED: Nanos = Nanos::from_s(600);
 /// Hands the hosts that were asked for to `measure`.
 pub fn on_hosts(
     asked: &Experiments,
-    measure: impl FnOnce(Vec<HostSpec>) -> CmdResult,
+    measure: impl FnOnce(Vec<HostSpec>, Refused) -> CmdResult,
 ) -> CmdResult {
     if let Some(lab) = &asked.lab {
-        return lab_fleet::in_lab(lab, measure);
+        return lab_fleet::in_lab(lab, linerate_plan::knob_levels(&asked.drafts), measure);
     }
     let (mut specs, _peer) = peer::specs(&asked.hosts)?;
     for spec in &mut specs {
         spec.memory_copy = asked.study;
     }
-    measure(specs)
+    measure(specs, Refused::new())
 }
 
-/// Plans the experiments and executes the plan, or shows it where no more is asked for.
-pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
+/// Plans the experiments but for what the hosts of a lab `refused`, and executes the plan, or shows it where no more is
+/// asked for.
+pub fn measure(asked: &Experiments, specs: Vec<HostSpec>, refused: &Refused) -> CmdResult {
     if let Some(directory) = &asked.directory {
         bundle::check_new(directory)?;
     }
@@ -54,7 +56,15 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>) -> CmdResult {
     let expected = asked.budget.unwrap_or(EXPECTED);
     let request = hosts::admit_request(&run, &asked.label, &asked.hosts, expected);
     let fleet = hosts::gather(specs, &request, Inventories::First, &stop)?;
-    let plan = plan_of(asked, seed, hosts::plan_hosts(&fleet))?;
+    let knobs = asked.lab.as_ref().map(|_| LabKnobs {
+        refused: refused.clone(),
+        ..LabKnobs::default()
+    });
+    let known = Hosts {
+        knobs,
+        ..hosts::plan_hosts(&fleet)
+    };
+    let plan = plan_of(asked, seed, known)?;
     if asked.dry_run {
         return show(&plan);
     }
@@ -174,6 +184,7 @@ pub fn this_machine(clients: u32, drafts: &[Draft]) -> Hosts {
     Hosts {
         knobs: Some(LabKnobs {
             mtu_bytes_max: MTU_BYTES_MAX,
+            ..LabKnobs::default()
         }),
         ..hosts::plan_hosts_of(&[&facts], clients, losses)
     }

@@ -10,7 +10,9 @@ use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{Agent, PORT_DEFAULT};
 use linerate_controller::HostSpec;
+use linerate_lab::network::DATA_DEVICE;
 use linerate_lab::{Entered, Lab, LabSpec, RelayCount};
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::number::counted;
 use linerate_model::run::HostPart;
 use linerate_plan::{Hosts, LabKnobs};
@@ -53,6 +55,7 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
         congestion_unless_asked: lab.congestion.clone().or(preferred),
         knobs: Some(LabKnobs {
             mtu_bytes_max: carried.min().unwrap_or_default(),
+            refused: hosts.knobs.map_or_else(Vec::new, |knobs| knobs.refused),
         }),
         round_trip: hosts.round_trip.max(farthest.unwrap_or_default()),
         ..hosts
@@ -73,16 +76,22 @@ pub fn cpus() -> (Vec<u32>, Vec<u32>) {
     (server.to_vec(), clients.to_vec())
 }
 
-/// Makes the built-in lab, hands its hosts to `measure` and removes it, whatever came of that.
+/// Makes the built-in lab, hands its hosts to `measure`, with those of the `levels` that they do not take, and removes
+/// it, whatever came of that.
 ///
 /// Entering the lab's namespaces wants a process with one thread, so this comes first in a command.
-pub fn in_lab(asked: &LabAsked, measure: impl FnOnce(Vec<HostSpec>) -> CmdResult) -> CmdResult {
+pub fn in_lab(
+    asked: &LabAsked,
+    levels: Vec<(Factor, Level)>,
+    measure: impl FnOnce(Vec<HostSpec>, Refused) -> CmdResult,
+) -> CmdResult {
     asked.spec.check("the lab").map_err(Failure::usage)?;
     let entered = linerate_lab::enter().map_err(|error| {
         Failure::failed(error).next("run as root, or study real hosts with `linerate study HOST`")
     })?;
     let lab = LabFleet::up(&asked.spec, &entered)?;
-    let result = measure(lab.specs(asked));
+    let refused = lab.refused(levels)?;
+    let result = measure(lab.specs(asked), refused);
     for dropped in lab.lab.relay_counts().iter().filter_map(dropped) {
         term::note(&dropped);
     }
@@ -104,6 +113,9 @@ fn dropped(link: &RelayCount) -> Option<String> {
         )
     })
 }
+
+/// Levels of knobs that hosts do not take, with the reasons.
+pub type Refused = Vec<(Factor, Level, String)>;
 
 /// A lab with an agent on every host.
 pub struct LabFleet {
@@ -161,6 +173,21 @@ impl LabFleet {
     fn agent(&self, address: IpAddr) -> HttpAgent {
         // The control network is in namespaces of our own: nobody else is on the way.
         HttpAgent::plain(SocketAddr::new(address, PORT_DEFAULT), Some(&self.token))
+    }
+
+    /// Returns those of `levels` that some host does not take, with the first reason.
+    fn refused(&self, levels: Vec<(Factor, Level)>) -> CmdResult<Refused> {
+        let mut refused = Refused::new();
+        for (factor, level) in levels {
+            for host in self.lab.hosts() {
+                let tried = || linerate_agent::try_out(DATA_DEVICE, factor, &level);
+                if let Err(why) = self.lab.in_network(&host.name, tried)? {
+                    refused.push((factor, level, why));
+                    break;
+                }
+            }
+        }
+        Ok(refused)
     }
 
     /// Returns the hosts for a run: the first is the server.

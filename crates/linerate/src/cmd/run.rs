@@ -52,7 +52,9 @@ fn run_as_asked(args: &RunArgs, concluded: &mut bool) -> CmdResult {
     match &args.plan.experiment {
         Some(file) => {
             let asked = meant::experiment(args, file, super::plan::read(file)?)?;
-            experiments::on_hosts(&asked, |specs| experiments::measure(&asked, specs))
+            experiments::on_hosts(&asked, |specs, refused| {
+                experiments::measure(&asked, specs, &refused)
+            })
         }
         None => measure(meant::measurement(args)?, concluded),
     }

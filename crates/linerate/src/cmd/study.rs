@@ -5,6 +5,7 @@ use linerate_controller::HostSpec;
 use linerate_model::finding::TrustLevel;
 
 use super::experiments;
+use super::lab_fleet::Refused;
 use crate::args::StudyArgs;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Exit, Failure};
@@ -17,14 +18,14 @@ pub fn study(args: &StudyArgs) -> CmdResult {
     if asked.dry_run && asked.lab.is_some() {
         return experiments::show_for_lab(&asked);
     }
-    experiments::on_hosts(&asked, |specs| match args.aa {
-        None => experiments::measure(&asked, specs),
-        Some(times) => several(&asked, times, &specs),
+    experiments::on_hosts(&asked, |specs, refused| match args.aa {
+        None => experiments::measure(&asked, specs, &refused),
+        Some(times) => several(&asked, times, &specs, &refused),
     })
 }
 
 /// Makes the same study several times, and says how often their verdicts agree.
-fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
+fn several(asked: &Experiments, times: u32, specs: &[HostSpec], refused: &Refused) -> CmdResult {
     let directory = bundle::directory(asked.directory.as_deref(), "aa", &Moment::now());
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))
@@ -40,7 +41,7 @@ fn several(asked: &Experiments, times: u32, specs: &[HostSpec]) -> CmdResult {
             ..asked.clone()
         };
         // What the studies before it say is not lost with one that fails.
-        match experiments::measure(&one, specs.to_vec()) {
+        match experiments::measure(&one, specs.to_vec(), refused) {
             Ok(ended) => worst = worse(worst, ended),
             Err(error) => failure = Some(error),
         }

@@ -1,0 +1,161 @@
+//! What rtnetlink knows of a device in the calling thread's network namespace: the size of its aggregates, and its
+//! queueing discipline.
+
+use std::io;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// Longest answer: the kernel's own datagrams stay below 32 KiB.
+const ANSWER_BYTES_MAX: usize = 32 << 10;
+
+/// The largest GSO aggregate of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aggregate {
+    /// Of IPv4.
+    Ipv4,
+    /// Of everything else; up to 64 KiB a change is one of IPv4 too (`netif_set_gso_max_size`).
+    Others,
+}
+
+/// A queueing discipline at the root of a device.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Discipline {
+    /// What it is called.
+    pub(crate) kind: String,
+    /// Whether the kernel chose it: it has no handle then.
+    pub(crate) is_default: bool,
+}
+
+/// Returns the bytes of the largest aggregate; absent where the kernel keeps none of that kind.
+pub(crate) fn aggregate_bytes(device: &str, of: Aggregate) -> io::Result<Option<u32>> {
+    let link = link(device)?;
+    Ok(link
+        .attributes
+        .iter()
+        .find_map(|attribute| match (of, attribute) {
+            (Aggregate::Ipv4, LinkAttribute::GsoIpv4MaxSize(bytes))
+            | (Aggregate::Others, LinkAttribute::GsoMaxSize(bytes)) => Some(*bytes),
+            _ => None,
+        }))
+}
+
+/// Sets the bytes of the largest aggregate.
+pub(crate) fn set_aggregate_bytes(device: &str, of: Aggregate, bytes: u32) -> io::Result<()> {
+    let mut message = LinkMessage::default();
+    message.header.index = link(device)?.header.index;
+    message.attributes.push(match of {
+        Aggregate::Ipv4 => LinkAttribute::GsoIpv4MaxSize(bytes),
+        Aggregate::Others => LinkAttribute::GsoMaxSize(bytes),
+    });
+    ask(RouteNetlinkMessage::SetLink(message), 0).map(drop)
+}
+
+/// Returns the queueing discipline at the root.
+pub(crate) fn discipline(device: &str) -> io::Result<Discipline> {
+    let message = root(device)?;
+    // Without an echo the kernel tells a group of listeners, and not who asked (`qdisc_get_notify`).
+    let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) =
+        ask(RouteNetlinkMessage::GetQueueDiscipline(message), NLM_F_ECHO)?
+    else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let kind = found
+        .attributes
+        .into_iter()
+        .find_map(|attribute| match attribute {
+            TcAttribute::Kind(kind) => Some(kind),
+            _ => None,
+        });
+    Ok(Discipline {
+        kind: kind.ok_or(io::ErrorKind::InvalidData)?,
+        is_default: found.header.handle == TcHandle::UNSPEC,
+    })
+}
+
+/// Puts the queueing discipline `kind` at the root, in place of what is there.
+pub(crate) fn set_discipline(device: &str, kind: &str) -> io::Result<()> {
+    let mut message = root(device)?;
+    message.attributes.push(TcAttribute::Kind(kind.to_owned()));
+    let made = ask(
+        RouteNetlinkMessage::NewQueueDiscipline(message),
+        NLM_F_CREATE | NLM_F_REPLACE,
+    );
+    made.map(drop).map_err(|error| match error.raw_os_error() {
+        // What it says of a qdisc that it does not have (`qdisc_create` in net/sched/sch_api.c).
+        Some(libc::ENOENT) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("this kernel has no queueing discipline `{kind}`"),
+        ),
+        _ => error,
+    })
+}
+
+/// Takes the queueing discipline away: the kernel puts its default there.
+pub(crate) fn remove_discipline(device: &str) -> io::Result<()> {
+    ask(RouteNetlinkMessage::DelQueueDiscipline(root(device)?), 0).map(drop)
+}
+
+fn root(device: &str) -> io::Result<TcMessage> {
+    let mut message = TcMessage::default();
+    message.header.index = link(device)?.header.index as i32;
+    message.header.parent = TcHandle::ROOT;
+    Ok(message)
+}
+
+fn link(device: &str) -> io::Result<LinkMessage> {
+    let mut message = LinkMessage::default();
+    message
+        .attributes
+        .push(LinkAttribute::IfName(device.to_owned()));
+    match ask(RouteNetlinkMessage::GetLink(message), 0)? {
+        Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Sends one request over a socket of its own and takes its one answer: a message, or that it was done.
+fn ask(message: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteNetlinkMessage>> {
+    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    let mut header = NetlinkHeader::default();
+    // An answer comes even where there is nothing to tell.
+    header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+    header.sequence_number = 1;
+    let mut packet = NetlinkMessage::new(header, NetlinkPayload::from(message));
+    packet.finalize();
+    let mut bytes = vec![0; packet.buffer_len()];
+    packet.serialize(&mut bytes);
+    socket.send(&bytes, 0)?;
+    let mut answer = Vec::with_capacity(ANSWER_BYTES_MAX);
+    socket.recv(&mut answer, 0)?;
+    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    match answer.payload {
+        NetlinkPayload::InnerMessage(message) => Ok(Some(message)),
+        NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_device_has_what_every_kernel_gives_it() {
+        let queues = discipline("lo").expect("everyone may read it");
+        assert_eq!(queues.kind, "noqueue");
+        assert!(queues.is_default);
+        let bytes = aggregate_bytes("lo", Aggregate::Others).expect("everyone may read it");
+        assert!(bytes.is_some_and(|bytes| bytes >= 1500), "{bytes:?}");
+        assert!(discipline("no-such-device").is_err());
+    }
+}
