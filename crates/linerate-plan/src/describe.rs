@@ -134,7 +134,7 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
             .map(|factor| factor.title())
             .collect();
         let words = format!(
-            "whole plots: in a block, {} change as seldom as can be",
+            "whole plots: in a block, the levels of {} change as seldom as can be",
             titles.join(", ")
         );
         line(text, "  ", &words);
@@ -183,7 +183,7 @@ fn describe_fraction(text: &mut String, fraction: &Fraction, factors: &[Vec<Fact
         |(one, other): &(usize, usize)| format!("{} × {}", title(*one), title(*other));
     let mut told = |one: String, others: &[(usize, usize)]| {
         let others: Vec<String> = others.iter().map(interaction).collect();
-        let words = format!("{one} cannot be told from {}", others.join(", "));
+        let words = format!("{one} is aliased with {}", others.join(", "));
         line(text, "  ", &words);
     };
     for at in 0..factors.len() {

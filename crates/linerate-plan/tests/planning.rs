@@ -175,7 +175,7 @@ fn a_fraction_has_as_many_balanced_combinations_as_asked() {
     }
     let text = describe(&made);
     assert!(
-        text.contains("resolution III") && text.contains("cannot be told from"),
+        text.contains("resolution III") && text.contains("is aliased with"),
         "{text}"
     );
     assert!(
