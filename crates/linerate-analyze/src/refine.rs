@@ -40,6 +40,8 @@ pub struct Point {
     pub values: Vec<f64>,
     /// Trials, those included that may not be averaged.
     pub trials: u32,
+    /// Those of them that may be averaged and whose load came about, whether or not the response was read.
+    pub came_about: u32,
     /// Whether its load came about in all trials that may be averaged.
     pub is_reached: bool,
 }
@@ -86,7 +88,9 @@ pub fn next(terms: &Refinement, points: &[Point]) -> Next {
         let Some(at) = middle else {
             continue;
         };
-        let change = change(pair[0], pair[1]);
+        let Some(change) = change(pair[0], pair[1]) else {
+            continue;
+        };
         // Of those that are alike the first.
         if widest.is_none_or(|(most, _)| change > most) {
             widest = Some((change, Next::Measure { at, between }));
@@ -107,27 +111,30 @@ pub fn knee(points: &[Point]) -> Knee {
 }
 
 /// Returns the points in the order of their levels, without those beyond the least whose load did not come about, and without
-/// those that no trial tells of.
+/// those that no trial tells of: neither the response nor the load.
 fn refined(points: &[Point]) -> Vec<&Point> {
     let mut points: Vec<&Point> = points.iter().collect();
     points.sort_by_key(|point| point.at);
     let end = points.iter().position(|point| !point.is_reached);
     points.truncate(end.map_or(points.len(), |end| end + 1));
-    points.retain(|point| !point.is_reached || !point.values.is_empty());
+    points.retain(|point| !point.is_reached || point.came_about > 0);
     points
 }
 
-/// Returns by how much the responses of two levels differ: the logarithm of their ratio. Nothing is a multiple of none, and a load that
-/// did not come about is a change beyond any.
-fn change(one: &Point, other: &Point) -> f64 {
+/// Returns by how much the responses of two levels differ: the logarithm of their ratio; absent where one was not read. Nothing
+/// is a multiple of none, and a load that did not come about is a change beyond any.
+fn change(one: &Point, other: &Point) -> Option<f64> {
     if !(one.is_reached && other.is_reached) {
-        return f64::INFINITY;
+        return Some(f64::INFINITY);
+    }
+    if one.values.is_empty() || other.values.is_empty() {
+        return None;
     }
     let (one, other) = (mean(&one.values), mean(&other.values));
     if one == other {
-        return 0.0;
+        return Some(0.0);
     }
-    (other / one).ln().abs()
+    Some((other / one).ln().abs())
 }
 
 /// Returns the level at which the slope of the curve changes most, where that is shown.
@@ -237,6 +244,7 @@ fn points(
                 at,
                 values: Vec::new(),
                 trials: 0,
+                came_about: 0,
                 is_reached: true,
             });
             points.len() - 1
@@ -247,6 +255,7 @@ fn points(
             continue;
         }
         if is_reached(&recording.document.plan, factor, outcome) {
+            point.came_about += 1;
             point.values.extend(outcome.value(&experiment.response));
         } else {
             point.is_reached = false;
@@ -294,7 +303,7 @@ pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
         let known = points(recording, &all, experiment, stage.trials.first().copied());
         let added = words::whole_cell(&of_factor(&stage.cell, factor));
         let Next::Measure { between, .. } = next(terms, &known) else {
-            return Some((added, "not known any more".to_owned()));
+            return Some((added, "by trials that were repeated since".to_owned()));
         };
         let of = |at: u64| known.iter().find(|point| point.at == at);
         let (one, other) = (of(between.0)?, of(between.1)?);
@@ -342,9 +351,10 @@ pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
             "No knee was found: nowhere does the slope of {title} change beyond its intervals."
         ),
     };
-    let answer = match is_open {
-        true => format!("{answer} The refinement ended early."),
-        false => answer,
+    let answer = if is_open {
+        format!("{answer} The refinement ended early.")
+    } else {
+        answer
     };
     let curve = points.iter().map(|point| CurveLine {
         level: in_words(point.at),
@@ -414,6 +424,7 @@ mod tests {
             Point {
                 at,
                 trials: 3,
+                came_about: values.iter().flatten().count() as u32,
                 is_reached: values.iter().all(Option::is_some),
                 values: values.into_iter().flatten().collect(),
             }
@@ -491,6 +502,21 @@ mod tests {
             [100_000],
             "nothing is added above the least that did not come about"
         );
+        // Loads that came about are told of where the response was not read.
+        let unread = |at: u64, is_reached: bool| Point {
+            at,
+            values: Vec::new(),
+            trials: 3,
+            came_about: if is_reached { 3 } else { 0 },
+            is_reached,
+        };
+        let unread = [unread(100, true), unread(10_000, false)];
+        let between = (100, 10_000);
+        assert_eq!(knee(&unread), Knee::Load(100, 10_000));
+        assert_eq!(
+            next(&terms(9, 0.05), &unread),
+            Next::Measure { at: 1000, between }
+        );
         // In one of three trials is not in all: the level did not come about.
         let mut point = points[0].clone();
         point.is_reached = false;
@@ -503,6 +529,7 @@ mod tests {
             at,
             values: values.to_vec(),
             trials: 3,
+            came_about: values.len() as u32,
             is_reached: true,
         };
         let mut points = vec![

@@ -84,7 +84,7 @@ fn is_on(cell: &Cell, factor: Factor) -> bool {
     cell.get(&factor) == Some(&Level::Switch(true))
 }
 
-fn of<'a>(analysis: &'a Analysis, factor: Factor) -> &'a Comparison {
+fn of(analysis: &Analysis, factor: Factor) -> &Comparison {
     let id = format!("made/effect/{}", factor.name());
     let mut all = analysis.verdicts.iter();
     let is_own = |it: &&Comparison| it.id == id || it.id.starts_with(&format!("{id}="));

@@ -369,6 +369,13 @@ pub enum LevelError {
 pub const AUTO: &str = "auto";
 
 impl Factor {
+    /// Returns whether `level` of it is compared with others by name, and not seen as a place on a scale: words, switches,
+    /// losses that are made, and whatever a host is set to.
+    pub fn compares_by_name(self, level: &Level) -> bool {
+        let is_name = matches!(level, Level::Switch(_) | Level::Word(_) | Level::Ppm(_));
+        is_name || self.knob().is_some()
+    }
+
     /// Returns every factor but those of groups, which have names that their file gives them.
     pub fn all() -> impl Iterator<Item = Factor> {
         let knobs = KNOBS.iter().map(|knob| &knob.parameter);

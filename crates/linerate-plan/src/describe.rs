@@ -196,7 +196,7 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     }
     if !experiment.whole_plots.is_empty() {
         let words = format!(
-            "whole plots: in a block, {} change as seldom as can be",
+            "whole plots: in a block, the levels of {} change as seldom as can be",
             joined_titles(&experiment.whole_plots)
         );
         line(text, "  ", &words);
@@ -245,7 +245,7 @@ fn describe_fraction(text: &mut String, fraction: &Fraction, factors: &[Vec<Fact
         |(one, other): &(usize, usize)| format!("{} × {}", title(*one), title(*other));
     let mut told = |one: String, others: &[(usize, usize)]| {
         let others: Vec<String> = others.iter().map(interaction).collect();
-        let words = format!("{one} cannot be told from {}", others.join(", "));
+        let words = format!("{one} is aliased with {}", others.join(", "));
         line(text, "  ", &words);
     };
     for at in 0..factors.len() {

@@ -408,9 +408,10 @@ fn append_experiment(
     experiment.timing.measure = extent.measure;
     let cells = cells(experiment.design, &groups, &experiment.baseline);
     // Where levels follow from each other, further blocks are of those.
-    let further = match experiment.is_adaptive() {
-        false => request.further_blocks,
-        true => 0,
+    let further = if experiment.is_adaptive() {
+        0
+    } else {
+        request.further_blocks
     };
     let count = extent.replicates.saturating_add(further);
     let blocks = blocks(&experiment, &cells, plan.seed, &request.hosts, count);

@@ -202,7 +202,7 @@ fn a_fraction_has_as_many_balanced_combinations_as_asked() {
     }
     let text = describe(&made, Some(&[]));
     assert!(
-        text.contains("resolution III") && text.contains("cannot be told from"),
+        text.contains("resolution III") && text.contains("is aliased with"),
         "{text}"
     );
     assert!(

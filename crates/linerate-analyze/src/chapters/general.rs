@@ -122,7 +122,7 @@ fn main_effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Table>
     };
     let heads = ["effect", "ratio", "verdict"];
     Some(Table::new(
-        "Main effects, each with what it cannot be told from",
+        "Main effects, each with its aliases",
         heads,
         own.map(row),
     ))

@@ -39,7 +39,7 @@ pub(super) fn design(
     }
     if design.control.is_some() {
         let spot = source.at("design.control", section("[design"));
-        let allowed = "left out: all trials of a fraction are held against each other";
+        let allowed = "left out: all trials of a fraction are compared with each other";
         return Err(spot.value("given", allowed));
     }
     if groups.len() > FACTORS_MAX {
@@ -57,7 +57,7 @@ pub(super) fn design(
             "of three factors or more: of fewer measure all combinations (kind \"full\")".to_owned()
         } else {
             format!(
-                "{} for {count} factors: fewer cannot tell them apart, more are all combinations",
+                "{} for {count} factors: fewer alias their main effects, more are all combinations",
                 known.join(" or ")
             )
         };

@@ -335,7 +335,7 @@ pub(super) fn whole_plots(
         return Err(spot.value("given", allowed));
     }
     if design.control.is_some() {
-        let allowed = "left out beside `control`: several trials of one whole plot are no better known than one";
+        let allowed = "left out with `control`: several trials of one whole plot are no better known than one";
         return Err(spot.value("given", allowed));
     }
     let mut factors = Vec::new();

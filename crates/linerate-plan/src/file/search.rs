@@ -92,7 +92,7 @@ pub(super) fn refinement(
         let spot = source.at("design.control", section("[design"));
         return Err(spot.value(
             "given",
-            "left out: a refinement holds levels against their neighbours",
+            "left out: a refinement compares levels with their neighbours",
         ));
     }
     let numbers = |group: &FactorGroup| {

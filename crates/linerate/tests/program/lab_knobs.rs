@@ -213,7 +213,7 @@ fn the_lab_of_an_ordinary_user_has_its_knobs() {
     let recording = linerate_store::read(&out).expect("a bundle");
     for end in [End::Client, End::Server] {
         let knobs = in_force(&recording, 0, end);
-        let granted = |factor: Factor| knobs.get(factor.name()).map(|(value, _)| &**value);
+        let granted = |factor: Factor| knobs.get(&*factor.name()).map(|(value, _)| &**value);
         assert_eq!(granted(Factor::Mtu), Some("9000"));
         assert_eq!(granted(Factor::Gro), Some("0"));
         assert_eq!(granted(Factor::TcpLimitOutputBytes), Some("65536"));
