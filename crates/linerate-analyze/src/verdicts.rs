@@ -672,7 +672,9 @@ fn effects(
         let levels = cells.iter().filter_map(|cell| cell.level(**factor));
         **factor != Factor::SocketBuffer
             && levels.clone().count() > 0
-            && levels.into_iter().all(|level| factor.compares_by_name(level))
+            && levels
+                .into_iter()
+                .all(|level| factor.compares_by_name(level))
     };
     let order: Vec<Factor> = experiment
         .factors

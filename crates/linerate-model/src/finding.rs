@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TrialId;
 use crate::limiter::Limiter;
+use crate::number;
 use crate::unit::Unit;
 
 /// A number with its confidence interval.
@@ -295,6 +296,60 @@ pub struct Comparison {
     /// Where the effect is not the same everywhere: the levels in words, each with verdict and ratio.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<(String, Verdict, Estimate)>,
+}
+
+/// Further replicates from which on how many it takes is no longer told: "many".
+pub const MANY: u32 = 100;
+
+impl Comparison {
+    /// Returns the verdict in words: "differs", "same within 5 %", "not decided (needs about 3 more replicates)".
+    pub fn verdict_in_words(&self) -> String {
+        let margin = number::percent(self.margin);
+        match (self.verdict, self.more) {
+            (Verdict::Differs, _) => self.differing(),
+            (Verdict::Same, _) => {
+                let mean = if self.is_plateau || self.levels.is_empty() {
+                    ""
+                } else {
+                    "on average the "
+                };
+                format!("{mean}same within {margin}")
+            }
+            (Verdict::NotDecided, _) if self.loses_nothing() => {
+                format!("loses less than {margin}; whether it gains is not decided")
+            }
+            (Verdict::NotDecided, Some(MANY..)) => {
+                "not decided (needs many more replicates)".to_owned()
+            }
+            (Verdict::NotDecided, Some(more)) => {
+                let more = number::counted(more, "more replicate");
+                format!("not decided (needs about {more})")
+            }
+            (Verdict::NotDecided, None) => "not decided".to_owned(),
+        }
+    }
+
+    /// Whether, of a curve, each level is shown to lose less than matters.
+    fn loses_nothing(&self) -> bool {
+        let least = 1.0 - self.margin;
+        let mut levels = self.levels.iter();
+        self.is_plateau && levels.all(|(.., ratio)| ratio.low.is_some_and(|low| low > least))
+    }
+
+    /// Says at which levels it differs; of a curve of buffers the ratio beside is that of the first.
+    fn differing(&self) -> String {
+        let levels = self.levels.iter();
+        let differ = levels.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
+        let names: Vec<&str> = differ.map(|(level, ..)| level.as_str()).collect();
+        match (names.as_slice(), self.is_plateau) {
+            ([], _) => "differs".to_owned(),
+            ([one], true) => format!("differs: {one}"),
+            ([first, others @ ..], true) => {
+                format!("differs: {first} as shown; {}", others.join(", "))
+            }
+            (names, false) => format!("differs with {}; on average as shown", names.join(", ")),
+        }
+    }
 }
 
 /// Pairs of trials below which two levels are not told apart: the least p-value of the signs of five is 2/32.

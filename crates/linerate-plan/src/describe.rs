@@ -21,7 +21,7 @@ use crate::group::{FactorGroup, groups};
 const COLUMNS: usize = 80;
 
 /// Width of what is compared, beside what it can decide.
-const COMPARED_COLUMNS: usize = 35;
+const COMPARED_COLUMNS: usize = 28;
 
 /// Returns `plan` as text: a table of the experiments, each with its cells, what its comparisons can decide, and what is
 /// left out. What they can decide may not be known.
@@ -33,8 +33,7 @@ pub fn describe(plan: &Plan, decidable: Option<&[Decidable]>) -> String {
         describe_experiment(&mut text, experiment);
     }
     match decidable {
-        Some([]) => {}
-        Some(decidable) => describe_decidable(&mut text, decidable),
+        Some(decidable) => describe_decidable(&mut text, plan, decidable),
         None => text.push_str("\nWhat it can decide is not worked out for so many trials.\n"),
     }
     if !plan.left_out.is_empty() {
@@ -98,24 +97,39 @@ fn describe_totals(text: &mut String, plan: &Plan) {
 }
 
 /// Appends one row a comparison.
-fn describe_decidable(text: &mut String, decidable: &[Decidable]) {
+fn describe_decidable(text: &mut String, plan: &Plan, decidable: &[Decidable]) {
     text.push_str("\nWhat it can decide\n");
+    if !decidable.is_empty() {
+        describe_rows(text, decidable);
+    }
+    let has_none = |own: &&Experiment| !decidable.iter().any(|row| row.experiment == own.name);
+    let others = plan.experiments.iter().filter(has_none);
+    let others: Vec<&str> = others.map(|own| own.name.as_str()).collect();
+    if !others.is_empty() {
+        let words = format!(
+            "Nothing is compared in {}: what varies there is a scale, which is drawn, or is searched for.",
+            others.join(", ")
+        );
+        line(text, "  ", &words);
+    }
+}
+
+fn describe_rows(text: &mut String, decidable: &[Decidable]) {
     let words = format!(
         "The smallest difference that {} of runs find, and the share of runs that show \"the same\" where nothing differs, \
-         if the trials of a cell deviate by {}.",
-        number::percent(FOUND_SHARE),
-        NOISES.map(number::percent).join(", ")
+         if the trials of a cell deviate by {}. A curve of buffers has blocks for pairs.",
+        glued(number::percent(FOUND_SHARE)),
+        NOISES.map(|noise| glued(number::percent(noise))).join(", ")
     );
     line(text, "  ", &words);
-    let noises = NOISES.map(|noise| format!("{:>6}", number::percent(noise)));
-    let noises = noises.concat();
-    let empty = "";
+    let heads = |width: usize| NOISES.map(|noise| format!("{:>width$}", number::percent(noise)));
+    let (head, empty) = ("difference, at a noise of", "");
+    let _ = writeln!(text, "  {empty:COMPARED_COLUMNS$}  pairs  {head}  same");
+    let [differences, same] = [heads(8), heads(6)].map(|heads| heads.concat());
     let _ = writeln!(
         text,
-        "  {empty:COMPARED_COLUMNS$}  pairs  {:<18}  the same",
-        "difference"
+        "  {empty:COMPARED_COLUMNS$}       {differences} {same}"
     );
-    let _ = writeln!(text, "  {empty:COMPARED_COLUMNS$}       {noises} {noises}");
     let mut experiment = "";
     for row in decidable {
         if row.experiment != experiment {
@@ -123,21 +137,26 @@ fn describe_decidable(text: &mut String, decidable: &[Decidable]) {
             line(text, "  ", experiment);
         }
         let told = match row.pairs_needed {
-            Some(needed) => format!("  of {needed} that decide something"),
+            Some(needed) => format!("  too few: {needed} may decide"),
             None => {
-                let of = |of: fn(&DecidableAt) -> f64| {
+                let of = |width: usize, of: fn(&DecidableAt) -> String| {
                     let shares = row.at.iter().map(of);
                     shares
-                        .map(|share| format!("{:>6}", percent(share)))
+                        .map(|share| format!("{share:>width$}"))
                         .collect::<String>()
                 };
-                format!("{} {}", of(|at| at.smallest), of(|at| at.same_share))
+                let difference = of(8, |at| percent(at.smallest));
+                format!(
+                    "{difference} {}",
+                    of(6, |at| format!("{:.0} %", 100.0 * at.same_share))
+                )
             }
         };
         let words = fit(&row.what, COMPARED_COLUMNS - 2);
         let mut words = words.iter();
         if let Some(first) = words.next() {
-            let _ = writeln!(text, "    {first:<33}  {:>5}{told}", row.pairs);
+            let room = COMPARED_COLUMNS - 2;
+            let _ = writeln!(text, "    {first:<room$}  {:>5}{told}", row.pairs);
         }
         for more in words {
             let _ = writeln!(text, "    {more}");
@@ -148,7 +167,7 @@ fn describe_decidable(text: &mut String, decidable: &[Decidable]) {
 /// Returns `share` with two digits: it is an estimate.
 fn percent(share: f64) -> String {
     let digits = usize::from(share < 0.0995);
-    format!("{:.digits$}%", 100.0 * share)
+    format!("{:.digits$} %", 100.0 * share)
 }
 
 /// Returns `value` as one word, so that no line breaks between a number and its unit.

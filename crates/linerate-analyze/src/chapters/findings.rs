@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Table, TableCell};
-use linerate_model::finding::{Comparison, Verdict};
+use linerate_model::experiment::Experiment;
+use linerate_model::finding::Comparison;
 use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 
 use super::draw;
 use super::study_chapter::{Content, StudyChapter};
-use crate::compare::interval::MANY;
 use crate::dataset::{CellOutcomes, Dataset, by_value};
 use crate::diagnose::Told;
 use crate::diagnose::{Found, LOST_SHARE_MIN, limits};
@@ -101,60 +101,12 @@ fn limited(dataset: &Dataset<'_>) -> Option<String> {
     Some(format!("Limited by {first} of {cells}{others}{unknown}."))
 }
 
-/// Whether all levels of a curve of buffers are shown to lose no more than the margin.
-fn loses_nothing(curve: &Comparison) -> bool {
-    let least = 1.0 - curve.margin;
-    let mut levels = curve.levels.iter();
-    curve.is_plateau && levels.all(|(.., ratio)| ratio.low.is_some_and(|low| low > least))
-}
-
-/// Says at which levels it differs; of a curve of buffers the ratio beside is that of the first.
-fn differing(comparison: &Comparison) -> String {
-    let levels = comparison.levels.iter();
-    let differ = levels.filter(|(_, verdict, _)| *verdict == Verdict::Differs);
-    let names: Vec<&str> = differ.map(|(level, ..)| level.as_str()).collect();
-    match (names.as_slice(), comparison.is_plateau) {
-        ([], _) => "differs".to_owned(),
-        ([one], true) => format!("differs: {one}"),
-        ([first, others @ ..], true) => {
-            format!("differs: {first} as shown; {}", others.join(", "))
-        }
-        (names, false) => format!("differs with {}; on average as shown", names.join(", ")),
-    }
-}
-
 /// One row for each comparison of the report.
 fn verdicts(dataset: &Dataset<'_>) -> Table {
     let row = |comparison: Comparison| {
-        let verdict = match (comparison.verdict, comparison.more) {
-            (Verdict::Differs, _) => differing(&comparison),
-            (Verdict::Same, _) => {
-                let mean = if comparison.is_plateau || comparison.levels.is_empty() {
-                    ""
-                } else {
-                    "on average the "
-                };
-                format!("{mean}same within {}", words::percent(comparison.margin))
-            }
-            (Verdict::NotDecided, _) if loses_nothing(&comparison) => format!(
-                "loses less than {}; whether it gains is not decided",
-                words::percent(comparison.margin)
-            ),
-            (Verdict::NotDecided, Some(MANY..)) => {
-                "not decided (needs many more replicates)".to_owned()
-            }
-            (Verdict::NotDecided, Some(more)) => {
-                let more = number::counted(more, "more replicate");
-                format!("not decided (needs about {more})")
-            }
-            (Verdict::NotDecided, None) => "not decided".to_owned(),
-        };
-        vec![
-            TableCell::Text(comparison.experiment),
-            TableCell::Text(draw::sentence(&comparison.what)),
-            TableCell::Text(verdict),
-            TableCell::Estimate(comparison.effect),
-        ]
+        let mut row = vec![TableCell::Text(comparison.experiment.clone())];
+        row.extend(compared(comparison));
+        row
     };
     let columns = ["Experiment", "Compared", "Verdict", "Ratio"];
     Table::new(
@@ -162,6 +114,30 @@ fn verdicts(dataset: &Dataset<'_>) -> Table {
         columns,
         comparisons(dataset).into_iter().map(row),
     )
+}
+
+/// What is compared, the verdict, and the ratio.
+fn compared(comparison: Comparison) -> [TableCell; 3] {
+    [
+        TableCell::Text(draw::sentence(&comparison.what)),
+        TableCell::Text(comparison.verdict_in_words()),
+        TableCell::Estimate(comparison.effect),
+    ]
+}
+
+/// One row for each comparison of `experiment`, where it has any.
+pub(super) fn verdicts_of(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Table> {
+    let all = comparisons(dataset).into_iter();
+    let own = all.filter(|comparison| comparison.experiment == experiment.name);
+    let rows: Vec<_> = own.map(|one| compared(one).to_vec()).collect();
+    let columns = ["Compared", "Verdict", "Ratio"];
+    (!rows.is_empty()).then(|| {
+        Table::new(
+            "Comparisons, and the interval that decided each",
+            columns,
+            rows,
+        )
+    })
 }
 
 /// One row for each limiter of each experiment, with the range of the response it holds down.

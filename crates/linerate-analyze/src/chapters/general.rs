@@ -3,15 +3,14 @@
 //! One figure of the response against the first factor that has numbers, a curve for each
 //! combination of the others, and one table of everything that was read.
 
-use linerate_model::analysis::{Chapter, Figure, Table, TableCell};
+use linerate_model::analysis::{Chapter, Figure};
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor};
-use linerate_model::finding::{Comparison, Verdict};
 
+use super::findings::verdicts_of;
 use super::{draw, series, strips};
 use crate::dataset::{CellOutcomes, Dataset, by_value, varied};
 use crate::diagnose::Found;
 use crate::reduce::{describe, name};
-use crate::verdicts::comparisons;
 use crate::words;
 
 const STREAM: &[&str] = &[
@@ -86,7 +85,7 @@ pub(super) fn chapter(
         answer: answer(&cells),
         method: experiment.method.clone(),
         figures,
-        tables: main_effects(dataset, experiment)
+        tables: verdicts_of(dataset, experiment)
             .into_iter()
             .chain([draw::table("All cells", &cells, responses)])
             .collect(),
@@ -98,34 +97,6 @@ pub(super) fn chapter(
         trials: draw::trial_lines(dataset, experiment),
         ..Chapter::default()
     }
-}
-
-/// Returns what a fraction says of each factor, with what it cannot be told from; nothing of another design.
-fn main_effects(dataset: &Dataset<'_>, experiment: &Experiment) -> Option<Table> {
-    experiment.fraction()?;
-    let verdicts = comparisons(dataset).into_iter();
-    let own = verdicts.filter(|comparison| comparison.experiment == experiment.name);
-    let row = |comparison: Comparison| {
-        let verdict = match comparison.verdict {
-            Verdict::Differs => "differs".to_owned(),
-            Verdict::Same => format!(
-                "the same within {} on average",
-                words::percent(comparison.margin)
-            ),
-            Verdict::NotDecided => "not decided".to_owned(),
-        };
-        vec![
-            TableCell::Text(comparison.what),
-            comparison.effect.into(),
-            TableCell::Text(verdict),
-        ]
-    };
-    let heads = ["effect", "ratio", "verdict"];
-    Some(Table::new(
-        "Main effects, each with its aliases",
-        heads,
-        own.map(row),
-    ))
 }
 
 fn caption(experiment: &Experiment) -> String {

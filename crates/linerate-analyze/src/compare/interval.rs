@@ -24,8 +24,7 @@ pub(crate) fn student(freedom: f64, share: f64) -> f64 {
     t.map_or(f64::INFINITY, |t| t.inverse_cdf(share))
 }
 
-/// Repeats from which on how many more are wanted is no longer told: "many".
-pub(crate) const MANY: u32 = 100;
+pub(crate) use linerate_model::finding::MANY;
 
 /// Returns the fewest repeats with which `reaches` holds, at least one and at the most [`MANY`].
 pub(crate) fn further(reaches: impl Fn(u32) -> bool) -> u32 {

@@ -14,12 +14,12 @@ use serde::de::IgnoredAny;
 
 use crate::compare::interval::{deviation, mean, median_or_range, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset, TAILS};
-use crate::{diagnose, front, groups, loaded};
 use crate::reduce::{describe, name};
 use crate::single::SINGLE_SCHEMA;
 use crate::trust::trust;
 use crate::verdicts::REPLICATES_MIN;
 use crate::words;
+use crate::{diagnose, front, groups, loaded};
 
 /// What `linerate run` calls its only experiment, and what that is called here of its documents.
 const ONLY: &str = "run";

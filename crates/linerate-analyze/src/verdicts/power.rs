@@ -23,8 +23,12 @@ use crate::compare::kin::Variance;
 use crate::dataset::Dataset;
 use crate::reduce::describe;
 
-/// Runs that are made at each noise.
-const MADE: u64 = 40;
+/// Runs that are made at each noise: a share of them is then known to 0.08 at the worst.
+const MADE: u32 = 40;
+/// Trials of all that are made at a noise, from which on there are fewer runs, but [`MADE_MIN`]: a large plan is looked at
+/// for no longer than a small one, and has more pairs to tell its noise by.
+const MADE_TRIALS: usize = 10_000;
+const MADE_MIN: u32 = 10;
 /// Trials of a plan beyond which that takes longer than a plan is looked at for: a second with 3000.
 const TRIALS_MAX: usize = 3000;
 /// What trials are about; of a latency 1 ms, of which a share is the larger margin.
@@ -38,11 +42,13 @@ pub fn power(plan: &Plan) -> Option<Vec<Decidable>> {
     let mut recording = Recording::empty(RunDocument::of_plan(plan.clone()));
     // Stages are what was decided of trials that are not there.
     recording.document.plan.stages.clear();
+    let runs = (MADE_TRIALS / plan.trials.len().max(1)) as u32;
+    let runs = runs.clamp(MADE_MIN, MADE);
     let mut found: Vec<Decidable> = Vec::new();
     for noise in NOISES {
         let mut draw = Draw::new(plan.seed);
         let mut sums: Vec<Sum> = Vec::new();
-        for _ in 0..MADE {
+        for _ in 0..runs {
             let dataset = Dataset::of(&recording, made(plan, noise, &mut draw));
             let told = comparisons(&dataset);
             let known = known(dataset.verdicts());
@@ -50,10 +56,11 @@ pub fn power(plan: &Plan) -> Option<Vec<Decidable>> {
             for (sum, comparison) in sums.iter_mut().zip(&told) {
                 let known = known.iter().find(|known| known.id == comparison.id);
                 let Some(known) = known else { continue };
-                sum.square += known.variance.square / MADE as f64;
-                sum.freedom += known.variance.freedom / MADE as f64;
+                sum.square += known.variance.square / f64::from(runs);
+                sum.freedom += known.variance.freedom / f64::from(runs);
                 sum.alpha = Some((known.alpha, known.each));
-                sum.same += u32::from(comparison.verdict == Verdict::Same);
+                let is_same = comparison.verdict == Verdict::Same;
+                sum.same += f64::from(u8::from(is_same)) / f64::from(runs);
             }
             if found.is_empty() {
                 found = told
@@ -91,7 +98,8 @@ struct Sum {
     freedom: f64,
     /// Of the claim, and of its interval.
     alpha: Option<(f64, f64)>,
-    same: u32,
+    /// The share that is told to be the same.
+    same: f64,
 }
 
 impl Sum {
@@ -100,7 +108,7 @@ impl Sum {
         DecidableAt {
             noise,
             smallest: (t * self.square.sqrt()).exp_m1().max(margin),
-            same_share: f64::from(self.same) / MADE as f64,
+            same_share: self.same,
         }
     }
 }

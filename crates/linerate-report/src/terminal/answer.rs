@@ -137,6 +137,7 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
         return parts;
     }
     tiles(&mut parts, analysis);
+    compared(&mut parts, analysis);
     let claims: Vec<String> = analysis
         .findings
         .iter()
@@ -167,6 +168,36 @@ fn tiles(parts: &mut Vec<Passage>, analysis: &Analysis) {
         forms.push(value);
         parts.push(Passage::new(&head, Look::Key, forms));
     }
+}
+
+/// What no finding tells: the comparisons of an experiment of few, and what was not measured.
+fn compared(parts: &mut Vec<Passage>, analysis: &Analysis) {
+    let mut lines = Vec::new();
+    if analysis.verdicts.len() <= TOLD_MAX {
+        let is_told = |id: &String| analysis.findings.iter().any(|finding| finding.id == *id);
+        let open = analysis.verdicts.iter().filter(|one| !is_told(&one.id));
+        lines.extend(open.map(|one| {
+            let ratio = number::estimate(&one.effect).line();
+            let verdict = one.verdict_in_words();
+            (
+                "Compared: ",
+                format!("{}: {ratio}, {verdict}", one.what),
+                usize::MAX,
+            )
+        }));
+    }
+    if let Some((first, others)) = analysis.left_out.split_first() {
+        let more = match others.len() {
+            0 => String::new(),
+            count => format!(" (+{count} more)"),
+        };
+        let words = format!("{}: {}{more}", first.what, first.why);
+        lines.push(("Not measured: ", words, 1));
+    }
+    parts.extend(lines.into_iter().map(|(lead, words, lines_max)| Passage {
+        lines_max,
+        ..Passage::new(lead, Look::Key, vec![words])
+    }));
 }
 
 fn told(parts: &mut Vec<Passage>, head: &str, all: &[String]) {
