@@ -63,7 +63,7 @@ const SET: (Factor, Level) = (Factor::TcpLimitOutputBytes, Level::Size(Bytes(77_
 fn is_refused(told: Result<impl Sized, Refusal>, code: RefusalCode) {
     let refusal = told.map(drop).expect_err("refused");
     assert_eq!(refusal.code, code, "{}", refusal.error);
-    assert!(refusal.error.contains(SET.0.name()) || code == RefusalCode::Busy);
+    assert!(refusal.error.contains(&*SET.0.name()) || code == RefusalCode::Busy);
 }
 
 #[test]
