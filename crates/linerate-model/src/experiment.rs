@@ -112,14 +112,14 @@ pub enum Factor {
 pub struct GroupFactor {
     group: GroupName,
     /// Its place among the parameters of a workload.
-    at: usize,
+    at: u8,
 }
 
 impl GroupFactor {
     /// Returns `factor` of `group`; absent for what is no parameter of a workload.
     pub fn new(group: GroupName, factor: Factor) -> Option<Self> {
         let is_own = |it: &Parameter| it.factor.is_some_and(|known| known.0 == factor);
-        let at = PARAMETERS.iter().position(is_own)?;
+        let at = u8::try_from(PARAMETERS.iter().position(is_own)?).ok()?;
         Some(Self { group, at })
     }
 
@@ -130,7 +130,7 @@ impl GroupFactor {
 
     /// Returns what varies of it.
     pub fn parameter(self) -> &'static Parameter {
-        &PARAMETERS[self.at]
+        &PARAMETERS[usize::from(self.at)]
     }
 
     /// Returns the same of the experiment's own workload.

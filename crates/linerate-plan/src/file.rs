@@ -244,7 +244,7 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
             ReadError::Cell {
                 origin: source.origin.to_owned(),
                 cell: format!("({})", words.join(", ")),
-                cause,
+                cause: Box::new(cause),
             }
         };
         let workload = experiment.workload_of(&cell).map_err(impossible)?;

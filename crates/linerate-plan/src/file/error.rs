@@ -43,7 +43,7 @@ pub enum ReadError {
         cell: String,
         /// What is wrong with it.
         #[source]
-        cause: LevelError,
+        cause: Box<LevelError>,
     },
     /// A newer version of the program wrote or needs the file.
     #[error("cannot read {origin}: it has format {found}, and this version reads format {FORMAT}")]
