@@ -17,8 +17,8 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{
-    Calls, Door, EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, await_calls, connect,
-    launch, now_ns,
+    Calls, Cpus, Door, EngineConfig, Flow, FlowConfig, FlowResult, Schedule, adopt, await_calls,
+    connect, launch, now_ns,
 };
 use linerate_model::datagram::{Balance, Datagrams, Evidence};
 use linerate_model::histogram::Histogram;

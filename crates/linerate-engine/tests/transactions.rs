@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use linerate_engine::{
-    EngineConfig, Flow, FlowConfig, FlowResult, Running, adopt, connect, launch,
+    Cpus, EngineConfig, Flow, FlowConfig, FlowResult, Running, adopt, connect, launch,
 };
 use linerate_model::histogram::Histogram;
 use linerate_model::id::FlowId;

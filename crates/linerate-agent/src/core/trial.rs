@@ -146,7 +146,8 @@ pub(super) fn run(core: &Core, slot: &TrialSlot, flows: Vec<Flow>, at: StartRequ
     let mut moved = 0;
     for ((group, placed), running) in slot.groups.iter().zip(placed).zip(running) {
         let ended = running.finish();
-        placements.extend(vec![Arc::new(placed.setting); ended.len()]);
+        let placement = Arc::new(placed.setting);
+        placements.extend(std::iter::repeat_n(placement, ended.len()));
         let sent = |flow: &engine::FlowResult| {
             if counts_sent(group) {
                 flow.bytes_sent

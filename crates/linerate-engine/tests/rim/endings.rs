@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use linerate_engine::{
-    ConnectError, EngineConfig, FlowConfig, LaunchError, Schedule, adopt, connect, launch,
+    ConnectError, Cpus, EngineConfig, FlowConfig, LaunchError, Schedule, adopt, connect, launch,
 };
 use linerate_model::sample::End;
 use linerate_model::workload::{FlowOptions, Part, Traffic};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linerate_engine::Running;
+use linerate_engine::{Cpus, Running};
 use linerate_model::Bytes;
 use linerate_model::id::FlowId;
 use linerate_model::manner::Manner;
@@ -198,13 +198,14 @@ fn running_flows_can_be_sampled_from_another_thread() {
 fn a_worker_runs_where_it_is_pinned() {
     let traffic = rig::stream(1000);
     let (near, far) = rig::pair(0, Part::Sender, &traffic, &FlowOptions::default());
-    let config = linerate_engine::EngineConfig {
+    let config = |cpus| linerate_engine::EngineConfig {
         workers_max: 1,
-        cpus: linerate_engine::Cpus::InTurn(vec![0]),
+        cpus,
     };
+    let (pinned, confined) = (Cpus::InTurn(vec![0]), Cpus::Among(vec![0]));
     let schedule = rig::schedule(20);
-    let far = linerate_engine::launch(vec![far], schedule, &config).unwrap();
-    let near = linerate_engine::launch(vec![near], schedule, &config).unwrap();
+    let far = linerate_engine::launch(vec![far], schedule, &config(pinned)).unwrap();
+    let near = linerate_engine::launch(vec![near], schedule, &config(confined)).unwrap();
     assert_eq!(near.finish()[0].cpu, Some(0));
     assert_eq!(far.finish()[0].cpu, Some(0));
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use linerate_engine::{
-    EngineConfig, Flow, FlowConfig, FlowResult, Running, Schedule, adopt, connect, connect_unix,
-    launch, now_ns,
+    Cpus, EngineConfig, Flow, FlowConfig, FlowResult, Running, Schedule, adopt, connect,
+    connect_unix, launch, now_ns,
 };
 use linerate_model::Bytes;
 use linerate_model::id::FlowId;
