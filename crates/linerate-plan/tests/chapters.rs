@@ -23,7 +23,6 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
                 mtu_bytes_max: 9000,
                 ..LabKnobs::default()
             }),
-            cpus_max: None,
             round_trip: Nanos(0),
             cpus_max: None,
         },

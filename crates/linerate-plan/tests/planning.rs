@@ -142,6 +142,7 @@ fn whole_plots_change_as_seldom_as_can_be_in_an_order_of_each_block() {
         request.seed = seed;
         request.hosts.knobs = Some(LabKnobs {
             mtu_bytes_max: 1500,
+            refused: Vec::new(),
         });
         plan(&[draft(factors, &design(more), "")], &request).expect("a plan")
     };
