@@ -4,7 +4,7 @@
 //! sees the same wait. A scheduler makes both wait as well: what is no longer than it may take is nobody's queue.
 
 use linerate_model::Nanos;
-use linerate_model::finding::TrustLevel;
+use linerate_model::finding::{Trust, TrustLevel};
 use linerate_model::run::Recording;
 use linerate_model::workload::Workload;
 use serde::Serialize;
@@ -182,8 +182,10 @@ fn trust(views: &[View]) -> (TrustLevel, Vec<String>) {
         all_flows: false,
         sum_only: true,
     };
-    let mut level = TrustLevel::Good;
-    let mut reasons: Vec<String> = Vec::new();
+    let mut trust = Trust {
+        level: TrustLevel::Good,
+        reasons: Vec::new(),
+    };
     for view in views {
         for experiment in &view.recording.document.plan.experiments {
             let mut own = view.recording.document.clone();
@@ -204,25 +206,10 @@ fn trust(views: &[View]) -> (TrustLevel, Vec<String>) {
                 document: own,
                 ..view.recording.clone()
             };
-            let found = single::single(&one, shown).trust;
-            level = worse(level, found.level);
-            for reason in found.reasons {
-                if !reasons.contains(&reason) {
-                    reasons.push(reason);
-                }
-            }
+            trust = trust.and(single::single(&one, shown).trust);
         }
     }
-    (level, reasons)
-}
-
-/// Returns the level that promises less.
-pub fn worse(one: TrustLevel, other: TrustLevel) -> TrustLevel {
-    match (one, other) {
-        (TrustLevel::DoNotUse, _) | (_, TrustLevel::DoNotUse) => TrustLevel::DoNotUse,
-        (TrustLevel::Limited, _) | (_, TrustLevel::Limited) => TrustLevel::Limited,
-        (TrustLevel::Good, TrustLevel::Good) => TrustLevel::Good,
-    }
+    (trust.level, trust.reasons)
 }
 
 #[cfg(test)]

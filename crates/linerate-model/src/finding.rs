@@ -432,6 +432,22 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// Returns what both promise: no more than the worse of them, for the reasons of both.
+    pub fn and(self, other: Self) -> Self {
+        let mut reasons = self.reasons;
+        let further = other.reasons.into_iter();
+        let further: Vec<String> = further.filter(|why| !reasons.contains(why)).collect();
+        if other.level > self.level {
+            reasons.splice(0..0, further);
+        } else {
+            reasons.extend(further);
+        }
+        Self {
+            level: self.level.max(other.level),
+            reasons,
+        }
+    }
+
     /// Returns it in one line: "limited because …", with the gravest reason alone and how many more there are; what
     /// follows a colon in it is told with the cautions.
     pub fn line(&self) -> String {

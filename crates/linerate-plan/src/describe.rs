@@ -91,7 +91,15 @@ fn describe_totals(text: &mut String, plan: &Plan) {
     );
     let trials = number::counted(plan.trials.len(), "trial");
     let (estimate, seed) = (in_digits(plan.estimate), plan.seed);
-    let total = format!("{trials}, about {estimate}, {around} of it around the trials");
+    let adds = plan
+        .experiments
+        .iter()
+        .any(|it| it.search.is_some() || it.refinement.is_some());
+    let total = if adds {
+        format!("{trials} and those of further levels, about {estimate} in all")
+    } else {
+        format!("{trials}, about {estimate}, {around} of it around the trials")
+    };
     text.push('\n');
     line(text, "", &format!("{total} ({budget}; seed {seed})"));
 }

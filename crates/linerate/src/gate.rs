@@ -67,12 +67,18 @@ impl Gate {
     }
 }
 
+/// What is said where no number of one run has its like in the other.
+pub const NOTHING_COMPARED: &str = "nothing could be compared";
+
 impl Verdicts {
     /// Returns what to say of it, line by line.
     pub fn lines(&self) -> Vec<String> {
         let text = self.compared.as_ref().map(linerate_report::compared_text);
+        let is_nothing = |compared: &&Compared| exit_of(compared) == Exit::Failed;
+        let nothing = self.compared.as_ref().filter(is_nothing);
+        let nothing = nothing.map(|_| NOTHING_COMPARED.to_owned());
         let conditions = self.conditions.iter().map(Judged::line);
-        text.into_iter().chain(conditions).collect()
+        text.into_iter().chain(nothing).chain(conditions).collect()
     }
 
     /// Returns what a run that would end with `exit` ends with. Numbers that may not be used are neither worse nor

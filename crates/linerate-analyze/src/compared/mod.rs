@@ -375,7 +375,7 @@ mod tests {
     use linerate_model::experiment::Level;
     use linerate_model::host::{Fact, FactValue};
     use linerate_model::manner::Manner;
-    use linerate_model::workload::Workload;
+    use linerate_model::workload::{Group, Kind, Workload};
     use linerate_truth::recording::{MadeRun, Truth, size, stream};
 
     use super::*;
@@ -442,6 +442,41 @@ mod tests {
         let found = compared(&[before, after], None);
         assert_eq!(found.pairs, []);
         assert_eq!(found.not_comparable.len(), 2);
+    }
+
+    #[test]
+    fn what_went_on_at_the_same_time_is_part_of_the_question() {
+        let alone = made(stream(), [800.0, 900.0], "6.1");
+        let with = |workload: Workload| {
+            let mut run = made(stream(), [800.0, 900.0], "6.1");
+            let group = Group {
+                name: "probe".to_owned(),
+                workload,
+            };
+            let plan = &mut run.recording.document.plan;
+            plan.experiments[0].beside.push(group.clone());
+            for trial in &mut plan.trials {
+                trial.beside.push(group.clone());
+            }
+            side(&run, "with")
+        };
+        let (one, four) = (Workload::of(Kind::Rr), {
+            let mut four = Workload::of(Kind::Rr);
+            four.connections = 4;
+            four
+        });
+        let found = compared(&[side(&alone, "alone"), with(one.clone())], None);
+        assert_eq!(found.pairs, []);
+        let why = &found.not_comparable[0].why;
+        assert!(why.contains("probe"), "{why}");
+        let found = compared(&[with(one.clone()), with(four)], None);
+        assert_eq!(found.pairs, []);
+        // Beside the same, the streams are compared, and that nothing was read of the probe is said.
+        let found = compared(&[with(one.clone()), with(one)], None);
+        assert_eq!(found.pairs.len(), 2);
+        let unread = found.not_comparable.iter();
+        let mut unread = unread.filter(|one| one.what.contains("probe"));
+        assert!(unread.next().is_some(), "{:?}", found.not_comparable);
     }
 
     #[test]

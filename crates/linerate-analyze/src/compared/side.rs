@@ -19,7 +19,7 @@ use crate::single::SINGLE_SCHEMA;
 use crate::trust::trust;
 use crate::verdicts::REPLICATES_MIN;
 use crate::words;
-use crate::{diagnose, front, groups, loaded};
+use crate::{diagnose, front, groups};
 
 /// What `linerate run` calls its only experiment, and what that is called here of its documents.
 const ONLY: &str = "run";
@@ -135,18 +135,6 @@ impl SideCell {
     }
 }
 
-/// Returns what promises less, for the reasons of both.
-fn worse(one: Trust, other: Trust) -> Trust {
-    let mut reasons = one.reasons;
-    let further = other.reasons.into_iter();
-    let further: Vec<String> = further.filter(|why| !reasons.contains(why)).collect();
-    reasons.extend(further);
-    Trust {
-        level: loaded::worse(one.level, other.level),
-        reasons,
-    }
-}
-
 /// Returns the responses that are compared of such traffic, the one that it is about first.
 ///
 /// Of requests that go by the clock their rate is what was asked for, and how long they take is the question.
@@ -171,7 +159,7 @@ impl RunSide {
         let views = groups::views(recording);
         let sides = views.iter().map(|view| Self::of_one(&view.recording, name));
         let whole = sides.reduce(|first, other| Self {
-            trust: worse(first.trust, other.trust),
+            trust: first.trust.and(other.trust),
             cells: first.cells.into_iter().chain(other.cells).collect(),
             ..first
         });

@@ -30,7 +30,7 @@ pub fn compare(args: &CompareArgs) -> CmdResult {
     }
     let exit = gate::exit_of(&compared);
     if exit == Exit::Failed {
-        term::note("nothing could be compared");
+        term::note(gate::NOTHING_COMPARED);
     }
     Ok(exit)
 }

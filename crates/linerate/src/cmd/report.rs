@@ -167,7 +167,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         return Err(Failure::failed(anyhow!("nothing was measured")));
     };
     let beside: Vec<_> = results.collect();
-    let level = single::trust_of_all(&result, &beside);
+    let level = result.trust.level;
     // In which way a host failed is not kept: then what to do next is told in general.
     let failed = match bundle::exit_of(&recording, level, false) {
         exit @ Exit::Failed => failure_of(&recording.document, &result, exit, None).err(),

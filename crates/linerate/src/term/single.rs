@@ -8,7 +8,7 @@ use linerate_analyze::live::{Interval, Live};
 use linerate_analyze::single::{SINGLE_SCHEMA, Shown, Single};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
-use linerate_model::finding::TrustLevel;
+use linerate_model::finding::Trust;
 use linerate_model::plan::Trial;
 use linerate_model::run::{HostProgram, Recording, RunDocument, TrialEvidence, server_program};
 use linerate_model::sample::FLOWS_IN_FULL;
@@ -191,13 +191,15 @@ pub fn of_groups<'r>(recording: &'r Recording, views: &'r [View], shown: Shown) 
         group: Some(view.name.clone()),
         ..single(&view.recording, shown)
     };
-    views.iter().map(of_group).collect()
-}
-
-/// Returns how far all groups of a measurement may be relied on: as far as the worst.
-pub fn trust_of_all(first: &Single<'_>, beside: &[Single<'_>]) -> TrustLevel {
-    let levels = beside.iter().map(|single| single.trust.level);
-    levels.fold(first.trust.level, linerate_analyze::loaded::worse)
+    let mut singles: Vec<Single<'_>> = views.iter().map(of_group).collect();
+    // They are one trial on the same hosts: what no number of one group is to be used for, none of another is.
+    let whole = singles.iter().map(|single| single.trust.clone());
+    if let Some(whole) = whole.reduce(Trust::and) {
+        for single in &mut singles {
+            single.trust = whole.clone();
+        }
+    }
+    singles
 }
 
 /// Returns who shows a measurement that is repeated `runs` times.
