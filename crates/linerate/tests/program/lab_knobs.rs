@@ -237,7 +237,8 @@ fn what_a_controller_that_stops_has_changed_is_put_back_when_its_lease_ends() {
     // Long enough that no end of the trial puts it back.
     let path = file(&folder, "one.toml", &one_trial(factors, "120s"));
     let flags = ["run", "--lab", "--lab-rate", "none", "--experiment", &path];
-    let going = linerate(&flags).start();
+    let out = folder.path().join("out").display().to_string();
+    let going = linerate(&flags).words(&["-o", &out]).start();
     let set_at = |agent: u32| limit_at(agent).as_deref() == Some("65537");
     let began = Instant::now();
     let changed = loop {
