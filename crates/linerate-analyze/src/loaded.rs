@@ -48,6 +48,8 @@ pub struct Loaded {
 /// Latencies of the probe, of several runs their means.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Latencies {
+    /// The mean: few that wait long show in it, and not in the median.
+    pub mean_ns: Option<f64>,
     /// The median.
     pub p50_ns: Option<f64>,
     /// The 99th percentile.
@@ -67,6 +69,8 @@ pub struct Beside {
     pub bulk: Workload,
     /// What the probe waited.
     pub latency: Latencies,
+    /// Its mean over that alone.
+    pub ratio_mean: Option<f64>,
     /// Its median over that alone.
     pub ratio_p50: Option<f64>,
     /// Its 99th percentile over that alone.
@@ -104,6 +108,7 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
         Some(Beside {
             name: experiment.name.clone(),
             bulk: bulk.clone(),
+            ratio_mean: ratio(latency.mean_ns, idle.mean_ns),
             ratio_p50: ratio(latency.p50_ns, idle.p50_ns),
             ratio_p99: ratio(latency.p99_ns, idle.p99_ns),
             latency,
@@ -159,6 +164,7 @@ fn latencies(outcomes: &[Outcome], experiment: &str) -> Latencies {
     let own = of_experiment(outcomes, experiment);
     let invalid = own.iter().find_map(|outcome| outcome.validity.reason());
     Latencies {
+        mean_ns: average(&own, name::RTT_MEAN),
         p50_ns: average(&own, name::RTT_P50),
         p99_ns: average(&own, name::RTT_P99),
         transactions_per_s: average(&own, name::TRANSACTIONS),

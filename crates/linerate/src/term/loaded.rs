@@ -29,8 +29,8 @@ pub fn heading(document: &RunDocument) {
 pub fn print(loaded: &Loaded) {
     line("");
     let head = format!(
-        "{:<16}  {:>9}  {:>9}  {:>11}  {:>13}",
-        "", "p50", "p99", "rate", "bulk"
+        "{:<14}  {:>9}  {:>9}  {:>9}  {:>11}  {:>13}",
+        "", "mean", "p50", "p99", "rate", "bulk"
     );
     line(&styled(&head, Look::Quiet));
     line(&row("idle", &loaded.idle, "–"));
@@ -71,7 +71,8 @@ fn row(name: &str, latencies: &Latencies, bulk: &str) -> String {
     let rate = latencies.transactions_per_s;
     let rate = rate.map_or("–".to_owned(), |rate| Unit::PerSecond.display(rate));
     let (p50, p99) = (ns(latencies.p50_ns), ns(latencies.p99_ns));
-    format!("{name:<16}  {p50:>9}  {p99:>9}  {rate:>11}  {bulk:>13}")
+    let mean = ns(latencies.mean_ns);
+    format!("{name:<14}  {mean:>9}  {p50:>9}  {p99:>9}  {rate:>11}  {bulk:>13}")
 }
 
 /// Says how much longer the probe takes, and whose queue it waits in.
@@ -82,7 +83,8 @@ fn words(beside: &Beside) -> String {
         })
     };
     let ratios = format!(
-        "{} of the idle median, {} of the idle p99",
+        "{} of the idle mean, {} of the median, {} of p99",
+        times(beside.ratio_mean),
         times(beside.ratio_p50),
         times(beside.ratio_p99)
     );
