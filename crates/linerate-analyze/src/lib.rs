@@ -127,6 +127,7 @@ mod front;
 
 use linerate_model::Nanos;
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
+use linerate_model::experiment::Level;
 use linerate_model::run::Recording;
 
 pub use agreement::agreement;
@@ -143,6 +144,16 @@ pub use words::level as level_in_words;
 
 use dataset::Dataset;
 use diagnose::Found;
+
+/// Returns the level at which each search and each refinement of `recording` measures next, by experiment, and the names of
+/// those that are not over.
+pub fn next_levels(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
+    let (mut levels, mut names) = search::open(recording);
+    let (more, others) = refine::open(recording);
+    levels.extend(more);
+    names.extend(others);
+    (levels, names)
+}
 
 /// Returns the names of the experiments that more replicates may still decide.
 ///

@@ -32,7 +32,6 @@ use crate::compare::interval::student_t_interval;
 use crate::diagnose::REQUESTS_SHARE_MIN;
 use crate::groups::outcomes;
 use crate::reduce::{WHOLE_SHARE_MIN, name};
-use crate::refine;
 use crate::verdicts::REPLICATES_MIN;
 use crate::words;
 
@@ -211,11 +210,11 @@ pub(crate) fn middle(low: u64, high: u64) -> Option<u64> {
         .find(is_between)
 }
 
-/// Returns the level at which each search and each refinement of `recording` measures next, by experiment, and the names of those
-/// that are not over.
-pub fn next(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
+/// Returns the level at which each search of `recording` measures next, by experiment, and the names of those that are not
+/// over.
+pub(crate) fn open(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
     let plan = &recording.document.plan;
-    let (mut levels, mut open) = refine::open(recording);
+    let (mut levels, mut open) = (Vec::new(), Vec::new());
     let mut all = None;
     for experiment in &plan.experiments {
         let Some((terms, _, kind)) = Terms::of(experiment) else {

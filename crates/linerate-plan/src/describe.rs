@@ -144,7 +144,7 @@ fn describe_rows(text: &mut String, decidable: &[Decidable]) {
             experiment = &row.experiment;
             line(text, "  ", experiment);
         }
-        let told = match row.pairs_needed {
+        let shown = match row.pairs_needed {
             Some(needed) => format!("  too few: {needed} may decide"),
             None => {
                 let of = |width: usize, of: fn(&DecidableAt) -> String| {
@@ -164,7 +164,7 @@ fn describe_rows(text: &mut String, decidable: &[Decidable]) {
         let mut words = words.iter();
         if let Some(first) = words.next() {
             let room = COMPARED_COLUMNS - 2;
-            let _ = writeln!(text, "    {first:<room$}  {:>5}{told}", row.pairs);
+            let _ = writeln!(text, "    {first:<room$}  {:>5}{shown}", row.pairs);
         }
         for more in words {
             let _ = writeln!(text, "    {more}");

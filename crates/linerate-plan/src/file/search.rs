@@ -18,7 +18,7 @@ const RESOLUTION_MIN: f64 = 0.001;
 /// The coarsest: neighbours that differ by a factor of two.
 const RESOLUTION_MAX: f64 = 1.0;
 /// The most levels of a refinement, each of which has a plan of its own; a figure shows no more.
-const LEVELS_MAX: u32 = 100;
+const REFINED_MAX: u32 = 100;
 
 /// Returns the checked search of a bisection; nothing of another design, which has no keys of one.
 pub(super) fn search(
@@ -126,7 +126,7 @@ pub(super) fn refinement(
         ));
     };
     let spot = source.at("design.levels", levels.span());
-    spot.within(*levels.get_ref(), known.len() as u32 + 1, LEVELS_MAX)?;
+    spot.within(*levels.get_ref(), known.len() as u32 + 1, REFINED_MAX)?;
     Ok(Some(Refinement {
         levels: *levels.get_ref(),
         resolution: resolution(source, file)?,

@@ -2,7 +2,7 @@
 //! numbers, three findings, three actions and the report's path. The report has all the rest.
 
 use linerate_model::analysis::Analysis;
-use linerate_model::finding::{Trust, TrustLevel};
+use linerate_model::finding::{Comparison, Trust, TrustLevel};
 use linerate_model::text;
 
 use super::fit::{clean, length};
@@ -172,20 +172,18 @@ fn tiles(parts: &mut Vec<Passage>, analysis: &Analysis) {
 
 /// What no finding tells: the comparisons of an experiment of few, and what was not measured.
 fn compared(parts: &mut Vec<Passage>, analysis: &Analysis) {
-    let mut lines = Vec::new();
-    if analysis.verdicts.len() <= TOLD_MAX {
-        let is_told = |id: &String| analysis.findings.iter().any(|finding| finding.id == *id);
-        let open = analysis.verdicts.iter().filter(|one| !is_told(&one.id));
-        lines.extend(open.map(|one| {
-            let ratio = number::estimate(&one.effect).line();
-            let verdict = one.verdict_in_words();
-            (
-                "Compared: ",
-                format!("{}: {ratio}, {verdict}", one.what),
-                usize::MAX,
-            )
-        }));
+    // A study has a page for each.
+    if analysis.verdicts.len() > TOLD_MAX {
+        return;
     }
+    let is_told = |id: &String| analysis.findings.iter().any(|finding| finding.id == *id);
+    let open = analysis.verdicts.iter().filter(|one| !is_told(&one.id));
+    let line = |one: &Comparison| {
+        let ratio = number::estimate(&one.effect).line();
+        let words = format!("{}: {ratio}, {}", one.what, one.verdict_in_words());
+        ("Compared: ", words, usize::MAX)
+    };
+    let mut lines: Vec<_> = open.map(line).collect();
     if let Some((first, others)) = analysis.left_out.split_first() {
         let more = match others.len() {
             0 => String::new(),

@@ -169,7 +169,7 @@ fn kept(directory: &Path, error: anyhow::Error) -> Failure {
 
 /// Returns which experiments another block may still decide, which trials are spoilt, and what searches measure next.
 fn judge(recording: &Recording) -> Judgement {
-    let (next, searching) = linerate_analyze::search::next(recording);
+    let (next, searching) = linerate_analyze::next_levels(recording);
     let plan = &recording.document.plan;
     let stage = |(name, level): &(String, Level)| {
         // A level that makes no workload ends its search, whose answer says that it ended early.
