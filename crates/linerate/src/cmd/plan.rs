@@ -37,8 +37,8 @@ pub fn plan(args: &PlanArgs) -> CmdResult {
 }
 
 /// What `-J` prints: the plan, and what it can decide.
-#[derive(Serialize)]
-struct PlanDocument<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct PlanDocument<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
     /// Absent where it was not worked out.

@@ -43,7 +43,7 @@ const DOCUMENTS: &[Document] = &[
     Document {
         name: "linerate.plan",
         printed_by: "linerate plan -J",
-        schema: || written::<linerate_model::plan::Plan>(),
+        schema: || written::<super::plan::PlanDocument<'static>>(),
     },
     Document {
         name: "linerate.watch",
