@@ -79,9 +79,10 @@ pub(super) fn other_traffic(base: &Workload, other: &Workload) -> Option<String>
 pub(super) fn other_beside(base: &[Group], other: &[Group]) -> Option<String> {
     let names = |groups: &[Group]| {
         let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
-        match names.is_empty() {
-            true => "nothing".to_owned(),
-            false => names.join(", "),
+        if names.is_empty() {
+            "nothing".to_owned()
+        } else {
+            names.join(", ")
         }
     };
     let (one, two) = (names(base), names(other));

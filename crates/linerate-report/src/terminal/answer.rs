@@ -178,24 +178,21 @@ fn compared(parts: &mut Vec<Passage>, analysis: &Analysis) {
     }
     let is_told = |id: &String| analysis.findings.iter().any(|finding| finding.id == *id);
     let open = analysis.verdicts.iter().filter(|one| !is_told(&one.id));
-    let line = |one: &Comparison| {
+    parts.extend(open.map(|one: &Comparison| {
         let ratio = number::estimate(&one.effect).line();
         let words = format!("{}: {ratio}, {}", one.what, one.verdict_in_words());
-        ("Compared: ", words, usize::MAX)
-    };
-    let mut lines: Vec<_> = open.map(line).collect();
+        Passage::new("Compared: ", Look::Key, vec![words])
+    }));
     if let Some((first, others)) = analysis.left_out.split_first() {
         let more = match others.len() {
             0 => String::new(),
             count => format!(" (+{count} more)"),
         };
-        let words = format!("{}: {}{more}", first.what, first.why);
-        lines.push(("Not measured: ", words, 1));
+        let whole = format!("{}: {}{more}", first.what, first.why);
+        let short = format!("{}{more}", first.what);
+        let forms = vec![whole, short];
+        parts.push(Passage::new("Not measured: ", Look::Key, forms));
     }
-    parts.extend(lines.into_iter().map(|(lead, words, lines_max)| Passage {
-        lines_max,
-        ..Passage::new(lead, Look::Key, vec![words])
-    }));
 }
 
 fn told(parts: &mut Vec<Passage>, head: &str, all: &[String]) {
