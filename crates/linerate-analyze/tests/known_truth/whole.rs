@@ -397,7 +397,7 @@ fn a_lone_experiment_has_one_figure_and_all_cells() {
     assert_eq!(names, ["bbr", "cubic"]);
     // What it compares comes before all that was read.
     let rows: Vec<usize> = chapter.tables.iter().map(|it| it.rows.len()).collect();
-    assert_eq!(rows, [1, 6]);
+    assert_eq!(rows[..2], [1, 6]);
 }
 
 #[test]
