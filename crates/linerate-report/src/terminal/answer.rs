@@ -170,10 +170,10 @@ fn tiles(parts: &mut Vec<Passage>, analysis: &Analysis) {
     }
 }
 
-/// What no finding tells: the comparisons of an experiment of few, and what was not measured.
+/// What no finding tells of a lone experiment: its comparisons, and what was not measured.
 fn compared(parts: &mut Vec<Passage>, analysis: &Analysis) {
-    // A study has a page for each.
-    if analysis.verdicts.len() > TOLD_MAX {
+    // A study has a page for each, and chapters of few of them.
+    if analysis.chapters.len() > 1 || analysis.verdicts.len() > TOLD_MAX {
         return;
     }
     let is_told = |id: &String| analysis.findings.iter().any(|finding| finding.id == *id);
