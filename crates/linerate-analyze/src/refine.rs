@@ -302,8 +302,11 @@ pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
     let path = own.filter_map(|stage| {
         let known = points(recording, &all, experiment, stage.trials.first().copied());
         let added = words::whole_cell(&of_factor(&stage.cell, factor));
-        let Next::Measure { between, .. } = next(terms, &known) else {
-            return Some((added, "by trials that were repeated since".to_owned()));
+        let of_stage = stage.cell.get(&factor).and_then(Level::whole);
+        // Trials that were repeated later may have been read otherwise when it was chosen.
+        let between = match next(terms, &known) {
+            Next::Measure { at, between } if Some(at) == of_stage => between,
+            _ => return Some((added, "before trials were repeated".to_owned())),
         };
         let of = |at: u64| known.iter().find(|point| point.at == at);
         let (one, other) = (of(between.0)?, of(between.1)?);
