@@ -23,7 +23,7 @@ use linerate_model::run::Recording;
 use crate::compare::interval::{deviation, mean, student, student_t_interval};
 use crate::compare::kin::{self, Variance};
 use crate::groups::outcomes;
-use crate::search::{is_reached, middle};
+use crate::search::{has_open_trials, is_reached, middle};
 use crate::words;
 
 /// The least variance of a logarithm: latencies are kept with three digits, and trials may agree in those.
@@ -193,12 +193,7 @@ pub(crate) fn open(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>)
         let Some((terms, factor)) = terms(experiment) else {
             continue;
         };
-        let is_over = |id: TrialId| recording.trials.iter().any(|trial| trial.trial == id);
-        let mut own = plan
-            .trials
-            .iter()
-            .filter(|it| it.experiment == experiment.name);
-        if own.any(|trial| !is_over(trial.id)) {
+        if has_open_trials(recording, experiment) {
             names.push(experiment.name.clone());
             continue;
         }

@@ -210,6 +210,14 @@ pub(crate) fn middle(low: u64, high: u64) -> Option<u64> {
         .find(is_between)
 }
 
+/// Returns whether trials of `experiment` are planned that are not over.
+pub(crate) fn has_open_trials(recording: &Recording, experiment: &Experiment) -> bool {
+    let is_over = |id: TrialId| recording.trials.iter().any(|trial| trial.trial == id);
+    let all = recording.document.plan.trials.iter();
+    let mut own = all.filter(|it| it.experiment == experiment.name);
+    own.any(|trial| !is_over(trial.id))
+}
+
 /// Returns the level at which each search of `recording` measures next, by experiment, and the names of those that are not
 /// over.
 pub(crate) fn open(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
@@ -220,12 +228,7 @@ pub(crate) fn open(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>)
         let Some((terms, _, kind)) = Terms::of(experiment) else {
             continue;
         };
-        let is_over = |id: TrialId| recording.trials.iter().any(|trial| trial.trial == id);
-        let mut own = plan
-            .trials
-            .iter()
-            .filter(|it| it.experiment == experiment.name);
-        if own.any(|trial| !is_over(trial.id)) {
+        if has_open_trials(recording, experiment) {
             open.push(experiment.name.clone());
             continue;
         }

@@ -238,7 +238,7 @@ fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) ->
     };
     let compared = (0..groups.len()).filter(|&at| is_compared(&groups[at]) && count(at) > 1);
     let fewest = compared.map(pairs).min();
-    let fewest = fewest.filter(|_| experiment.search.is_none());
+    let fewest = fewest.filter(|_| !experiment.is_adaptive());
     fewest.map_or(0, |pairs| PAIRS_MIN.div_ceil(pairs.max(1) as u32))
 }
 

@@ -91,10 +91,7 @@ fn describe_totals(text: &mut String, plan: &Plan) {
     );
     let trials = number::counted(plan.trials.len(), "trial");
     let (estimate, seed) = (in_digits(plan.estimate), plan.seed);
-    let adds = plan
-        .experiments
-        .iter()
-        .any(|it| it.search.is_some() || it.refinement.is_some());
+    let adds = plan.experiments.iter().any(Experiment::is_adaptive);
     let total = if adds {
         format!("{trials} and those of further levels, about {estimate} in all")
     } else {
