@@ -19,6 +19,7 @@ use linerate_model::number;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
+use crate::adaptive;
 use crate::chapters::under_load;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
@@ -26,8 +27,6 @@ use crate::diagnose::{
     rates_of_both, shortest_ns, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
-use crate::refine;
-use crate::search;
 use crate::study;
 use crate::verdicts::BufferPlateau;
 use crate::words;
@@ -173,10 +172,7 @@ fn verdict(
     };
     let is_study = dataset.recording.document.study;
     let mut experiments = dataset.experiments().iter().filter(|_| !is_study);
-    let answer = |one| {
-        let searched = search::told(dataset.recording, one).map(|told| told.answer);
-        searched.or_else(|| Some(refine::told(dataset.recording, one)?.answer))
-    };
+    let answer = |one| adaptive::told(dataset.recording, one).map(|told| told.answer);
     if let Some(answer) = experiments.find_map(answer) {
         return answer.trim_end_matches('.').to_owned();
     }

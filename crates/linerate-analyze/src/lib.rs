@@ -114,10 +114,8 @@ pub mod condition;
 /// Whether repeated measurements determine a result.
 pub mod precision;
 
-/// A scale refined where the response changes most.
-pub mod refine;
-/// Where a condition stops to hold: the level that is measured next, and the answer.
-pub mod search;
+/// Experiments whose levels follow from what was measured of others.
+pub mod adaptive;
 
 /// What a watcher of a host sees.
 pub mod watch;
@@ -127,7 +125,6 @@ mod front;
 
 use linerate_model::Nanos;
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
-use linerate_model::experiment::Level;
 use linerate_model::run::Recording;
 
 pub use agreement::agreement;
@@ -144,16 +141,6 @@ pub use words::level as level_in_words;
 
 use dataset::Dataset;
 use diagnose::Found;
-
-/// Returns the level at which each search and each refinement of `recording` measures next, by experiment, and the names of
-/// those that are not over.
-pub fn next_levels(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
-    let (mut levels, mut names) = search::open(recording);
-    let (more, others) = refine::open(recording);
-    levels.extend(more);
-    names.extend(others);
-    (levels, names)
-}
 
 /// Returns the names of the experiments that more replicates may still decide.
 ///

@@ -8,7 +8,7 @@
 //!    ACK, a congestion control, a direction) and losses that are made, each level against the first, on the experiment's
 //!    response. The first factor of an experiment is its question and has weight 1, others
 //!    [`SECOND_WEIGHT`]. Where an experiment splits requests, the stall is its question, which has a
-//!    rule of its own (`diagnose::nagle_delayed_ack`). Of a fraction each factor, with weight 1.
+//!    rule of its own (`diagnose::nagle_delayed_ack`). Of a fraction and of a Latin hypercube each factor, with weight 1.
 //! 2. *Plateaus*, of a response of which more is better: of each group of cells that differ in the socket buffer only, whether any level
 //!    differs from the control, with weight [`PLATEAU_WEIGHT`]: its noise is small, its effects are
 //!    large.
@@ -23,10 +23,10 @@
 /// What a plan can decide before it runs.
 pub mod power;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::TrialId;
-use linerate_model::experiment::{Cell, Experiment, Factor, Level, joined_titles};
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, joined_titles};
 use linerate_model::finding::{Comparison, Estimate, Verdict};
 use linerate_model::fraction::Fraction;
 use linerate_model::response::Better;
@@ -35,6 +35,7 @@ use linerate_model::unit::Unit;
 use crate::compare::covariate::Slope;
 use crate::compare::effect::{Difference, Effect, PAIRS_MIN};
 use crate::compare::interval::further;
+use crate::compare::line::slope;
 use crate::compare::plateau::{Plateau, Steps, plateau};
 use crate::dataset::{CellOutcomes, Dataset, groups, varied};
 use crate::reduce::{Outcome, describe, name};
@@ -77,6 +78,8 @@ pub(crate) enum Basis {
     WholePlots,
     /// All trials of a block: half of them at one level, half at the other, and each other factor balanced in both.
     Blocks,
+    /// A line through all trials of a block, from the least level to the greatest, with a slope for each factor.
+    Slopes,
 }
 
 /// What a factor changes in an experiment.
@@ -124,7 +127,8 @@ impl FactorEffect {
 
     /// Returns whether it is the same as a mean only: of a single level that is not shown.
     pub(crate) fn is_on_average(&self) -> bool {
-        let is_mean = !self.by_group.is_empty() || self.basis == Basis::Blocks;
+        let is_mean =
+            !self.by_group.is_empty() || matches!(self.basis, Basis::Blocks | Basis::Slopes);
         self.verdict == Verdict::Same && is_mean
     }
 
@@ -143,7 +147,7 @@ impl FactorEffect {
 
     /// Returns what is compared, in words.
     pub(crate) fn what(&self) -> String {
-        aliased(self.named().what(), &self.aliases)
+        what(&self.named(), self.basis, &self.aliases)
     }
 
     /// Returns the further replicates that would decide it.
@@ -167,6 +171,7 @@ impl FactorEffect {
 pub(crate) struct FewPairs {
     factor: Factor,
     levels: (Level, Level),
+    basis: Basis,
     aliases: Vec<String>,
     experiment: String,
     response: String,
@@ -189,7 +194,7 @@ impl FewPairs {
             id: format!("{}/effect/{}", self.experiment, of.id()),
             experiment: self.experiment.clone(),
             is_plateau: false,
-            what: aliased(of.what(), &self.aliases),
+            what: what(&of, self.basis, &self.aliases),
             aliases: self.aliases.clone(),
             verdict: Verdict::NotDecided,
             effect: Estimate {
@@ -382,7 +387,11 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
         .iter()
         .filter(|curve| is_curve_open(curve));
     let effects = effects.map(|effect| &effect.experiment);
-    let has_few = |cell: &&CellOutcomes<'_>| (1..REPLICATES_MIN).contains(&cell.valid.len());
+    let has_few = |cell: &&CellOutcomes<'_>| {
+        // The cells of a Latin hypercube are seldom the same in two blocks.
+        let is_once = cell.experiment.design == DesignKind::LatinHypercube;
+        !is_once && (1..REPLICATES_MIN).contains(&cell.valid.len())
+    };
     let few = dataset.cells.iter().filter(has_few);
     let open: BTreeSet<&String> = effects
         .chain(curves.map(|curve| &curve.experiment))
@@ -457,8 +466,12 @@ impl FactorEffect {
     }
 }
 
-/// Returns `what` with what it cannot be told from.
-fn aliased(what: String, aliases: &[String]) -> String {
+/// Returns what is compared, with what it cannot be told from.
+fn what(of: &Named<'_>, basis: Basis, aliases: &[String]) -> String {
+    let what = match basis {
+        Basis::Slopes => format!("{} on a line through all", of.what()),
+        Basis::Pairs | Basis::WholePlots | Basis::Blocks => of.what(),
+    };
     match aliases {
         [] => what,
         _ => format!("{what}, or {}", aliases.join(", or ")),
@@ -664,6 +677,9 @@ fn effects(
     if let Some((fraction, factors)) = experiment.fraction() {
         return contrasts(&compared, &fraction, &factors, few);
     }
+    if experiment.design == DesignKind::LatinHypercube {
+        return slopes(&compared, few);
+    }
     let (cells, varied) = (&compared.cells, &compared.varied);
     if varied.contains(&Factor::RequestWrites) {
         return Vec::new();
@@ -736,6 +752,82 @@ fn contrasts(
     found
 }
 
+/// Returns how the response of a Latin hypercube follows each factor.
+///
+/// Each block gives one slope: of the logarithms of the response along those of the levels, beside all other factors. A block's orders
+/// of levels are as likely backwards, so that the slopes of a factor without effect have either sign alike, however the others bend the
+/// response: they decide as pairs do.
+fn slopes(compared: &Compared<'_, '_>, few: &mut Vec<FewPairs>) -> Vec<FactorEffect> {
+    let experiment = compared.experiment;
+    let place = |factor: Factor, cell: &Cell| Some(cell.get(&factor)?.as_number()?.ln());
+    let varied = experiment.factor_groups().into_iter();
+    let varied: Vec<(Factor, (Level, Level))> = varied
+        .filter_map(|group| {
+            let factor = *group.first()?;
+            let levels = experiment.levels(factor);
+            let (least, most) = (levels.first()?, levels.last()?);
+            (least != most).then(|| (factor, (most.clone(), least.clone())))
+        })
+        .collect();
+    let mut blocks: BTreeMap<(u32, bool), Vec<(&Cell, f64, TrialId)>> = BTreeMap::new();
+    for cell in &compared.cells {
+        for outcome in &cell.valid {
+            if let Some(value) = compared.value(outcome).filter(|value| *value > 0.0) {
+                let own = blocks.entry(outcome.block()).or_default();
+                own.push((&cell.cell, value, outcome.trial));
+            }
+        }
+    }
+    let all = blocks.values().flatten();
+    let sum: f64 = all.clone().map(|(_, value, _)| value).sum();
+    let count = all.clone().count();
+    let mut trials: Vec<TrialId> = all.map(|(.., trial)| *trial).collect();
+    trials.sort_unstable();
+    let mut found = Vec::new();
+    for (factor, levels) in &varied {
+        let column = |factor: Factor, own: &[(&Cell, f64, TrialId)]| {
+            let places = own.iter().map(|(cell, ..)| place(factor, cell));
+            places.collect::<Option<Vec<f64>>>()
+        };
+        let width = levels.0.as_number().zip(levels.1.as_number());
+        let width = width.map_or(0.0, |(most, least)| (most / least).ln());
+        let slope = |(block, own): (&(u32, bool), &Vec<(&Cell, f64, TrialId)>)| {
+            let others = varied.iter().filter(|(other, _)| other != factor);
+            let others = others.map(|(other, _)| column(*other, own));
+            let others = others.collect::<Option<Vec<_>>>()?;
+            let values: Vec<f64> = own.iter().map(|(_, value, _)| value.ln()).collect();
+            let slope = slope(&column(*factor, own)?, &others, &values)?;
+            Some(Difference {
+                group: 0,
+                cell: 0,
+                block: block.0,
+                log: slope * width,
+                sum: 0.0,
+            })
+        };
+        let differences: Vec<Difference> = blocks.iter().filter_map(slope).collect();
+        if differences.is_empty() {
+            continue;
+        }
+        let gathered = Gathered {
+            factor: *factor,
+            levels: levels.clone(),
+            basis: Basis::Slopes,
+            ratio: None,
+            value: sum / count as f64,
+            groups: vec![String::new()],
+            trials: trials.clone(),
+            weight: 1.0,
+        };
+        let effect = Effect::of(&differences, differences.len() as u64);
+        match gathered.judged(compared, &differences, effect) {
+            Ok(effect) => found.push(effect),
+            Err(pairs) => few.push(pairs),
+        }
+    }
+    found
+}
+
 fn of_factor(
     compared: &Compared<'_, '_>,
     factor: Factor,
@@ -794,7 +886,7 @@ fn compare(
         Basis::WholePlots => {
             shown_by(cells, varied, factor).filter(|by| experiment.whole_plots.contains(by))
         }
-        Basis::Blocks => None,
+        Basis::Blocks | Basis::Slopes => None,
     };
     let mut groups: Vec<(Option<Level>, String)> = Vec::new();
     let mut plots: Vec<Cell> = Vec::new();
@@ -844,57 +936,88 @@ fn compare(
     let within: Vec<Difference> = differences.iter().map(|(_, own)| *own).collect();
     let differences = match basis {
         Basis::WholePlots => Difference::of_plots(&differences),
-        Basis::Pairs | Basis::Blocks => within.clone(),
+        Basis::Pairs | Basis::Blocks | Basis::Slopes => within.clone(),
     };
     if sums.0 <= 0.0 || sums.1 <= 0.0 {
         return None;
     }
-    let margin = margin(
-        compared.dataset,
-        &experiment.response,
-        sums.1 / count as f64,
-    );
     let seed = differences.len() as u64;
     let effect = has_ratios.then(|| Effect::of(&differences, seed));
-    let Some(mut effect) = effect.flatten() else {
-        let logs = differences.iter().map(|difference| difference.log);
-        let mean = logs.sum::<f64>() / differences.len() as f64;
-        return Some(Err(FewPairs {
-            factor,
-            levels,
-            aliases: Vec::new(),
-            experiment: experiment.name.clone(),
-            response: experiment.response.clone(),
-            margin,
-            pairs: differences.len(),
-            ratio: if has_ratios {
-                mean.exp()
-            } else {
-                sums.0 / sums.1
-            },
-            has_ratios,
-        }));
-    };
-    if basis == Basis::WholePlots {
+    let mut effect = effect.flatten();
+    if let Some(effect) = effect.as_mut().filter(|_| basis == Basis::WholePlots) {
         effect.look_inside(&within, plots.len(), seed);
     }
     trials.sort_unstable();
-    Some(Ok(FactorEffect {
-        experiment: experiment.name.clone(),
+    let gathered = Gathered {
         factor,
         levels,
-        margin,
-        response: experiment.response.clone(),
         basis,
-        aliases: Vec::new(),
-        effect,
-        verdict: Verdict::NotDecided,
-        alpha: 0.0,
+        ratio: (!has_ratios).then(|| sums.0 / sums.1),
+        value: sums.1 / count as f64,
         groups: groups.into_iter().map(|(_, words)| words).collect(),
-        by_group: Vec::new(),
         trials,
         weight,
-    }))
+    };
+    Some(gathered.judged(compared, &differences, effect))
+}
+
+/// What the differences of an effect were made of.
+struct Gathered {
+    factor: Factor,
+    levels: (Level, Level),
+    basis: Basis,
+    /// The ratio of the sums, where a cell has none of its own.
+    ratio: Option<f64>,
+    /// What the response is about.
+    value: f64,
+    groups: Vec<String>,
+    trials: Vec<TrialId>,
+    weight: f64,
+}
+
+impl Gathered {
+    /// Returns the effect that its `differences` have, or that they are too few.
+    fn judged(
+        self,
+        compared: &Compared<'_, '_>,
+        differences: &[Difference],
+        effect: Option<Effect>,
+    ) -> Result<FactorEffect, FewPairs> {
+        let experiment = compared.experiment;
+        let margin = margin(compared.dataset, &experiment.response, self.value);
+        let Some(effect) = effect else {
+            let logs = differences.iter().map(|difference| difference.log);
+            let mean = logs.sum::<f64>() / differences.len() as f64;
+            return Err(FewPairs {
+                factor: self.factor,
+                levels: self.levels,
+                basis: self.basis,
+                aliases: Vec::new(),
+                experiment: experiment.name.clone(),
+                response: experiment.response.clone(),
+                margin,
+                pairs: differences.len(),
+                ratio: self.ratio.unwrap_or_else(|| mean.exp()),
+                has_ratios: self.ratio.is_none(),
+            });
+        };
+        Ok(FactorEffect {
+            experiment: experiment.name.clone(),
+            factor: self.factor,
+            levels: self.levels,
+            margin,
+            response: experiment.response.clone(),
+            basis: self.basis,
+            aliases: Vec::new(),
+            effect,
+            verdict: Verdict::NotDecided,
+            alpha: 0.0,
+            groups: self.groups,
+            by_group: Vec::new(),
+            trials: self.trials,
+            weight: self.weight,
+        })
+    }
 }
 
 /// The cells of one side of a comparison, and those of the other.

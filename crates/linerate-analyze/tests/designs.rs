@@ -284,3 +284,100 @@ fn a_fraction_that_lacks_a_cell_tells_nothing() {
             .all(|it| it.verdict != Verdict::Differs)
     );
 }
+
+/// The factors of Latin hypercubes, each with six levels.
+fn spread() -> Vec<(Factor, Vec<Level>)> {
+    let counts = [1, 2, 4, 8, 16, 32].map(Level::Count).to_vec();
+    let sizes = [1, 4, 16, 64, 256, 1024].map(size).to_vec();
+    vec![
+        (Factor::Connections, counts.clone()),
+        (Factor::PayloadBytes, sizes),
+        (Factor::InFlight, counts),
+    ]
+}
+
+/// Returns what is said of a Latin hypercube of `spread` with six blocks.
+fn hypercube(draw: &mut Draw, noise: f64, shares: Shares<'_>) -> Analysis {
+    let factors = spread();
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.tenths = vec![0, 5, 10];
+    run.experiment("made", None, rr(4));
+    let experiment = run.recording.document.plan.experiments.last_mut();
+    let experiment = experiment.expect("it was added");
+    experiment.design = DesignKind::LatinHypercube;
+    experiment.factors.clone_from(&factors);
+    for block in 1..=6 {
+        let mut orders: Vec<Vec<Level>> = factors.iter().map(|(_, all)| all.clone()).collect();
+        for order in &mut orders {
+            order.sort_by_cached_key(|_| draw.bits());
+        }
+        for at in 0..6 {
+            let levels = factors.iter().zip(&orders);
+            let cell: Cell = levels
+                .map(|((factor, _), all)| (*factor, all[at].clone()))
+                .collect();
+            let rate = 12_000.0 * (1.0 + noise * draw.normal()) * shares(&cell);
+            let levels: Vec<(Factor, Level)> = cell.into_iter().collect();
+            run.trial(&levels, block, &Truth::transactions_per_s(rate));
+        }
+    }
+    analyze(&run.recording)
+}
+
+/// Returns the place of the level that `cell` has of `factor`, from 0 to 1.
+fn place(cell: &Cell, factor: Factor) -> f64 {
+    let all = spread()
+        .into_iter()
+        .find(|(own, _)| *own == factor)
+        .expect("it varies")
+        .1;
+    let at = all
+        .iter()
+        .position(|level| *level == cell[&factor])
+        .expect("a level");
+    at as f64 / 5.0
+}
+
+#[test]
+fn a_latin_hypercube_claims_nothing_of_factors_without_effect_however_another_bends() {
+    const STUDIES: u32 = 60;
+    // A hill over the payload, which no line follows, with noises from small to large.
+    let hill: Shares<'_> = &|cell| 1.0 - 1.6 * (place(cell, Factor::PayloadBytes) - 0.5).powi(2);
+    let mut draw = Draw::new(21);
+    let mut claimed = 0;
+    for study in 0..STUDIES {
+        let noise = [0.005, 0.03, 0.1][study as usize % 3];
+        let analysis = hypercube(&mut draw, noise, hill);
+        assert_eq!(analysis.verdicts.len(), 3);
+        let without = [Factor::Connections, Factor::InFlight].map(|own| of(&analysis, own).verdict);
+        claimed += u32::from(without.contains(&Verdict::Differs));
+    }
+    assert!(claimed * 20 <= STUDIES, "{claimed} of {STUDIES}");
+}
+
+#[test]
+fn a_latin_hypercube_finds_each_factor_that_the_response_follows_and_by_how_much() {
+    const STUDIES: u32 = 20;
+    let shares: Shares<'_> = &|cell| {
+        let of = |factor, whole: f64| whole.powf(place(cell, factor));
+        of(Factor::Connections, 1.3) * of(Factor::PayloadBytes, 0.5)
+    };
+    let mut draw = Draw::new(22);
+    let (mut found, mut covered) = (0, 0);
+    for _ in 0..STUDIES {
+        let analysis = hypercube(&mut draw, 0.02, shares);
+        for (factor, truth) in [(Factor::Connections, 1.3), (Factor::PayloadBytes, 0.5)] {
+            let own = of(&analysis, factor);
+            // Of two orders that happen to be the same no slope can be told.
+            assert!(
+                (5..=6).contains(&own.effect.n),
+                "a slope of each block: {own:?}"
+            );
+            found += u32::from(own.verdict == Verdict::Differs);
+            let (low, high) = own.effect.low.zip(own.effect.high).expect("an interval");
+            covered += u32::from(low <= truth && truth <= high);
+        }
+    }
+    assert!(found * 10 >= 9 * 2 * STUDIES, "{found}");
+    assert!(covered * 10 >= 9 * 2 * STUDIES, "{covered}");
+}

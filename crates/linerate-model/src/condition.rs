@@ -1,4 +1,4 @@
-//! What a response is held against: `throughput < 900M`, `p99 > 200us`.
+//! What a response is held against: `throughput < 900M`, `p99 > 200us`, `throughput > 95% of auto`.
 
 use crate::response::{CATALOGUE, describe, name};
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit, parse_share};
@@ -24,8 +24,10 @@ pub struct Condition {
     pub response: String,
     /// Whether it is so below the limit, and not above.
     pub is_below: bool,
-    /// The limit, in the response's unit.
+    /// The limit, in the response's unit; a share where it is of another level.
     pub limit: f64,
+    /// The level whose response the limit is a share of, as it was typed; absent where the limit stands alone.
+    pub of: Option<String>,
 }
 
 impl Condition {
@@ -38,11 +40,20 @@ impl Condition {
         let (named, limit) = (text[..at].trim(), &text[at + 1..]);
         let limit = limit.strip_prefix('=').unwrap_or(limit).trim();
         let response = response(named).ok_or_else(|| format!("no response is called `{named}`"))?;
+        let (limit, of) = match limit.split_once(" of ") {
+            Some((share, level)) => (share.trim(), Some(level.trim().to_owned())),
+            None => (limit, None),
+        };
+        let unit = match of {
+            Some(_) => Unit::Ratio,
+            None => describe(response).unit,
+        };
         Ok(Self {
             text: text.trim().to_owned(),
             is_below: text[at..].starts_with('<'),
-            limit: quantity(limit, describe(response).unit)?,
+            limit: quantity(limit, unit)?,
             response: response.to_owned(),
+            of,
         })
     }
 
@@ -123,7 +134,12 @@ mod tests {
             1000.0,
         );
         check("loss > 1%", name::LOSS_SHARE, false, 0.01);
+        check("throughput > 95% of auto", name::THROUGHPUT, false, 0.95);
+        let of = |text: &str| Condition::parse(text).expect(text).of;
+        assert_eq!(of("p99 < 110% of 4M").as_deref(), Some("4M"));
+        assert_eq!(of("p99 < 10ms"), None);
         for wrong in [
+            "throughput > 900M of auto",
             "throughput",
             "speed < 1G",
             "throughput < fast",

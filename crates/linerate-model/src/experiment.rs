@@ -228,6 +228,9 @@ pub enum DesignKind {
         /// How many: a power of two.
         runs: u32,
     },
+    /// A block has each level of each factor once, and its own random combinations of them (McKay, Beckman and Conover, "A
+    /// comparison of three methods for selecting values of input variables", Technometrics 21, 1979).
+    LatinHypercube,
 }
 
 impl DesignKind {
@@ -237,6 +240,7 @@ impl DesignKind {
             Self::OneAtATime => "one-at-a-time",
             Self::Full => "full",
             Self::Fractional { .. } => "fractional",
+            Self::LatinHypercube => "latin-hypercube",
         }
     }
 }
@@ -264,10 +268,13 @@ impl Control {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {
-    /// The condition, as it was typed: `loss < 0.1%`.
+    /// The condition, as it was typed: `loss < 0.1%`, `throughput > 95% of auto`.
     pub condition: String,
     /// By what share of the smaller the two levels may differ in the end: 0.01.
     pub resolution: f64,
+    /// The level that the condition is relative to, which each block measures too; absent of a condition that stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Level>,
 }
 
 /// How levels are added to a scale where the response changes most.
@@ -494,6 +501,13 @@ impl Experiment {
         Some((search, *factor, [low.as_number()?, high.as_number()?]))
     }
 
+    /// Returns the cell that the condition of its search is relative to, where it is to one.
+    pub fn search_control(&self) -> Option<Cell> {
+        let level = self.search.as_ref()?.control.clone()?;
+        let (factor, _) = self.factors.first()?;
+        Some(Cell::from([(*factor, level)]))
+    }
+
     /// Returns whether its levels follow from what was measured of others: they were measured one after the other.
     pub fn is_adaptive(&self) -> bool {
         self.search.is_some() || self.refinement.is_some()
@@ -528,6 +542,15 @@ impl Experiment {
         let groups = self.factor_groups().into_iter().filter(varies);
         let groups: Vec<Vec<Factor>> = groups.collect();
         Some((Fraction::of(groups.len(), runs)?, groups))
+    }
+
+    /// Returns whether its cells are some of all combinations, chosen together: none of them stands for another, and none is
+    /// left out alone.
+    pub fn is_of_some_cells(&self) -> bool {
+        matches!(
+            self.design,
+            DesignKind::Fractional { .. } | DesignKind::LatinHypercube
+        )
     }
 
     /// Returns how many trials of `cell` a block has.

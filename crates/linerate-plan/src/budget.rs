@@ -93,12 +93,19 @@ pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
         cells.saturating_mul(control.times.saturating_sub(1).into())
     });
     let searched = experiment.searched();
-    let between = searched.map_or(0, |(search, _, [low, high])| 1 + search.steps(low, high));
+    // What the condition is relative to is measured once with both ends, and with each further level.
+    let (between, beside) = searched.map_or((0, 0), |(search, _, [low, high])| {
+        let levels = 1 + u128::from(search.steps(low, high));
+        match search.control {
+            Some(_) => (2 * levels, 1),
+            None => (levels, 0),
+        }
+    });
     let refined = experiment.refinement.as_ref();
     let added = refined.map_or(0, |it| u128::from(it.levels).saturating_sub(cells));
     let block = cells
         .saturating_add(more)
-        .saturating_add(between.into())
+        .saturating_add(between + beside)
         .saturating_add(added);
     block.saturating_mul(extent.replicates.into())
 }
@@ -163,9 +170,7 @@ fn least_levels(group: &FactorGroup, draft: &Draft) -> Vec<bool> {
         .map(|at| group.part(at).any(is_core))
         .collect();
     let scale = group.is_scale();
-    // A fraction has both levels of what varies.
-    let is_fraction = matches!(draft.experiment.design, DesignKind::Fractional { .. });
-    let all = is_fraction || !scale && !core.contains(&true);
+    let all = draft.experiment.is_of_some_cells() || !scale && !core.contains(&true);
     (0..group.levels.len())
         .map(|at| {
             let end = scale && (at == 0 || at == last);
@@ -212,7 +217,6 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
 /// are a pair where they differ in one factor only.
 fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) -> u32 {
     let count = |at: usize| extent.levels[at].iter().filter(|&&is_in| is_in).count();
-    let is_fraction = matches!(experiment.design, DesignKind::Fractional { .. });
     let is_compared = |group: &FactorGroup| {
         let is_named = |at: usize| {
             let factor = group.factors[at];
@@ -220,15 +224,15 @@ fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) ->
             let is_curve = factor == Factor::SocketBuffer;
             !is_curve && levels.all(|level| factor.compares_by_name(level))
         };
-        is_fraction || (0..group.factors.len()).any(is_named)
+        experiment.is_of_some_cells() || (0..group.factors.len()).any(is_named)
     };
     let is_plot = |at: usize| {
         let mut factors = groups[at].factors.iter();
         factors.any(|factor| experiment.whole_plots.contains(factor))
     };
     let pairs = |own: usize| match experiment.design {
-        // Of a fraction a block has one contrast of each factor.
-        DesignKind::OneAtATime | DesignKind::Fractional { .. } => 1,
+        // Of some of all cells a block has one contrast, or slope, of each factor.
+        DesignKind::OneAtATime | DesignKind::Fractional { .. } | DesignKind::LatinHypercube => 1,
         DesignKind::Full => {
             let others = (0..groups.len()).filter(|other| *other != own);
             // The trials of a whole plot are one.

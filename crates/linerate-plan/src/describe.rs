@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use linerate_model::condition::Condition;
 use linerate_model::experiment::{
     Cell, DesignKind, Experiment, Factor, Level, Search, joined_titles,
 };
@@ -11,6 +12,7 @@ use linerate_model::fraction::Fraction;
 use linerate_model::group::GroupName;
 use linerate_model::number;
 use linerate_model::plan::Plan;
+use linerate_model::response::name;
 use linerate_model::text::{fit, wrap};
 use linerate_model::unit::{Nanos, Unit};
 use linerate_model::workload::Workload;
@@ -218,6 +220,11 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     if let Some((fraction, factors)) = experiment.fraction() {
         describe_fraction(text, &fraction, &factors);
     }
+    if experiment.design == DesignKind::LatinHypercube {
+        let words =
+            "Latin hypercube: a block has each level of each factor once, combined anew at random";
+        line(text, "  ", words);
+    }
     if !experiment.whole_plots.is_empty() {
         let words = format!(
             "whole plots: in a block, the levels of {} change as seldom as can be",
@@ -236,6 +243,9 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
             Search::LOOKS_MAX,
         );
         line(text, "  ", &words);
+        if let Some(words) = few_datagrams(experiment, search, low) {
+            line(text, "  ", &words);
+        }
     }
     if let Some(refinement) = &experiment.refinement {
         let words = format!(
@@ -247,6 +257,24 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
         line(text, "  ", &words);
     }
     line(text, "  ", &timing_words(experiment));
+}
+
+/// Says that a trial at the `low` rate has too few datagrams for one of them to be less than the loss that the search allows.
+fn few_datagrams(experiment: &Experiment, search: &Search, low: f64) -> Option<String> {
+    let condition = Condition::parse(&search.condition).ok()?;
+    let (_, size) = experiment.workload.traffic.stream()?;
+    let (factor, _) = experiment.factors.first()?;
+    let seconds = experiment.timing.measure.0 as f64 / 1e9;
+    let datagrams = (low * seconds / (8.0 * size.0 as f64)).floor();
+    let is_of_loss = *factor == Factor::Rate && condition.response == name::LOSS_SHARE;
+    let is_few = is_of_loss && condition.of.is_none() && condition.limit * datagrams < 1.0;
+    is_few.then(|| {
+        format!(
+            "a trial at {} has {datagrams} datagrams, so that it keeps the condition only if it loses none; \
+             longer trials tell less loss from none",
+            Unit::BitsPerSecond.display(low)
+        )
+    })
 }
 
 /// Appends the resolution of a fraction, and what cannot be told apart by it.

@@ -4,15 +4,15 @@
 //! the plan and the level alone.
 
 use linerate_model::TrialId;
-use linerate_model::experiment::{Experiment, Level, LevelError};
+use linerate_model::experiment::{Cell, Experiment, Level, LevelError};
 use linerate_model::plan::{Plan, Stage, Trial};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::order::settled;
+use crate::order::{settled, shuffle};
 
 /// Returns the stage that measures `experiment` of `plan` at `level` of its factor, with its trials: as many as the
-/// design has replicates, each a block of its own.
+/// design has replicates, each in a block of its own, with what its condition is relative to.
 pub fn extension(
     plan: &Plan,
     experiment: &Experiment,
@@ -31,21 +31,30 @@ pub fn extension(
     let block = own().map(|trial| trial.replicate).max().unwrap_or(0);
     let mut cell = first.cell.clone();
     cell.insert(*factor, level.clone());
-    let mut workload = first.workload.clone();
-    factor.apply(level, &mut workload)?;
-    workload.check()?;
     let mut random = Pcg64::seed_from_u64(plan.seed ^ u64::from(last));
-    let trials: Vec<Trial> = (1..=experiment.replicates)
-        .map(|at| Trial {
-            id: TrialId(last + at),
-            cell: cell.clone(),
-            replicate: block + at,
-            seed: random.next_u64(),
-            workload: workload.clone(),
-            timing: settled(experiment.timing, &cell),
-            ..first.clone()
-        })
-        .collect();
+    let mut trials: Vec<Trial> = Vec::new();
+    for replicate in (block + 1..).take(experiment.replicates as usize) {
+        let mut cells: Vec<Cell> = std::iter::once(cell.clone())
+            .chain(experiment.search_control())
+            .collect();
+        shuffle(&mut cells, &mut random);
+        for cell in cells {
+            let mut workload = first.workload.clone();
+            for (factor, level) in &cell {
+                factor.apply(level, &mut workload)?;
+            }
+            workload.check()?;
+            trials.push(Trial {
+                id: TrialId(last + 1 + trials.len() as u32),
+                timing: settled(experiment.timing, &cell),
+                cell,
+                replicate,
+                seed: random.next_u64(),
+                workload,
+                ..first.clone()
+            });
+        }
+    }
     let stage = Stage {
         experiment: experiment.name.clone(),
         cell,

@@ -5,7 +5,7 @@
 //! into the types of the model; behind this room nothing needs checking again.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{Experiment, Timing};
+use linerate_model::experiment::{DesignKind, Experiment, Timing};
 use linerate_model::group;
 use linerate_model::reason::with_causes;
 use linerate_model::response::name;
@@ -238,7 +238,23 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
         let spot = source.at("factors", span);
         return Err(spot.value(value, format!("at most {CELLS_MAX} cells")));
     }
-    for cell in cells(experiment.design, &groups, &experiment.baseline) {
+    let cells = match experiment.design {
+        // Any combination may be drawn. What one asks for lies between what combinations of the least and the most ask for.
+        DesignKind::LatinHypercube => {
+            let mut ends = groups;
+            for group in &mut ends {
+                let last = group.levels.len().saturating_sub(1);
+                let mut at = 0..;
+                group
+                    .levels
+                    .retain(|_| at.next().is_some_and(|at| at == 0 || at == last));
+            }
+            cells(DesignKind::Full, &ends, &experiment.baseline)
+        }
+        design => cells(design, &groups, &experiment.baseline),
+    };
+    let cells = cells.into_iter();
+    for cell in cells.chain(experiment.search_control()) {
         let impossible = |cause| {
             let words: Vec<String> = cell.iter().map(|(f, l)| format!("{f} {l}")).collect();
             ReadError::Cell {

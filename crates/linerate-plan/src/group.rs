@@ -104,6 +104,7 @@ pub(crate) fn set_groups(experiment: &mut Experiment, groups: &[FactorGroup]) {
 /// 2. One at a time: the baseline, then each other level of each factor with the rest at the
 ///    baseline.
 /// 3. Fractional: those of the fraction, or every combination where there are no more.
+/// 4. Latin hypercube: the first levels of all factors, then the second ones, and so on; blocks combine them anew.
 pub(crate) fn cells(design: DesignKind, groups: &[FactorGroup], baseline: &Cell) -> Vec<Cell> {
     match design {
         DesignKind::Full => groups.iter().fold(vec![Cell::new()], |cells, group| {
@@ -132,6 +133,16 @@ pub(crate) fn cells(design: DesignKind, groups: &[FactorGroup], baseline: &Cell)
             };
             fraction.cells().into_iter().map(cell).collect()
         }
+        DesignKind::LatinHypercube => {
+            let count = |group: &FactorGroup| group.levels.len();
+            let points = groups.iter().map(count).max().unwrap_or(0);
+            // A host may have left a factor with fewer.
+            let part = |group: &FactorGroup, at: usize| -> Vec<(Factor, Level)> {
+                group.part(at * count(group) / points).collect()
+            };
+            let cell = |at: usize| groups.iter().flat_map(|group| part(group, at)).collect();
+            (0..points).map(cell).collect()
+        }
         DesignKind::OneAtATime => {
             let mut cells = vec![baseline.clone()];
             for group in groups {
@@ -152,6 +163,7 @@ pub(crate) fn cell_count(design: DesignKind, levels: impl Iterator<Item = usize>
     match design {
         DesignKind::Full => levels.fold(1, |cells, n| cells.saturating_mul(n as u128)),
         DesignKind::Fractional { runs } => cell_count(DesignKind::Full, levels).min(runs.into()),
+        DesignKind::LatinHypercube => levels.max().unwrap_or(0) as u128,
         DesignKind::OneAtATime => 1 + levels.map(|n| n.saturating_sub(1) as u128).sum::<u128>(),
     }
 }
@@ -178,7 +190,7 @@ pub(crate) fn control_count(
     }
     match experiment.design {
         DesignKind::Full => cell_count(DesignKind::Full, groups.iter().map(|it| it.levels.len())),
-        DesignKind::OneAtATime | DesignKind::Fractional { .. } => {
+        DesignKind::OneAtATime | DesignKind::Fractional { .. } | DesignKind::LatinHypercube => {
             let cells = cells(experiment.design, &groups, &experiment.baseline);
             cells.iter().filter(|cell| control.is(cell)).count() as u128
         }

@@ -202,15 +202,19 @@ pub fn link_losses(drafts: &[Draft]) -> BTreeMap<u32, u32> {
 /// its hosts.
 pub fn knob_levels(drafts: &[Draft]) -> Vec<(Factor, Level)> {
     let experiments = drafts.iter().map(|draft| &draft.experiment);
-    let factors = experiments.flat_map(|experiment| &experiment.factors);
-    let is_tried = |factor: Factor| factor.knob().is_some() && factor != Factor::Queues;
+    let levels = experiments.flat_map(|experiment| {
+        let factors = experiment.factors.iter();
+        let varied =
+            factors.flat_map(|(factor, levels)| levels.iter().map(|it| (*factor, it.clone())));
+        varied.chain(experiment.search_control().unwrap_or_default())
+    });
+    let is_tried = |(factor, level): &(Factor, Level)| {
+        factor.knob().is_some() && *factor != Factor::Queues && !level.is_auto()
+    };
     let mut wanted = Vec::new();
-    for (factor, levels) in factors.filter(|(factor, _)| is_tried(*factor)) {
-        for level in levels.iter().filter(|level| !level.is_auto()) {
-            let one = (*factor, level.clone());
-            if !wanted.contains(&one) {
-                wanted.push(one);
-            }
+    for one in levels.filter(is_tried) {
+        if !wanted.contains(&one) {
+            wanted.push(one);
         }
     }
     wanted
@@ -329,6 +333,13 @@ fn whole_refusal(experiment: &Experiment, groups: &[FactorGroup], hosts: &Hosts)
     }
     if let Some(group) = groups.iter().find(|group| group.levels.is_empty()) {
         return Some(format!("no level of {} can run here", group.factors[0]));
+    }
+    for (factor, level) in experiment.search_control().unwrap_or_default() {
+        if let Some(why) = hosts.refuses(factor, &level) {
+            return Some(format!(
+                "its condition is relative to {factor} {level}, and {why}"
+            ));
+        }
     }
     let without_baseline = groups
         .iter()

@@ -44,6 +44,8 @@ mod hosts;
 mod order;
 /// Putting it together.
 mod planner;
+/// What may be searched for.
+mod search;
 
 pub use chapters::{built_in, quick_look, study};
 pub use describe::describe;
@@ -51,4 +53,7 @@ pub use draft::{BudgetHints, Draft};
 pub use extend::extension;
 pub use file::{ReadError, read_experiment};
 pub use hosts::{Hosts, LabKnobs, knob_levels, link_losses};
-pub use planner::{PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, single};
+pub use planner::{
+    PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, searched, single,
+};
+pub use search::{REPLICATES_MIN as SEARCH_REPLICATES_MIN, SearchError, search};

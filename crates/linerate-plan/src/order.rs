@@ -7,12 +7,17 @@
 //! often, and after each round it is known which experiments need another.
 
 use linerate_model::TrialId;
-use linerate_model::experiment::{Cell, Experiment, Factor, LevelError, Timing, changes};
+use linerate_model::experiment::{
+    Cell, DesignKind, Experiment, Factor, LevelError, Timing, changes,
+};
 use linerate_model::plan::Trial;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::hosts::Hosts;
+
+/// Latin hypercubes that are drawn for each block.
+const HYPERCUBES: u32 = 100;
 
 /// Returns the first `count` blocks of `experiment`; their trials have no place in the plan yet.
 pub(crate) fn blocks(
@@ -26,6 +31,9 @@ pub(crate) fn blocks(
     let mut random = Pcg64::seed_from_u64(seed ^ fingerprint(&experiment.name));
     (1..=count)
         .map(|replicate| {
+            let combined = (experiment.design == DesignKind::LatinHypercube)
+                .then(|| hypercube(&experiment.factor_groups(), cells, &mut random));
+            let cells = combined.as_deref().unwrap_or(cells);
             let times = |cell| std::iter::repeat_n(cell, experiment.times(cell) as usize);
             let mut plots = plots(experiment, cells.iter().flat_map(times));
             shuffle(&mut plots, &mut random);
@@ -55,6 +63,50 @@ pub(crate) fn blocks(
             trials.collect()
         })
         .collect()
+}
+
+/// Returns `cells` with the levels of each group of factors in an order of its own.
+///
+/// Of [`HYPERCUBES`] that are drawn it is the one whose orders have least in common, as the greatest correlation of two of them.
+/// Whether an order is drawn forwards or backwards makes no difference to that, so that a factor without effect has a slope
+/// of either sign with the same probability.
+fn hypercube(groups: &[Vec<Factor>], cells: &[Cell], random: &mut Pcg64) -> Vec<Cell> {
+    let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
+    for _ in 0..HYPERCUBES {
+        let orders = (0..groups.len()).map(|_| {
+            let mut order: Vec<usize> = (0..cells.len()).collect();
+            shuffle(&mut order, random);
+            order
+        });
+        let orders: Vec<Vec<usize>> = orders.collect();
+        let pairs = (0..orders.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
+        let common = pairs.map(|(one, other)| correlation(&orders[one], &orders[other]).abs());
+        let common = common.fold(0.0, f64::max);
+        if best.as_ref().is_none_or(|(least, _)| common < *least) {
+            best = Some((common, orders));
+        }
+    }
+    let orders = best.map_or_else(Vec::new, |(_, orders)| orders);
+    let cell = |at: usize| {
+        let levels = groups.iter().zip(&orders).flat_map(|(factors, order)| {
+            let from = &cells[order[at]];
+            factors
+                .iter()
+                .filter_map(|factor| Some((*factor, from.get(factor)?.clone())))
+        });
+        levels.collect()
+    };
+    (0..cells.len()).map(cell).collect()
+}
+
+/// Returns the correlation of two orders of the same places (Spearman's).
+fn correlation(one: &[usize], other: &[usize]) -> f64 {
+    let count = one.len() as f64;
+    let apart = one
+        .iter()
+        .zip(other)
+        .map(|(one, other)| one.abs_diff(*other).pow(2) as f64);
+    1.0 - 6.0 * apart.sum::<f64>() / (count * (count * count - 1.0))
 }
 
 /// Returns `cells` by the levels that whole plots have in common; all of them where there are no whole plots.
@@ -98,7 +150,7 @@ pub(crate) fn rounds(experiments: &[Vec<Vec<Trial>>], first: u32) -> Vec<Trial> 
 ///
 /// Written out, since the library's may draw differently in its next version and a seed in an old
 /// report should still give the same plan.
-fn shuffle<T>(items: &mut [T], random: &mut Pcg64) {
+pub(crate) fn shuffle<T>(items: &mut [T], random: &mut Pcg64) {
     for at in (1..items.len()).rev() {
         items.swap(at, below(at as u64 + 1, random) as usize);
     }

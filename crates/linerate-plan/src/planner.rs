@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, LevelError, Timing};
+use linerate_model::experiment::{
+    Cell, DesignKind, Experiment, Factor, Level, LevelError, Search, Timing,
+};
 use linerate_model::manner::Named;
 use linerate_model::number::counted;
 use linerate_model::plan::{LeftOut, Plan, Trial};
@@ -242,6 +244,27 @@ pub struct Single {
     pub seed: u64,
 }
 
+/// Returns the search for where a condition stops to hold between the two levels of what varies.
+pub fn searched(asked: Single, search: Search) -> Draft {
+    let experiment = Experiment {
+        title: "Search".to_owned(),
+        question: format!("Where does {} stop to hold?", search.condition),
+        method: "Bisection between two levels; each level is measured several times.".to_owned(),
+        factors: asked.factors,
+        search: Some(search),
+        ..plain(
+            "search",
+            asked.workload,
+            asked.timing,
+            *asked.replicates.start(),
+        )
+    };
+    Draft {
+        budget: BudgetHints::fixed(&experiment),
+        experiment,
+    }
+}
+
 /// Returns the plan of one workload.
 pub fn single(asked: Single) -> Result<Plan, PlanError> {
     let Single {
@@ -406,7 +429,8 @@ fn append_experiment(
     set_groups(&mut experiment, &groups);
     experiment.replicates = extent.replicates;
     experiment.timing.measure = extent.measure;
-    let cells = cells(experiment.design, &groups, &experiment.baseline);
+    let mut cells = cells(experiment.design, &groups, &experiment.baseline);
+    cells.extend(experiment.search_control());
     // Where levels follow from each other, further blocks are of those.
     let further = if experiment.is_adaptive() {
         0

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::experiment::{Cell, Factor, Level, Timing, changes};
+use linerate_model::manner::Transport;
 use linerate_model::plan::Plan;
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Bytes, Nanos};
@@ -838,6 +839,35 @@ fn a_quick_look_has_as_many_chapters_as_fit_and_says_which_do_not() {
     assert_eq!(one.experiments.len(), 1, "{:?}", one.experiments);
 }
 
+#[test]
+fn a_block_of_a_latin_hypercube_has_each_level_once_and_blocks_differ() {
+    let factors = "message_bytes = [64, 512, 4096, 32768]\nconnections = [1, 2, 4, 8]";
+    let design = "kind = \"latin-hypercube\"\nreplicates = 6";
+    let draft = draft(factors, design, "[budget]\nreplicates = [2, 6]");
+    let whole = plan(std::slice::from_ref(&draft), &request(None)).unwrap();
+    assert_eq!(whole.trials.len(), 6 * 4);
+    let mut blocks = Vec::new();
+    for block in 1..=6 {
+        let own = whole.trials.iter().filter(|trial| trial.replicate == block);
+        let cells: BTreeSet<Cell> = own.map(|trial| trial.cell.clone()).collect();
+        for factor in [Factor::MessageBytes, Factor::Connections] {
+            let levels: BTreeSet<&Level> = cells.iter().map(|cell| &cell[&factor]).collect();
+            assert_eq!(levels.len(), 4, "{cells:?}");
+        }
+        blocks.push(cells);
+    }
+    blocks.sort();
+    blocks.dedup();
+    assert!(blocks.len() > 1, "{blocks:?}");
+    // The same request gives the same plan; a budget takes blocks, no levels.
+    assert_eq!(
+        whole,
+        plan(std::slice::from_ref(&draft), &request(None)).unwrap()
+    );
+    let short = plan(&[draft], &request(Some(Nanos::from_s(20)))).unwrap();
+    assert_eq!(short.trials.len() % 4, 0);
+}
+
 /// A search for a rate.
 fn bisection() -> Draft {
     draft(
@@ -859,6 +889,25 @@ fn a_search_begins_with_both_ends_and_its_estimate_has_what_follows() {
 }
 
 #[test]
+fn a_plan_says_where_one_datagram_is_more_than_the_loss_that_is_searched_for() {
+    let says = |measure: u64| {
+        let mut search = bisection();
+        let experiment = &mut search.experiment;
+        experiment.workload.manner.transport = Transport::Udp;
+        let (_, size) = experiment.workload.traffic.stream_mut().expect("a stream");
+        *size = Bytes(1250);
+        experiment.timing.measure = Nanos::from_ms(measure);
+        let found = experiment.search.as_mut().expect("a search");
+        found.condition = "loss < 0.1%".to_owned();
+        let plan = plan(&[search], &request(None)).unwrap();
+        describe(&plan, None)
+    };
+    // 10 Mbit/s are 1000 datagrams of 1250 B in a second.
+    assert!(says(300).contains("300 datagrams"), "{}", says(300));
+    assert!(!says(1000).contains("datagrams"), "{}", says(1000));
+}
+
+#[test]
 fn a_search_adds_a_stage_after_all_that_was_planned_and_the_same_one_again() {
     let plan = plan(&[bisection()], &request(None)).unwrap();
     let level = Level::Rate(100_000_000);
@@ -877,6 +926,47 @@ fn a_search_adds_a_stage_after_all_that_was_planned_and_the_same_one_again() {
     assert_eq!(
         extension(&plan, experiment, &level).unwrap().unwrap(),
         (stage, trials)
+    );
+}
+
+#[test]
+fn each_block_of_a_relative_search_has_the_level_that_its_condition_names() {
+    let draft = draft(
+        "socket_buffer = [\"8KiB\", \"4MiB\"]",
+        "kind = \"bisection\"\nreplicates = 3\ncondition = \"throughput > 95% of auto\"\nresolution = \"100%\"",
+        "",
+    );
+    let plan = plan(&[draft], &request(None)).unwrap();
+    let experiment = &plan.experiments[0];
+    let auto = experiment.search_control().unwrap();
+    let level = Level::Size(linerate_model::Bytes(64 << 10));
+    let (stage, trials) = extension(&plan, experiment, &level).unwrap().unwrap();
+    assert_eq!((plan.trials.len(), trials.len()), (9, 6));
+    assert_eq!(stage.cell[&Factor::SocketBuffer], level);
+    for trial in plan.trials.iter().chain(&trials) {
+        let all = plan.trials.iter().chain(&trials);
+        let block = all.filter(|other| other.replicate == trial.replicate);
+        assert_eq!(block.filter(|other| other.cell == auto).count(), 1);
+        let sent = Factor::SocketBuffer.parameter().read(&trial.workload);
+        let is_auto = trial.cell == auto;
+        assert_eq!(
+            sent == trial.cell.get(&Factor::SocketBuffer).cloned(),
+            !is_auto,
+            "{sent:?}"
+        );
+    }
+    // Nine halvings of the way, and once more to confirm, each beside the other level; that and both ends at first.
+    let each = Nanos::from_ms(1200 + 250).0;
+    let steps = u64::from(
+        experiment
+            .searched()
+            .unwrap()
+            .0
+            .steps(8e3 * 1.024, 4.0 * 1024.0 * 1024.0),
+    );
+    assert_eq!(
+        plan.estimate.0,
+        3 * (3 + 2 * (steps + 1)) * each + Nanos::from_s(2).0
     );
 }
 

@@ -689,7 +689,7 @@ fn a_bisection_is_one_scale_with_two_ends_and_a_condition() {
     refused(
         rates,
         &design.replace("loss <", "rtt_p50 <").replace("0.1%", "1ms"),
-        "design.condition",
+        "rtt_p50 < 1ms",
     );
     refused(
         rates,
@@ -701,6 +701,20 @@ fn a_bisection_is_one_scale_with_two_ends_and_a_condition() {
         "kind = \"bisection\"\nreplicates = 3\nresolution = \"1%\"",
         "design.condition",
     );
+    // What a condition is relative to is a level of the factor.
+    let relative =
+        |level: &str| design.replace("loss < 0.1%", &format!("throughput > 95% of {level}"));
+    let buffers = "socket_buffer = [\"8KiB\", \"4MiB\"]";
+    let control = |level: &str| {
+        let found = read(buffers, &relative(level)).unwrap_or_else(|error| panic!("{error}"));
+        found.search_control().unwrap()[&Factor::SocketBuffer].clone()
+    };
+    assert_eq!(control("auto"), Level::Word("auto".to_owned()));
+    assert_eq!(control("1MiB"), Level::Size(Bytes(1 << 20)));
+    refused(buffers, &relative("fast"), "fast");
+    refused(rates, &relative("auto"), "rate is auto");
+    let given = format!("{design}\ncontrol = {{ levels = {{ rate = \"10M\" }}, times = 2 }}");
+    refused(rates, &given, "design.control");
 }
 
 #[test]
@@ -837,4 +851,68 @@ fn a_refinement_is_one_scale_that_rises_and_has_room_for_more_levels() {
         "kind = \"full\"\nreplicates = 3\nlevels = 8",
         "design.levels",
     );
+}
+
+#[test]
+fn a_latin_hypercube_has_as_many_levels_of_each_factor_and_enough_to_tell_them_apart() {
+    let sizes = "message_bytes = [64, 512, 4096, 32768]";
+    let connections = "connections = [1, 2, 4, 8]";
+    let read = |factors: &str, more: &str| {
+        let text = format!(
+            r#"
+            format = 1
+            name = "example"
+            title = "Example"
+            question = "What matters?"
+            workload = {{ kind = "stream" }}
+            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
+            [factors]
+            {factors}
+            [design]
+            kind = "latin-hypercube"
+            replicates = 5
+            {more}
+            "#
+        );
+        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+    };
+    let both = format!("{sizes}\n{connections}");
+    let found = read(&both, "").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(found.design, DesignKind::LatinHypercube);
+    for (factors, more, key) in [
+        (
+            format!("{sizes}\nconnections = [1, 2, 4]"),
+            "",
+            "connections",
+        ),
+        (
+            format!("{sizes}\nconnections = [8, 4, 2, 1]"),
+            "",
+            "connections",
+        ),
+        (
+            format!("{sizes}\nconnections = [0, 1, 2, 3]"),
+            "",
+            "connections",
+        ),
+        (
+            "message_bytes = [1, 2, 3]\nconnections = [1, 2, 3]".to_owned(),
+            "",
+            "4 or more",
+        ),
+        (format!("{sizes}\nnagle = [true, false]"), "", "nagle"),
+        (
+            both.clone(),
+            "control = { levels = { connections = 1 }, times = 2 }",
+            "design.control",
+        ),
+        (
+            both.clone(),
+            "whole_plots = [\"connections\"]",
+            "design.whole_plots",
+        ),
+    ] {
+        let error = read(&factors, more).expect_err("refused").to_string();
+        assert!(error.contains(key), "{error}");
+    }
 }

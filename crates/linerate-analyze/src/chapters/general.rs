@@ -60,7 +60,8 @@ pub(super) fn chapter(
     let mut figures = match experiment.design {
         DesignKind::Full => full_figure(experiment, &cells).into_iter().collect(),
         DesignKind::OneAtATime => factor_figures(experiment, &cells),
-        // No curve of a fraction has more than a point.
+        // No curve of some of all combinations has more than a point.
+        DesignKind::LatinHypercube => Vec::new(),
         DesignKind::Fractional { .. } if experiment.fraction().is_some() => Vec::new(),
         DesignKind::Fractional { .. } => full_figure(experiment, &cells).into_iter().collect(),
     };

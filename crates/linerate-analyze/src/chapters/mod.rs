@@ -52,10 +52,9 @@ use linerate_model::number;
 use linerate_model::response::is_headline;
 use linerate_model::unit::Unit;
 
+use crate::adaptive;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, Told, What, limiter_of};
-use crate::refine;
-use crate::search;
 use crate::words;
 pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
@@ -117,40 +116,24 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         fill(&mut chapter, measured, told);
     }
     chapter.answer = under_load::answer(dataset, cells).or(chapter.answer.take());
-    if let Some(told) = search::told(dataset.recording, experiment) {
-        let rows = told.path.into_iter().map(|line| {
+    if let Some(told) = adaptive::told(dataset.recording, experiment) {
+        let rows = told.levels.into_iter().map(|line| {
             vec![
                 TableCell::Text(line.level),
                 TableCell::Number(line.trials.into(), Unit::Count),
                 TableCell::of(line.value, "not read"),
-                line.verdict.words().into(),
+                line.says.into(),
             ]
         });
-        let heads = ["level", "trials so far", told.response, "condition"];
-        let path = Table::new("Search, in the order of its decisions", heads, rows);
-        chapter.tables.insert(0, path);
-        chapter.answer = chapter.answer.is_some().then_some(told.answer);
-    }
-    if let Some(told) = refine::told(dataset.recording, experiment) {
-        let curve = told.curve.into_iter().map(|line| {
-            let came_about = if line.is_reached { "yes" } else { "no" };
-            vec![
-                TableCell::Text(line.level),
-                TableCell::Number(line.trials.into(), Unit::Count),
-                TableCell::of(line.value, "not read"),
-                came_about.into(),
-            ]
-        });
-        let heads = ["level", "trials", told.response, "load came about"];
-        let curve = Table::new("Curve, in the order of levels", heads, curve);
-        let rows = told.path.into_iter();
+        let heads = ["level", "trials so far", &told.response, told.says];
+        let levels = Table::new(told.title, heads, rows);
+        let rows = told.added.into_iter();
         let rows = rows.map(|(added, why)| vec![TableCell::Text(added), TableCell::Text(why)]);
-        let path = Table::new(
-            "Levels added, in the order of decisions",
-            ["level", "why"],
-            rows,
-        );
-        chapter.tables.splice(0..0, [curve, path]);
+        let heads = ["level", "why"];
+        let added = Table::new("Levels added, in the order of decisions", heads, rows);
+        let tables = [levels, added].into_iter();
+        let tables = tables.filter(|table| !table.rows.is_empty());
+        chapter.tables.splice(0..0, tables);
         chapter.answer = chapter.answer.is_some().then_some(told.answer);
     }
     chapter.tables.extend(cost::tables(cells));

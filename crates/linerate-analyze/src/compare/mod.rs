@@ -12,6 +12,8 @@ pub(crate) mod effect;
 pub(crate) mod interval;
 /// Which of several variances are of one noise.
 pub(crate) mod kin;
+/// Lines through points, by least squares.
+pub(crate) mod line;
 /// Whether identical trials are of two kinds.
 pub(crate) mod modes;
 /// How much identical cells differ.

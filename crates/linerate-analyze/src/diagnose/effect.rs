@@ -203,6 +203,9 @@ fn explanation(effects: &[&FactorEffect]) -> String {
         of(Basis::Blocks, "block").map(|count| {
             format!("{count}, in each the trials at one level against those at the other, over which all else is balanced")
         }),
+        of(Basis::Slopes, "block").map(|count| {
+            format!("{count}, in each a line through all its trials, whose other levels were combined at random")
+        }),
     ];
     let pairs: Vec<String> = pairs.into_iter().flatten().collect();
     let pairs = words::list(&pairs);

@@ -1,10 +1,10 @@
-//! How the levels of a file are combined, and what a fraction of the combinations may have.
+//! How the levels of a file are combined, and what a part of the combinations may have.
 
 use linerate_model::experiment::DesignKind;
 use linerate_model::fraction::{FACTORS_MAX, Fraction, RUNS_MAX};
 
 use super::error::ReadError;
-use super::raw::{RawFile, RawKind};
+use super::raw::{RawDesign, RawFile, RawKind};
 use super::source::Source;
 use crate::group::FactorGroup;
 
@@ -24,6 +24,7 @@ pub(super) fn design(
     match design.kind {
         RawKind::OneAtATime => return Ok(DesignKind::OneAtATime),
         RawKind::Full | RawKind::Bisection | RawKind::Refinement => return Ok(DesignKind::Full),
+        RawKind::LatinHypercube => return hypercube(source, file, groups),
         RawKind::Fractional => {}
     }
     let section = |name: &str| source.text.find(name).map_or(0..0, |at| at..at);
@@ -37,11 +38,7 @@ pub(super) fn design(
         let allowed = "two levels of each factor of a fractional design";
         return Err(spot.value(other.words_of(&all), allowed));
     }
-    if design.control.is_some() {
-        let spot = source.at("design.control", section("[design"));
-        let allowed = "left out: all trials of a fraction are compared with each other";
-        return Err(spot.value("given", allowed));
-    }
+    check_no_control(source, design)?;
     if groups.len() > FACTORS_MAX {
         let spot = source.at("factors", section("[factors"));
         let allowed = format!("at most {FACTORS_MAX} of a fractional design");
@@ -65,4 +62,60 @@ pub(super) fn design(
         return Err(spot.value(runs_here, allowed));
     }
     Ok(DesignKind::Fractional { runs: runs_here })
+}
+
+/// Checks that a Latin hypercube has levels enough to tell its factors apart in each block.
+fn hypercube(
+    source: &Source<'_>,
+    file: &RawFile,
+    groups: &[FactorGroup],
+) -> Result<DesignKind, ReadError> {
+    let design = &file.design;
+    let section = |name: &str| source.text.find(name).map_or(0..0, |at| at..at);
+    check_no_control(source, design)?;
+    if design.whole_plots.is_some() {
+        let spot = source.at("design.whole_plots", section("[design"));
+        return Err(spot.value(
+            "given",
+            "left out: no two cells of a Latin hypercube share a level",
+        ));
+    }
+    let count = groups.first().map_or(0, |group| group.levels.len());
+    // A line through a block has a slope for each factor and a height, and something must be left over.
+    let least = groups.len() + 2;
+    let is_known = |group: &FactorGroup| {
+        let numbers: Vec<u64> = group
+            .levels
+            .iter()
+            .filter_map(|level| level[0].whole())
+            .collect();
+        let rises = numbers.windows(2).all(|two| two[0] < two[1]);
+        let is_scale = numbers.len() == group.levels.len() && numbers.first() > Some(&0);
+        rises && is_scale && numbers.len() == count && count >= least
+    };
+    if groups.len() > FACTORS_MAX {
+        let spot = source.at("factors", section("[factors"));
+        let allowed = format!("at most {FACTORS_MAX} of a Latin hypercube");
+        return Err(spot.value(format!("{} factors", groups.len()), allowed));
+    }
+    match groups.iter().find(|group| !is_known(group)) {
+        None => Ok(DesignKind::LatinHypercube),
+        Some(other) => {
+            let all: Vec<usize> = (0..other.levels.len()).collect();
+            let allowed = format!(
+                "as many numbers above zero as each other factor has, {least} or more, the smaller ones first, of a Latin hypercube"
+            );
+            let spot = source.at("factors", section("[factors"));
+            Err(spot.value(other.words_of(&all), allowed))
+        }
+    }
+}
+
+fn check_no_control(source: &Source<'_>, design: &RawDesign) -> Result<(), ReadError> {
+    if design.control.is_none() {
+        return Ok(());
+    }
+    let at = source.text.find("[design").map_or(0..0, |at| at..at);
+    let allowed = "left out: all trials of a block are compared with each other";
+    Err(source.at("design.control", at).value("given", allowed))
 }

@@ -91,6 +91,7 @@ pub(super) enum RawKind {
     OneAtATime,
     Full,
     Fractional,
+    LatinHypercube,
     /// Every level, and further ones between the two: a search.
     Bisection,
     /// Every level, and further ones where the response changes most.

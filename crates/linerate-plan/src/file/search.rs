@@ -1,22 +1,15 @@
 //! What a bisection searches for, how a refinement adds levels, and what both may be asked of.
 
-use linerate_model::condition::Condition;
-use linerate_model::experiment::{Refinement, Search};
-use linerate_model::unit::parse_share;
-use linerate_model::workload::{Kind, Workload};
+use linerate_model::experiment::{Factor, Level, Refinement, Search};
+use linerate_model::workload::Workload;
 use toml::Spanned;
 
 use super::error::ReadError;
 use super::raw::{RawFile, RawKind};
 use super::source::Source;
 use crate::group::FactorGroup;
+use crate::search::{self, REPLICATES, REPLICATES_MIN, RESOLUTION, SearchError};
 
-/// The fewest replicates: a level that half of all trials keep is taken for one that holds, or fails, with 2^−n.
-const REPLICATES_MIN: u32 = 3;
-/// The finest resolution: levels are shown with four digits.
-const RESOLUTION_MIN: f64 = 0.001;
-/// The coarsest: neighbours that differ by a factor of two.
-const RESOLUTION_MAX: f64 = 1.0;
 /// The most levels of a refinement, each of which has a plan of its own; a figure shows no more.
 const REFINED_MAX: u32 = 100;
 
@@ -46,25 +39,53 @@ pub(super) fn search(
         let spot = source.at(format!("design.{key}"), section.clone());
         value.clone().ok_or_else(|| spot.value("absent", example))
     };
-    check_group(source, file, groups)?;
+    for (key, is_given) in [
+        ("group", !file.group.is_empty()),
+        ("design.control", design.control.is_some()),
+    ] {
+        if is_given {
+            let at = source.text.find(key).map_or(section.clone(), |at| at..at);
+            let allowed = "left out: a bisection has one group of traffic, and the control that its condition names";
+            return Err(source.at(key, at).value("given", allowed));
+        }
+    }
     check_replicates(source, file)?;
     let condition = given(
         "condition",
         &design.condition,
         "given, as in \"loss < 0.1%\"",
     )?;
-    let spot = source.at("design.condition", condition.span());
-    let read = Condition::parse(condition.get_ref()).map_err(|why| spot.wrong(&why))?;
-    let is_of = |kind: Kind| kind.about().all_responses().any(|own| own == read.response);
-    let is_of_another = Kind::ALL.iter().any(|kind| is_of(*kind));
-    if is_of_another && !is_of(workload.traffic.kind()) {
-        let allowed = "about a response of this kind of traffic";
-        return Err(spot.value(format!("`{}`", read.text), allowed));
-    }
-    Ok(Some(Search {
-        condition: read.text,
-        resolution: resolution(source, file)?,
-    }))
+    let resolution = given("resolution", &design.resolution, "given, as in \"1%\"")?;
+    let factors: Vec<(Factor, Vec<Level>)> = groups
+        .iter()
+        .flat_map(|group| {
+            let levels = |at: usize| group.levels.iter().map(|level| level[at].clone()).collect();
+            group
+                .factors
+                .iter()
+                .enumerate()
+                .map(move |(at, factor)| (*factor, levels(at)))
+        })
+        .collect();
+    let asked = (condition.get_ref().as_str(), resolution.get_ref().as_str());
+    search::search(asked, workload, &factors).map(Some).map_err(|error| match error {
+        SearchError::Ends => {
+            let words: Vec<String> = groups
+                .iter()
+                .map(|group| group.words_of(&(0..group.levels.len()).collect::<Vec<_>>()))
+                .collect();
+            let at = source.text.find("[factors").map_or(0..0, |at| at..at);
+            let allowed = "one factor with two numbers above zero, the smaller one first, for a bisection";
+            source.at("factors", at).value(words.join("; "), allowed)
+        }
+        SearchError::Condition(why) => {
+            source.at("design.condition", condition.span()).wrong(&why)
+        }
+        SearchError::Resolution => {
+            let spot = source.at("design.resolution", resolution.span());
+            spot.value(resolution.get_ref(), RESOLUTION)
+        }
+    })
 }
 
 /// Returns how the factor of the file is refined; nothing of another design, which has no keys of that.
@@ -137,8 +158,7 @@ fn check_replicates(source: &Source<'_>, file: &RawFile) -> Result<(), ReadError
     let replicates = &file.design.replicates;
     if *replicates.get_ref() < REPLICATES_MIN {
         let spot = source.at("design.replicates", replicates.span());
-        let allowed = format!("{REPLICATES_MIN} or more: fewer tell too little of a level");
-        return Err(spot.value(replicates.get_ref(), allowed));
+        return Err(spot.value(replicates.get_ref(), REPLICATES));
     }
     Ok(())
 }
@@ -150,39 +170,7 @@ fn resolution(source: &Source<'_>, file: &RawFile) -> Result<f64, ReadError> {
         let spot = source.at("design.resolution", section);
         return Err(spot.value("absent", "given, as in \"1%\""));
     };
-    let share = parse_share(resolution.get_ref());
-    let share = share.filter(|share| (RESOLUTION_MIN..=RESOLUTION_MAX).contains(share));
     let spot = source.at("design.resolution", resolution.span());
-    share.ok_or_else(|| spot.value(resolution.get_ref(), "a share from 0.1% to 100%"))
-}
-
-/// Checks that one factor varies between two levels of a scale, the smaller one first, of one group of traffic.
-fn check_group(
-    source: &Source<'_>,
-    file: &RawFile,
-    groups: &[FactorGroup],
-) -> Result<(), ReadError> {
-    let at = |section: &str| source.text.find(section).map_or(0..0, |at| at..at);
-    if !file.group.is_empty() {
-        let spot = source.at("group", at("[[group]]"));
-        return Err(spot.value("given", "left out: a bisection has one group of traffic"));
-    }
-    let ends = match groups {
-        [group] if group.is_scale() => match group.levels.as_slice() {
-            [low, high] => low[0].whole().zip(high[0].whole()),
-            _ => None,
-        },
-        _ => None,
-    };
-    if ends.is_some_and(|(low, high)| 0 < low && low < high) {
-        return Ok(());
-    }
-    let words: Vec<String> = groups
-        .iter()
-        .map(|group| group.words_of(&(0..group.levels.len()).collect::<Vec<_>>()))
-        .collect();
-    let allowed = "one factor with two numbers above zero, the smaller one first, for a bisection";
-    Err(source
-        .at("factors", at("[factors"))
-        .value(words.join("; "), allowed))
+    search::resolution(resolution.get_ref())
+        .ok_or_else(|| spot.value(resolution.get_ref(), RESOLUTION))
 }

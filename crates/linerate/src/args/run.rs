@@ -489,6 +489,9 @@ pub struct OutputArgs {
     pub out: Option<PathBuf>,
 }
 
+/// What is a plan of many measurements.
+const OF_SEVERAL: &str = "of_several";
+
 /// A plan instead of one measurement.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiments")]
@@ -498,16 +501,30 @@ pub struct PlanOfRunArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = ["TrafficArgs", "RateArgs", "CallArgs", "SocketArgs", "GroupArgs", "PlaceArgs", "TimeArgs",
-            "interval", "verbose", "json", "json_stream", "csv", "all_flows", "sum_only", "format"]
+            "interval", "verbose", "json", "json_stream", "csv", "all_flows", "sum_only", "format"],
+        group = OF_SEVERAL
     )]
     pub experiment: Option<PathBuf>,
+    /// Find where a condition stops to hold between two levels of one flag, as in
+    /// -w 8K,4M --search 'throughput > 95% of auto'
+    #[arg(
+        long,
+        value_name = "CONDITION",
+        conflicts_with_all = ["GroupArgs", "affinity", "workers", "bytes", "blockcount", "every", "precision", "confidence", "runs_max",
+            "interval", "verbose", "json", "json_stream", "csv", "all_flows", "sum_only", "format"],
+        group = OF_SEVERAL
+    )]
+    pub search: Option<String>,
+    /// With --search: the share by which the two levels of its answer differ, at the most
+    #[arg(long, requires = "search", value_name = "SHARE", default_value = "5%")]
+    pub resolution: String,
     /// Execute it in a network of virtual hosts on this machine
-    #[arg(long, requires = "experiment", conflicts_with_all = OF_HOSTS, conflicts_with = "host")]
+    #[arg(long, requires = OF_SEVERAL, conflicts_with_all = OF_HOSTS, conflicts_with = "host")]
     pub lab: bool,
     #[command(flatten)]
     pub lab_link: super::LabLinkArgs,
     /// Time limit
-    #[arg(long, requires = "experiment", value_name = "TIME")]
+    #[arg(long, requires = OF_SEVERAL, value_name = "TIME")]
     pub budget: Option<Nanos>,
     /// Seed of the order of trials [default: random]
     #[arg(long)]

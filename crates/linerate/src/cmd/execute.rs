@@ -36,10 +36,11 @@ pub fn run(
     let analysis = bundle::analysis(&recording, directory);
     // What a disk that is full now cannot take is not lost.
     show(&analysis, &directory.join("report.html"));
-    let searched = linerate_analyze::search::lines(&recording);
-    let refined = linerate_analyze::refine::lines(&recording);
-    for line in searched.iter().chain(&refined) {
-        term::line(line);
+    for (heading, lines) in linerate_analyze::adaptive::paths(&recording) {
+        term::line(&heading);
+        lines
+            .iter()
+            .for_each(|line| term::paragraph(&format!("  {line}")));
     }
     if let Some(failure) = unkept {
         return Err(failure);
@@ -169,7 +170,7 @@ fn kept(directory: &Path, error: anyhow::Error) -> Failure {
 
 /// Returns which experiments another block may still decide, which trials are spoilt, and what searches measure next.
 fn judge(recording: &Recording) -> Judgement {
-    let (next, searching) = linerate_analyze::next_levels(recording);
+    let (next, searching) = linerate_analyze::adaptive::next_levels(recording);
     let plan = &recording.document.plan;
     let stage = |(name, level): &(String, Level)| {
         // A level that makes no workload ends its search, whose answer says that it ended early.

@@ -49,15 +49,14 @@ pub fn run(args: &RunArgs) -> CmdResult {
 /// Runs it; `concluded` says whether the result was shown, with what failed of it.
 fn run_as_asked(args: &RunArgs, concluded: &mut bool) -> CmdResult {
     meant::check_evict(&args.fleet, &args.peer)?;
-    match &args.plan.experiment {
-        Some(file) => {
-            let asked = meant::experiment(args, file, super::plan::read(file)?)?;
-            experiments::on_hosts(&asked, |specs, refused| {
-                experiments::measure(&asked, specs, &refused)
-            })
-        }
-        None => measure(meant::measurement(args)?, concluded),
-    }
+    let asked = match (&args.plan.experiment, &args.plan.search) {
+        (Some(file), _) => meant::experiment(args, file, super::plan::read(file)?)?,
+        (None, Some(condition)) => meant::searched(args, condition)?,
+        (None, None) => return measure(meant::measurement(args)?, concluded),
+    };
+    experiments::on_hosts(&asked, |specs, refused| {
+        experiments::measure(&asked, specs, &refused)
+    })
 }
 
 fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {

@@ -9,10 +9,10 @@ use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::manner::{Named, Transport};
 use linerate_model::margin::Margins;
 use linerate_model::probe::Probes;
-use linerate_plan::Draft;
+use linerate_plan::{Draft, SEARCH_REPLICATES_MIN, SearchError, Single};
 
 use super::lab::{self, LabAsked, lab};
-use super::measurement::WITHOUT_PEER;
+use super::measurement::{WITHOUT_PEER, timing};
 use super::{check_peer, check_tls};
 use crate::args::{RunArgs, StudyArgs};
 use crate::exit::{CmdResult, Failure};
@@ -20,6 +20,7 @@ use crate::gate::Gate;
 use crate::hosts::HostsAsked;
 use crate::shell::{quoted, quoted_path};
 use crate::term;
+use crate::workload::workload;
 
 /// The time of a study of which no other is asked for.
 const USUAL: Nanos = Nanos::from_s(180);
@@ -103,8 +104,50 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
 
 /// Returns the experiment `draft` of `file` as the flags of `linerate run` mean it.
 pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> CmdResult<Experiments> {
-    let in_lab = format!("linerate run --experiment {} --lab", quoted_path(file));
-    lab::check(&args.plan.lab_link, args.plan.lab, &in_lab)?;
+    of_run(
+        args,
+        &format!("linerate run --experiment {}", quoted_path(file)),
+        draft,
+    )
+}
+
+/// Returns the search for where `condition` stops to hold.
+pub fn searched(args: &RunArgs, condition: &str) -> CmdResult<Experiments> {
+    let (workload, factors) = (workload(args)?, args.given.varied());
+    let asked = (condition, args.plan.resolution.as_str());
+    let search = linerate_plan::search(asked, &workload, &factors).map_err(|error| {
+        let next = match error {
+            SearchError::Ends => "give two levels of one flag, as in -w 8K,4M or -b 10M,1G",
+            SearchError::Condition(_) => {
+                "say it as 'loss < 0.1%' or 'throughput > 95% of auto'; docs/reference/responses.md lists the responses"
+            }
+            SearchError::Resolution => "give --resolution as in 5%",
+        };
+        Failure::usage(anyhow!("--search '{condition}': {error}")).next(next)
+    })?;
+    let replicates = args.time.runs.unwrap_or(SEARCH_REPLICATES_MIN);
+    if replicates < SEARCH_REPLICATES_MIN {
+        let error = anyhow!("--runs is {replicates}, which says too little of a level");
+        return Err(Failure::usage(error).next(format!("give {SEARCH_REPLICATES_MIN} or more")));
+    }
+    let asked = Single {
+        workload,
+        factors,
+        timing: timing(args, None)?,
+        replicates: replicates..=replicates,
+        seed: 0,
+    };
+    let label = format!("linerate run --search {}", quoted(condition));
+    of_run(args, &label, linerate_plan::searched(asked, search))
+}
+
+/// Returns what `typed`, of the flags of `linerate run`, means: the experiment `draft`.
+fn of_run(args: &RunArgs, typed: &str, draft: Draft) -> CmdResult<Experiments> {
+    lab::check(
+        &args.plan.lab_link,
+        args.plan.lab,
+        &format!("{typed} --lab"),
+    )?;
     check_peer(&args.peer)?;
     check_tls(&args.fleet.tls)?;
     let lab_words = if args.plan.lab {
@@ -121,7 +164,7 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> CmdResult<Experi
     Ok(Experiments {
         study: false,
         quick: false,
-        label: format!("linerate run --experiment {}{lab_words}", quoted_path(file)),
+        label: format!("{typed}{lab_words}"),
         budget: args.plan.budget,
         may_take_longer: false,
         seed: args.plan.seed,

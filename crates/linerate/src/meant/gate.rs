@@ -11,8 +11,11 @@ use crate::gate::{self, Gate};
 pub(super) fn gate(args: &GateArgs) -> CmdResult<Gate> {
     let condition = |text: &String| {
         let next = "say it as 'throughput < 900M'; docs/reference/responses.md lists the responses";
-        Condition::parse(text)
-            .map_err(|why| Failure::usage(anyhow!("--fail-if '{text}': {why}")).next(next))
+        let read = Condition::parse(text).and_then(|read| match read.of {
+            None => Ok(read),
+            Some(_) => Err("what is relative to another level is for --search".to_owned()),
+        });
+        read.map_err(|why| Failure::usage(anyhow!("--fail-if '{text}': {why}")).next(next))
     };
     Ok(Gate {
         baseline: args.baseline.as_deref().map(gate::read).transpose()?,

@@ -490,7 +490,7 @@ fn rate_unit(format: &str) -> Option<RateUnit> {
 
 /// Returns the phases. A server of another program has them as iperf3 does: what is counted ends with
 /// the sending, and nothing is left out at the start unless that is asked for.
-fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> {
+pub(super) fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResult<Timing> {
     let seconds = |what: &str, value: f64, low: f64| {
         if value.is_finite() && (low..=TIME_S_MAX).contains(&value) {
             return Ok(Nanos((value * 1e9) as u64));

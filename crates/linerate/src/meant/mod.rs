@@ -26,7 +26,7 @@ mod lab;
 mod measurement;
 
 pub use documents::{asked, printed, replayed};
-pub use experiments::{Experiments, experiment, study};
+pub use experiments::{Experiments, experiment, searched, study};
 pub use lab::{LAB_CLIENTS, LabAsked};
 pub use measurement::{Measurement, check_iperf3_document, form, interval, measurement};
 

@@ -15,10 +15,12 @@
 //! 5. The last level where it holds and the first where it fails are then measured once more, and have to do so with all
 //!    their trials.
 //!
+//! A condition may be relative to another level (`throughput > 95% of auto`). Each block then has a trial of that level too, and
+//! what keeps the condition or does not is the ratio of both trials of a block: what the hosts did at that time is in both.
+//!
 //! The answer is what these trials did. A level that half of all trials would keep looks like one that holds, or fails, with
 //! 2^−n for n trials: 1.6 % for twice three. Nothing is known between the levels: the answer is the pair of them.
 
-use linerate_model::TrialId;
 use linerate_model::condition::Condition;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level, Search};
 use linerate_model::finding::Estimate;
@@ -27,7 +29,9 @@ use linerate_model::outcome::Outcome;
 use linerate_model::plan::Plan;
 use linerate_model::response::describe;
 use linerate_model::run::Recording;
+use linerate_model::unit::Unit;
 
+use super::{Line, Told};
 use crate::compare::interval::student_t_interval;
 use crate::diagnose::REQUESTS_SHARE_MIN;
 use crate::groups::outcomes;
@@ -57,6 +61,8 @@ pub struct Tried {
     pub trials: u32,
     /// Those of them that tell of the level.
     pub telling: u32,
+    /// Those of these that keep the condition.
+    pub kept: u32,
     /// What they say.
     pub verdict: Verdict,
 }
@@ -186,17 +192,17 @@ impl Terms {
     }
 }
 
-/// Returns what trials with these `values` say of the condition.
-fn verdict(condition: &Condition, values: &[f64]) -> Verdict {
-    if values.len() < REPLICATES_MIN {
-        return Verdict::NotDecided;
-    }
-    let kept = |value: &&f64| condition.is_so(**value, **value) == Some(true);
-    match values.iter().filter(kept).count() {
+/// Returns how many of these `values` keep the condition, and what they say of it.
+fn verdict(condition: &Condition, values: &[f64]) -> (u32, Verdict) {
+    let keeps = |value: &&f64| condition.is_so(**value, **value) == Some(true);
+    let kept = values.iter().filter(keeps).count();
+    let verdict = match kept {
+        _ if values.len() < REPLICATES_MIN => Verdict::NotDecided,
         0 => Verdict::Fails,
         all if all == values.len() => Verdict::Holds,
         _ => Verdict::NotDecided,
-    }
+    };
+    (kept as u32, verdict)
 }
 
 /// Returns the geometric middle of two numbers, with four digits where that lies between them; absent where none does.
@@ -210,39 +216,17 @@ pub(crate) fn middle(low: u64, high: u64) -> Option<u64> {
         .find(is_between)
 }
 
-/// Returns whether trials of `experiment` are planned that are not over.
-pub(crate) fn has_open_trials(recording: &Recording, experiment: &Experiment) -> bool {
-    let is_over = |id: TrialId| recording.trials.iter().any(|trial| trial.trial == id);
-    let all = recording.document.plan.trials.iter();
-    let mut own = all.filter(|it| it.experiment == experiment.name);
-    own.any(|trial| !is_over(trial.id))
-}
-
-/// Returns the level at which each search of `recording` measures next, by experiment, and the names of those that are not
-/// over.
-pub(crate) fn open(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
-    let plan = &recording.document.plan;
-    let (mut levels, mut open) = (Vec::new(), Vec::new());
-    let mut all = None;
-    for experiment in &plan.experiments {
-        let Some((terms, _, kind)) = Terms::of(experiment) else {
-            continue;
-        };
-        if has_open_trials(recording, experiment) {
-            open.push(experiment.name.clone());
-            continue;
-        }
-        let all = all.get_or_insert_with(|| outcomes(recording));
-        let steps = cells(recording, all, experiment, None);
-        if let Next::Measure(at) = terms.next(&tried(steps)) {
-            open.push(experiment.name.clone());
-            levels.extend(
-                kind.with_whole(at)
-                    .map(|level| (experiment.name.clone(), level)),
-            );
-        }
+/// Returns the level at which `experiment` measures next, if it is a search and not over.
+pub(super) fn next_level(
+    recording: &Recording,
+    all: &[Outcome],
+    experiment: &Experiment,
+) -> Option<u64> {
+    let (terms, ..) = Terms::of(experiment)?;
+    match terms.next(&tried(cells(recording, all, experiment, None))) {
+        Next::Measure(at) => Some(at),
+        Next::Over(_) => None,
     }
-    (levels, open)
 }
 
 /// Returns the levels of `all` outcomes that the plan of `stage` followed from; of none, all that were measured.
@@ -268,6 +252,21 @@ fn cells(
             found.push(&outcome.cell);
         }
     }
+    let control = experiment.search_control();
+    let unit = match control {
+        Some(_) => Unit::Ratio,
+        None => describe(&condition.response).unit,
+    };
+    let value = |outcome: &Outcome| {
+        let value = outcome.value(&condition.response)?;
+        let Some(control) = &control else {
+            return Some(value);
+        };
+        let is_beside =
+            |it: &&&Outcome| it.cell == *control && it.is_valid() && it.block() == outcome.block();
+        let against = own.iter().find(is_beside)?.value(&condition.response)?;
+        (against > 0.0).then(|| value / against)
+    };
     let step = |cell: &Cell| {
         let of_cell: Vec<&Outcome> = own.iter().filter(|it| it.cell == *cell).copied().collect();
         let valid: Vec<&Outcome> = of_cell.iter().filter(|it| it.is_valid()).copied().collect();
@@ -279,25 +278,24 @@ fn cells(
             .collect();
         let is_not_reached = reached.is_empty() && valid.len() >= REPLICATES_MIN;
         let told = if reached.is_empty() { &valid } else { &reached };
-        let read = told.iter().filter_map(|it| it.value(&condition.response));
-        let values: Vec<f64> = read.collect();
-        let verdict = match is_not_reached {
-            true => Verdict::NotReached,
-            false if reached.is_empty() => Verdict::NotDecided,
-            false => match self::verdict(&condition, &values) {
-                Verdict::Holds if reached.len() < valid.len() => Verdict::NotDecided,
-                told => told,
-            },
+        let values: Vec<f64> = told.iter().filter_map(|it| value(it)).collect();
+        let (kept, of_values) = self::verdict(&condition, &values);
+        let verdict = match of_values {
+            _ if is_not_reached => Verdict::NotReached,
+            _ if reached.is_empty() => Verdict::NotDecided,
+            Verdict::Holds if reached.len() < valid.len() => Verdict::NotDecided,
+            told => told,
         };
         Some(Step {
             tried: Tried {
                 at,
                 trials: of_cell.len() as u32,
                 telling: values.len() as u32,
+                kept,
                 verdict,
             },
             cell: cell.clone(),
-            value: student_t_interval(&values, describe(&condition.response).unit),
+            value: student_t_interval(&values, unit),
         })
     };
     found.into_iter().filter_map(step).collect()
@@ -338,28 +336,6 @@ fn condition(experiment: &Experiment) -> Option<Condition> {
     Condition::parse(&experiment.search.as_ref()?.condition).ok()
 }
 
-/// A search in words and lines.
-pub struct Told {
-    /// The answer, as a sentence.
-    pub answer: String,
-    /// The path: each level in the order in which it was measured, with what was known when the next was chosen.
-    pub path: Vec<PathLine>,
-    /// The title of the response that the condition is about.
-    pub response: &'static str,
-}
-
-/// One line of the path.
-pub struct PathLine {
-    /// The level in words.
-    pub level: String,
-    /// Trials at it so far.
-    pub trials: u32,
-    /// The mean of the response with its 95 % interval; absent where it was not read.
-    pub value: Option<Estimate>,
-    /// What they say.
-    pub verdict: Verdict,
-}
-
 impl Verdict {
     /// Returns it in words.
     pub fn words(self) -> &'static str {
@@ -373,120 +349,133 @@ impl Verdict {
 }
 
 /// Returns what the search of `experiment` found; nothing where nothing is searched for.
-pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
+pub(super) fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
     let condition = condition(experiment)?;
+    let title = describe(&condition.response).title;
+    let found = |answer: String, levels: Vec<Line>| Told {
+        answer,
+        title: "Search, in the order of its decisions",
+        levels,
+        response: match &condition.of {
+            Some(level) => format!("{title} over that of {level}"),
+            None => title.to_owned(),
+        },
+        says: "condition",
+        added: Vec::new(),
+    };
     let Some((terms, factor, kind)) = Terms::of(experiment) else {
-        return Some(Told {
-            answer: "Not searched: one of the two levels cannot be measured here.".to_owned(),
-            path: Vec::new(),
-            response: describe(&condition.response).title,
-        });
+        let answer = "Not searched: one of the two levels cannot be measured here.";
+        return Some(found(answer.to_owned(), Vec::new()));
     };
     let stages = &recording.document.plan.stages;
     let own = |at: &usize| stages[*at].experiment == experiment.name;
     let of_stages: Vec<usize> = (0..stages.len()).filter(own).collect();
-    let line = |step: Step| PathLine {
+    let line = |step: Step| Line {
         level: words::whole_cell(&step.cell),
         trials: step.tried.trials,
         value: step.value,
-        verdict: step.tried.verdict,
+        says: step.tried.verdict.words(),
     };
     // Each stage as the next one knew it.
     let all = outcomes(recording);
-    let first = cells(recording, &all, experiment, of_stages.first().copied());
-    let mut path: Vec<PathLine> = first.into_iter().map(line).collect();
+    let known = |stage: Option<usize>| cells(recording, &all, experiment, stage);
+    let first = known(of_stages.first().copied());
+    let mut path: Vec<Line> = first.into_iter().map(line).collect();
     for (place, at) in of_stages.iter().enumerate() {
-        let known = cells(
-            recording,
-            &all,
-            experiment,
-            of_stages.get(place + 1).copied(),
-        );
-        path.extend(
-            known
-                .into_iter()
-                .find(|step| step.cell == stages[*at].cell)
-                .map(line),
-        );
+        let mut known = known(of_stages.get(place + 1).copied()).into_iter();
+        let of_stage = known.find(|step| step.cell == stages[*at].cell);
+        path.extend(of_stage.map(line));
     }
-    let tried = tried(cells(recording, &all, experiment, None));
+    let tried = tried(known(None));
     let level = |at: u64| {
         let level = kind.with_whole(at).unwrap_or_else(|| kind.clone());
         words::level(factor, &level)
     };
-    let text = &condition.text;
-    let answer = match terms.next(&tried) {
+    let answer = answer(
+        &condition.text,
+        terms.next(&tried),
+        terms.ends,
+        &tried,
+        level,
+    );
+    Some(found(answer, path))
+}
+
+/// Returns the answer as a sentence: what comes `next` after what was `tried` between the `ends`.
+fn answer(
+    text: &str,
+    next: Next,
+    ends: [u64; 2],
+    tried: &[Tried],
+    level: impl Fn(u64) -> String,
+) -> String {
+    let [low, high] = ends.map(&level);
+    let is_open = |one: &&Tried| matches!(one.verdict, Verdict::NotDecided | Verdict::NotReached);
+    let why = |open: &Tried| why_open(open, &level(open.at));
+    match next {
         Next::Measure(_) => format!("Not decided: the search for where {text} holds ended early."),
-        Next::Over(Answer::Everywhere) => format!(
-            "{text} holds at both levels, {} and {}: no limit lies between them.",
-            level(terms.ends[0]),
-            level(terms.ends[1])
-        ),
+        Next::Over(Answer::Everywhere) => {
+            format!("{text} holds at both levels, {low} and {high}: no limit lies between them.")
+        }
         Next::Over(Answer::Nowhere) => format!(
-            "{text} holds at neither level, {} nor {}: no limit was found between them.",
-            level(terms.ends[0]),
-            level(terms.ends[1])
+            "{text} holds at neither level, {low} nor {high}: no limit was found between them."
         ),
         Next::Over(Answer::NotDecided) => {
-            format!("Not decided: whether {text} holds at the two ends is not known.")
-        }
-        Next::Over(Answer::Between {
-            holds,
-            fails,
-            is_decided,
-        }) => {
-            let is_load = tried
+            let open = tried
                 .iter()
-                .any(|one| one.at == fails && one.verdict == Verdict::NotReached);
+                .filter(|one| ends.contains(&one.at))
+                .filter(is_open);
+            let reasons: Vec<String> = open.map(why).collect();
+            format!(
+                "Not decided whether {text} holds at the two ends: {}.",
+                reasons.join(", and ")
+            )
+        }
+        Next::Over(Answer::Between { holds, fails, .. }) => {
+            let of = |at: u64| tried.iter().find(|own| own.at == at);
+            let is_load = of(fails).is_some_and(|one| one.verdict == Verdict::NotReached);
             let beyond = if is_load {
                 format!("the load of {} did not come about", level(fails))
             } else {
                 format!("in none at {}", level(fails))
             };
-            let open = if is_decided {
-                ""
-            } else {
-                "; between them it is not decided"
-            };
-            let trials = |at: u64| {
-                let own = tried.iter().find(|one| one.at == at);
-                number::counted(own.map_or(0, |one| one.telling), "trial")
-            };
+            let is_between = |one: &&Tried| holds.min(fails) < one.at && one.at < holds.max(fails);
+            let open = tried.iter().find(is_between);
+            let open = open.map(|open| format!("; between them it is not decided: {}", why(open)));
+            let trials = number::counted(of(holds).map_or(0, |one| one.telling), "trial");
             format!(
-                "{text} holds at {} in all of {}, and {beyond}{open}.",
+                "{text} holds at {} in all of {trials}, and {beyond}{}.",
                 level(holds),
-                trials(holds)
+                open.unwrap_or_default()
             )
         }
-    };
-    Some(Told {
-        answer,
-        path,
-        response: describe(&condition.response).title,
-    })
+    }
 }
 
-/// Returns the searches of `recording` as lines for a terminal: the path, and the answer.
-pub fn lines(recording: &Recording) -> Vec<String> {
-    let mut lines = Vec::new();
-    for experiment in &recording.document.plan.experiments {
-        let Some(told) = told(recording, experiment) else {
-            continue;
-        };
-        for line in told.path {
-            let value = line.value.map(|value| number::estimate(&value).line());
-            lines.push(format!(
-                "  {}: {} {} by {}: {}",
-                line.level,
-                told.response,
-                value.as_deref().unwrap_or("not read"),
-                number::counted(line.trials, "trial"),
-                line.verdict.words()
-            ));
+/// Returns why a level is open, as a clause.
+fn why_open(open: &Tried, level: &str) -> String {
+    let Tried {
+        trials,
+        telling,
+        kept,
+        verdict,
+        ..
+    } = *open;
+    let trials = number::counted(trials, "trial");
+    match () {
+        () if verdict == Verdict::NotReached => format!("the load of {level} did not come about"),
+        () if (telling as usize) < REPLICATES_MIN => {
+            format!("of {trials} at {level} {telling} can be used")
         }
-        lines.push(told.answer);
+        () if kept == telling => {
+            format!("the load of {level} came about in {telling} of {trials}")
+        }
+        () => format!(
+            "at {level} {kept} of {} {} it",
+            number::counted(telling, "trial"),
+            if kept == 1 { "keeps" } else { "keep" }
+        ),
     }
-    lines
 }
 
 #[cfg(test)]
@@ -499,6 +488,7 @@ mod tests {
             search: Search {
                 condition: "loss < 0.1%".to_owned(),
                 resolution: 0.01,
+                control: None,
             },
             ends: [10_000_000, 10_000_000_000],
             replicates,
@@ -512,11 +502,15 @@ mod tests {
         loop {
             let tried: Vec<Tried> = values
                 .iter()
-                .map(|(at, values)| Tried {
-                    at: *at,
-                    trials: values.len() as u32,
-                    telling: values.len() as u32,
-                    verdict: verdict(&condition, values),
+                .map(|(at, values)| {
+                    let (kept, verdict) = verdict(&condition, values);
+                    Tried {
+                        at: *at,
+                        trials: values.len() as u32,
+                        telling: values.len() as u32,
+                        kept,
+                        verdict,
+                    }
                 })
                 .collect();
             match terms.next(&tried) {
@@ -585,6 +579,7 @@ mod tests {
             search: Search {
                 condition: "throughput > 900M".to_owned(),
                 resolution: 0.1,
+                control: None,
             },
             ends: [4096, 1 << 20],
             replicates: 3,
@@ -598,12 +593,53 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_decided_says_which_level_left_it_open_and_how_its_trials_fell() {
+        let one = |at: u64, [trials, telling, kept]: [u32; 3], verdict: Verdict| Tried {
+            at,
+            trials,
+            telling,
+            kept,
+            verdict,
+        };
+        let ends = [10, 1000];
+        let said = |next: Answer, tried: &[Tried]| {
+            answer("loss < 1%", Next::Over(next), ends, tried, |at| {
+                format!("level {at}")
+            })
+        };
+        let high = one(1000, [3, 3, 0], Verdict::Fails);
+        for (counts, words) in [
+            ([9, 9, 4], ["4 of 9", "level 10"]),
+            ([9, 1, 1], ["of 9 trials", "1 can"]),
+            ([9, 5, 5], ["5 of 9", "load"]),
+        ] {
+            let low = one(10, counts, Verdict::NotDecided);
+            let said = said(Answer::NotDecided, &[low, high.clone()]);
+            assert!(words.iter().all(|word| said.contains(word)), "{said}");
+            assert!(!said.contains("level 1000"), "{said}");
+        }
+        let open = one(100, [9, 9, 8], Verdict::NotDecided);
+        let low = one(10, [6, 6, 6], Verdict::Holds);
+        let between = Answer::Between {
+            holds: 10,
+            fails: 1000,
+            is_decided: false,
+        };
+        let said = said(between, &[low, open, high]);
+        assert!(
+            said.contains("level 100 ") && said.contains("8 of 9"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn a_load_that_did_not_come_about_is_no_level_at_which_it_holds() {
         let terms = terms(3);
         let tried = |at: u64, trials: u32, verdict: Verdict| Tried {
             at,
             trials,
             telling: trials,
+            kept: trials,
             verdict,
         };
         let [low, high] = terms.ends;

@@ -14,16 +14,15 @@
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level, Refinement};
-use linerate_model::finding::Estimate;
-use linerate_model::number;
 use linerate_model::outcome::Outcome;
 use linerate_model::response::describe;
 use linerate_model::run::Recording;
 
+use super::search::{is_reached, middle};
+use super::{Line, Told};
 use crate::compare::interval::{deviation, mean, student, student_t_interval};
 use crate::compare::kin::{self, Variance};
 use crate::groups::outcomes;
-use crate::search::{has_open_trials, is_reached, middle};
 use crate::words;
 
 /// The least variance of a logarithm: latencies are kept with three digits, and trials may agree in those.
@@ -184,29 +183,17 @@ fn bend(points: &[&Point]) -> Option<Knee> {
     most.map(|(_, knee)| knee)
 }
 
-/// Returns the level at which each refinement of `recording` measures next, by experiment, and the names of those that are
-/// not over.
-pub(crate) fn open(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
-    let plan = &recording.document.plan;
-    let (mut levels, mut names) = (Vec::new(), Vec::new());
-    for experiment in &plan.experiments {
-        let Some((terms, factor)) = terms(experiment) else {
-            continue;
-        };
-        if has_open_trials(recording, experiment) {
-            names.push(experiment.name.clone());
-            continue;
-        }
-        let all = outcomes(recording);
-        let points = points(recording, &all, experiment, None);
-        if let Next::Measure { at, .. } = next(terms, &points) {
-            names.push(experiment.name.clone());
-            let kind = experiment.levels(factor).first();
-            let level = kind.and_then(|kind| kind.with_whole(at));
-            levels.extend(level.map(|level| (experiment.name.clone(), level)));
-        }
+/// Returns the level at which `experiment` measures next, if it is a refinement and not over.
+pub(super) fn next_level(
+    recording: &Recording,
+    all: &[Outcome],
+    experiment: &Experiment,
+) -> Option<u64> {
+    let (terms, _) = terms(experiment)?;
+    match next(terms, &points(recording, all, experiment, None)) {
+        Next::Measure { at, .. } => Some(at),
+        Next::Over => None,
     }
-    (levels, names)
 }
 
 /// Returns what `experiment` is refined by, if it is.
@@ -259,32 +246,8 @@ fn points(
     points
 }
 
-/// A refinement in words and lines.
-pub struct Told {
-    /// Where the knee lies, as a sentence.
-    pub answer: String,
-    /// The decisions, in their order: the level that was added, and why.
-    pub path: Vec<(String, String)>,
-    /// The curve in the order of levels.
-    pub curve: Vec<CurveLine>,
-    /// The title of the response.
-    pub response: &'static str,
-}
-
-/// One level of a curve.
-pub struct CurveLine {
-    /// The level in words.
-    pub level: String,
-    /// Trials at it.
-    pub trials: u32,
-    /// The mean of the response with its 95 % interval; absent where it was not read.
-    pub value: Option<Estimate>,
-    /// Whether its load came about.
-    pub is_reached: bool,
-}
-
 /// Returns what refining `experiment` found; nothing where nothing is refined.
-pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
+pub(super) fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
     let (terms, factor) = terms(experiment)?;
     let kind = experiment.levels(factor).first()?.clone();
     let level = |at: u64| kind.with_whole(at).unwrap_or_else(|| kind.clone());
@@ -354,17 +317,23 @@ pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
     } else {
         answer
     };
-    let curve = points.iter().map(|point| CurveLine {
+    let levels = points.iter().map(|point| Line {
         level: in_words(point.at),
         trials: point.trials,
         value: value(point),
-        is_reached: point.is_reached,
+        says: if point.is_reached {
+            "load reached"
+        } else {
+            "load not reached"
+        },
     });
     Some(Told {
         answer,
-        path,
-        curve: curve.collect(),
-        response: title,
+        title: "Curve, in the order of levels",
+        levels: levels.collect(),
+        response: title.to_owned(),
+        says: "load",
+        added: path,
     })
 }
 
@@ -372,38 +341,6 @@ pub fn told(recording: &Recording, experiment: &Experiment) -> Option<Told> {
 fn of_factor(cell: &Cell, factor: Factor) -> Cell {
     let level = cell.get(&factor).cloned();
     level.into_iter().map(|level| (factor, level)).collect()
-}
-
-/// Returns the refinements of `recording` as lines for a terminal: the path, the curve, and the answer.
-pub fn lines(recording: &Recording) -> Vec<String> {
-    let mut lines = Vec::new();
-    for experiment in &recording.document.plan.experiments {
-        let Some(told) = told(recording, experiment) else {
-            continue;
-        };
-        lines.extend(
-            told.path
-                .into_iter()
-                .map(|(added, why)| format!("  added {added}, {why}")),
-        );
-        for line in told.curve {
-            let value = line.value.map(|value| number::estimate(&value).line());
-            lines.push(format!(
-                "  {}: {} {} by {}{}",
-                line.level,
-                told.response,
-                value.as_deref().unwrap_or("not read"),
-                number::counted(line.trials, "trial"),
-                if line.is_reached {
-                    ""
-                } else {
-                    "; load not reached"
-                }
-            ));
-        }
-        lines.push(told.answer);
-    }
-    lines
 }
 
 #[cfg(test)]
