@@ -4,42 +4,17 @@
 pub mod refine;
 /// Where a condition stops to hold.
 pub mod search;
+/// What they found, in words and lines.
+mod told;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::{Experiment, Level};
-use linerate_model::finding::Estimate;
 use linerate_model::number;
 use linerate_model::run::Recording;
 
+pub use told::{Line, Told};
+
 use crate::groups::outcomes;
-
-/// What such an experiment found, in words and lines.
-pub struct Told {
-    /// The answer, as a sentence.
-    pub answer: String,
-    /// What the levels are, and in which order.
-    pub title: &'static str,
-    /// The levels that were measured.
-    pub levels: Vec<Line>,
-    /// The title of the response.
-    pub response: String,
-    /// What the last words of each line say something of.
-    pub says: &'static str,
-    /// The levels that were added, each with the reason, where the lines do not say it.
-    pub added: Vec<(String, String)>,
-}
-
-/// One level.
-pub struct Line {
-    /// The level in words.
-    pub level: String,
-    /// Trials at it so far.
-    pub trials: u32,
-    /// The mean of the response with its 95 % interval; absent where it was not read.
-    pub value: Option<Estimate>,
-    /// What they say.
-    pub says: &'static str,
-}
 
 /// Returns the level at which each such experiment of `recording` measures next, and the names of those that are not over.
 pub fn next_levels(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {

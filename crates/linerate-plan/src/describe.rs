@@ -222,7 +222,7 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
     }
     if experiment.design == DesignKind::LatinHypercube {
         let words =
-            "Latin hypercube: a block has each level of each factor once, combined anew at random";
+            "Latin hypercube: a block has each level of each factor once, combined at random";
         line(text, "  ", words);
     }
     if !experiment.whole_plots.is_empty() {
@@ -270,9 +270,9 @@ fn few_datagrams(experiment: &Experiment, search: &Search, low: f64) -> Option<S
     let is_few = is_of_loss && condition.of.is_none() && condition.limit * datagrams < 1.0;
     is_few.then(|| {
         format!(
-            "a trial at {} has {datagrams} datagrams, so that it keeps the condition only if it loses none; \
-             longer trials tell less loss from none",
-            Unit::BitsPerSecond.display(low)
+            "a trial at {} has {}, so that it keeps the condition only if it loses none",
+            Unit::BitsPerSecond.display(low),
+            number::counted(datagrams as u64, "datagram"),
         )
     })
 }

@@ -19,7 +19,7 @@ use linerate_model::response::describe;
 use linerate_model::run::Recording;
 
 use super::search::{is_reached, middle};
-use super::{Line, Told};
+use super::told::{Line, Told};
 use crate::compare::interval::{deviation, mean, student, student_t_interval};
 use crate::compare::kin::{self, Variance};
 use crate::groups::outcomes;

@@ -31,7 +31,7 @@ use linerate_model::response::describe;
 use linerate_model::run::Recording;
 use linerate_model::unit::Unit;
 
-use super::{Line, Told};
+use super::told::{Line, Told};
 use crate::compare::interval::student_t_interval;
 use crate::diagnose::REQUESTS_SHARE_MIN;
 use crate::groups::outcomes;
