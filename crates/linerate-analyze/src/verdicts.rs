@@ -387,18 +387,20 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
         .iter()
         .filter(|curve| is_curve_open(curve));
     let effects = effects.map(|effect| &effect.experiment);
-    let has_few = |cell: &&CellOutcomes<'_>| {
-        // The cells of a Latin hypercube are seldom the same in two blocks.
-        let is_once = cell.experiment.design == DesignKind::LatinHypercube;
-        !is_once && (1..REPLICATES_MIN).contains(&cell.valid.len())
-    };
-    let few = dataset.cells.iter().filter(has_few);
+    let few = dataset.cells.iter();
+    let few = few.filter(|cell| !cell.valid.is_empty() && has_few_replicates(cell));
     let open: BTreeSet<&String> = effects
         .chain(curves.map(|curve| &curve.experiment))
         .chain(few.map(|cell| &cell.experiment.name))
         .chain(verdicts.few.iter().map(|few| &few.experiment))
         .collect();
     open.into_iter().cloned().collect()
+}
+
+/// Returns whether `cell` has fewer valid trials than say something of it. Those of a Latin hypercube, which are seldom the same
+/// in two blocks, are not looked at alone.
+pub(crate) fn has_few_replicates(cell: &CellOutcomes<'_>) -> bool {
+    cell.experiment.design != DesignKind::LatinHypercube && cell.valid.len() < REPLICATES_MIN
 }
 
 /// Returns the verdicts as data, in the order of the plan.

@@ -35,7 +35,7 @@ use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
 use crate::spoilt::unusually_missing;
-use crate::verdicts::REPLICATES_MIN;
+use crate::verdicts::{REPLICATES_MIN, has_few_replicates};
 use crate::words;
 
 /// Relative deviation between identical cells from which on small effects drown in noise.
@@ -279,7 +279,7 @@ fn replicates<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
     let few: Vec<&CellOutcomes<'_>> = dataset
         .cells
         .iter()
-        .filter(|cell| cell.valid.len() < REPLICATES_MIN)
+        .filter(|cell| has_few_replicates(cell))
         .collect();
     dataset.measured().next()?;
     let least = few.iter().map(|cell| cell.valid.len()).min()?;

@@ -135,7 +135,8 @@ fn head(effect: &FactorEffect) -> String {
         (level, other) => words::sentence(&format!("{level} against {other}")),
     };
     let aliases = effect.aliases.iter().map(|alias| format!(", or {alias}"));
-    std::iter::once(head).chain(aliases).collect()
+    let line = (effect.basis == Basis::Slopes).then(|| " on a line through all".to_owned());
+    std::iter::once(head).chain(line).chain(aliases).collect()
 }
 
 fn change(effect: &FactorEffect) -> String {
