@@ -2,6 +2,7 @@
 
 use linerate_model::condition::Condition;
 use linerate_model::experiment::{Refinement, Search};
+use linerate_model::group;
 use linerate_model::unit::parse_share;
 use linerate_model::workload::{Kind, Workload};
 use toml::Spanned;
@@ -55,6 +56,13 @@ pub(super) fn search(
     )?;
     let spot = source.at("design.condition", condition.span());
     let read = Condition::parse(condition.get_ref()).map_err(|why| spot.wrong(&why))?;
+    let own = group::name_of(workload.traffic.kind());
+    if read.group.is_some_and(|group| group.as_str() != own) {
+        return Err(spot.value(
+            format!("`{}`", read.text),
+            format!("about the group that a bisection has, `{own}`"),
+        ));
+    }
     let is_of = |kind: Kind| kind.about().all_responses().any(|own| own == read.response);
     let is_of_another = Kind::ALL.iter().any(|kind| is_of(*kind));
     if is_of_another && !is_of(workload.traffic.kind()) {

@@ -14,7 +14,7 @@ use linerate_plan::Draft;
 use super::lab::{self, LabAsked, lab};
 use super::measurement::WITHOUT_PEER;
 use super::{check_peer, check_tls};
-use crate::args::{RunArgs, StudyArgs};
+use crate::args::{GateArgs, RunArgs, StudyArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::gate::Gate;
 use crate::hosts::HostsAsked;
@@ -96,7 +96,7 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
         lab: args.lab.then(|| lab(&args.lab_link, &drafts)),
         directory: args.out.clone(),
         dry_run: args.dry_run,
-        gate: super::gate::gate(&args.gate)?,
+        gate: gate_of(&args.gate, &drafts)?,
         drafts,
     })
 }
@@ -131,9 +131,16 @@ pub fn experiment(args: &RunArgs, file: &Path, draft: Draft) -> CmdResult<Experi
         lab: args.plan.lab.then(|| lab(&args.plan.lab_link, &drafts)),
         directory: args.output.out.clone(),
         dry_run: false,
-        gate: super::gate::gate(&args.gate)?,
+        gate: gate_of(&args.gate, &drafts)?,
         drafts,
     })
+}
+
+/// Returns what the results of `drafts` are held against.
+fn gate_of(args: &GateArgs, drafts: &[Draft]) -> CmdResult<Gate> {
+    let gate = super::gate::gate(args)?;
+    super::gate::check_groups(&gate, drafts.iter().map(|draft| &draft.experiment))?;
+    Ok(gate)
 }
 
 /// Returns an experiment with the phases that a test of an iperf3 server has, and says so where it has others;
