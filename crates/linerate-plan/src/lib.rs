@@ -51,4 +51,6 @@ pub use draft::{BudgetHints, Draft};
 pub use extend::extension;
 pub use file::{ReadError, read_experiment};
 pub use hosts::{Hosts, LabKnobs, knob_levels, link_losses};
-pub use planner::{PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, single};
+pub use planner::{
+    PlanError, PlanRequest, Single, TRIALS_MAX, fitting, is_single, loaded, plan, single,
+};
