@@ -3,14 +3,21 @@
 //! The number is the mean of the cell's valid trials with its interval. All of that below (or above) the limit: the
 //! condition is met. None of it: it is not. The limit inside: *not decided*. A single trial has no interval, and its number
 //! decides. Of several cells the best one counts, so that a condition on a whole study asks what the server can do.
+//!
+//! Of several groups it is about the one that it names; without a name, about the first that has the response. Of a probe
+//! alone and beside bulk, the numbers beside bulk count, and the worse direction: alone it always is what the path can do.
 
 use linerate_model::condition::Condition;
+use linerate_model::experiment::Experiment;
 use linerate_model::finding::Estimate;
+use linerate_model::group;
 use linerate_model::response::describe;
 use linerate_model::run::Recording;
 use serde::Serialize;
 
 use crate::dataset::Dataset;
+use crate::groups::{self, View};
+use crate::loaded;
 
 /// What became of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,6 +37,9 @@ pub enum Fate {
 pub struct Judged {
     /// As it was typed.
     pub condition: String,
+    /// The group that it is about, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The response that it is about.
     pub response: String,
     /// The number that was measured; of several cells the best; absent where it was not read.
@@ -51,17 +61,30 @@ impl Judged {
             Fate::NotMet => "is not so",
             Fate::NotDecided => "is not decided",
         };
-        format!("--fail-if '{}' {outcome}: {title} {value}", self.condition)
+        let group = self.group.as_ref();
+        let of = group.map_or(String::new(), |group| format!(" of {group}"));
+        format!(
+            "--fail-if '{}' {outcome}: {title}{of} {value}",
+            self.condition
+        )
     }
 }
 
 /// Returns what becomes of `condition` for `recording`.
 pub fn judge(condition: &Condition, recording: &Recording) -> Judged {
-    let dataset = Dataset::new(recording);
-    let values = dataset
-        .cells
-        .iter()
-        .filter_map(|cell| cell.estimate(&condition.response));
+    let views = groups::views(recording);
+    let alone = || (None, values(condition, recording, recording, 0));
+    let of_view = |(at, view): (usize, &View)| {
+        let values = values(condition, recording, &view.recording, at);
+        (Some(view.name.clone()), values)
+    };
+    let mut all = views.iter().enumerate().map(of_view);
+    let (group, values) = match views.is_empty() {
+        true => alone(),
+        false => all
+            .find(|(_, values)| !values.is_empty())
+            .unwrap_or_default(),
+    };
     let better = |one: &Estimate, other: &Estimate| {
         let order = one.value.total_cmp(&other.value);
         if condition.is_below {
@@ -70,13 +93,49 @@ pub fn judge(condition: &Condition, recording: &Recording) -> Judged {
             order.reverse()
         }
     };
-    let value = values.max_by(better);
+    let values = values.into_iter();
+    let value = match loaded::is_loaded(&recording.document.plan) {
+        true => values.min_by(better),
+        false => values.max_by(better),
+    };
+    let named = condition.group.map(|group| group.to_string());
     Judged {
         condition: condition.text.clone(),
+        group: named.filter(|_| !views.is_empty()).or(group),
         response: condition.response.clone(),
         outcome: value.map_or(Fate::NotDecided, |value| outcome(condition, &value)),
         value,
     }
+}
+
+/// Returns the numbers that the condition may be about, of the cells of `view`: what `recording` has of the group that is
+/// the trial's number `at`.
+fn values(
+    condition: &Condition,
+    recording: &Recording,
+    view: &Recording,
+    at: usize,
+) -> Vec<Estimate> {
+    let plan = &recording.document.plan;
+    let is_loaded = loaded::is_loaded(plan);
+    let is_meant = |experiment: &Experiment| {
+        let name = group::names(&experiment.workload, &experiment.beside).nth(at);
+        let wanted = condition.group.as_ref();
+        let is_named = wanted.is_none_or(|wanted| Some(wanted.as_str()) == name);
+        is_named && (!is_loaded || !experiment.beside.is_empty())
+    };
+    let whole = plan.experiments.iter().filter(|it| it.beside.len() >= at);
+    let own: Vec<&str> = whole
+        .zip(&view.document.plan.experiments)
+        .filter(|(whole, _)| is_meant(whole))
+        .map(|(_, own)| &*own.name)
+        .collect();
+    let dataset = Dataset::new(view);
+    let cells = dataset.cells.iter();
+    cells
+        .filter(|cell| own.contains(&&*cell.experiment.name))
+        .filter_map(|cell| cell.estimate(&condition.response))
+        .collect()
 }
 
 fn outcome(condition: &Condition, value: &Estimate) -> Fate {

@@ -373,6 +373,11 @@ impl<'a> Dataset<'a> {
     /// which are there to fill the CPUs, show what would be; chapters tell of them, no finding does. Full segments are
     /// no flood. What shares its trial with other groups is not the host's best.
     pub(crate) fn is_as_it_is(&self, cell: &CellOutcomes<'_>) -> bool {
+        cell.experiment.beside.is_empty() && self.is_unburdened(cell)
+    }
+
+    /// Returns whether none of the levels of `cell` is a burden that the experiment itself puts on the host.
+    pub(crate) fn is_unburdened(&self, cell: &CellOutcomes<'_>) -> bool {
         let is_burden =
             |factor| cell.experiment.levels(factor).len() > 1 && cell.number(factor).is_some();
         let has_full_segments = || {
@@ -391,8 +396,7 @@ impl<'a> Dataset<'a> {
             (Some(Level::Word(level)), Some(own)) => level != own,
             _ => false,
         };
-        cell.experiment.beside.is_empty()
-            && !is_burden(Factor::SocketBuffer)
+        !is_burden(Factor::SocketBuffer)
             && !is_foreign
             && !is_burden(Factor::MssBytes)
             && !is_burden(Factor::Rate)

@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::experiment::{Cell, Control, Experiment, Factor};
-use linerate_model::group::GroupName;
+use linerate_model::group::{self, GroupName};
 use linerate_model::plan::{Repeat, Trial};
 use linerate_model::run::{FlowOutcome, FlowRecord, Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
@@ -287,9 +287,9 @@ fn view(recording: &Recording, lenses: &BTreeMap<TrialId, Lens>, at: usize) -> V
 }
 
 fn names(experiment: &Experiment) -> Vec<String> {
-    let first = linerate_model::group::name_of(experiment.workload.traffic.kind());
-    let beside = experiment.beside.iter().map(|group| group.name.clone());
-    std::iter::once(first.to_owned()).chain(beside).collect()
+    group::names(&experiment.workload, &experiment.beside)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns `experiment` as one of its groups has it; the others stay `beside` it, so that nobody takes it for alone.

@@ -125,6 +125,7 @@ mod front;
 
 use linerate_model::Nanos;
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
+use linerate_model::finding::Finding;
 use linerate_model::run::Recording;
 
 pub use agreement::agreement;
@@ -186,6 +187,15 @@ pub fn analyze_with_published(recording: &Recording) -> Analysis {
     analysis(recording, dataset)
 }
 
+/// Returns a finding with the experiment that it is from, where there are several.
+fn placed(finding: Finding, dataset: &Dataset<'_>) -> Finding {
+    let experiments = dataset.experiments();
+    let mut own = experiments.iter().filter(|_| experiments.len() > 1);
+    let own = own.find(|one| finding.experiment.as_ref() == Some(&one.name));
+    let from = own.map(|one| one.title.clone());
+    Finding { from, ..finding }
+}
+
 fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
     let mut told = diagnose::told(&dataset);
     answer::headline_first(&dataset, &mut told.findings);
@@ -208,6 +218,7 @@ fn analysis(recording: &Recording, dataset: Dataset<'_>) -> Analysis {
             .findings
             .into_iter()
             .map(|found| diagnose::advised(found.finding(), &dataset))
+            .map(|finding| placed(finding, &dataset))
             .collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
         flames: flame::flames(&dataset),

@@ -4,12 +4,15 @@
 //! sees the same wait. A scheduler makes both wait as well: what is no longer than it may take is nobody's queue.
 
 use linerate_model::Nanos;
+use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Trust, TrustLevel};
-use linerate_model::run::Recording;
+use linerate_model::plan::Plan;
+use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::workload::Workload;
 use serde::Serialize;
 
 use crate::compare::interval::mean;
+use crate::condition::Judged;
 use crate::groups::{self, View};
 use crate::reduce::{self, Outcome, SCHEDULER_NS_MAX, name};
 use crate::single::{self, Shown};
@@ -43,6 +46,19 @@ pub struct Loaded {
     pub trust: TrustLevel,
     /// Why, where that is not far.
     pub reasons: Vec<String>,
+    /// What became of each `--fail-if`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Judged>,
+}
+
+impl Loaded {
+    /// Whether nothing at all was measured.
+    pub fn is_empty(&self) -> bool {
+        let beside = self.loaded.iter().map(|one| &one.latency);
+        std::iter::once(&self.idle)
+            .chain(beside)
+            .all(|latencies| latencies.p50_ns.is_none())
+    }
 }
 
 /// Latencies of the probe, of several runs their means.
@@ -85,8 +101,21 @@ pub struct Beside {
     pub fills_queue: Option<bool>,
 }
 
+/// Whether a plan is a probe alone, and the same beside bulk.
+pub fn is_loaded(plan: &Plan) -> bool {
+    let Some((alone, beside)) = plan.experiments.split_first() else {
+        return false;
+    };
+    let is_beside = |one: &Experiment| one.beside.len() == 1 && one.workload == alone.workload;
+    let is_fixed = plan.experiments.iter().all(|it| it.factors.is_empty());
+    is_fixed && alone.beside.is_empty() && !beside.is_empty() && beside.iter().all(is_beside)
+}
+
 /// Returns what a recording of the plan of `linerate run --loaded` shows.
 pub fn loaded(recording: &Recording) -> Option<Loaded> {
+    if !is_loaded(&recording.document.plan) {
+        return None;
+    }
     let views = groups::views(recording);
     let [probe, bulk] = views.as_slice() else {
         return None;
@@ -96,7 +125,7 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
     let alone = experiments.next()?;
     let (of_probe, of_bulk) = (outcomes(probe), outcomes(bulk));
     let idle = latencies(&of_probe, &alone.name);
-    let beside = experiments.filter_map(|experiment| {
+    let loaded = experiments.filter_map(|experiment| {
         let bulk = &experiment.beside.first()?.workload;
         let latency = latencies(&of_probe, &experiment.name);
         let of_bulk = of_experiment(&of_bulk, &format!("{}-{}", experiment.name, views[1].name));
@@ -118,7 +147,12 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
             bulk_waited_ns,
         })
     });
-    let (trust, reasons) = trust(&views);
+    let loaded: Vec<Beside> = loaded.collect();
+    let told = std::iter::once(&idle).chain(loaded.iter().map(|one| &one.latency));
+    let titled = document.plan.experiments.iter().zip(told);
+    let without = titled.filter(|(_, latencies)| latencies.p50_ns.is_none());
+    let without: Vec<&str> = without.map(|(one, _)| &*one.title).collect();
+    let (trust, reasons) = trust(&views, &without);
     Some(Loaded {
         schema: LOADED_SCHEMA.0,
         schema_version: LOADED_SCHEMA.1,
@@ -126,10 +160,11 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
         run: document.run.0.clone(),
         started_utc: document.started_utc.clone(),
         probe: alone.workload.clone(),
-        loaded: beside.collect(),
+        loaded,
         idle,
         trust,
         reasons,
+        conditions: Vec::new(),
     })
 }
 
@@ -181,8 +216,9 @@ fn difference(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     Some(one? - other?)
 }
 
-/// Returns how far the worst of all measurements may be relied on, and why.
-fn trust(views: &[View]) -> (TrustLevel, Vec<String>) {
+/// Returns how far the worst of all measurements may be relied on, and why; `without` are the titles of those that have no
+/// latency.
+fn trust(views: &[View], without: &[&str]) -> (TrustLevel, Vec<String>) {
     let shown = Shown {
         interval: Nanos(0),
         all_flows: false,
@@ -192,6 +228,12 @@ fn trust(views: &[View]) -> (TrustLevel, Vec<String>) {
         level: TrustLevel::Good,
         reasons: Vec::new(),
     };
+    if !without.is_empty() {
+        trust = trust.and(Trust {
+            level: TrustLevel::DoNotUse,
+            reasons: vec![format!("not measured: {}", without.join(", "))],
+        });
+    }
     for view in views {
         for experiment in &view.recording.document.plan.experiments {
             let mut own = view.recording.document.clone();
@@ -203,10 +245,15 @@ fn trust(views: &[View]) -> (TrustLevel, Vec<String>) {
                 .retain(|one| one.experiment == experiment.name);
             let is_own = |trial| own.plan.trial(trial).is_some();
             let trials = view.recording.trials.iter();
-            let trials = trials
+            let trials: Vec<_> = trials
                 .filter(|record| is_own(record.trial))
                 .cloned()
                 .collect();
+            // What is missing is named above.
+            own.cut_short = None;
+            if !trials.iter().any(TrialRecord::is_valid) {
+                continue;
+            }
             let one = Recording {
                 trials,
                 document: own,

@@ -1,5 +1,7 @@
-//! What a response is held against: `throughput < 900M`, `p99 > 200us`, `throughput > 95% of auto`.
+//! What a response is held against: `throughput < 900M`, `p99 > 200us`, of a group `probe.p99 > 5ms`, relative to another level
+//! `throughput > 95% of auto`.
 
+use crate::group_name::GroupName;
 use crate::response::{CATALOGUE, describe, name};
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit, parse_share};
 
@@ -20,6 +22,8 @@ const ALSO: [(&str, &str); 8] = [
 pub struct Condition {
     /// As it was typed.
     pub text: String,
+    /// The group whose response it is about, where it names one.
+    pub group: Option<GroupName>,
     /// The response that it is about.
     pub response: String,
     /// Whether it is so below the limit, and not above.
@@ -39,7 +43,15 @@ impl Condition {
         };
         let (named, limit) = (text[..at].trim(), &text[at + 1..]);
         let limit = limit.strip_prefix('=').unwrap_or(limit).trim();
-        let response = response(named).ok_or_else(|| format!("no response is called `{named}`"))?;
+        let of_group = || {
+            let (group, named) = named.split_once('.')?;
+            Some((Some(GroupName::new(group)?), response(named)?))
+        };
+        // Words of some responses have a point: "round trip, 99.9th percentile".
+        let found = response(named).map(|response| (None, response));
+        let (group, response) = found
+            .or_else(of_group)
+            .ok_or_else(|| format!("no response is called `{named}`"))?;
         let (limit, of) = match limit.split_once(" of ") {
             Some((share, level)) => (share.trim(), Some(level.trim().to_owned())),
             None => (limit, None),
@@ -50,6 +62,7 @@ impl Condition {
         };
         Ok(Self {
             text: text.trim().to_owned(),
+            group,
             is_below: text[at..].starts_with('<'),
             limit: quantity(limit, unit)?,
             response: response.to_owned(),
@@ -87,22 +100,25 @@ fn response(named: &str) -> Option<&'static str> {
 
 fn quantity(text: &str, unit: Unit) -> Result<f64, String> {
     let plain = || text.parse::<f64>().ok().filter(|number| number.is_finite());
+    // Of a number alone nobody knows whether it was meant in bits or in megabits.
+    let with_unit = Some(text).filter(|text| text.ends_with(char::is_alphabetic));
     let read = match unit {
-        Unit::BitsPerSecond => text.parse::<BitsPerSec>().ok().map(|rate| rate.0),
-        Unit::Bytes => text.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64),
-        Unit::Nanoseconds => {
-            let has_unit = text.ends_with(char::is_alphabetic);
-            let time = has_unit.then(|| text.parse::<Nanos>().ok()).flatten();
-            return time
-                .map(|time| time.0 as f64)
-                .ok_or_else(|| format!("`{text}` is no time with its unit, as in 200us"));
-        }
+        Unit::BitsPerSecond => with_unit
+            .and_then(|text| text.parse::<BitsPerSec>().ok())
+            .map(|rate| rate.0),
+        Unit::Bytes => with_unit
+            .and_then(|text| text.parse::<Bytes>().ok())
+            .map(|bytes| bytes.0 as f64),
+        Unit::Nanoseconds => with_unit
+            .and_then(|text| text.parse::<Nanos>().ok())
+            .map(|time| time.0 as f64),
         Unit::Ratio => parse_share(text),
         _ => plain(),
     };
     let expected = match unit {
-        Unit::BitsPerSecond => "rate, as in 900M",
-        Unit::Bytes => "size, as in 64K",
+        Unit::BitsPerSecond => "rate with its unit, as in 900M",
+        Unit::Bytes => "size with its unit, as in 64K or 100B",
+        Unit::Nanoseconds => "time with its unit, as in 200us",
         Unit::Ratio => "share, as in 1%",
         _ => "number",
     };
@@ -112,6 +128,14 @@ fn quantity(text: &str, unit: Unit) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_condition_may_name_a_group() {
+        let group = |text: &str| Condition::parse(text).map(|it| it.group.map(|it| it.to_string()));
+        assert_eq!(group("probe.p99 > 5ms"), Ok(Some("probe".to_owned())));
+        assert_eq!(group("p99 > 5ms"), Ok(None));
+        assert_eq!(group("round trip, 99.9th percentile > 5ms"), Ok(None));
+    }
 
     #[test]
     fn a_condition_is_read_with_the_names_and_units_that_users_know() {
@@ -144,7 +168,11 @@ mod tests {
             "speed < 1G",
             "throughput < fast",
             "p99 > 200",
+            "throughput < 900",
+            "payload_per_segment < 100",
             "loss > ?",
+            "probe.speed < 1G",
+            "a b.p99 > 5ms",
         ] {
             assert!(Condition::parse(wrong).is_err(), "{wrong}");
         }

@@ -235,6 +235,9 @@ pub struct Finding {
     /// The experiment it is about, if any.
     #[serde(skip)]
     pub experiment: Option<String>,
+    /// The title of that experiment, where the run has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// What it cautions about, where it is a caution of such a kind.
     #[serde(skip)]
     pub caution: Option<Caution>,

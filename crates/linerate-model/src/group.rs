@@ -53,6 +53,12 @@ pub fn name_of(kind: Kind) -> &'static str {
     known.map_or("", |(name, _)| name)
 }
 
+/// Returns the names of groups, in order: of `first`, and of those `beside` it.
+pub fn names<'g>(first: &Workload, beside: &'g [Group]) -> impl Iterator<Item = &'g str> {
+    let beside = beside.iter().map(|group| &*group.name);
+    std::iter::once(name_of(first.traffic.kind())).chain(beside)
+}
+
 /// Returns the flows of all groups, numbered through.
 pub fn flows<'a>(workloads: impl IntoIterator<Item = &'a Workload>) -> Vec<FlowPlan> {
     let mut all: Vec<FlowPlan> = Vec::new();

@@ -122,8 +122,7 @@ impl Trial {
 
     /// Returns the names of its groups, in order.
     pub fn group_names(&self) -> impl Iterator<Item = &str> {
-        let first = group::name_of(self.workload.traffic.kind());
-        std::iter::once(first).chain(self.beside.iter().map(|group| &*group.name))
+        group::names(&self.workload, &self.beside)
     }
 
     /// Returns the flows of all its groups.

@@ -28,8 +28,8 @@ pub enum ParseUnitError {
     /// No number at the start of the text.
     #[error("`{0}` does not start with a number")]
     NoNumber(String),
-    /// The number is below zero or not finite.
-    #[error("`{0}` is negative or not finite")]
+    /// The number is below zero, or more than can be counted.
+    #[error("`{0}` is below zero or too large")]
     OutOfRange(String),
     /// The text after the number is not a unit of this kind.
     #[error("`{suffix}` in `{text}` is not one of {expected}")]

@@ -5,11 +5,11 @@
 //! into the types of the model; behind this room nothing needs checking again.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{DesignKind, Experiment, Timing};
+use linerate_model::experiment::{DesignKind, Experiment, LevelError, Timing};
 use linerate_model::group;
 use linerate_model::reason::with_causes;
 use linerate_model::response::name;
-use linerate_model::workload::{Group, Kind};
+use linerate_model::workload::{Group, Kind, WorkloadError};
 use toml::Spanned;
 
 use crate::draft::{BudgetHints, Draft};
@@ -256,6 +256,16 @@ fn check_cells(source: &Source<'_>, experiment: &Experiment) -> Result<(), ReadE
     let cells = cells.into_iter();
     for cell in cells.chain(experiment.search_control()) {
         let impossible = |cause| {
+            if let LevelError::Workload(WorkloadError::Range {
+                what,
+                case,
+                value,
+                allowed,
+            }) = &cause
+                && let Some(spot) = source.factor(what)
+            {
+                return spot.value(value, format!("{allowed}{case}"));
+            }
             let words: Vec<String> = cell.iter().map(|(f, l)| format!("{f} {l}")).collect();
             ReadError::Cell {
                 origin: source.origin.to_owned(),

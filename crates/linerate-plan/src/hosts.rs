@@ -50,6 +50,16 @@ pub struct LabKnobs {
 }
 
 impl Hosts {
+    /// Returns the first of `factors` with a level that the hosts do not have, that level, and why.
+    pub fn lacking<'l>(
+        &self,
+        factors: &'l [(Factor, Vec<Level>)],
+    ) -> Option<(Factor, &'l Level, String)> {
+        let levels = factors.iter();
+        let mut levels = levels.flat_map(|(factor, levels)| levels.iter().map(|it| (*factor, it)));
+        levels.find_map(|(factor, level)| Some((factor, level, self.refuses(factor, level)?)))
+    }
+
     /// Sets the congestion control of `workload`, if one is to be set and nothing else is asked for.
     ///
     /// Connections that last for one exchange keep the hosts' own: they end before it matters, and

@@ -54,6 +54,6 @@ pub use extend::extension;
 pub use file::{ReadError, read_experiment};
 pub use hosts::{Hosts, LabKnobs, knob_levels, link_losses};
 pub use planner::{
-    PlanError, PlanRequest, Single, TRIALS_MAX, fitting, loaded, plan, searched, single,
+    PlanError, PlanRequest, Single, TRIALS_MAX, fitting, is_single, loaded, plan, searched, single,
 };
 pub use search::{REPLICATES_MIN as SEARCH_REPLICATES_MIN, SearchError, search};

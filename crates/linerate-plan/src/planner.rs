@@ -265,6 +265,14 @@ pub fn searched(asked: Single, search: Search) -> Draft {
     }
 }
 
+/// Name, title and question of the experiment that [`single`] makes.
+const SINGLE: [&str; 3] = ["run", "Measurement", "How fast is it?"];
+
+/// Whether `plan` is of one workload as it was asked for on a command line, with whatever varies of it.
+pub fn is_single(plan: &Plan) -> bool {
+    matches!(plan.experiments.as_slice(), [one] if [&*one.name, &*one.title, &*one.question] == SINGLE)
+}
+
 /// Returns the plan of one workload.
 pub fn single(asked: Single) -> Result<Plan, PlanError> {
     let Single {
@@ -275,9 +283,10 @@ pub fn single(asked: Single) -> Result<Plan, PlanError> {
         seed,
     } = asked;
     workload.check()?;
+    let [name, title, question] = SINGLE;
     let experiment = Experiment {
-        title: "Measurement".to_owned(),
-        question: "How fast is it?".to_owned(),
+        title: title.to_owned(),
+        question: question.to_owned(),
         method: if factors.is_empty() {
             "One workload, measured as asked.".to_owned()
         } else {
@@ -288,7 +297,7 @@ pub fn single(asked: Single) -> Result<Plan, PlanError> {
             .filter_map(|(factor, levels)| Some((*factor, levels.first()?.clone())))
             .collect(),
         factors,
-        ..plain("run", workload, timing, *replicates.start())
+        ..plain(name, workload, timing, *replicates.start())
     };
     let further = replicates.end().saturating_sub(*replicates.start());
     as_asked(vec![experiment], further, seed)

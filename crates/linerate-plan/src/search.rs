@@ -2,6 +2,7 @@
 
 use linerate_model::condition::Condition;
 use linerate_model::experiment::{Factor, Level, Search};
+use linerate_model::group;
 use linerate_model::unit::parse_share;
 use linerate_model::workload::{Kind, Workload};
 
@@ -46,6 +47,14 @@ pub fn search(
         _ => return Err(SearchError::Ends),
     }
     let condition = Condition::parse(condition).map_err(SearchError::Condition)?;
+    let own = group::name_of(workload.traffic.kind());
+    if condition.group.is_some_and(|group| group.as_str() != own) {
+        let why = format!(
+            "`{}` is not about `{own}`, the one group of a search",
+            condition.text
+        );
+        return Err(SearchError::Condition(why));
+    }
     let is_of = |kind: Kind| {
         kind.about()
             .all_responses()

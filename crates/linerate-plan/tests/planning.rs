@@ -417,6 +417,17 @@ fn levels_that_cannot_run_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn the_first_level_that_hosts_lack_is_named() {
+    let word = |name: &str| Level::Word(name.to_owned());
+    let factors = |name| [(Factor::Congestion, vec![word("cubic"), word(name)])];
+    assert_eq!(hosts().lacking(&factors("reno")), None);
+    let factors = factors("bbr");
+    let lacking = hosts().lacking(&factors).expect("bbr is not there");
+    assert_eq!((lacking.0, lacking.1), (Factor::Congestion, &word("bbr")));
+    assert!(lacking.2.contains("= reno cubic"), "{}", lacking.2);
+}
+
+#[test]
 fn levels_of_one_reason_are_told_once_in_any_order() {
     let draft = draft(
         "socket_buffer = [\"256KiB\", \"1MiB\", \"260KiB\", \"64KiB\"]",

@@ -46,6 +46,37 @@ core.socket_buffer = ["64KiB"]
 "#;
 
 #[test]
+fn what_must_stand_there_is_said_in_the_words_of_the_file() {
+    let number = "it must be a whole number from 0";
+    check("replicates = 5", "replicates = \"x\"", &["line 22", number]);
+    check("replicates = 5", "replicates = -1", &[number]);
+    check("chapter = 3", "chapter = true", &[number]);
+    check(
+        "name = \"example\"",
+        "name = 7",
+        &["it must be text in quotes"],
+    );
+    check(
+        "measure = \"1s\"",
+        "measure = true",
+        &["it must be a duration"],
+    );
+    check(
+        "measure = \"1s\"",
+        "measure = \"99999999h\"",
+        &["too large"],
+    );
+    // A level that makes no workload is named with its line.
+    let levels = "connections = [1, 100000]\nload = [{ clients = 1 }, { clients = 5 }]";
+    let load = "load = [{ clients = 1, connections = 1 }, { connections = 10, clients = 5 }]";
+    check(
+        load,
+        levels,
+        &["line 17: `factors.connections` is 100000", "1 to 20000"],
+    );
+}
+
+#[test]
 fn groups_go_on_beside_the_workload() {
     let with = |group: &str| {
         let text = FILE.replace("[factors]", &format!("{group}\n[factors]"));

@@ -146,7 +146,7 @@ impl Page {
             self.paragraph("The measurements support no finding.");
         }
         for (at, finding) in findings.iter().enumerate() {
-            self.heading(3, &format!("{}. {}", at + 1, finding.claim));
+            self.heading(3, &format!("{}. {}", at + 1, wording::claim(finding)));
             self.paragraph(&prose(&finding.explanation));
             let effect = number::estimate(&finding.effect).line();
             self.paragraph(&format!(

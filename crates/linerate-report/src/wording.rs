@@ -7,7 +7,7 @@ use linerate_model::analysis::{
     TableCell, TrialLine,
 };
 use linerate_model::answer::Answer;
-use linerate_model::finding::{Estimate, FindingKind, Trust};
+use linerate_model::finding::{Estimate, Finding, FindingKind, Trust};
 use linerate_model::id::TrialId;
 use linerate_model::limiter::{Limiter, Remedy};
 use linerate_model::text::sentence;
@@ -285,6 +285,14 @@ pub fn advice(analysis: &Analysis, shown: usize) -> Vec<Advice<'_>> {
     });
     let room = shown.saturating_sub(analysis.recommendations.len());
     measured.chain(others.take(room)).collect()
+}
+
+/// Returns the claim of a finding, with the experiment that it is from where there are several.
+pub fn claim(finding: &Finding) -> String {
+    match &finding.from {
+        Some(from) => format!("{} ({from}).", finding.claim.trim_end_matches('.')),
+        None => finding.claim.clone(),
+    }
 }
 
 /// Says why nothing is to be done.

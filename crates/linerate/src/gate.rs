@@ -40,11 +40,6 @@ pub struct Verdicts {
 }
 
 impl Gate {
-    /// Whether nothing was asked.
-    pub fn is_empty(&self) -> bool {
-        self.baseline.is_none() && self.conditions.is_empty()
-    }
-
     /// Holds a result against it.
     pub fn judge(&self, recording: &Recording) -> Verdicts {
         let against = |baseline: &RunSide| {

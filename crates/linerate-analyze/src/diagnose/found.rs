@@ -163,6 +163,7 @@ impl<'d> Found<'d> {
         Finding {
             id: self.id(),
             experiment: experiment.map(|experiment| experiment.name.clone()),
+            from: None,
             caution: match self.what {
                 What::Caution(caution, _) => Some(caution),
                 _ => None,

@@ -75,7 +75,13 @@ pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ve
 /// holds down, over all experiments.
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
     let cells = dataset.cells.iter();
-    let cells: Vec<&CellOutcomes<'_>> = cells.filter(|cell| dataset.is_as_it_is(cell)).collect();
+    // Where all share their trials with others, what holds each by its own rate, window or buffer is what there is to tell.
+    let mut experiments = dataset.experiments().iter();
+    let are_all_beside = experiments.all(|one| !one.beside.is_empty());
+    let is_told = |cell: &&CellOutcomes<'_>| {
+        dataset.is_as_it_is(cell) || (are_all_beside && dataset.is_unburdened(cell))
+    };
+    let cells: Vec<&CellOutcomes<'_>> = cells.filter(is_told).collect();
     // Where others were repeated, one trial that is left of a cell is no evidence, nor are two in all of
     // who has the CPUs, which changes from trial to trial.
     let are_repeated = cells

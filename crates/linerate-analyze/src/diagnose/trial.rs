@@ -350,8 +350,15 @@ impl TrialView<'_> {
 
     pub(super) fn window_is_full(&self) -> bool {
         let is_filled = self.reaches(name::WINDOW_FILLED, FILLED_SHARE_MIN);
-        let waits = |least| self.reaches(name::RWND_LIMITED, least);
-        waits(MOST) || (is_filled && (self.setup.paces || waits(WAITING_SHARE_MIN_FILLED)))
+        let at_window = self.amount(name::RWND_LIMITED);
+        // The kernel counts time at a full send buffer as that alone, also while the window is full; `-w` sets both.
+        let at_either = if self.setup.buffer_is_set {
+            self.held()
+        } else {
+            at_window
+        };
+        let waits = self.setup.paces || at_either.reaches(WAITING_SHARE_MIN_FILLED);
+        at_window.reaches(MOST) || (is_filled && waits)
     }
 
     /// Share of the time at a window or the send buffer.

@@ -12,7 +12,7 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
 use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::{Direction, Part, Traffic, Workload};
+use linerate_model::workload::{Direction, Group, Part, Traffic, Workload};
 use linerate_model::{FlowId, HostName};
 
 use crate::builder::{MadeRun, Truth, rr, stream};
@@ -1195,6 +1195,43 @@ fn what_a_short_queue_drops_is_no_damage() {
     };
     assert_eq!(truth(false), Some(Limiter::CongestionWindow));
     assert_eq!(truth(true), None);
+}
+
+/// While the send buffer is full as well, the kernel counts the time at it alone.
+#[test]
+fn a_small_buffer_that_was_set_is_the_limit_whichever_end_is_waited_for() {
+    let mut workload = stream();
+    workload.options.socket_buffer = Some(Bytes(16_384));
+    let truth = Truth {
+        window_bytes: 20_480,
+        rwnd_share: 0.08,
+        sndbuf_share: 0.4,
+        ..sending(8.0e6, 20 * MS)
+    };
+    named(workload, &truth, Limiter::ReceiverWindow, &["16 KiB"]);
+    // A window that grew by itself is not waited for.
+    let grown = limiter_of(&run(stream(), &truth)).map(|(limiter, _)| limiter);
+    assert_ne!(grown, Some(Limiter::ReceiverWindow));
+}
+
+/// What each group asked for holds it, whatever the others take.
+#[test]
+fn a_rate_that_a_group_asked_for_is_its_limiter() {
+    let limiter = |rate_bps: Option<u64>| {
+        let mut workload = stream();
+        workload.manner.rate_bps = rate_bps;
+        let mut made = run(workload, &sending(10e6, 20 * MS));
+        for experiment in &mut made.recording.document.plan.experiments {
+            experiment.beside.push(Group {
+                name: "bulk".to_owned(),
+                workload: stream(),
+            });
+        }
+        limiter_of(&made).map(|(limiter, _)| limiter)
+    };
+    assert_eq!(limiter(Some(10_000_000)), Some(Limiter::Pacing));
+    // What path and hosts have left for it is no limit of theirs.
+    assert_eq!(limiter(None), None);
 }
 
 #[test]

@@ -36,7 +36,23 @@ impl Source<'_> {
     /// Returns what the parser found, with the line and its text.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> ReadError {
         let spot = self.at("", error.span().unwrap_or(0..0));
-        spot.wrong(error.message())
+        spot.wrong(&plain(error.message()))
+    }
+
+    /// Returns the place of the factor called `name` in `[factors]`, if it stands there.
+    pub(super) fn factor(&self, name: &str) -> Option<Spot<'_>> {
+        let mut at = self.text.find("[factors]")?;
+        let section = self.text[at..].split_inclusive('\n').enumerate();
+        for (number, line) in section {
+            if number > 0 && line.starts_with('[') {
+                return None;
+            }
+            if line.split('=').next().map(str::trim) == Some(name) {
+                return Some(self.at(format!("factors.{name}"), at..at));
+            }
+            at += line.len();
+        }
+        None
     }
 
     /// Returns the place of `key`, which stands at `span`.
@@ -103,4 +119,17 @@ impl Spot<'_> {
         }
         Err(self.value(value, format!("{low} to {high}")))
     }
+}
+
+/// Says what must stand somewhere in the words of TOML, where the parser says it in those of the program's types.
+fn plain(message: &str) -> String {
+    let words = match message.rsplit_once(", expected ") {
+        Some((_, "u32")) => format!("a whole number from 0 to {}", u32::MAX),
+        Some((_, "u64" | "usize")) => "a whole number from 0 on".to_owned(),
+        Some((_, "a string" | "string only")) => "text in quotes".to_owned(),
+        Some((_, "a boolean")) => "true or false".to_owned(),
+        Some((found, other)) if found.starts_with("invalid ") => other.to_owned(),
+        _ => return message.to_owned(),
+    };
+    format!("it must be {words}")
 }

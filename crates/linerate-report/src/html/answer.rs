@@ -164,7 +164,7 @@ fn findings_and_actions(analysis: &Analysis, anchors: &Anchors) -> Markup {
                 h2 { "Findings" }
                 ol {
                     @for (finding, id) in analysis.findings.iter().zip(&anchors.findings).take(SHOWN_MAX) {
-                        li { a href={ "#" (id) } { (coded(&finding.claim)) } }
+                        li { a href={ "#" (id) } { (coded(&wording::claim(finding))) } }
                     }
                 }
                 @if analysis.findings.len() > SHOWN_MAX {

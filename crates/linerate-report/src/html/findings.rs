@@ -39,7 +39,10 @@ fn card(finding: &Finding, at: usize, anchors: &Anchors) -> Markup {
     };
     html! {
         li.card.(tone) id=(anchors.findings[at]) {
-            p.kind { "Finding " (at + 1) ": " (wording::kind(finding.kind)) }
+            p.kind {
+                "Finding " (at + 1) ": " (wording::kind(finding.kind))
+                @if let Some(from) = &finding.from { " (" (from) ")" }
+            }
             h3 { (coded(&finding.claim)) }
             p { (coded(&finding.explanation)) }
             (evidence(finding, anchors))

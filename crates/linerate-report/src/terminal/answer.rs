@@ -138,11 +138,7 @@ fn parts(analysis: &Analysis) -> Vec<Passage> {
     }
     tiles(&mut parts, analysis);
     compared(&mut parts, analysis);
-    let claims: Vec<String> = analysis
-        .findings
-        .iter()
-        .map(|one| one.claim.clone())
-        .collect();
+    let claims: Vec<String> = analysis.findings.iter().map(wording::claim).collect();
     told(&mut parts, "Findings", &claims);
     // What was measured to help first, then what would raise what the findings above name.
     let advice = wording::advice(analysis, TOLD_MAX).into_iter();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use linerate_model::unit::ParseUnitError;
 use linerate_model::{BitsPerSec, Nanos};
 
 /// The rate of a lab's links; none is as fast as the machine can.
@@ -34,10 +35,10 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     // A number alone comes first: one below zero or without end is refused with its limits.
     match text.parse::<f64>() {
         Ok(seconds) => Ok(seconds),
-        Err(_) => text
-            .parse()
-            .map(Nanos::as_s)
-            .map_err(|_| format!("`{text}` is not a time: 10 or 10s, 500ms, 3m, 1m30s, 1h")),
+        Err(_) => text.parse().map(Nanos::as_s).map_err(|error| match error {
+            ParseUnitError::OutOfRange(_) => error.to_string(),
+            _ => format!("`{text}` is not a time: 10 or 10s, 500ms, 3m, 1m30s, 1h"),
+        }),
     }
 }
 
@@ -75,6 +76,7 @@ mod tests {
             assert_eq!(seconds(text), Ok(expected), "{text}");
         }
         assert!(seconds("soon").is_err());
+        assert!(seconds("99999999h").is_err_and(|why| why.contains("too large")));
         assert_eq!(whole_seconds("2m"), Ok(120));
         assert!(whole_seconds("1500ms").is_err());
         assert!(some_seconds("0").is_err());

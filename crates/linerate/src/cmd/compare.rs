@@ -21,7 +21,7 @@ pub fn compare(args: &CompareArgs) -> CmdResult {
     } else if args.markdown {
         term::line(&linerate_report::compared_markdown(&compared));
     } else {
-        term::line(&linerate_report::compared_text(&compared));
+        term::text(&linerate_report::compared_text(&compared));
     }
     if let Some(file) = &args.junit {
         std::fs::write(file, linerate_report::compared_junit(&compared))

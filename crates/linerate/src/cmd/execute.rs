@@ -35,13 +35,7 @@ pub fn run(
     let interrupted = stop.load(Ordering::Relaxed);
     let analysis = bundle::analysis(&recording, directory);
     // What a disk that is full now cannot take is not lost.
-    show(&analysis, &directory.join("report.html"));
-    for (heading, lines) in linerate_analyze::adaptive::paths(&recording) {
-        term::line(&heading);
-        lines
-            .iter()
-            .for_each(|line| term::paragraph(&format!("  {line}")));
-    }
+    show(&recording, &analysis, &directory.join("report.html"));
     if let Some(failure) = unkept {
         return Err(failure);
     }
@@ -50,7 +44,7 @@ pub fn run(
     let exit = bundle::exit_of(&recording, trust, interrupted);
     let verdicts = gate.judge(&recording);
     for line in verdicts.lines() {
-        term::line(&line);
+        term::text(&line);
     }
     Ok(verdicts.exit(exit))
 }
@@ -67,11 +61,17 @@ pub fn report(directory: &Path, recording: &Recording, analysis: &Analysis) -> C
     })
 }
 
-/// Prints what the report of a run, which is in `file`, says first: one screen.
-pub fn show(analysis: &Analysis, file: &Path) {
+/// Prints what the report of a run, which is in `file`, says first: one screen; and what was searched for.
+pub fn show(recording: &Recording, analysis: &Analysis, file: &Path) {
     let file = file.display().to_string();
     let text = linerate_report::terminal_answer(analysis, &file, term::width(), term::color());
     term::line(text.trim_end());
+    for (heading, lines) in linerate_analyze::adaptive::paths(recording) {
+        term::line(&heading);
+        lines
+            .iter()
+            .for_each(|line| term::paragraph(&format!("  {line}")));
+    }
 }
 
 /// What a run left.

@@ -2,14 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::anyhow;
 use linerate_analyze::compared::levels;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
+use linerate_model::compared::Compared;
 use linerate_model::finding::TrustLevel;
+use linerate_model::reason::HostFailure;
 use linerate_model::run::Recording;
 
 use super::execute::{self, Driven, drive};
+use super::run::OF_REFUSED;
 use crate::bundle;
-use crate::exit::{CmdResult, Exit};
+use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::Measurement;
 use crate::term;
 use crate::term::progress::PlanProgress;
@@ -31,25 +35,35 @@ pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResul
             stages: Vec::new(),
         }
     };
+    let mut refused = None;
     let audience = Audience {
         judge: Some(&mut judge),
-        watch: &mut |event: &RunEvent<'_>| progress.take(event),
+        watch: &mut |event: &RunEvent<'_>| {
+            progress.take(event);
+            // What a host refuses of a level, it refuses in every block.
+            if let RunEvent::TrialEnded { evidence, .. } = event
+                && let Some(why) = evidence.record.validity.reason()
+                && why.host_failure() == Some(HostFailure::Refused)
+            {
+                refused = Some(why.to_string());
+                stop.store(true, Ordering::Relaxed);
+            }
+        },
     };
     let directory = asked.directory.as_deref();
     let driven = drive(&asked.request, fleet, directory, stop, audience);
     progress.clear();
     let Driven { recording, unkept } = driven?;
+    if let Some(why) = refused {
+        return Err(Failure::usage(anyhow!("a level cannot be measured: {why}")).next(OF_REFUSED));
+    }
     let compared = levels(&recording);
     let verdicts = asked.gate.judge(&recording);
-    if asked.output.form == Form::Json {
-        term::json_document(&compared);
-    } else {
-        term::line(&linerate_report::compared_text(&compared));
-    }
+    show(&compared, asked.output.form);
     for line in verdicts.lines() {
         match asked.output.form {
             Form::Json => term::note(&line),
-            _ => term::line(&line),
+            _ => term::text(&line),
         }
     }
     if let Some(failure) = unkept {
@@ -64,16 +78,6 @@ pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResul
         .sides
         .first()
         .map_or(TrustLevel::DoNotUse, |side| side.trust);
-    if let Some(side) = compared
-        .sides
-        .first()
-        .filter(|_| trust == TrustLevel::DoNotUse)
-    {
-        term::note(&format!(
-            "do not use because {}",
-            side.trust_reasons.join("; ")
-        ));
-    }
     let exit = bundle::exit_of(&recording, trust, stop.load(Ordering::Relaxed));
     let is_one_sided = exit == Exit::Ok && compared.pairs.is_empty();
     Ok(if is_one_sided {
@@ -81,4 +85,18 @@ pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResul
     } else {
         verdicts.exit(exit)
     })
+}
+
+/// Shows which level is better.
+pub(super) fn show(compared: &Compared, form: Form) {
+    if form == Form::Json {
+        term::json_document(compared);
+    } else {
+        term::text(&linerate_report::compared_text(compared));
+    }
+    let first = compared.sides.first();
+    if let Some(side) = first.filter(|side| side.trust == TrustLevel::DoNotUse) {
+        let why = side.trust_reasons.join("; ");
+        term::note(&format!("do not use because {why}"));
+    }
 }

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
+use linerate_analyze::loaded::Loaded;
 use linerate_controller::{Audience, Fleet, RunEvent};
 
 use super::execute::{Driven, drive, report};
+use super::run::OF_INTERRUPTED;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::Measurement;
@@ -32,16 +34,23 @@ pub(super) fn measure(
     };
     let directory = asked.directory.as_deref();
     let Driven { recording, unkept } = drive(&asked.request, fleet, directory, stop, audience)?;
-    let Some(result) = linerate_analyze::loaded::loaded(&recording) else {
+    let Some(mut result) = linerate_analyze::loaded::loaded(&recording) else {
         let why = recording.document.cut_short;
         let why = why.unwrap_or_else(|| "no trial with bulk was measured".to_owned());
         return Err(Failure::failed(anyhow!("{why}")).next("measure again"));
     };
-    *concluded = true;
-    match asked.output.form {
-        Form::Text => loaded::print(&result),
-        _ => term::json_document(&result),
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    if is_interrupted && result.is_empty() {
+        let nothing = Failure {
+            exit: Exit::Interrupted,
+            ..Failure::failed(anyhow!("nothing was measured: interrupted"))
+        };
+        return Err(nothing.next(OF_INTERRUPTED));
     }
+    let verdicts = asked.gate.judge(&recording);
+    result.conditions.clone_from(&verdicts.conditions);
+    *concluded = true;
+    show(&result, asked.output.form);
     if let Some(failure) = unkept {
         return Err(failure);
     }
@@ -50,7 +59,6 @@ pub(super) fn measure(
         let file = report(directory, &recording, &analysis)?;
         term::note(&format!("report in {}", file.display()));
     }
-    let is_interrupted = stop.load(Ordering::Relaxed);
     let exit = bundle::exit_of(&recording, result.trust, is_interrupted);
     match exit {
         Exit::Failed => {
@@ -58,6 +66,14 @@ pub(super) fn measure(
             let why = why.unwrap_or_else(|| "the measurement is not valid".to_owned());
             Err(Failure::failed(anyhow!("{why}")).next("fix the cause above and run again"))
         }
-        exit => Ok(exit),
+        exit => Ok(verdicts.exit(exit)),
+    }
+}
+
+/// Shows the result.
+pub(super) fn show(result: &Loaded, form: Form) {
+    match form {
+        Form::Text => loaded::print(result),
+        _ => term::json_document(result),
     }
 }

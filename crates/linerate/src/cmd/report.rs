@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use linerate_analyze::groups;
 use linerate_model::plan::Plan;
+use linerate_model::run::Recording;
 use linerate_report::Extent;
 
 use super::execute;
@@ -112,23 +113,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     let recording = bundle::read(&args.bundle)?;
     let plan = &recording.document.plan;
     if !is_one_measurement(plan) {
-        if form != ReplayForm::Text {
-            let error = anyhow!("{} holds several measurements", args.bundle.display());
-            return Err(Failure::usage(error).next("show it as text, or see --format json"));
-        }
-        if args.interval.is_some() || args.all_flows || args.sum_only || args.verbose {
-            let error = anyhow!(
-                "{} holds several measurements: --interval, --all-flows, --sum-only and --verbose are for one",
-                args.bundle.display()
-            );
-            return Err(Failure::usage(error).next("leave them out"));
-        }
-        let mut progress = PlanProgress::new(plan);
-        linerate_controller::replay(&recording, &mut |event| progress.take(event));
-        progress.clear();
-        let file = args.bundle.join("report.html");
-        execute::show(&bundle::analysis(&recording, &args.bundle), &file);
-        return Ok(Exit::Ok);
+        return replay_several(args, form, &recording);
     }
     let runs = plan.trials.len() as u32;
     let has_groups = plan.experiments.iter().any(|it| !it.beside.is_empty());
@@ -182,6 +167,43 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         error: failed.as_ref(),
         failure: why.as_deref().or(recording.document.cut_short.as_deref()),
     });
+    Ok(Exit::Ok)
+}
+
+/// Shows a run of several measurements as it was seen live.
+fn replay_several(args: &ReportArgs, form: ReplayForm, recording: &Recording) -> CmdResult {
+    let plan = &recording.document.plan;
+    let loaded = linerate_analyze::loaded::loaded(recording);
+    let is_of_levels = linerate_plan::is_single(plan);
+    let has_document = loaded.is_some() || is_of_levels;
+    if form != ReplayForm::Text && !(has_document && form == ReplayForm::Json) {
+        let error = anyhow!("{} holds several measurements", args.bundle.display());
+        return Err(Failure::usage(error).next("show it as text, or see --format json"));
+    }
+    if args.interval.is_some() || args.all_flows || args.sum_only || args.verbose {
+        let error = anyhow!(
+            "{} holds several measurements: --interval, --all-flows, --sum-only and --verbose are for one",
+            args.bundle.display()
+        );
+        return Err(Failure::usage(error).next("leave them out"));
+    }
+    if let Some(loaded) = loaded {
+        if form == ReplayForm::Text {
+            term::loaded::heading(&recording.document);
+        }
+        super::loaded::show(&loaded, meant::replayed(form));
+        return Ok(Exit::Ok);
+    }
+    let mut progress = PlanProgress::new(plan);
+    linerate_controller::replay(recording, &mut |event| progress.take(event));
+    progress.clear();
+    if is_of_levels {
+        let compared = linerate_analyze::compared::levels(recording);
+        super::levels::show(&compared, meant::replayed(form));
+    } else {
+        let analysis = bundle::analysis(recording, &args.bundle);
+        execute::show(recording, &analysis, &args.bundle.join("report.html"));
+    }
     Ok(Exit::Ok)
 }
 

@@ -29,6 +29,11 @@ use crate::term::single::{self, Conclusion, Form, Reader};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, peer, term};
 
+/// What to do about what a host refuses.
+pub(super) const OF_REFUSED: &str =
+    "use settings that host supports, or change there what the message names";
+/// What to do where too little was measured when it was interrupted.
+pub(super) const OF_INTERRUPTED: &str = "let it run longer, or measure for less time with -t";
 /// How long before the stop code may be read that comes after it: when hosts are looked at for the last
 /// time before.
 const AHEAD_NS: i64 = 50_000_000;
@@ -70,6 +75,7 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
     linerate_agent::give_back_text();
     let fleet = hosts::gather(specs, &request, asked.inventories, &stop)?;
     check_buffers(asked.window, &fleet)?;
+    check_levels(&asked.request.plan, &fleet)?;
     if let Some(server) = server.filter(|_| asked.fits_datagrams.contains(&true)) {
         fit_datagrams(&mut asked, server, &fleet);
     }
@@ -121,6 +127,19 @@ fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
         )));
     }
     Ok(())
+}
+
+/// Refuses levels that a host does not have.
+fn check_levels(plan: &Plan, fleet: &Fleet) -> CmdResult<()> {
+    let hosts = hosts::plan_hosts(fleet);
+    let mut experiments = plan.experiments.iter();
+    match experiments.find_map(|one| hosts.lacking(&one.factors)) {
+        Some((factor, level, why)) => {
+            let error = anyhow!("{factor} cannot be {level} here: {why}");
+            Err(Failure::usage(error).next("leave that level out, or change there what it names"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Gives datagrams the size that fits the path, and a volume of so many of them what these carry.
@@ -264,7 +283,7 @@ fn conclude(
     });
     for line in verdicts.lines() {
         match asked.output.form {
-            Form::Text if !asked.output.iperf3 => term::line(&line),
+            Form::Text if !asked.output.iperf3 => term::text(&line),
             // The document has it.
             Form::Json | Form::JsonStream if !asked.output.iperf3 => {}
             _ => term::note(&line),
@@ -395,15 +414,14 @@ pub(super) fn failure_of(
         ..Failure::failed(anyhow!("{what}: {why}"))
     };
     if exit == Exit::Interrupted {
-        return Err(failure.next("let it run longer, or measure for less time with -t"));
+        return Err(failure.next(OF_INTERRUPTED));
     }
     let are_agents = document.hosts.iter().all(|host| host.program.is_agent());
     Err(match failed {
         // An agent that refuses its part has not measured anything, and will not the next time.
         Some(HostFailure::Refused) if are_agents => Failure {
             exit: Exit::Usage,
-            ..failure
-                .next("use settings that host supports, or change there what the message names")
+            ..failure.next(OF_REFUSED)
         },
         Some(HostFailure::Lost | HostFailure::Gone) => failure
             .next("measure again; if no agent answers, check whether `linerate serve` runs there"),

@@ -14,7 +14,7 @@ use linerate_plan::{Draft, SEARCH_REPLICATES_MIN, SearchError, Single};
 use super::lab::{self, LabAsked, lab};
 use super::measurement::{WITHOUT_PEER, timing};
 use super::{check_peer, check_tls};
-use crate::args::{RunArgs, StudyArgs};
+use crate::args::{GateArgs, RunArgs, StudyArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::gate::Gate;
 use crate::hosts::HostsAsked;
@@ -97,7 +97,7 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
         lab: args.lab.then(|| lab(&args.lab_link, &drafts)),
         directory: args.out.clone(),
         dry_run: args.dry_run,
-        gate: super::gate::gate(&args.gate)?,
+        gate: gate_of(&args.gate, &drafts)?,
         drafts,
     })
 }
@@ -174,9 +174,16 @@ fn of_run(args: &RunArgs, typed: &str, draft: Draft) -> CmdResult<Experiments> {
         lab: args.plan.lab.then(|| lab(&args.plan.lab_link, &drafts)),
         directory: args.output.out.clone(),
         dry_run: false,
-        gate: super::gate::gate(&args.gate)?,
+        gate: gate_of(&args.gate, &drafts)?,
         drafts,
     })
+}
+
+/// Returns what the results of `drafts` are held against.
+fn gate_of(args: &GateArgs, drafts: &[Draft]) -> CmdResult<Gate> {
+    let gate = super::gate::gate(args)?;
+    super::gate::check_groups(&gate, drafts.iter().map(|draft| &draft.experiment))?;
+    Ok(gate)
 }
 
 /// Returns an experiment with the phases that a test of an iperf3 server has, and says so where it has others;

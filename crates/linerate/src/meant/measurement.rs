@@ -7,10 +7,11 @@ use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::parameters_of;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
-use linerate_model::experiment::{Factor, Level, Timing};
+use linerate_model::experiment::{Factor, Level, LevelError, Timing};
+use linerate_model::plan::Trial;
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
-use linerate_plan::Single;
+use linerate_plan::{PlanError, Single};
 
 use super::{groups, lab};
 use crate::args::{OF_IPERF3, RATE_UNITS, RunArgs};
@@ -20,7 +21,7 @@ use crate::gate::Gate;
 use crate::hosts::{self, ForeignServer, HostsAsked};
 use crate::term;
 use crate::term::single::{Form, Output, RateUnit};
-use crate::workload::{rate_note, workload};
+use crate::workload::{not_possible, rate_note, workload};
 
 /// Shortest time between interval lines, and between samples.
 const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
@@ -114,11 +115,6 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         check_one_group(args, "a server of iperf3", WITHOUT_PEER)?;
     }
     let workloads = std::iter::once(&workload).chain(with.iter().map(|(_, workload)| workload));
-    if hosts.clients.is_empty() {
-        workloads
-            .clone()
-            .try_for_each(|workload| hosts::check_this_host(workload, &client_cpus))?;
-    }
     let clients_max = workloads.map(|workload| workload.connections).max();
     let output = output(args, interval);
     if output.form == Form::Csv {
@@ -135,7 +131,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         check_one_group(args, "a comparison of levels", "give one level")?;
         blocks(args, &factors)?
     };
-    if !gate.is_empty() {
+    if gate.baseline.is_some() {
         check_one_group(args, "a comparison with other runs", "measure it alone")?;
     }
     if output.iperf3 {
@@ -175,7 +171,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         }),
         Some(probe) => linerate_plan::loaded(probe, &workload, timing, *runs.start(), seed),
     };
-    let mut plan = plan.map_err(Failure::usage)?;
+    let mut plan = plan.map_err(no_plan)?;
     for experiment in &mut plan.experiments {
         experiment.probes = probes;
         experiment.beside.extend(beside.iter().cloned());
@@ -187,6 +183,14 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     }
     for trial in plan.trials.iter_mut().chain(&mut plan.optional) {
         trial.beside.extend(beside.iter().cloned());
+    }
+    super::gate::check_groups(&gate, &plan.experiments)?;
+    if hosts.clients.is_empty() {
+        // Each level, not each repetition of it.
+        let first_block = plan.trials.iter().filter(|trial| trial.replicate == 1);
+        first_block
+            .flat_map(Trial::workloads)
+            .try_for_each(|workload| hosts::check_this_host(workload, &client_cpus))?;
     }
     let all_args = || std::iter::once(args).chain(with.iter().map(|(args, _)| args));
     let request = RunRequest {
@@ -241,6 +245,18 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         directory: args.output.out.clone(),
         is_loaded: probe.is_some(),
     })
+}
+
+/// Says in the words of flags why there is no plan.
+fn no_plan(error: PlanError) -> Failure {
+    match error {
+        PlanError::Workload(source)
+        | PlanError::Level {
+            cause: LevelError::Workload(source),
+            ..
+        } => not_possible(source),
+        other => Failure::usage(other),
+    }
 }
 
 /// Returns the fewest flows that are asked for, where their number varies.
@@ -323,7 +339,7 @@ fn check_plan(args: &RunArgs) -> CmdResult<()> {
 }
 
 /// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
-/// name, datagrams between other hosts are to fit the links, what comes before the window of many streams follows from its rate, each of several runs is
+/// name, levels against what it can, datagrams between other hosts are to fit the links, what comes before the window of many streams follows from its rate, each of several runs is
 /// explained when it is over, and what is on the disk of a
 /// run that is killed should tell whose it was.
 fn inventories(args: &RunArgs) -> Inventories {
@@ -332,6 +348,7 @@ fn inventories(args: &RunArgs) -> Inventories {
         || args.traffic.parallel >= FLOWS_THAT_QUEUE
         || fits_datagrams(args) && !args.fleet.clients.is_empty()
         || *args.time.repetitions().end() > 1
+        || !args.given.varied().is_empty()
         || !args.groups.with.is_empty()
         || args.groups.loaded;
     if is_needed || args.output.out.is_some() {

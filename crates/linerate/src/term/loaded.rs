@@ -57,6 +57,10 @@ pub fn print(loaded: &Loaded) {
     };
     labelled_as("trust", loaded.trust.title(), look);
     loaded.reasons.iter().for_each(|reason| listed(reason));
+    loaded
+        .conditions
+        .iter()
+        .for_each(|one| paragraph(&one.line()));
 }
 
 fn way(beside: &Beside) -> &'static str {
@@ -77,6 +81,9 @@ fn row(name: &str, latencies: &Latencies, bulk: &str) -> String {
 
 /// Says how much longer the probe takes, and whose queue it waits in.
 fn words(beside: &Beside) -> String {
+    if beside.latency.p50_ns.is_none() {
+        return "not measured".to_owned();
+    }
     let times = |ratio: Option<f64>| {
         ratio.map_or("–".to_owned(), |ratio| {
             format!("×{}", Unit::Ratio.display(ratio))

@@ -333,6 +333,17 @@ fn labelled_wrapped(label: &str, words: &str, look: Look, indent: usize) {
     }
 }
 
+/// Prints lines that are made for people; what is longer than a line is wrapped.
+pub fn text(lines: &str) {
+    for words in lines.lines() {
+        if words.chars().count() > width() {
+            paragraph(words);
+        } else {
+            line(words);
+        }
+    }
+}
+
 /// Prints words over the whole width, further lines indented.
 pub fn paragraph(words: &str) {
     for text in wrap(words, width(), 2) {

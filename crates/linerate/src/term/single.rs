@@ -397,10 +397,7 @@ impl TextLines {
             }
             let (workload, lead, _) = groups[at];
             for interval in lines {
-                line(&format!(
-                    "{lead}{}",
-                    table::interval(interval, workload, rate_unit)
-                ));
+                line(&table::interval(lead, interval, workload, rate_unit));
             }
         });
     }

@@ -228,4 +228,7 @@ fn what_the_kernel_refuses_is_named() {
     );
     check(&["-A", "4095"], &["CPU 4095", "this host"]);
     check(&["-A", "0,4095"], &["CPU 4095", "server", nothing]);
+    // What refuses one level refuses it in every block.
+    let levels = ["-w", "16K,32K", "-A", "0,4095"];
+    check(&levels, &["CPU 4095", "server", "a level"]);
 }

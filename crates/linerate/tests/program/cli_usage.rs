@@ -668,6 +668,14 @@ fn what_this_host_cannot_do_is_said_before_anyone_is_asked() {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let available = available.expect("Linux has it");
     check("-C nosuch", &["`nosuch`", "with -C", available.trim()]);
+    check(
+        "-C cubic,nosuch",
+        &["`nosuch`", "with -C", available.trim()],
+    );
+    check("--cpus 1,1024", &["1024", "this host allows", "--cpus"]);
+    let with = Call::of(env!("CARGO_BIN_EXE_linerate"));
+    let with = with.words(&["run", "127.0.0.1:1", "--with", "stream -C nosuch", "--rr"]);
+    with.run().failed(2, &["`nosuch`", available.trim()]);
     let words = "ulimit -n 256; exec \"$0\" run 127.0.0.1:1 -P 2000";
     let said = Call::of("sh").words(&["-c", words, env!("CARGO_BIN_EXE_linerate")]);
     said.run().failed(

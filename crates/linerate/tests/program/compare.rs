@@ -156,9 +156,16 @@ fn conditions_and_levels_that_cannot_be_are_refused_before_anything_is_measured(
     refused("run|127.0.0.1:1|--fail-if|speed < 1G", &["speed"]);
     refused("run|127.0.0.1:1|--fail-if|throughput < fast", &["fast"]);
     refused("study|127.0.0.1:1|--fail-if|throughput", &["--fail-if"]);
+    refused("run|127.0.0.1:1|--fail-if|throughput < 900", &["900M"]);
+    refused("run|127.0.0.1:1|--fail-if|x.p99 > 1ms", &["`x`", "stream"]);
+    refused(
+        "study|127.0.0.1:1|--fail-if|x.p99 > 1ms",
+        &["`x`", "stream"],
+    );
     refused("run|127.0.0.1:1|--threshold|5%", &["--baseline"]);
     refused("run|127.0.0.1:1|-C|cubic,cubic", &["twice"]);
     refused("run|127.0.0.1:1|-w|16K,much", &["much"]);
+    refused("run|127.0.0.1:1|-P|1,100000", &["--parallel", "100000"]);
     refused("run|127.0.0.1:1|-w|16K,64K|--csv", &["--csv"]);
     refused(
         "run|127.0.0.1:1|-w|16K,64K|--precision|2%",
@@ -189,6 +196,10 @@ fn levels_take_turns_and_the_sides_are_theirs() {
     assert_eq!(document["schema"], "linerate.compare");
     assert_eq!(document["interleaved"], true);
     assert_eq!(document["sides"].as_array().map(Vec::len), Some(2));
+    let again = linerate(&["report", &out, "--replay=json"]).run().done();
+    assert_eq!(read(&again.out), document);
+    let text = linerate(&["report", &out, "--replay"]).run().done();
+    assert!(text.out.contains("16 KiB buffers"), "{}", text.out);
     let run = std::fs::read_to_string(format!("{out}/run.json")).expect("a document");
     let trials = &read(&run)["plan"]["trials"];
     let trials = trials.as_array().expect("trials");

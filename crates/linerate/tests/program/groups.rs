@@ -275,6 +275,74 @@ fn groups_that_cannot_be_are_refused_by_name() {
         &["iperf3", "--with"],
     );
     check(&["--loaded", "--rr"], &["--loaded", "--rr"]);
+    let probe = ["--with", "rr", "--fail-if", "probe.p99 > 5ms"];
+    check(&probe, &["`probe`", "rr, stream"]);
+}
+
+#[test]
+fn a_condition_is_about_the_group_that_it_names_or_the_first_that_has_the_response() {
+    let (_load, server) = (loading(), Server::start(&[]));
+    let conditions = [
+        "p99 > 1ns",
+        "rr.p99 > 1ns",
+        "stream.p99 > 1ns",
+        "throughput < 1K",
+    ];
+    let mut flags = vec!["--with", "rr"];
+    flags.extend(conditions.iter().flat_map(|one| ["--fail-if", one]));
+    let host = server.host();
+    let said = linerate(&["run", &host, "-J", "-t", "0.5"])
+        .words(&flags)
+        .run();
+    let document = json(&said.out);
+    if document["trust"]["level"] == "do_not_use" {
+        return crate::common::too_busy("others had the CPUs");
+    }
+    let judged = document["conditions"].as_array().expect("a list");
+    let told: Vec<_> = judged
+        .iter()
+        .map(|one| (one["group"].as_str(), one["outcome"].as_str()))
+        .collect();
+    let expected = [
+        (Some("rr"), Some("met")),
+        (Some("rr"), Some("met")),
+        (Some("stream"), Some("not_decided")),
+        (Some("stream"), Some("not_met")),
+    ];
+    assert_eq!(told, expected, "{document}");
+    assert_eq!(said.code, 4);
+}
+
+#[test]
+fn a_probe_beside_bulk_is_shown_again_and_judged_beside_bulk() {
+    let _load = loading();
+    let (server, folder) = (Server::start(&[]), folder());
+    let out = folder.path().join("out").display().to_string();
+    let host = server.host();
+    let words = ["run", &host, "--loaded", "-t", "0.3", "-J", "--out", &out];
+    let said = linerate(&words).words(&["--fail-if", "p99 > 1ns"]).run();
+    let mut live = json(&said.out);
+    assert_eq!(live["conditions"][0]["group"], "rr", "{live}");
+    live.as_object_mut()
+        .expect("an object")
+        .remove("conditions");
+    let again = linerate(&["report", &out, "--replay=json"]).run().done();
+    assert_eq!(json(&again.out), live);
+    let text = linerate(&["report", &out, "--replay"]).run().done();
+    assert!(text.out.contains("latency under load"), "{}", text.out);
+}
+
+#[test]
+fn an_interrupted_probe_says_what_was_measured() {
+    let _load = loading();
+    let server = Server::start(&[]);
+    let host = server.host();
+    let call = linerate(&["run", &host, "--loaded", "-t", "60"]);
+    let mut run = call.start();
+    run.wait_for("latency under load");
+    run.signal(nix::sys::signal::Signal::SIGINT);
+    run.end()
+        .failed(130, &["nothing was measured", "interrupted"]);
 }
 
 #[test]

@@ -50,6 +50,16 @@ impl Told {
     }
 }
 
+/// Returns what stands between columns: behind the longest name of a group, 9 columns, 80 in all are left with one blank.
+fn gap(lead: &str) -> &'static str {
+    if lead.is_empty() { "  " } else { " " }
+}
+
+/// Returns the same before what was counted, which fills its column in the head alone, where the seconds leave room.
+fn before_amounts(lead: &str) -> &'static str {
+    if lead.is_empty() { "  " } else { "" }
+}
+
 /// Columns of interval lines behind flow, seconds, amount and rate: 80 in all at the most.
 fn columns(told: Told) -> &'static [Column] {
     match told {
@@ -82,32 +92,42 @@ pub(super) fn interval_head(
     }
     let what = workload.traffic.kind().about().counted;
     let told = told(workload);
+    let gap = gap(lead);
     let columns = columns(told).iter();
     let columns: String = columns
-        .map(|(head, width)| format!("  {head:>width$}"))
+        .map(|(head, width)| format!("{gap}{head:>width$}"))
         .collect();
-    let first = first_columns(workload);
+    let first = first_columns(lead, workload);
     let amounts = match told {
         Told::Rest => String::new(),
         _ => {
             let (amount, rate) = told.amount_columns(rate_unit);
-            format!("  {what:>amount$}  {:>rate$}", "rate")
+            format!(
+                "{}{what:>amount$}{gap}{:>rate$}",
+                before_amounts(lead),
+                "rate"
+            )
         }
     };
     let head = format!(
-        "{lead}{:>first$}  {:^13}{amounts}{columns}",
+        "{lead}{:>first$}{gap}{:^13}{amounts}{columns}",
         "flow", "seconds"
     );
     line(&styled(&head, Look::Quiet));
 }
 
 /// Columns of the name of a flow, with its way where there are two.
-fn first_columns(workload: &Workload) -> usize {
-    if workload.goes_both_ways() { 6 } else { 5 }
+fn first_columns(lead: &str, workload: &Workload) -> usize {
+    match (workload.goes_both_ways(), lead.is_empty()) {
+        (true, _) => 6,
+        (false, true) => 5,
+        (false, false) => 4,
+    }
 }
 
-/// Returns the line of an interval.
+/// Returns the line of an interval, `lead` before it.
 pub(super) fn interval(
+    lead: &str,
     interval: &Interval,
     workload: &Workload,
     rate_unit: Option<RateUnit>,
@@ -161,20 +181,26 @@ pub(super) fn interval(
         Told::Rest => vec![count(interval.retransmits), micros(interval.rtt_us)],
     };
     let cells = cells.into_iter().zip(columns(told));
+    let gap = gap(lead);
     let cells: String = cells
-        .map(|(cell, (_, width))| format!("  {:>width$}", cell.unwrap_or_else(|| "–".to_owned())))
+        .map(|(cell, (_, width))| {
+            format!("{gap}{:>width$}", cell.unwrap_or_else(|| "–".to_owned()))
+        })
         .collect();
-    let first = first_columns(workload);
+    let first = first_columns(lead, workload);
     // What rests has nothing that would be counted.
     let amounts = match told {
         Told::Rest => String::new(),
         _ => {
             let (amount, columns) = told.amount_columns(rate_unit);
-            format!("  {volume:>amount$}  {rate:>columns$}")
+            format!(
+                "{}{volume:>amount$}{gap}{rate:>columns$}",
+                before_amounts(lead)
+            )
         }
     };
     format!(
-        "{name:>first$}  {:>6.1}–{:<6.1}{amounts}{cells}",
+        "{lead}{name:>first$}{gap}{:>6.1}–{:<6.1}{amounts}{cells}",
         interval.begin_s, interval.end_s,
     )
 }
@@ -262,10 +288,11 @@ mod tests {
 
     /// A line of long numbers, in the columns of `workload`.
     fn longest(workload: &Workload, flow: Option<u32>, direction: Option<Direction>) -> String {
-        longest_in(workload, flow, direction, None)
+        longest_in("", workload, flow, direction, None)
     }
 
     fn longest_in(
+        lead: &str,
         workload: &Workload,
         flow: Option<u32>,
         direction: Option<Direction>,
@@ -300,7 +327,7 @@ mod tests {
             lost: Some(99_900),
             jitter_us: time_us,
         };
-        interval(&all, workload, rate_unit)
+        interval(lead, &all, workload, rate_unit)
     }
 
     #[test]
@@ -327,9 +354,10 @@ mod tests {
                     name: "kbit/s",
                     bits_per_second: 1e3,
                 };
-                let lines = [None, Some(kilobits)]
-                    .map(|unit| longest_in(&workload, flow, direction, unit).chars().count());
-                assert_eq!(lines[0].max(lines[1]).max(80), 80, "{workload:?}");
+                for (lead, unit) in [("", None), ("", Some(kilobits)), ("stream-2 ", None)] {
+                    let longest = longest_in(lead, &workload, flow, direction, unit);
+                    assert!(longest.chars().count() <= 80, "{workload:?}: {longest}");
+                }
             }
         }
     }
