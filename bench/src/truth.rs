@@ -12,6 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use linerate_truth::limiters::{Cause, Named, named};
 use linerate_truth::noise::Noise;
+use linerate_truth::pairs::{Said, said};
 use linerate_truth::runs::{Held, held};
 use linerate_truth::score::{Length, Score, score, score_of};
 use linerate_truth::study::{Chapters, Shape};
@@ -41,6 +42,8 @@ enum Made {
     Long,
     /// Measurements that are repeated.
     Runs,
+    /// Runs that are compared.
+    Compare,
     /// What limits.
     Causes,
 }
@@ -161,6 +164,93 @@ const RUNS: &[(Noise, bool)] = &[
 const RUNS_HELD_MIN: f64 = 0.90;
 /// Measurements of each: a share is known to 1 %.
 const RUNS_TRIES: u32 = 1000;
+
+/// How runs that are compared differ from trial to trial, and whether a run shows what there is: something that takes all
+/// of its trials shows in none of them.
+const COMPARED: &[(Noise, bool)] = &[
+    (Noise::Normal(0.01), true),
+    (Noise::Normal(0.03), true),
+    (Noise::Normal(0.10), true),
+    (Noise::Memory(0.7), true),
+    (Noise::Visitor(0.30), false),
+    (Noise::Multiple(1.0 / 3.0), true),
+    (Noise::Multiple(3.0), true),
+];
+/// Trials of a run.
+const COMPARED_TRIALS: &[usize] = &[5, 10];
+/// The other run's truth over that of the first: the first is none.
+const COMPARED_TIMES: [f64; 4] = [1.0, 1.05, 1.1, 0.8];
+
+/// A row of what is said of pairs of runs.
+struct ComparedRow {
+    noise: Noise,
+    is_shown: bool,
+    trials: usize,
+    /// Of each of [`COMPARED_TIMES`].
+    said: [Said; 4],
+}
+
+impl ComparedRow {
+    fn all(pairs: u32, seed: u64) -> Vec<Self> {
+        let rows = COMPARED.iter();
+        let rows = rows.flat_map(|of| COMPARED_TRIALS.iter().map(move |trials| (*of, *trials)));
+        let rows: Vec<_> = rows.collect();
+        shared(&rows, |&((noise, is_shown), trials)| {
+            let said = said(COMPARED_TIMES, noise, trials, pairs, seed);
+            Self {
+                noise,
+                is_shown,
+                trials,
+                said,
+            }
+        })
+    }
+
+    /// Returns the bounds that it does not keep, chance allowed for.
+    fn broken(&self) -> Vec<String> {
+        let title = format!("two runs of {}, {}", self.trials, self.noise.title());
+        let Said { pairs, wrong, .. } = self.said[0];
+        let wrong = most(&title, "said to differ", wrong, pairs, FALSE_CLAIMS_MAX);
+        let others = self.said.iter().zip(COMPARED_TIMES).skip(1);
+        let same = others.filter_map(|(said, times)| {
+            let what = format!("× {times} called the same");
+            most(&title, &what, said.same, said.pairs, WRONG_SAME_MAX)
+        });
+        wrong
+            .filter(|_| self.is_shown)
+            .into_iter()
+            .chain(same)
+            .collect()
+    }
+}
+
+fn compared_table(rows: &[ComparedRow]) -> String {
+    let mut text = String::from(
+        "| noise of a trial | trials of each run | pairs of each truth | the same: said to differ | … the same \
+         | + 5 %: found | + 10 %: found | − 20 %: found | called the same: + 5 % | … + 10 %, − 20 % \
+         | the wrong way round |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for row in rows {
+        let [none, five, ten, twenty] = row.said;
+        let pairs = none.pairs;
+        let wrong = five.wrong + ten.wrong + twenty.wrong;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {pairs} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            row.noise.title(),
+            row.trials,
+            percent(none.wrong, pairs),
+            percent(none.same, pairs),
+            percent(five.found, pairs),
+            percent(ten.found, pairs),
+            percent(twenty.found, pairs),
+            percent(five.same, pairs),
+            percent(ten.same + twenty.same, 2 * pairs),
+            percent(wrong, 3 * pairs),
+        );
+    }
+    text
+}
 
 /// A row of [`POWER`].
 struct Power {
@@ -284,6 +374,11 @@ pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
         });
         println!("{}", runs_table(&runs));
         broken.extend(runs.iter().flat_map(broken_runs));
+    }
+    if is_wanted(Made::Compare) {
+        let rows = ComparedRow::all((args.studies / 10).max(1), args.seed);
+        println!("{}", compared_table(&rows));
+        broken.extend(rows.iter().flat_map(ComparedRow::broken));
     }
     if is_wanted(Made::Causes) {
         let each = (args.studies / 20).max(RECORDINGS_MIN);

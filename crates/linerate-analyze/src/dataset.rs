@@ -21,8 +21,8 @@ use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::precision::of_runs;
 use crate::reduce::{
-    Floors, HALVES_SHARE_MAX, Outcome, Values, by_trial, describe, name, one_way, outcomes,
-    outcomes_one_way, pooled_latency,
+    Floors, HALVES_SHARE_MAX, Outcome, Together, Values, by_trial, describe, name, one_way,
+    outcomes, outcomes_one_way, pooled_latency,
 };
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
@@ -42,6 +42,8 @@ pub(crate) struct Dataset<'a> {
     pub(crate) published: bool,
     /// What is added to the number of a trial for each further group; absent where trials have one.
     pub(crate) step: Option<u32>,
+    /// Trials of several groups as a whole.
+    pub(crate) together: Vec<Together>,
     /// What the comparisons of the whole report decide, once asked for.
     verdicts: OnceCell<Verdicts>,
     /// The shortest round trips, once asked for.
@@ -278,6 +280,7 @@ impl<'a> Dataset<'a> {
             path,
             published: false,
             step: None,
+            together: Vec::new(),
             verdicts: OnceCell::new(),
             floors: OnceCell::new(),
         }

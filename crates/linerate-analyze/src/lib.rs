@@ -142,6 +142,7 @@ pub use words::level as level_in_words;
 
 use dataset::Dataset;
 use diagnose::Found;
+use reduce::Outcome;
 
 /// Returns the names of the experiments that more replicates may still decide.
 ///
@@ -169,21 +170,27 @@ fn next_of(recording: &Recording, dataset: &Dataset<'_>) -> Option<String> {
 /// A partial or damaged recording gives a partial analysis that says so; there is no recording for
 /// which this fails.
 pub fn analyze(recording: &Recording) -> Analysis {
-    let spread = groups::spread(recording);
-    let step = spread.as_ref().map(|(_, step)| *step);
-    let recording = spread.as_ref().map_or(recording, |(all, _)| all);
-    let mut dataset = Dataset::new(recording);
-    dataset.step = step;
-    analysis(recording, dataset)
+    with_figures(recording, false)
 }
 
 /// Returns the same with figures beside it that were published for other systems.
 pub fn analyze_with_published(recording: &Recording) -> Analysis {
-    let spread = groups::spread(recording);
-    let step = spread.as_ref().map(|(_, step)| *step);
-    let recording = spread.as_ref().map_or(recording, |(all, _)| all);
+    with_figures(recording, true)
+}
+
+fn with_figures(recorded: &Recording, published: bool) -> Analysis {
+    let spread = groups::spread(recorded);
+    let recording = spread.as_ref().map_or(recorded, |(all, _)| all);
     let mut dataset = Dataset::new(recording);
-    (dataset.step, dataset.published) = (step, true);
+    dataset.published = published;
+    if let Some((_, step)) = &spread {
+        dataset.step = Some(*step);
+        dataset.together = reduce::together(recorded, |id| {
+            let groups = dataset.outcomes.iter();
+            let mut groups = groups.filter(|it| it.trial.0 % step == id.0);
+            groups.all(Outcome::is_valid)
+        });
+    }
     analysis(recording, dataset)
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::compare::interval::mean;
 use crate::condition::Judged;
 use crate::groups::{self, View};
-use crate::reduce::{self, Outcome, SCHEDULER_NS_MAX, name};
+use crate::reduce::{self, Outcome, SCHEDULER_NS_MAX, Together, name};
 use crate::single::{self, Shown};
 
 /// This document, and the number of its shape.
@@ -93,6 +93,8 @@ pub struct Beside {
     pub ratio_p99: Option<f64>,
     /// Payload of the bulk that arrived.
     pub throughput_bps: Option<f64>,
+    /// What probe and bulk carried and cost together, trial by trial.
+    pub together: Vec<Together>,
     /// How much longer the median was than alone.
     pub waited_ns: Option<f64>,
     /// How much longer bulk's own smoothed round trip was than its shortest.
@@ -125,6 +127,11 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
     let alone = experiments.next()?;
     let (of_probe, of_bulk) = (outcomes(probe), outcomes(bulk));
     let idle = latencies(&of_probe, &alone.name);
+    let is_valid = |id| {
+        let both = of_probe.iter().chain(&of_bulk);
+        both.filter(|it| it.trial == id).all(Outcome::is_valid)
+    };
+    let together = reduce::together(recording, is_valid);
     let loaded = experiments.filter_map(|experiment| {
         let bulk = &experiment.beside.first()?.workload;
         let latency = latencies(&of_probe, &experiment.name);
@@ -143,6 +150,7 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
             latency,
             throughput_bps,
             fills_queue: fills_queue(waited_ns, bulk_waited_ns),
+            together: of_plan(recording, &together, &experiment.name),
             waited_ns,
             bulk_waited_ns,
         })
@@ -185,6 +193,14 @@ fn of_experiment<'o>(outcomes: &'o [Outcome], experiment: &str) -> Vec<&'o Outco
     let own = outcomes.iter();
     own.filter(|outcome| outcome.experiment == experiment)
         .collect()
+}
+
+fn of_plan(recording: &Recording, together: &[Together], experiment: &str) -> Vec<Together> {
+    let is_own = |one: &&Together| {
+        let trial = recording.document.plan.trial(one.trial);
+        trial.is_some_and(|trial| trial.experiment == experiment)
+    };
+    together.iter().filter(is_own).cloned().collect()
 }
 
 /// Returns the mean of a response over valid trials, if each of them has it.

@@ -35,7 +35,7 @@ use crate::latency::{Latency, microseconds};
 use crate::live::{Interval, Live};
 use crate::precision::{of_runs, time_of_runs};
 use crate::queue_map::queue_of;
-use crate::reduce::{Outcome, QdiscDrops, Values, WAIT_SHARE_MIN, dropping_qdiscs, name};
+use crate::reduce::{Outcome, QdiscDrops, Together, Values, WAIT_SHARE_MIN, dropping_qdiscs, name};
 use crate::{front, next, trust};
 
 /// This document, and the number of its shape.
@@ -74,6 +74,9 @@ pub struct Single<'a> {
     pub workload: Workload,
     /// Each repetition.
     pub trials: Vec<SingleTrial<'a>>,
+    /// Of several groups, what each repetition carried and cost in all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Together>,
     /// What was found.
     pub findings: Vec<Finding>,
     /// Reasons to trust a number less.
@@ -182,6 +185,9 @@ pub struct SingleHost {
 /// One repetition.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct SingleTrial<'a> {
+    /// The trial.
+    #[serde(skip)]
+    pub trial: TrialId,
     /// The share of the datagrams that was lost in the receive buffer while a worker that reads had no time left,
     /// where it is so much that our own program decides the rate, not the path.
     #[serde(skip)]
@@ -492,6 +498,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         summary: Summary::of_nothing(),
         hosts: hosts(recording),
         group: None,
+        together: Vec::new(),
         workload,
         trust: trust::trust(&dataset, &told),
         next: None,
@@ -585,6 +592,7 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
         .filter(|_| outcome.is_valid())
         .and_then(|trial| trust::lost_unread(&trial.workload, &outcome));
     SingleTrial {
+        trial: outcome.trial,
         lost_unread,
         valid: outcome.is_valid(),
         invalid: outcome.validity.reason().map(ToString::to_string),

@@ -23,6 +23,9 @@ use crate::rows::trials::StoredTrial;
 use crate::rows::{Odd, captures, flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile};
 
+/// The first format that there was.
+const FORMAT_FIRST: u32 = 1;
+
 /// Largest document, and largest list of events: those of a study have some megabytes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
@@ -46,6 +49,17 @@ pub enum ReadError {
         /// Where and why.
         #[source]
         cause: serde_json::Error,
+    },
+    /// No version wrote such a bundle.
+    #[error(
+        "cannot read {path}: it has bundle format {found}, and the first there was is {FORMAT_FIRST}; \
+         take it from a copy of the bundle"
+    )]
+    NoFormat {
+        /// The file with the number.
+        path: PathBuf,
+        /// Its number.
+        found: u32,
     },
     /// A later version wrote the bundle.
     #[error(
@@ -147,6 +161,12 @@ fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
         cause,
     };
     let Numbered { format } = serde_json::from_slice(&text).map_err(document)?;
+    if format < FORMAT_FIRST {
+        return Err(ReadError::NoFormat {
+            path,
+            found: format,
+        });
+    }
     if format > BUNDLE_FORMAT_OF_GROUPS {
         return Err(ReadError::Newer {
             path,

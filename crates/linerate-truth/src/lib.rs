@@ -21,6 +21,9 @@ pub mod noise;
 /// Measurements that are repeated.
 pub mod runs;
 
+/// Runs side by side.
+pub mod pairs;
+
 /// Causes, and neighbours that look alike.
 pub mod limiters;
 

@@ -249,12 +249,30 @@ pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
 ///
 /// Columns of responses that no cell has are left out.
 pub(super) fn table(title: &str, cells: &[&CellOutcomes<'_>], responses: &[&str]) -> Table {
-    let factors = row_factors(cells);
     let present: Vec<&str> = responses
         .iter()
         .copied()
         .filter(|response| cells.iter().any(|cell| !cell.values(response).is_empty()))
         .collect();
+    let heads = present
+        .iter()
+        .map(|response| sentence(describe(response).title));
+    table_of(title, cells, heads.collect(), |cell| {
+        let values = present.iter();
+        values
+            .map(|response| estimate_cell(response, cell))
+            .collect()
+    })
+}
+
+/// Returns the same with what `values` says of each cell, under `heads`.
+pub(super) fn table_of(
+    title: &str,
+    cells: &[&CellOutcomes<'_>],
+    heads: Vec<String>,
+    values: impl Fn(&CellOutcomes<'_>) -> Vec<TableCell>,
+) -> Table {
+    let factors = row_factors(cells);
     let mut columns: Vec<String> = factors
         .iter()
         .map(|factor| sentence(&factor.title()))
@@ -262,11 +280,7 @@ pub(super) fn table(title: &str, cells: &[&CellOutcomes<'_>], responses: &[&str]
     if factors.is_empty() {
         columns.push("Cell".to_owned());
     }
-    columns.extend(
-        present
-            .iter()
-            .map(|response| sentence(describe(response).title)),
-    );
+    columns.extend(heads);
     columns.push("Valid trials".to_owned());
     let row = |cell: &&CellOutcomes<'_>| {
         let mut row: Vec<TableCell> = factors
@@ -279,7 +293,7 @@ pub(super) fn table(title: &str, cells: &[&CellOutcomes<'_>], responses: &[&str]
         if factors.is_empty() {
             row.push(TableCell::Text(words::whole_cell(&cell.cell)));
         }
-        row.extend(present.iter().map(|response| estimate_cell(response, cell)));
+        row.extend(values(cell));
         row.push(TableCell::Text(valid_of(cell)));
         row
     };

@@ -137,6 +137,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         chapter.answer = chapter.answer.is_some().then_some(told.answer);
     }
     chapter.tables.extend(cost::tables(cells));
+    chapter.tables.extend(cost::together(dataset, cells));
     chapter.consequence = consequence(measured, told);
     chapter.over_time = over_time(measured, told);
     if !dataset.published {

@@ -96,7 +96,7 @@ pub(super) struct Arrivals<'a> {
 
 impl<'a> Arrivals<'a> {
     /// Returns what each flow carried in the window.
-    fn changes(&self) -> Vec<(Lane<'a>, Change)> {
+    pub(super) fn changes(&self) -> Vec<(Lane<'a>, Change)> {
         let flows = self.flows.iter();
         flows.map(|flow| (flow.lane, flow.change)).collect()
     }

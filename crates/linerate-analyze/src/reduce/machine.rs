@@ -54,15 +54,7 @@ pub(super) fn reduce(
     let (hosts, readings) = (raw.hosts, raw.readings);
     let mut spent = Spent::default();
     if let Some(host) = cpu_host(hosts, readings) {
-        let record = raw.host(host);
-        let online = record.and_then(|record| record.snapshot.number("cpu.online"));
-        let counted = cpus_of(host, readings).len() as f64;
-        cpu(
-            host,
-            counted.max(online.unwrap_or(0.0)),
-            readings,
-            responses,
-        );
+        cpu(host, cpus(raw, host), readings, responses);
         let sharing = sharing(hosts, host);
         let ours = |metric| our_time(&sharing, readings, &[&[metric]]);
         let of_host = |name: &str| responses.value(name);
@@ -135,6 +127,33 @@ pub(super) fn reduce(
     responses.put(name::CPU_PER_GBIT, cost.map(|(cost, gbit)| cost / gbit));
     let cpus = host.map_or(0, |host| cpus_of(host, readings).len());
     disturbances(cpus as f64, hosts.iter().any(|host| host.lab), responses)
+}
+
+/// Returns what the CPUs of each kernel did, with the hosts that share them.
+pub(super) fn by_kernel<'a>(raw: &Raw<'a>) -> Vec<(Vec<&'a HostName>, Responses)> {
+    let mut kernels: Vec<(Vec<&HostName>, Responses)> = Vec::new();
+    for host in raw.hosts {
+        if kernels.iter().any(|(known, _)| known.contains(&&host.name)) {
+            continue;
+        }
+        let sharing = sharing(raw.hosts, &host.name);
+        let mut read = sharing.iter();
+        let read = read.find(|host| cpu_time(host, raw.readings, SYSTEM).is_some());
+        let mut responses = Responses::default();
+        if let Some(host) = read {
+            cpu(host, cpus(raw, host), raw.readings, &mut responses);
+            kernels.push((sharing, responses));
+        }
+    }
+    kernels
+}
+
+/// Returns how many CPUs `host` has.
+fn cpus(raw: &Raw<'_>, host: &HostName) -> f64 {
+    let record = raw.host(host);
+    let online = record.and_then(|record| record.snapshot.number("cpu.online"));
+    let counted = cpus_of(host, raw.readings).len() as f64;
+    counted.max(online.unwrap_or(0.0))
 }
 
 /// Returns what took more of the machine than a measurement should share.

@@ -47,6 +47,8 @@ mod silence;
 /// Whether workers got the CPUs that they wanted.
 mod starved;
 mod steady;
+/// All groups of a trial together.
+mod together;
 /// Responses by name, of a trial or a cell.
 mod values;
 /// First and last reading of each counter in the measured window.
@@ -83,6 +85,7 @@ pub(crate) use plausible::{beyond_together, tolerance};
 pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share, queues_in_use};
 pub(crate) use raw::{Raw, are_aggregates};
 pub(crate) use silence::DATAGRAMS_MIN;
+pub use together::{GroupPayload, HostCpus, Together, together};
 pub(crate) use values::{Amount, Values};
 pub(crate) use window::Readings;
 

@@ -26,6 +26,7 @@ mod shared_paths;
 mod silence;
 mod streams;
 mod studies;
+mod together;
 mod verdicts;
 mod whole;
 mod whole_study;

@@ -423,6 +423,8 @@ fn what_is_no_bundle_is_refused_with_the_reason() {
         newer.to_string().contains("use a newer linerate"),
         "{newer}"
     );
+    let older = check(Some(r#"{"format": 0}"#), "bundle format 0");
+    assert!(matches!(older, ReadError::NoFormat { found: 0, .. }));
     check(Some("{"), "run.json");
     let error = read(&place.path().join("nowhere")).expect_err("nothing there");
     assert!(error.to_string().contains("nowhere"), "{error}");

@@ -13,12 +13,15 @@ use linerate_model::experiment::{Factor, Level};
 use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
 use linerate_model::profile::Work;
-use linerate_model::run::{Event, EventKind, HostProgram, Incoming, Progress, Recording, Validity};
+use linerate_model::run::{
+    BUNDLE_FORMAT, Event, EventKind, HostProgram, Incoming, Progress, Recording, TrialEvidence,
+    Validity,
+};
 use linerate_model::sample::{End, Subject};
 use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, Bytes, FlowId, HostName, Nanos, TrialId};
-use linerate_store::{capture_path, read};
+use linerate_store::{Writer, capture_path, read};
 
 fn directory(name: &str) -> PathBuf {
     let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bundles");
@@ -225,4 +228,48 @@ fn format_3_what_serves_and_what_was_due() {
     let why = connections.last_failure.as_deref();
     assert_eq!(why, Some("connecting failed"));
     assert_eq!(recording.flows[1].connections, None);
+}
+
+/// Returns a recording of the bundle in `from` as it is read back once this version has written it.
+fn rewritten(from: &Path, recording: &Recording) -> Recording {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let dir = place.path().join("bundle");
+    let mut writer = Writer::create(&dir, &recording.document).expect("a new bundle");
+    for record in &recording.trials {
+        let trial = record.trial;
+        let captures = recording.captures.iter().filter(|it| it.trial == trial);
+        let captures = captures.map(|capture| {
+            let file = capture_path(from, capture);
+            let frames = file.map_or(Vec::new(), |path| std::fs::read(path).expect("a file"));
+            (capture.clone(), frames)
+        });
+        let profiles = recording.profiles.iter();
+        let evidence = TrialEvidence {
+            record: record.clone(),
+            flows: recording.flows_of(trial).cloned().collect(),
+            samples: recording.samples.of_trial(trial).collect(),
+            profiles: profiles.filter(|it| it.trial == trial).cloned().collect(),
+            captures: captures.collect(),
+        };
+        writer.append(&evidence).expect("stored");
+    }
+    for event in &recording.events {
+        writer.event(event).expect("stored");
+    }
+    let document = recording.document.clone();
+    writer.finish(&document).expect("finished");
+    read(&dir).expect("a bundle")
+}
+
+#[test]
+fn what_an_old_bundle_holds_is_what_this_version_writes_of_it() {
+    for name in ["format-1", "format-2", "format-3", "format-3-typed"] {
+        let mut old = named(name);
+        old.document.format = BUNDLE_FORMAT;
+        let new = rewritten(&directory(name), &old);
+        // Trials before groups have one.
+        let trials = &new.document.plan.trials;
+        assert!(trials.iter().all(|trial| trial.beside.is_empty()), "{name}");
+        assert!(new == old, "{name}:\n{new:?}\n{old:?}");
+    }
 }

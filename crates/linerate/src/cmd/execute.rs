@@ -70,7 +70,7 @@ pub fn show(recording: &Recording, analysis: &Analysis, file: &Path) {
         term::line(&heading);
         lines
             .iter()
-            .for_each(|line| term::paragraph(&format!("  {line}")));
+            .for_each(|line| term::text(&format!("  {line}")));
     }
 }
 

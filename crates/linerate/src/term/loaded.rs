@@ -6,6 +6,7 @@ use linerate_model::run::RunDocument;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Direction;
 
+use super::single::together;
 use super::{Look, labelled, labelled_as, line, listed, paragraph, styled};
 
 /// Prints what is going to be measured.
@@ -49,6 +50,9 @@ pub fn print(loaded: &Loaded) {
     }
     for beside in &loaded.loaded {
         labelled(way(beside), &words(beside));
+        for (what, words) in together::lines(&beside.together, None) {
+            labelled("", &format!("both together: {what} {words}"));
+        }
     }
     let look = match loaded.trust {
         TrustLevel::Good => Look::Good,

@@ -31,6 +31,8 @@ mod heading;
 mod result;
 /// Lines of intervals and runs.
 mod table;
+/// All groups together.
+pub mod together;
 
 use super::failure::ErrorDocument;
 use super::{Look, json_document, json_line, line, paragraph, styled};
@@ -198,6 +200,14 @@ pub fn of_groups<'r>(recording: &'r Recording, views: &'r [View], shown: Shown) 
         for single in &mut singles {
             single.trust = whole.clone();
         }
+    }
+    let is_valid = |id| {
+        let trials = singles.iter().flat_map(|single| &single.trials);
+        trials.filter(|it| it.trial == id).all(|it| it.valid)
+    };
+    let together = linerate_analyze::reduce::together(recording, is_valid);
+    if let Some(first) = singles.first_mut() {
+        first.together = together;
     }
     singles
 }
@@ -484,6 +494,7 @@ impl Reader for TextLines {
         for single in std::iter::once(conclusion.single).chain(conclusion.beside) {
             result::print(single, self.output);
         }
+        together::print(&conclusion.single.together, self.output.rate_unit);
         if let Some(text) = server_output(conclusion.peer) {
             line("\nserver output:");
             line(text.trim_end());

@@ -84,8 +84,27 @@ fn each_group_has_its_own_flows_and_bytes_and_both_ends_count_the_same() {
     let has = |group: &Value, name: &str| group["trials"][0]["responses"][name].is_number();
     assert!(has(&stream, "throughput_bps") && !has(&stream, "transactions_per_s"));
     assert!(has(rr, "rtt_p99_ns") && !has(rr, "throughput_bps"));
-    // What the host did is no group's.
+    // What the host did is no group's, and that of all.
     assert!(!has(&stream, "cpu_busy_share") && !has(rr, "cpu_busy_share"));
+    assert_eq!(rr.get("together"), None);
+    fits_its_schema("run", &stream);
+    let whole = &stream["together"][0];
+    let bytes = |of: &Value| of["payload_bytes"].as_u64().expect("it was read");
+    let (of_stream, of_rr) = (&whole["groups"][0], &whole["groups"][1]);
+    assert_eq!(bytes(whole), bytes(of_stream) + bytes(of_rr));
+    let throughput = &stream["trials"][0]["responses"]["throughput_bps"];
+    assert_eq!(&of_stream["payload_bps"], throughput);
+    // In the window no more arrived than in all phases.
+    let all_phases: u64 = rr["trials"][0]["flows"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|flow| flow["bytes_received"].as_u64())
+        .sum();
+    assert!((1..=all_phases).contains(&bytes(of_rr)), "{whole}");
+    let known = |of: &Value, name: &str| of["responses"][name].as_f64().expect("it was read");
+    assert!(known(&whole["hosts"][0], "cpu_busy_cpus") > 0.0);
+    assert!(known(whole, "cpu_per_kib_ns") > 0.0);
 }
 
 #[test]
@@ -94,7 +113,9 @@ fn a_measurement_of_one_group_says_nothing_of_groups() {
     let Some(one) = document(&server, &["-b", "10M"]) else {
         return;
     };
-    assert_eq!((one.get("group"), one.get("beside")), (None, None));
+    for key in ["group", "beside", "together"] {
+        assert_eq!(one.get(key), None, "{key}");
+    }
 }
 
 #[test]
@@ -366,4 +387,6 @@ fn beside_bulk_a_probe_waits_in_the_queue_of_a_slow_link() {
             .as_f64()
             .is_some_and(|bps| bps > 1e6)
     );
+    let groups = to_server["together"][0]["groups"].as_array();
+    assert_eq!(groups.map(Vec::len), Some(2), "{told}");
 }

@@ -20,9 +20,8 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
     if let Some(workers) = values(trial, Unit::Ratio, &workers) {
         labelled("workers' CPUs", &workers);
     }
-    let costs = [time(trial), cycles(trial)];
-    if let Some(words) = list(costs.into_iter().flatten(), "; ") {
-        labelled("cost", &(words + &share(trial)));
+    if let Some(words) = words(&|name| of(trial, name)) {
+        labelled("cost", &words);
     }
     for (label, words) in profiles(trial) {
         labelled(&label, &words);
@@ -35,19 +34,40 @@ pub(super) fn profiles(trial: &SingleTrial<'_>) -> impl Iterator<Item = (String,
     ends.filter_map(|end| Some((format!("{end} did"), profile(trial, end)?)))
 }
 
-fn time(trial: &SingleTrial<'_>) -> Option<String> {
+/// Returns how many CPUs were busy, and in which modes.
+pub(super) fn busy(of: &dyn Fn(&str) -> Option<f64>) -> Option<String> {
+    let modes = [
+        ("user", name::CPU_USER),
+        ("system", name::CPU_SYSTEM),
+        ("softirq", name::CPU_SOFTIRQ),
+        ("irq", name::CPU_IRQ),
+        ("steal", name::CPU_STEAL),
+    ];
+    let mode = |(label, name)| Some(format!("{label} {}", Unit::Ratio.display(of(name)?)));
+    let busy = Unit::Ratio.display(of(name::CPU_BUSY)?);
+    let modes = list(modes.into_iter().filter_map(mode), ", ").unwrap_or_default();
+    Some(format!("{busy} ({modes})"))
+}
+
+/// Returns what traffic cost, of what `of` says of each response.
+pub(super) fn words(of: &dyn Fn(&str) -> Option<f64>) -> Option<String> {
+    let words = list([time(of), cycles(of)].into_iter().flatten(), "; ")?;
+    Some(words + &share(of))
+}
+
+fn time(of: &dyn Fn(&str) -> Option<f64>) -> Option<String> {
     let each = [
         (name::CPU_PER_TRANSACTION, "transaction"),
         (name::CPU_PER_KIB, "KiB"),
     ];
     each.into_iter().find_map(|(name, of_what)| {
-        let time = Unit::Nanoseconds.display(of(trial, name)?);
+        let time = Unit::Nanoseconds.display(of(name)?);
         Some(format!("{time} of CPU per {of_what}"))
     })
 }
 
 /// Cycles as the CPU counted them, else as CPU time × frequency, and which.
-fn cycles(trial: &SingleTrial<'_>) -> Option<String> {
+fn cycles(of: &dyn Fn(&str) -> Option<f64>) -> Option<String> {
     let counted = [
         name::CYCLES_PER_PACKET,
         name::CYCLES_PER_BYTE,
@@ -65,15 +85,15 @@ fn cycles(trial: &SingleTrial<'_>) -> Option<String> {
     let units = ["cycles per packet", "per byte", "Gbit/s per GHz"];
     sources.into_iter().find_map(|(names, source)| {
         let told = names.into_iter().zip(units).filter_map(|(name, unit)| {
-            let value = Unit::Count.display(of(trial, name)?);
+            let value = Unit::Count.display(of(name)?);
             Some(format!("{value} {unit}"))
         });
         Some(format!("{} ({source})", list(told, ", ")?))
     })
 }
 
-fn share(trial: &SingleTrial<'_>) -> String {
-    match of(trial, name::HOST_SHARE) {
+fn share(of: &dyn Fn(&str) -> Option<f64>) -> String {
+    match of(name::HOST_SHARE) {
         Some(share) if share < 1.0 => format!(
             "; this run's {} of the host's packets",
             number::percent(share)

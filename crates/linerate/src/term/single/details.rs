@@ -103,16 +103,7 @@ fn cpu(workload: &Workload, trial: &SingleTrial<'_>) {
             &format!("busiest worker ran {share} of the time"),
         );
     }
-    if let Some(busy) = of(trial, name::CPU_BUSY) {
-        let parts = [
-            ("user", name::CPU_USER),
-            ("system", name::CPU_SYSTEM),
-            ("softirq", name::CPU_SOFTIRQ),
-            ("irq", name::CPU_IRQ),
-            ("steal", name::CPU_STEAL),
-        ];
-        let parts = values(trial, Unit::Ratio, &parts).unwrap_or_default();
-        let words = format!("{} ({parts})", Unit::Ratio.display(busy));
+    if let Some(words) = cost::busy(&|name| of(trial, name)) {
         labelled("CPUs busy", &words);
     }
     if let Some((label, words)) = measured_interrupts(trial) {
