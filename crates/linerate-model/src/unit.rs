@@ -29,7 +29,7 @@ pub enum ParseUnitError {
     #[error("`{0}` does not start with a number")]
     NoNumber(String),
     /// The number is below zero, or more than can be counted.
-    #[error("`{0}` is below zero or too large")]
+    #[error("`{0}` is negative or too large")]
     OutOfRange(String),
     /// The text after the number is not a unit of this kind.
     #[error("`{suffix}` in `{text}` is not one of {expected}")]

@@ -492,7 +492,10 @@ fn cells_that_make_no_workload_are_told() {
     check(
         "65536",
         "65536, \"2GiB\"",
-        &["socket_buffer 2 GiB", "1024 to 1073741824"],
+        &[
+            "line 16: `factors.socket_buffer` is 2147483648",
+            "1024 to 1073741824",
+        ],
     );
     check(
         "\"from-server\"",

@@ -343,6 +343,9 @@ fn a_probe_beside_bulk_is_shown_again_and_judged_beside_bulk() {
     let words = ["run", &host, "--loaded", "-t", "0.3", "-J", "--out", &out];
     let said = linerate(&words).words(&["--fail-if", "p99 > 1ns"]).run();
     let mut live = json(&said.out);
+    if live["trust"] == "do_not_use" {
+        return crate::common::too_busy("others had the CPUs");
+    }
     assert_eq!(live["conditions"][0]["group"], "rr", "{live}");
     live.as_object_mut()
         .expect("an object")
