@@ -376,7 +376,7 @@ pub fn truth(args: &TruthArgs) -> anyhow::Result<()> {
         broken.extend(runs.iter().flat_map(broken_runs));
     }
     if is_wanted(Made::Compare) {
-        let rows = ComparedRow::all((args.studies / 10).max(1), args.seed);
+        let rows = ComparedRow::all((args.studies / 20).max(1), args.seed);
         println!("{}", compared_table(&rows));
         broken.extend(rows.iter().flat_map(ComparedRow::broken));
     }

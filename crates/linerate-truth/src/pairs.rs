@@ -9,7 +9,7 @@ use crate::recording::{MadeRun, Truth, stream};
 
 /// Throughput of the first run: far enough below what the link carries that no noise exceeds that.
 const BASE_BPS: f64 = 400e6;
-const LINK_BPS: f64 = 10e9;
+const FAST_LINK_BPS: f64 = 10e9;
 
 /// How often what was said of pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Said {
 }
 
 fn run(mean: f64, noise: Noise, trials: usize, seed: u64) -> RunSide {
-    let mut run = MadeRun::new(1, Some(LINK_BPS));
+    let mut run = MadeRun::new(1, Some(FAST_LINK_BPS));
     run.experiment("run", None, stream());
     let factors = noise.factors(&vec![Place::default(); trials], seed);
     let truth = |(factor, _): &(f64, f64)| Truth::stream(BASE_BPS * mean * factor);

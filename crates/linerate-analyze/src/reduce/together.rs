@@ -19,7 +19,7 @@ use super::window::{Change, Readings};
 use super::{Raw, Responses, Values, arrived, machine};
 
 /// What is told of the cost.
-const COST: [&str; 15] = [
+const COST_OF_ALL: [&str; 15] = [
     name::CPU_COST,
     name::CPU_OTHERS_ALL,
     name::CLIENT_WORKERS,
@@ -98,7 +98,7 @@ fn of_trial(recording: &Recording, trial: &Trial, record: &TrialRecord) -> Toget
     // What the cost of a byte is of.
     responses.put(name::THROUGHPUT, payload_bps);
     let flags = machine::reduce(&whole, &[], &mut responses);
-    let cost = COST.iter();
+    let cost = COST_OF_ALL.iter();
     let cost = cost.filter_map(|name| Some(((*name).to_owned(), responses.value(name)?)));
     let cpus = machine::by_kernel(&whole).into_iter();
     Together {

@@ -58,12 +58,7 @@ fn groups_together_carry_and_cost_what_one_of_all_their_flows_does() {
     let whole = &together[0];
     let value = |name: &str| one.value(name).expect("it was read");
     assert_eq!(whole.payload_bps, Some(value(name::THROUGHPUT)));
-    for name in [
-        name::CPU_COST,
-        name::CPU_PER_KIB,
-        name::CPU_OTHERS_ALL,
-        name::CYCLES_PER_BYTE_NOMINAL,
-    ] {
+    for name in [name::CPU_COST, name::CPU_PER_KIB, name::CPU_OTHERS_ALL] {
         assert_eq!(whole.responses.get(name), Some(&value(name)), "{name}");
     }
     let server = &whole.hosts[0];

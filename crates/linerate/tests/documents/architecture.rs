@@ -475,7 +475,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "linerate",
         &[
             "iperf3 term term::failure term::single term::single::cost term::single::csv \
-             term::single::datagrams term::single::details term::single::result term::single::table",
+             term::single::datagrams term::single::details term::single::result term::single::table \
+             term::single::together",
             "hosts hosts::address hosts::trust",
             "term::watch term::watch::draw term::watch::state",
             "args args::run",
@@ -502,7 +503,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
              diagnose::stream diagnose::zero_copy study trust",
             "reduce reduce::arrived reduce::beside reduce::cost reduce::damaged reduce::datagrams \
              reduce::evidence reduce::exchange reduce::flows reduce::machine reduce::plausible \
-             reduce::profile reduce::queues reduce::silence reduce::starved reduce::values",
+             reduce::profile reduce::queues reduce::silence reduce::starved \
+             reduce::together reduce::values",
             "watch::pages watch::pages::cpus watch::pages::interrupts watch::pages::links \
              watch::pages::overview watch::pages::queues watch::pages::softnet watch::pages::tcp \
              watch::pages::trouble",
