@@ -17,7 +17,6 @@ use serde::Serialize;
 
 use crate::dataset::Dataset;
 use crate::groups::{self, View};
-use crate::loaded;
 
 /// What became of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -94,7 +93,7 @@ pub fn judge(condition: &Condition, recording: &Recording) -> Judged {
         }
     };
     let values = values.into_iter();
-    let value = match loaded::is_loaded(&recording.document.plan) {
+    let value = match groups::is_loaded(&recording.document.plan) {
         true => values.min_by(better),
         false => values.max_by(better),
     };
@@ -117,7 +116,7 @@ fn values(
     at: usize,
 ) -> Vec<Estimate> {
     let plan = &recording.document.plan;
-    let is_loaded = loaded::is_loaded(plan);
+    let is_loaded = groups::is_loaded(plan);
     let is_meant = |experiment: &Experiment| {
         let name = group::names(&experiment.workload, &experiment.beside).nth(at);
         let wanted = condition.group.as_ref();

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::experiment::{Cell, Control, Experiment, Factor};
 use linerate_model::group::{self, GroupName};
-use linerate_model::plan::{Repeat, Trial};
+use linerate_model::plan::{Plan, Repeat, Trial};
 use linerate_model::run::{FlowOutcome, FlowRecord, Recording, Validity};
 use linerate_model::sample::{Subject, TrialSample};
 use linerate_model::samples::Samples;
@@ -142,6 +142,16 @@ pub(crate) fn seen_cell(cell: &Cell, group: &str, first: &str) -> Cell {
 fn are_several(recording: &Recording) -> bool {
     let mut trials = recording.document.plan.trials.iter();
     trials.any(|trial| !trial.beside.is_empty())
+}
+
+/// Whether a plan is a probe alone, and the same beside bulk.
+pub(crate) fn is_loaded(plan: &Plan) -> bool {
+    let Some((alone, beside)) = plan.experiments.split_first() else {
+        return false;
+    };
+    let is_beside = |one: &Experiment| one.beside.len() == 1 && one.workload == alone.workload;
+    let is_fixed = plan.experiments.iter().all(|it| it.factors.is_empty());
+    is_fixed && alone.beside.is_empty() && !beside.is_empty() && beside.iter().all(is_beside)
 }
 
 /// Returns `recording` as each of its groups has it, in their order; none where every trial has one group.

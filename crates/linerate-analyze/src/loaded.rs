@@ -4,9 +4,7 @@
 //! sees the same wait. A scheduler makes both wait as well: what is no longer than it may take is nobody's queue.
 
 use linerate_model::Nanos;
-use linerate_model::experiment::Experiment;
 use linerate_model::finding::{Trust, TrustLevel};
-use linerate_model::plan::Plan;
 use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::workload::Workload;
 use serde::Serialize;
@@ -103,19 +101,9 @@ pub struct Beside {
     pub fills_queue: Option<bool>,
 }
 
-/// Whether a plan is a probe alone, and the same beside bulk.
-pub fn is_loaded(plan: &Plan) -> bool {
-    let Some((alone, beside)) = plan.experiments.split_first() else {
-        return false;
-    };
-    let is_beside = |one: &Experiment| one.beside.len() == 1 && one.workload == alone.workload;
-    let is_fixed = plan.experiments.iter().all(|it| it.factors.is_empty());
-    is_fixed && alone.beside.is_empty() && !beside.is_empty() && beside.iter().all(is_beside)
-}
-
 /// Returns what a recording of the plan of `linerate run --loaded` shows.
 pub fn loaded(recording: &Recording) -> Option<Loaded> {
-    if !is_loaded(&recording.document.plan) {
+    if !groups::is_loaded(&recording.document.plan) {
         return None;
     }
     let views = groups::views(recording);

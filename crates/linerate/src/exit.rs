@@ -3,6 +3,12 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// What to do about what a host refuses.
+pub const OF_REFUSED: &str =
+    "use settings that host supports, or change there what the message names";
+/// What to do where too little was measured when it was interrupted.
+pub const OF_INTERRUPTED: &str = "let it run longer, or measure for less time with -t";
+
 /// How a command ended; each has an exit code of its own, documented in docs/guide/exit-codes.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

@@ -11,9 +11,8 @@ use linerate_model::reason::HostFailure;
 use linerate_model::run::Recording;
 
 use super::execute::{self, Driven, drive};
-use super::run::OF_REFUSED;
 use crate::bundle;
-use crate::exit::{CmdResult, Exit, Failure};
+use crate::exit::{CmdResult, Exit, Failure, OF_REFUSED};
 use crate::meant::Measurement;
 use crate::term;
 use crate::term::progress::PlanProgress;

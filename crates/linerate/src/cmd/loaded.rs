@@ -7,9 +7,8 @@ use linerate_analyze::loaded::Loaded;
 use linerate_controller::{Audience, Fleet, RunEvent};
 
 use super::execute::{Driven, drive, report};
-use super::run::OF_INTERRUPTED;
 use crate::bundle;
-use crate::exit::{CmdResult, Exit, Failure};
+use crate::exit::{CmdResult, Exit, Failure, OF_INTERRUPTED};
 use crate::meant::Measurement;
 use crate::term::{self, loaded, single::Form};
 

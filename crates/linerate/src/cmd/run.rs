@@ -22,18 +22,13 @@ use super::execute::{Driven, drive};
 use super::experiments;
 use crate::args::RunArgs;
 use crate::bundle;
-use crate::exit::{CmdResult, Exit, Failure};
+use crate::exit::{CmdResult, Exit, Failure, OF_INTERRUPTED, OF_REFUSED};
 use crate::gate::Verdicts;
 use crate::meant::{self, Measurement};
 use crate::term::single::{self, Conclusion, Form, Reader};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, peer, term};
 
-/// What to do about what a host refuses.
-pub(super) const OF_REFUSED: &str =
-    "use settings that host supports, or change there what the message names";
-/// What to do where too little was measured when it was interrupted.
-pub(super) const OF_INTERRUPTED: &str = "let it run longer, or measure for less time with -t";
 /// How long before the stop code may be read that comes after it: when hosts are looked at for the last
 /// time before.
 const AHEAD_NS: i64 = 50_000_000;
