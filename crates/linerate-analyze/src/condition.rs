@@ -78,11 +78,11 @@ pub fn judge(condition: &Condition, recording: &Recording) -> Judged {
         (Some(view.name.clone()), values)
     };
     let mut all = views.iter().enumerate().map(of_view);
-    let (group, values) = match views.is_empty() {
-        true => alone(),
-        false => all
-            .find(|(_, values)| !values.is_empty())
-            .unwrap_or_default(),
+    let (group, values) = if views.is_empty() {
+        alone()
+    } else {
+        all.find(|(_, values)| !values.is_empty())
+            .unwrap_or_default()
     };
     let better = |one: &Estimate, other: &Estimate| {
         let order = one.value.total_cmp(&other.value);
@@ -93,9 +93,10 @@ pub fn judge(condition: &Condition, recording: &Recording) -> Judged {
         }
     };
     let values = values.into_iter();
-    let value = match groups::is_loaded(&recording.document.plan) {
-        true => values.min_by(better),
-        false => values.max_by(better),
+    let value = if groups::is_loaded(&recording.document.plan) {
+        values.min_by(better)
+    } else {
+        values.max_by(better)
     };
     let named = condition.group.map(|group| group.to_string());
     Judged {

@@ -707,7 +707,7 @@ fn effects(
         for compared in of_factor(&compared, *factor, weight) {
             match compared {
                 Ok(effect) => found.push(effect),
-                Err(pairs) => few.push(pairs),
+                Err(pairs) => few.push(*pairs),
             }
         }
     }
@@ -747,12 +747,15 @@ fn contrasts(
         // Each factor is as much of the question as the others.
         match compare(compared, factor, levels, 1.0) {
             Some(Ok(effect)) => found.push(FactorEffect { aliases, ..effect }),
-            Some(Err(pairs)) => few.push(FewPairs { aliases, ..pairs }),
+            Some(Err(pairs)) => few.push(FewPairs { aliases, ..*pairs }),
             None => {}
         }
     }
     found
 }
+
+/// A trial of a block: its levels, its value, and which it is.
+type Point<'c> = (&'c Cell, f64, TrialId);
 
 /// Returns how the response of a Latin hypercube follows each factor.
 ///
@@ -771,7 +774,7 @@ fn slopes(compared: &Compared<'_, '_>, few: &mut Vec<FewPairs>) -> Vec<FactorEff
             (least != most).then(|| (factor, (most.clone(), least.clone())))
         })
         .collect();
-    let mut blocks: BTreeMap<(u32, bool), Vec<(&Cell, f64, TrialId)>> = BTreeMap::new();
+    let mut blocks: BTreeMap<(u32, bool), Vec<Point<'_>>> = BTreeMap::new();
     for cell in &compared.cells {
         for outcome in &cell.valid {
             if let Some(value) = compared.value(outcome).filter(|value| *value > 0.0) {
@@ -787,13 +790,13 @@ fn slopes(compared: &Compared<'_, '_>, few: &mut Vec<FewPairs>) -> Vec<FactorEff
     trials.sort_unstable();
     let mut found = Vec::new();
     for (factor, levels) in &varied {
-        let column = |factor: Factor, own: &[(&Cell, f64, TrialId)]| {
+        let column = |factor: Factor, own: &[Point<'_>]| {
             let places = own.iter().map(|(cell, ..)| place(factor, cell));
             places.collect::<Option<Vec<f64>>>()
         };
         let width = levels.0.as_number().zip(levels.1.as_number());
         let width = width.map_or(0.0, |(most, least)| (most / least).ln());
-        let slope = |(block, own): (&(u32, bool), &Vec<(&Cell, f64, TrialId)>)| {
+        let slope = |(block, own): (&(u32, bool), &Vec<Point<'_>>)| {
             let others = varied.iter().filter(|(other, _)| other != factor);
             let others = others.map(|(other, _)| column(*other, own));
             let others = others.collect::<Option<Vec<_>>>()?;
@@ -824,7 +827,7 @@ fn slopes(compared: &Compared<'_, '_>, few: &mut Vec<FewPairs>) -> Vec<FactorEff
         let effect = Effect::of(&differences, differences.len() as u64);
         match gathered.judged(compared, &differences, effect) {
             Ok(effect) => found.push(effect),
-            Err(pairs) => few.push(pairs),
+            Err(pairs) => few.push(*pairs),
         }
     }
     found
@@ -834,7 +837,7 @@ fn of_factor(
     compared: &Compared<'_, '_>,
     factor: Factor,
     weight: f64,
-) -> Vec<Result<FactorEffect, FewPairs>> {
+) -> Vec<Result<FactorEffect, Box<FewPairs>>> {
     let Compared {
         experiment, cells, ..
     } = compared;
@@ -870,7 +873,7 @@ fn compare(
     factor: Factor,
     levels: (Level, Level),
     weight: f64,
-) -> Option<Result<FactorEffect, FewPairs>> {
+) -> Option<Result<FactorEffect, Box<FewPairs>>> {
     let Compared {
         experiment,
         cells,
@@ -984,13 +987,13 @@ impl Gathered {
         compared: &Compared<'_, '_>,
         differences: &[Difference],
         effect: Option<Effect>,
-    ) -> Result<FactorEffect, FewPairs> {
+    ) -> Result<FactorEffect, Box<FewPairs>> {
         let experiment = compared.experiment;
         let margin = margin(compared.dataset, &experiment.response, self.value);
         let Some(effect) = effect else {
             let logs = differences.iter().map(|difference| difference.log);
             let mean = logs.sum::<f64>() / differences.len() as f64;
-            return Err(FewPairs {
+            return Err(Box::new(FewPairs {
                 factor: self.factor,
                 levels: self.levels,
                 basis: self.basis,
@@ -1001,7 +1004,7 @@ impl Gathered {
                 pairs: differences.len(),
                 ratio: self.ratio.unwrap_or_else(|| mean.exp()),
                 has_ratios: self.ratio.is_none(),
-            });
+            }));
         };
         Ok(FactorEffect {
             experiment: experiment.name.clone(),

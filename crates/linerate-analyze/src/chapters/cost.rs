@@ -58,11 +58,14 @@ const MODES: &[&str] = &[
     name::CPU_STEAL,
 ];
 
+/// What is read of all groups of a trial.
+type Read = dyn Fn(&Together) -> Option<f64>;
+
 /// A column of what all groups of a trial did.
 struct Column {
     head: String,
     unit: Unit,
-    of: Box<dyn Fn(&Together) -> Option<f64>>,
+    of: Box<Read>,
 }
 
 /// Returns the table of what all groups of each trial carried and cost, where cells are of the first of several.
