@@ -251,7 +251,20 @@ fn missing(error: &clap::Error) -> Vec<&str> {
 /// Tells whether all that is missing are flags that another one needs.
 fn lacks_only_flags(error: &clap::Error) -> bool {
     let missing = missing(error);
-    !missing.is_empty() && missing.iter().all(|one| one.starts_with('-'))
+    !missing.is_empty()
+        && missing
+            .iter()
+            .all(|one| one.trim_start_matches('<').starts_with('-'))
+}
+
+/// Returns a flag that is missing, or those of which one is (`<--experiment <FILE>|--search <CONDITION>>`).
+fn alternatives(missing: &str) -> String {
+    let several = missing
+        .strip_prefix('<')
+        .and_then(|one| one.strip_suffix('>'));
+    let flags = several.unwrap_or(missing).split('|');
+    let flags: Vec<String> = flags.map(|one| format!("`{one}`")).collect();
+    flags.join(" or ")
 }
 
 /// Returns what to do about flags that are missing.
@@ -272,7 +285,7 @@ fn of_lacking(missing: &[&str]) -> String {
                 .to_owned()
         }
         _ => {
-            let flags: Vec<String> = missing.iter().map(|one| format!("`{one}`")).collect();
+            let flags: Vec<String> = missing.iter().map(|one| alternatives(one)).collect();
             format!(
                 "add {}, or leave out the flag that needs it",
                 flags.join(" and ")

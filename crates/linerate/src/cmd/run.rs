@@ -17,6 +17,7 @@ use linerate_model::run::{Recording, RunDocument};
 use linerate_model::unit::significant;
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
+use linerate_plan::Hosts;
 
 use super::execute::{Driven, drive};
 use super::experiments;
@@ -125,8 +126,13 @@ fn check_buffers(window: Option<Bytes>, fleet: &Fleet) -> CmdResult<()> {
 }
 
 /// Refuses levels that a host does not have.
+///
+/// Of a congestion control the first trial says so: the sender alone needs it, and its kernel may load what it does not list yet.
 fn check_levels(plan: &Plan, fleet: &Fleet) -> CmdResult<()> {
-    let hosts = hosts::plan_hosts(fleet);
+    let hosts = Hosts {
+        congestion: Vec::new(),
+        ..hosts::plan_hosts(fleet)
+    };
     let mut experiments = plan.experiments.iter();
     match experiments.find_map(|one| hosts.lacking(&one.factors)) {
         Some((factor, level, why)) => {

@@ -74,7 +74,11 @@ fn each_group_has_its_own_flows_and_bytes_and_both_ends_count_the_same() {
     for ((sent, got), (answered, back)) in requests.into_iter().zip(responses) {
         assert_eq!((sent, answered), (got, back));
         assert!(sent > 0 && sent % 100 == 0, "{sent}");
-        assert_eq!(answered, 2 * sent);
+        // The last request of a flow may find the server no longer there.
+        assert!(
+            [0, 200].contains(&(2 * sent - answered)),
+            "{sent} {answered}"
+        );
     }
     // They are one trial: one window, and one spread of beginnings over all flows.
     for key in ["window_s", "start_skew_us"] {

@@ -36,11 +36,11 @@ fn known_of(bundle: &str) -> (BTreeMap<u64, String>, String) {
     let mut known = BTreeMap::new();
     for row in path["rows"].as_array().expect("the path") {
         let text = |at: usize| row[at]["text"].as_str().expect("words");
-        let mut words = text(0).split_whitespace();
-        let number: f64 = words
-            .next()
-            .and_then(|it| it.parse().ok())
-            .expect("a number");
+        // Thousands stand apart: 46 340 B.
+        let is_number = |word: &&str| word.parse::<f64>().is_ok();
+        let mut words = text(0).split_whitespace().peekable();
+        let digits: String = std::iter::from_fn(|| words.next_if(is_number)).collect();
+        let number: f64 = digits.parse().expect("a number");
         let unit = match words.next().expect("a unit") {
             "B" => 1.0,
             "KiB" => 1024.0,
