@@ -97,7 +97,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         return Err(Failure::usage(error)
             .next("add --experiment FILE or --baseline BUNDLE, or leave it out"));
     }
-    check_plan(args)?;
+    lab::check(&args.plan.lab_link, args.plan.lab, "linerate study --lab")?;
     super::check_peer(&args.peer)?;
     super::check_tls(&args.fleet.tls)?;
     let interval = interval_of(args)?;
@@ -318,24 +318,6 @@ fn check_one_group(args: &RunArgs, what: &str, next: &str) -> CmdResult<()> {
     };
     let error = anyhow!("{what} knows no groups ({flag})");
     Err(Failure::usage(error).next(next))
-}
-
-/// Refuses what is for experiments.
-fn check_plan(args: &RunArgs) -> CmdResult<()> {
-    let plan = &args.plan;
-    lab::check(&plan.lab_link, plan.lab, "linerate study --lab")?;
-    if plan.lab {
-        let error = anyhow!("--lab is for experiments, and this is one measurement");
-        return Err(Failure::usage(error).next(
-            "name a HOST instead (`linerate lab up` makes some), or execute an experiment alone: \
-             `linerate run --lab --experiment latency`",
-        ));
-    }
-    super::check_idle(
-        &[("--budget", plan.budget.is_some())],
-        "experiments",
-        "execute one alone with --experiment",
-    )
 }
 
 /// Returns when hosts are asked what they have: buffers are held against it, captures need the link's

@@ -280,19 +280,17 @@ fn flags_that_nothing_makes_use_of_are_refused() {
         "run 127.0.0.1:1 --lab-loss 1%",
         &["instead of HOST: `linerate study --lab`"],
     );
-    refused("run 127.0.0.1:1 -R --lab-loss 1%", &["--lab-loss 1%", lab]);
+    refused(
+        "run 127.0.0.1:1 -R --lab-loss 1%",
+        &["instead of HOST: `linerate study --lab`"],
+    );
     refused(
         "run 127.0.0.1:1 --experiment latency --lab-loss 1%",
         &["`linerate run --experiment latency --lab --lab-loss 1%`"],
     );
-    refused(
-        "run --lab -R",
-        &["--lab is for experiments", "--experiment"],
-    );
-    refused(
-        "run 127.0.0.1:1 -R --budget 30s",
-        &["--budget", "--experiment"],
-    );
+    let several = ["`--experiment <FILE>`", "`--search <CONDITION>`"];
+    refused("run --lab -R", &several);
+    refused("run 127.0.0.1:1 -R --budget 30s", &several);
     refused(
         "run 127.0.0.1:1 --token-file x --get-server-output",
         &[
