@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::experiment::{Cell, DesignKind, Factor, Level};
+use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level};
 use linerate_model::manner::Sizes;
 use linerate_model::workload::{Direction, Traffic};
 use linerate_model::{Bytes, Nanos};
@@ -674,24 +674,33 @@ fn manners_that_cannot_be_name_what_can() {
     );
 }
 
+/// Reads the experiment of a file with this workload, these factors and this design.
+fn experiment(workload: &str, factors: &str, design: &str) -> Result<Experiment, ReadError> {
+    let text = format!(
+        r#"
+        format = 1
+        name = "example"
+        title = "Example"
+        question = "What matters?"
+        workload = {{ {workload} }}
+        timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
+        [factors]
+        {factors}
+        [design]
+        {design}
+        "#
+    );
+    read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+}
+
 #[test]
 fn a_bisection_is_one_scale_with_two_ends_and_a_condition() {
     let read = |factors: &str, design: &str| {
-        let text = format!(
-            r#"
-            format = 1
-            name = "example"
-            title = "Example"
-            question = "How fast?"
-            workload = {{ kind = "stream", transport = "udp", message_bytes = 1000 }}
-            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
-            [factors]
-            {factors}
-            [design]
-            {design}
-            "#
-        );
-        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+        experiment(
+            r#"kind = "stream", transport = "udp", message_bytes = 1000"#,
+            factors,
+            design,
+        )
     };
     let rates = "rate = [\"10M\", \"1G\"]";
     let design =
@@ -776,22 +785,11 @@ fn whole_plots_are_factors_with_those_linked_to_them() {
 fn fractions_are_of_two_levels_and_a_power_of_two_that_tells_them_apart() {
     let factors = "nagle = [true, false]\ndelayed_ack = [true, false]\nconnections = [1, 4]\nmessage_bytes = [100, 1460]";
     let read = |factors: &str, design: &str| {
-        let text = format!(
-            r#"
-            format = 1
-            name = "example"
-            title = "Example"
-            question = "What matters?"
-            workload = {{ kind = "stream" }}
-            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
-            [factors]
-            {factors}
-            [design]
-            {design}
-            replicates = 5
-            "#
-        );
-        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+        experiment(
+            r#"kind = "stream""#,
+            factors,
+            &format!("{design}\nreplicates = 5"),
+        )
     };
     let design = |runs: u32| format!("kind = \"fractional\"\nruns = {runs}");
     let read_well = read(factors, &design(8)).unwrap_or_else(|error| panic!("{error}"));
@@ -831,23 +829,7 @@ fn fractions_are_of_two_levels_and_a_power_of_two_that_tells_them_apart() {
 
 #[test]
 fn a_refinement_is_one_scale_that_rises_and_has_room_for_more_levels() {
-    let read = |factors: &str, design: &str| {
-        let text = format!(
-            r#"
-            format = 1
-            name = "example"
-            title = "Example"
-            question = "Where does it bend?"
-            workload = {{ kind = "stream" }}
-            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
-            [factors]
-            {factors}
-            [design]
-            {design}
-            "#
-        );
-        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
-    };
+    let read = |factors: &str, design: &str| experiment(r#"kind = "stream""#, factors, design);
     let buffers = "socket_buffer = [\"16KiB\", \"64KiB\", \"1MiB\"]";
     let design = "kind = \"refinement\"\nreplicates = 3\nlevels = 8\nresolution = \"10%\"";
     let found = read(buffers, design).unwrap_or_else(|error| panic!("{error}"));
@@ -892,23 +874,11 @@ fn a_latin_hypercube_has_as_many_levels_of_each_factor_and_enough_to_tell_them_a
     let sizes = "message_bytes = [64, 512, 4096, 32768]";
     let connections = "connections = [1, 2, 4, 8]";
     let read = |factors: &str, more: &str| {
-        let text = format!(
-            r#"
-            format = 1
-            name = "example"
-            title = "Example"
-            question = "What matters?"
-            workload = {{ kind = "stream" }}
-            timing = {{ settle = "0s", warm_up = "100ms", measure = "1s", drain = "100ms" }}
-            [factors]
-            {factors}
-            [design]
-            kind = "latin-hypercube"
-            replicates = 5
-            {more}
-            "#
-        );
-        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+        experiment(
+            r#"kind = "stream""#,
+            factors,
+            &format!("kind = \"latin-hypercube\"\nreplicates = 5\n{more}"),
+        )
     };
     let both = format!("{sizes}\n{connections}");
     let found = read(&both, "").unwrap_or_else(|error| panic!("{error}"));
