@@ -162,7 +162,8 @@ impl<'a> Dataset<'a> {
     pub(crate) fn cut_datagrams(&self) -> impl Iterator<Item = (TrialId, Wire, u64)> {
         self.outcomes.iter().filter_map(|outcome| {
             let planned = self.recording.document.plan.trial(outcome.trial)?;
-            let (wire, bytes) = self.path.cut_datagram(&planned.workload)?;
+            let path = self.path.with(&planned.cell);
+            let (wire, bytes) = path.cut_datagram(&planned.workload)?;
             Some((outcome.trial, wire, bytes))
         })
     }
@@ -253,6 +254,7 @@ impl<'a> Dataset<'a> {
                     continue;
                 };
                 let workload = trial.workload.clone();
+                let path = path.with(cell);
                 cells.push(CellOutcomes {
                     latencies: latencies(&flows, &valid),
                     siblings: Rc::clone(&siblings),
@@ -291,11 +293,16 @@ impl<'a> Dataset<'a> {
         self.floors.get_or_init(|| Floors::of(self.recording))
     }
 
+    /// Returns the links as they are while the hosts have the levels of `cell`.
+    pub(crate) fn path_of(&self, cell: &CellOutcomes<'_>) -> Path {
+        self.path.with(&cell.cell)
+    }
+
     /// Returns the payload that the links carry in segments and with ACKs as those of `cell` were.
     pub(crate) fn limit_bps(&self, cell: &CellOutcomes<'_>) -> Option<f64> {
         let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
         let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
-        self.path.limit_bps(&cell.workload, payload, per_ack)
+        self.path_of(cell).limit_bps(&cell.workload, payload, per_ack)
     }
 
     /// Returns `cell`, whose payload goes both ways, as those of each of `ways`: to be diagnosed.
@@ -311,12 +318,13 @@ impl<'a> Dataset<'a> {
             pairs.for_each(|(valid, outcome)| valid.push(outcome));
         }
         let [first, second] = valid;
+        let path = self.path_of(cell);
         let of = |way, valid| {
             let workload = one_way(&cell.workload, way);
             CellOutcomes {
                 valid,
                 bounds: Bounds {
-                    limit_bps: self.path.limit_bps(&workload, None, None),
+                    limit_bps: path.limit_bps(&workload, None, None),
                     ..cell.bounds
                 },
                 workload,

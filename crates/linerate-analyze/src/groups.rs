@@ -371,7 +371,7 @@ fn refuse_beyond(views: &mut [View]) {
         let of_trial = groups.filter_map(|(view, outcomes)| {
             let trial = view.recording.document.plan.trial(record.trial)?;
             let outcome = outcomes.iter().find(|it| it.trial == record.trial)?;
-            Some((&trial.workload, outcome))
+            Some((trial, outcome))
         });
         let of_trial: Vec<_> = of_trial.collect();
         let hosts = &first.recording.document.hosts;

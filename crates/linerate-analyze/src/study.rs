@@ -177,7 +177,7 @@ const FULL_SHARE: f64 = 0.95;
 /// shortest one: whatever is longer is a queue, which no window needs.
 fn loaded(dataset: &Dataset<'_>) -> Option<(String, Estimate)> {
     let full = |cell: &&CellOutcomes<'_>| {
-        let limit = dataset.path.limit_bps(&cell.workload, None, None);
+        let limit = dataset.path_of(cell).limit_bps(&cell.workload, None, None);
         let throughput = cell.mean(name::THROUGHPUT);
         throughput
             .zip(limit)

@@ -10,6 +10,7 @@
 use std::net::IpAddr;
 
 use linerate_model::BitsPerSec;
+use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::manner::Transport;
 use linerate_model::reason::{Ceiling, Frames};
 use linerate_model::run::{HostPart, HostRecord};
@@ -62,6 +63,16 @@ impl Path {
             options_are_sure: hosts.iter().all(|host| has_timestamps(host).is_some()),
             ipv6: hosts.iter().any(|host| is_ipv6(&host.data_address)),
         }
+    }
+
+    /// Returns the path as it is while its hosts have the levels of `cell`.
+    pub(crate) fn with(&self, cell: &Cell) -> Self {
+        let mut path = self.clone();
+        if let Some(Level::Size(mtu)) = cell.get(&Factor::Mtu) {
+            let ends = path.clients.iter_mut().chain([&mut path.server]);
+            ends.for_each(|end| end.mtu_bytes = Some(mtu.0));
+        }
+        path
     }
 
     /// Returns the signalling rate that `clients` clients share in one direction.

@@ -128,6 +128,7 @@ catalogue! {
     ThreadSystem "thread_system_ns" Counter Nanoseconds "System time of a thread of linerate.";
     ThreadRun "thread_run_ns" Counter Nanoseconds "Time a thread of linerate ran (schedstat).";
     ThreadWait "thread_runqueue_wait_ns" Counter Nanoseconds "Time a runnable thread of linerate waited for a CPU (schedstat).";
+    ThreadArrivals "thread_cpu_arrivals" Counter Count "Times that a thread of linerate was put on a CPU (schedstat): it was woken, or had been preempted.";
     ThreadCpu "thread_cpu" Gauge Count "The CPU a thread of linerate last ran on.";
     // Links, by netlink (IFLA_STATS64).
     LinkRxBytes "link_rx_bytes" Counter Bytes "Bytes received, Ethernet headers included.";

@@ -112,7 +112,7 @@ fn ends(cells: &[&CellOutcomes<'_>]) -> Vec<f64> {
 fn wire_limits(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<Curve> {
     let mut limits: Vec<f64> = cells
         .iter()
-        .filter_map(|cell| dataset.path.limit_bps(&cell.workload, None, None))
+        .filter_map(|cell| dataset.path_of(cell).limit_bps(&cell.workload, None, None))
         .collect();
     limits.sort_by(f64::total_cmp);
     limits.dedup();
@@ -149,7 +149,7 @@ fn window_limit_curve(
         let window = Bytes(window_bytes(cell)?.round() as u64);
         let flows = f64::from(cell.workload.connections);
         let allowed = flows * window_limit(window, rtt).0;
-        let wire = dataset.path.limit_bps(&cell.workload, None, None);
+        let wire = dataset.path_of(cell).limit_bps(&cell.workload, None, None);
         matters |= wire.is_none_or(|wire| allowed < wire);
         points.push((
             cell.number(Factor::SocketBuffer)?,
@@ -300,7 +300,7 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
                 }
                 None => "no fixed buffer is shown to do as well".to_owned(),
             };
-            if let Some(limit) = dataset.path.limit_bps(&control.workload, None, None) {
+            if let Some(limit) = dataset.path_of(control).limit_bps(&control.workload, None, None) {
                 let reached = words::reached(main.value, limit);
                 note += &format!("; {reached} of the wire limit");
             }

@@ -114,6 +114,9 @@ pub(super) fn reduce(
         responses.put(ran, workers_of(raw, part));
         responses.put(wanted, wanted_of(raw, part));
     }
+    let of_worker = |subject: &Subject, _: &HostName| subject.is_worker();
+    let switches = readings.sum(Metric::ThreadArrivals, of_worker, Change::rate);
+    responses.put(name::CONTEXT_SWITCHES, switches);
     let host = cpu_host(hosts, readings);
     if let Some(record) = host.and_then(|host| raw.host(host)) {
         let sharing = sharing(hosts, &record.name);

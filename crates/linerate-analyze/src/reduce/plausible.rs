@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
+use linerate_model::plan::Trial;
 use linerate_model::reason::{Impossible, Moved, Reason};
 use linerate_model::response::name;
 use linerate_model::run::{FlowRecord, HostProgram, HostRecord};
@@ -205,7 +206,7 @@ pub(crate) fn tolerance(window: Nanos) -> f64 {
 pub(super) fn refusal(raw: &Raw<'_>, window: Nanos, responses: &Responses) -> Option<Reason> {
     let workload = &raw.trial.workload;
     let tolerance = tolerance(window);
-    let path = Path::new(raw.hosts);
+    let path = Path::new(raw.hosts).with(&raw.trial.cell);
     let of_direction = |direction| {
         let ceiling = path.ceiling(workload, direction)?;
         let rate = one_way_bps(workload, responses, direction)?;
@@ -223,12 +224,12 @@ pub(super) fn refusal(raw: &Raw<'_>, window: Nanos, responses: &Responses) -> Op
 pub(crate) fn beyond_together(
     hosts: &[HostRecord],
     window: Nanos,
-    groups: &[(&Workload, &Outcome)],
+    groups: &[(&Trial, &Outcome)],
 ) -> Option<Reason> {
     let tolerance = tolerance(window);
     let path = Path::new(hosts);
     // Groups of several clients have the links of all of these.
-    let flows = groups.iter().flat_map(|(workload, _)| workload.flows());
+    let flows = groups.iter().flat_map(|(trial, _)| trial.workload.flows());
     let from: BTreeSet<u32> = flows.map(|flow| flow.from).collect();
     let of_all = |workload: &Workload| Workload {
         clients: from.len() as u32,
@@ -237,12 +238,14 @@ pub(crate) fn beyond_together(
     };
     let of_direction = |direction| {
         let ceilings = groups.iter();
-        let ceilings =
-            ceilings.filter_map(|(workload, _)| path.ceiling(&of_all(workload), direction));
+        let ceilings = ceilings.filter_map(|(trial, _)| {
+            let path = path.with(&trial.cell);
+            path.ceiling(&of_all(&trial.workload), direction)
+        });
         let ceiling = ceilings.max_by(|a, b| a.payload.0.total_cmp(&b.payload.0))?;
         // What was not read of one is no less than nothing.
         let rates = groups.iter();
-        let rates = rates.filter_map(|(of, outcome)| one_way_bps(of, *outcome, direction));
+        let rates = rates.filter_map(|(of, outcome)| one_way_bps(&of.workload, *outcome, direction));
         let rate = BitsPerSec(rates.sum());
         let is_beyond = rate.0 > ceiling.payload.0 * (1.0 + tolerance);
         is_beyond.then_some(Reason::Beyond { rate, ceiling })

@@ -107,6 +107,8 @@ impl Thread {
         let times = parse::schedstat(text).ok_or_else(|| odd(schedstat))?;
         push(Metric::ThreadRun, at_ns, times.map(|times| times.run_ns));
         push(Metric::ThreadWait, at_ns, times.map(|times| times.wait_ns));
+        let arrivals = times.map(|times| times.arrivals);
+        push(Metric::ThreadArrivals, at_ns, arrivals);
         Ok(())
     }
 }

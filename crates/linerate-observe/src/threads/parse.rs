@@ -35,6 +35,8 @@ pub(super) fn stat(text: &[u8]) -> Option<StatTimes> {
 pub(super) struct SchedTimes {
     pub(super) run_ns: i64,
     pub(super) wait_ns: i64,
+    /// How often it was put on a CPU (`sched_info_arrive`).
+    pub(super) arrivals: i64,
 }
 
 /// Reads `schedstat`: run time, run-queue wait, time slices.
@@ -50,6 +52,7 @@ pub(super) fn schedstat(text: &[u8]) -> Option<Option<SchedTimes>> {
     Some(Some(SchedTimes {
         run_ns: i64::try_from(run_ns).ok()?,
         wait_ns: i64::try_from(wait_ns).ok()?,
+        arrivals: i64::try_from(slices).ok()?,
     }))
 }
 
@@ -93,6 +96,7 @@ mod tests {
         let account = SchedTimes {
             run_ns: 5_000_000_123,
             wait_ns: 77,
+            arrivals: 12,
         };
         assert_eq!(schedstat(b"5000000123 77 12\n"), Some(Some(account)));
         assert_eq!(schedstat(b"0 0 0\n"), Some(None));
