@@ -28,7 +28,7 @@ use crate::diagnose::{
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
 use crate::study;
-use crate::verdicts::BufferPlateau;
+use crate::verdicts::ScalePlateau;
 use crate::words;
 
 /// Share above its ceiling from which on a number shows that the ceiling is not one.
@@ -420,12 +420,12 @@ fn under_load(dataset: &Dataset<'_>) -> Option<Tile> {
 /// the fewest connections; else the window that fills the link. A buffer that limits its own cell suffices for nothing.
 fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     let window = study::windows(dataset).into_iter().next();
-    let plateaus = &dataset.verdicts().plateaus;
-    let fewest = |found: &&BufferPlateau| {
+    let plateaus = dataset.verdicts().buffers();
+    let fewest = |found: &&ScalePlateau| {
         let control = plateau_cell(dataset, found, None);
         control.map(|cell| (cell.workload.connections, !is_to_server(cell)))
     };
-    let first = plateaus.iter().min_by_key(fewest);
+    let first = plateaus.min_by_key(fewest);
     let begin = first.and_then(|found| {
         let at = found.gains().or(found.plateau.begin)?;
         let limiter = limits(dataset, plateau_cell(dataset, found, Some(at))?);

@@ -9,9 +9,9 @@
 //!    response. The first factor of an experiment is its question and has weight 1, others
 //!    [`SECOND_WEIGHT`]. Where an experiment splits requests, the stall is its question, which has a
 //!    rule of its own (`diagnose::nagle_delayed_ack`). Of a fraction and of a Latin hypercube each factor, with weight 1.
-//! 2. *Plateaus*, of a response of which more is better: of each group of cells that differ in the socket buffer only, whether any level
-//!    differs from the control, with weight [`PLATEAU_WEIGHT`]: its noise is small, its effects are
-//!    large.
+//! 2. *Plateaus*, of a response of which more is better: of each group of cells that differ in the socket buffer only, or in
+//!    another scale of which the experiment asks what suffices, whether any level differs from the control, with weight
+//!    [`PLATEAU_WEIGHT`]: its noise is small, its effects are large.
 //!
 //! Rules that claim something of their own, without a comparison, have [`ASIDE`] of the error each.
 //!
@@ -208,11 +208,13 @@ impl FewPairs {
     }
 }
 
-/// Socket buffers against the control.
+/// Levels of a scale against the control: how large a socket buffer must be, how many CPUs are worth having.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct BufferPlateau {
+pub(crate) struct ScalePlateau {
     /// The experiment's name.
     pub(crate) experiment: String,
+    /// The scale.
+    pub(crate) factor: Factor,
     /// The number of its group of cells in the experiment, from 1.
     group: usize,
     /// The other levels, as the group's cells have them.
@@ -232,7 +234,7 @@ pub(crate) struct BufferPlateau {
     weight: f64,
 }
 
-impl BufferPlateau {
+impl ScalePlateau {
     /// Returns whether the control is the host as it is.
     pub(crate) fn is_against_host(&self) -> bool {
         self.control.as_number().is_none()
@@ -305,8 +307,8 @@ impl BufferPlateau {
 pub(crate) struct Verdicts {
     /// Factors with words or switches.
     pub(crate) effects: Vec<FactorEffect>,
-    /// Socket buffers.
-    pub(crate) plateaus: Vec<BufferPlateau>,
+    /// Scales of which the smallest level that suffices is asked for.
+    pub(crate) plateaus: Vec<ScalePlateau>,
     /// What has too few pairs for either, or no ratio.
     few: Vec<FewPairs>,
 }
@@ -319,9 +321,15 @@ impl Verdicts {
     }
 
     /// Returns the plateaus of an experiment.
-    pub(crate) fn plateaus_of(&self, experiment: &str) -> impl Iterator<Item = &BufferPlateau> {
-        let own = move |plateau: &&BufferPlateau| plateau.experiment == experiment;
+    pub(crate) fn plateaus_of(&self, experiment: &str) -> impl Iterator<Item = &ScalePlateau> {
+        let own = move |plateau: &&ScalePlateau| plateau.experiment == experiment;
         self.plateaus.iter().filter(own)
+    }
+
+    /// Returns those of socket buffers.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = &ScalePlateau> {
+        let is_buffer = |plateau: &&ScalePlateau| plateau.factor == Factor::SocketBuffer;
+        self.plateaus.iter().filter(is_buffer)
     }
 }
 
@@ -373,7 +381,7 @@ pub(crate) fn open(dataset: &Dataset<'_>) -> Vec<String> {
         Verdict::Differs => effect.effect.p() > INTERIM_SHARE * effect.alpha,
         Verdict::Same => !effect.is_within(INTERIM_SHARE * SAME_ALPHA),
     };
-    let is_curve_open = |curve: &BufferPlateau| match curve.verdict() {
+    let is_curve_open = |curve: &ScalePlateau| match curve.verdict() {
         Verdict::NotDecided => true,
         // That one loses does not tell where the plateau begins.
         Verdict::Differs => {
@@ -513,9 +521,13 @@ impl<'a> Named<'a> {
     }
 }
 
-impl BufferPlateau {
+impl ScalePlateau {
     fn comparison_id(&self) -> String {
-        format!("{}/plateau/{}", self.experiment, self.group)
+        let of = match self.factor {
+            Factor::SocketBuffer => String::new(),
+            factor => format!("{factor}/"),
+        };
+        format!("{}/plateau/{of}{}", self.experiment, self.group)
     }
 
     fn what(&self, response: &str) -> String {
@@ -523,16 +535,19 @@ impl BufferPlateau {
         let control = if self.is_against_host() {
             "autotuned buffers".to_owned()
         } else {
-            words::level(Factor::SocketBuffer, &self.control)
+            words::level(self.factor, &self.control)
         };
         let title = describe(response).title;
-        format!("{title} of fixed buffers over that of {control}{with}")
+        match self.factor {
+            Factor::SocketBuffer => format!("{title} of fixed buffers over that of {control}{with}"),
+            factor => format!("{title} by {} over that of {control}{with}", factor.title()),
+        }
     }
 
     fn by_level(&self) -> Vec<(String, Verdict, Estimate)> {
         let levels = self.levels.iter().enumerate();
         let line = |(at, level): (usize, &Level)| {
-            let level = words::bare_level(Factor::SocketBuffer, level);
+            let level = words::bare_level(self.factor, level);
             let (verdict, ratio) = self.told(at);
             (level, verdict, ratio)
         };
@@ -688,7 +703,7 @@ fn effects(
     }
     let named = |factor: &&Factor| {
         let levels = cells.iter().filter_map(|cell| cell.level(**factor));
-        **factor != Factor::SocketBuffer
+        !experiment.asks_what_suffices(**factor)
             && levels.clone().count() > 0
             && levels
                 .into_iter()
@@ -1166,19 +1181,25 @@ impl<'e, 'a> Compared<'e, 'a> {
     }
 }
 
-/// Returns the plateaus of an experiment: one for each group of cells that differ in the socket buffer
-/// only.
-fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau> {
+/// Returns the plateaus of an experiment: of socket buffers and of each scale that it asks it of.
+fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<ScalePlateau> {
     let compared = Compared::of(dataset, experiment);
     let is_more_better = Better::of(&experiment.response) == Some(Better::More);
-    // No cells of a fraction differ in the buffer only.
-    if experiment.fraction().is_some()
-        || !is_more_better
-        || !compared.varied.contains(&Factor::SocketBuffer)
-    {
+    // No cells of a fraction differ in one factor only.
+    if experiment.fraction().is_some() || !is_more_better {
         return Vec::new();
     }
-    let groups = groups(&compared.cells, Factor::SocketBuffer);
+    let varied = compared.varied.iter().copied();
+    let scales = varied.filter(|factor| experiment.asks_what_suffices(*factor));
+    scales
+        .flat_map(|factor| plateaus_along(&compared, factor))
+        .collect()
+}
+
+/// Returns one for each group of cells that differ in `factor` only.
+fn plateaus_along(compared: &Compared<'_, '_>, factor: Factor) -> Vec<ScalePlateau> {
+    let (dataset, experiment) = (compared.dataset, compared.experiment);
+    let groups = groups(&compared.cells, factor);
     groups
         .into_iter()
         .zip(1..)
@@ -1192,7 +1213,7 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
             };
             let has = |cell: &&&CellOutcomes<'_>| !steps(cell).values.is_empty();
             let known: Vec<&CellOutcomes<'_>> = group.cells.iter().filter(has).copied().collect();
-            let is_fixed = |cell: &&CellOutcomes<'_>| cell.number(Factor::SocketBuffer).is_some();
+            let is_fixed = |cell: &&CellOutcomes<'_>| cell.number(factor).is_some();
             let (fixed, host): (Vec<_>, Vec<_>) = known.into_iter().partition(is_fixed);
             let control = *host.first().or(fixed.last())?;
             let response = control.main()?;
@@ -1206,17 +1227,18 @@ fn plateaus(dataset: &Dataset<'_>, experiment: &Experiment) -> Vec<BufferPlateau
             }
             let margin = margin(dataset, &experiment.response, response.value);
             let mut others = control.cell.clone();
-            others.remove(&Factor::SocketBuffer);
-            Some(BufferPlateau {
+            others.remove(&factor);
+            Some(ScalePlateau {
                 experiment: experiment.name.clone(),
+                factor,
                 group: number,
                 others,
                 words: group.words,
                 levels: fixed
                     .iter()
-                    .filter_map(|cell| cell.level(Factor::SocketBuffer).cloned())
+                    .filter_map(|cell| cell.level(factor).cloned())
                     .collect(),
-                control: control.level(Factor::SocketBuffer)?.clone(),
+                control: control.level(factor)?.clone(),
                 plateau: plateau(&levels, of_host.as_ref(), margin)?,
                 alpha: 0.0,
                 differs: false,

@@ -93,6 +93,8 @@ pub enum Factor {
     GsoMaxSize,
     /// Receive and transmit queues.
     Queues,
+    /// Transmit queues.
+    TxQueues,
     /// Queueing discipline at the root of the device.
     Qdisc,
     /// Microseconds that an interrupt waits for further packets.
@@ -323,6 +325,9 @@ pub struct Experiment {
     /// come one after the other, as one whole plot (Yates, "Complex experiments", 1935).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole_plots: Vec<Factor>,
+    /// The scales of which it asks for the smallest level that does as well as the largest, beside the socket buffer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suffices: Vec<Factor>,
     /// Blocks: times each cell is measured, but for those of the control.
     pub replicates: u32,
     /// Phases of every trial.
@@ -557,6 +562,11 @@ impl Experiment {
     pub fn times(&self, cell: &Cell) -> u32 {
         let control = self.control.as_ref().filter(|control| control.is(cell));
         control.map_or(1, |control| control.times)
+    }
+
+    /// Returns whether it asks for the smallest level of `factor` that does as well as the largest.
+    pub fn asks_what_suffices(&self, factor: Factor) -> bool {
+        factor == Factor::SocketBuffer || self.suffices.contains(&factor)
     }
 
     /// Returns the levels that make the whole plot of `cell`.

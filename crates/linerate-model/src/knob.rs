@@ -50,6 +50,8 @@ pub enum Number {
     ReceiveCoalescing,
     /// Receive and transmit queues.
     Queues,
+    /// Transmit queues; of a driver that has them combined with receive queues, both.
+    TransmitQueues,
 }
 
 /// A feature of a device that is on or off.
@@ -110,6 +112,8 @@ pub const KNOBS: &[Knob] = &[
         .within(GSO_BYTES_MIN, GSO_BYTES_MAX), Place::Aggregate, DEVICE_SETTLE),
     knob(of_host("queues", NETWORK, Shape::CountOrAuto).factor(Factor::Queues, "queues").within(1, QUEUES_MAX),
         Place::Number(Number::Queues), DEVICE_SETTLE),
+    knob(of_host("tx_queues", NETWORK, Shape::CountOrAuto).factor(Factor::TxQueues, "transmit queues")
+        .within(1, QUEUES_MAX), Place::Number(Number::TransmitQueues), DEVICE_SETTLE),
     knob(of_host("qdisc", NETWORK, Shape::Name).factor(Factor::Qdisc, "qdisc"), Place::Discipline, DEVICE_SETTLE),
     knob(of_host("coalescing_us", NETWORK, Shape::CountOrAuto).factor(Factor::CoalescingUs, "rx-usecs")
         .within(0, COALESCING_US_MAX), Place::Number(Number::ReceiveCoalescing), DEVICE_SETTLE),

@@ -72,6 +72,7 @@ responses! {
     STALL_MAX "stall_max_ns" Nanoseconds "longest stall";
     MESSAGES "messages_per_s" PerSecond "messages per second";
     SEND_CALLS "send_calls_per_s" PerSecond "send calls per second";
+    PAYLOAD_PER_CALL "payload_per_call_bytes" Bytes "payload per send call";
     RECEIVE_CALLS "receive_calls_per_s" PerSecond "receive calls per second";
     MESSAGES_PER_SEGMENT "messages_per_segment" Count "messages per data segment";
     DATAGRAMS_SENT_RATE "datagrams_sent_per_s" PerSecond "datagrams sent per second";
@@ -227,6 +228,7 @@ responses! {
         "packets dropped by the receiving hosts' qdiscs on their way in";
     DROPPED_RECEIVER_IP "dropped_receiver_ip" Count
         "packets that came to the receiving hosts' IP and were not delivered";
+    TCP_MEMORY_PER_FLOW "tcp_memory_per_flow_bytes" Bytes "memory of TCP's buffers per flow";
     QDISC_BACKLOG "sender_qdisc_backlog_bytes" Bytes
         "bytes that wait in the sending hosts' qdiscs";
     DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";

@@ -221,7 +221,7 @@ fn deciding(experiment: &Experiment, groups: &[FactorGroup], extent: &Extent) ->
         let is_named = |at: usize| {
             let factor = group.factors[at];
             let mut levels = group.levels.iter().map(|level| &level[at]);
-            let is_curve = factor == Factor::SocketBuffer;
+            let is_curve = experiment.asks_what_suffices(factor);
             !is_curve && levels.all(|level| factor.compares_by_name(level))
         };
         experiment.is_of_some_cells() || (0..group.factors.len()).any(is_named)

@@ -14,12 +14,21 @@ macro_rules! built_in {
 const CHAPTERS: &[(&str, &str)] = built_in! {
     "01-latency.toml"
     "03-socket-buffer.toml"
+    "04-transfer-size.toml"
+    "05-data-per-call.toml"
     "06-acknowledgements.toml"
+    "07-cpus.toml"
+    "08-connections.toml"
+    "08-connection-rate.toml"
     "09-small-messages.toml"
     "09-split-request.toml"
     "10-packet-rate.toml"
     "11-udp-packet-rate.toml"
     "12-queues.toml"
+    "13-transmit-queues.toml"
+    "14-offloads.toml"
+    "14-moderation.toml"
+    "under-load.toml"
 };
 
 /// The parts of the quick look: throughput each way, a round trip, and both at once.
@@ -33,13 +42,11 @@ const QUICK: &[(&str, &str)] = built_in! {
 const OTHERS: &[(&str, &str)] = built_in! {
     "buffer-knee.toml"
     "congestion-control.toml"
-    "cpus.toml"
     "first-look.toml"
     "latency-load.toml"
     "many-clients.toml"
     "mtu.toml"
     "netpipe.toml"
-    "offloads.toml"
 };
 
 /// Returns the built-in chapters of the study, in order.
@@ -56,10 +63,9 @@ pub fn quick_look() -> Vec<Draft> {
 
 /// Returns all built-in experiments: the chapters, the quick look, then the others.
 pub fn built_in() -> Vec<Draft> {
-    [CHAPTERS, QUICK, OTHERS]
-        .into_iter()
-        .flat_map(drafts)
-        .collect()
+    let quick = QUICK.iter().filter(|file| !CHAPTERS.contains(file));
+    let files = CHAPTERS.iter().chain(quick).chain(OTHERS);
+    drafts(&files.copied().collect::<Vec<_>>())
 }
 
 fn drafts(files: &[(&str, &str)]) -> Vec<Draft> {

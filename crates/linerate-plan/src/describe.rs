@@ -232,6 +232,13 @@ fn describe_experiment(text: &mut String, experiment: &Experiment) {
         );
         line(text, "  ", &words);
     }
+    if !experiment.suffices.is_empty() {
+        let words = format!(
+            "the smallest {} that does as well as the largest is looked for",
+            joined_titles(&experiment.suffices)
+        );
+        line(text, "  ", &words);
+    }
     if let Some((search, _, [low, high])) = experiment.searched() {
         let words = format!(
             "bisection: the two levels, then levels between them, until `{}` is kept by all trials of one and by none \

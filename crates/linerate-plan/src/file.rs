@@ -33,7 +33,7 @@ mod source;
 mod workload;
 
 pub use error::ReadError;
-use levels::{baseline_of, budget_core, control_of, groups_of, whole_plots};
+use levels::{baseline_of, budget_core, control_of, groups_of, suffices, whole_plots};
 use raw::{Hosts, Length, RawBudget, RawFile, RawGroup};
 use source::Source;
 
@@ -105,6 +105,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         baseline: baseline_of(source, design, &file.design.baseline, &groups)?,
         control: control_of(source, file.design.control.as_ref(), &groups)?,
         whole_plots: whole_plots(source, &file.design, &groups)?,
+        suffices: suffices(source, &file.design, &groups)?,
         replicates: *replicates.get_ref(),
         timing,
         response,

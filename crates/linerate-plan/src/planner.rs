@@ -356,6 +356,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         baseline: Cell::new(),
         control: None,
         whole_plots: Vec::new(),
+        suffices: Vec::new(),
         replicates,
         timing,
         probes: Probes::default(),

@@ -294,6 +294,7 @@ impl MadeRun {
             baseline: Cell::new(),
             control: None,
             whole_plots: Vec::new(),
+            suffices: Vec::new(),
             replicates: 1,
             timing: timing(),
             response: response.to_owned(),

@@ -256,6 +256,7 @@ impl fmt::Display for Spot {
                 write!(f, "ethtool -C {device} rx-usecs")
             }
             Spot::Number(device, Number::Queues) => write!(f, "ethtool -L {device}"),
+            Spot::Number(device, Number::TransmitQueues) => write!(f, "ethtool -L {device} tx"),
             Spot::Aggregate(device, Aggregate::Ipv4) => {
                 write!(f, "ip link set {device} gso_ipv4_max_size")
             }

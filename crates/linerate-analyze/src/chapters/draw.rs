@@ -213,11 +213,9 @@ pub(super) fn figure(
     })
 }
 
-/// Adds what the comparisons of `experiment` decide: a sentence of the answer and a table.
-pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
-    let verdicts = measured.dataset.verdicts();
-    let effects = verdicts.effects_of(&measured.experiment.name);
-    let sentence = |effect: &FactorEffect| match effect.verdict {
+/// Says what a comparison decides.
+pub(super) fn verdict_sentence(effect: &FactorEffect) -> String {
+    match effect.verdict {
         Verdict::Differs => effect_claim(effect),
         Verdict::Same => format!(
             "{} against {}: {}no difference beyond {}.",
@@ -235,8 +233,14 @@ pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
             sentence(&words::level(effect.factor, &effect.levels.0)),
             words::bare_level(effect.factor, &effect.levels.1),
         ),
-    };
-    let mut sentences: Vec<String> = effects.map(sentence).collect();
+    }
+}
+
+/// Adds what the comparisons of `experiment` decide: a sentence of the answer and a table.
+pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
+    let verdicts = measured.dataset.verdicts();
+    let effects = verdicts.effects_of(&measured.experiment.name);
+    let mut sentences: Vec<String> = effects.map(verdict_sentence).collect();
     // What stands before may be of one of them.
     if let Some(first) = sentences.first_mut() {
         *first = format!("Over all pairs of trials: {first}");

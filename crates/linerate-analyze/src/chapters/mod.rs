@@ -6,8 +6,14 @@
 
 /// Chapter 6: data packets and ACK packets over time.
 mod acknowledgements;
+/// Chapter 8: connections, many of them and short ones.
+mod connections;
 /// What the traffic cost, and what the CPUs did.
 mod cost;
+/// Chapter 7: how many CPUs are worth having.
+mod cpus;
+/// Chapter 5: data moved per call.
+mod data_per_call;
 /// Curves and tables that several chapters draw.
 mod draw;
 /// Chapter 15: what limits each chapter, and what throughput costs.
@@ -18,6 +24,8 @@ mod general;
 mod inventory;
 /// Chapter 1: request and response.
 mod latency;
+/// Chapter 14: offloads, and the receive path.
+mod offloads;
 /// Chapter 10: packets and what the CPUs do, by size.
 mod packet_rate;
 /// Which interrupt and CPUs serve each queue.
@@ -36,6 +44,12 @@ mod split_request;
 mod strips;
 /// What each file of a chapter of the study exports.
 mod study_chapter;
+/// From which level of a scale on nothing more is gained.
+mod suffices;
+/// Chapter 4: transfer size, socket buffer and MTU.
+mod transfer_size;
+/// Chapter 13: queues to send by.
+mod transmit_queues;
 /// Chapter 11: datagrams sent, received and lost.
 mod udp_packet_rate;
 /// Latency under load: exchanges beside other groups.
@@ -66,12 +80,20 @@ const CHAPTERS: &[StudyChapter] = &[
     latency::CHAPTER,
     window::CHAPTER,
     socket_buffer::CHAPTER,
+    transfer_size::CHAPTER,
+    data_per_call::CHAPTER,
     acknowledgements::CHAPTER,
+    cpus::CHAPTER,
+    connections::CHAPTER,
+    connections::RATE,
     small_messages::CHAPTER,
     split_request::CHAPTER,
     packet_rate::CHAPTER,
     udp_packet_rate::CHAPTER,
     queues::CHAPTER,
+    transmit_queues::CHAPTER,
+    offloads::CHAPTER,
+    offloads::MODERATION,
     findings::CHAPTER,
 ];
 

@@ -8,21 +8,18 @@
 
 use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Origin, Scale};
 use linerate_model::experiment::Factor;
-use linerate_model::finding::Verdict;
-use linerate_model::number;
 use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
 use linerate_model::workload::Kind;
 
-use super::draw;
+use super::{draw, suffices};
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
-use crate::compare::interval::MANY;
 use crate::dataset::{CellGroup, CellOutcomes, Dataset, groups, varied};
 use crate::diagnose::{Told, plateau_cell, window_bytes};
 use crate::published::TRU64_STREAM;
 use crate::reduce::name;
 use crate::study;
-use crate::verdicts::BufferPlateau;
+use crate::verdicts::ScalePlateau;
 use crate::words;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
@@ -204,83 +201,9 @@ fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     })
 }
 
-fn answer(found: &[&BufferPlateau]) -> Option<String> {
-    let sentences: Vec<String> = found.iter().map(|found| sentence(found)).collect();
+fn answer(found: &[&ScalePlateau]) -> Option<String> {
+    let sentences: Vec<String> = found.iter().map(|found| suffices::sentence(found)).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
-}
-
-/// The smallest level that does as well, and what the next smaller one loses.
-fn sentence(found: &BufferPlateau) -> String {
-    let size = |at: usize| words::bare_level(Factor::SocketBuffer, &found.levels[at]);
-    let with = found.with(" with ");
-    let control = if found.is_against_host() {
-        "the kernel's autotuning".to_owned()
-    } else {
-        format!(
-            "{} (the host's autotuning was not measured)",
-            size(found.levels.len() - 1)
-        )
-    };
-    let margin = words::percent(found.plateau.delta);
-    let more = match found.plateau.more {
-        Some(MANY..) => " (many more replicates would decide)".to_owned(),
-        Some(more) => format!(
-            " ({} would decide)",
-            number::counted(more, "more replicate")
-        ),
-        None => String::new(),
-    };
-    let reach = |at: usize| {
-        let ratio = words::estimate(&found.ratio(at));
-        format!(" {} reach {ratio} of it.", size(at))
-    };
-    let loses = |at: usize| {
-        if found.loses(at) {
-            reach(at)
-        } else {
-            format!(
-                " Whether {} lose more is not decided: {} of it{more}.",
-                size(at),
-                words::estimate(&found.ratio(at)),
-            )
-        }
-    };
-    let begin = match found.plateau.begin {
-        Some(0) if found.verdict() == Verdict::Same => {
-            format!("Fixed buffers make no difference{with}: all are within {margin} of {control}.")
-        }
-        Some(0) => match found.ends_before() {
-            None if found.best().is_none() => format!(
-                "No fixed buffer loses {margin}{with} against {control}; whether one gains as much is not decided."
-            ),
-            None => format!("No fixed buffer loses {margin}{with} against {control}."),
-            Some(at) => format!(
-                "Buffers below {} lose less than {margin}{with} against {control}.",
-                size(at)
-            ),
-        },
-        Some(at) => {
-            let to = found
-                .ends_before()
-                .map(|end| format!("to {}", size(end - 1)));
-            format!(
-                "Buffers from {} {} lose less than {margin}{with} against {control}.{}",
-                size(at),
-                to.as_deref().unwrap_or("on"),
-                loses(at - 1),
-            )
-        }
-        None => {
-            format!("No fixed buffer is shown to come within {margin} of {control}{with}{more}.")
-        }
-    };
-    let falls = match (found.falls_from(), found.ends_before()) {
-        (Some(from), _) => Some(reach(from)),
-        (None, Some(_)) => Some(" Whether larger ones lose more is not decided.".to_owned()),
-        (None, None) => None,
-    };
-    let better = found.best().map(reach);
-    [Some(begin), falls, better].into_iter().flatten().collect()
 }
 
 /// For each combination the throughput of the host as it is, and the smallest buffer that does as

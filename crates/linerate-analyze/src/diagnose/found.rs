@@ -8,7 +8,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::response::Better;
 
 use super::{caution, known};
-use crate::verdicts::{BufferPlateau, FactorEffect};
+use crate::verdicts::{ScalePlateau, FactorEffect};
 
 /// A finding with what it is about and what was found.
 pub(crate) struct Found<'d> {
@@ -45,7 +45,7 @@ pub(crate) enum What<'d> {
     /// What holds a number down.
     Limiter(Limiter),
     /// A level that gains, of the plateau with this number.
-    Plateau(usize, &'d BufferPlateau, usize),
+    Plateau(usize, &'d ScalePlateau, usize),
     /// What a factor changes.
     Effect(&'d FactorEffect),
     /// Lost datagrams.

@@ -8,11 +8,11 @@ use linerate_model::finding::{Evidence, EvidenceList};
 
 use super::found::{About, Found, What};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::verdicts::BufferPlateau;
+use crate::verdicts::ScalePlateau;
 use crate::words;
 
 pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
-    let plateaus = dataset.verdicts().plateaus.iter().enumerate();
+    let plateaus = dataset.verdicts().buffers().enumerate();
     plateaus
         .filter_map(|(at, plateau)| finding(dataset, at + 1, plateau))
         .collect()
@@ -21,7 +21,7 @@ pub(super) fn findings<'d>(dataset: &'d Dataset<'_>) -> Vec<Found<'d>> {
 fn finding<'d>(
     dataset: &'d Dataset<'_>,
     number: usize,
-    found: &'d BufferPlateau,
+    found: &'d ScalePlateau,
 ) -> Option<Found<'d>> {
     let level = found.gains()?;
     let ratio = found.ratio(level);
@@ -60,11 +60,11 @@ fn finding<'d>(
 /// Returns the cell of a level of a plateau, or of its control.
 pub(crate) fn cell<'d, 'a>(
     dataset: &'d Dataset<'a>,
-    found: &BufferPlateau,
+    found: &ScalePlateau,
     level: Option<usize>,
 ) -> Option<&'d CellOutcomes<'a>> {
     let level = level.map_or(&found.control, |at| &found.levels[at]);
     let mut wanted = found.others.clone();
-    wanted.insert(Factor::SocketBuffer, level.clone());
+    wanted.insert(found.factor, level.clone());
     dataset.cell(&found.experiment, &wanted)
 }

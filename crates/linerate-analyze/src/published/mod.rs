@@ -1,4 +1,4 @@
-//! Published figures to draw beside ours: Sun Fire 6800 (2003) and AlphaServer ES40 (2001).
+//! Published figures to draw beside ours: Sun Fire 6800 (2003), AlphaServer ES40 (2001) and Sun Fire X4270 (2009).
 //!
 //! The tables are copied as printed, units in the column heads. Some printed numbers do not agree
 //! with their own formula and stay as they are.
@@ -31,6 +31,13 @@ pub(crate) const CPU_SHARE: Published = Published {
 /// Bulk stream against transfer size, socket buffer and MTU: AlphaServer ES40, Tru64, 1 GbE.
 pub(crate) const TRU64_STREAM: Published = Published {
     text: include_str!("tru64-es40-tcp-stream.csv"),
+};
+
+/// The system of the table of many connections, and its year.
+pub(crate) const NEHALEM: &str = "Sun Fire X4270, 2009";
+/// Bulk stream on many connections: Sun Fire X4270, four ports of 10 GbE.
+pub(crate) const NEHALEM_TCP: Published = Published {
+    text: include_str!("nehalem-x4270-tcp.csv"),
 };
 
 impl Published {
@@ -77,6 +84,8 @@ mod tests {
         let filter = [("transfer_bytes", "65536"), ("mtu_bytes", "1500")];
         let bulk = TRU64_STREAM.pairs("socket_buffer_bytes", "mbit_per_s", &filter);
         assert_eq!(bulk.len(), 4);
+        let many = |way| NEHALEM_TCP.pairs("connections", "mbit_per_s", &[("direction", way)]);
+        assert_eq!((many("tx").len(), many("rx")[1]), (5, (32.0, 32127.24)));
         assert_eq!(
             TCP_RR.pairs("no_such_column", "transactions_per_s", &[]),
             []

@@ -27,7 +27,7 @@ use crate::diagnose::{
     About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limits,
     nagle_delayed_ack, plateau_cell,
 };
-use crate::verdicts::{BufferPlateau, FactorEffect};
+use crate::verdicts::{ScalePlateau, FactorEffect};
 use crate::words;
 
 /// Returns what to do about `findings`, in their order.
@@ -85,7 +85,7 @@ struct Size<'d> {
     finding: String,
     bytes: Bytes,
     /// The plateaus where it gains, that one first, with the place of its level.
-    gains: Vec<(&'d BufferPlateau, usize)>,
+    gains: Vec<(&'d ScalePlateau, usize)>,
 }
 
 /// Returns the size that gains for one plateau of `experiment` and loses for none: of those that gain as much as
@@ -96,8 +96,8 @@ fn size<'d>(
     experiment: &Experiment,
 ) -> Option<Size<'d>> {
     let all = || {
-        let all = dataset.verdicts().plateaus_of(&experiment.name);
-        all.filter(|plateau| plateau.is_against_host())
+        let all = dataset.verdicts().buffers();
+        all.filter(|plateau| plateau.experiment == experiment.name && plateau.is_against_host())
     };
     // A combination of which the host as it is was not measured may lose.
     let cells = dataset.cells_of(&experiment.name);
@@ -199,7 +199,7 @@ fn buffers(
 /// there is one.
 fn tuned(
     dataset: &Dataset<'_>,
-    plateau: &BufferPlateau,
+    plateau: &ScalePlateau,
     bytes: Bytes,
 ) -> Option<(Limiter, String)> {
     let cell = plateau_cell(dataset, plateau, None)?;

@@ -1,5 +1,6 @@
 //! What CPUs do with their time, by the modes that the kernel counts; guests' time is in that of users.
 
+use std::collections::BTreeMap;
 use std::ops::Add as _;
 
 use linerate_model::HostName;
@@ -48,4 +49,21 @@ pub(super) fn cpu_time(
         .filter(|(subject, on)| matches!(subject, Subject::Cpu(_)) && *on == host);
     cpus.filter_map(|(subject, _)| sum(subject))
         .reduce(f64::add)
+}
+
+/// Returns the share of its time that each CPU of `host` was busy, and that it was busy with interrupts.
+pub(crate) fn busy_by_cpu(host: &HostName, readings: &Readings<'_>) -> BTreeMap<u32, (f64, f64)> {
+    let of_cpu = |(subject, on): (&Subject, &HostName)| {
+        let Subject::Cpu(cpu) = subject else {
+            return None;
+        };
+        let share = |metrics: &[Metric]| {
+            let changes = metrics.iter();
+            let changes = changes.filter_map(|it| readings.change_on(host, subject, *it));
+            changes.map(Change::share).reduce(f64::add)
+        };
+        let interrupts = share(&[Metric::CpuIrq, Metric::CpuSoftIrq]).unwrap_or(0.0);
+        (on == host).then(|| Some((*cpu, (share(BUSY)?, interrupts))))?
+    };
+    readings.subjects().filter_map(of_cpu).collect()
 }

@@ -112,6 +112,8 @@ fn stream(raw: &Raw<'_>, responses: &mut Responses) {
         .or(calls);
     responses.put(name::MESSAGES, messages);
     responses.put(name::SEND_CALLS, calls);
+    let per_call = quotient(raw.sum(sender, Metric::AppBytesSent), calls);
+    responses.put(name::PAYLOAD_PER_CALL, per_call);
     responses.put(name::RECEIVE_CALLS, raw.sum(receiver, Metric::AppCalls));
 
     let segments = raw

@@ -22,6 +22,7 @@ use std::ops::Add as _;
 
 use linerate_model::HostName;
 use linerate_model::flag::TrialFlag;
+use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
@@ -31,7 +32,7 @@ use super::cpu_time::{BUSY, FREE, IRQ, SOFTIRQ, STEAL, SYSTEM, USER, cpu_time};
 use super::exchange::hosts_with_flows;
 use super::raw::Raw;
 use super::starved::our_time;
-use super::window::{Change, Readings};
+use super::window::{Change, Readings, mean};
 use super::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Responses, Values, cost};
 
 /// CPU time that this run took, as far as that is known.
@@ -117,6 +118,7 @@ pub(super) fn reduce(
     let of_worker = |subject: &Subject, _: &HostName| subject.is_worker();
     let switches = readings.sum(Metric::ThreadArrivals, of_worker, Change::rate);
     responses.put(name::CONTEXT_SWITCHES, switches);
+    responses.put(name::TCP_MEMORY_PER_FLOW, tcp_memory_per_flow(raw));
     let host = cpu_host(hosts, readings);
     if let Some(record) = host.and_then(|host| raw.host(host)) {
         let sharing = sharing(hosts, &record.name);
@@ -280,6 +282,16 @@ fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Response
     for (name, metrics) in measured {
         responses.put(name, cpu_time(host, readings, metrics));
     }
+}
+
+/// Memory of all TCP sockets of the server's kernel for each flow: pages of buffers, not of the sockets themselves. Where
+/// hosts share a kernel it is that of both ends.
+fn tcp_memory_per_flow(raw: &Raw<'_>) -> Option<f64> {
+    let server = raw.hosts.iter().find(|host| host.part == HostPart::Server)?;
+    let series = raw.readings.on(&server.name, &Subject::Host, Metric::MemoryTcp)?;
+    let all = mean(raw.readings.gauge(&series))?;
+    let flows = f64::from(raw.trial.workload.connections);
+    (raw.trial.workload.manner.transport == Transport::Tcp && flows > 0.0).then_some(all / flows)
 }
 
 /// CPUs' worth of time that the workers of all hosts of `part` ran.

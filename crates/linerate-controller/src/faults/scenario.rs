@@ -335,6 +335,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             baseline: Cell::new(),
             control: None,
             whole_plots: Vec::new(),
+            suffices: Vec::new(),
             replicates: trials,
             timing,
             probes: Default::default(),

@@ -459,6 +459,7 @@ mod tests {
             baseline: Cell::new(),
             control: None,
             whole_plots: Vec::new(),
+            suffices: Vec::new(),
             replicates: 3,
             timing: TIMING,
             probes: Probes::default(),

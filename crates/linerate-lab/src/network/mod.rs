@@ -22,8 +22,8 @@
 //!
 //! # Queues
 //!
-//! A host's `eth0` has as many receive queues as were asked for and one transmit queue; the switch's
-//! end has as many transmit queues. A frame keeps the number of the transmit queue that it left its
+//! A host's `eth0` has as many receive queues as were asked for and sends by one queue, of as many that an experiment can
+//! turn on (`tx_queues`); the switch's end has as many of either kind. A frame keeps the number of the transmit queue that it left its
 //! host by, and the switch would take that plus one for the receive queue it came by, so that with
 //! several at the host half of all flows went to queue 0 of four and none to queue 3. With one, the
 //! switch's end chooses by the hash of the flow, as a card does.
@@ -43,7 +43,7 @@ use crate::keeper::Kept;
 use crate::relay::Relay;
 use crate::shape::{flow_queue_bytes, is_framed, shape_of};
 use crate::spec::{HostSpec, LinkSpec};
-use crate::sys::ethtool::{GRO_ON, set_feature};
+use crate::sys::ethtool::{GRO_ON, set_channels, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
 use crate::sys::netlink::{Netlink, Pair, VethEnd};
 use crate::sys::xdp::pass_program;
@@ -93,7 +93,7 @@ impl Site<'_> {
     fn end<'a>(&'a self, name: &'a str, link: &LinkSpec) -> VethEnd<'a> {
         VethEnd {
             network: Some(self.namespace.as_fd()),
-            receive_queues: link.queues,
+            queues: link.queues,
             ..VethEnd::here(name)
         }
     }
@@ -252,6 +252,11 @@ impl Network {
         } else {
             self.add_cable(netlink, &port, site.end(DATA_DEVICE, link), mtu_bytes)?;
         }
+        if let Some(program) = site.program.filter(|_| link.queues > 1) {
+            let near = if link.is_relayed() { format!("wire{}", site.number) } else { port.clone() };
+            let near = turn_on(netlink, &near)?;
+            number_queues(netlink, near, program)?;
+        }
         tune_end(&port, link)?;
         limit(netlink, &port, shape_of(link))?;
         plug(netlink, &port, DATA_SWITCH)
@@ -313,6 +318,8 @@ fn configure_host(site: &Site<'_>) -> Result<Option<String>, LabError> {
     tell_rate(&mut netlink, data, link)?;
     if let Some(program) = site.program.filter(|_| link.queues > 1) {
         number_queues(&mut netlink, data, program)?;
+        let channels = set_channels(DATA_DEVICE, link.queues, 1);
+        channels.map_err(at_step(format!("let {DATA_DEVICE} send by one queue")))?;
     }
     let control = turn_on(&mut netlink, CONTROL_DEVICE)?;
     let addresses = [

@@ -25,7 +25,20 @@ pub const GRO_ON: Feature = Feature {
 };
 
 /// Sets `feature` of `device` in the calling thread's network namespace.
-pub fn set_feature(device: &str, mut feature: Feature) -> io::Result<()> {
+pub fn set_feature(device: &str, feature: Feature) -> io::Result<()> {
+    ask(device, feature)
+}
+
+/// Lets `device` receive and send by so many of its queues (`ETHTOOL_SCHANNELS`).
+pub fn set_channels(device: &str, receive: u32, transmit: u32) -> io::Result<()> {
+    let mut channels = [0_u32; 9];
+    channels[0] = 0x3d;
+    (channels[5], channels[6]) = (receive, transmit);
+    ask(device, channels)
+}
+
+/// Gives the driver of `device` a command with what it is about.
+fn ask<T>(device: &str, mut command: T) -> io::Result<()> {
     // SAFETY: ifreq is plain bytes, for which zero is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if device.len() >= request.ifr_name.len() {
@@ -34,9 +47,9 @@ pub fn set_feature(device: &str, mut feature: Feature) -> io::Result<()> {
     for (place, byte) in request.ifr_name.iter_mut().zip(device.bytes()) {
         *place = byte as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = (&raw mut feature).cast();
+    request.ifr_ifru.ifru_data = (&raw mut command).cast();
     let socket = datagram_socket()?;
-    // SAFETY: the request names a device and points to a feature of the layout that the command
+    // SAFETY: the request names a device and points to a structure of the layout that its command
     // reads; both live across the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
     Ok(())

@@ -35,9 +35,9 @@ pub struct VethEnd<'a> {
     pub name: &'a str,
     /// The network namespace it is put into; `None` is that of the connection.
     pub network: Option<BorrowedFd<'a>>,
-    /// Its receive queues, and as many transmit queues at the other end: veth hands a frame to the
-    /// receive queue of the number of the transmit queue it came from.
-    pub receive_queues: u32,
+    /// Its queues of either kind; both ends have those of the one with more. veth hands a frame to the receive queue of
+    /// the number of the transmit queue that it came from.
+    pub queues: u32,
 }
 
 impl<'a> VethEnd<'a> {
@@ -46,7 +46,7 @@ impl<'a> VethEnd<'a> {
         Self {
             name,
             network: None,
-            receive_queues: 1,
+            queues: 1,
         }
     }
 }
@@ -244,12 +244,13 @@ fn device(index: u32) -> LinkMessage {
 }
 
 fn end_message(end: &VethEnd<'_>, other: &VethEnd<'_>, mtu_bytes: u32) -> LinkMessage {
+    let queues = end.queues.max(other.queues);
     let mut message = LinkMessage::default();
     message.attributes = vec![
         LinkAttribute::IfName(end.name.to_owned()),
         LinkAttribute::Mtu(mtu_bytes),
-        LinkAttribute::NumTxQueues(other.receive_queues),
-        LinkAttribute::NumRxQueues(end.receive_queues),
+        LinkAttribute::NumTxQueues(queues),
+        LinkAttribute::NumRxQueues(queues),
     ];
     if let Some(network) = end.network {
         let fd = network.as_raw_fd();

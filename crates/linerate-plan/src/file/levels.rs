@@ -6,7 +6,7 @@ use linerate_model::Bytes;
 use linerate_model::experiment::{Cell, Control, DesignKind, Factor, Level};
 use linerate_model::parameter::{Parameter, Shape};
 use linerate_model::workload::LINK_LOSS_PPM_MAX;
-use toml::Value;
+use toml::{Spanned, Value};
 
 use super::error::ReadError;
 use super::netpipe;
@@ -340,11 +340,7 @@ pub(super) fn whole_plots(
     }
     let mut factors = Vec::new();
     for name in names.get_ref() {
-        let spot = source.at(KEY, name.span());
-        let factor = factor_of(&spot, name.get_ref())?;
-        let Some(group) = groups.iter().find(|group| group.factors.contains(&factor)) else {
-            return Err(spot.value(format!("`{factor}`"), "a factor of this experiment"));
-        };
+        let (_, group) = own_factor(&source.at(KEY, name.span()), name.get_ref(), groups)?;
         let new = group
             .factors
             .iter()
@@ -352,6 +348,42 @@ pub(super) fn whole_plots(
         factors.extend(new.copied().collect::<Vec<_>>());
     }
     Ok(factors)
+}
+
+/// Returns the scales of which the smallest level that suffices is asked for.
+pub(super) fn suffices(
+    source: &Source<'_>,
+    design: &RawDesign,
+    groups: &[FactorGroup],
+) -> Result<Vec<Factor>, ReadError> {
+    const KEY: &str = "design.suffices";
+    let names = design.suffices.as_ref().map(Spanned::get_ref);
+    let scale = |name: &Spanned<String>| {
+        let spot = source.at(KEY, name.span());
+        let (factor, group) = own_factor(&spot, name.get_ref(), groups)?;
+        let at = group.factors.iter().position(|other| *other == factor);
+        let mut levels = group.levels.iter().filter_map(|level| level.get(at?));
+        // Beside numbers there may be what is held against them: the host as it is.
+        if levels.any(|level| level.as_number().is_none() && !level.is_auto()) {
+            let allowed = "a factor whose levels are numbers or sizes";
+            return Err(spot.value(format!("`{factor}`"), allowed));
+        }
+        Ok(factor)
+    };
+    names.into_iter().flatten().map(scale).collect()
+}
+
+/// Returns the factor called `name`, which must be one of the experiment's, and its group.
+fn own_factor<'g>(
+    spot: &Spot<'_>,
+    name: &str,
+    groups: &'g [FactorGroup],
+) -> Result<(Factor, &'g FactorGroup), ReadError> {
+    let factor = factor_of(spot, name)?;
+    let mut groups = groups.iter();
+    let own = groups.find(|group| group.factors.contains(&factor));
+    let own = own.map(|group| (factor, group));
+    own.ok_or_else(|| spot.value(format!("`{factor}`"), "a factor of this experiment"))
 }
 
 /// Returns a level that must be one of its factor's.

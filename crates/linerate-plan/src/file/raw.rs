@@ -73,6 +73,8 @@ pub(super) struct RawDesign {
     pub(super) control: Option<RawControl>,
     /// Factors whose levels change seldom.
     pub(super) whole_plots: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Scales of which the smallest level that suffices is asked for.
+    pub(super) suffices: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) replicates: Spanned<u32>,
     /// For a fraction: the combinations of a block.
     pub(super) runs: Option<Spanned<u32>>,

@@ -47,6 +47,7 @@ pub fn document(trials: u32) -> RunDocument {
         baseline: BTreeMap::new(),
         control: None,
         whole_plots: Vec::new(),
+        suffices: Vec::new(),
         replicates: trials,
         timing,
         response: "throughput_bps".to_owned(),

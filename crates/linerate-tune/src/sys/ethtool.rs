@@ -39,6 +39,10 @@ pub(crate) fn number(device: &str, number: Number) -> io::Result<u32> {
             let channels = channels(device)?;
             Ok(channels[counts(&channels)[0]])
         }
+        Number::TransmitQueues => {
+            let channels = channels(device)?;
+            Ok(channels[of_sending(&channels)])
+        }
     }
 }
 
@@ -52,11 +56,12 @@ pub(crate) fn set_number(device: &str, number: Number, value: u32) -> io::Result
             ask(device, all).map(drop)
         }
         Number::Queues => {
-            let mut all = channels(device)?;
-            let counts = counts(&all).to_vec();
-            all[0] = 0x3d;
-            counts.into_iter().for_each(|at| all[at] = value);
-            ask(device, all).map(drop)
+            let all = channels(device)?;
+            set_channels(device, all, counts(&all), value)
+        }
+        Number::TransmitQueues => {
+            let all = channels(device)?;
+            set_channels(device, all, &[of_sending(&all)], value)
         }
     }
 }
@@ -73,6 +78,18 @@ fn channels(device: &str) -> io::Result<[u32; 9]> {
     let mut all = [0; 9];
     all[0] = 0x3c;
     ask(device, all)
+}
+
+/// Sets the numbers of `channels` that stand at `places` (`ETHTOOL_SCHANNELS`).
+fn set_channels(device: &str, mut channels: [u32; 9], places: &[usize], value: u32) -> io::Result<()> {
+    channels[0] = 0x3d;
+    places.iter().for_each(|at| channels[*at] = value);
+    ask(device, channels).map(drop)
+}
+
+/// Returns where the number of queues stands that send.
+fn of_sending(channels: &[u32; 9]) -> usize {
+    counts(channels).last().copied().unwrap_or(COMBINED.1)
 }
 
 /// Returns where the numbers of queues stand that the device has: combined, or of either kind.
@@ -122,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_device_says_what_it_does_not_have() {
-        for asked in [Number::ReceiveCoalescing, Number::Queues] {
+        for asked in [Number::ReceiveCoalescing, Number::Queues, Number::TransmitQueues] {
             let error =
                 number("lo", asked).expect_err("loopback has no interrupts and no channels");
             assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP), "{asked:?}");

@@ -1,0 +1,56 @@
+//! Chapter 5: throughput, calls and cost by the bytes that go down the stack at a time.
+
+use linerate_model::analysis::{Chapter, Figure};
+use linerate_model::experiment::Factor;
+use linerate_model::workload::Kind;
+
+use super::study_chapter::{Content, Measured, StudyChapter};
+use super::{draw, suffices};
+use crate::diagnose::Told;
+use crate::reduce::name;
+
+/// What calls and aggregates save.
+const SAVED: &[&str] = &[
+    name::THROUGHPUT,
+    name::SEND_CALLS,
+    name::PAYLOAD_PER_CALL,
+    name::MESSAGES_PER_SEGMENT,
+    name::CONTEXT_SWITCHES,
+    name::CPU_PER_KIB,
+    name::CYCLES_PER_BYTE,
+    name::CYCLES_PER_BYTE_NOMINAL,
+];
+
+pub(super) const CHAPTER: StudyChapter = StudyChapter {
+    number: 5,
+    content: Content::Experiment(Kind::Stream, fill, |_| Vec::new()),
+};
+
+/// Replaces figures and answer, and adds the table of calls.
+fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
+    let Measured {
+        dataset,
+        experiment,
+        cells,
+    } = *measured;
+    let along = |response, id: &str, caption: &str| {
+        draw::figure(cells, Factor::MessageBytes, response, id, caption)
+    };
+    let points = "Points are means with 95 % intervals (of two values, their range).";
+    let figures = [
+        along(name::THROUGHPUT, "data-per-call-throughput", points),
+        along(name::CPU_PER_KIB, "data-per-call-cost", points),
+    ];
+    let figures: Vec<Figure> = figures.into_iter().flatten().collect();
+    if !figures.is_empty() {
+        chapter.figures = figures;
+    }
+    chapter.tables.insert(0, draw::table("Calls, wake-ups and cost", cells, SAVED));
+    let verdicts = dataset.verdicts();
+    let sizes = verdicts.plateaus_of(&experiment.name).map(suffices::sentence);
+    let aggregates = verdicts.effects_of(&experiment.name).map(draw::verdict_sentence);
+    let sentences: Vec<String> = sizes.chain(aggregates).collect();
+    if !sentences.is_empty() {
+        chapter.answer = Some(sentences.join(" "));
+    }
+}
