@@ -302,7 +302,8 @@ impl<'a> Dataset<'a> {
     pub(crate) fn limit_bps(&self, cell: &CellOutcomes<'_>) -> Option<f64> {
         let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
         let per_ack = cell.mean(name::SEGMENTS_PER_ACK);
-        self.path_of(cell).limit_bps(&cell.workload, payload, per_ack)
+        self.path_of(cell)
+            .limit_bps(&cell.workload, payload, per_ack)
     }
 
     /// Returns `cell`, whose payload goes both ways, as those of each of `ways`: to be diagnosed.

@@ -539,7 +539,9 @@ impl ScalePlateau {
         };
         let title = describe(response).title;
         match self.factor {
-            Factor::SocketBuffer => format!("{title} of fixed buffers over that of {control}{with}"),
+            Factor::SocketBuffer => {
+                format!("{title} of fixed buffers over that of {control}{with}")
+            }
             factor => format!("{title} by {} over that of {control}{with}", factor.title()),
         }
     }

@@ -185,10 +185,7 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
     let mut steps: Vec<(u8, f64, usize, Growth)> = Vec::new();
     for (at, (draft, extent)) in drafts.iter().zip(least).enumerate() {
         let (fewest, most) = draft.budget.replicates;
-        let wanted = match draft.experiment.control {
-            None => REPLICATES_WANTED,
-            Some(_) => REPLICATES_OF_CURVE,
-        };
+        let wanted = wanted(&draft.experiment);
         let groups = groups(&draft.experiment);
         let deciding = deciding(&draft.experiment, &groups, extent);
         let wanted = wanted.max(deciding).clamp(fewest, most);
@@ -211,6 +208,14 @@ fn steps(drafts: &[Draft], least: &[Extent]) -> Vec<(usize, Growth)> {
         .into_iter()
         .map(|(_, _, at, growth)| (at, growth))
         .collect()
+}
+
+/// Returns the fewest replicates that are worth having.
+pub(crate) fn wanted(experiment: &Experiment) -> u32 {
+    match experiment.control {
+        None => REPLICATES_WANTED,
+        Some(_) => REPLICATES_OF_CURVE,
+    }
 }
 
 /// Returns the blocks below which a comparison of `experiment` has too few pairs to decide anything: two trials of a block

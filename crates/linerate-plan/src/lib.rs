@@ -55,5 +55,6 @@ pub use file::{ReadError, read_experiment};
 pub use hosts::{Hosts, LabKnobs, knob_levels, link_losses};
 pub use planner::{
     PlanError, PlanRequest, Single, TRIALS_MAX, fitting, is_single, loaded, plan, searched, single,
+    yielding,
 };
 pub use search::{REPLICATES_MIN as SEARCH_REPLICATES_MIN, SearchError, search};

@@ -13,7 +13,8 @@ use linerate_model::probe::Probes;
 use linerate_model::response::name;
 use linerate_model::workload::{Direction, Group, Workload, WorkloadError};
 
-use crate::budget::{Extent, cost, fit, least, trial_count, whole};
+use crate::budget::{Extent, cost, fit, least, trial_count, wanted, whole};
+use crate::chapters::GIVE_WAY;
 use crate::draft::{BudgetHints, Draft};
 use crate::group::{cells, groups, set_groups};
 use crate::hosts::{Hosts, runnable};
@@ -181,15 +182,10 @@ pub fn plan(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> 
 }
 
 /// Returns the plan of as many of `drafts` as the budget of `request` has time for, each with as many
-/// `blocks` at least: whoever has little time wants some answers, not none. The first has the first
+/// blocks as say something at least: whoever has little time wants some answers, not none. The first has the first
 /// claim, of the others those that take least time; what is not measured is said.
-pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<Plan, PlanError> {
-    let mut drafts = drafts.to_vec();
-    for Draft { budget, .. } in &mut drafts {
-        let (fewest, most) = &mut budget.replicates;
-        *most = blocks.max(*most);
-        *fewest = blocks.max(*fewest);
-    }
+pub fn fitting(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> {
+    let drafts = with_blocks(drafts);
     let cost_of = |draft: &Draft| {
         let own = (&draft.experiment, &least(draft));
         cost(std::iter::once(own), request)
@@ -213,12 +209,53 @@ pub fn fitting(drafts: &[Draft], blocks: u32, request: &PlanRequest) -> Result<P
     }
     let mut plan = found?;
     let left = (0..drafts.len()).filter(|at| !kept.contains(at));
-    plan.left_out.extend(left.map(|at| LeftOut {
-        chapter: drafts[at].experiment.chapter,
-        what: drafts[at].experiment.name.clone(),
-        why: format!("no time for {} of it", counted(blocks, "block")),
-    }));
+    let left = left.map(|at| &drafts[at]);
+    plan.left_out.extend(left.map(|draft| no_time(draft)));
     Ok(plan)
+}
+
+/// Returns the plan of a study of which each experiment has as many blocks as say something: where there is no time for all,
+/// experiments give way in the order of [`GIVE_WAY`]. Where even the others have none, they have the fewest that their
+/// files ask for.
+pub fn yielding(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> {
+    let whole = with_blocks(drafts);
+    let fewer = (0..=GIVE_WAY.len()).map(|count| (&*whole, &GIVE_WAY[..count]));
+    let attempts = fewer.chain([(drafts, GIVE_WAY)]);
+    let mut found = plan(&[], request);
+    for (drafts, gone) in attempts {
+        let gives_way = |draft: &&Draft| gone.contains(&&*draft.experiment.name);
+        let (left, kept): (Vec<&Draft>, Vec<&Draft>) = drafts.iter().partition(gives_way);
+        let kept: Vec<Draft> = kept.into_iter().cloned().collect();
+        found = plan(&kept, request).map(|mut plan| {
+            let left = left.into_iter().map(|draft| no_time(draft));
+            plan.left_out.extend(left);
+            plan
+        });
+        if !matches!(found, Err(PlanError::Budget { .. })) {
+            break;
+        }
+    }
+    found
+}
+
+fn with_blocks(drafts: &[Draft]) -> Vec<Draft> {
+    let mut drafts = drafts.to_vec();
+    for Draft { budget, experiment } in &mut drafts {
+        let blocks = wanted(experiment);
+        let (fewest, most) = &mut budget.replicates;
+        *most = blocks.max(*most);
+        *fewest = blocks.max(*fewest);
+    }
+    drafts
+}
+
+fn no_time(draft: &Draft) -> LeftOut {
+    let blocks = wanted(&draft.experiment);
+    LeftOut {
+        chapter: draft.experiment.chapter,
+        what: draft.experiment.name.clone(),
+        why: format!("no time for {} of it", counted(blocks, "block")),
+    }
 }
 
 /// Whether `error` is of a budget, and names less than `found` does.

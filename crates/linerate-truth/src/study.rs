@@ -181,7 +181,8 @@ pub fn three_minutes() -> &'static Plan {
             ..Hosts::default()
         };
         let request = PlanRequest::within(Some(Nanos::from_s(180)), 1, hosts);
-        linerate_plan::plan(&linerate_plan::study(), &request).expect("three minutes are enough")
+        linerate_plan::yielding(&linerate_plan::study(), &request)
+            .expect("three minutes are enough")
     })
 }
 

@@ -130,7 +130,9 @@ fn answer(measured: &Measured<'_, '_>, way: Direction) -> Option<String> {
         words::estimate(&most)
     );
     let last = own.last().filter(|last| last.cell != best.cell);
-    if let Some((last, value)) = last.and_then(|last| Some((last, last.estimate(name::THROUGHPUT)?))) {
+    if let Some((last, value)) =
+        last.and_then(|last| Some((last, last.estimate(name::THROUGHPUT)?)))
+    {
         text += &format!(" {} carry {}", flows(last), words::estimate(&value));
         if let Some(fairness) = last.estimate(name::FAIRNESS) {
             text += &format!(", with a Jain index of {}", words::estimate(&fairness));

@@ -107,7 +107,13 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
 }
 
 fn busiest_table(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
-    let heads = ["Throughput", "Busy CPUs", "Busiest", "Busy", "… in interrupts"];
+    let heads = [
+        "Throughput",
+        "Busy CPUs",
+        "Busiest",
+        "Busy",
+        "… in interrupts",
+    ];
     let heads = heads.map(str::to_owned).to_vec();
     draw::table_of("The busiest CPU", cells, heads, |cell| {
         let busiest = Busiest::of(dataset, cell);

@@ -45,10 +45,16 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     if !figures.is_empty() {
         chapter.figures = figures;
     }
-    chapter.tables.insert(0, draw::table("Calls, wake-ups and cost", cells, SAVED));
+    chapter
+        .tables
+        .insert(0, draw::table("Calls, wake-ups and cost", cells, SAVED));
     let verdicts = dataset.verdicts();
-    let sizes = verdicts.plateaus_of(&experiment.name).map(suffices::sentence);
-    let aggregates = verdicts.effects_of(&experiment.name).map(draw::verdict_sentence);
+    let sizes = verdicts
+        .plateaus_of(&experiment.name)
+        .map(suffices::sentence);
+    let aggregates = verdicts
+        .effects_of(&experiment.name)
+        .map(draw::verdict_sentence);
     let sentences: Vec<String> = sizes.chain(aggregates).collect();
     if !sentences.is_empty() {
         chapter.answer = Some(sentences.join(" "));

@@ -27,13 +27,21 @@ const ROUND_TRIP: &[&str] = &[
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 14,
-    content: Content::Experiment(Kind::Stream, |it, of, _| fill(it, of, SAVED), |_| Vec::new()),
+    content: Content::Experiment(
+        Kind::Stream,
+        |it, of, _| fill(it, of, SAVED),
+        |_| Vec::new(),
+    ),
 };
 
 /// The receive path and round trips.
 pub(super) const MODERATION: StudyChapter = StudyChapter {
     number: 14,
-    content: Content::Experiment(Kind::Rr, |it, of, _| fill(it, of, ROUND_TRIP), |_| Vec::new()),
+    content: Content::Experiment(
+        Kind::Rr,
+        |it, of, _| fill(it, of, ROUND_TRIP),
+        |_| Vec::new(),
+    ),
 };
 
 /// Adds a table of one row for each thing that was changed, and what the comparisons decide.

@@ -12,8 +12,8 @@ use linerate_model::unit::{Bytes, Nanos, Unit};
 use linerate_model::wire::window_limit;
 use linerate_model::workload::Kind;
 
-use super::{draw, suffices};
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
+use super::{draw, suffices};
 use crate::dataset::{CellGroup, CellOutcomes, Dataset, groups, varied};
 use crate::diagnose::{Told, plateau_cell, window_bytes};
 use crate::published::TRU64_STREAM;
@@ -202,7 +202,10 @@ fn waiting(cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
 }
 
 fn answer(found: &[&ScalePlateau]) -> Option<String> {
-    let sentences: Vec<String> = found.iter().map(|found| suffices::sentence(found)).collect();
+    let sentences: Vec<String> = found
+        .iter()
+        .map(|found| suffices::sentence(found))
+        .collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
@@ -223,7 +226,10 @@ fn lines(measured: &Measured<'_, '_>) -> Vec<Row> {
                 }
                 None => "no fixed buffer is shown to do as well".to_owned(),
             };
-            if let Some(limit) = dataset.path_of(control).limit_bps(&control.workload, None, None) {
+            if let Some(limit) = dataset
+                .path_of(control)
+                .limit_bps(&control.workload, None, None)
+            {
                 let reached = words::reached(main.value, limit);
                 note += &format!("; {reached} of the wire limit");
             }

@@ -22,7 +22,11 @@ fn called(factor: Factor) -> Called {
     let [all, one, some] = match factor {
         Factor::SocketBuffer => ["Fixed buffers", "fixed buffer", "Buffers"],
         Factor::MessageBytes => ["Message sizes", "smaller message", "Messages"],
-        Factor::Cpus => ["Numbers of CPUs", "smaller number of CPUs", "Numbers of CPUs"],
+        Factor::Cpus => [
+            "Numbers of CPUs",
+            "smaller number of CPUs",
+            "Numbers of CPUs",
+        ],
         _ => ["Levels", "smaller level", "Levels"],
     };
     Called { all, one, some }

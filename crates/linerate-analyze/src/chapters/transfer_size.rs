@@ -49,7 +49,10 @@ fn published() -> impl Iterator<Item = Curve> {
             let pairs = TRU64_STREAM.pairs("transfer_bytes", "mbit_per_s", &filter);
             let points = pairs.into_iter().map(|(bytes, mbit)| (bytes, mbit * 1e6));
             let kib = buffer.parse::<f64>().unwrap_or_default() / 1024.0;
-            draw::published(&format!("AlphaServer ES40, 2001: {kib} KiB, MTU {mtu}"), points)
+            draw::published(
+                &format!("AlphaServer ES40, 2001: {kib} KiB, MTU {mtu}"),
+                points,
+            )
         })
 }
 
@@ -88,7 +91,10 @@ fn answer(measured: &Measured<'_, '_>) -> Option<String> {
             words::list(&bounds)
         )
     });
-    let details = at_largest.iter().flatten().map(|found| suffices::sentence(found));
+    let details = at_largest
+        .iter()
+        .flatten()
+        .map(|found| suffices::sentence(found));
     let mtu = dataset.verdicts().effects_of(&experiment.name);
     let mtu = mtu.filter(|effect| effect.factor == Factor::Mtu);
     let mtu = mtu.map(draw::verdict_sentence);
@@ -100,6 +106,7 @@ fn answer(measured: &Measured<'_, '_>) -> Option<String> {
 fn largest(cells: &[&CellOutcomes<'_>], factor: Factor) -> Option<Level> {
     let number = |cell: &&&CellOutcomes<'_>| cell.number(factor);
     let known = cells.iter().filter(|cell| number(cell).is_some());
-    let largest = known.max_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal))?;
+    let largest =
+        known.max_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal))?;
     largest.level(factor).cloned()
 }

@@ -34,7 +34,13 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     let x = Factor::TxQueues;
     let points = "Points are means with 95 % intervals (of two values, their range).";
     let figures = [
-        draw::figure(cells, x, name::THROUGHPUT, "transmit-queues-throughput", points),
+        draw::figure(
+            cells,
+            x,
+            name::THROUGHPUT,
+            "transmit-queues-throughput",
+            points,
+        ),
         draw::figure(cells, x, name::CPU_PER_KIB, "transmit-queues-cost", points),
     ];
     let figures: Vec<Figure> = figures.into_iter().flatten().collect();
@@ -46,7 +52,9 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         queue_table::queues(&server.snapshot, link, &Default::default())
     });
     let cost = draw::table("Cost and wake-ups", cells, COST);
-    chapter.tables.splice(0..0, std::iter::once(cost).chain(map));
+    chapter
+        .tables
+        .splice(0..0, std::iter::once(cost).chain(map));
     if dataset.is_lab() {
         chapter.method += " In a lab the queue that a frame leaves its host by also moves its flow between the receive \
                            queues of the other host: the switch chooses by it.";

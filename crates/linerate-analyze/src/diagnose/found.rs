@@ -8,7 +8,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::response::Better;
 
 use super::{caution, known};
-use crate::verdicts::{ScalePlateau, FactorEffect};
+use crate::verdicts::{FactorEffect, ScalePlateau};
 
 /// A finding with what it is about and what was found.
 pub(crate) struct Found<'d> {

@@ -89,7 +89,14 @@ pub(crate) fn pattern_of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Opti
 /// Returns the payload of a full-size segment: as TCP says, else as MTU and options leave it.
 pub(crate) fn mss_bytes(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<u64> {
     let read = cell.mean(name::SEND_MSS).map(|bytes| bytes.round() as u64);
-    let computed = || Some(dataset.path_of(cell).wire(&cell.workload)?.payload_bytes_max());
+    let computed = || {
+        Some(
+            dataset
+                .path_of(cell)
+                .wire(&cell.workload)?
+                .payload_bytes_max(),
+        )
+    };
     read.or_else(computed).filter(|bytes| *bytes > 0)
 }
 

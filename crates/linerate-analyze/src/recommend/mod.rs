@@ -27,7 +27,7 @@ use crate::diagnose::{
     About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limits,
     nagle_delayed_ack, plateau_cell,
 };
-use crate::verdicts::{ScalePlateau, FactorEffect};
+use crate::verdicts::{FactorEffect, ScalePlateau};
 use crate::words;
 
 /// Returns what to do about `findings`, in their order.
@@ -197,11 +197,7 @@ fn buffers(
 
 /// Returns what limits the cell with the kernel's own tuning, and the setting that lets it be as buffers of `bytes`, where
 /// there is one.
-fn tuned(
-    dataset: &Dataset<'_>,
-    plateau: &ScalePlateau,
-    bytes: Bytes,
-) -> Option<(Limiter, String)> {
+fn tuned(dataset: &Dataset<'_>, plateau: &ScalePlateau, bytes: Bytes) -> Option<(Limiter, String)> {
     let cell = plateau_cell(dataset, plateau, None)?;
     let limiter = limits(dataset, cell)?;
     // No buffer of the hosts makes such windows larger.

@@ -287,8 +287,13 @@ fn interrupts(host: &HostName, readings: &Readings<'_>, responses: &mut Response
 /// Memory of all TCP sockets of the server's kernel for each flow: pages of buffers, not of the sockets themselves. Where
 /// hosts share a kernel it is that of both ends.
 fn tcp_memory_per_flow(raw: &Raw<'_>) -> Option<f64> {
-    let server = raw.hosts.iter().find(|host| host.part == HostPart::Server)?;
-    let series = raw.readings.on(&server.name, &Subject::Host, Metric::MemoryTcp)?;
+    let server = raw
+        .hosts
+        .iter()
+        .find(|host| host.part == HostPart::Server)?;
+    let series = raw
+        .readings
+        .on(&server.name, &Subject::Host, Metric::MemoryTcp)?;
     let all = mean(raw.readings.gauge(&series))?;
     let flows = f64::from(raw.trial.workload.connections);
     (raw.trial.workload.manner.transport == Transport::Tcp && flows > 0.0).then_some(all / flows)

@@ -245,7 +245,8 @@ pub(crate) fn beyond_together(
         let ceiling = ceilings.max_by(|a, b| a.payload.0.total_cmp(&b.payload.0))?;
         // What was not read of one is no less than nothing.
         let rates = groups.iter();
-        let rates = rates.filter_map(|(of, outcome)| one_way_bps(&of.workload, *outcome, direction));
+        let rates =
+            rates.filter_map(|(of, outcome)| one_way_bps(&of.workload, *outcome, direction));
         let rate = BitsPerSec(rates.sum());
         let is_beyond = rate.0 > ceiling.payload.0 * (1.0 + tolerance);
         is_beyond.then_some(Reason::Beyond { rate, ceiling })

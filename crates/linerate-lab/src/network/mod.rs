@@ -253,7 +253,11 @@ impl Network {
             self.add_cable(netlink, &port, site.end(DATA_DEVICE, link), mtu_bytes)?;
         }
         if let Some(program) = site.program.filter(|_| link.queues > 1) {
-            let near = if link.is_relayed() { format!("wire{}", site.number) } else { port.clone() };
+            let near = if link.is_relayed() {
+                format!("wire{}", site.number)
+            } else {
+                port.clone()
+            };
             let near = turn_on(netlink, &near)?;
             number_queues(netlink, near, program)?;
         }

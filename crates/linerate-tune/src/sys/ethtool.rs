@@ -81,7 +81,12 @@ fn channels(device: &str) -> io::Result<[u32; 9]> {
 }
 
 /// Sets the numbers of `channels` that stand at `places` (`ETHTOOL_SCHANNELS`).
-fn set_channels(device: &str, mut channels: [u32; 9], places: &[usize], value: u32) -> io::Result<()> {
+fn set_channels(
+    device: &str,
+    mut channels: [u32; 9],
+    places: &[usize],
+    value: u32,
+) -> io::Result<()> {
     channels[0] = 0x3d;
     places.iter().for_each(|at| channels[*at] = value);
     ask(device, channels).map(drop)
@@ -139,7 +144,11 @@ mod tests {
 
     #[test]
     fn a_device_says_what_it_does_not_have() {
-        for asked in [Number::ReceiveCoalescing, Number::Queues, Number::TransmitQueues] {
+        for asked in [
+            Number::ReceiveCoalescing,
+            Number::Queues,
+            Number::TransmitQueues,
+        ] {
             let error =
                 number("lo", asked).expect_err("loopback has no interrupts and no channels");
             assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP), "{asked:?}");

@@ -245,7 +245,7 @@ pub struct StudyArgs {
     pub lab: bool,
     #[command(flatten)]
     pub lab_link: LabLinkArgs,
-    /// Time limit of the whole study: 30m, 4h [default: 3m; longer where the round trip makes the least
+    /// Time limit of the whole study: 30m, 4h [default: 5m; longer where the round trip makes the least
     /// of it longer]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,

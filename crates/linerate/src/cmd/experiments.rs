@@ -14,8 +14,6 @@ use crate::exit::{CmdResult, Exit, Failure};
 use crate::meant::{self, Experiments, LAB_CLIENTS};
 use crate::{hosts, interrupt, peer, term};
 
-/// The fewest blocks of the chapters of a quick look: with two there is no spread to speak of.
-const QUICK_BLOCKS: u32 = 3;
 /// The first block after which it is asked which verdicts are open: with two there is no spread to
 /// speak of.
 const FIRST_LOOK: u32 = 3;
@@ -131,10 +129,10 @@ fn plan_of(asked: &Experiments, seed: u64, hosts: Hosts) -> CmdResult<Plan> {
     };
     let within = |budget| {
         let request = PlanRequest::within(budget, seed, hosts.clone());
-        if asked.quick {
-            linerate_plan::fitting(&asked.drafts, QUICK_BLOCKS, &request)
-        } else {
-            linerate_plan::plan(&asked.drafts, &request)
+        match (asked.study, asked.quick) {
+            (_, true) => linerate_plan::fitting(&asked.drafts, &request),
+            (true, false) => linerate_plan::yielding(&asked.drafts, &request),
+            (false, false) => linerate_plan::plan(&asked.drafts, &request),
         }
     };
     let plan = match within(asked.budget) {

@@ -23,7 +23,7 @@ use crate::term;
 use crate::workload::workload;
 
 /// The time of a study of which no other is asked for.
-const USUAL: Nanos = Nanos::from_s(180);
+const USUAL: Nanos = Nanos::from_s(300);
 /// The time of a quick look.
 const QUICK: Nanos = Nanos::from_s(30);
 
