@@ -535,6 +535,13 @@ impl<'a> CellOutcomes<'a> {
         student_t_interval(&values, unit)
     }
 
+    /// Returns the latencies of the transactions of all valid outcomes together.
+    pub(crate) fn latency(&self) -> Histogram {
+        let mut all = Histogram::default();
+        self.latencies.iter().for_each(|one| all.merge(one));
+        all
+    }
+
     /// Returns the valid values of a response.
     pub(crate) fn values(&self, response: &str) -> Vec<f64> {
         let values = self

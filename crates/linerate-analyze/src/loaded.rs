@@ -5,8 +5,9 @@
 
 use linerate_model::Nanos;
 use linerate_model::finding::{Trust, TrustLevel};
-use linerate_model::run::{Recording, TrialRecord};
-use linerate_model::workload::Workload;
+use linerate_model::run::{HostPart, HostRecord, Recording, TrialRecord};
+use linerate_model::unit::Unit;
+use linerate_model::workload::{Direction, Workload};
 use serde::Serialize;
 
 use crate::compare::interval::mean;
@@ -14,6 +15,7 @@ use crate::condition::Judged;
 use crate::groups::{self, View};
 use crate::reduce::{self, Outcome, SCHEDULER_NS_MAX, Together, name};
 use crate::single::{self, Shown};
+use crate::words;
 
 /// This document, and the number of its shape.
 pub const LOADED_SCHEMA: (&str, u32) = ("linerate.loaded", 1);
@@ -70,6 +72,8 @@ pub struct Latencies {
     pub p99_ns: Option<f64>,
     /// Transactions per second.
     pub transactions_per_s: Option<f64>,
+    /// Round trips per minute: a minute over their mean without the longest 5 %.
+    pub round_trips_per_minute: Option<f64>,
     /// Why there are none, if a trial was not valid.
     pub invalid: Option<String>,
 }
@@ -99,6 +103,93 @@ pub struct Beside {
     pub bulk_waited_ns: Option<f64>,
     /// Whether bulk fills the queue that the probe waited in; absent where that cannot be told.
     pub fills_queue: Option<bool>,
+    /// The queue that bulk fills, where it fills one.
+    pub queue: Option<FullQueue>,
+}
+
+/// A queue that bulk keeps full, so that everything else waits in it: bufferbloat.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct FullQueue {
+    /// How long the median probe waits in it.
+    pub wait_ns: f64,
+    /// Payload that waits: what bulk carried in that time.
+    pub bytes: f64,
+    /// Where it is.
+    pub place: QueuePlace,
+}
+
+/// Where a queue is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueuePlace {
+    /// In the queueing discipline of the host that sends bulk.
+    SendingHost,
+    /// In none of the sending host: at a device of the path.
+    Path,
+    /// The queueing disciplines of the sending host were not read.
+    NotRead,
+}
+
+impl FullQueue {
+    /// Returns the queue in which `waited_ns` passes while bulk carries `bulk_bps`; `backlog_bytes` wait in the sending
+    /// host's own.
+    pub(crate) fn of(waited_ns: f64, bulk_bps: f64, backlog_bytes: Option<f64>) -> Self {
+        let bytes = waited_ns * bulk_bps / 8e9;
+        Self {
+            wait_ns: waited_ns,
+            bytes,
+            place: match backlog_bytes {
+                None => QueuePlace::NotRead,
+                Some(own) if own >= SAME_QUEUE_SHARE_MIN * bytes => QueuePlace::SendingHost,
+                Some(_) => QueuePlace::Path,
+            },
+        }
+    }
+
+    /// Says how much waits where.
+    pub fn words(&self) -> String {
+        let place = match self.place {
+            QueuePlace::SendingHost => "in the queueing discipline of the host that sends",
+            QueuePlace::Path => {
+                "at a device of the path: the host that sends has less in its own queue"
+            }
+            QueuePlace::NotRead => "in a queue that nobody read",
+        };
+        format!(
+            "bulk keeps {} waiting, {} of the path, {place}",
+            words::number(Unit::Bytes, self.bytes),
+            words::number(Unit::Nanoseconds, self.wait_ns),
+        )
+    }
+}
+
+/// Returns what waited in the queueing disciplines of the hosts that send bulk, the mean of trials.
+pub(crate) fn backlog(trials: &[&Together], senders: &[String]) -> Option<f64> {
+    let of_trial = |one: &&Together| {
+        let read = senders
+            .iter()
+            .map(|host| one.backlog_bytes.get(host).copied());
+        read.sum::<Option<f64>>()
+    };
+    let read: Option<Vec<f64>> = trials.iter().map(of_trial).collect();
+    let read = read.filter(|read| !read.is_empty() && !senders.is_empty())?;
+    Some(mean(&read))
+}
+
+/// Returns the hosts that send bulk of `workload`: the server, or its clients.
+pub(crate) fn senders(hosts: &[HostRecord], workload: &Workload) -> Vec<String> {
+    let is_sender = |host: &&HostRecord| match workload.traffic.direction() {
+        Some(Direction::FromServer) => host.part == HostPart::Server,
+        _ => host.part == HostPart::Client,
+    };
+    let all = hosts
+        .iter()
+        .filter(is_sender)
+        .map(|host| host.name.to_string());
+    match workload.traffic.direction() {
+        Some(Direction::FromServer) => all.collect(),
+        _ => all.take(workload.clients_needed() as usize).collect(),
+    }
 }
 
 /// Returns what a recording of the plan of `linerate run --loaded` shows.
@@ -129,6 +220,13 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
         let shortest = average(&of_bulk, name::TCP_MIN_RTT);
         let waited_ns = difference(latency.p50_ns, idle.p50_ns);
         let bulk_waited_ns = difference(smoothed, shortest);
+        let together = of_plan(recording, &together, &experiment.name);
+        let fills_queue = fills_queue(waited_ns, bulk_waited_ns);
+        let queue = fills_queue.filter(|fills| *fills).and_then(|_| {
+            let senders = senders(&document.hosts, bulk);
+            let backlog = backlog(&together.iter().collect::<Vec<_>>(), &senders);
+            Some(FullQueue::of(waited_ns?, throughput_bps?, backlog))
+        });
         Some(Beside {
             name: experiment.name.clone(),
             bulk: bulk.clone(),
@@ -137,8 +235,9 @@ pub fn loaded(recording: &Recording) -> Option<Loaded> {
             ratio_p99: ratio(latency.p99_ns, idle.p99_ns),
             latency,
             throughput_bps,
-            fills_queue: fills_queue(waited_ns, bulk_waited_ns),
-            together: of_plan(recording, &together, &experiment.name),
+            fills_queue,
+            queue,
+            together,
             waited_ns,
             bulk_waited_ns,
         })
@@ -207,6 +306,7 @@ fn latencies(outcomes: &[Outcome], experiment: &str) -> Latencies {
         p50_ns: average(&own, name::RTT_P50),
         p99_ns: average(&own, name::RTT_P99),
         transactions_per_s: average(&own, name::TRANSACTIONS),
+        round_trips_per_minute: average(&own, name::RESPONSIVENESS),
         invalid: invalid.map(ToString::to_string),
     }
 }

@@ -49,6 +49,18 @@ impl Histogram {
         (count > 0).then(|| sum / count as f64)
     }
 
+    /// Returns the mean in nanoseconds of the share `kept` (0 to 1) of values that are shortest.
+    pub fn trimmed_mean_ns(&self, kept: f64) -> Option<f64> {
+        let mut left = (self.count() as f64 * kept).ceil() as u64;
+        let (all, mut sum) = (left, 0.0);
+        for &(value, count) in &self.buckets {
+            let taken = count.min(left);
+            sum += value as f64 * taken as f64;
+            left -= taken;
+        }
+        (all > 0).then(|| sum / all as f64)
+    }
+
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         self.buckets.extend_from_slice(&other.buckets);
@@ -80,6 +92,12 @@ mod tests {
         };
         assert_eq!(histogram.count(), 1000);
         assert_eq!(histogram.quantile(0.5), Some(Nanos(50)));
+        let few = Histogram {
+            buckets: vec![(10, 1), (20, 18), (9000, 1)],
+        };
+        // 19 of 20: 10 and eighteen times 20.
+        assert_eq!(few.trimmed_mean_ns(0.95), Some(370.0 / 19.0));
+        assert_eq!(Histogram::default().trimmed_mean_ns(0.95), None);
         assert_eq!(histogram.quantile(0.99), Some(Nanos(99)));
         assert_eq!(histogram.quantile(1.0), Some(Nanos(100)));
         assert_eq!(histogram.mean_ns(), Some(50.5));

@@ -43,6 +43,7 @@ responses! {
     RTT_P999 "rtt_p999_ns" Nanoseconds "round trip, 99.9th percentile";
     RTT_MAX "rtt_max_ns" Nanoseconds "round trip, longest";
     RTT_MEAN "rtt_mean_ns" Nanoseconds "round trip, mean";
+    RESPONSIVENESS "round_trips_per_minute" Count "round trips per minute";
     SENT_LATE_P50 "sent_late_p50_ns" Nanoseconds "sent after due, median";
     SENT_LATE_P99 "sent_late_p99_ns" Nanoseconds "sent after due, 99th percentile";
     ONE_WAY "one_way_ns" Nanoseconds "half of the median round trip";

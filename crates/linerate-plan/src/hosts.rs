@@ -291,7 +291,9 @@ pub(crate) fn runnable(
             *count = (*count).min(hosts.clients.into());
         }
     }
-    if let Some(why) = whole_refusal(&here, &all, hosts) {
+    if let Some(why) =
+        whole_refusal(&here, &all, hosts).or_else(|| nothing_varies(experiment, &all, hosts))
+    {
         leave_out(here.name.clone(), why);
         return None;
     }
@@ -321,6 +323,18 @@ fn reduce_clients(group: &mut FactorGroup, clients: u32, mut tell: impl FnMut(St
         seen.push(level.clone());
         new
     });
+}
+
+/// Returns why nothing that `experiment` varies can be set here: all that is left of it are the hosts as they are.
+fn nothing_varies(experiment: &Experiment, here: &[FactorGroup], hosts: &Hosts) -> Option<String> {
+    let is_left_alone = |group: &FactorGroup| match group.levels.as_slice() {
+        [only] => only.iter().all(Level::is_auto),
+        _ => false,
+    };
+    if here.is_empty() || !here.iter().all(is_left_alone) {
+        return None;
+    }
+    hosts.lacking(&experiment.factors).map(|(.., why)| why)
 }
 
 /// Returns why no part of `experiment` can run.

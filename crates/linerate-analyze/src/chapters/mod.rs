@@ -137,7 +137,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
     if let Some(Content::Experiment(_, fill, _)) = known.map(|known| &known.content) {
         fill(&mut chapter, measured, told);
     }
-    chapter.answer = under_load::answer(dataset, cells).or(chapter.answer.take());
+    under_load::fill(&mut chapter, dataset, cells);
     if let Some(told) = adaptive::told(dataset.recording, experiment) {
         let rows = told.levels.into_iter().map(|line| {
             vec![

@@ -27,6 +27,12 @@ use super::raw::{Lane, Raw};
 use super::window::{Change, mean};
 use super::{Responses, Values, pooled_latency, pooled_lateness};
 
+/// Share of the round trips, the shortest, that responsiveness is of (draft-ietf-ippm-responsiveness, 4.3.2: a trimmed
+/// mean of 95 %).
+const RESPONSIVE_SHARE: f64 = 0.95;
+/// What it is told in.
+const MINUTE_NS: f64 = 60e9;
+
 /// Returns what there is to say of a stream's level, if it is one.
 pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) -> Judged {
     let trial = raw.trial;
@@ -178,6 +184,8 @@ fn latency(records: &[&FlowRecord], responses: &mut Responses) {
     responses.put(name::RTT_P999, quantile(0.999));
     responses.put(name::RTT_MAX, histogram.max().map(|max| max.0 as f64));
     responses.put(name::RTT_MEAN, histogram.mean_ns());
+    let trimmed = histogram.trimmed_mean_ns(RESPONSIVE_SHARE);
+    responses.put(name::RESPONSIVENESS, trimmed.map(|ns| MINUTE_NS / ns));
     responses.put(name::ONE_WAY, quantile(0.5).map(|p50| p50 / 2.0));
 }
 

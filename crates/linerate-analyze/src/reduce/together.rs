@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::TrialId;
 use linerate_model::flag::TrialFlag;
 use linerate_model::metric::Metric;
 use linerate_model::plan::Trial;
@@ -13,8 +12,10 @@ use linerate_model::response::name;
 use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::sample::End;
 use linerate_model::workload::FlowPlan;
+use linerate_model::{HostName, TrialId};
 use serde::Serialize;
 
+use super::exchange::hosts_with_flows;
 use super::window::{Change, Readings};
 use super::{Raw, Responses, Values, arrived, machine};
 
@@ -53,6 +54,8 @@ pub struct Together {
     pub hosts: Vec<HostCpus>,
     /// What all of the payload cost the server, in a lab both ends: every response by name.
     pub responses: BTreeMap<String, f64>,
+    /// Bytes that waited in the hosts' own queueing disciplines, by host; of those with flows whose were read.
+    pub backlog_bytes: BTreeMap<String, f64>,
     /// Who else took the CPUs' time.
     #[schemars(with = "Vec<String>")]
     pub flags: Vec<TrialFlag>,
@@ -117,8 +120,15 @@ fn of_trial(recording: &Recording, trial: &Trial, record: &TrialRecord) -> Toget
             })
             .collect(),
         responses: cost.collect(),
+        backlog_bytes: backlogs(&whole),
         flags,
     }
+}
+
+fn backlogs(whole: &Raw<'_>) -> BTreeMap<String, f64> {
+    let hosts = hosts_with_flows(whole).into_iter();
+    let backlog = |host: &HostName| Some((host.to_string(), whole.qdisc_backlog(&[host])?));
+    hosts.filter_map(backlog).collect()
 }
 
 fn groups(whole: &Raw<'_>, plans: &[FlowPlan]) -> Vec<GroupPayload> {

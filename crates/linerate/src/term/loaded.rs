@@ -1,6 +1,6 @@
 //! Latency alone and under load, for people.
 
-use linerate_analyze::loaded::{Beside, Latencies, Loaded};
+use linerate_analyze::loaded::{Beside, FullQueue, Latencies, Loaded};
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::RunDocument;
 use linerate_model::unit::Unit;
@@ -118,5 +118,11 @@ fn words(beside: &Beside) -> String {
         (_, Some(waited), _) if waited <= 0.0 => "in the median it waits no longer".to_owned(),
         _ => "what it waits for is not known".to_owned(),
     };
-    format!("{ratios}; {why}")
+    let queue = beside.queue.as_ref().map(FullQueue::words);
+    let queue = queue.map_or(String::new(), |words| format!("; {words}"));
+    let per_minute = beside.latency.round_trips_per_minute;
+    let per_minute = per_minute.map_or(String::new(), |count| {
+        format!("; {} round trips per minute", Unit::Count.display(count))
+    });
+    format!("{ratios}; {why}{queue}{per_minute}")
 }
