@@ -110,17 +110,23 @@ pub(crate) fn trial_count(experiment: &Experiment, extent: &Extent) -> u128 {
     block.saturating_mul(extent.replicates.into())
 }
 
+/// Returns the part of `budget` that trials are planned for.
+pub(crate) fn planned(budget: Nanos, request: &PlanRequest) -> u128 {
+    let budget = u128::from(budget.0);
+    match request.further_blocks {
+        0 => budget,
+        _ => budget - budget / KEPT_PART,
+    }
+}
+
 /// Returns the richest extents that fit into `budget`, or the time that the least takes.
 pub(crate) fn fit(
     drafts: &[Draft],
     budget: Nanos,
     request: &PlanRequest,
 ) -> Result<Vec<Extent>, u128> {
+    let planned = planned(budget, request);
     let budget = u128::from(budget.0);
-    let planned = match request.further_blocks {
-        0 => budget,
-        _ => budget - budget / KEPT_PART,
-    };
     let mut extents: Vec<Extent> = drafts.iter().map(least).collect();
     let cost_of = |extents: &[Extent]| {
         let experiments = drafts.iter().map(|draft| &draft.experiment);

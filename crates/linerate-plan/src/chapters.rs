@@ -42,6 +42,7 @@ pub(crate) const GIVE_WAY: &[&str] = &[
     "connection-rate",
     "cpus",
     "connections",
+    "under-load",
 ];
 
 /// The parts of the quick look: throughput each way, a round trip, and both at once.

@@ -13,7 +13,7 @@ use linerate_model::probe::Probes;
 use linerate_model::response::name;
 use linerate_model::workload::{Direction, Group, Workload, WorkloadError};
 
-use crate::budget::{Extent, cost, fit, least, trial_count, wanted, whole};
+use crate::budget::{Extent, cost, fit, least, planned, trial_count, wanted, whole};
 use crate::chapters::GIVE_WAY;
 use crate::draft::{BudgetHints, Draft};
 use crate::group::{cells, groups, set_groups};
@@ -193,6 +193,7 @@ pub fn fitting(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanErro
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by_key(|&at| (at > 0, cost_of(&drafts[at])));
     let mut kept: Vec<usize> = Vec::new();
+    let mut impossible: Vec<LeftOut> = Vec::new();
     let mut found = plan(&[], request);
     for at in order {
         let mut wanted = kept.clone();
@@ -200,6 +201,12 @@ pub fn fitting(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanErro
         wanted.sort_unstable();
         let some: Vec<Draft> = wanted.iter().map(|&at| drafts[at].clone()).collect();
         match plan(&some, request) {
+            // What cannot be run here takes no time.
+            Ok(plan) if plan.experiment(&drafts[at].experiment.name).is_none() => {
+                let why = plan.left_out.into_iter();
+                impossible.extend(why.filter(|left| left.what == drafts[at].experiment.name));
+            }
+            Err(PlanError::Nothing { left_out }) => impossible.extend(left_out),
             Ok(plan) => (found, kept) = (Ok(plan), wanted),
             Err(PlanError::Budget { .. }) if !kept.is_empty() => {}
             Err(error) if needs_less(&error, &found) => found = Err(error),
@@ -207,16 +214,26 @@ pub fn fitting(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanErro
             Err(error) => return Err(error),
         }
     }
-    let mut plan = found?;
+    let mut plan = match found {
+        Err(PlanError::Nothing { .. }) => {
+            return Err(PlanError::Nothing {
+                left_out: impossible,
+            });
+        }
+        found => found?,
+    };
     let left = (0..drafts.len()).filter(|at| !kept.contains(at));
     let left = left.map(|at| &drafts[at]);
-    plan.left_out.extend(left.map(|draft| no_time(draft)));
+    let is_told = |name: &str| impossible.iter().any(|left| left.what == name);
+    let late = left.filter(|draft| !is_told(&draft.experiment.name));
+    plan.left_out.extend(late.map(no_time));
+    plan.left_out.extend(impossible);
     Ok(plan)
 }
 
 /// Returns the plan of a study of which each experiment has as many blocks as say something: where there is no time for all,
-/// experiments give way in the order of [`GIVE_WAY`]. Where even the others have none, they have the fewest that their
-/// files ask for.
+/// experiments give way in the order of [`GIVE_WAY`]. Where even the others have none, or leave none for what shows while
+/// trials run, they have what their files ask for and time allows.
 pub fn yielding(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanError> {
     let whole = with_blocks(drafts);
     let fewer = (0..=GIVE_WAY.len()).map(|count| (&*whole, &GIVE_WAY[..count]));
@@ -231,8 +248,14 @@ pub fn yielding(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanErr
             plan.left_out.extend(left);
             plan
         });
-        if !matches!(found, Err(PlanError::Budget { .. })) {
-            break;
+        let has_room = |plan: &Plan| {
+            let planned = request.budget.map(|budget| planned(budget, request));
+            planned.is_none_or(|planned| u128::from(plan.estimate.0) <= planned)
+        };
+        match &found {
+            Err(PlanError::Budget { .. }) => {}
+            Ok(plan) if !has_room(plan) => {}
+            _ => break,
         }
     }
     found

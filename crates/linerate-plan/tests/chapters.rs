@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use linerate_model::Nanos;
+use linerate_model::experiment::{Factor, Level};
 use linerate_plan::{
-    Draft, Hosts, LabKnobs, PlanRequest, built_in, describe, plan, read_experiment, study,
+    Draft, Hosts, LabKnobs, PlanRequest, built_in, describe, plan, read_experiment, study, yielding,
 };
 
 fn request(budget: Option<Nanos>) -> PlanRequest {
@@ -85,8 +86,9 @@ fn every_file_can_be_read_and_planned() {
 #[test]
 fn the_study_fits_its_budgets() {
     // Where a trial takes so long around its phases, three minutes have two blocks of some.
-    for (minutes, blocks) in [(3, 2), (4, 3), (30, 3), (240, 3)] {
-        let plan = plan(&study(), &request(Some(Nanos::from_s(minutes * 60)))).expect("a plan");
+    for (minutes, blocks) in [(3, 2), (5, 3), (30, 3), (240, 3)] {
+        let request = request(Some(Nanos::from_s(minutes * 60)));
+        let plan = yielding(&study(), &request).expect("a plan");
         println!("{}", describe(&plan, Some(&[])));
         assert!(plan.estimate <= Nanos::from_s(minutes * 60));
         for experiment in &plan.experiments {
@@ -114,7 +116,7 @@ fn three_minutes_are_spent_on_what_they_can_decide() {
         overhead_once: Nanos::from_s(4),
         ..request(Some(Nanos::from_s(180)))
     };
-    let plan = plan(&study(), &request).expect("a plan");
+    let plan = yielding(&study(), &request).expect("a plan");
     assert!(plan.estimate <= Nanos::from_s(162), "{}", plan.estimate);
     let trials = |name: &str| {
         let own = plan.trials.iter().filter(|trial| trial.experiment == name);
@@ -130,4 +132,68 @@ fn three_minutes_are_spent_on_what_they_can_decide() {
     for (name, count) in expected {
         assert_eq!(trials(name), count, "{name}");
     }
+}
+
+#[test]
+fn what_gives_way_is_named_and_more_time_measures_more() {
+    let of = |minutes: u64| {
+        let request = PlanRequest {
+            further_blocks: 6,
+            overhead_per_trial: Nanos::from_ms(100),
+            ..request(Some(Nanos::from_s(minutes * 60)))
+        };
+        yielding(&study(), &request).expect("a plan")
+    };
+    let all: Vec<String> = study()
+        .into_iter()
+        .map(|draft| draft.experiment.name)
+        .collect();
+    let mut before = 0;
+    for minutes in [3, 4, 5, 15] {
+        let plan = of(minutes);
+        let is_there = |name: &String| plan.experiment(name).is_some();
+        let is_named = |name: &String| plan.left_out.iter().any(|left| left.what == *name);
+        assert!(
+            all.iter().all(|name| is_there(name) != is_named(name)),
+            "{minutes}"
+        );
+        let there = all.iter().filter(|name| is_there(name)).count();
+        assert!(there >= before, "{minutes}");
+        before = there;
+    }
+    assert_eq!(before, all.len());
+    // What everybody asks first stays.
+    let three = of(3);
+    for name in [
+        "latency",
+        "socket-buffer",
+        "small-messages",
+        "split-request",
+    ] {
+        assert!(three.experiment(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn an_experiment_of_knobs_alone_is_left_out_where_hosts_are_not_changed() {
+    let real = PlanRequest {
+        hosts: Hosts {
+            knobs: None,
+            ..request(None).hosts
+        },
+        ..request(None)
+    };
+    let plan = plan(&study(), &real).expect("a plan");
+    let why = |name: &str| {
+        let mut left = plan.left_out.iter();
+        left.find(|left| left.what == name).map(|left| &*left.why)
+    };
+    for name in ["offloads", "moderation", "transmit-queues"] {
+        assert!(plan.experiment(name).is_none(), "{name}");
+        assert!(why(name).is_some_and(|why| !why.is_empty()), "{name}");
+    }
+    // Others are measured with the hosts as they are.
+    let sizes = plan.experiment("transfer-size").expect("it is there");
+    assert_eq!(sizes.levels(Factor::Mtu), [Level::Word("auto".to_owned())]);
+    assert!(sizes.levels(Factor::MessageBytes).len() > 1);
 }

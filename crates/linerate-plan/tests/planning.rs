@@ -9,7 +9,7 @@ use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{
     Draft, Hosts, LabKnobs, PlanError, PlanRequest, Single, describe, extension, fitting,
-    link_losses, plan, read_experiment, single, study,
+    link_losses, plan, read_experiment, single, study, yielding,
 };
 use proptest::prelude::*;
 
@@ -625,7 +625,7 @@ fn a_single_measurement_is_a_plan_of_one_cell() {
 fn the_text_of_a_plan_fits_a_terminal() {
     let mut capped = request(Some(Nanos::from_s(150)));
     capped.hosts = hosts();
-    let text = describe(&plan(&study(), &capped).expect("a plan"), Some(&[]));
+    let text = describe(&yielding(&study(), &capped).expect("a plan"), Some(&[]));
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line}");
         assert_eq!(line, line.trim_end());
@@ -830,7 +830,7 @@ fn a_quick_look_has_as_many_chapters_as_fit_and_says_which_do_not() {
         plan(&study(), &request),
         Err(PlanError::Budget { .. })
     ));
-    let quick = fitting(&study(), 3, &request).expect("something fits");
+    let quick = fitting(&study(), &request).expect("something fits");
     assert!(quick.estimate <= Nanos::from_s(30));
     assert!(!quick.experiments.is_empty());
     assert!(quick.experiments.iter().all(|own| own.replicates >= 3));
@@ -841,12 +841,12 @@ fn a_quick_look_has_as_many_chapters_as_fit_and_says_which_do_not() {
     }
 
     // What nothing fits into is told the least that is enough for one of them.
-    request.budget = Some(Nanos::from_s(5));
-    let Err(PlanError::Budget { least, .. }) = fitting(&study(), 3, &request) else {
-        panic!("5 s are enough");
+    request.budget = Some(Nanos::from_s(1));
+    let Err(PlanError::Budget { least, .. }) = fitting(&study(), &request) else {
+        panic!("1 s is enough");
     };
     request.budget = Some(least);
-    let one = fitting(&study(), 3, &request).expect("the least fits");
+    let one = fitting(&study(), &request).expect("the least fits");
     assert_eq!(one.experiments.len(), 1, "{:?}", one.experiments);
 }
 

@@ -258,7 +258,7 @@ fn a_caller_without_a_token_sees_our_threads_only() {
         ],
     );
     let samples = sample(&mut observers);
-    assert_eq!(samples.len(), 5);
+    assert_eq!(samples.len(), 6);
     let ours = Subject::Thread("main".to_owned());
     assert!(samples.iter().all(|sample| sample.subject == ours));
     let snapshot = facts(&config);
