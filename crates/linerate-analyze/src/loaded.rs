@@ -124,7 +124,7 @@ pub struct FullQueue {
 pub enum QueuePlace {
     /// In the queueing discipline of the host that sends bulk.
     SendingHost,
-    /// In none of the sending host: at a device of the path.
+    /// Behind that of the sending host: at a device of the path, or where a busy CPU takes packets late.
     Path,
     /// The queueing disciplines of the sending host were not read.
     NotRead,
@@ -150,9 +150,7 @@ impl FullQueue {
     pub fn words(&self) -> String {
         let place = match self.place {
             QueuePlace::SendingHost => "in the queueing discipline of the host that sends",
-            QueuePlace::Path => {
-                "at a device of the path: the host that sends has less in its own queue"
-            }
+            QueuePlace::Path => "behind that of the host that sends, which holds less",
             QueuePlace::NotRead => "in a queue that nobody read",
         };
         format!(

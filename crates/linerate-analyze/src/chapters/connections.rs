@@ -124,16 +124,16 @@ fn answer(measured: &Measured<'_, '_>, way: Direction) -> Option<String> {
         linerate_model::number::counted(cell.workload.connections as usize, "connection")
     };
     let mut text = format!(
-        "{} {} carry most: {}.",
-        draw::sentence(way.in_words()),
-        flows(best),
-        words::estimate(&most)
+        "The most {} is {}, of {}.",
+        way.in_words(),
+        words::estimate(&most),
+        flows(best)
     );
     let last = own.last().filter(|last| last.cell != best.cell);
     if let Some((last, value)) =
         last.and_then(|last| Some((last, last.estimate(name::THROUGHPUT)?)))
     {
-        text += &format!(" {} carry {}", flows(last), words::estimate(&value));
+        text += &format!(" That of {} is {}", flows(last), words::estimate(&value));
         if let Some(fairness) = last.estimate(name::FAIRNESS) {
             text += &format!(", with a Jain index of {}", words::estimate(&fairness));
         }

@@ -61,7 +61,8 @@ impl Busiest {
 
     fn mean(&self) -> f64 {
         let sum: f64 = self.shares.iter().map(|(busy, _)| busy).sum();
-        sum / self.shares.len() as f64
+        // Ticks that fall into a window are not all of it.
+        (sum / self.shares.len() as f64).min(1.0)
     }
 
     fn whose(&self, dataset: &Dataset<'_>) -> String {

@@ -1,13 +1,14 @@
 //! Chapter 5: throughput, calls and cost by the bytes that go down the stack at a time.
 
 use linerate_model::analysis::{Chapter, Figure};
-use linerate_model::experiment::Factor;
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::workload::Kind;
 
 use super::study_chapter::{Content, Measured, StudyChapter};
 use super::{draw, suffices};
 use crate::diagnose::Told;
 use crate::reduce::name;
+use crate::verdicts::ScalePlateau;
 
 /// What calls and aggregates save.
 const SAVED: &[&str] = &[
@@ -49,9 +50,13 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         .tables
         .insert(0, draw::table("Calls, wake-ups and cost", cells, SAVED));
     let verdicts = dataset.verdicts();
-    let sizes = verdicts
-        .plateaus_of(&experiment.name)
-        .map(suffices::sentence);
+    // With aggregates as the host has them: the effect says what smaller ones do.
+    let as_it_is = |of: &&ScalePlateau| {
+        let aggregate = of.others.get(&Factor::GsoMaxSize);
+        aggregate.is_none_or(Level::is_auto)
+    };
+    let sizes = verdicts.plateaus_of(&experiment.name).filter(as_it_is);
+    let sizes = sizes.map(suffices::sentence);
     let aggregates = verdicts
         .effects_of(&experiment.name)
         .map(draw::verdict_sentence);

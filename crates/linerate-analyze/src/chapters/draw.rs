@@ -95,19 +95,26 @@ pub(super) fn curve(
     origin: Origin,
     points: impl IntoIterator<Item = (f64, f64)>,
 ) -> Curve {
-    let point = |(x, y)| Point {
-        x: Position::Number(x),
+    let points = points.into_iter();
+    Curve {
+        name: name.into(),
+        origin,
+        points: points
+            .map(|(x, y)| bare_point(Position::Number(x), y))
+            .collect(),
+    }
+}
+
+/// Returns a point without an interval.
+pub(super) fn bare_point(x: Position, y: f64) -> Point {
+    Point {
+        x,
         y,
         low: None,
         high: None,
         range_of: None,
         note: String::new(),
         limiter: None,
-    };
-    Curve {
-        name: name.into(),
-        origin,
-        points: points.into_iter().map(point).collect(),
     }
 }
 

@@ -51,6 +51,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, responses: &[&str]) 
     chapter.tables.insert(0, table);
     // A picture of one level each says less than the table.
     chapter.figures.clear();
-    chapter.answer = None;
+    let range = chapter.answer.take();
     draw::add_verdicts(chapter, measured);
+    chapter.answer = chapter.answer.take().or(range);
 }

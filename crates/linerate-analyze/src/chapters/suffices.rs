@@ -77,7 +77,13 @@ pub(super) fn sentence(found: &ScalePlateau) -> String {
             )
         }
     };
-    let begin = match found.plateau.begin {
+    // The largest, which the others are held against, is no answer.
+    let is_control = |at: usize| found.levels[at] == found.control;
+    let begin = match found
+        .plateau
+        .begin
+        .filter(|at| *at == 0 || !is_control(*at))
+    {
         Some(0) if found.verdict() == Verdict::Same => {
             format!("{all} make no difference{with}: all are within {margin} of {control}.")
         }

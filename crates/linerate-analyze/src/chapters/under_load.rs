@@ -1,7 +1,10 @@
 //! Latency under load: an exchange while other groups of its trial fill the path, against the same alone.
 
-use linerate_model::analysis::{Axis, Chapter, Figure, Origin, Scale, Table, TableCell};
+use linerate_model::analysis::{
+    Axis, Chapter, Curve, Figure, Origin, Position, Scale, Table, TableCell,
+};
 use linerate_model::group;
+use linerate_model::histogram::observations_needed;
 use linerate_model::response::name;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Group, Workload};
@@ -124,9 +127,17 @@ pub(crate) fn longest<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<UnderLoad<'d, 
     loaded.max_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
 }
 
-/// Shares of the transactions at which a distribution is drawn.
-const DRAWN: [f64; 11] = [
-    0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0,
+/// Shares of the transactions at which a distribution is drawn, and what they are called.
+const DRAWN: [(f64, &str); 9] = [
+    (0.01, "1 %"),
+    (0.1, "10 %"),
+    (0.25, "25 %"),
+    (0.5, "50 %"),
+    (0.75, "75 %"),
+    (0.9, "90 %"),
+    (0.99, "99 %"),
+    (0.999, "99.9 %"),
+    (1.0, "all"),
 ];
 
 /// Replaces what a chapter of such exchanges shows: the distribution idle against loaded, what waits where, and the answer.
@@ -151,8 +162,17 @@ pub(super) fn fill<'d, 'a>(
 fn distributions(id: &str, loaded: &[UnderLoad<'_, '_>]) -> Figure {
     let curve = |name: String, cell: &CellOutcomes<'_>| {
         let all = cell.latency();
-        let point = |share: &f64| Some((all.quantile(*share)?.0 as f64, 100.0 * share));
-        draw::curve(name, Origin::Measured, DRAWN.iter().filter_map(point))
+        let known = |share: f64| share >= 1.0 || all.count() >= observations_needed(share);
+        let drawn = DRAWN.iter().filter(|(share, _)| known(*share));
+        let points = drawn.filter_map(|(share, words)| {
+            let at = Position::Name((*words).to_owned());
+            Some(draw::bare_point(at, all.quantile(*share)?.0 as f64))
+        });
+        Curve {
+            name,
+            origin: Origin::Measured,
+            points: points.collect(),
+        }
     };
     let alone = loaded.iter().find_map(|one| one.alone);
     let alone = alone.map(|cell| curve("idle".to_owned(), cell));
@@ -162,10 +182,9 @@ fn distributions(id: &str, loaded: &[UnderLoad<'_, '_>]) -> Figure {
     Figure {
         id: format!("{id}-distribution"),
         title: "Round trips, idle and loaded".to_owned(),
-        caption: "The share of the round trips of all trials that takes no longer than so long; 1 % to 100 % of them."
-            .to_owned(),
-        x: Axis::new("round trip", Unit::Nanoseconds, Scale::Log),
-        y: Axis::new("share of the round trips", Unit::Percent, Scale::Linear),
+        caption: "How long so many of the round trips of all trials take at the most.".to_owned(),
+        x: Axis::new("share of the round trips", Unit::None, Scale::Category),
+        y: Axis::new("round trip", Unit::Nanoseconds, Scale::Log),
         curves: alone.into_iter().chain(beside).collect(),
     }
 }
