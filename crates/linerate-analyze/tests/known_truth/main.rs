@@ -15,6 +15,7 @@ mod full_exchanges;
 mod full_paths;
 mod host_counters;
 mod liars;
+mod new_chapters;
 mod numbers;
 mod page;
 mod power;
