@@ -17,6 +17,8 @@ use crate::target::Target;
 const QUEUES_MAX: usize = 1024;
 /// What a queueing discipline is read as that nobody asked for.
 const BY_DEFAULT: &str = " (the default)";
+/// The file with the MTU of a device.
+const MTU: &str = "mtu";
 /// Longest name of a device (`IFNAMSIZ` less its end).
 const DEVICE_CHARS_MAX: usize = 15;
 
@@ -25,6 +27,8 @@ const DEVICE_CHARS_MAX: usize = 15;
 pub(crate) enum Spot {
     /// A file with one value.
     File(PathBuf),
+    /// The file with the MTU of a device, whose filter cuts aggregates into frames of it.
+    Mtu(PathBuf, String),
     /// One of the values of a file, from 0.
     Field(PathBuf, usize),
     /// A file with CPUs as hexadecimal digits in groups.
@@ -61,6 +65,10 @@ pub(crate) fn spots(
     Ok(match place {
         Place::Sysctl(name) => vec![Spot::File(sysctl(name))],
         Place::SysctlField(name, at) => vec![Spot::Field(sysctl(name), at)],
+        Place::Device(MTU) => {
+            let device = device()?;
+            vec![Spot::Mtu(folder(device).join(MTU), device.to_owned())]
+        }
         Place::Device(name) => vec![Spot::File(folder(device()?).join(name))],
         Place::ReceiveQueues => {
             let queues = folder(device()?).join("queues");
@@ -133,7 +141,7 @@ pub(crate) fn text_of(place: Place, level: &Level, cpus: &[u32]) -> Option<Strin
         (Place::ReceiveQueues, Level::Switch(true)) => Some(mask_of(cpus)),
         (_, Level::Switch(on)) if is_switch(place) => Some(u8::from(*on).to_string()),
         (Place::Sysctl(_) | Place::SysctlField(..), Level::Size(size)) => Some(size.0.to_string()),
-        (Place::Device("mtu"), Level::Size(size)) => Some(size.0.to_string()),
+        (Place::Device(MTU), Level::Size(size)) => Some(size.0.to_string()),
         (Place::Aggregate, Level::Size(size)) => Some(size.0.to_string()),
         (Place::Sysctl(_) | Place::Number(_), Level::Count(count)) => Some(count.to_string()),
         (Place::Sysctl(_) | Place::Discipline, Level::Word(word)) => Some(word.clone()),
@@ -144,7 +152,7 @@ pub(crate) fn text_of(place: Place, level: &Level, cpus: &[u32]) -> Option<Strin
 fn is_switch(place: Place) -> bool {
     match place {
         Place::ReceiveQueues | Place::Feature(_) => true,
-        Place::Device(name) => name != "mtu",
+        Place::Device(name) => name != MTU,
         Place::Sysctl(_) | Place::SysctlField(..) => false,
         Place::Number(_) | Place::Aggregate | Place::Discipline => false,
     }
@@ -174,7 +182,9 @@ impl Spot {
     /// Returns the value that stands there.
     pub(crate) fn read(&self) -> io::Result<String> {
         match self {
-            Spot::File(path) => Ok(fs::read_to_string(path)?.trim().to_owned()),
+            Spot::File(path) | Spot::Mtu(path, _) => {
+                Ok(fs::read_to_string(path)?.trim().to_owned())
+            }
             Spot::Mask(path) => Ok(bare_mask(&fs::read_to_string(path)?)),
             Spot::Field(path, at) => {
                 let text = fs::read_to_string(path)?;
@@ -203,6 +213,17 @@ impl Spot {
     pub(crate) fn write(&self, value: &str) -> io::Result<()> {
         match self {
             Spot::File(path) | Spot::Mask(path) => write(path, value),
+            Spot::Mtu(path, device) => {
+                // No frame is longer than what the filter lets pass.
+                let mtu = whole(value)?;
+                if mtu > whole(&self.read()?)? {
+                    netlink::cut_to(device, mtu)?;
+                    write(path, value)
+                } else {
+                    write(path, value)?;
+                    netlink::cut_to(device, mtu)
+                }
+            }
             Spot::Field(path, at) => {
                 let text = fs::read_to_string(path)?;
                 let mut values: Vec<&str> = text.split_whitespace().collect();
@@ -243,7 +264,9 @@ fn too_short(text: &str) -> io::Error {
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Spot::File(path) | Spot::Field(path, _) | Spot::Mask(path) => path.display().fmt(f),
+            Spot::File(path) | Spot::Field(path, _) | Spot::Mask(path) | Spot::Mtu(path, _) => {
+                path.display().fmt(f)
+            }
             Spot::Feature(device, feature) => {
                 let name = match feature {
                     Feature::Tso => "tso",

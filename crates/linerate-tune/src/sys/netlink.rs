@@ -4,16 +4,24 @@
 use std::io;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, Nla as _,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// Longest answer: the kernel's own datagrams stay below 32 KiB.
 const ANSWER_BYTES_MAX: usize = 32 << 10;
+/// The token bucket filter, and two of its attributes (`include/uapi/linux/pkt_sched.h`): its peak rate in bytes per second,
+/// which a lab's filter has above 32 bits, and the depth of its second bucket.
+const TBF: &str = "tbf";
+const TBF_PEAK_RATE64: u16 = 5;
+const TBF_PEAK_BURST: u16 = 7;
+/// Ethernet's header, which an MTU does not count, and room for a VLAN tag.
+const HEADER_BYTES: u32 = 14;
+const VLAN_TAG_BYTES: u32 = 4;
 
 /// The largest GSO aggregate of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +103,55 @@ pub(crate) fn set_discipline(device: &str, kind: &str) -> io::Result<()> {
         ),
         _ => error,
     })
+}
+
+/// Lets the token bucket filter at the root cut aggregates into frames of packets of `mtu_bytes`; does nothing where there
+/// is no such filter, or none that cuts.
+///
+/// A filter with a peak rate takes frames up to the depth of its second bucket, and cuts aggregates that are longer
+/// (`tbf_segment` in net/sched/sch_tbf.c). All its other settings stay: they are written as the kernel tells them.
+pub(crate) fn cut_to(device: &str, mtu_bytes: u32) -> io::Result<()> {
+    let Ok(root) = root(device) else {
+        // A device of a test, or one that went away: who wrote its MTU has been told.
+        return Ok(());
+    };
+    let found = ask(
+        RouteNetlinkMessage::GetQueueDiscipline(root.clone()),
+        NLM_F_ECHO,
+    )?;
+    let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) = found else {
+        return Ok(());
+    };
+    let is_tbf = |it: &TcAttribute| matches!(it, TcAttribute::Kind(kind) if kind == TBF);
+    let options = found.attributes.iter().find_map(|it| match it {
+        TcAttribute::Options(options) => Some(options),
+        _ => None,
+    });
+    let (Some(options), true) = (options, found.attributes.iter().any(is_tbf)) else {
+        return Ok(());
+    };
+    let mut told: Vec<DefaultNla> = options.iter().map(plain).collect();
+    if !told.iter().any(|it| it.kind() == TBF_PEAK_RATE64) {
+        return Ok(());
+    }
+    let frame_bytes = mtu_bytes + HEADER_BYTES + VLAN_TAG_BYTES;
+    told.push(DefaultNla::new(
+        TBF_PEAK_BURST,
+        frame_bytes.to_ne_bytes().to_vec(),
+    ));
+    let mut message = root;
+    message.attributes = vec![
+        TcAttribute::Kind(TBF.to_owned()),
+        TcAttribute::Options(told.into_iter().map(TcOption::Other).collect()),
+    ];
+    ask(RouteNetlinkMessage::NewQueueDiscipline(message), 0).map(drop)
+}
+
+/// Returns an option as its kind and its bytes.
+fn plain(option: &TcOption) -> DefaultNla {
+    let mut value = vec![0; option.value_len()];
+    option.emit_value(&mut value);
+    DefaultNla::new(option.kind(), value)
 }
 
 /// Takes the queueing discipline away: the kernel puts its default there.
