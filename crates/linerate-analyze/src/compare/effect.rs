@@ -157,7 +157,7 @@ impl Effect {
         let left = Left::of(differences);
         let of_pair = left.variance;
         let residual = left.by_group(&groups);
-        let p_interaction = interaction(differences, (&groups, &residual), &mut draw);
+        let p_interaction = left.interaction(differences, (&groups, &residual), &mut draw);
         let means = by_group(&cells);
         let p_cells = if means.len() == groups.len() {
             p_interaction
@@ -327,8 +327,9 @@ fn mean_of(logs: &[f64], chosen: &[u64]) -> f64 {
 
 /// Returns the p-value of "the same in all cells".
 fn between_cells(cells: &[Difference], means: &[(usize, f64, usize)], draw: &mut Draw) -> f64 {
-    let residual = Left::of(cells).by_group(means);
-    interaction(cells, (means, &residual), draw)
+    let left = Left::of(cells);
+    let residual = left.by_group(means);
+    left.interaction(cells, (means, &residual), draw)
 }
 
 /// Returns the least and the greatest mean.
@@ -358,6 +359,8 @@ struct Left {
     rests: Vec<(usize, f64)>,
     /// All of them as the variance of one difference.
     variance: Variance,
+    /// Whether anything was repeated: else nothing is left over, and no group can be told from chance.
+    is_repeated: bool,
 }
 
 impl Left {
@@ -373,7 +376,8 @@ impl Left {
         let squares: f64 = rests.iter().map(|(_, rest)| rest * rest).sum();
         // Where nothing was repeated the differences are all there is.
         let logs: Vec<f64> = differences.iter().map(|it| it.log).collect();
-        let (square, freedom) = if freedom > 0.0 {
+        let is_repeated = freedom > 0.0;
+        let (square, freedom) = if is_repeated {
             (squares / freedom, freedom)
         } else {
             (deviation(&logs).powi(2), logs.len() as f64 - 1.0)
@@ -382,11 +386,32 @@ impl Left {
             square: square.max(WHOLE_SQUARE),
             freedom,
         };
-        Self { rests, variance }
+        Self {
+            rests,
+            variance,
+            is_repeated,
+        }
+    }
+
+    /// Returns the p-value of "the same in all groups".
+    fn interaction(
+        &self,
+        differences: &[Difference],
+        groups: (&[(usize, f64, usize)], &[Variance]),
+        draw: &mut Draw,
+    ) -> f64 {
+        if self.is_repeated {
+            interaction(differences, groups, draw)
+        } else {
+            1.0
+        }
     }
 
     /// Returns the variance of a difference in each of `groups`.
     fn by_group(&self, groups: &[(usize, f64, usize)]) -> Vec<Variance> {
+        if !self.is_repeated {
+            return vec![self.variance; groups.len()];
+        }
         // What cells and blocks take of the degrees of freedom they take of each group's alike.
         let share = self.variance.freedom / self.rests.len() as f64;
         let own = groups.iter().map(|(group, ..)| {
@@ -533,6 +558,19 @@ mod tests {
             "{low} {high}"
         );
         assert_eq!(Effect::of(&differences(1, 4, |_, _| 0.1), 1), None);
+    }
+
+    #[test]
+    fn nothing_is_told_of_levels_that_were_measured_once() {
+        // Six levels in one block: what differs between them and what is chance are the same six numbers.
+        let logs = [-1.2, -0.26, 0.02, -0.23, 0.3, -0.2];
+        let found = Effect::of(&differences(6, 1, |group, _| logs[group]), 1);
+        let found = found.expect("six pairs");
+        assert_eq!((found.p_interaction, found.p_cells), (1.0, 1.0));
+        assert!(!found.is_interaction(0.05));
+        for (.., log, (low, high)) in found.levels(0.05) {
+            assert!(high - log > 0.5 && log - low > 0.5, "{low} to {high}");
+        }
     }
 
     #[test]
