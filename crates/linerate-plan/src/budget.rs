@@ -76,11 +76,33 @@ pub(crate) fn cost<'a>(
                 measure: extent.measure,
                 ..experiment.timing
             };
-            let one = u128::from(timing.total().0) + u128::from(request.overhead_per_trial.0);
+            let one = u128::from(timing.total().0)
+                + u128::from(request.overhead_per_trial.0)
+                + of_flows(experiment, extent, request.overhead_per_flow);
             trial_count(experiment, extent).saturating_mul(one)
         })
         .fold(0, u128::saturating_add);
     trials.saturating_add(u128::from(request.overhead_once.0))
+}
+
+/// Returns what the flows of a trial beyond the first add to it: the mean of the levels of their number, each of which has as many trials.
+fn of_flows(experiment: &Experiment, extent: &Extent, each: Nanos) -> u128 {
+    let mut groups = groups(experiment).into_iter().zip(&extent.levels);
+    let counts = groups.find_map(|(group, is_in)| {
+        let at = group
+            .factors
+            .iter()
+            .position(|it| *it == Factor::Connections)?;
+        let levels = group.levels.iter().zip(is_in).filter(|(_, is_in)| **is_in);
+        let counts = levels.filter_map(|(level, _)| level[at].whole());
+        Some(counts.map(u128::from).collect::<Vec<u128>>())
+    });
+    let fixed = || vec![experiment.workload.connections.into()];
+    let counts = counts
+        .filter(|counts| !counts.is_empty())
+        .unwrap_or_else(fixed);
+    let all: u128 = counts.iter().map(|count| count.saturating_sub(1)).sum();
+    all * u128::from(each.0) / counts.len() as u128
 }
 
 /// Returns how many trials an experiment has; of a search those of its ends, of the levels between them, and those that

@@ -17,6 +17,7 @@
 //!     hosts: Hosts { clients: 5, ..Hosts::default() },
 //!     further_blocks: 0,
 //!     overhead_per_trial: Nanos::from_ms(250),
+//!     overhead_per_flow: Nanos(0),
 //!     overhead_once: Nanos::from_s(5),
 //! })?;
 //! assert!(plan.estimate <= Nanos::from_s(180));

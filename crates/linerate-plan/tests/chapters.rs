@@ -29,6 +29,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
         },
         further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),
+        overhead_per_flow: Nanos(0),
         overhead_once: Nanos::from_s(5),
     }
 }
@@ -113,6 +114,7 @@ fn three_minutes_are_spent_on_what_they_can_decide() {
     let request = PlanRequest {
         further_blocks: 6,
         overhead_per_trial: Nanos::from_ms(100),
+        overhead_per_flow: Nanos(0),
         overhead_once: Nanos::from_s(4),
         ..request(Some(Nanos::from_s(180)))
     };

@@ -44,6 +44,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
         },
         further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),
+        overhead_per_flow: Nanos(0),
         overhead_once: Nanos::from_s(2),
     }
 }
