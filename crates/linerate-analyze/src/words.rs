@@ -42,6 +42,7 @@ pub fn level(factor: Factor, level: &Level) -> String {
         Factor::Batch => format!("{} per call", plural("message")),
         Factor::InFlight => format!("{} in flight", plural("request")),
         Factor::RequestsPerS => format!("{level} requests/s each"),
+        Factor::Rate if matches!(level, Level::Ppm(_)) => format!("{level} of the link's rate"),
         Factor::Rate => format!("{level} each"),
         Factor::LinkLoss if *level == Level::Ppm(0) => "no loss injected".to_owned(),
         Factor::LinkLoss => format!("{level} of frames lost"),

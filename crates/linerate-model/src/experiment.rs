@@ -314,6 +314,9 @@ pub struct Experiment {
     /// the others, and so on. 10 connections come from 5 clients, 1 connection from 1.
     #[serde(default)]
     pub linked: Vec<Vec<Factor>>,
+    /// What shares of the link's rate are of, once the hosts are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_bps: Option<u64>,
     /// How levels are combined.
     pub design: DesignKind,
     /// Level of each factor in a one-at-a-time design's centre.
@@ -384,7 +387,12 @@ impl Factor {
     /// Returns whether `level` of it is compared with others by name, and not seen as a place on a scale: words, switches,
     /// losses that are made, and whatever a host is set to.
     pub fn compares_by_name(self, level: &Level) -> bool {
-        let is_name = matches!(level, Level::Switch(_) | Level::Word(_) | Level::Ppm(_));
+        let is_name = match level {
+            Level::Switch(_) | Level::Word(_) => true,
+            // Shares of the link's rate are a scale.
+            Level::Ppm(_) => self != Factor::Rate,
+            _ => false,
+        };
         is_name || self.knob().is_some()
     }
 
@@ -580,7 +588,15 @@ impl Experiment {
     pub fn workload_of(&self, cell: &Cell) -> Result<Workload, LevelError> {
         let mut workload = self.workload.clone();
         for (factor, level) in cell.iter().filter(|(factor, _)| factor.beside().is_none()) {
-            factor.apply(level, &mut workload)?;
+            match level {
+                // A cell has its connections before their rate.
+                Level::Ppm(ppm) if *factor == Factor::Rate => {
+                    let flows = u64::from(workload.connections.max(1));
+                    let all = self.link_bps.map(|bps| bps / 1_000_000 * u64::from(*ppm));
+                    workload.manner.rate_bps = all.map(|bps| bps / flows);
+                }
+                _ => factor.apply(level, &mut workload)?,
+            }
         }
         workload.check()?;
         parameter::check_knobs(cell.keys(), &workload)?;

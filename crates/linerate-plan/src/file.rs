@@ -101,6 +101,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         beside,
         factors: Vec::new(),
         linked: Vec::new(),
+        link_bps: None,
         design,
         baseline: baseline_of(source, design, &file.design.baseline, &groups)?,
         control: control_of(source, file.design.control.as_ref(), &groups)?,

@@ -36,6 +36,8 @@ pub struct Hosts {
     pub congestion_unless_asked: Option<String>,
     /// The fewest CPUs that one of them has, when known; what its agent may use of them, it says itself.
     pub cpus_max: Option<u64>,
+    /// The rate of the slowest link among those of the hosts; absent where one is not known.
+    pub link_bps: Option<u64>,
     /// The longest round trip between the controller and one of them; 0 where it is not known.
     pub round_trip: Nanos,
 }
@@ -158,6 +160,9 @@ impl Hosts {
             (Factor::Congestion, Level::Word(name)) => self.refuses_congestion(name),
             (Factor::LinkLoss, Level::Ppm(ppm)) => self.refuses_link_loss(*ppm),
             (Factor::Cpus, Level::Count(count)) => self.refuses_cpus(*count),
+            (Factor::Rate, Level::Ppm(_)) if self.link_bps.is_none() => {
+                Some("it is a share of the link's rate, which not every host tells".to_owned())
+            }
             _ if factor.knob().is_some() && !level.is_auto() => self.refuses_knob(factor, level),
             _ => None,
         }
@@ -243,7 +248,10 @@ pub(crate) fn runnable(
             why,
         });
     };
-    let mut here = experiment.clone();
+    let mut here = Experiment {
+        link_bps: hosts.link_bps.filter(|_| has_shares(experiment)),
+        ..experiment.clone()
+    };
     let mut all = groups(experiment);
     let is_fixed = experiment.levels(Factor::Clients).is_empty();
     if is_fixed && here.workload.clients > hosts.clients {
@@ -299,6 +307,12 @@ pub(crate) fn runnable(
     }
     set_groups(&mut here, &all);
     Some(here)
+}
+
+/// Returns whether rates are given as shares of the link's.
+fn has_shares(experiment: &Experiment) -> bool {
+    let mut levels = experiment.levels(Factor::Rate).iter();
+    levels.any(|level| matches!(level, Level::Ppm(_)))
 }
 
 fn fewer_clients(clients: u32) -> String {

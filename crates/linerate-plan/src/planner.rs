@@ -417,6 +417,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         beside: Vec::new(),
         factors: Vec::new(),
         linked: Vec::new(),
+        link_bps: None,
         design: DesignKind::Full,
         baseline: Cell::new(),
         control: None,

@@ -26,6 +26,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
             }),
             round_trip: Nanos(0),
             cpus_max: None,
+            link_bps: None,
         },
         further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),

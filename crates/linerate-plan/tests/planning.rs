@@ -1020,3 +1020,36 @@ fn more_cpus_than_a_host_has_are_left_out() {
     let cpus: BTreeSet<Option<u32>> = cpus.collect();
     assert_eq!(cpus, BTreeSet::from([Some(1), Some(2)]));
 }
+
+#[test]
+fn a_share_of_the_links_rate_is_a_rate_of_each_flow_once_the_link_is_known() {
+    let draft = draft(
+        "connections = [1, 4]\nrate = [\"25%\", \"100%\", \"10M\"]",
+        "kind = \"full\"\nreplicates = 1",
+        "",
+    );
+    let mut asked = request(None);
+    asked.hosts.link_bps = Some(1_000_000_000);
+    let found = plan(std::slice::from_ref(&draft), &asked).expect("a plan");
+    let rate = |connections: u32, level: Level| {
+        let mut trials = found.trials.iter();
+        let is_it = |trial: &&linerate_model::plan::Trial| {
+            trial.workload.connections == connections && trial.cell[&Factor::Rate] == level
+        };
+        trials
+            .find(is_it)
+            .expect("a trial")
+            .workload
+            .manner
+            .rate_bps
+    };
+    assert_eq!(rate(1, Level::Ppm(250_000)), Some(250_000_000));
+    assert_eq!(rate(4, Level::Ppm(250_000)), Some(62_500_000));
+    assert_eq!(rate(4, Level::Ppm(1_000_000)), Some(250_000_000));
+    assert_eq!(rate(4, Level::Rate(10_000_000)), Some(10_000_000));
+    // Where no host tells its link, shares of it are left out.
+    asked.hosts.link_bps = None;
+    let found = plan(&[draft], &asked).expect("a plan");
+    assert_eq!(found.trials.len(), 2);
+    assert!(!found.left_out.is_empty());
+}

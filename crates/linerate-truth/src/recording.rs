@@ -290,6 +290,7 @@ impl MadeRun {
             beside: Vec::new(),
             factors: Vec::new(),
             linked: Vec::new(),
+            link_bps: None,
             design: DesignKind::Full,
             baseline: Cell::new(),
             control: None,

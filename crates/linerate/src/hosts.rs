@@ -448,8 +448,11 @@ pub fn plan_hosts(fleet: &Fleet) -> Hosts {
     let losses = records.clone().filter_map(|record| record.link_loss_ppm);
     // An exchange leaves open where within its round trip the host's clock was read.
     let round_trips = records.map(|record| Nanos(2 * record.clock.uncertainty_ns));
+    let links = fleet.members().iter().map(|member| member.record.link_rate);
+    let links: Option<Vec<u64>> = links.map(|rate| Some(rate?.0 as u64)).collect();
     Hosts {
         round_trip: round_trips.max().unwrap_or_default(),
+        link_bps: links.and_then(|links| links.into_iter().min()),
         ..plan_hosts_of(&snapshots, fleet.clients(), losses.collect())
     }
 }
@@ -478,6 +481,7 @@ pub fn plan_hosts_of(snapshots: &[&Snapshot], clients: u32, losses_ppm: Vec<u32>
         congestion_unless_asked: None,
         cpus_max: least("cpu.online"),
         knobs: None,
+        link_bps: None,
         round_trip: Nanos(0),
     }
 }

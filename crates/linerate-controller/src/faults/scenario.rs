@@ -331,6 +331,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             beside: Vec::new(),
             factors: Vec::new(),
             linked: Vec::new(),
+            link_bps: None,
             design: DesignKind::Full,
             baseline: Cell::new(),
             control: None,

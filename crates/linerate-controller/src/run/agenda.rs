@@ -455,6 +455,7 @@ mod tests {
             beside: Vec::new(),
             factors: Vec::new(),
             linked: Vec::new(),
+            link_bps: None,
             design: DesignKind::Full,
             baseline: Cell::new(),
             control: None,

@@ -209,6 +209,14 @@ pub(super) fn level_of(
         (Shape::Time, Value::String(text)) if text.trim_end().ends_with(is_digit) => {
             Err(bad(&format!("{}: it has no unit", parameter.expected())))
         }
+        // What it is of is known with the hosts.
+        (Shape::Rate, Value::String(text)) if text.ends_with('%') => {
+            let percent = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+            let ppm = percent.map(|percent| (percent * 1e4).round());
+            let ppm = ppm.filter(|ppm| (1.0..=1e6).contains(ppm));
+            ppm.map(|ppm| Level::Ppm(ppm as u32))
+                .ok_or_else(|| bad("above 0 %, and 100 % of the link's rate at the most"))
+        }
         (_, Value::String(text)) => parameter.parse(text).map_err(|allowed| bad(&allowed)),
         _ => Err(bad(&parameter.expected())),
     }

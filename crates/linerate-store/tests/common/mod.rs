@@ -43,6 +43,7 @@ pub fn document(trials: u32) -> RunDocument {
         beside: Vec::new(),
         factors: vec![(Factor::SocketBuffer, vec![level])],
         linked: Vec::new(),
+        link_bps: None,
         design: DesignKind::Full,
         baseline: BTreeMap::new(),
         control: None,

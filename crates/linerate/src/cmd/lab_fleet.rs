@@ -50,6 +50,8 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
             .map(|(client, _)| LabSpec::round_trip(server, client))
             .max()
     });
+    let rates = lab.spec.hosts.iter().map(|host| host.link.rate);
+    let rates: Option<Vec<u64>> = rates.map(|rate| Some(rate?.0 as u64)).collect();
     let carried = lab.spec.hosts.iter().map(|host| host.link.carried_bytes());
     Ok(Hosts {
         congestion_unless_asked: lab.congestion.clone().or(preferred),
@@ -57,6 +59,7 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
             mtu_bytes_max: carried.min().unwrap_or_default(),
             refused: hosts.knobs.map_or_else(Vec::new, |knobs| knobs.refused),
         }),
+        link_bps: rates.and_then(|rates| rates.into_iter().min()),
         round_trip: hosts.round_trip.max(farthest.unwrap_or_default()),
         ..hosts
     })
