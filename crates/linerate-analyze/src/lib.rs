@@ -36,6 +36,8 @@ mod dataset;
 /// Numbers of the study that several findings share.
 mod study;
 
+/// What traffic costs, and what a target asks for.
+pub mod capacity;
 /// What the comparisons of a report decide, all together.
 mod verdicts;
 

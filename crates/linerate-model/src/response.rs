@@ -124,6 +124,8 @@ responses! {
     RUNQUEUE_WAIT_MAX "runqueue_wait_share_max" Ratio "time that a worker waited for a CPU";
     CLIENT_WORKERS "client_workers_cpus" Cpus "CPUs that the clients' workers ran on";
     SERVER_WORKERS "server_workers_cpus" Cpus "CPUs that the server's workers ran on";
+    SERVER_SWITCHES "server_context_switches_per_s" PerSecond
+        "context switches to the server's workers per second";
     CONTEXT_SWITCHES "context_switches_per_s" PerSecond "context switches to workers per second";
     HOST_SHARE "host_traffic_share" Ratio "share of the host's packets that are this run's";
     CPU_PER_KIB "cpu_per_kib_ns" Nanoseconds "CPU time per KiB";

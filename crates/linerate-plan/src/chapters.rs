@@ -29,6 +29,8 @@ const CHAPTERS: &[(&str, &str)] = built_in! {
     "14-offloads.toml"
     "14-moderation.toml"
     "under-load.toml"
+    "idle.toml"
+    "load-steps.toml"
 };
 
 /// The experiments of the study that are left out where there is no time for all, the first of them first: what most hosts
@@ -38,11 +40,13 @@ pub(crate) const GIVE_WAY: &[&str] = &[
     "transmit-queues",
     "data-per-call",
     "offloads",
+    "load-steps",
     "transfer-size",
     "connection-rate",
     "cpus",
     "connections",
     "under-load",
+    "idle",
 ];
 
 /// The parts of the quick look: throughput each way, a round trip, and both at once.

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => cmd::plan::plan(&args),
         Command::Report(args) => cmd::report::report(&args),
         Command::Compare(args) => cmd::compare::compare(&args),
+        Command::Capacity(args) => cmd::capacity::capacity(&args),
         Command::Schema(args) => cmd::schema::schema(&args),
         Command::Trace(args) => cmd::trace::trace(&args),
         Command::Lab(args) => cmd::lab::lab(&args),

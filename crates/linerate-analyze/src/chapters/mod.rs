@@ -6,6 +6,8 @@
 
 /// Chapter 6: data packets and ACK packets over time.
 mod acknowledgements;
+/// The last page: CPUs per Gbit/s and per port.
+mod capacity;
 /// Chapter 8: connections, many of them and short ones.
 mod connections;
 /// What the traffic cost, and what the CPUs did.
@@ -95,6 +97,7 @@ const CHAPTERS: &[StudyChapter] = &[
     offloads::CHAPTER,
     offloads::MODERATION,
     findings::CHAPTER,
+    capacity::CHAPTER,
 ];
 
 /// Returns the chapters, in order.

@@ -21,6 +21,15 @@ pub(crate) fn slope(column: &[f64], others: &[Vec<f64>], values: &[f64]) -> Opti
     Some(dot(&own, values) / dot(&own, &own))
 }
 
+/// Returns the square of what is left of `column` when the others have made up of it what they can.
+pub(crate) fn left_over(column: &[f64], others: &[Vec<f64>]) -> f64 {
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    for other in others {
+        basis.extend(rest(other, &basis));
+    }
+    rest(column, &basis).map_or(0.0, |rest| dot(&rest, &rest))
+}
+
 /// Returns what of `column` is orthogonal to `basis`; absent where that is rounding alone.
 fn rest(column: &[f64], basis: &[Vec<f64>]) -> Option<Vec<f64>> {
     let mut rest = column.to_vec();

@@ -115,9 +115,13 @@ pub(super) fn reduce(
         responses.put(ran, workers_of(raw, part));
         responses.put(wanted, wanted_of(raw, part));
     }
-    let of_worker = |subject: &Subject, _: &HostName| subject.is_worker();
-    let switches = readings.sum(Metric::ThreadArrivals, of_worker, Change::rate);
-    responses.put(name::CONTEXT_SWITCHES, switches);
+    let switches = |is_wanted: &dyn Fn(&HostName) -> bool| {
+        let of_worker = |subject: &Subject, on: &HostName| subject.is_worker() && is_wanted(on);
+        readings.sum(Metric::ThreadArrivals, of_worker, Change::rate)
+    };
+    responses.put(name::CONTEXT_SWITCHES, switches(&|_| true));
+    let of_server = switches(&|on| raw.is_part(on, HostPart::Server));
+    responses.put(name::SERVER_SWITCHES, of_server);
     responses.put(name::TCP_MEMORY_PER_FLOW, tcp_memory_per_flow(raw));
     let host = cpu_host(hosts, readings);
     if let Some(record) = host.and_then(|host| raw.host(host)) {

@@ -73,6 +73,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Compare runs: what differs, what is the same, what got worse
     Compare(CompareArgs),
+    /// Say how many CPUs a rate asks for, by what a stored run measured
+    Capacity(CapacityArgs),
     /// Explain TCP from captures: pcap, pcapng
     Trace(TraceArgs),
     /// Create, use and remove a network of virtual hosts on this machine
@@ -129,6 +131,39 @@ pub struct CompareArgs {
     /// Write a JUnit report to this file
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+}
+
+/// `linerate capacity`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The bundle is that of a study, or of an experiment with plain streams or exchanges at several loads.\n\n\
+                        Example:\n  \
+                        linerate capacity study.bundle --target 25G --message 8K --flows 1000 --headroom 30%\n\n\
+                        docs/guide/capacity.md says what the model is and where it ends."
+)]
+pub struct CapacityArgs {
+    /// Directory of the evidence bundle
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: PathBuf,
+    /// Payload per second that is asked for, all flows together: 25G [default: the model alone]
+    #[arg(long, value_name = "RATE")]
+    pub target: Option<BitsPerSec>,
+    /// Bytes of a message
+    #[arg(long, value_name = "SIZE", default_value = "128K", requires = "target")]
+    pub message: Bytes,
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "target",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub flows: u32,
+    /// The server sends, instead of receiving
+    #[arg(short = 'R', long, requires = "target")]
+    pub reverse: bool,
+    /// Share of the CPUs that is to be left, below 100 %
+    #[arg(long, value_name = "PERCENT", value_parser = quantity::share, default_value = "0%", requires = "target")]
+    pub headroom: f64,
+    /// Print a JSON document
+    #[arg(short = 'J', long)]
+    pub json: bool,
 }
 
 /// `linerate schema`.

@@ -1,5 +1,7 @@
 //! One file per subcommand: from arguments to calls of the rooms, and back to an exit code.
 
+/// `linerate capacity`.
+pub mod capacity;
 /// `linerate compare`.
 pub mod compare;
 /// `linerate lab`.

@@ -41,6 +41,11 @@ const DOCUMENTS: &[Document] = &[
         schema: || written::<linerate_model::compared::Compared>(),
     },
     Document {
+        name: "linerate.capacity",
+        printed_by: "linerate capacity -J",
+        schema: || written::<linerate_analyze::capacity::Capacity>(),
+    },
+    Document {
         name: "linerate.plan",
         printed_by: "linerate plan -J",
         schema: || written::<super::plan::PlanDocument<'static>>(),

@@ -13,6 +13,8 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
+/// What traffic costs.
+pub mod capacity;
 /// Failures for programs.
 pub mod failure;
 /// A named lab.
