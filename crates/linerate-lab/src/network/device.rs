@@ -6,7 +6,7 @@ use linerate_model::host::LAB_LINK_ALIAS;
 
 use super::{LabError, at_step};
 use crate::shape::{Shape, is_framed, shape_of, superframe_segments};
-use crate::spec::LinkSpec;
+use crate::spec::{LinkSpec, Way};
 use crate::sys::ethtool::{TSO_OFF, set_feature};
 use crate::sys::netlink::Netlink;
 use crate::sys::packet::PacketSocket;
@@ -40,15 +40,18 @@ pub(super) fn number_queues(
     look(None)
 }
 
-/// Limits what leaves device `name` of a host to the rate of `link`.
+/// Limits what leaves device `name` of a host to the rate of `link`, unless a modem does.
 pub(super) fn limit_host(
     netlink: &mut Netlink,
     name: &str,
     link: &LinkSpec,
 ) -> Result<(), LabError> {
-    let shape = shape_of(link).map(|shape| shape.of_host(link.host_queue));
+    if link.up.queue.is_some() {
+        return Ok(());
+    }
+    let shape = shape_of(link, Way::Up).map(|shape| shape.of_host(link.host_queue));
     limit(netlink, name, shape)?;
-    let Some(rate) = link.rate else {
+    let Some(rate) = link.rate_of(Way::Up) else {
         return Ok(());
     };
     let index = index_of(netlink, name)?;

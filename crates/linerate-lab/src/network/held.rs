@@ -1,8 +1,8 @@
 //! How much a relay may hold.
 
 use super::Site;
-use crate::relay::RelayConfig;
-use crate::spec::LinkSpec;
+use crate::relay::{RelayConfig, RelayWay};
+use crate::spec::{LinkSpec, Way};
 use crate::sys::packet::{FRAME_PREFIX_BYTES, PacketSocket};
 
 /// Longest superframe with its prefix: 64 KiB and headers.
@@ -19,24 +19,26 @@ pub(super) fn relay_of(site: &Site<'_>, near: PacketSocket, far: PacketSocket) -
     let link = &site.spec.link;
     RelayConfig {
         host: site.spec.name.clone(),
-        delay: link.delay,
+        ways: [Way::Up, Way::Down].map(|way| RelayWay {
+            delay: link.delay_of(way),
+            held_bytes_max: held_bytes_max(link, way),
+        }),
         loss: link.loss,
         // The same lab loses the same frames each time.
         seed: u64::from(site.number),
         // Also on links of single frames: who replaces a host's queueing discipline sends superframes.
         frame_bytes_max: FRAME_PREFIX_BYTES + SUPERFRAME_BYTES_MAX,
-        held_bytes_max: held_bytes_max(link),
         near,
         far,
     }
 }
 
-/// Returns the bytes that one direction may hold: rate × delay and some room.
-fn held_bytes_max(link: &LinkSpec) -> usize {
-    link.rate.map_or(UNLIMITED_HELD_BYTES, |rate| {
+/// Returns the bytes that `way` may hold: rate × delay and some room.
+fn held_bytes_max(link: &LinkSpec, way: Way) -> usize {
+    link.rate_of(way).map_or(UNLIMITED_HELD_BYTES, |rate| {
         let bytes_per_ns = rate.0 / 8e9;
         let room = (bytes_per_ns * RELAY_LATE_NS).max(RELAY_ROOM_BYTES_MIN);
         // Each frame carries its prefix with it: 12 % for the shortest, 1 % for full-size ones.
-        (bytes_per_ns * link.delay.0 as f64 * 1.12 + room) as usize
+        (bytes_per_ns * link.delay_of(way).0 as f64 * 1.12 + room) as usize
     })
 }

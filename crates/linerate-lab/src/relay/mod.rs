@@ -10,5 +10,5 @@ mod pump;
 
 pub use line::Line;
 pub use loss::Loss;
-pub(crate) use pump::{Relay, RelayConfig};
+pub(crate) use pump::{Relay, RelayConfig, RelayWay};
 pub use pump::{RelayCount, RelayError};

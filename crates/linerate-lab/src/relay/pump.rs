@@ -30,20 +30,27 @@ const BUSY_STEPS_MAX: u32 = 256;
 pub(crate) struct RelayConfig {
     /// Name of the link's host, for thread names and errors.
     pub host: String,
-    /// How long a frame is on its way.
-    pub delay: Nanos,
+    /// The way from the host, and that to it.
+    pub ways: [RelayWay; 2],
     /// The probability that a frame is lost.
     pub loss: f64,
     /// Where the sequence of losses starts.
     pub seed: u64,
     /// Longest frame, prefix included.
     pub frame_bytes_max: usize,
-    /// Most bytes on their way in one direction.
-    pub held_bytes_max: usize,
     /// The host's half of the link.
     pub near: PacketSocket,
     /// The switch's half of the link.
     pub far: PacketSocket,
+}
+
+/// What differs between the two ways of a link.
+#[derive(Clone, Copy)]
+pub(crate) struct RelayWay {
+    /// How long a frame is on its way.
+    pub delay: Nanos,
+    /// Most bytes on their way.
+    pub held_bytes_max: usize,
 }
 
 /// Why a relay could not start.
@@ -107,14 +114,15 @@ impl Relay {
         };
         let ends = [(&near, &far, "up"), (&far, &near, "down")];
         for ((index, (from, to, name)), tally) in ends.into_iter().enumerate().zip(tallies) {
+            let way = config.ways[index];
             let pump = Pump {
                 from: Arc::clone(from),
                 to: Arc::clone(to),
                 watch: Arc::clone(&watch),
                 line: Line::new(
-                    config.delay.0,
-                    config.held_bytes_max,
-                    config.held_bytes_max / FRAME_BYTES_MIN,
+                    way.delay.0,
+                    way.held_bytes_max,
+                    way.held_bytes_max / FRAME_BYTES_MIN,
                 ),
                 loss: Loss::new(config.loss, config.seed.wrapping_mul(2) + index as u64),
                 batch: Batch::new(config.frame_bytes_max),

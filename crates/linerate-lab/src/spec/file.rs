@@ -3,7 +3,7 @@
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::Deserialize;
 
-use super::{HostSpec, LabSpec, LinkSpec};
+use super::{HostSpec, LabSpec, LinkSpec, UpSpec};
 
 /// The file as written: links with gaps, to be filled from `[link]`.
 #[derive(Deserialize)]
@@ -34,6 +34,9 @@ struct LinkFile {
     mtu_bytes: Option<u32>,
     queues: Option<u32>,
     host_queue: Option<Bytes>,
+    queue: Option<Bytes>,
+    #[serde(default)]
+    up: UpSpec,
 }
 
 /// Reads a number, or text such as `1%`.
@@ -82,6 +85,8 @@ impl LinkFile {
             mtu_bytes: self.mtu_bytes.unwrap_or(below.mtu_bytes),
             queues: self.queues.unwrap_or(below.queues),
             host_queue: self.host_queue.or(below.host_queue),
+            queue: self.queue.or(below.queue),
+            up: self.up.over(below.up),
         }
     }
 }

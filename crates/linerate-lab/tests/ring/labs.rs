@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use linerate_lab::named::ProcessKey;
-use linerate_lab::{Entered, HostSpec, Lab, LabError, LabSpec, LinkSpec, enter};
+use linerate_lab::{Entered, HostSpec, Lab, LabError, LabSpec, LinkSpec, UpSpec, enter};
 use linerate_model::wire::Wire;
-use linerate_model::{BitsPerSec, Nanos};
+use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use crate::probe::{self, Probe};
 use crate::{SCENARIO, SKIPPED};
@@ -91,6 +91,72 @@ pub fn rate(entered: &Entered) {
             });
         }
         lab.down().expect("the lab goes down");
+    }
+}
+
+/// Returns a lab of hosts `a`, of which the link limits nothing, and `b` behind `link`.
+fn behind(link: LinkSpec, entered: &Entered) -> Lab {
+    let mut spec = pair(link);
+    spec.hosts[0].link = LinkSpec::default();
+    Lab::up(&spec, entered).expect("the lab comes up")
+}
+
+/// Each way has its own rate, with and without a modem that holds what waits on the way up.
+pub fn asymmetry(entered: &Entered) {
+    let (down, up) = (BitsPerSec(2e7), BitsPerSec(5e6));
+    for queue in [None, Some(Bytes(100_000))] {
+        let link = LinkSpec {
+            rate: Some(down),
+            up: UpSpec {
+                rate: Some(up),
+                queue,
+                ..UpSpec::default()
+            },
+            ..LinkSpec::default()
+        };
+        let lab = behind(link, entered);
+        for (hosts, rate) in [(["b", "a"], down), (["a", "b"], up)] {
+            at_least(0.97, 1.01, || {
+                let found = probe::measure(&lab, ["tcp-sink", "tcp-gentle"], hosts, 1500);
+                let share = found / payload_limit(rate, 1500);
+                println!("to {}: {found:.0} bit/s, {share:.4} of {rate}", hosts[0]);
+                share
+            });
+        }
+        lab.down().expect("the lab goes down");
+    }
+}
+
+/// A queue of so many bytes keeps so many, of datagrams that are 106 bytes for the kernel, beside the 16 KiB
+/// that the bucket passes at once, of which each takes 130; the rest is dropped. What the line carries while
+/// they are sent comes on top.
+pub fn queue(entered: &Entered) {
+    let queue = Bytes(100_000);
+    let kept = 100_000 / 106 + 16_384 / 130;
+    let sent = 5000;
+    for way in [["b", "a"], ["a", "b"]] {
+        let link = LinkSpec {
+            rate: Some(BitsPerSec(1e6)),
+            queue: Some(queue),
+            up: UpSpec {
+                queue: Some(queue),
+                ..UpSpec::default()
+            },
+            ..LinkSpec::default()
+        };
+        let mut counts = Vec::new();
+        while counts.len() < TRIES && counts.last().is_none_or(|last| *last > kept + kept / 10) {
+            // The bucket is full when the line is new.
+            let lab = behind(link.clone(), entered);
+            let count = probe::measure(&lab, ["udp-count", "udp-flood"], way, sent) as u64;
+            println!("to {}: {count} of {sent} came, {kept} were kept", way[0]);
+            // What hosts and switches ask each other first waits there, too.
+            assert!(count + 20 >= kept, "{count} of {kept} came");
+            counts.push(count);
+            lab.down().expect("the lab goes down");
+        }
+        let last = counts.last().copied().unwrap_or(sent);
+        assert!(last <= kept + kept / 10, "{counts:?}, not {kept}");
     }
 }
 

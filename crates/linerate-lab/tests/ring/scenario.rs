@@ -21,6 +21,8 @@ pub const SCENARIOS: &[(&str, Scenario)] = &[
         "gigabit_is_never_exceeded",
         Scenario::Entered(labs::gigabit),
     ),
+    ("each_way_has_its_rate", Scenario::Entered(labs::asymmetry)),
+    ("a_queue_drops_at_its_bytes", Scenario::Entered(labs::queue)),
     (
         "short_frames_cost_what_they_cost",
         Scenario::Entered(labs::short_frames),
