@@ -12,8 +12,8 @@
 //!    is lowered by (MTU + 14) / (MTU + 38): full-size frames take the time they take on a wire;
 //!    shorter frames pass too cheaply (a 60-byte frame counts 0.71 of its share at MTU 1500).
 //!
-//! A link that loses is of case 1 at any rate, and at the highest where it has none: what the relay loses are
-//! frames then, and no superframes of dozens, in both directions and of every protocol. To let a host's superframes
+//! A link that loses, doubles or reorders is of case 1 at any rate, and at the highest where it has none: what the
+//! relay does so to are frames then, and no superframes of dozens, in both directions and of every protocol. To let a host's superframes
 //! have one segment each (`gso_max_segs`) costs TCP three quarters of its rate.
 //!
 //! # Two ends of a link
@@ -110,9 +110,9 @@ pub fn flow_queue_bytes(rate: BitsPerSec, mtu_bytes: u32) -> u64 {
 }
 
 /// Returns the filter before `link` on `way`, with the queue of a switch; absent where it neither limits nor
-/// loses.
+/// is of single frames.
 pub fn shape_of(link: &LinkSpec, way: Way) -> Option<Shape> {
-    let shape = match (link.rate_of(way), link.loss > 0.0) {
+    let shape = match (link.rate_of(way), link.is_of_frames()) {
         (None, false) => return None,
         (Some(rate), false) => shape(rate, link.mtu_bytes),
         (rate, true) => framed(rate.unwrap_or(RATE_MAX), link.mtu_bytes),

@@ -13,7 +13,7 @@ use crate::sys::packet::PacketSocket;
 
 /// Makes the far end of `name` take the path through NAPI and GRO, where the rate allows it.
 pub(super) fn tune_end(name: &str, link: &LinkSpec) -> Result<(), LabError> {
-    if !(is_framed(link.rate) || link.loss > 0.0) {
+    if !(is_framed(link.rate) || link.is_of_frames()) {
         return Ok(());
     }
     set_feature(name, TSO_OFF).map_err(at_step(format!("turn off tso of {name}")))

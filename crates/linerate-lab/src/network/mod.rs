@@ -3,7 +3,7 @@
 //! ```text
 //!             host                          switch namespace (this process)
 //!   eth0 10.77.0.n ── rate ──────────── rate ── portN ── br0
-//!   eth0 10.77.0.n ── rate ── wireN [relay] innerN ── rate ── portN ── br0   delayed or lossy
+//!   eth0 10.77.0.n ── rate ── wireN [relay] innerN ── rate ── portN ── br0   that does more than limit
 //!   eth0 10.77.0.n ─────── homeN ── modemN ── lineN ── rate ── portN ── br0   with a queue of its own upwards
 //!   ctl0 10.78.0.n ─────────────────────────────── ctlN ── brctl 10.78.0.254
 //! ```
@@ -75,7 +75,7 @@ const QUEUES_STOP_SINCE: (u32, u32) = (6, 16);
 /// The cables of a lab that is up; dropping it removes them.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
-    /// The relays of the links that delay or lose.
+    /// The relays of the links that do more than limit.
     pub(crate) relays: Vec<Relay>,
     devices: Vec<String>,
     /// What this kernel refused and the lab does without.

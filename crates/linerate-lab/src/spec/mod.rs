@@ -26,6 +26,10 @@ pub const RATE_MAX: BitsPerSec = BitsPerSec(100e9);
 pub const DELAY_MAX: Nanos = Nanos::from_s(2);
 /// Highest loss per frame and direction; TCP makes no progress worth measuring beyond it.
 pub const LOSS_MAX: f64 = 0.5;
+/// Highest share of frames that others overtake: with more of them the others would be those out of order.
+pub const REORDER_MAX: f64 = 0.5;
+/// Highest share of frames that come twice: every one.
+pub const DUPLICATE_MAX: f64 = 1.0;
 /// Smallest MTU: what every IPv4 host must take (RFC 791).
 pub const MTU_BYTES_MIN: u32 = 576;
 /// The most that may wait before the rate of a link, or before the device of a host.
@@ -67,6 +71,16 @@ pub struct LinkSpec {
     pub delay: Nanos,
     /// The probability that a frame is lost, for each direction by itself.
     pub loss: f64,
+    /// How much longer than the delay a frame takes at the most, in each direction: uniformly, in order (see
+    /// [`Jitter`](crate::relay::Jitter)).
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub jitter: Nanos,
+    /// The probability that three frames overtake a frame, for each direction by itself.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub reorder: f64,
+    /// The probability that a frame comes twice, for each direction by itself.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub duplicate: f64,
     /// The largest IP packet.
     pub mtu_bytes: u32,
     /// The receive queues of the host's device.
@@ -106,6 +120,14 @@ pub struct UpSpec {
     /// the host's own device has it, and TCP leaves little of a flow there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Bytes>,
+}
+
+fn is_nothing(time: &Nanos) -> bool {
+    time.0 == 0
+}
+
+fn is_never(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl UpSpec {
@@ -162,6 +184,9 @@ impl Default for LinkSpec {
             rate: None,
             delay: Nanos(0),
             loss: 0.0,
+            jitter: Nanos(0),
+            reorder: 0.0,
+            duplicate: 0.0,
             mtu_bytes: 1500,
             queues: 1,
             host_queue: None,
@@ -196,6 +221,16 @@ impl LinkSpec {
             Way::Down => self.delay,
             Way::Up => self.up.delay.unwrap_or(self.delay),
         }
+    }
+
+    /// Returns the time that a frame needs on `way` at the most.
+    pub fn longest_delay_of(&self, way: Way) -> Nanos {
+        Nanos(self.delay_of(way).0 + self.jitter.0)
+    }
+
+    /// Tells whether what happens on this link happens to single frames, and to no superframes of dozens.
+    pub fn is_of_frames(&self) -> bool {
+        self.loss > 0.0 || self.reorder > 0.0 || self.duplicate > 0.0
     }
 
     /// Returns the time that both ways take together.
@@ -306,13 +341,17 @@ impl LabSpec {
 }
 
 impl LinkSpec {
-    /// Tells whether frames must pass the relay, because the link delays or loses them.
+    /// Tells whether frames must pass the relay, because the link does more than limit them.
     pub fn is_relayed(&self) -> bool {
-        self.there_and_back().0 > 0 || self.loss > 0.0
+        self.there_and_back().0 > 0 || self.jitter.0 > 0 || self.is_of_frames()
     }
 
     fn hold(&self) -> Result<(), Fault> {
         hold_within("loss", self.loss, 0.0..=LOSS_MAX)?;
+        hold_within("reorder", self.reorder, 0.0..=REORDER_MAX)?;
+        hold_within("duplicate", self.duplicate, 0.0..=DUPLICATE_MAX)?;
+        let (jitter, allowed) = (self.jitter, format!("0 to {DELAY_MAX}"));
+        hold(jitter <= DELAY_MAX, "jitter", jitter, allowed)?;
         hold_within("mtu_bytes", self.mtu_bytes, MTU_BYTES_MIN..=MTU_BYTES_MAX)?;
         hold_within("queues", self.queues, 1..=QUEUES_MAX)?;
         self.hold_way(Way::Down, ["rate", "delay", "queue"], self.queue)?;
@@ -336,11 +375,16 @@ impl LinkSpec {
         if let Some(bytes) = queue {
             self.hold_queue(way, queue_key, bytes)?;
         }
-        let held = rate.map_or(0.0, |rate| rate.0 * delay.as_s() / 8.0);
+        let longest = self.longest_delay_of(way);
+        let held = rate.map_or(0.0, |rate| rate.0 * longest.as_s() / 8.0);
         let is_within = held <= HELD_BYTES_MAX as f64;
         let allowed = format!("at most {} MiB in flight", HELD_BYTES_MAX >> 20);
         let held = format!("{:.0} MiB", held / 1048576.0);
-        let key = format!("{rate_key} × {delay_key}");
+        let key = if self.jitter.0 > 0 {
+            format!("{rate_key} × ({delay_key} + jitter)")
+        } else {
+            format!("{rate_key} × {delay_key}")
+        };
         hold(is_within, &key, held, allowed)
     }
 
@@ -431,6 +475,27 @@ mod tests {
         check(&one_host("delay = \"2001ms\""), Err("0 to 2 s"));
         check(&one_host("loss = 0.6"), Err("loss of host `a` is 0.6"));
         check(&one_host("loss = nan"), Err("loss of host `a`"));
+        check(
+            &one_host("jitter = \"2001ms\""),
+            Err("jitter of host `a` is 2.001 s, allowed is 0 to 2 s"),
+        );
+        check(
+            &one_host("reorder = \"51%\""),
+            Err("reorder of host `a` is 0.51, allowed is 0 to 0.5"),
+        );
+        check(
+            &one_host("duplicate = 1.5"),
+            Err("duplicate of host `a` is 1.5, allowed is 0 to 1"),
+        );
+        check(&one_host("duplicate = \"some\""), Err("not a share"));
+        check(
+            &one_host("jitter = \"1ms\", reorder = \"50%\", duplicate = 1"),
+            Ok(()),
+        );
+        check(
+            &one_host("rate = \"100G\", jitter = \"1s\""),
+            Err("rate × (delay + jitter)"),
+        );
         check(&one_host("mtu_bytes = 575"), Err("576 to 9000"));
         check(&one_host("queues = 17"), Err("1 to 16"));
         check(&one_host("rate = \"1G\", host_queue = \"4K\""), Ok(()));

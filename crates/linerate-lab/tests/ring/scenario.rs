@@ -29,6 +29,8 @@ pub const SCENARIOS: &[(&str, Scenario)] = &[
     ),
     ("delay_is_kept", Scenario::Entered(labs::delay)),
     ("loss_is_kept", Scenario::Entered(labs::loss)),
+    ("duplicates_are_kept", Scenario::Entered(labs::duplicates)),
+    ("disorder_is_seen_by_tcp", Scenario::Entered(labs::disorder)),
     (
         "single_frames_are_lost",
         Scenario::Entered(labs::single_frames),
