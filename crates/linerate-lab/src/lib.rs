@@ -63,4 +63,4 @@ pub use enter::{Entered, enter};
 pub use error::LabError;
 pub use lab::{Lab, LabHost};
 pub use relay::RelayCount;
-pub use spec::{HostSpec, LabSpec, LinkSpec, SpecError, UpSpec, Way};
+pub use spec::{HostSpec, LabSpec, LinkSpec, Preset, SpecError, UpSpec, Way};

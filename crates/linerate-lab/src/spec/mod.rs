@@ -4,6 +4,7 @@
 //! limits below before anything is made.
 
 mod file;
+mod preset;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -13,6 +14,8 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::shape::{queue_min, shape_of};
+
+pub use preset::Preset;
 
 /// Most hosts in a lab; addresses and the switch are laid out for a /24, and 64 hosts are plenty.
 pub const HOSTS_MAX: usize = 64;
@@ -292,21 +295,23 @@ impl LabSpec {
 
     /// Returns the lab of the built-in study: `server` and `client1`… on 1 Gbit/s links.
     pub fn study_default(clients: u32) -> Self {
-        let link = LinkSpec {
-            rate: Some(BitsPerSec(1e9)),
-            ..LinkSpec::default()
-        };
+        Self::of_preset(Preset::Lan, clients)
+    }
+
+    /// Returns the lab of `preset`: `server` and `client1`….
+    pub fn of_preset(preset: Preset, clients: u32) -> Self {
         let names = (1..=clients).map(|number| format!("client{number}"));
-        let hosts = std::iter::once("server".to_owned())
-            .chain(names)
-            .map(|name| HostSpec {
-                name,
-                link: link.clone(),
-            })
-            .collect();
+        let clients = names.map(|name| HostSpec {
+            name,
+            link: preset.client(),
+        });
+        let server = HostSpec {
+            name: "server".to_owned(),
+            link: preset.server(),
+        };
         Self {
             name: "study".to_owned(),
-            hosts,
+            hosts: std::iter::once(server).chain(clients).collect(),
         }
     }
 

@@ -209,7 +209,16 @@ fn of_neighbour(flag: &str) -> Option<String> {
 /// Returns the flag of a lab's links that says what `flag` would.
 fn of_lab(flag: &str, words: &[String]) -> Option<String> {
     let name = flag.strip_prefix("--")?;
-    let is_known = ["loss", "delay", "queues"].contains(&name);
+    let is_known = [
+        "loss",
+        "delay",
+        "jitter",
+        "reorder",
+        "duplicate",
+        "queue",
+        "queues",
+    ]
+    .contains(&name);
     is_known.then(|| {
         let mut words = words.iter().skip_while(|word| !word.starts_with(flag));
         let own = words.next().and_then(|word| word.split_once('='));

@@ -102,7 +102,7 @@ pub fn in_lab(
 
 /// Tells what a link of the lab lost although nobody asked it to.
 fn dropped(link: &RelayCount) -> Option<String> {
-    let all = link.dropped + link.forwarded + link.lost;
+    let all = (link.dropped + link.forwarded + link.lost).saturating_sub(link.duplicated);
     (link.dropped > 0).then(|| {
         format!(
             "the lab's link of {} could not hold {} of {}: its relay was too slow, and what was \
@@ -235,6 +235,8 @@ mod tests {
             host: "far".to_owned(),
             forwarded: 90,
             lost: 7,
+            duplicated: 0,
+            reordered: 0,
             dropped,
         };
         assert_eq!(dropped(&count(0)), None, "what was asked for is no fault");
