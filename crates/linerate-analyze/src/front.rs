@@ -159,6 +159,7 @@ fn host(host: &HostRecord) -> HostSummary {
         part: part.to_owned(),
         link: host.link.clone(),
         link_rate: host.link_rate,
+        link_up_rate: host.link_up_rate,
         facts: facts(&host.snapshot),
         unread: unread(&host.snapshot),
         limits: limits.collect(),

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use linerate_model::analysis::{Chapter, Table, TableCell};
 use linerate_model::fact::is_identity;
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::lab_link::{LabLink, full_queue_time};
 use linerate_model::metric::Metric;
 use linerate_model::number;
 use linerate_model::run::{HostPart, HostRecord, Recording, TrialRecord};
 use linerate_model::sample::Subject;
-use linerate_model::unit::Unit;
+use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 
 use super::draw::unless_empty;
 use super::queue_table::{fact_cell, queues};
@@ -53,6 +54,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
         tables.extend(differences(server, &document.hosts));
     }
     tables.push(hosts(dataset.recording));
+    tables.extend(lab_links(&document.hosts));
     tables.extend(observers(&document.hosts));
     Chapter {
         id: "inventory".to_owned(),
@@ -93,7 +95,11 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
         parts.push(format!("memory copied at {copied}"));
     }
     match server.link_rate {
-        Some(rate) => parts.push(format!("a link of {rate}")),
+        Some(rate) => {
+            let up = server.link_up_rate;
+            let up = up.map_or(String::new(), |up| format!(" ({up} from it)"));
+            parts.push(format!("a link of {rate}{up}"));
+        }
         None => parts.push("a link of unknown rate".to_owned()),
     }
     if let Some(mtu) = server.mtu_bytes() {
@@ -252,6 +258,75 @@ fn hosts(recording: &Recording) -> Table {
         columns[..shown].iter().copied(),
         all.iter().map(row),
     )
+}
+
+/// The links of the lab that the run made; hosts behind alike ones share a row.
+fn lab_links(hosts: &[HostRecord]) -> Option<Table> {
+    let server = hosts.iter().find(|host| host.part == HostPart::Server)?;
+    let server_link = server.lab_link.as_ref()?;
+    let mut alike: Vec<(&HostRecord, &LabLink, Vec<String>)> = Vec::new();
+    for host in hosts {
+        let Some(link) = &host.lab_link else { continue };
+        let is_alike = |(known, of, _): &&mut (&HostRecord, &LabLink, Vec<String>)| {
+            let rates = (host.link_rate, host.link_up_rate);
+            known.part == host.part && *of == link && (known.link_rate, known.link_up_rate) == rates
+        };
+        match alike.iter_mut().find(is_alike) {
+            Some((_, _, names)) => names.push(host.name.to_string()),
+            None => alike.push((host, link, vec![host.name.to_string()])),
+        }
+    }
+    let has = |of: fn(&LabLink) -> f64| alike.iter().any(|(_, link, _)| of(link) > 0.0);
+    let odd: [(&str, fn(&LabLink) -> f64, Unit); 4] = [
+        ("Jitter", |link| link.jitter.0 as f64, Unit::Nanoseconds),
+        ("Lost", |link| link.loss * 100.0, Unit::Percent),
+        ("Overtaken", |link| link.reorder * 100.0, Unit::Percent),
+        ("Twice", |link| link.duplicate * 100.0, Unit::Percent),
+    ];
+    let odd = odd.into_iter().filter(|(_, of, _)| has(*of));
+    let columns = [
+        "Host",
+        "Rate to it",
+        "Rate from it",
+        "Round trip with the server",
+        "A full queue to it adds",
+        "A full queue from it adds",
+    ];
+    let columns: Vec<&str> = (columns.into_iter())
+        .chain(odd.clone().map(|(title, _, _)| title))
+        .collect();
+    let time = |time: Nanos| (time.0 as f64, Unit::Nanoseconds);
+    let row = |(host, link, names): &(&HostRecord, &LabLink, Vec<String>)| {
+        let up_rate = host.link_up_rate.or(host.link_rate);
+        let rate = |rate: Option<BitsPerSec>| {
+            let rate = rate.map(|rate| (rate.0, Unit::BitsPerSecond));
+            TableCell::of(rate, "unlimited")
+        };
+        let full = |queue: Option<Bytes>, rate: Option<BitsPerSec>, absent| {
+            let full = queue
+                .zip(rate)
+                .map(|(queue, rate)| full_queue_time(queue, rate));
+            TableCell::of(full.map(time), absent)
+        };
+        let trip = (host.part == HostPart::Client).then(|| time(server_link.round_trip(link)));
+        let cells = [
+            TableCell::Text(words::list(names)),
+            rate(host.link_rate),
+            rate(up_rate),
+            TableCell::of(trip, "none"),
+            full(link.queue, host.link_rate, "none"),
+            full(link.up_queue, up_rate, "only in the host"),
+        ];
+        let odd = odd
+            .clone()
+            .map(|(_, of, unit)| TableCell::Number(of(link), unit));
+        cells.into_iter().chain(odd).collect()
+    };
+    Some(Table::new(
+        "Links of the lab",
+        columns,
+        alike.iter().map(row),
+    ))
 }
 
 fn observers(hosts: &[HostRecord]) -> Option<Table> {

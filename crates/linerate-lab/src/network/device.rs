@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use linerate_model::host::LAB_LINK_ALIAS;
+use linerate_model::host::{LAB_LINK_ALIAS, LAB_LINK_UP};
 
 use super::{LabError, at_step};
 use crate::shape::{Shape, is_framed, shape_of, superframe_segments};
@@ -76,7 +76,7 @@ pub(super) fn limit(
         .map_err(at_step(format!("limit {name}")))
 }
 
-/// Writes the rate of `link` on device `index`, for programs that enter the host by hand.
+/// Writes the rates of `link` on device `index`, for programs that enter the host by hand.
 pub(super) fn tell_rate(
     netlink: &mut Netlink,
     index: u32,
@@ -85,8 +85,10 @@ pub(super) fn tell_rate(
     let Some(rate) = link.rate else {
         return Ok(());
     };
+    let up = link.up.rate.filter(|up| *up != rate);
+    let up = up.map_or(String::new(), |up| format!("{LAB_LINK_UP}{:.0}", up.0));
     netlink
-        .set_alias(index, &format!("{LAB_LINK_ALIAS}{:.0}", rate.0))
+        .set_alias(index, &format!("{LAB_LINK_ALIAS}{:.0}{up}", rate.0))
         .map_err(at_step(format!("write the rate on device {index}")))
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use linerate_model::lab_link::{LabLink, full_queue_time};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -236,11 +237,6 @@ impl LinkSpec {
         self.loss > 0.0 || self.reorder > 0.0 || self.duplicate > 0.0
     }
 
-    /// Returns the time that both ways take together.
-    pub fn there_and_back(&self) -> Nanos {
-        Nanos(self.delay_of(Way::Down).0 + self.delay_of(Way::Up).0)
-    }
-
     /// Returns the bytes that wait before the rate on `way` at the most; absent where none do, or only what
     /// a host's own programs put there.
     pub fn queue_of(&self, way: Way) -> Option<Bytes> {
@@ -253,8 +249,21 @@ impl LinkSpec {
 
     /// Returns how long a frame waits in a full queue on `way`.
     pub fn queue_time_of(&self, way: Way) -> Option<Nanos> {
-        let (rate, queue) = (self.rate_of(way)?, self.queue_of(way)?);
-        Some(Nanos((queue.0 as f64 * 8e9 / rate.0) as u64))
+        Some(full_queue_time(self.queue_of(way)?, self.rate_of(way)?))
+    }
+
+    /// Returns what is told of this link beside its rates.
+    pub fn told(&self) -> LabLink {
+        LabLink {
+            delay: self.delay_of(Way::Down),
+            up_delay: self.delay_of(Way::Up),
+            jitter: self.jitter,
+            loss: self.loss,
+            reorder: self.reorder,
+            duplicate: self.duplicate,
+            queue: self.queue_of(Way::Down),
+            up_queue: self.queue_of(Way::Up),
+        }
     }
 }
 
@@ -262,7 +271,7 @@ impl LabSpec {
     /// Returns the round trip that the delays of their links make between two hosts: every packet
     /// crosses both links, there and back.
     pub fn round_trip(one: &HostSpec, other: &HostSpec) -> Nanos {
-        Nanos(one.link.there_and_back().0 + other.link.there_and_back().0)
+        one.link.told().round_trip(&other.link.told())
     }
 
     /// Reads a lab from TOML; `origin` names the text in errors.
@@ -348,7 +357,8 @@ impl LabSpec {
 impl LinkSpec {
     /// Tells whether frames must pass the relay, because the link does more than limit them.
     pub fn is_relayed(&self) -> bool {
-        self.there_and_back().0 > 0 || self.jitter.0 > 0 || self.is_of_frames()
+        let longest = [Way::Down, Way::Up].map(|way| self.longest_delay_of(way));
+        longest.into_iter().any(|delay| delay.0 > 0) || self.is_of_frames()
     }
 
     fn hold(&self) -> Result<(), Fault> {

@@ -206,6 +206,8 @@ impl LabFleet {
                     bind: (at > 0).then_some((host.data_address, 0).into()),
                     memory_copy: at == 0,
                     link_rate: asked.link.rate,
+                    link_up_rate: asked.link.up.rate.filter(|up| Some(*up) != asked.link.rate),
+                    lab_link: Some(asked.link.told()),
                     link_loss_ppm: *loss,
                     ..HostSpec::new(host.name.clone(), part, agent, address)
                 }
