@@ -32,6 +32,9 @@
 /// What a lab shall look like, with its limits.
 pub mod spec;
 
+/// Labs with a name.
+pub mod preset;
+
 /// Leaving the machine's network.
 pub mod enter;
 
@@ -62,5 +65,6 @@ mod sys;
 pub use enter::{Entered, enter};
 pub use error::LabError;
 pub use lab::{Lab, LabHost};
+pub use preset::Preset;
 pub use relay::RelayCount;
-pub use spec::{HostSpec, LabSpec, LinkSpec, Preset, SpecError, UpSpec, Way};
+pub use spec::{HostSpec, LabSpec, LinkSpec, SpecError, UpSpec, Way};

@@ -1,6 +1,6 @@
 //! How much longer than its delay a frame takes.
 //!
-//! As on a medium that is shared by turns, of a radio cell or a cable network: a frame that comes when the line
+//! As on a medium that one sends on at a time, of a radio cell or a cable network: a frame that comes when the line
 //! is free waits for a time that is drawn, uniformly between 0 and the jitter; those that come meanwhile wait
 //! for it and go right behind it. So frames stay in order, and delays vary for a busy line as well. To draw
 //! for each frame by itself, and to keep the order, would give nearly every frame of a busy line the longest

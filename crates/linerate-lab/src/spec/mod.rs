@@ -4,7 +4,6 @@
 //! limits below before anything is made.
 
 mod file;
-mod preset;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -15,8 +14,6 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::shape::{queue_min, shape_of};
-
-pub use preset::Preset;
 
 /// Most hosts in a lab; addresses and the switch are laid out for a /24, and 64 hosts are plenty.
 pub const HOSTS_MAX: usize = 64;
@@ -302,28 +299,6 @@ impl LabSpec {
         Ok(spec)
     }
 
-    /// Returns the lab of the built-in study: `server` and `client1`… on 1 Gbit/s links.
-    pub fn study_default(clients: u32) -> Self {
-        Self::of_preset(Preset::Lan, clients)
-    }
-
-    /// Returns the lab of `preset`: `server` and `client1`….
-    pub fn of_preset(preset: Preset, clients: u32) -> Self {
-        let names = (1..=clients).map(|number| format!("client{number}"));
-        let clients = names.map(|name| HostSpec {
-            name,
-            link: preset.client(),
-        });
-        let server = HostSpec {
-            name: "server".to_owned(),
-            link: preset.server(),
-        };
-        Self {
-            name: "study".to_owned(),
-            hosts: std::iter::once(server).chain(clients).collect(),
-        }
-    }
-
     /// Holds every value against its limit; `origin` names the lab in the error.
     pub fn check(&self, origin: &str) -> Result<(), SpecError> {
         self.hold().map_err(|fault| SpecError::Limit {
@@ -372,7 +347,7 @@ impl LinkSpec {
         self.hold_way(Way::Down, ["rate", "delay", "queue"], self.queue)?;
         self.hold_way(Way::Up, ["up.rate", "up.delay", "up.queue"], self.up.queue)?;
         if let Some(bytes) = self.host_queue {
-            let why = "left out beside up.queue: nothing waits there";
+            let why = "left out with up.queue: nothing waits there";
             hold(self.up.queue.is_none(), "host_queue", bytes, why)?;
             self.hold_queue(Way::Up, "host_queue", bytes)?;
         }
@@ -601,16 +576,5 @@ mod tests {
         assert_eq!(spec.hosts[0].link.queues, 2);
         assert_eq!(spec.hosts[1].link.queues, 4);
         assert_eq!(spec.hosts[1].link.rate, Some(BitsPerSec(1e9)));
-    }
-
-    #[test]
-    fn the_default_study_is_valid_and_survives_json() {
-        let spec = LabSpec::study_default(5);
-        spec.check("study").expect("within the limits");
-        assert_eq!(spec.hosts.len(), 6);
-        assert_eq!(spec.hosts[5].name, "client5");
-        let text = serde_json::to_string(&spec).expect("plain values");
-        let back: LabSpec = serde_json::from_str(&text).expect("just written");
-        assert_eq!(back, spec);
     }
 }

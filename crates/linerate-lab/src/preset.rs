@@ -8,7 +8,7 @@
 
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
-use super::{LinkSpec, UpSpec};
+use crate::spec::{HostSpec, LabSpec, LinkSpec, UpSpec};
 
 /// Labs with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,6 +96,30 @@ impl Preset {
     }
 }
 
+impl LabSpec {
+    /// Returns the lab of the built-in study: `server` and `client1`… on 1 Gbit/s links.
+    pub fn study_default(clients: u32) -> Self {
+        Self::of_preset(Preset::Lan, clients)
+    }
+
+    /// Returns the lab of `preset`: `server` and `client1`….
+    pub fn of_preset(preset: Preset, clients: u32) -> Self {
+        let names = (1..=clients).map(|number| format!("client{number}"));
+        let clients = names.map(|name| HostSpec {
+            name,
+            link: preset.client(),
+        });
+        let server = HostSpec {
+            name: "server".to_owned(),
+            link: preset.server(),
+        };
+        Self {
+            name: "study".to_owned(),
+            hosts: std::iter::once(server).chain(clients).collect(),
+        }
+    }
+}
+
 /// 1000BASE-T.
 const GIGABIT: BitsPerSec = BitsPerSec(1e9);
 /// 100BASE-TX, or what a site buys.
@@ -104,7 +128,7 @@ const FAST: BitsPerSec = BitsPerSec(100e6);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{LabSpec, Way};
+    use crate::spec::Way;
 
     #[test]
     fn presets_are_what_they_are_said_to_be() {
@@ -135,5 +159,16 @@ mod tests {
         check(Preset::Wan, [1e8; 2], 40, [Some(20), None]);
         check(Preset::Lossy, [1e8; 2], 20, [Some(20), None]);
         check(Preset::Bloated, [20e6, 5e6], 20, [Some(300), Some(300)]);
+    }
+
+    #[test]
+    fn the_default_study_is_valid_and_survives_json() {
+        let spec = LabSpec::study_default(5);
+        spec.check("study").expect("within the limits");
+        assert_eq!(spec.hosts.len(), 6);
+        assert_eq!(spec.hosts[5].name, "client5");
+        let text = serde_json::to_string(&spec).expect("plain values");
+        let back: LabSpec = serde_json::from_str(&text).expect("just written");
+        assert_eq!(back, spec);
     }
 }
