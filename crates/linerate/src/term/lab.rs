@@ -221,17 +221,9 @@ fn share(share: f64) -> String {
 fn travel(hosts: &[HostSpec]) -> Vec<String> {
     let mut lines = round_trips(hosts);
     for (way, words) in [(Way::Down, "to"), (Way::Up, "from")] {
-        let mut alike: Vec<(Nanos, Vec<&str>)> = Vec::new();
-        for host in hosts {
-            let Some(time) = host.link.queue_time_of(way) else {
-                continue;
-            };
-            match alike.iter_mut().find(|(known, _)| *known == time) {
-                Some((_, names)) => names.push(&host.name),
-                None => alike.push((time, vec![&host.name])),
-            }
-        }
-        lines.extend(alike.into_iter().map(|(time, names)| {
+        let times = hosts.iter();
+        let times = times.filter_map(|host| Some((host, host.link.queue_time_of(way)?)));
+        lines.extend(alike(times).into_iter().map(|(time, names)| {
             let names = if names.len() == hosts.len() {
                 "each host".to_owned()
             } else {
@@ -257,14 +249,26 @@ fn round_trips(hosts: &[HostSpec]) -> Vec<String> {
         )],
         _ => {
             let first = &hosts[0];
-            let others = hosts[1..].iter();
-            let line = |other: &HostSpec| {
-                let round_trip = LabSpec::round_trip(first, other);
-                format!("round trip {} to {}: {round_trip}", first.name, other.name)
+            let times = hosts[1..].iter();
+            let times = times.map(|other| (other, LabSpec::round_trip(first, other)));
+            let line = |(time, names): (Nanos, Vec<&str>)| {
+                format!("round trip {} to {}: {time}", first.name, names.join(", "))
             };
-            others.map(line).collect()
+            alike(times).into_iter().map(line).collect()
         }
     }
+}
+
+/// Returns each time once, with the names of the hosts that have it.
+fn alike<'a>(times: impl Iterator<Item = (&'a HostSpec, Nanos)>) -> Vec<(Nanos, Vec<&'a str>)> {
+    let mut alike: Vec<(Nanos, Vec<&str>)> = Vec::new();
+    for (host, time) in times {
+        match alike.iter_mut().find(|(known, _)| *known == time) {
+            Some((_, names)) => names.push(&host.name),
+            None => alike.push((time, vec![&host.name])),
+        }
+    }
+    alike
 }
 
 #[cfg(test)]
@@ -290,8 +294,7 @@ mod tests {
         assert_eq!(
             told(Preset::Bloated),
             [
-                "round trip server to client1: 20 ms",
-                "round trip server to client2: 20 ms",
+                "round trip server to client1, client2: 20 ms",
                 "a full queue to server adds 20 ms",
                 "a full queue to client1, client2 adds 300 ms",
                 "a full queue from client1, client2 adds 300 ms",
