@@ -260,30 +260,33 @@ fn hosts(recording: &Recording) -> Table {
     )
 }
 
+/// Hosts of a lab behind links that are alike.
+struct AlikeLinks<'a> {
+    host: &'a HostRecord,
+    link: &'a LabLink,
+    names: Vec<String>,
+}
+
+/// What few links have: the head of its column, and how much of it a link has.
+type OddColumn = (&'static str, fn(&LabLink) -> f64, Unit);
+
+const ODD_COLUMNS: [OddColumn; 4] = [
+    ("Jitter", |link| link.jitter.0 as f64, Unit::Nanoseconds),
+    ("Lost", |link| link.loss * 100.0, Unit::Percent),
+    ("Overtaken", |link| link.reorder * 100.0, Unit::Percent),
+    ("Twice", |link| link.duplicate * 100.0, Unit::Percent),
+];
+
 /// The links of the lab that the run made; hosts behind alike ones share a row.
 fn lab_links(hosts: &[HostRecord]) -> Option<Table> {
     let server = hosts.iter().find(|host| host.part == HostPart::Server)?;
     let server_link = server.lab_link.as_ref()?;
-    let mut alike: Vec<(&HostRecord, &LabLink, Vec<String>)> = Vec::new();
-    for host in hosts {
-        let Some(link) = &host.lab_link else { continue };
-        let is_alike = |(known, of, _): &&mut (&HostRecord, &LabLink, Vec<String>)| {
-            let rates = (host.link_rate, host.link_up_rate);
-            known.part == host.part && *of == link && (known.link_rate, known.link_up_rate) == rates
-        };
-        match alike.iter_mut().find(is_alike) {
-            Some((_, _, names)) => names.push(host.name.to_string()),
-            None => alike.push((host, link, vec![host.name.to_string()])),
-        }
-    }
-    let has = |of: fn(&LabLink) -> f64| alike.iter().any(|(_, link, _)| of(link) > 0.0);
-    let odd: [(&str, fn(&LabLink) -> f64, Unit); 4] = [
-        ("Jitter", |link| link.jitter.0 as f64, Unit::Nanoseconds),
-        ("Lost", |link| link.loss * 100.0, Unit::Percent),
-        ("Overtaken", |link| link.reorder * 100.0, Unit::Percent),
-        ("Twice", |link| link.duplicate * 100.0, Unit::Percent),
-    ];
-    let odd = odd.into_iter().filter(|(_, of, _)| has(*of));
+    let all = alike_links(hosts);
+    let has = |of: fn(&LabLink) -> f64| all.iter().any(|one| of(one.link) > 0.0);
+    let odd: Vec<OddColumn> = ODD_COLUMNS
+        .into_iter()
+        .filter(|(_, of, _)| has(*of))
+        .collect();
     let columns = [
         "Host",
         "Rate to it",
@@ -292,41 +295,57 @@ fn lab_links(hosts: &[HostRecord]) -> Option<Table> {
         "A full queue to it adds",
         "A full queue from it adds",
     ];
-    let columns: Vec<&str> = (columns.into_iter())
-        .chain(odd.clone().map(|(title, _, _)| title))
-        .collect();
-    let time = |time: Nanos| (time.0 as f64, Unit::Nanoseconds);
-    let row = |(host, link, names): &(&HostRecord, &LabLink, Vec<String>)| {
-        let up_rate = host.link_up_rate.or(host.link_rate);
-        let rate = |rate: Option<BitsPerSec>| {
-            let rate = rate.map(|rate| (rate.0, Unit::BitsPerSecond));
-            TableCell::of(rate, "unlimited")
-        };
-        let full = |queue: Option<Bytes>, rate: Option<BitsPerSec>, absent| {
-            let full = queue
-                .zip(rate)
-                .map(|(queue, rate)| full_queue_time(queue, rate));
-            TableCell::of(full.map(time), absent)
-        };
-        let trip = (host.part == HostPart::Client).then(|| time(server_link.round_trip(link)));
-        let cells = [
-            TableCell::Text(words::list(names)),
-            rate(host.link_rate),
-            rate(up_rate),
-            TableCell::of(trip, "none"),
-            full(link.queue, host.link_rate, "none"),
-            full(link.up_queue, up_rate, "only in the host"),
-        ];
-        let odd = odd
-            .clone()
-            .map(|(_, of, unit)| TableCell::Number(of(link), unit));
-        cells.into_iter().chain(odd).collect()
+    let columns = (columns.into_iter()).chain(odd.iter().map(|(head, _, _)| *head));
+    let row = |one: &AlikeLinks<'_>| {
+        let odd = odd.iter();
+        let odd = odd.map(|(_, of, unit)| TableCell::Number(of(one.link), *unit));
+        lab_link(one, server_link).into_iter().chain(odd).collect()
     };
-    Some(Table::new(
-        "Links of the lab",
-        columns,
-        alike.iter().map(row),
-    ))
+    Some(Table::new("Links of the lab", columns, all.iter().map(row)))
+}
+
+fn alike_links(hosts: &[HostRecord]) -> Vec<AlikeLinks<'_>> {
+    let mut all: Vec<AlikeLinks<'_>> = Vec::new();
+    for host in hosts {
+        let Some(link) = &host.lab_link else { continue };
+        let of = |host: &HostRecord| (host.part, host.link_rate, host.link_up_rate);
+        let known = all
+            .iter_mut()
+            .find(|one| one.link == link && of(one.host) == of(host));
+        match known {
+            Some(known) => known.names.push(host.name.to_string()),
+            None => all.push(AlikeLinks {
+                host,
+                link,
+                names: vec![host.name.to_string()],
+            }),
+        }
+    }
+    all
+}
+
+fn lab_link(one: &AlikeLinks<'_>, server: &LabLink) -> [TableCell; 6] {
+    let (host, link) = (one.host, one.link);
+    let time = |time: Nanos| (time.0 as f64, Unit::Nanoseconds);
+    let rate = |rate: Option<BitsPerSec>| {
+        let rate = rate.map(|rate| (rate.0, Unit::BitsPerSecond));
+        TableCell::of(rate, "unlimited")
+    };
+    let full = |queue: Option<Bytes>, rate: Option<BitsPerSec>, absent| {
+        let full = queue.zip(rate);
+        let full = full.map(|(queue, rate)| time(full_queue_time(queue, rate)));
+        TableCell::of(full, absent)
+    };
+    let up_rate = host.link_up_rate.or(host.link_rate);
+    let trip = (host.part == HostPart::Client).then(|| time(server.round_trip(link)));
+    [
+        TableCell::Text(words::list(&one.names)),
+        rate(host.link_rate),
+        rate(up_rate),
+        TableCell::of(trip, "none"),
+        full(link.queue, host.link_rate, "none"),
+        full(link.up_queue, up_rate, "only in the host"),
+    ]
 }
 
 fn observers(hosts: &[HostRecord]) -> Option<Table> {

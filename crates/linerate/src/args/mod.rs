@@ -61,7 +61,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Characterise a server with a series of experiments: its numbers and what limits them
-    Study(StudyArgs),
+    Study(Box<StudyArgs>),
     /// Run the agent that other hosts measure against
     Serve(ServeArgs),
     /// Measure once, or execute an experiment file

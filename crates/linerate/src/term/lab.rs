@@ -156,33 +156,39 @@ fn grid(rows: &[Vec<String>]) {
 
 /// What a column shows of a link.
 type Shown = fn(&LinkSpec) -> String;
+/// Whether a column is needed for a link.
+type Needed = fn(&LinkSpec) -> bool;
+
+/// The columns of links: head, what it shows, and of which links it is needed.
+const LINK_COLUMNS: [(&str, Shown, Needed); 8] = [
+    ("rate", rate, |_| true),
+    ("delay", delay, |_| true),
+    (
+        "jitter",
+        |link| link.jitter.to_string(),
+        |link| link.jitter.0 > 0,
+    ),
+    ("loss", |link| share(link.loss), |_| true),
+    (
+        "reorder",
+        |link| share(link.reorder),
+        |link| link.reorder > 0.0,
+    ),
+    (
+        "duplicate",
+        |link| share(link.duplicate),
+        |link| link.duplicate > 0.0,
+    ),
+    ("MTU", |link| link.mtu_bytes.to_string(), |_| true),
+    ("queues", |link| link.queues.to_string(), |_| true),
+];
 
 /// Returns the columns of links: what few of them have is there where one has it.
 fn heads(hosts: &[HostSpec]) -> Vec<(&'static str, Shown)> {
-    let all: [(&str, Shown, fn(&LinkSpec) -> bool); 8] = [
-        ("rate", rate, |_| true),
-        ("delay", delay, |_| true),
-        (
-            "jitter",
-            |link| link.jitter.to_string(),
-            |link| link.jitter.0 > 0,
-        ),
-        ("loss", |link| share(link.loss), |_| true),
-        (
-            "reorder",
-            |link| share(link.reorder),
-            |link| link.reorder > 0.0,
-        ),
-        (
-            "duplicate",
-            |link| share(link.duplicate),
-            |link| link.duplicate > 0.0,
-        ),
-        ("MTU", |link| link.mtu_bytes.to_string(), |_| true),
-        ("queues", |link| link.queues.to_string(), |_| true),
-    ];
-    let is_shown = |has: fn(&LinkSpec) -> bool| hosts.iter().any(|host| has(&host.link));
-    let shown = all.into_iter().filter(|(_, _, has)| is_shown(*has));
+    let is_shown = |has: Needed| hosts.iter().any(|host| has(&host.link));
+    let shown = LINK_COLUMNS
+        .into_iter()
+        .filter(|(_, _, has)| is_shown(*has));
     shown.map(|(head, shown, _)| (head, shown)).collect()
 }
 
