@@ -2,10 +2,12 @@
 
 use linerate_model::analysis::HostSummary;
 use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::lab_link::full_queue_time;
 use linerate_model::number::counted;
 use linerate_model::plan::LeftOut;
 use linerate_model::run::{HostPart, HostRecord, RunDocument};
 use linerate_model::workload::Workload;
+use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use crate::dataset::Dataset;
 use crate::words;
@@ -159,18 +161,42 @@ fn host(host: &HostRecord) -> HostSummary {
         part: part.to_owned(),
         link: host.link.clone(),
         link_rate: host.link_rate,
-        facts: facts(&host.snapshot),
+        link_up_rate: host.link_up_rate,
+        facts: lab_facts(host).chain(facts(&host.snapshot)).collect(),
         unread: unread(&host.snapshot),
         limits: limits.collect(),
     }
 }
 
-fn facts(snapshot: &Snapshot) -> Vec<(String, String)> {
-    snapshot
-        .facts
-        .iter()
-        .map(|fact| (fact.name.clone(), fact_text(&fact.value)))
-        .collect()
+fn facts(snapshot: &Snapshot) -> impl Iterator<Item = (String, String)> {
+    let facts = snapshot.facts.iter();
+    facts.map(|fact| (fact.name.clone(), fact_text(&fact.value)))
+}
+
+/// Returns what a lab of the run made of the link of `host`, as far as it is something.
+fn lab_facts(host: &HostRecord) -> impl Iterator<Item = (String, String)> {
+    let link = host.lab_link.as_ref();
+    let up_rate = host.link_up_rate.or(host.link_rate);
+    let time = |time: Nanos| (time.0 > 0).then(|| time.to_string());
+    let share = |share: f64| (share > 0.0).then(|| words::percent(share));
+    let full = |queue: Option<Bytes>, rate: Option<BitsPerSec>| {
+        Some(full_queue_time(queue?, rate?).to_string())
+    };
+    let facts = link.map(|link| {
+        [
+            ("up_rate", host.link_up_rate.map(|rate| rate.to_string())),
+            ("delay", time(link.delay)),
+            ("up_delay", time(link.up_delay)),
+            ("jitter", time(link.jitter)),
+            ("loss", share(link.loss)),
+            ("reorder", share(link.reorder)),
+            ("duplicate", share(link.duplicate)),
+            ("full_queue", full(link.queue, host.link_rate)),
+            ("up_full_queue", full(link.up_queue, up_rate)),
+        ]
+    });
+    let facts = facts.into_iter().flatten();
+    facts.filter_map(|(name, text)| Some((format!("lab_link.{name}"), text?)))
 }
 
 fn unread(snapshot: &Snapshot) -> Vec<String> {

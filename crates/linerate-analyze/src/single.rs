@@ -176,6 +176,9 @@ pub struct SingleHost {
     pub data_address: String,
     /// Rate of the link that data flows use, if known.
     pub link_bits_per_second: Option<f64>,
+    /// That from the host, where it is another than that towards it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_up_bits_per_second: Option<f64>,
     /// Its clock minus the controller's.
     pub clock_offset_ns: i64,
     /// How well that is known.
@@ -576,6 +579,7 @@ fn hosts(recording: &Recording) -> Vec<SingleHost> {
             payload: Control::Clear,
             data_address: host.data_address.clone(),
             link_bits_per_second: host.link_rate.map(|rate| rate.0),
+            link_up_bits_per_second: host.link_up_rate.map(|rate| rate.0),
             clock_offset_ns: host.clock.offset_ns,
             clock_uncertainty_ns: host.clock.uncertainty_ns,
         })

@@ -1,7 +1,8 @@
 //! What the links between the hosts can carry.
 //!
 //! Clients reach the server over one link each; the server's link carries them all. In one
-//! direction no more can pass than min(server's link, sum of the clients' links in use). The
+//! direction no more can pass than min(server's link, sum of the clients' links in use), each with its rate on that
+//! way: links may have another one from their host than towards it. The
 //! smallest MTU of those in use sets the segment size, and a TCP option is on the wire only when both
 //! ends have it on. A host that tells nothing may allow less, which then no number reaches; where nobody
 //! tells a rate, an MTU or options, the *limit* is absent, never wrong, and the *ceiling*, which is that of the
@@ -34,17 +35,24 @@ pub(crate) struct Path {
 /// A host's end of the path, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Link {
-    bps: Option<f64>,
+    /// Rates of payload to the server and from it.
+    bps: [Option<f64>; 2],
     mtu_bytes: Option<u64>,
     /// The loss on purpose that it is there for.
     loss_ppm: Option<u32>,
 }
 
+/// The two ways that payload goes.
+const WAYS: [Direction; 2] = [Direction::ToServer, Direction::FromServer];
+
 impl Link {
     fn of(host: &HostRecord) -> Self {
-        let bps = host.link_rate.map(|rate| rate.0);
+        let bps = |way| {
+            let rate = host.rate_in(way);
+            rate.map(|rate| rate.0).filter(|bps| *bps > 0.0)
+        };
         Self {
-            bps: bps.filter(|bps| *bps > 0.0),
+            bps: WAYS.map(bps),
             mtu_bytes: host.mtu_bytes(),
             loss_ppm: host.link_loss_ppm,
         }
@@ -75,14 +83,27 @@ impl Path {
         path
     }
 
-    /// Returns the signalling rate that `clients` clients share in one direction.
+    /// Returns the signalling rate that `clients` clients share in one direction, the wider one.
     pub(crate) fn rate_bps(&self, clients: u32) -> Option<f64> {
-        self.shared_bps(self.in_use(clients, None))
+        let rate = |way| self.shared_bps(self.in_use(clients, None), way);
+        WAYS.into_iter().filter_map(rate).max_by(f64::total_cmp)
     }
 
-    /// Returns the signalling rate that the clients of `workload` share in one direction.
+    /// Returns the signalling rate that the clients of `workload` share in the direction of its payload, and the
+    /// narrower one where that goes both ways.
     pub(crate) fn rate_of(&self, workload: &Workload) -> Option<f64> {
-        self.shared_bps(self.clients_of(workload))
+        let direction = workload.traffic.direction().unwrap_or(Direction::Both);
+        self.rate_in(workload, direction)
+    }
+
+    /// Returns the signalling rate that the clients of `workload` share in `direction`, and the narrower one of
+    /// both.
+    pub(crate) fn rate_in(&self, workload: &Workload, direction: Direction) -> Option<f64> {
+        let ways = WAYS.into_iter();
+        let ways = ways.filter(|way| direction == Direction::Both || *way == direction);
+        let rates = ways.map(|way| self.shared_bps(self.clients_of(workload), way));
+        let rates: Option<Vec<f64>> = rates.collect();
+        rates?.into_iter().min_by(f64::total_cmp)
     }
 
     fn clients_of(&self, workload: &Workload) -> impl Iterator<Item = &Link> + use<'_> {
@@ -101,13 +122,18 @@ impl Path {
             .take(clients.max(1) as usize)
     }
 
-    fn shared_bps<'a>(&self, in_use: impl Iterator<Item = &'a Link>) -> Option<f64> {
-        let mut in_use = in_use.map(|link| link.bps).peekable();
+    fn shared_bps<'a>(
+        &self,
+        in_use: impl Iterator<Item = &'a Link>,
+        way: Direction,
+    ) -> Option<f64> {
+        let of = |link: &Link| link.bps[usize::from(way == Direction::FromServer)];
+        let mut in_use = in_use.map(of).peekable();
         let clients_bps: Option<f64> = match in_use.peek() {
             None => None,
             Some(_) => in_use.sum(),
         };
-        match (self.server.bps, clients_bps) {
+        match (of(&self.server), clients_bps) {
             (Some(server), Some(clients)) => Some(server.min(clients)),
             (server, clients) => server.or(clients),
         }
@@ -172,7 +198,19 @@ impl Path {
                     .unwrap_or(SEGMENTS_PER_ACK_DEFAULT)
                     .max(1.0);
                 let acks = wire.frame_bytes(0) as f64 / per_ack;
-                Some(2.0 * wire.rate.0 * payload / (frame + acks))
+                // Segments s and t per second fill both ways where s · frame + t · acks is the rate of the one and
+                // t · frame + s · acks that of the other: together they are the sum of the rates over that of
+                // frame and acks. Where ACKs alone would fill the narrow way, the wide one carries segments at
+                // the most.
+                let [to, from] = WAYS.map(|way| self.rate_in(workload, way));
+                let (to, from) = (to?, from?);
+                let (narrow, wide) = (to.min(from), to.max(from));
+                let segments = if wide * acks <= narrow * frame {
+                    (to + from) / (frame + acks)
+                } else {
+                    wide / frame
+                };
+                Some(segments * payload)
             }
         }
     }
@@ -197,7 +235,7 @@ impl Path {
     /// Returns what no payload in `direction` can exceed, assuming the best for what is unknown.
     pub(crate) fn ceiling(&self, workload: &Workload, direction: Direction) -> Option<Ceiling> {
         let udp = is_udp(workload)?;
-        let rate = self.rate_of(workload)?;
+        let rate = self.rate_in(workload, direction)?;
         let bare = Ceiling {
             payload: BitsPerSec(rate),
             direction,

@@ -71,7 +71,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A link's relay could not start.
-    #[error("cannot delay or lose frames")]
+    #[error("cannot pass frames on")]
     Relay(#[from] RelayError),
     /// There is no such host.
     #[error("the lab has no host `{host}`, but {known}")]

@@ -77,7 +77,7 @@ impl Lab {
         &self.degraded
     }
 
-    /// Returns what became of the frames on links that delay or lose.
+    /// Returns what became of the frames on links with a relay.
     pub fn relay_counts(&self) -> Vec<RelayCount> {
         let relays = self.network.relays.iter();
         relays.map(Relay::count).collect()

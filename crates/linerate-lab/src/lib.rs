@@ -26,11 +26,14 @@
 //!
 //! A [`LabSpec`] says what is wanted. [`enter()`] moves this process out of the machine's
 //! network; it becomes the switch. [`Lab::up`] starts the hosts (`keeper`), lays the cables
-//! (`network`) with their rate ([`shape`]) and, where a link delays or loses, puts a [`relay`]
+//! (`network`) with their rate ([`shape`]) and, where a link does more than limit, puts a [`relay`]
 //! into it. [`named`] keeps labs up for people. `sys` holds the system calls.
 
 /// What a lab shall look like, with its limits.
 pub mod spec;
+
+/// Labs with a name.
+pub mod preset;
 
 /// Leaving the machine's network.
 pub mod enter;
@@ -47,7 +50,7 @@ pub mod network;
 /// The rate of a wire as settings of the token bucket filter.
 pub mod shape;
 
-/// Delay and loss: frames pass through this process.
+/// Delay, jitter, loss, duplicates, reordering: frames pass through this process.
 pub mod relay;
 
 /// Labs with names, which stay up by themselves.
@@ -62,5 +65,6 @@ mod sys;
 pub use enter::{Entered, enter};
 pub use error::LabError;
 pub use lab::{Lab, LabHost};
+pub use preset::Preset;
 pub use relay::RelayCount;
-pub use spec::{HostSpec, LabSpec, LinkSpec, SpecError};
+pub use spec::{HostSpec, LabSpec, LinkSpec, SpecError, UpSpec, Way};

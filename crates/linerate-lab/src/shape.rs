@@ -12,13 +12,13 @@
 //!    is lowered by (MTU + 14) / (MTU + 38): full-size frames take the time they take on a wire;
 //!    shorter frames pass too cheaply (a 60-byte frame counts 0.71 of its share at MTU 1500).
 //!
-//! A link that loses is of case 1 at any rate, and at the highest where it has none: what the relay loses are
-//! frames then, and no superframes of dozens, in both directions and of every protocol. To let a host's superframes
+//! A link that loses, doubles or reorders is of case 1 at any rate, and at the highest where it has none: what the
+//! relay does so to are frames then, and no superframes of dozens, in both directions and of every protocol. To let a host's superframes
 //! have one segment each (`gso_max_segs`) costs TCP three quarters of its rate.
 //!
 //! # Two ends of a link
 //!
-//! The switch's port drops what it cannot hold, as switches do: 20 ms of the line. A host does not
+//! The switch's port drops what it cannot hold, as switches do: 20 ms of the line, or as many bytes as were asked for. A host does not
 //! drop what its own programs send: TCP keeps little of a flow in the device's queue (TCP small queues,
 //! two superframes), so the queue holds whatever many flows put there, as that of a card holds 1000
 //! superframes. With the port's 20 ms a host of 64 flows lost the first windows of half of them to its
@@ -36,7 +36,7 @@ use linerate_model::wire::{
 };
 use linerate_model::{BitsPerSec, Bytes};
 
-use crate::spec::{LinkSpec, RATE_MAX};
+use crate::spec::{LinkSpec, RATE_MAX, Way};
 pub use crate::sys::tbf::{Cut, Shape};
 
 /// Highest rate at which every frame is counted by itself.
@@ -75,7 +75,7 @@ impl Shape {
     /// ever sends.
     pub fn of_host(self, queue: Option<Bytes>) -> Self {
         let queue_bytes = match queue {
-            Some(bytes) => bytes.0.try_into().unwrap_or(u32::MAX),
+            Some(bytes) => filter_bytes(bytes),
             None => HOST_QUEUE_BYTES.max(self.queue_bytes),
         };
         Self {
@@ -93,8 +93,8 @@ pub fn superframe_segments(rate: BitsPerSec, mtu_bytes: u32) -> u32 {
     segments.clamp(1, SUPERFRAME_SEGMENTS_MAX) as u32
 }
 
-/// Returns the least that a host's queue can be asked to hold: two of what passes as a whole.
-pub fn host_queue_min(rate: Option<BitsPerSec>, mtu_bytes: u32) -> Bytes {
+/// Returns the least that a queue before `rate` can be asked to hold: two of what passes as a whole.
+pub fn queue_min(rate: Option<BitsPerSec>, mtu_bytes: u32) -> Bytes {
     if is_framed(rate) {
         Bytes(2 * (u64::from(mtu_bytes) + ETHERNET_HEADER_BYTES + u64::from(VLAN_TAG_BYTES)))
     } else {
@@ -109,13 +109,26 @@ pub fn flow_queue_bytes(rate: BitsPerSec, mtu_bytes: u32) -> u64 {
     2 * (u64::from(segments) * u64::from(mtu_bytes) + SUPERFRAME_COST_BYTES)
 }
 
-/// Returns the filter at both ends of `link`; absent where it neither limits nor loses.
-pub fn shape_of(link: &LinkSpec) -> Option<Shape> {
-    match (link.rate, link.loss > 0.0) {
-        (None, false) => None,
-        (Some(rate), false) => Some(shape(rate, link.mtu_bytes)),
-        (rate, true) => Some(framed(rate.unwrap_or(RATE_MAX), link.mtu_bytes)),
-    }
+/// Returns the filter before `link` on `way`, with the queue of a switch; absent where it neither limits nor
+/// is of single frames.
+pub fn shape_of(link: &LinkSpec, way: Way) -> Option<Shape> {
+    let shape = match (link.rate_of(way), link.is_of_frames()) {
+        (None, false) => return None,
+        (Some(rate), false) => shape(rate, link.mtu_bytes),
+        (rate, true) => framed(rate.unwrap_or(RATE_MAX), link.mtu_bytes),
+    };
+    let queue = match way {
+        Way::Down => link.queue,
+        Way::Up => link.up.queue,
+    };
+    Some(Shape {
+        queue_bytes: queue.map_or(shape.queue_bytes, filter_bytes),
+        ..shape
+    })
+}
+
+fn filter_bytes(queue: Bytes) -> u32 {
+    queue.0.try_into().unwrap_or(u32::MAX)
 }
 
 /// Returns the filter that makes a link of `rate` and `mtu_bytes` behave as a wire.
@@ -170,6 +183,7 @@ fn bytes_in(bytes_per_s: u64, time_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::UpSpec;
 
     #[test]
     fn a_gigabit_wire_counts_every_frame() {
@@ -197,11 +211,14 @@ mod tests {
     #[test]
     fn a_link_that_loses_cuts_whatever_its_rate() {
         let of = |rate: Option<f64>, loss| {
-            shape_of(&LinkSpec {
+            let link = LinkSpec {
                 rate: rate.map(BitsPerSec),
                 loss,
                 ..LinkSpec::default()
-            })
+            };
+            let shape = shape_of(&link, Way::Down);
+            assert_eq!(shape, shape_of(&link, Way::Up));
+            shape
         };
         assert_eq!(of(None, 0.0), None);
         assert_eq!(of(Some(10e9), 0.0), Some(shape(BitsPerSec(10e9), 1500)));
@@ -239,6 +256,26 @@ mod tests {
         check(10e9, 1500, 100);
         assert_eq!(flow_queue_bytes(BitsPerSec(1e9), 1500), 32_048);
         assert_eq!(flow_queue_bytes(BitsPerSec(100e6), 1500), 5048);
+    }
+
+    #[test]
+    fn each_way_has_its_own_filter() {
+        let link = LinkSpec {
+            rate: Some(BitsPerSec(20e6)),
+            queue: Some(Bytes(750_000)),
+            up: UpSpec {
+                rate: Some(BitsPerSec(5e6)),
+                queue: Some(Bytes(187_500)),
+                ..UpSpec::default()
+            },
+            ..LinkSpec::default()
+        };
+        let of = |way| {
+            let shape = shape_of(&link, way).expect("it has a rate");
+            (shape.rate_bytes_per_s, shape.queue_bytes)
+        };
+        assert_eq!(of(Way::Down), (2_500_000, 750_000));
+        assert_eq!(of(Way::Up), (625_000, 187_500));
     }
 
     #[test]

@@ -84,6 +84,9 @@ pub struct HostSummary {
     /// The rate of that device, where it is known.
     #[serde(skip)]
     pub link_rate: Option<BitsPerSec>,
+    /// That from the host, where it is another.
+    #[serde(skip)]
+    pub link_up_rate: Option<BitsPerSec>,
     /// Facts: label and text.
     pub facts: Vec<(String, String)>,
     /// The labels of those that could not be read: their text says why.

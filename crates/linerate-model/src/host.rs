@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::unit::Unit;
 
 /// How the alias of a device begins whose link a lab keeps to a rate; the rate follows, in bits per
-/// second. The driver of a virtual device names a rate that nothing keeps, and who enters a lab by hand
+/// second, and that from the host behind [`LAB_LINK_UP`] where it is another. The driver of a virtual device names a rate that nothing keeps, and who enters a lab by hand
 /// has no other way to learn the true one.
 pub const LAB_LINK_ALIAS: &str = "linerate lab link, bit/s: ";
+
+/// What stands between the two rates of a lab's link.
+pub const LAB_LINK_UP: &str = ", up ";
 
 /// Whether an observer can run here, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

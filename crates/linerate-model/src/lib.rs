@@ -46,6 +46,9 @@ pub mod host;
 pub mod id;
 /// The catalogue of knobs: host-wide settings that can be varied and put back.
 pub mod knob;
+/// What a lab was asked to make of a link.
+pub mod lab_link;
+
 /// The limiters: what each is called, and what raises a number that it holds down.
 pub mod limiter;
 /// How traffic is made: transport, system calls, rate, sizes.

@@ -11,6 +11,7 @@ use crate::flag::TrialFlag;
 use crate::histogram::Histogram;
 use crate::host::{Availability, Snapshot};
 use crate::id::{FlowId, HostName, RunId, TrialId};
+use crate::lab_link::LabLink;
 use crate::plan::{LeftOut, Plan};
 use crate::profile::TrialProfile;
 use crate::reason::Reason;
@@ -19,7 +20,7 @@ use crate::samples::Samples;
 use crate::setting::Settings;
 use crate::shortfall::{ConnectionCount, RequestCount};
 use crate::unit::{BitsPerSec, Nanos};
-use crate::workload::Part;
+use crate::workload::{Direction, Part};
 
 /// The number of the bundle format that this version writes.
 pub const BUNDLE_FORMAT: u32 = 3;
@@ -101,6 +102,12 @@ pub struct HostRecord {
     pub boot: Option<String>,
     /// Signalling rate of the link that data flows use, when known.
     pub link_rate: Option<BitsPerSec>,
+    /// That from the host, where it is another than that towards it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_up_rate: Option<BitsPerSec>,
+    /// What a lab of this run made of its link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab_link: Option<LabLink>,
     /// Frames of a million that its link loses on purpose, where it is there for trials that ask
     /// for that; they do not use other hosts, nor other trials this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,6 +125,23 @@ pub struct HostRecord {
 }
 
 impl HostRecord {
+    /// Returns the signalling rate of its link on the way of payload in `direction`; for both the narrower one.
+    pub fn rate_in(&self, direction: Direction) -> Option<BitsPerSec> {
+        let (to, from) = (self.link_rate, self.link_up_rate.or(self.link_rate));
+        match (direction, self.part) {
+            (Direction::ToServer, HostPart::Server) | (Direction::FromServer, HostPart::Client) => {
+                to
+            }
+            (Direction::ToServer, HostPart::Client) | (Direction::FromServer, HostPart::Server) => {
+                from
+            }
+            (Direction::Both, _) => match (to, from) {
+                (Some(to), Some(from)) => Some(BitsPerSec(to.0.min(from.0))),
+                (to, from) => to.or(from),
+            },
+        }
+    }
+
     /// Returns the MTU of the device that data flows use, when known.
     pub fn mtu_bytes(&self) -> Option<u64> {
         let link = self.link.as_deref()?;

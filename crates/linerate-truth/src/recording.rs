@@ -784,6 +784,8 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         lab: false,
         boot: None,
         link_rate: rate.map(BitsPerSec),
+        link_up_rate: None,
+        lab_link: None,
         link_loss_ppm: None,
         link: Some("eth0".to_owned()),
         snapshot: Snapshot {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use linerate_model::analysis::{Chapter, Table, TableCell};
 use linerate_model::fact::is_identity;
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::lab_link::{LabLink, full_queue_time};
 use linerate_model::metric::Metric;
 use linerate_model::number;
 use linerate_model::run::{HostPart, HostRecord, Recording, TrialRecord};
 use linerate_model::sample::Subject;
-use linerate_model::unit::Unit;
+use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 
 use super::draw::unless_empty;
 use super::queue_table::{fact_cell, queues};
@@ -53,6 +54,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
         tables.extend(differences(server, &document.hosts));
     }
     tables.push(hosts(dataset.recording));
+    tables.extend(lab_links(&document.hosts));
     tables.extend(observers(&document.hosts));
     Chapter {
         id: "inventory".to_owned(),
@@ -93,7 +95,11 @@ fn answer(dataset: &Dataset<'_>, server: &HostRecord) -> String {
         parts.push(format!("memory copied at {copied}"));
     }
     match server.link_rate {
-        Some(rate) => parts.push(format!("a link of {rate}")),
+        Some(rate) => {
+            let up = server.link_up_rate;
+            let up = up.map_or(String::new(), |up| format!(" ({up} from it)"));
+            parts.push(format!("a link of {rate}{up}"));
+        }
         None => parts.push("a link of unknown rate".to_owned()),
     }
     if let Some(mtu) = server.mtu_bytes() {
@@ -252,6 +258,94 @@ fn hosts(recording: &Recording) -> Table {
         columns[..shown].iter().copied(),
         all.iter().map(row),
     )
+}
+
+/// Hosts of a lab behind links that are alike.
+struct AlikeLinks<'a> {
+    host: &'a HostRecord,
+    link: &'a LabLink,
+    names: Vec<String>,
+}
+
+/// What few links have: the head of its column, and how much of it a link has.
+type OddColumn = (&'static str, fn(&LabLink) -> f64, Unit);
+
+const ODD_COLUMNS: [OddColumn; 4] = [
+    ("Jitter", |link| link.jitter.0 as f64, Unit::Nanoseconds),
+    ("Lost", |link| link.loss * 100.0, Unit::Percent),
+    ("Overtaken", |link| link.reorder * 100.0, Unit::Percent),
+    ("Twice", |link| link.duplicate * 100.0, Unit::Percent),
+];
+
+/// The links of the lab that the run made; hosts behind alike ones share a row.
+fn lab_links(hosts: &[HostRecord]) -> Option<Table> {
+    let server = hosts.iter().find(|host| host.part == HostPart::Server)?;
+    let server_link = server.lab_link.as_ref()?;
+    let all = alike_links(hosts);
+    let has = |of: fn(&LabLink) -> f64| all.iter().any(|one| of(one.link) > 0.0);
+    let odd: Vec<OddColumn> = ODD_COLUMNS
+        .into_iter()
+        .filter(|(_, of, _)| has(*of))
+        .collect();
+    let columns = [
+        "Host",
+        "Rate to it",
+        "Rate from it",
+        "Round trip with the server",
+        "A full queue to it adds",
+        "A full queue from it adds",
+    ];
+    let columns = (columns.into_iter()).chain(odd.iter().map(|(head, _, _)| *head));
+    let row = |one: &AlikeLinks<'_>| {
+        let odd = odd.iter();
+        let odd = odd.map(|(_, of, unit)| TableCell::Number(of(one.link), *unit));
+        lab_link(one, server_link).into_iter().chain(odd).collect()
+    };
+    Some(Table::new("Links of the lab", columns, all.iter().map(row)))
+}
+
+fn alike_links(hosts: &[HostRecord]) -> Vec<AlikeLinks<'_>> {
+    let mut all: Vec<AlikeLinks<'_>> = Vec::new();
+    for host in hosts {
+        let Some(link) = &host.lab_link else { continue };
+        let of = |host: &HostRecord| (host.part, host.link_rate, host.link_up_rate);
+        let known = all
+            .iter_mut()
+            .find(|one| one.link == link && of(one.host) == of(host));
+        match known {
+            Some(known) => known.names.push(host.name.to_string()),
+            None => all.push(AlikeLinks {
+                host,
+                link,
+                names: vec![host.name.to_string()],
+            }),
+        }
+    }
+    all
+}
+
+fn lab_link(one: &AlikeLinks<'_>, server: &LabLink) -> [TableCell; 6] {
+    let (host, link) = (one.host, one.link);
+    let time = |time: Nanos| (time.0 as f64, Unit::Nanoseconds);
+    let rate = |rate: Option<BitsPerSec>| {
+        let rate = rate.map(|rate| (rate.0, Unit::BitsPerSecond));
+        TableCell::of(rate, "unlimited")
+    };
+    let full = |queue: Option<Bytes>, rate: Option<BitsPerSec>, absent| {
+        let full = queue.zip(rate);
+        let full = full.map(|(queue, rate)| time(full_queue_time(queue, rate)));
+        TableCell::of(full, absent)
+    };
+    let up_rate = host.link_up_rate.or(host.link_rate);
+    let trip = (host.part == HostPart::Client).then(|| time(server.round_trip(link)));
+    [
+        TableCell::Text(words::list(&one.names)),
+        rate(host.link_rate),
+        rate(up_rate),
+        TableCell::of(trip, "none"),
+        full(link.queue, host.link_rate, "none"),
+        full(link.up_queue, up_rate, "only in the host"),
+    ]
 }
 
 fn observers(hosts: &[HostRecord]) -> Option<Table> {

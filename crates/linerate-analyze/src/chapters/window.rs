@@ -114,8 +114,13 @@ fn table(dataset: &Dataset<'_>, windows: &[Window]) -> Table {
 
 /// Returns the payload that full segments carry: a link's rate has headers, preambles and gaps in it.
 fn carried(dataset: &Dataset<'_>, window: &Window) -> f64 {
-    let stream = Workload::stream(Direction::ToServer);
-    let of_link = || dataset.path.limit_bps(&stream, None, None);
+    let limit = |way| {
+        let stream = Workload::stream(way);
+        dataset.path.limit_bps(&stream, None, None)
+    };
+    // As the rate is that of the wider way.
+    let ways = [Direction::ToServer, Direction::FromServer];
+    let of_link = || ways.into_iter().filter_map(limit).max_by(f64::total_cmp);
     match window.rate.of {
         RateOf::Link => of_link().unwrap_or(window.rate.bps),
         RateOf::Path => window.rate.bps,

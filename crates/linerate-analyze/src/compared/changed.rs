@@ -149,7 +149,11 @@ fn between(base: &RunSide, other: &RunSide, side: usize) -> Vec<Changed> {
     }
     tell(None, "linerate".to_owned(), version(base), version(other));
     for (one, two) in paired(base, other) {
-        let rate = |host: &SideHost| Some(Unit::BitsPerSecond.display(host.link_bps?));
+        let rate = |host: &SideHost| {
+            let rate = Unit::BitsPerSecond.display(host.link_bps?);
+            let up = host.link_up_bps.map(|up| Unit::BitsPerSecond.display(up));
+            Some(up.map_or(rate.clone(), |up| format!("{rate}, {up} from it")))
+        };
         tell(Some(one.part), "link rate".to_owned(), rate(one), rate(two));
         for (what, from, to) in facts(one, two) {
             tell(Some(one.part), what, from, to);

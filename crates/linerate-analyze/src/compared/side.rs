@@ -47,6 +47,8 @@ pub(super) struct SideHost {
     /// The device that data flows used.
     pub(super) link: Option<String>,
     pub(super) link_bps: Option<f64>,
+    /// That from the host, where it is another.
+    pub(super) link_up_bps: Option<f64>,
     pub(super) facts: Snapshot,
 }
 
@@ -193,6 +195,7 @@ impl RunSide {
             part: host.part,
             link: host.link.clone(),
             link_bps: host.link_rate.map(|rate| rate.0),
+            link_up_bps: host.link_up_rate.map(|rate| rate.0),
             facts: host.snapshot.clone(),
         };
         Self {
@@ -245,6 +248,7 @@ impl RunSide {
             part: host.part,
             link: None,
             link_bps: host.link_bits_per_second,
+            link_up_bps: host.link_up_bits_per_second,
             facts: Snapshot::default(),
         };
         Self {
@@ -343,6 +347,8 @@ struct HostRead {
     part: HostPart,
     #[serde(default)]
     link_bits_per_second: Option<f64>,
+    #[serde(default)]
+    link_up_bits_per_second: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]

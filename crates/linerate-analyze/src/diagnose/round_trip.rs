@@ -51,7 +51,7 @@ use linerate_model::parameter::parameter_of;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
-use linerate_model::workload::Workload;
+use linerate_model::workload::{Direction, Workload};
 
 use super::cpu;
 use super::evidence;
@@ -523,8 +523,16 @@ fn carried_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
     if cell.workload.manner.sizes.is_some() {
         return None;
     }
-    let rate = dataset.path.rate_of(&cell.workload)?;
-    Some(exchanged_bytes(cell) * 8e9 / rate)
+    let (request, response) = cell.workload.traffic.exchange()?;
+    let ways = [
+        (request, Direction::ToServer),
+        (response, Direction::FromServer),
+    ];
+    let times = ways.map(|(bytes, way)| {
+        let rate = dataset.path.rate_in(&cell.workload, way)?;
+        Some(bytes.0 as f64 * 8e9 / rate)
+    });
+    times.into_iter().sum()
 }
 
 /// Whether messages are so large that the path takes long to carry them, and nobody knows how long.

@@ -371,7 +371,7 @@ fn pieces(trial: &Trial, flows: &[(Lane<'_>, Change)], responses: &Responses) ->
 /// Returns the least fairness among flows that meet the same links, each direction for itself.
 fn least_fair(flows: &[(Lane<'_>, Change)], hosts: &[HostRecord]) -> Option<f64> {
     let clients = || hosts.iter().filter(|host| host.part == HostPart::Client);
-    let rate = |host: &HostRecord| host.link_rate.map(|rate| rate.0);
+    let rate = |host: &HostRecord| host.link_rate.map(|rate| (rate.0, host.link_up_rate));
     let first = clients().next().and_then(rate);
     let is_even = first.is_some() && clients().all(|host| rate(host) == first);
     let mut groups: BTreeMap<(End, u32), Vec<f64>> = BTreeMap::new();

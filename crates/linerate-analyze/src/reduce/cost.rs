@@ -198,6 +198,8 @@ mod tests {
             boot: None,
             program: HostProgram::Agent,
             link_rate: None,
+            link_up_rate: None,
+            lab_link: None,
             link_loss_ppm: None,
             link: None,
             snapshot: Snapshot { facts: vec![mhz] },

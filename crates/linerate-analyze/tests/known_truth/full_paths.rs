@@ -3,9 +3,11 @@
 
 use linerate_analyze::analyze;
 use linerate_analyze::reduce::{name, outcomes};
+use linerate_model::BitsPerSec;
 use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::limiter::Limiter;
-use linerate_model::workload::{FlowOptions, Workload};
+use linerate_model::reason::Reason;
+use linerate_model::workload::{Direction, FlowOptions, Workload};
 
 use crate::builder::{MadeRun, Truth, stream};
 
@@ -282,4 +284,44 @@ fn a_reader_that_pauses_again_and_again_is_told_from_a_small_window() {
         ..stopped
     };
     check(stream(), &small, Some(Limiter::ReceiverWindow), &[]);
+}
+
+/// A link of 20 Mbit/s to the client and 5 Mbit/s from it: each way is full at its own rate, and what is more than
+/// that was not measured, although the other way may carry it.
+#[test]
+fn each_way_of_a_link_is_full_at_its_own_rate() {
+    let check = |direction: Direction, full_at: f64| {
+        let run = |bps: f64| {
+            let mut run = MadeRun::new(1, Some(1e9));
+            let client = &mut run.recording.document.hosts[1];
+            client.link_rate = Some(BitsPerSec(20e6));
+            client.link_up_rate = Some(BitsPerSec(5e6));
+            run.experiment("one", None, Workload::stream(direction));
+            let truth = Truth::sending(bps * 1448.0 / 1538.0, 100 * MS, 20 * MS);
+            run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+            run
+        };
+        let limiter = |bps| limiter_of(&run(bps)).map(|(limiter, _)| limiter);
+        assert_eq!(limiter(full_at), Some(Limiter::LinkRate), "{direction:?}");
+        assert_ne!(
+            limiter(0.9 * full_at),
+            Some(Limiter::LinkRate),
+            "{direction:?}"
+        );
+        let reason = |bps: f64| {
+            let outcomes = outcomes(&run(bps).recording);
+            outcomes[0].validity.reason().cloned()
+        };
+        assert_eq!(reason(full_at), None, "{direction:?}");
+        let beyond = reason(1.5 * full_at);
+        let Some(Reason::Beyond { ceiling, .. }) = beyond else {
+            panic!("{direction:?}: {beyond:?}");
+        };
+        assert_eq!(
+            (ceiling.link, ceiling.direction),
+            (BitsPerSec(full_at), direction)
+        );
+    };
+    check(Direction::ToServer, 5e6);
+    check(Direction::FromServer, 20e6);
 }

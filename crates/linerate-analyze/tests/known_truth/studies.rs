@@ -8,11 +8,12 @@ use linerate_model::answer::{Ceiling, Ceilings};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Finding, FindingKind, Recommendation, TrustLevel};
 use linerate_model::host::{Fact, FactValue};
+use linerate_model::lab_link::LabLink;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::unit::Bytes;
+use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use linerate_model::workload::{Traffic, Workload};
 
 use crate::builder::{MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream};
@@ -510,4 +511,55 @@ fn a_window_of_less_than_a_segment_is_none_to_set() {
     );
     let (has_tile, answer) = of(5 * MS);
     assert!(has_tile && !answer.contains("segment"), "{answer}");
+}
+
+/// Two clients behind access lines and one beside the server: a row for each kind of link, with what a packet that
+/// crosses it may wait.
+#[test]
+fn the_inventory_has_the_links_of_a_lab() {
+    let mut run = MadeRun::new(3, Some(1e9));
+    run.recording.document.study = true;
+    let plain = LabLink {
+        delay: Nanos(0),
+        up_delay: Nanos(0),
+        jitter: Nanos(0),
+        loss: 0.0,
+        reorder: 0.0,
+        duplicate: 0.0,
+        queue: Some(Bytes(2_500_000)),
+        up_queue: None,
+    };
+    let line = LabLink {
+        delay: Nanos::from_ms(10),
+        up_delay: Nanos::from_ms(30),
+        jitter: Nanos::from_ms(5),
+        queue: Some(Bytes(750_000)),
+        up_queue: Some(Bytes(187_500)),
+        ..plain.clone()
+    };
+    for (at, host) in run.recording.document.hosts.iter_mut().enumerate() {
+        let is_line = at >= 2;
+        host.lab_link = Some(if is_line { &line } else { &plain }.clone());
+        if is_line {
+            host.link_rate = Some(BitsPerSec(20e6));
+            host.link_up_rate = Some(BitsPerSec(5e6));
+        }
+    }
+    let analysis = analyze(&run.recording);
+    let tables = &chapter(&analysis, "inventory").tables;
+    let links = tables
+        .iter()
+        .find(|table| table.title == "Links of the lab");
+    let rows = &links.expect("a lab has links").rows;
+    let hosts: Vec<&TableCell> = rows.iter().map(|row| &row[0]).collect();
+    let names = ["server", "client1", "client2 and client3"].map(TableCell::from);
+    assert!(hosts.into_iter().eq(&names), "{rows:?}");
+    let bps = |bps| TableCell::Number(bps, Unit::BitsPerSecond);
+    let ms = |ms: f64| TableCell::Number(ms * 1e6, Unit::Nanoseconds);
+    let expected = [bps(20e6), bps(5e6), ms(40.0), ms(300.0), ms(300.0), ms(5.0)];
+    assert_eq!(rows[2][1..], expected);
+    assert_eq!(rows[1][1..5], [bps(1e9), bps(1e9), ms(0.0), ms(20.0)]);
+    let told = &analysis.hosts[2].facts;
+    let full = ("lab_link.up_full_queue".to_owned(), "300 ms".to_owned());
+    assert!(told.contains(&full), "{told:?}");
 }

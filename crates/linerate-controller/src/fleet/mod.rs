@@ -9,6 +9,7 @@ use linerate_agent::api::{
     PROGRAM, RefusalCode,
 };
 use linerate_model::host::{FactValue, Snapshot};
+use linerate_model::lab_link::LabLink;
 use linerate_model::reason::{HostFailure, Reason, with_causes};
 use linerate_model::run::{ClockFit, HostPart, HostProgram, HostRecord};
 use linerate_model::unit::Unit;
@@ -52,6 +53,10 @@ pub struct HostSpec {
     pub memory_copy: bool,
     /// Signalling rate of the data link, when it is known better than the host can tell.
     pub link_rate: Option<BitsPerSec>,
+    /// That from the host, where it is another.
+    pub link_up_rate: Option<BitsPerSec>,
+    /// What a lab of this run makes of the link.
+    pub lab_link: Option<LabLink>,
     /// Frames of a million that the data link loses on purpose, for a client that is there for
     /// trials that ask for that.
     pub link_loss_ppm: Option<u32>,
@@ -73,6 +78,8 @@ impl HostSpec {
             bind: None,
             memory_copy: false,
             link_rate: None,
+            link_up_rate: None,
+            lab_link: None,
             link_loss_ppm: None,
         }
     }
@@ -196,6 +203,8 @@ impl Fleet {
                 lab: info.lab,
                 boot: info.boot,
                 link_rate: spec.link_rate,
+                link_up_rate: spec.link_up_rate,
+                lab_link: spec.lab_link.clone(),
                 link_loss_ppm: spec.link_loss_ppm,
                 link: None,
                 snapshot: Snapshot::default(),
@@ -400,7 +409,12 @@ impl Member {
         record.link = inventory.link;
         record.snapshot = inventory.snapshot;
         record.observers = inventory.observers;
-        record.link_rate = record.link_rate.or_else(|| rate_of_link(record));
+        let told = |what| rate_of_link(record, what);
+        let rates = (told("speed_bps"), told("up_speed_bps"));
+        // Who knows the one better knows both.
+        if record.link_rate.is_none() {
+            (record.link_rate, record.link_up_rate) = rates;
+        }
         self.is_surveyed = true;
     }
 
@@ -500,8 +514,8 @@ fn inventory(spec: &HostSpec, lease: Option<String>) -> Result<Inventory, AgentE
     })
 }
 
-fn rate_of_link(record: &HostRecord) -> Option<BitsPerSec> {
-    let name = format!("link.{}.speed_bps", record.link.as_deref()?);
+fn rate_of_link(record: &HostRecord, what: &str) -> Option<BitsPerSec> {
+    let name = format!("link.{}.{what}", record.link.as_deref()?);
     match record.snapshot.value(&name)? {
         FactValue::Number(rate, Unit::BitsPerSecond) => Some(BitsPerSec(*rate)),
         _ => None,

@@ -68,9 +68,10 @@ pub(super) fn first_windows<'a>(
     workload: &Workload,
     hosts: impl Iterator<Item = &'a HostRecord>,
 ) -> Nanos {
+    let direction = workload.traffic.direction().unwrap_or(Direction::Both);
     turn(
         workload,
-        hosts.filter_map(|host| Some((host.part, host.link_rate?))),
+        hosts.filter_map(|host| Some((host.part, host.rate_in(direction)?))),
     )
 }
 

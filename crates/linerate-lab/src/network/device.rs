@@ -2,18 +2,18 @@
 
 use std::os::fd::BorrowedFd;
 
-use linerate_model::host::LAB_LINK_ALIAS;
+use linerate_model::host::{LAB_LINK_ALIAS, LAB_LINK_UP};
 
 use super::{LabError, at_step};
 use crate::shape::{Shape, is_framed, shape_of, superframe_segments};
-use crate::spec::LinkSpec;
+use crate::spec::{LinkSpec, Way};
 use crate::sys::ethtool::{TSO_OFF, set_feature};
 use crate::sys::netlink::Netlink;
 use crate::sys::packet::PacketSocket;
 
 /// Makes the far end of `name` take the path through NAPI and GRO, where the rate allows it.
 pub(super) fn tune_end(name: &str, link: &LinkSpec) -> Result<(), LabError> {
-    if !(is_framed(link.rate) || link.loss > 0.0) {
+    if !(is_framed(link.rate) || link.is_of_frames()) {
         return Ok(());
     }
     set_feature(name, TSO_OFF).map_err(at_step(format!("turn off tso of {name}")))
@@ -40,15 +40,18 @@ pub(super) fn number_queues(
     look(None)
 }
 
-/// Limits what leaves device `name` of a host to the rate of `link`.
+/// Limits what leaves device `name` of a host to the rate of `link`, unless a modem does.
 pub(super) fn limit_host(
     netlink: &mut Netlink,
     name: &str,
     link: &LinkSpec,
 ) -> Result<(), LabError> {
-    let shape = shape_of(link).map(|shape| shape.of_host(link.host_queue));
+    if link.up.queue.is_some() {
+        return Ok(());
+    }
+    let shape = shape_of(link, Way::Up).map(|shape| shape.of_host(link.host_queue));
     limit(netlink, name, shape)?;
-    let Some(rate) = link.rate else {
+    let Some(rate) = link.rate_of(Way::Up) else {
         return Ok(());
     };
     let index = index_of(netlink, name)?;
@@ -73,7 +76,7 @@ pub(super) fn limit(
         .map_err(at_step(format!("limit {name}")))
 }
 
-/// Writes the rate of `link` on device `index`, for programs that enter the host by hand.
+/// Writes the rates of `link` on device `index`, for programs that enter the host by hand.
 pub(super) fn tell_rate(
     netlink: &mut Netlink,
     index: u32,
@@ -82,8 +85,10 @@ pub(super) fn tell_rate(
     let Some(rate) = link.rate else {
         return Ok(());
     };
+    let up = link.up.rate.filter(|up| *up != rate);
+    let up = up.map_or(String::new(), |up| format!("{LAB_LINK_UP}{:.0}", up.0));
     netlink
-        .set_alias(index, &format!("{LAB_LINK_ALIAS}{:.0}", rate.0))
+        .set_alias(index, &format!("{LAB_LINK_ALIAS}{:.0}{up}", rate.0))
         .map_err(at_step(format!("write the rate on device {index}")))
 }
 

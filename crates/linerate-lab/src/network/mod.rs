@@ -3,12 +3,15 @@
 //! ```text
 //!             host                          switch namespace (this process)
 //!   eth0 10.77.0.n ── rate ──────────── rate ── portN ── br0
-//!   eth0 10.77.0.n ── rate ── wireN [relay] innerN ── rate ── portN ── br0   delayed or lossy
+//!   eth0 10.77.0.n ── rate ── wireN [relay] innerN ── rate ── portN ── br0   that does more than limit
+//!   eth0 10.77.0.n ─────── homeN ── modemN ── lineN ── rate ── portN ── br0   with a queue of its own upwards
 //!   ctl0 10.78.0.n ─────────────────────────────── ctlN ── brctl 10.78.0.254
 //! ```
 //!
 //! The rate of a link is enforced where frames leave: at the host's `eth0` towards the switch,
-//! and at the switch's port towards the host. The control network has no limits, so that what
+//! and at the switch's port towards the host. TCP keeps little of a flow in the queue of its own host, so
+//! a queue that fills on the way up is that of a box between the two, as of an access line: a switch of two ports
+//! that passes all at once downwards, and before the relay where there is one. The control network has no limits, so that what
 //! is said about a measurement does not disturb it.
 //!
 //! # Offloads, and what was measured
@@ -42,7 +45,7 @@ use crate::error::{LabError, at_step};
 use crate::keeper::Kept;
 use crate::relay::Relay;
 use crate::shape::{flow_queue_bytes, is_framed, shape_of};
-use crate::spec::{HostSpec, LinkSpec};
+use crate::spec::{HostSpec, LinkSpec, Way};
 use crate::sys::ethtool::{GRO_ON, set_channels, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
 use crate::sys::netlink::{Netlink, Pair, VethEnd};
@@ -72,7 +75,7 @@ const QUEUES_STOP_SINCE: (u32, u32) = (6, 16);
 /// The cables of a lab that is up; dropping it removes them.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
-    /// The relays of the links that delay or lose.
+    /// The relays of the links that do more than limit.
     pub(crate) relays: Vec<Relay>,
     devices: Vec<String>,
     /// What this kernel refused and the lab does without.
@@ -201,9 +204,10 @@ impl Network {
     /// addresses at once, and lets no flow have more of its device's queue than another.
     fn settle_host(&self, site: &Site<'_>) -> Result<Vec<String>, LabError> {
         let link = &site.spec.link;
-        let turn = link
-            .rate
-            .filter(|_| is_framed(link.rate))
+        // Before a modem nothing waits in the host.
+        let rate = link.rate_of(Way::Up).filter(|_| link.up.queue.is_none());
+        let turn = rate
+            .filter(|_| is_framed(rate))
             .map(|rate| flow_queue_bytes(rate, link.mtu_bytes).to_string());
         let mut settings = vec![
             ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
@@ -235,35 +239,60 @@ impl Network {
     fn join_data(&mut self, netlink: &mut Netlink, site: &Site<'_>) -> Result<(), LabError> {
         let link = &site.spec.link;
         let port = format!("port{}", site.number);
-        // The switch's end takes what a host may be told to send.
-        let carried_bytes = link.carried_bytes();
-        let mtu_bytes = [carried_bytes, link.mtu_bytes];
         if link.is_relayed() {
             let (wire, inner) = (
                 format!("wire{}", site.number),
                 format!("inner{}", site.number),
             );
-            self.add_cable(netlink, &wire, site.end(DATA_DEVICE, link), mtu_bytes)?;
-            self.add_cable(netlink, &port, VethEnd::here(&inner), [carried_bytes; 2])?;
+            self.add_line(netlink, &wire, site)?;
+            let mtu_bytes = [link.carried_bytes(); 2];
+            self.add_cable(netlink, &port, VethEnd::here(&inner), mtu_bytes)?;
             tune_end(&wire, link)?;
             let near = open_frames(netlink, &wire)?;
             let far = open_frames(netlink, &inner)?;
             self.relays.push(Relay::start(relay_of(site, near, far))?);
         } else {
-            self.add_cable(netlink, &port, site.end(DATA_DEVICE, link), mtu_bytes)?;
+            self.add_line(netlink, &port, site)?;
         }
         if let Some(program) = site.program.filter(|_| link.queues > 1) {
-            let near = if link.is_relayed() {
-                format!("wire{}", site.number)
-            } else {
-                port.clone()
+            let near = match (link.is_relayed(), link.up.queue) {
+                (true, _) => format!("wire{}", site.number),
+                (false, Some(_)) => format!("home{}", site.number),
+                (false, None) => port.clone(),
             };
             let near = turn_on(netlink, &near)?;
             number_queues(netlink, near, program)?;
         }
         tune_end(&port, link)?;
-        limit(netlink, &port, shape_of(link))?;
+        limit(netlink, &port, shape_of(link, Way::Down))?;
         plug(netlink, &port, DATA_SWITCH)
+    }
+
+    /// Lays the cable from device `name` of the switch to the host, by way of a modem where one is asked for.
+    fn add_line(
+        &mut self,
+        netlink: &mut Netlink,
+        name: &str,
+        site: &Site<'_>,
+    ) -> Result<(), LabError> {
+        let link = &site.spec.link;
+        let host = site.end(DATA_DEVICE, link);
+        // The switch's end takes what a host may be told to send.
+        let carried_bytes = link.carried_bytes();
+        let mtu_bytes = [carried_bytes, link.mtu_bytes];
+        if link.up.queue.is_none() {
+            return self.add_cable(netlink, name, host, mtu_bytes);
+        }
+        let of = |device: &str| format!("{device}{}", site.number);
+        let (modem, home, line) = (of("modem"), of("home"), of("line"));
+        self.add_switch(netlink, &modem)?;
+        self.add_cable(netlink, &home, host, mtu_bytes)?;
+        self.add_cable(netlink, name, VethEnd::here(&line), [carried_bytes; 2])?;
+        turn_on(netlink, &line)?;
+        tune_end(&home, link)?;
+        limit(netlink, &line, shape_of(link, Way::Up))?;
+        plug(netlink, &home, &modem)?;
+        plug(netlink, &line, &modem)
     }
 
     fn add_cable(

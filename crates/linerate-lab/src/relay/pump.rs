@@ -7,17 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_model::Nanos;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-use super::{Line, Loss};
+use super::{Passage, PassageConfig};
 use crate::sys::packet::{BATCH_FRAMES_MAX, Batch, PacketSocket};
 use crate::sys::process::sharpen_timers;
 
-/// Shortest frame that a line makes room for.
-const FRAME_BYTES_MIN: usize = 60;
 /// How long to leave a receiver alone that is full: a tenth of what its ring of 256 full-size
 /// frames lasts at 2.5 Gbit/s.
 const BACK_OFF_NS: u64 = 100_000;
@@ -30,16 +27,8 @@ const BUSY_STEPS_MAX: u32 = 256;
 pub(crate) struct RelayConfig {
     /// Name of the link's host, for thread names and errors.
     pub host: String,
-    /// How long a frame is on its way.
-    pub delay: Nanos,
-    /// The probability that a frame is lost.
-    pub loss: f64,
-    /// Where the sequence of losses starts.
-    pub seed: u64,
-    /// Longest frame, prefix included.
-    pub frame_bytes_max: usize,
-    /// Most bytes on their way in one direction.
-    pub held_bytes_max: usize,
+    /// The way from the host, and that to it.
+    pub ways: [PassageConfig; 2],
     /// The host's half of the link.
     pub near: PacketSocket,
     /// The switch's half of the link.
@@ -60,6 +49,8 @@ pub struct RelayError {
 struct Tally {
     forwarded: AtomicU64,
     lost: AtomicU64,
+    duplicated: AtomicU64,
+    reordered: AtomicU64,
     dropped: AtomicU64,
 }
 
@@ -72,7 +63,7 @@ pub(crate) struct Relay {
     tallies: [Arc<Tally>; 2],
 }
 
-/// What became of the frames of one delayed or lossy link, both directions together.
+/// What became of the frames of one link with a relay, both directions together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayCount {
     /// The link's host.
@@ -81,6 +72,10 @@ pub struct RelayCount {
     pub forwarded: u64,
     /// Frames lost on purpose.
     pub lost: u64,
+    /// Frames sent twice on purpose.
+    pub duplicated: u64,
+    /// Frames that others overtook on purpose.
+    pub reordered: u64,
     /// Frames dropped because the relay was too late or too full: not wanted.
     pub dropped: u64,
 }
@@ -106,18 +101,13 @@ impl Relay {
             tallies: tallies.clone(),
         };
         let ends = [(&near, &far, "up"), (&far, &near, "down")];
-        for ((index, (from, to, name)), tally) in ends.into_iter().enumerate().zip(tallies) {
+        for ((way, (from, to, name)), tally) in config.ways.iter().zip(ends).zip(tallies) {
             let pump = Pump {
                 from: Arc::clone(from),
                 to: Arc::clone(to),
                 watch: Arc::clone(&watch),
-                line: Line::new(
-                    config.delay.0,
-                    config.held_bytes_max,
-                    config.held_bytes_max / FRAME_BYTES_MIN,
-                ),
-                loss: Loss::new(config.loss, config.seed.wrapping_mul(2) + index as u64),
-                batch: Batch::new(config.frame_bytes_max),
+                passage: Passage::new(way),
+                batch: Batch::new(way.frame_bytes_max),
                 overflow: 0,
                 refused: 0,
                 send_from_ns: 0,
@@ -142,6 +132,8 @@ impl Relay {
             host: self.host.clone(),
             forwarded: sum(|tally| &tally.forwarded),
             lost: sum(|tally| &tally.lost),
+            duplicated: sum(|tally| &tally.duplicated),
+            reordered: sum(|tally| &tally.reordered),
             dropped: sum(|tally| &tally.dropped),
         }
     }
@@ -162,8 +154,7 @@ struct Pump {
     from: Arc<PacketSocket>,
     to: Arc<PacketSocket>,
     watch: Arc<PipeReader>,
-    line: Line,
-    loss: Loss,
+    passage: Passage,
     batch: Batch,
     overflow: u64,
     refused: u64,
@@ -190,9 +181,7 @@ impl Pump {
         if received > 0 {
             let now_ns = now_ns();
             for frame in self.batch.frames() {
-                if !self.loss.handle_frame() {
-                    self.line.handle_frame(now_ns, frame);
-                }
+                self.passage.handle_frame(now_ns, frame);
             }
         }
         self.busy_steps += 1;
@@ -216,7 +205,8 @@ impl Pump {
         if now_ns < self.send_from_ns {
             return Ok(0);
         }
-        let due = self.line.poll_frames(now_ns).take(BATCH_FRAMES_MAX);
+        self.passage.poll(now_ns);
+        let due = self.passage.poll_frames(now_ns).take(BATCH_FRAMES_MAX);
         let released = match self.to.send(due) {
             Ok(sent) => {
                 let tally = &self.tally.forwarded;
@@ -235,21 +225,25 @@ impl Pump {
             }
             Err(error) => return Err(error),
         };
-        self.line.release(released);
+        self.passage.release(released);
         Ok(released)
     }
 
     fn publish(&mut self) -> io::Result<()> {
         self.overflow += self.from.take_overflow()?;
-        let dropped = self.overflow + self.refused + self.line.dropped();
-        self.tally.dropped.store(dropped, Ordering::Relaxed);
-        self.tally.lost.store(self.loss.lost(), Ordering::Relaxed);
+        let happened = self.passage.happened();
+        let tell = |tally: &AtomicU64, count| tally.store(count, Ordering::Relaxed);
+        let dropped = self.overflow + self.refused + happened.dropped;
+        tell(&self.tally.dropped, dropped);
+        tell(&self.tally.lost, happened.lost);
+        tell(&self.tally.duplicated, happened.duplicated);
+        tell(&self.tally.reordered, happened.reordered);
         Ok(())
     }
 
     /// Returns how long there is nothing to send; absent where that is until a frame comes.
     fn idle_time(&self) -> Option<TimeSpec> {
-        let due_ns = self.line.poll_due_ns()?.max(self.send_from_ns);
+        let due_ns = self.passage.poll_due_ns()?.max(self.send_from_ns);
         let left_ns = due_ns.saturating_sub(now_ns());
         Some(TimeSpec::from_duration(Duration::from_nanos(left_ns)))
     }

@@ -3,7 +3,7 @@
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::Deserialize;
 
-use super::{HostSpec, LabSpec, LinkSpec};
+use super::{HostSpec, LabSpec, LinkSpec, UpSpec};
 
 /// The file as written: links with gaps, to be filled from `[link]`.
 #[derive(Deserialize)]
@@ -31,9 +31,17 @@ struct LinkFile {
     delay: Option<Nanos>,
     #[serde(default, deserialize_with = "share")]
     loss: Option<f64>,
+    jitter: Option<Nanos>,
+    #[serde(default, deserialize_with = "share")]
+    reorder: Option<f64>,
+    #[serde(default, deserialize_with = "share")]
+    duplicate: Option<f64>,
     mtu_bytes: Option<u32>,
     queues: Option<u32>,
     host_queue: Option<Bytes>,
+    queue: Option<Bytes>,
+    #[serde(default)]
+    up: UpSpec,
 }
 
 /// Reads a number, or text such as `1%`.
@@ -79,9 +87,14 @@ impl LinkFile {
             rate: self.rate.or(below.rate),
             delay: self.delay.unwrap_or(below.delay),
             loss: self.loss.unwrap_or(below.loss),
+            jitter: self.jitter.unwrap_or(below.jitter),
+            reorder: self.reorder.unwrap_or(below.reorder),
+            duplicate: self.duplicate.unwrap_or(below.duplicate),
             mtu_bytes: self.mtu_bytes.unwrap_or(below.mtu_bytes),
             queues: self.queues.unwrap_or(below.queues),
             host_queue: self.host_queue.or(below.host_queue),
+            queue: self.queue.or(below.queue),
+            up: self.up.over(below.up),
         }
     }
 }

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use linerate_model::lab_link::{LabLink, full_queue_time};
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::shape::{host_queue_min, shape_of};
+use crate::shape::{queue_min, shape_of};
 
 /// Most hosts in a lab; addresses and the switch are laid out for a /24, and 64 hosts are plenty.
 pub const HOSTS_MAX: usize = 64;
@@ -26,10 +27,14 @@ pub const RATE_MAX: BitsPerSec = BitsPerSec(100e9);
 pub const DELAY_MAX: Nanos = Nanos::from_s(2);
 /// Highest loss per frame and direction; TCP makes no progress worth measuring beyond it.
 pub const LOSS_MAX: f64 = 0.5;
+/// Highest share of frames that others overtake: with more of them the others would be those out of order.
+pub const REORDER_MAX: f64 = 0.5;
+/// Highest share of frames that come twice: every one.
+pub const DUPLICATE_MAX: f64 = 1.0;
 /// Smallest MTU: what every IPv4 host must take (RFC 791).
 pub const MTU_BYTES_MIN: u32 = 576;
-/// The most that may wait before the device of a host.
-pub const HOST_QUEUE_MAX: Bytes = Bytes(1 << 30);
+/// The most that may wait before the rate of a link, or before the device of a host.
+pub const QUEUE_MAX: Bytes = Bytes(1 << 30);
 /// Largest MTU: the usual size of jumbo frames.
 pub const MTU_BYTES_MAX: u32 = 9000;
 /// Most transmit and receive queues of one device.
@@ -57,7 +62,7 @@ pub struct HostSpec {
     pub link: LinkSpec,
 }
 
-/// The link between a host and the switch; the same in both directions.
+/// The link between a host and the switch; the same in both directions but for what [`up`](Self::up) says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
@@ -67,6 +72,16 @@ pub struct LinkSpec {
     pub delay: Nanos,
     /// The probability that a frame is lost, for each direction by itself.
     pub loss: f64,
+    /// How much longer than the delay a frame takes at the most, in each direction: uniformly, in order (see
+    /// [`Jitter`](crate::relay::Jitter)).
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub jitter: Nanos,
+    /// The probability that three frames overtake a frame, for each direction by itself.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub reorder: f64,
+    /// The probability that a frame comes twice, for each direction by itself.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub duplicate: f64,
     /// The largest IP packet.
     pub mtu_bytes: u32,
     /// The receive queues of the host's device.
@@ -74,6 +89,61 @@ pub struct LinkSpec {
     /// Bytes that may wait before the host's own device; `None` is more than TCP puts there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_queue: Option<Bytes>,
+    /// Bytes that may wait in the switch before the rate of this link; `None` is 20 ms of it, or 5 ms above
+    /// 2.5 Gbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Bytes>,
+    /// What is different on the way from the host to the switch.
+    #[serde(default, skip_serializing_if = "UpSpec::is_empty")]
+    pub up: UpSpec,
+}
+
+/// A way over a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the switch to the host.
+    Down,
+    /// From the host to the switch.
+    Up,
+}
+
+/// What is different on the way from a host to the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpSpec {
+    /// The signalling rate; `None` is that of the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<BitsPerSec>,
+    /// The time that a frame needs; `None` is that of the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Nanos>,
+    /// Bytes that may wait in a modem between the host and the switch, which then has the rate; with `None`
+    /// the host's own device has it, and TCP leaves little of a flow there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Bytes>,
+}
+
+fn is_nothing(time: &Nanos) -> bool {
+    time.0 == 0
+}
+
+fn is_never(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl UpSpec {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns this with what it leaves open taken from `below`.
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            rate: self.rate.or(below.rate),
+            delay: self.delay.or(below.delay),
+            queue: self.queue.or(below.queue),
+        }
+    }
 }
 
 /// Why a text is no lab.
@@ -115,9 +185,14 @@ impl Default for LinkSpec {
             rate: None,
             delay: Nanos(0),
             loss: 0.0,
+            jitter: Nanos(0),
+            reorder: 0.0,
+            duplicate: 0.0,
             mtu_bytes: 1500,
             queues: 1,
             host_queue: None,
+            queue: None,
+            up: UpSpec::default(),
         }
     }
 }
@@ -127,9 +202,64 @@ impl LinkSpec {
     /// jumbo frames, unless what the link counts as a frame of its wire follows from its MTU
     /// ([`shape`](crate::shape)).
     pub fn carried_bytes(&self) -> u32 {
-        match shape_of(self) {
-            None => MTU_BYTES_MAX,
-            Some(_) => self.mtu_bytes,
+        match (shape_of(self, Way::Down), shape_of(self, Way::Up)) {
+            (None, None) => MTU_BYTES_MAX,
+            _ => self.mtu_bytes,
+        }
+    }
+
+    /// Returns the signalling rate on `way`.
+    pub fn rate_of(&self, way: Way) -> Option<BitsPerSec> {
+        match way {
+            Way::Down => self.rate,
+            Way::Up => self.up.rate.or(self.rate),
+        }
+    }
+
+    /// Returns the time that a frame needs on `way`.
+    pub fn delay_of(&self, way: Way) -> Nanos {
+        match way {
+            Way::Down => self.delay,
+            Way::Up => self.up.delay.unwrap_or(self.delay),
+        }
+    }
+
+    /// Returns the time that a frame needs on `way` at the most.
+    pub fn longest_delay_of(&self, way: Way) -> Nanos {
+        Nanos(self.delay_of(way).0 + self.jitter.0)
+    }
+
+    /// Tells whether what happens on this link happens to single frames, and to no superframes of dozens.
+    pub fn is_of_frames(&self) -> bool {
+        self.loss > 0.0 || self.reorder > 0.0 || self.duplicate > 0.0
+    }
+
+    /// Returns the bytes that wait before the rate on `way` at the most; absent where none do, or only what
+    /// a host's own programs put there.
+    pub fn queue_of(&self, way: Way) -> Option<Bytes> {
+        self.rate_of(way)?;
+        match way {
+            Way::Down => Some(Bytes(shape_of(self, way)?.queue_bytes.into())),
+            Way::Up => self.up.queue.or(self.host_queue),
+        }
+    }
+
+    /// Returns how long a frame waits in a full queue on `way`.
+    pub fn queue_time_of(&self, way: Way) -> Option<Nanos> {
+        Some(full_queue_time(self.queue_of(way)?, self.rate_of(way)?))
+    }
+
+    /// Returns what is told of this link beside its rates.
+    pub fn told(&self) -> LabLink {
+        LabLink {
+            delay: self.delay_of(Way::Down),
+            up_delay: self.delay_of(Way::Up),
+            jitter: self.jitter,
+            loss: self.loss,
+            reorder: self.reorder,
+            duplicate: self.duplicate,
+            queue: self.queue_of(Way::Down),
+            up_queue: self.queue_of(Way::Up),
         }
     }
 }
@@ -138,7 +268,7 @@ impl LabSpec {
     /// Returns the round trip that the delays of their links make between two hosts: every packet
     /// crosses both links, there and back.
     pub fn round_trip(one: &HostSpec, other: &HostSpec) -> Nanos {
-        Nanos(2 * (one.link.delay.0 + other.link.delay.0))
+        one.link.told().round_trip(&other.link.told())
     }
 
     /// Reads a lab from TOML; `origin` names the text in errors.
@@ -167,26 +297,6 @@ impl LabSpec {
         let spec = file.resolve();
         spec.check(origin)?;
         Ok(spec)
-    }
-
-    /// Returns the lab of the built-in study: `server` and `client1`… on 1 Gbit/s links.
-    pub fn study_default(clients: u32) -> Self {
-        let link = LinkSpec {
-            rate: Some(BitsPerSec(1e9)),
-            ..LinkSpec::default()
-        };
-        let names = (1..=clients).map(|number| format!("client{number}"));
-        let hosts = std::iter::once("server".to_owned())
-            .chain(names)
-            .map(|name| HostSpec {
-                name,
-                link: link.clone(),
-            })
-            .collect();
-        Self {
-            name: "study".to_owned(),
-            hosts,
-        }
     }
 
     /// Holds every value against its limit; `origin` names the lab in the error.
@@ -220,32 +330,60 @@ impl LabSpec {
 }
 
 impl LinkSpec {
-    /// Tells whether frames must pass the relay, because the link delays or loses them.
+    /// Tells whether frames must pass the relay, because the link does more than limit them.
     pub fn is_relayed(&self) -> bool {
-        self.delay.0 > 0 || self.loss > 0.0
+        let longest = [Way::Down, Way::Up].map(|way| self.longest_delay_of(way));
+        longest.into_iter().any(|delay| delay.0 > 0) || self.is_of_frames()
     }
 
     fn hold(&self) -> Result<(), Fault> {
-        if let Some(rate) = self.rate {
-            hold_within("rate", rate, RATE_MIN..=RATE_MAX)?;
-        }
-        let delay = self.delay;
-        let allowed = format!("0 to {DELAY_MAX}");
-        hold(delay <= DELAY_MAX, "delay", delay, allowed)?;
         hold_within("loss", self.loss, 0.0..=LOSS_MAX)?;
+        hold_within("reorder", self.reorder, 0.0..=REORDER_MAX)?;
+        hold_within("duplicate", self.duplicate, 0.0..=DUPLICATE_MAX)?;
+        let (jitter, allowed) = (self.jitter, format!("0 to {DELAY_MAX}"));
+        hold(jitter <= DELAY_MAX, "jitter", jitter, allowed)?;
         hold_within("mtu_bytes", self.mtu_bytes, MTU_BYTES_MIN..=MTU_BYTES_MAX)?;
         hold_within("queues", self.queues, 1..=QUEUES_MAX)?;
+        self.hold_way(Way::Down, ["rate", "delay", "queue"], self.queue)?;
+        self.hold_way(Way::Up, ["up.rate", "up.delay", "up.queue"], self.up.queue)?;
         if let Some(bytes) = self.host_queue {
-            let why = "left out without a rate: nothing waits there";
-            hold(self.rate.is_some(), "host_queue", bytes, why)?;
-            let least = host_queue_min(self.rate, self.mtu_bytes);
-            hold_within("host_queue", bytes, least..=HOST_QUEUE_MAX)?;
+            let why = "left out with up.queue: nothing waits there";
+            hold(self.up.queue.is_none(), "host_queue", bytes, why)?;
+            self.hold_queue(Way::Up, "host_queue", bytes)?;
         }
-        let held = self.rate.map_or(0.0, |rate| rate.0 * delay.as_s() / 8.0);
+        Ok(())
+    }
+
+    fn hold_way(&self, way: Way, keys: [&str; 3], queue: Option<Bytes>) -> Result<(), Fault> {
+        let [rate_key, delay_key, queue_key] = keys;
+        let (rate, delay) = (self.rate_of(way), self.delay_of(way));
+        if let Some(rate) = rate {
+            hold_within(rate_key, rate, RATE_MIN..=RATE_MAX)?;
+        }
+        let allowed = format!("0 to {DELAY_MAX}");
+        hold(delay <= DELAY_MAX, delay_key, delay, allowed)?;
+        if let Some(bytes) = queue {
+            self.hold_queue(way, queue_key, bytes)?;
+        }
+        let longest = self.longest_delay_of(way);
+        let held = rate.map_or(0.0, |rate| rate.0 * longest.as_s() / 8.0);
         let is_within = held <= HELD_BYTES_MAX as f64;
         let allowed = format!("at most {} MiB in flight", HELD_BYTES_MAX >> 20);
         let held = format!("{:.0} MiB", held / 1048576.0);
-        hold(is_within, "rate × delay", held, allowed)
+        let key = if self.jitter.0 > 0 {
+            format!("{rate_key} × ({delay_key} + jitter)")
+        } else {
+            format!("{rate_key} × {delay_key}")
+        };
+        hold(is_within, &key, held, allowed)
+    }
+
+    fn hold_queue(&self, way: Way, key: &str, bytes: Bytes) -> Result<(), Fault> {
+        let rate = self.rate_of(way);
+        let why = "left out without a rate: nothing waits there";
+        hold(rate.is_some(), key, bytes, why)?;
+        let least = queue_min(rate, self.mtu_bytes);
+        hold_within(key, bytes, least..=QUEUE_MAX)
     }
 }
 
@@ -327,6 +465,27 @@ mod tests {
         check(&one_host("delay = \"2001ms\""), Err("0 to 2 s"));
         check(&one_host("loss = 0.6"), Err("loss of host `a` is 0.6"));
         check(&one_host("loss = nan"), Err("loss of host `a`"));
+        check(
+            &one_host("jitter = \"2001ms\""),
+            Err("jitter of host `a` is 2.001 s, allowed is 0 to 2 s"),
+        );
+        check(
+            &one_host("reorder = \"51%\""),
+            Err("reorder of host `a` is 0.51, allowed is 0 to 0.5"),
+        );
+        check(
+            &one_host("duplicate = 1.5"),
+            Err("duplicate of host `a` is 1.5, allowed is 0 to 1"),
+        );
+        check(&one_host("duplicate = \"some\""), Err("not a share"));
+        check(
+            &one_host("jitter = \"1ms\", reorder = \"50%\", duplicate = 1"),
+            Ok(()),
+        );
+        check(
+            &one_host("rate = \"100G\", jitter = \"1s\""),
+            Err("rate × (delay + jitter)"),
+        );
         check(&one_host("mtu_bytes = 575"), Err("576 to 9000"));
         check(&one_host("queues = 17"), Err("1 to 16"));
         check(&one_host("rate = \"1G\", host_queue = \"4K\""), Ok(()));
@@ -340,6 +499,57 @@ mod tests {
             Err("in flight"),
         );
         check(&one_host("speed = 3"), Err("unknown field `speed`"));
+    }
+
+    #[test]
+    fn queues_and_the_way_up_have_their_limits() {
+        let line =
+            |queue, up| one_host(&format!("rate = \"20M\", queue = {queue}, up = {{ {up} }}"));
+        check(
+            &line(750_000, "rate = \"5M\", queue = 187_500, delay = \"1ms\""),
+            Ok(()),
+        );
+        check(
+            &line(2000, ""),
+            Err("queue of host `a` is 1.953 KiB, allowed is 2.965 KiB to 1 GiB"),
+        );
+        check(&line(750_000, "queue = 2000"), Err("up.queue of host `a`"));
+        check(
+            &line(750_000, "rate = \"0.5M\""),
+            Err("up.rate of host `a`"),
+        );
+        check(
+            &line(750_000, "delay = \"3s\""),
+            Err("up.delay of host `a` is 3 s, allowed is 0 to 2 s"),
+        );
+        check(&line(750_000, "loss = 1"), Err("unknown field `loss`"));
+        check(&one_host("queue = 100_000"), Err("without a rate"));
+        check(&one_host("up = { queue = 100_000 }"), Err("without a rate"));
+        check(&one_host("up = { rate = \"1G\", queue = 100_000 }"), Ok(()));
+        let both = "rate = \"1G\", host_queue = 100_000, up = { queue = 100_000 }";
+        check(&one_host(both), Err("host_queue of host `a`"));
+        let far = "rate = \"1M\", up = { rate = \"100G\", delay = \"1s\" }";
+        check(&one_host(far), Err("up.rate × up.delay"));
+    }
+
+    #[test]
+    fn each_way_has_its_rate_delay_and_queue() {
+        let text = "name = \"x\"\nlink = { rate = \"20M\", delay = \"10ms\", queue = 750_000, up = { rate = \"5M\" } }\n\
+                    [[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\nlink = { up = { delay = \"30ms\", queue = 187_500 } }";
+        let spec = LabSpec::from_toml(text, "x").expect("the text is valid");
+        let [a, b] = &spec.hosts[..] else {
+            panic!("two hosts");
+        };
+        assert_eq!(b.link.rate_of(Way::Down), Some(BitsPerSec(20e6)));
+        assert_eq!(b.link.rate_of(Way::Up), Some(BitsPerSec(5e6)));
+        assert_eq!(a.link.queue_time_of(Way::Down), Some(Nanos::from_ms(300)));
+        assert_eq!(
+            a.link.queue_time_of(Way::Up),
+            None,
+            "TCP leaves little there"
+        );
+        assert_eq!(b.link.queue_time_of(Way::Up), Some(Nanos::from_ms(300)));
+        assert_eq!(LabSpec::round_trip(a, b), Nanos::from_ms(10 + 10 + 10 + 30));
     }
 
     #[test]
@@ -366,16 +576,5 @@ mod tests {
         assert_eq!(spec.hosts[0].link.queues, 2);
         assert_eq!(spec.hosts[1].link.queues, 4);
         assert_eq!(spec.hosts[1].link.rate, Some(BitsPerSec(1e9)));
-    }
-
-    #[test]
-    fn the_default_study_is_valid_and_survives_json() {
-        let spec = LabSpec::study_default(5);
-        spec.check("study").expect("within the limits");
-        assert_eq!(spec.hosts.len(), 6);
-        assert_eq!(spec.hosts[5].name, "client5");
-        let text = serde_json::to_string(&spec).expect("plain values");
-        let back: LabSpec = serde_json::from_str(&text).expect("just written");
-        assert_eq!(back, spec);
     }
 }

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use linerate_lab::named::ProcessKey;
-use linerate_lab::{Entered, HostSpec, Lab, LabError, LabSpec, LinkSpec, enter};
+use linerate_lab::{Entered, HostSpec, Lab, LabError, LabSpec, LinkSpec, UpSpec, enter};
 use linerate_model::wire::Wire;
-use linerate_model::{BitsPerSec, Nanos};
+use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use crate::probe::{self, Probe};
 use crate::{SCENARIO, SKIPPED};
@@ -21,9 +21,9 @@ const GONE_LIMIT: Duration = Duration::from_secs(5);
 /// Returns a lab of hosts `a` and `b`; `link` is that of `b`, and `a` has its rate and MTU.
 fn pair(link: LinkSpec) -> LabSpec {
     let plain = LinkSpec {
-        delay: Nanos(0),
-        loss: 0.0,
-        ..link.clone()
+        rate: link.rate,
+        mtu_bytes: link.mtu_bytes,
+        ..LinkSpec::default()
     };
     let host = |name: &str, link| HostSpec {
         name: name.to_owned(),
@@ -94,6 +94,72 @@ pub fn rate(entered: &Entered) {
     }
 }
 
+/// Returns a lab of hosts `a`, of which the link limits nothing, and `b` behind `link`.
+fn behind(link: LinkSpec, entered: &Entered) -> Lab {
+    let mut spec = pair(link);
+    spec.hosts[0].link = LinkSpec::default();
+    Lab::up(&spec, entered).expect("the lab comes up")
+}
+
+/// Each way has its own rate, with and without a modem that holds what waits on the way up.
+pub fn asymmetry(entered: &Entered) {
+    let (down, up) = (BitsPerSec(2e7), BitsPerSec(5e6));
+    for queue in [None, Some(Bytes(100_000))] {
+        let link = LinkSpec {
+            rate: Some(down),
+            up: UpSpec {
+                rate: Some(up),
+                queue,
+                ..UpSpec::default()
+            },
+            ..LinkSpec::default()
+        };
+        let lab = behind(link, entered);
+        for (hosts, rate) in [(["b", "a"], down), (["a", "b"], up)] {
+            at_least(0.97, 1.01, || {
+                let found = probe::measure(&lab, ["tcp-sink", "tcp-gentle"], hosts, 1500);
+                let share = found / payload_limit(rate, 1500);
+                println!("to {}: {found:.0} bit/s, {share:.4} of {rate}", hosts[0]);
+                share
+            });
+        }
+        lab.down().expect("the lab goes down");
+    }
+}
+
+/// A queue of so many bytes keeps so many, of datagrams that are 106 bytes for the kernel, beside the 16 KiB
+/// that the bucket passes at once, of which each takes 130; the rest is dropped. What the line carries while
+/// they are sent comes on top.
+pub fn queue(entered: &Entered) {
+    let queue = Bytes(100_000);
+    let kept = 100_000 / 106 + 16_384 / 130;
+    let sent = 5000;
+    for way in [["b", "a"], ["a", "b"]] {
+        let link = LinkSpec {
+            rate: Some(BitsPerSec(1e6)),
+            queue: Some(queue),
+            up: UpSpec {
+                queue: Some(queue),
+                ..UpSpec::default()
+            },
+            ..LinkSpec::default()
+        };
+        let mut counts = Vec::new();
+        while counts.len() < TRIES && counts.last().is_none_or(|last| *last > kept + kept / 10) {
+            // The bucket is full when the line is new.
+            let lab = behind(link.clone(), entered);
+            let count = probe::measure(&lab, ["udp-count", "udp-flood"], way, sent) as u64;
+            println!("to {}: {count} of {sent} came, {kept} were kept", way[0]);
+            // What hosts and switches ask each other first waits there, too.
+            assert!(count + 20 >= kept, "{count} of {kept} came");
+            counts.push(count);
+            lab.down().expect("the lab goes down");
+        }
+        let last = counts.last().copied().unwrap_or(sent);
+        assert!(last <= kept + kept / 10, "{counts:?}, not {kept}");
+    }
+}
+
 /// A machine may be too busy for 1 Gbit/s; that much never passes is certain.
 pub fn gigabit(entered: &Entered) {
     let rate = BitsPerSec(1e9);
@@ -127,28 +193,38 @@ pub fn short_frames(entered: &Entered) {
     assert!(found_s > least_s, "{found_s} s, the wire needs {least_s} s");
 }
 
-/// The round trip is twice the delay of the one link that has it, and bulk traffic still flows.
+/// The round trip is what the one link that delays takes both ways, and bulk traffic still flows; also where the
+/// ways differ and frames wait in a modem.
 pub fn delay(entered: &Entered) {
-    let rate = BitsPerSec(2e7);
-    let link = LinkSpec {
-        rate: Some(rate),
-        delay: Nanos::from_ms(5),
-        ..LinkSpec::default()
+    let ms = Nanos::from_ms;
+    let far = UpSpec {
+        delay: Some(ms(6)),
+        queue: Some(Bytes(128 << 10)),
+        ..UpSpec::default()
     };
-    let lab = up(link, entered);
-    // The share of its time that a round trip spends in the two delays.
-    at_least(10.0 / 11.5, 1.000_001, || {
-        let rtt_ms = probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 100) / 1e6;
-        println!("round trip {rtt_ms} ms");
-        10.0 / rtt_ms
-    });
-    at_least(0.9, 1.01, || {
-        let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 1500);
-        let share = found / payload_limit(rate, 1500);
-        println!("{share:.4} of the wire, {:?}", lab.relay_counts());
-        share
-    });
-    lab.down().expect("the lab goes down");
+    for (delay, up_spec) in [(ms(5), UpSpec::default()), (ms(4), far)] {
+        let rate = BitsPerSec(2e7);
+        let link = LinkSpec {
+            rate: Some(rate),
+            delay,
+            up: up_spec,
+            ..LinkSpec::default()
+        };
+        let lab = up(link, entered);
+        // The share of its time that a round trip spends in the two delays.
+        at_least(10.0 / 11.5, 1.000_001, || {
+            let rtt_ms = probe::measure(&lab, ["udp-echo", "udp-ping"], ["a", "b"], 100) / 1e6;
+            println!("round trip {rtt_ms} ms");
+            10.0 / rtt_ms
+        });
+        at_least(0.9, 1.01, || {
+            let found = probe::measure(&lab, ["tcp-sink", "tcp-source"], ["a", "b"], 1500);
+            let share = found / payload_limit(rate, 1500);
+            println!("{share:.4} of the wire, {:?}", lab.relay_counts());
+            share
+        });
+        lab.down().expect("the lab goes down");
+    }
 }
 
 /// One direction of one link loses a tenth of what is sent.
@@ -167,6 +243,65 @@ pub fn loss(entered: &Entered) {
     println!("{lost} of {sent} lost, {:?}", lab.relay_counts());
     assert_eq!(lab.relay_counts()[0].dropped, 0, "the relay kept up");
     assert!((lost - mean).abs() < 5.0 * sigma, "{lost} lost, not {mean}");
+}
+
+/// A tenth of what is sent in either direction comes twice.
+pub fn duplicates(entered: &Entered) {
+    let link = LinkSpec {
+        duplicate: 0.1,
+        ..LinkSpec::default()
+    };
+    let lab = up(link, entered);
+    let sent = 20_000;
+    let counted = probe::measure(&lab, ["udp-count", "udp-burst"], ["a", "b"], sent);
+    let (count, mean) = (&lab.relay_counts()[0], 0.1 * sent as f64);
+    let twice = counted - sent as f64;
+    println!("{twice} of {sent} twice, {count:?}");
+    assert_eq!((count.lost, count.dropped), (0, 0), "the relay kept up");
+    assert!((twice - mean).abs() < 5.0 * (mean * 0.9).sqrt());
+}
+
+/// TCP's own counters tell what comes twice (TCPDSACKOldSent: data that is there already) and what comes late
+/// (TCPOFOQueue: data behind a gap), and neither where nothing does.
+pub fn disorder(entered: &Entered) {
+    let counted = |reorder, duplicate| {
+        let link = LinkSpec {
+            rate: Some(BitsPerSec(2e7)),
+            delay: Nanos::from_ms(2),
+            jitter: Nanos::from_ms(2),
+            reorder,
+            duplicate,
+            ..LinkSpec::default()
+        };
+        let lab = up(link, entered);
+        probe::measure(&lab, ["tcp-sink", "tcp-gentle"], ["b", "a"], 500);
+        let count = &lab.relay_counts()[0];
+        let of = |name| netstat(&lab, name);
+        let found = (of("TCPOFOQueue"), of("TCPDSACKOldSent"));
+        println!("{reorder} {duplicate}: {found:?}, {count:?}");
+        assert_eq!((count.lost, count.dropped), (0, 0));
+        lab.down().expect("the lab goes down");
+        found
+    };
+    assert_eq!(counted(0.0, 0.0), (0, 0), "jitter keeps the order");
+    let (late, twice) = counted(0.05, 0.0);
+    assert!(late > 10 && twice <= late, "{late} {twice}");
+    let (late, twice) = counted(0.0, 0.05);
+    assert!(late == 0 && twice > 10, "{late} {twice}");
+}
+
+/// Reads a counter of TCP in host `b`.
+fn netstat(lab: &Lab, name: &str) -> u64 {
+    let text = output(lab, "cat /proc/net/netstat");
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let mut words = || lines.next().expect("two lines").split_whitespace();
+    let (names, values) = (words(), words());
+    let found = names.zip(values).find(|(found, _)| *found == name);
+    found
+        .expect("the counter is known")
+        .1
+        .parse()
+        .expect("a number")
 }
 
 /// Without a rate, or with a high one, what is lost in either direction are frames and no superframes of them.

@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DATAGRAM_BYTES: usize = 64;
 /// Datagrams on their way at once: they fit the smallest socket buffer.
 const BATCH: u64 = 100;
+/// Datagrams of a flood that the kernel is handed at once.
+const FLOOD_AT_ONCE: usize = 50;
 /// After which time a question is asked again.
 const REPEAT: Duration = Duration::from_millis(20);
 
@@ -108,6 +110,7 @@ pub fn run(name: &str) {
         "udp-count" => udp_count(address),
         "udp-burst" => udp_burst(address, amount, 1),
         "udp-superframes" => udp_burst(address, amount, 50),
+        "udp-flood" => udp_flood(address, amount),
         "tcp-segment" => tcp_segment(address),
         "wait" => wait(),
         name => panic!("no probe is called {name}"),
@@ -256,6 +259,26 @@ fn udp_burst(address: SocketAddr, amount: u64, at_once: usize) {
         }
         count = ask(&socket, batch);
     }
+    say(&format!("result {count}"));
+}
+
+/// Sends `amount` datagrams as fast as it can, and asks only then how many the counter got.
+fn udp_flood(address: SocketAddr, amount: u64) {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("any port");
+    socket.connect(address).expect("a route");
+    socket
+        .set_read_timeout(Some(REPEAT))
+        .expect("a socket option");
+    // The path knows both ends before the flood comes.
+    ask(&socket, 0);
+    let segment = DATAGRAM_BYTES as i32;
+    setsockopt(&socket, sockopt::UdpGsoSegment, &segment).expect("Linux 4.18 or newer");
+    let datagrams = vec![7; DATAGRAM_BYTES * FLOOD_AT_ONCE];
+    for _ in 0..amount / FLOOD_AT_ONCE as u64 {
+        socket.send(&datagrams).expect("the socket is open");
+    }
+    // An answer has passed everything that waited.
+    let count = ask(&socket, 1);
     say(&format!("result {count}"));
 }
 

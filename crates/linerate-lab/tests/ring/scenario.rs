@@ -21,12 +21,16 @@ pub const SCENARIOS: &[(&str, Scenario)] = &[
         "gigabit_is_never_exceeded",
         Scenario::Entered(labs::gigabit),
     ),
+    ("each_way_has_its_rate", Scenario::Entered(labs::asymmetry)),
+    ("a_queue_drops_at_its_bytes", Scenario::Entered(labs::queue)),
     (
         "short_frames_cost_what_they_cost",
         Scenario::Entered(labs::short_frames),
     ),
     ("delay_is_kept", Scenario::Entered(labs::delay)),
     ("loss_is_kept", Scenario::Entered(labs::loss)),
+    ("duplicates_are_kept", Scenario::Entered(labs::duplicates)),
+    ("disorder_is_seen_by_tcp", Scenario::Entered(labs::disorder)),
     (
         "single_frames_are_lost",
         Scenario::Entered(labs::single_frames),

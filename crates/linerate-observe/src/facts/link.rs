@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use linerate_model::host::{FactValue, LAB_LINK_ALIAS};
+use linerate_model::host::{FactValue, LAB_LINK_ALIAS, LAB_LINK_UP};
 use linerate_model::unit::Unit;
 
 use super::nic::{self, count, known, said, switch};
@@ -37,6 +37,8 @@ struct Device {
     kind: Option<String>,
     /// The rate that a lab keeps it to, in bits per second.
     lab_bps: Option<u64>,
+    /// That from the host, where it is another.
+    lab_up_bps: Option<u64>,
     rx_queues_max: Option<u32>,
     tx_queues_max: Option<u32>,
 }
@@ -93,6 +95,7 @@ impl Device {
 impl From<&DeviceMessage<'_>> for Device {
     fn from(message: &DeviceMessage<'_>) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let [lab_bps, lab_up_bps] = lab_rates(&message.alias.map(text).unwrap_or_default());
         Self {
             index: message.index,
             name: message.name_text(),
@@ -101,17 +104,21 @@ impl From<&DeviceMessage<'_>> for Device {
             address: message.address.map(mac_text),
             qdisc: message.qdisc.map(text),
             kind: message.kind.map(text),
-            lab_bps: message.alias.map(text).as_deref().and_then(lab_rate),
+            lab_bps,
+            lab_up_bps,
             rx_queues_max: message.rx_queues_max,
             tx_queues_max: message.tx_queues_max,
         }
     }
 }
 
-/// Reads the rate that a lab wrote on a device.
-fn lab_rate(alias: &str) -> Option<u64> {
-    let rate = alias.strip_prefix(LAB_LINK_ALIAS)?.parse::<u64>().ok()?;
-    (rate > 0).then_some(rate)
+/// Reads the rates that a lab wrote on a device: towards the host, and from it where that is another.
+fn lab_rates(alias: &str) -> [Option<u64>; 2] {
+    let Some(rates) = alias.strip_prefix(LAB_LINK_ALIAS) else {
+        return [None; 2];
+    };
+    let (rate, up) = rates.split_once(LAB_LINK_UP).unwrap_or((rates, ""));
+    [rate, up].map(|rate| rate.parse().ok().filter(|rate| *rate > 0))
 }
 
 fn mac_text(address: &[u8]) -> String {
@@ -165,6 +172,10 @@ fn add_driver(
     let speed = mode.as_ref().map(|mode| mode.speed_mbps);
     let speed = speed.map_err(Clone::clone);
     add("speed_bps", believed_speed(device, has_rate.and(speed)));
+    if let Some(bps) = device.lab_up_bps {
+        let rate = FactValue::Number(bps as f64, Unit::BitsPerSecond);
+        add("up_speed_bps", Ok(rate));
+    }
     let (rx, tx) = channels.as_ref().ok().map(|all| (all.rx, all.tx)).unzip();
     add("rx_queues", queue_count(rx, device.rx_queues_max));
     add("tx_queues", queue_count(tx, device.tx_queues_max));
@@ -262,6 +273,7 @@ mod tests {
             qdisc: Some("mq".to_owned()),
             kind: kind.map(str::to_owned),
             lab_bps: None,
+            lab_up_bps: None,
             rx_queues_max: Some(8),
             tx_queues_max: Some(8),
         }
@@ -279,7 +291,7 @@ mod tests {
             Err("veth has no rate of its own".to_owned())
         );
         let of_lab = Device {
-            lab_bps: lab_rate("linerate lab link, bit/s: 1000000000"),
+            lab_bps: lab_rates("linerate lab link, bit/s: 1000000000")[0],
             ..device(Some("veth"))
         };
         assert_eq!(
@@ -291,8 +303,10 @@ mod tests {
             "linerate lab link, bit/s: fast",
             "linerate lab link, bit/s: 0",
         ] {
-            assert_eq!(lab_rate(alias), None);
+            assert_eq!(lab_rates(alias), [None; 2]);
         }
+        let both = lab_rates("linerate lab link, bit/s: 20000000, up 5000000");
+        assert_eq!(both, [Some(20_000_000), Some(5_000_000)]);
         assert!(has_rate(Some("vmxnet3"), None).is_err());
         assert!(has_rate(Some("e1000e"), Some("0x15ad\n")).is_err());
         assert!(has_rate(Some("e1000e"), Some("0x8086\n")).is_ok());

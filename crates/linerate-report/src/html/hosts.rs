@@ -94,7 +94,10 @@ fn known(host: &HostSummary, shown: Shown) -> Option<String> {
         Shown::Fact(name) => name.to_owned(),
         Shown::OfLink(what) => format!("link.{}.{what}", host.link.as_ref()?),
         // A lab's devices have no rate of their own: what it set is known.
-        Shown::LinkRate => return host.link_rate.map(|rate| rate.to_string()),
+        Shown::LinkRate => {
+            let up = host.link_up_rate.map(|up| format!(", {up} from it"));
+            return (host.link_rate).map(|rate| format!("{rate}{}", up.unwrap_or_default()));
+        }
     };
     let mut facts = host.facts.iter();
     let read = facts.find(|fact| fact.0 == name && !host.unread.contains(&name));
@@ -167,6 +170,7 @@ mod tests {
             part: String::new(),
             link: Some("eth1".to_owned()),
             link_rate: Some(BitsPerSec(1e10)),
+            link_up_rate: None,
             facts: vec![
                 fact("kernel.release", "6.12"),
                 fact("link.eth0.driver", "e1000e"),

@@ -106,6 +106,8 @@ fn host() -> HostRecord {
         boot: None,
         lab: true,
         link_rate: Some(BitsPerSec(1e9 / 3.0)),
+        link_up_rate: None,
+        lab_link: None,
         link_loss_ppm: Some(1000),
         link: Some("eth0".to_owned()),
         snapshot: Snapshot {

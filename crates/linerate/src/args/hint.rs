@@ -2,6 +2,7 @@
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use linerate_lab::Preset;
 
 use super::Cli;
 use crate::shell::quoted;
@@ -177,6 +178,7 @@ pub fn of(error: &clap::Error, words: &[String]) -> Option<String> {
         (ErrorKind::MissingRequiredArgument, _) if lacks_only_flags(error) => {
             Some(of_lacking(&missing(error)))
         }
+        (ErrorKind::ArgumentConflict, _) => of_preset(words),
         (ErrorKind::ValueValidation, Some("run")) => of_netperf(text(ContextKind::InvalidValue)?),
         (ErrorKind::MissingRequiredArgument, Some("study")) => Some(
             "name a host that runs `linerate serve`, or study a network of hosts made on this \
@@ -209,7 +211,16 @@ fn of_neighbour(flag: &str) -> Option<String> {
 /// Returns the flag of a lab's links that says what `flag` would.
 fn of_lab(flag: &str, words: &[String]) -> Option<String> {
     let name = flag.strip_prefix("--")?;
-    let is_known = ["loss", "delay", "queues"].contains(&name);
+    let is_known = [
+        "loss",
+        "delay",
+        "jitter",
+        "reorder",
+        "duplicate",
+        "queue",
+        "queues",
+    ]
+    .contains(&name);
     is_known.then(|| {
         let mut words = words.iter().skip_while(|word| !word.starts_with(flag));
         let own = words.next().and_then(|word| word.split_once('='));
@@ -223,6 +234,15 @@ fn of_lab(flag: &str, words: &[String]) -> Option<String> {
             "links of a lab have one, instead of HOST: `linerate study --lab --lab-{name}{value}`"
         )
     })
+}
+
+/// Returns how the name of a lab is given that stands where a host would.
+fn of_preset(words: &[String]) -> Option<String> {
+    let known = Preset::ALL.map(Preset::name);
+    let mut pairs = words.iter().zip(words.iter().skip(1));
+    let (_, name) =
+        pairs.find(|(flag, name)| *flag == "--lab" && known.contains(&name.as_str()))?;
+    Some(format!("did you mean `--lab={name}`?"))
 }
 
 /// Returns the flag of the command that `flag` is a slip of.
@@ -398,6 +418,7 @@ mod tests {
         let lab = "`linerate study --lab --lab-loss 1%`";
         check("linerate run host --loss 1%", lab);
         check("linerate study --loss=1% host", lab);
+        check("linerate study --lab wan", "`--lab=wan`");
         check("linerate report", "name a directory");
         check("linerate trace", "name a capture");
         check("linerate lab up --dely 5ms", "`--delay`");

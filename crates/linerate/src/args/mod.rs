@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_agent::access::Scopes;
 use linerate_agent::api::PORT_DEFAULT;
+use linerate_lab::Preset;
 use linerate_model::margin::Margins;
 use linerate_model::network::Network;
 use linerate_model::probe::SampleRate;
@@ -18,7 +19,7 @@ pub mod hint;
 /// Servers of other programs.
 mod peer;
 /// Times and shares as typed.
-mod quantity;
+pub mod quantity;
 /// `linerate run`.
 mod run;
 /// TLS, for callers of agents and for agents.
@@ -60,7 +61,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Characterise a server with a series of experiments: its numbers and what limits them
-    Study(StudyArgs),
+    Study(Box<StudyArgs>),
     /// Run the agent that other hosts measure against
     Serve(ServeArgs),
     /// Measure once, or execute an experiment file
@@ -275,9 +276,9 @@ pub struct StudyArgs {
         value_name = "HOST[:PORT]"
     )]
     pub host: Option<String>,
-    /// Study a server in a network of virtual hosts on this machine
-    #[arg(long, conflicts_with_all = OF_HOSTS)]
-    pub lab: bool,
+    /// Study a server in a network of virtual hosts on this machine: of one switch, or as PRESET says
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "lan", value_name = "PRESET", value_parser = quantity::preset(), conflicts_with_all = OF_HOSTS)]
+    pub lab: Option<Preset>,
     #[command(flatten)]
     pub lab_link: LabLinkArgs,
     /// Time limit of the whole study: 30m, 4h [default: 5m; longer where the round trip makes the least
@@ -603,6 +604,27 @@ pub struct LabLinkArgs {
     /// With --lab: delay of every link, one way; a path crosses two links
     #[arg(long, requires = "lab", value_name = "TIME")]
     pub lab_delay: Option<Nanos>,
+    /// With --lab: how much longer than its delay a frame takes on every link, at the most
+    #[arg(long, requires = "lab", value_name = "TIME")]
+    pub lab_jitter: Option<Nanos>,
+    /// With --lab: share of frames that three others overtake on every link, 0 to 50%
+    #[arg(long, requires = "lab", value_name = "SHARE", value_parser = quantity::share)]
+    pub lab_reorder: Option<f64>,
+    /// With --lab: share of frames that come twice on every link, 0 to 100%
+    #[arg(long, requires = "lab", value_name = "SHARE", value_parser = quantity::share)]
+    pub lab_duplicate: Option<f64>,
+    /// With --lab: what may wait in the switch before every link [default: 20 ms of its rate]
+    #[arg(long, requires = "lab", value_name = "BYTES")]
+    pub lab_queue: Option<Bytes>,
+    /// With --lab: rate of clients' links towards the switch [default: that of the other way]
+    #[arg(long, requires = "lab", value_name = "RATE")]
+    pub lab_up_rate: Option<BitsPerSec>,
+    /// With --lab: delay of clients' links towards the switch [default: that of the other way]
+    #[arg(long, requires = "lab", value_name = "TIME")]
+    pub lab_up_delay: Option<Nanos>,
+    /// With --lab: what may wait between each client and the switch [default: nothing but in the client]
+    #[arg(long, requires = "lab", value_name = "BYTES")]
+    pub lab_up_queue: Option<Bytes>,
     /// With --lab: receive queues of every host, 1 to 16 [default: 4]
     #[arg(long, requires = "lab", value_name = "N")]
     pub lab_queues: Option<u32>,
@@ -614,19 +636,22 @@ pub struct LabLinkArgs {
 impl LabLinkArgs {
     /// Says what was asked for, as it would be typed.
     pub fn words(&self) -> String {
+        let share = |share: f64| format!("{}%", (1e10 * share).round() / 1e8);
+        // A length of time is shown with a blank and typed without.
+        let time = |time: Nanos| time.to_string().replace(' ', "");
+        let bytes = |bytes: Bytes| bytes.0.to_string();
+        let rate = |rate: BitsPerSec| format!("{:.0}", rate.0);
         let words = [
             ("rate", self.lab_rate.map(|rate| rate.to_string())),
-            (
-                "loss",
-                self.lab_loss
-                    .map(|loss| format!("{}%", (1e10 * loss).round() / 1e8)),
-            ),
-            // A length of time is shown with a blank and typed without.
-            (
-                "delay",
-                self.lab_delay
-                    .map(|delay| delay.to_string().replace(' ', "")),
-            ),
+            ("loss", self.lab_loss.map(share)),
+            ("delay", self.lab_delay.map(time)),
+            ("jitter", self.lab_jitter.map(time)),
+            ("reorder", self.lab_reorder.map(share)),
+            ("duplicate", self.lab_duplicate.map(share)),
+            ("queue", self.lab_queue.map(bytes)),
+            ("up-rate", self.lab_up_rate.map(rate)),
+            ("up-delay", self.lab_up_delay.map(time)),
+            ("up-queue", self.lab_up_queue.map(bytes)),
             ("queues", self.lab_queues.map(|queues| queues.to_string())),
             ("congestion", self.lab_congestion.clone()),
         ];
@@ -648,6 +673,9 @@ pub struct LabUpArgs {
     /// Client hosts, in addition to one server
     #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: u32,
+    /// What links are like, where no flag says otherwise
+    #[arg(long, value_name = "NAME", value_parser = quantity::preset(), conflicts_with = "file", default_value = "lan")]
+    pub preset: Preset,
     /// Rate of every link [default: 1gbit]
     #[arg(long, value_name = "RATE", conflicts_with = "file")]
     pub rate: Option<BitsPerSec>,
@@ -657,6 +685,27 @@ pub struct LabUpArgs {
     /// Frame loss of every link, 0 to 50%
     #[arg(long, value_name = "SHARE", conflicts_with = "file", value_parser = quantity::share)]
     pub loss: Option<f64>,
+    /// How much longer than its delay a frame takes on every link, at the most
+    #[arg(long, value_name = "TIME", conflicts_with = "file")]
+    pub jitter: Option<Nanos>,
+    /// Share of frames that three others overtake on every link, 0 to 50%
+    #[arg(long, value_name = "SHARE", conflicts_with = "file", value_parser = quantity::share)]
+    pub reorder: Option<f64>,
+    /// Share of frames that come twice on every link, 0 to 100%
+    #[arg(long, value_name = "SHARE", conflicts_with = "file", value_parser = quantity::share)]
+    pub duplicate: Option<f64>,
+    /// What may wait in the switch before every link [default: 20 ms of its rate]
+    #[arg(long, value_name = "BYTES", conflicts_with = "file")]
+    pub queue: Option<Bytes>,
+    /// Rate of clients' links towards the switch [default: that of the other way]
+    #[arg(long, value_name = "RATE", conflicts_with = "file")]
+    pub up_rate: Option<BitsPerSec>,
+    /// Delay of clients' links towards the switch [default: that of the other way]
+    #[arg(long, value_name = "TIME", conflicts_with = "file")]
+    pub up_delay: Option<Nanos>,
+    /// What may wait between each client and the switch [default: nothing but in the client]
+    #[arg(long, value_name = "BYTES", conflicts_with = "file")]
+    pub up_queue: Option<Bytes>,
     /// MTU of every link
     #[arg(long, value_name = "BYTES", conflicts_with = "file")]
     pub mtu: Option<u32>,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use linerate_lab::Preset;
 use linerate_model::unit::ParseUnitError;
 use linerate_model::{BitsPerSec, Nanos};
 
@@ -28,6 +30,15 @@ pub fn link_rate(text: &str) -> Result<LinkRate, String> {
         .parse()
         .map_err(|_| format!("`{text}` is not a rate: 100M, 1G, or none"))?;
     Ok(LinkRate(Some(rate)))
+}
+
+/// Reads the name of a lab.
+pub fn preset() -> impl TypedValueParser<Value = Preset> {
+    PossibleValuesParser::new(Preset::ALL.map(Preset::name)).map(|name| {
+        let mut all = Preset::ALL.into_iter();
+        all.find(|preset| preset.name() == name)
+            .expect("it is one of their names")
+    })
 }
 
 /// Reads a time: `10`, which is seconds, `10s`, `500ms`, `3m`, `1m30s`.

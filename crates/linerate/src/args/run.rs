@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, StringValueParser};
 use clap::{Args, value_parser};
 use linerate_analyze::precision::Precision;
+use linerate_lab::Preset;
 use linerate_model::capture::CaptureOptions;
 use linerate_model::experiment::AUTO;
 use linerate_model::parameter::{Shape, parameter_of, short};
@@ -15,7 +16,7 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use super::given::{Given, Levels};
 use super::peer::PeerArgs;
-use super::quantity::seconds;
+use super::quantity::{self, seconds};
 use super::{FleetArgs, OF_HOSTS};
 
 /// Lets flags take a number below zero, which is refused later with words of its own; a positional
@@ -518,9 +519,9 @@ pub struct PlanOfRunArgs {
     /// With --search: the share by which the two levels of its answer differ, at the most
     #[arg(long, requires = "search", value_name = "SHARE", default_value = "5%")]
     pub resolution: String,
-    /// Execute it in a network of virtual hosts on this machine
-    #[arg(long, requires = OF_SEVERAL, conflicts_with_all = OF_HOSTS, conflicts_with = "host")]
-    pub lab: bool,
+    /// Execute it in a network of virtual hosts on this machine: of one switch, or as PRESET says
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "lan", value_name = "PRESET", value_parser = quantity::preset(), requires = OF_SEVERAL, conflicts_with_all = OF_HOSTS, conflicts_with = "host")]
+    pub lab: Option<Preset>,
     #[command(flatten)]
     pub lab_link: super::LabLinkArgs,
     /// Time limit

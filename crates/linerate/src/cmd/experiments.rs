@@ -111,7 +111,11 @@ pub fn show_for_lab(asked: &Experiments) -> CmdResult {
     }
     let (_, seed) = bundle::new_run(&Moment::now(), asked.seed)?;
     let hosts = this_machine(LAB_CLIENTS, &asked.drafts);
-    show(&plan_of(asked, seed, hosts)?)
+    let exit = show(&plan_of(asked, seed, hosts)?)?;
+    if let Some(lab) = &asked.lab {
+        term::lab::show_links(&lab.spec.hosts);
+    }
+    Ok(exit)
 }
 
 /// Prints a plan.

@@ -8,6 +8,7 @@ use linerate_lab::named::{
 
 use crate::args::{LabArgs, LabCommand, LabUpArgs};
 use crate::exit::{CmdResult, Exit, Failure};
+use crate::meant::Links;
 use crate::term::lab::{Labs, show};
 use crate::{similar, term};
 
@@ -83,22 +84,14 @@ fn spec(args: &LabUpArgs) -> CmdResult<LabSpec> {
                 Failure::usage(error).maybe(near)
             })?
         }
-        None => LabSpec::study_default(args.clients),
+        None => LabSpec::of_preset(args.preset, args.clients),
     };
     if let Some(name) = &args.name {
         spec.name.clone_from(name);
     } else if args.file.is_none() {
         spec.name = "lab".to_owned();
     }
-    for host in &mut spec.hosts {
-        let link = &mut host.link;
-        link.rate = args.rate.or(link.rate);
-        link.delay = args.delay.unwrap_or(link.delay);
-        link.loss = args.loss.unwrap_or(link.loss);
-        link.mtu_bytes = args.mtu.unwrap_or(link.mtu_bytes);
-        link.queues = args.queues.unwrap_or(link.queues);
-        link.host_queue = args.host_queue.or(link.host_queue);
-    }
+    Links::from(args).apply(&mut spec.hosts);
     spec.check("the command line").map_err(Failure::usage)?;
     Ok(spec)
 }

@@ -105,7 +105,7 @@ pub fn in_lab(
 
 /// Tells what a link of the lab lost although nobody asked it to.
 fn dropped(link: &RelayCount) -> Option<String> {
-    let all = link.dropped + link.forwarded + link.lost;
+    let all = (link.dropped + link.forwarded + link.lost).saturating_sub(link.duplicated);
     (link.dropped > 0).then(|| {
         format!(
             "the lab's link of {} could not hold {} of {}: its relay was too slow, and what was \
@@ -209,6 +209,8 @@ impl LabFleet {
                     bind: (at > 0).then_some((host.data_address, 0).into()),
                     memory_copy: at == 0,
                     link_rate: asked.link.rate,
+                    link_up_rate: asked.link.up.rate.filter(|up| Some(*up) != asked.link.rate),
+                    lab_link: Some(asked.link.told()),
                     link_loss_ppm: *loss,
                     ..HostSpec::new(host.name.clone(), part, agent, address)
                 }
@@ -238,6 +240,8 @@ mod tests {
             host: "far".to_owned(),
             forwarded: 90,
             lost: 7,
+            duplicated: 0,
+            reordered: 0,
             dropped,
         };
         assert_eq!(dropped(&count(0)), None, "what was asked for is no fault");

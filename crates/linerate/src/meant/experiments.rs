@@ -67,7 +67,7 @@ pub struct Experiments {
 
 /// Returns the study that the flags mean.
 pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
-    lab::check(&args.lab_link, args.lab, "linerate study --lab")?;
+    lab::check(&args.lab_link, args.lab.is_some(), "linerate study --lab")?;
     check_tls(&args.fleet.tls)?;
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, None);
     let usual = if args.quick { QUICK } else { USUAL };
@@ -79,10 +79,9 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
     Ok(Experiments {
         study: true,
         quick: args.quick,
-        label: if args.lab {
-            format!("linerate study --lab{}", args.lab_link.words())
-        } else {
-            format!("linerate study {}", quoted(&hosts.server))
+        label: match args.lab {
+            Some(preset) => format!("linerate study{}", lab::words(preset, &args.lab_link)),
+            None => format!("linerate study {}", quoted(&hosts.server)),
         },
         budget: args.budget.or(Some(usual)),
         may_take_longer: args.budget.is_none(),
@@ -94,7 +93,7 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
         },
         margins: args.margins.margins(),
         hosts,
-        lab: args.lab.then(|| lab(&args.lab_link, &drafts)),
+        lab: (args.lab).map(|preset| lab(preset, &args.lab_link, &drafts)),
         directory: args.out.clone(),
         dry_run: args.dry_run,
         gate: gate_of(&args.gate, &drafts)?,
@@ -145,16 +144,15 @@ pub fn searched(args: &RunArgs, condition: &str) -> CmdResult<Experiments> {
 fn of_run(args: &RunArgs, typed: &str, draft: Draft) -> CmdResult<Experiments> {
     lab::check(
         &args.plan.lab_link,
-        args.plan.lab,
+        args.plan.lab.is_some(),
         &format!("{typed} --lab"),
     )?;
     check_peer(&args.peer)?;
     check_tls(&args.fleet.tls)?;
-    let lab_words = if args.plan.lab {
-        format!(" --lab{}", args.plan.lab_link.words())
-    } else {
-        String::new()
-    };
+    let preset = args.plan.lab;
+    let lab_words = preset.map_or(String::new(), |preset| {
+        lab::words(preset, &args.plan.lab_link)
+    });
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
     let draft = match hosts.foreign {
         Some(_) => beside_iperf3(draft)?,
@@ -171,7 +169,7 @@ fn of_run(args: &RunArgs, typed: &str, draft: Draft) -> CmdResult<Experiments> {
         probes: args.observe.probes(),
         margins: args.margins.margins(),
         hosts,
-        lab: args.plan.lab.then(|| lab(&args.plan.lab_link, &drafts)),
+        lab: preset.map(|preset| lab(preset, &args.plan.lab_link, &drafts)),
         directory: args.output.out.clone(),
         dry_run: false,
         gate: gate_of(&args.gate, &drafts)?,

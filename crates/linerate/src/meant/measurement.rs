@@ -97,7 +97,11 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         return Err(Failure::usage(error)
             .next("add --experiment FILE or --baseline BUNDLE, or leave it out"));
     }
-    lab::check(&args.plan.lab_link, args.plan.lab, "linerate study --lab")?;
+    lab::check(
+        &args.plan.lab_link,
+        args.plan.lab.is_some(),
+        "linerate study --lab",
+    )?;
     super::check_peer(&args.peer)?;
     super::check_tls(&args.fleet.tls)?;
     let interval = interval_of(args)?;

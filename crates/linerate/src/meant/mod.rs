@@ -27,7 +27,7 @@ mod measurement;
 
 pub use documents::{asked, printed, replayed};
 pub use experiments::{Experiments, experiment, searched, study};
-pub use lab::{LAB_CLIENTS, LabAsked};
+pub use lab::{LAB_CLIENTS, LabAsked, Links};
 pub use measurement::{Measurement, check_iperf3_document, form, interval, measurement};
 
 /// Returns the hosts that `server` and the flags name.

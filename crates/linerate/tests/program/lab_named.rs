@@ -21,11 +21,20 @@ fn impossible_labs_are_refused() {
     check(&["--delay", "1h"], &["delay", "2 s"]);
     check(&["--rate", "1k"], &["rate", "1 Mbit/s"]);
     check(&["--rate", "fast"], &["--rate", "fast"]);
+    check(&["--preset", "moon"], &["--preset", "moon", "bloated"]);
+    check(&["--jitter", "3s"], &["jitter", "3 s", "0 to 2 s"]);
+    check(&["--reorder", "60%"], &["reorder", "0.6", "0 to 0.5"]);
+    check(&["--duplicate", "2"], &["duplicate", "0 to 1"]);
+    check(&["--queue", "1K"], &["queue", "1 KiB", "1 GiB"]);
+    check(&["--up-rate", "1k"], &["up.rate", "client1", "1 Mbit/s"]);
+    check(&["--up-delay", "3s"], &["up.delay", "0 to 2 s"]);
+    check(&["--up-queue", "1K"], &["up.queue", "1 KiB"]);
     check(
         &["--file", "/nosuch.toml"],
         &["cannot read the lab file /nosuch.toml"],
     );
     check(&["--file", "x", "--loss", "0.1"], &["--file", "--loss"]);
+    check(&["--file", "x", "--preset", "wan"], &["--file", "--preset"]);
 }
 
 #[test]

@@ -314,6 +314,93 @@ fn a_loss_that_is_a_level_has_hosts_of_its_own() {
     within(Some(share), 0.008, 0.06);
 }
 
+/// Each way of an access line.
+const WAYS: &str = r#"
+format = 1
+name = "ways"
+title = "Ways"
+question = "Does each way carry its own rate?"
+[workload]
+kind = "stream"
+congestion = "cubic"
+[factors]
+direction = ["to-server", "from-server"]
+[design]
+kind = "full"
+replicates = 2
+[timing]
+settle = "0ms"
+warm_up = "500ms"
+measure = "1s"
+drain = "20ms"
+"#;
+
+/// The preset's links are those that the bundle and the report tell of, but for what a flag says; and each way carries
+/// what its rate leaves, so that a rate above it is nowhere refused.
+#[test]
+fn each_way_of_a_line_carries_its_own_rate() {
+    let _load = loading();
+    if NamedLab::up(&[]).is_none() {
+        return;
+    }
+    let folder = folder();
+    let path = file(&folder, "ways.toml", WAYS);
+    let out = folder.path().join("out").display().to_string();
+    let flags = ["run", "--lab=bloated", "--lab-up-delay", "5ms"];
+    let said = linerate(&flags).words(&["--experiment", &path, "-o", &out]);
+    let said = said.run();
+    assert!(matches!(said.code, 0 | 3), "{said:?}");
+    said.left_nothing();
+    let recording = linerate_store::read(std::path::Path::new(&out)).expect("a bundle");
+    let [server, client, ..] = &recording.document.hosts[..] else {
+        panic!("a server and clients");
+    };
+    let bps = |rate: Option<linerate_model::BitsPerSec>| rate.map(|rate| rate.0);
+    assert_eq!(
+        (bps(server.link_rate), bps(server.link_up_rate)),
+        (Some(1e9), None)
+    );
+    assert_eq!(
+        (bps(client.link_rate), bps(client.link_up_rate)),
+        (Some(20e6), Some(5e6))
+    );
+    let links = [server, client].map(|host| host.lab_link.clone().expect("a lab's"));
+    assert_eq!(
+        links[0].round_trip(&links[1]),
+        linerate_model::Nanos::from_ms(15)
+    );
+    let report = linerate(&["report", &out, "--format", "json"]).run().done();
+    let report = json(&report.out);
+    let facts = report["hosts"][1]["facts"].as_array().expect("facts");
+    let full = serde_json::json!(["lab_link.up_full_queue", "300 ms"]);
+    assert!(facts.contains(&full), "{facts:?}");
+    let mut is_wider = false;
+    for outcome in linerate_analyze::reduce::outcomes(&recording) {
+        let trial = recording
+            .document
+            .plan
+            .trial(outcome.trial)
+            .expect("planned");
+        let rate = match trial.workload.traffic.direction() {
+            Some(linerate_model::workload::Direction::ToServer) => 5e6,
+            _ => 20e6,
+        };
+        let reason = outcome.validity.reason();
+        let is_beyond = matches!(reason, Some(linerate_model::reason::Reason::Beyond { .. }));
+        assert!(!is_beyond, "{reason:?}");
+        // A busy machine may leave the line empty at times, and never passes more than it carries.
+        let most = rate * 1448.0 / 1538.0 * (1.0 + OWED_S);
+        if let Some(found) = outcome.value("throughput_bps") {
+            within(Some(found), 0.0, most);
+            is_wider |= found > 5e6;
+        }
+    }
+    assert!(
+        is_wider,
+        "more than the narrow way carries comes by the wide one"
+    );
+}
+
 #[test]
 fn a_real_host_is_not_asked_to_lose() {
     let _load = loading();
