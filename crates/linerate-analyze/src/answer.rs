@@ -420,7 +420,9 @@ fn under_load(dataset: &Dataset<'_>) -> Option<Tile> {
 /// the fewest connections; else the window that fills the link. A buffer that limits its own cell suffices for nothing.
 fn buffer(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
     let window = study::windows(dataset).into_iter().next();
+    // What a small message leaves of the window says nothing of it.
     let plateaus = dataset.verdicts().buffers();
+    let plateaus = plateaus.filter(|found| !found.others.contains_key(&Factor::MessageBytes));
     let fewest = |found: &&ScalePlateau| {
         let control = plateau_cell(dataset, found, None);
         control.map(|cell| (cell.workload.connections, !is_to_server(cell)))

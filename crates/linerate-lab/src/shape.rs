@@ -71,6 +71,16 @@ const QUEUE_BYTES_MIN: u64 = 128 << 10;
 const PEAK_BYTES_PER_S: u64 = 125_000_000_000;
 
 impl Shape {
+    /// Returns this filter as the switch's end has it, which takes frames with packets of `mtu_bytes`: those that come there
+    /// are cut by the hosts that send them, each to its own MTU.
+    pub fn taking(self, mtu_bytes: u32) -> Self {
+        let cut = self.cut.map(|cut| Cut {
+            frame_bytes_max: cut.frame_bytes_max.max(frame_bytes_max(mtu_bytes)),
+            ..cut
+        });
+        Self { cut, ..self }
+    }
+
     /// Returns this filter as a host's own end has it: `queue` waits there at the most, or as much as TCP
     /// ever sends.
     pub fn of_host(self, queue: Option<Bytes>) -> Self {
@@ -147,7 +157,6 @@ pub fn is_framed(rate: Option<BitsPerSec>) -> bool {
 
 fn framed(rate: BitsPerSec, mtu_bytes: u32) -> Shape {
     let bytes_per_s = (rate.0 / 8.0).round() as u64;
-    let frame_bytes_max = mtu_bytes + ETHERNET_HEADER_BYTES as u32 + VLAN_TAG_BYTES;
     Shape {
         rate_bytes_per_s: bytes_per_s,
         overhead_bytes: ETHERNET_UNSEEN_BYTES as u16,
@@ -155,10 +164,15 @@ fn framed(rate: BitsPerSec, mtu_bytes: u32) -> Shape {
         burst_bytes: bytes_in(bytes_per_s, BURST_NS).max(BURST_BYTES_MIN) as u32,
         queue_bytes: bytes_in(bytes_per_s, QUEUE_NS).max(QUEUE_BYTES_MIN) as u32,
         cut: Some(Cut {
-            frame_bytes_max,
+            frame_bytes_max: frame_bytes_max(mtu_bytes),
             peak_bytes_per_s: PEAK_BYTES_PER_S,
         }),
     }
+}
+
+/// Returns the longest frame with packets of `mtu_bytes`.
+fn frame_bytes_max(mtu_bytes: u32) -> u32 {
+    mtu_bytes + ETHERNET_HEADER_BYTES as u32 + VLAN_TAG_BYTES
 }
 
 fn superframed(rate: BitsPerSec, mtu_bytes: u32) -> Shape {

@@ -127,7 +127,7 @@ impl Hosts {
             (Factor::CongestionDefault, Level::Word(name)) => self.refuses_congestion(name),
             (Factor::Mtu, Level::Size(size)) if size.0 > knobs.mtu_bytes_max.into() => {
                 Some(format!(
-                    "the lab's links carry {} B; without a rate (--lab-rate none) and without loss they carry more",
+                    "the lab's links carry {} B; with rates up to 2.5 Gbit/s, or without one (--lab-rate none), they carry more",
                     knobs.mtu_bytes_max
                 ))
             }

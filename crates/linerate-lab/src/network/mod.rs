@@ -45,7 +45,7 @@ use crate::error::{LabError, at_step};
 use crate::keeper::Kept;
 use crate::relay::Relay;
 use crate::shape::{flow_queue_bytes, is_framed, shape_of};
-use crate::spec::{HostSpec, LinkSpec, Way};
+use crate::spec::{HostSpec, LinkSpec, Way, carried_bytes};
 use crate::sys::ethtool::{GRO_ON, set_channels, set_feature};
 use crate::sys::namespace::{network_of, run_in_network};
 use crate::sys::netlink::{Netlink, Pair, VethEnd};
@@ -78,6 +78,8 @@ pub(crate) struct Network {
     /// The relays of the links that do more than limit.
     pub(crate) relays: Vec<Relay>,
     devices: Vec<String>,
+    /// The largest packet that the switch's ends take.
+    carried_bytes: u32,
     /// What this kernel refused and the lab does without.
     pub(crate) degraded: Vec<String>,
 }
@@ -107,6 +109,7 @@ impl Network {
     pub(crate) fn lay(hosts: &[HostSpec], inits: &[Kept]) -> Result<Self, LabError> {
         assert_eq!(hosts.len(), inits.len(), "one first process for each host");
         let mut network = Self::default();
+        network.carried_bytes = carried_bytes(hosts);
         let mut netlink = Netlink::open().map_err(at_step("open rtnetlink".to_owned()))?;
         let (hosts, program) = network.with_possible_queues(hosts);
         network.quiet_switch();
@@ -245,7 +248,7 @@ impl Network {
                 format!("inner{}", site.number),
             );
             self.add_line(netlink, &wire, site)?;
-            let mtu_bytes = [link.carried_bytes(); 2];
+            let mtu_bytes = [self.carried_bytes; 2];
             self.add_cable(netlink, &port, VethEnd::here(&inner), mtu_bytes)?;
             tune_end(&wire, link)?;
             let near = open_frames(netlink, &wire)?;
@@ -256,15 +259,20 @@ impl Network {
         }
         if let Some(program) = site.program.filter(|_| link.queues > 1) {
             let near = match (link.is_relayed(), link.up.queue) {
-                (true, _) => format!("wire{}", site.number),
-                (false, Some(_)) => format!("home{}", site.number),
+                (_, Some(_)) => format!("home{}", site.number),
+                (true, None) => format!("wire{}", site.number),
                 (false, None) => port.clone(),
             };
             let near = turn_on(netlink, &near)?;
             number_queues(netlink, near, program)?;
         }
         tune_end(&port, link)?;
-        limit(netlink, &port, shape_of(link, Way::Down))?;
+        let shape = shape_of(link, Way::Down);
+        limit(
+            netlink,
+            &port,
+            shape.map(|it| it.taking(self.carried_bytes)),
+        )?;
         plug(netlink, &port, DATA_SWITCH)
     }
 
@@ -278,8 +286,7 @@ impl Network {
         let link = &site.spec.link;
         let host = site.end(DATA_DEVICE, link);
         // The switch's end takes what a host may be told to send.
-        let carried_bytes = link.carried_bytes();
-        let mtu_bytes = [carried_bytes, link.mtu_bytes];
+        let mtu_bytes = [self.carried_bytes, link.mtu_bytes];
         if link.up.queue.is_none() {
             return self.add_cable(netlink, name, host, mtu_bytes);
         }
@@ -287,7 +294,7 @@ impl Network {
         let (modem, home, line) = (of("modem"), of("home"), of("line"));
         self.add_switch(netlink, &modem)?;
         self.add_cable(netlink, &home, host, mtu_bytes)?;
-        self.add_cable(netlink, name, VethEnd::here(&line), [carried_bytes; 2])?;
+        self.add_cable(netlink, name, VethEnd::here(&line), [self.carried_bytes; 2])?;
         turn_on(netlink, &line)?;
         tune_end(&home, link)?;
         limit(netlink, &line, shape_of(link, Way::Up))?;

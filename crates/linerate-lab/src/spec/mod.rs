@@ -197,17 +197,25 @@ impl Default for LinkSpec {
     }
 }
 
-impl LinkSpec {
-    /// Returns the largest IP packet that the link carries, whatever its host sends: the switch's end takes
-    /// jumbo frames, unless what the link counts as a frame of its wire follows from its MTU
-    /// ([`shape`](crate::shape)).
-    pub fn carried_bytes(&self) -> u32 {
-        match (shape_of(self, Way::Down), shape_of(self, Way::Up)) {
-            (None, None) => MTU_BYTES_MAX,
-            _ => self.mtu_bytes,
-        }
+/// Returns the largest IP packet that the links of `hosts` carry, whatever a host is told to send: jumbo frames where none
+/// of them counts frames, and where all hosts cut their own aggregates into frames before anything counts them
+/// ([`shape`](crate::shape)); else what a frame of the wire is follows from the smallest MTU.
+pub fn carried_bytes(hosts: &[HostSpec]) -> u32 {
+    let shapes = |host: &HostSpec| [Way::Down, Way::Up].map(|way| shape_of(&host.link, way));
+    let is_cut = |host: &HostSpec| {
+        let all = shapes(host).into_iter();
+        let mut all = all.map(|shape| shape.is_some_and(|shape| shape.cut.is_some()));
+        host.link.up.queue.is_none() && all.all(|is_cut| is_cut)
+    };
+    let is_free = |host: &HostSpec| shapes(host).iter().all(Option::is_none);
+    if hosts.iter().all(is_free) || hosts.iter().all(is_cut) {
+        return MTU_BYTES_MAX;
     }
+    let least = hosts.iter().map(|host| host.link.mtu_bytes).min();
+    least.unwrap_or(MTU_BYTES_MAX)
+}
 
+impl LinkSpec {
     /// Returns the signalling rate on `way`.
     pub fn rate_of(&self, way: Way) -> Option<BitsPerSec> {
         match way {

@@ -11,6 +11,7 @@ use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{Agent, PORT_DEFAULT};
 use linerate_controller::HostSpec;
 use linerate_lab::network::DATA_DEVICE;
+use linerate_lab::spec::carried_bytes;
 use linerate_lab::{Entered, Lab, LabSpec, RelayCount};
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::number::counted;
@@ -52,11 +53,10 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
     });
     let rates = lab.spec.hosts.iter().map(|host| host.link.rate);
     let rates: Option<Vec<u64>> = rates.map(|rate| Some(rate?.0 as u64)).collect();
-    let carried = lab.spec.hosts.iter().map(|host| host.link.carried_bytes());
     Ok(Hosts {
         congestion_unless_asked: lab.congestion.clone().or(preferred),
         knobs: Some(LabKnobs {
-            mtu_bytes_max: carried.min().unwrap_or_default(),
+            mtu_bytes_max: carried_bytes(&lab.spec.hosts),
             refused: hosts.knobs.map_or_else(Vec::new, |knobs| knobs.refused),
         }),
         link_bps: rates.and_then(|rates| rates.into_iter().min()),
