@@ -112,8 +112,6 @@ pub enum Way {
     Out,
     /// A request comes in, a response goes out.
     Exchange,
-    /// There is none: connections come and go.
-    Nothing,
 }
 
 /// So many calls, and then a pause until so long after the last ones.
@@ -181,7 +179,6 @@ impl OmniRequest {
             _ => return Err(out_of_range(message, 21, "the family of addresses")),
         };
         let way = match message.word(24) {
-            0 => Way::Nothing,
             TRANSMITS => Way::Out,
             RECEIVES => Way::In,
             both if both == TRANSMITS | RECEIVES => Way::Exchange,
@@ -221,7 +218,6 @@ impl OmniRequest {
             Some(true) => FAMILY_V6,
         };
         let way = match self.way {
-            Way::Nothing => 0,
             Way::Out => TRANSMITS,
             Way::In => RECEIVES,
             Way::Exchange => TRANSMITS | RECEIVES,
@@ -347,7 +343,7 @@ fn congestion(message: &Message) -> Result<Option<String>, OmniError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Request;
+    use super::super::{Request, flag};
     use super::*;
 
     fn full() -> OmniRequest {
@@ -391,7 +387,7 @@ mod tests {
             Way::In,
             Length::Units(i32::MIN.unsigned_abs()),
         ));
-        let ways = [Way::In, Way::Out, Way::Exchange, Way::Nothing];
+        let ways = [Way::In, Way::Out, Way::Exchange];
         for way in ways {
             check(OmniRequest::of(OmniTransport::Tcp, way, Length::Open));
         }
@@ -419,11 +415,19 @@ mod tests {
             (1, -1),
             (2, -1),
             (3, -1),
+            (4, 8),
+            (6, 1),
             (7, 64),
             (8, -1),
             (9, -1),
+            (10, 8),
+            (12, 1),
             (13, 128),
+            (14, 32),
             (16, 5),
+            (19, -1),
+            (20, -1),
+            (21, -1),
             (23, 4),
             (24, 1),
             (25, 6),
@@ -438,6 +442,7 @@ mod tests {
         let expected = OmniRequest {
             request_bytes: Some(64),
             response_bytes: Some(128),
+            flags: flag::NAMES_CONGESTION,
             is_v6: Some(false),
             ..OmniRequest::of(OmniTransport::Tcp, Way::Exchange, Length::Seconds(5))
         };
@@ -467,6 +472,7 @@ mod tests {
             (20, 65_536),
             (20, u32::MAX),
             (21, 7),
+            (24, 0),
             (24, 1),
             (24, 8),
             (27, INTERVAL_US_MAX + 1),
