@@ -12,3 +12,5 @@ mod guest;
 pub(crate) mod iperf3;
 /// iperf3's server.
 pub mod iperf3_peer;
+/// Clients of netperf.
+pub(crate) mod netperf;

@@ -22,7 +22,7 @@ pub use message::{MESSAGE_BYTES, Message};
 pub use omni::{Interval, Length, OmniError, OmniRequest, OmniTransport, Way};
 pub use request::{NOTHING_SAID, Request};
 pub use response::{OmniResponse, UNKNOWN_REQUEST, calibrated, debug_answer, refused};
-pub use results::{CpuShares, OmniResults};
+pub use results::{CpuMethod, CpuShares, OmniResults};
 
 /// The bits of [`OmniRequest::flags`] and [`OmniResponse::flags`] that mean something here.
 pub mod flag {

@@ -21,6 +21,9 @@ const LENGTH_S_MAX: u32 = 86_400;
 /// The longest time between two bursts.
 const INTERVAL_US_MAX: u32 = 60_000_000;
 
+/// The highest priority that needs no privilege (`sk_setsockopt` of net/core/sock.c).
+const PRIORITY_MAX: u32 = 6;
+
 /// netperf's own numbers of address families.
 const FAMILY_ANY: u32 = 0;
 const FAMILY_V4: u32 = 4;
@@ -201,7 +204,7 @@ impl OmniRequest {
             way,
             interval: Interval::read(message)?,
             server: address::read(message, 32, is_v6 == Some(true)),
-            priority: optional(message, 36, "the priority", 0..=i32::MAX as u32)?,
+            priority: optional(message, 36, "the priority", 0..=PRIORITY_MAX)?,
             tos: optional(message, 37, "the type of service", 0..=255)?,
             congestion: congestion(message)?,
         })
@@ -291,7 +294,8 @@ impl Length {
         }
     }
 
-    fn word(self) -> u32 {
+    /// Returns it as the wire has it.
+    pub fn word(self) -> u32 {
         match self {
             Self::Open => 0,
             Self::Seconds(seconds) => seconds,
@@ -476,6 +480,7 @@ mod tests {
             (24, 1),
             (24, 8),
             (27, INTERVAL_US_MAX + 1),
+            (36, 7),
             (37, 256),
         ] {
             check(index, word, OmniTransport::Tcp);

@@ -9,9 +9,9 @@ const RESULT_WORDS: usize = 27;
 const CONGESTION_AT: usize = 16 + 4 * 32 + 16;
 /// Bytes that it has.
 const NAME_BYTES: usize = 16;
-/// How the CPUs were measured: from /proc/stat.
+/// Letters for how the CPUs were measured; the last says that they were not.
 const METHOD_PROC_STAT: u32 = b'S' as u32;
-/// That they were not.
+const METHOD_RUSAGE: u32 = b'R' as u32;
 const METHOD_NONE: u32 = b'U' as u32;
 
 /// What the server counted.
@@ -45,9 +45,22 @@ pub struct OmniResults {
     pub congestion: Option<String>,
 }
 
+/// Whose CPU time it is, and who told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuMethod {
+    /// The host's, from /proc/stat.
+    ProcStat,
+    /// That of the process or of threads of it, by getrusage(2).
+    Rusage,
+    /// Another letter of netperf's.
+    Other(u32),
+}
+
 /// How busy a host's CPUs were, in percent of all.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuShares {
+    /// By what.
+    pub method: CpuMethod,
     /// All but idle.
     pub busy: f32,
     /// Of it in user mode.
@@ -66,13 +79,45 @@ pub struct CpuShares {
     pub peak: f32,
 }
 
+impl CpuMethod {
+    fn of(letter: u32) -> Self {
+        match letter {
+            METHOD_PROC_STAT => Self::ProcStat,
+            METHOD_RUSAGE => Self::Rusage,
+            other => Self::Other(other),
+        }
+    }
+
+    fn letter(self) -> u32 {
+        match self {
+            Self::ProcStat => METHOD_PROC_STAT,
+            Self::Rusage => METHOD_RUSAGE,
+            Self::Other(letter) => letter,
+        }
+    }
+}
+
+impl CpuShares {
+    /// What was not measured.
+    const NONE: Self = Self {
+        method: CpuMethod::Other(METHOD_NONE),
+        busy: 0.0,
+        user: 0.0,
+        system: 0.0,
+        io_wait: 0.0,
+        irq: 0.0,
+        soft_irq: 0.0,
+        peak_cpu: 0,
+        peak: 0.0,
+    };
+}
+
 impl OmniResults {
     /// Returns the message that says it.
     pub fn encode(&self) -> Message {
         let mut message = Message::new(OMNI_RESPONSE, 0);
         let (high, low) = (|sum: u64| (sum >> 32) as u32, |sum: u64| sum as u32);
-        let cpu = self.cpu.unwrap_or_default();
-        let method = self.cpu.map_or(METHOD_NONE, |_| METHOD_PROC_STAT);
+        let cpu = self.cpu.unwrap_or(CpuShares::NONE);
         let words = [
             (0, high(self.bytes_received)),
             (1, low(self.bytes_received)),
@@ -91,7 +136,7 @@ impl OmniResults {
             (14, cpu.io_wait.to_bits()),
             (15, cpu.irq.to_bits()),
             (16, cpu.soft_irq.to_bits()),
-            (18, method),
+            (18, cpu.method.letter()),
             (19, self.cpus),
             (20, cpu.peak_cpu),
             (21, cpu.peak.to_bits()),
@@ -113,6 +158,7 @@ impl OmniResults {
         let wide = |at| u64::from(message.word(at)) << 32 | u64::from(message.word(at + 1));
         let float = |at| f32::from_bits(message.word(at));
         let cpu = CpuShares {
+            method: CpuMethod::of(message.word(18)),
             busy: float(11),
             user: float(12),
             system: float(13),
@@ -161,6 +207,7 @@ mod tests {
             elapsed_s: 9.5,
             cpus: 10,
             cpu: Some(CpuShares {
+                method: CpuMethod::ProcStat,
                 busy: 11.5,
                 user: 1.0,
                 system: 2.0,

@@ -1,0 +1,129 @@
+//! Clients of netperf: each test of one is a run of its own, shared with others.
+//!
+//! A control connection carries one test after another; for each a socket of its own is opened, to which the
+//! client brings the payload. netperf's clients hold no token, so the limits for strangers are theirs, wherever
+//! they call from. What keeps the server from being of use against others:
+//!
+//! 1. Payload is taken from the address of the control connection only, and sent there only. An address that
+//!    finished a handshake of TCP is not forged.
+//! 2. Datagrams go to a port from which one came. A test in which the server alone sends datagrams is refused.
+//! 3. A response is as long as the client asks for, so a small request may have a large one: to the same address.
+
+/// How busy the CPUs were.
+mod cpu;
+/// The payload of one test, by calls that block.
+mod load;
+/// What is asked for as what is done, and what is refused.
+mod plan;
+/// One control connection: its messages and its tests.
+mod session;
+/// The socket to which a client brings its payload.
+mod socket;
+/// A test under way: its thread, and what is watched of it.
+mod trial;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use linerate_compat::netperf::{MESSAGE_BYTES, Message, refused};
+use nix::errno::Errno;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::access::{Access, Scope, Shown, now_s};
+use crate::core::Core;
+use crate::log::Asker;
+use crate::serve::local::user_of;
+use session::Session;
+
+/// What its clients are called at the desk.
+const PROGRAM: &str = "netperf";
+/// What the log says of clients that were not let in.
+const NO_TOKEN: &str = "by netperf, whose clients have no token (`serve --public` lets them in)";
+
+/// A test that is not done, or that failed, as the client is told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    error: Errno,
+    /// What kind of refusal the log counts.
+    kind: &'static str,
+    reason: String,
+}
+
+impl Refused {
+    fn new(error: Errno, reason: impl Into<String>) -> Self {
+        Self {
+            error,
+            kind: PROGRAM,
+            reason: reason.into(),
+        }
+    }
+
+    /// Returns what the client gets.
+    fn message(&self) -> Message {
+        refused(self.error as u32)
+    }
+}
+
+/// What of this host a client may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sees {
+    /// How busy all of it is.
+    Host,
+    /// What its own test takes.
+    OwnTest,
+}
+
+/// Where netperf's clients come in.
+pub(crate) struct Door {
+    core: Arc<Core>,
+    access: Arc<Access>,
+}
+
+impl Door {
+    /// Returns a door that is open to those who may measure without a token, since netperf has none to show.
+    pub(crate) fn new(core: Arc<Core>, access: Arc<Access>) -> Self {
+        Self { core, access }
+    }
+
+    /// Takes up a control connection until its end. A test says through `alive` that it goes on.
+    pub(crate) async fn take_up(
+        &self,
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        alive: impl Fn() + Send + Sync,
+    ) {
+        let user = user_of(&stream, peer);
+        if !self.access.is_open_to(user) {
+            self.note_refusal(peer, "unauthorized", NO_TOKEN);
+            return say_no(&mut stream).await;
+        }
+        let caller = self.access.caller(Shown::default(), user, now_s());
+        let sees = match caller {
+            Ok(caller) if caller.may(Scope::Observe) => Sees::Host,
+            _ => Sees::OwnTest,
+        };
+        if let Some(session) = Session::new(&self.core, stream, peer, sees) {
+            session.serve(&alive).await;
+        }
+    }
+
+    fn note_refusal(&self, peer: SocketAddr, kind: &'static str, why: &str) {
+        self.core
+            .note_refusal(kind, Asker::of(peer.ip(), None), why);
+    }
+}
+
+/// Answers whatever a client asks first with the error of those who may not.
+async fn say_no(stream: &mut TcpStream) {
+    let mut asked = [0; MESSAGE_BYTES];
+    let no = refused(Errno::EACCES as u32);
+    let said = async {
+        // A connection that is closed with bytes unread is reset, and the reset may overtake the answer.
+        stream.read_exact(&mut asked).await?;
+        stream.write_all(no.bytes()).await?;
+        stream.shutdown().await
+    };
+    // Whoever has gone has been told nothing, and does not care.
+    let _ = tokio::time::timeout(session::FIRST_MESSAGE, said).await;
+}

@@ -1,0 +1,280 @@
+//! One control connection: its messages and its tests.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use linerate_compat::netperf::{
+    MESSAGE_BYTES, Message, OmniRequest, OmniResults, Request, UNKNOWN_REQUEST, calibrated,
+    debug_answer, refused,
+};
+use linerate_engine::now_ns;
+use nix::errno::Errno;
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::cpu::CpuWatch;
+use super::load::Ended;
+use super::plan::{self, Ends, Plan};
+use super::socket::{self, Opened};
+use super::trial::{Place, Trial};
+use super::{PROGRAM, Refused, Sees};
+use crate::api::connection::KEEPALIVE;
+use crate::core::Core;
+use crate::foreign::guest::{Claim, RENEW_NS};
+use crate::limits::{Counts, Exceeded, Kind, Source, Whose};
+use crate::log::Asker;
+
+/// How long a client may take for its first message, and for any to arrive whole.
+pub(super) const FIRST_MESSAGE: Duration = Duration::from_secs(5);
+/// How long a client may do nothing between two tests.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long it may take to take an answer.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+/// Open files of a test: where the payload comes in, and a connection.
+const FILES: usize = 2;
+/// The time between two looks at a rate that is limited.
+const LOOK_NS: u64 = 250_000_000;
+
+/// One control connection.
+pub(super) struct Session<'a> {
+    core: &'a Arc<Core>,
+    control: TcpStream,
+    peer: SocketAddr,
+    own: SocketAddr,
+    sees: Sees,
+}
+
+/// What follows a message.
+enum Answer {
+    Nothing,
+    Message(Message),
+    /// The client has gone.
+    End,
+}
+
+impl<'a> Session<'a> {
+    /// Returns a session with who is at the other end.
+    pub(super) fn new(
+        core: &'a Arc<Core>,
+        control: TcpStream,
+        peer: SocketAddr,
+        sees: Sees,
+    ) -> Option<Self> {
+        let own = control.local_addr().ok()?;
+        // Answers are one message each, for which the client waits.
+        let _ = control.set_nodelay(true);
+        // It says nothing while its test goes on: one that was switched off would be sent payload to its end.
+        let _ = SockRef::from(&control).set_tcp_keepalive(&KEEPALIVE);
+        Some(Self {
+            core,
+            control,
+            peer,
+            own,
+            sees,
+        })
+    }
+
+    /// Answers message after message until the client closes or says nothing for too long.
+    pub(super) async fn serve(mut self, alive: &(impl Fn() + Sync)) {
+        let mut patience = FIRST_MESSAGE;
+        while let Some(message) = self.next(patience).await {
+            patience = IDLE;
+            alive();
+            let answer = match self.answer(&message, alive).await {
+                Answer::Nothing => continue,
+                Answer::Message(answer) => answer,
+                Answer::End => return,
+            };
+            if self.say(&answer).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the next message: it may be waited for as long as `patience`, and then arrives whole.
+    async fn next(&mut self, patience: Duration) -> Option<Message> {
+        let mut bytes = [0; MESSAGE_BYTES];
+        let begins = self.control.peek(&mut bytes[..1]);
+        tokio::time::timeout(patience, begins).await.ok()?.ok()?;
+        let whole = self.control.read_exact(&mut bytes);
+        tokio::time::timeout(FIRST_MESSAGE, whole)
+            .await
+            .ok()?
+            .ok()?;
+        Some(Message::from_bytes(bytes))
+    }
+
+    async fn say(&mut self, message: &Message) -> io::Result<()> {
+        let said = self.control.write_all(message.bytes());
+        tokio::time::timeout(ANSWER_DEADLINE, said).await?
+    }
+
+    async fn answer(&mut self, message: &Message, alive: &(impl Fn() + Sync)) -> Answer {
+        match Request::decode(message) {
+            Request::Debug => Answer::Message(debug_answer()),
+            Request::Calibrate => Answer::Message(calibrated(CpuWatch::begin().cpus())),
+            Request::Passphrase => Answer::Nothing,
+            Request::Unknown(_) => Answer::Message(refused(UNKNOWN_REQUEST)),
+            Request::Omni(request) => match *request {
+                Ok(request) => self.test(&request, alive).await,
+                Err(error) => self.refuse(&Refused::new(Errno::EINVAL, error.to_string())),
+            },
+        }
+    }
+
+    fn refuse(&self, refused: &Refused) -> Answer {
+        let asker = Asker::of(self.peer.ip(), None);
+        self.core.note_refusal(refused.kind, asker, &refused.reason);
+        Answer::Message(refused.message())
+    }
+
+    /// Carries out a test to its results.
+    async fn test(&mut self, request: &OmniRequest, alive: &(impl Fn() + Sync)) -> Answer {
+        let (plan, mut trial, response) = match self.begin(request) {
+            Ok(begun) => begun,
+            Err(refused) => return self.refuse(&refused),
+        };
+        if self.say(&response).await.is_err() {
+            return Answer::End;
+        }
+        match self.watch(plan, &mut trial, alive).await {
+            Some(Ok(results)) => Answer::Message(results.encode()),
+            Some(Err(failed)) => {
+                trial.note_failure(&failed.reason);
+                Answer::Message(failed.message())
+            }
+            None => Answer::End,
+        }
+    }
+
+    /// Begins a test, if there is a place for it; returns it with what its client is told.
+    fn begin(&self, request: &OmniRequest) -> Result<(Plan, Trial, Message), Refused> {
+        let peer = self.peer.ip().to_canonical();
+        let limits = &self.core.config().limits;
+        let plan = plan::plan(request, peer, limits)?;
+        let opened = socket::open(request, &plan, self.own).map_err(|error| failed(&error))?;
+        let place = self.claim(&opened)?;
+        let transport = if plan.is_udp { "UDP" } else { "TCP" };
+        place.claim.note_traffic(transport, 1);
+        let response = opened.response.encode();
+        let trial = Trial::begin(request, plan, opened, place, (peer, self.sees))
+            .map_err(|error| failed(&error))?;
+        Ok((plan, trial, response))
+    }
+
+    /// Claims what a test takes of what all callers without the token may, and a place at the desk.
+    fn claim(&self, opened: &Opened) -> Result<Place, Refused> {
+        let buffers = (opened.receive_bytes + opened.send_bytes) as u64;
+        let counts = Counts::of_trial(1, FILES).with_memory(buffers);
+        let network = Whose::Network(Source::of(self.peer.ip()));
+        let busy = |reason: String| Refused {
+            kind: "busy",
+            ..Refused::new(Errno::EBUSY, reason)
+        };
+        let grant = self.core.claim_of(network, counts, None);
+        let grant = grant.map_err(|exceeded| match exceeded {
+            Exceeded::Count {
+                kind: Kind::Trials, ..
+            } => busy(exceeded.to_string()),
+            _ => Refused::new(Errno::EDQUOT, exceeded.to_string()),
+        })?;
+        let claim = Claim::new(self.core, PROGRAM, self.peer);
+        let claim =
+            claim.ok_or_else(|| busy("a netperf client while the host was in use".to_owned()))?;
+        Ok(Place {
+            claim,
+            grant: Mutex::new(grant),
+        })
+    }
+
+    /// Watches a test to its end; nothing where its client has gone before.
+    async fn watch(
+        &mut self,
+        plan: Plan,
+        trial: &mut Trial,
+        alive: &(impl Fn() + Sync),
+    ) -> Option<Result<OmniResults, Refused>> {
+        let most_ns = now_ns().saturating_add(plan.most.0);
+        let mut end_ns = Some(most_ns);
+        let mut look_ns = now_ns() + LOOK_NS;
+        let mut renew_ns = now_ns() + RENEW_NS;
+        let mut failed = None;
+        let (results, ended) = loop {
+            let wake_ns = end_ns.into_iter().fold(look_ns.min(renew_ns), u64::min);
+            let wake = Duration::from_nanos(wake_ns.saturating_sub(now_ns()));
+            let mut byte = [0];
+            tokio::select! {
+                // A test that has ended is told of before the end of who waits for it.
+                biased;
+                results = trial.results() => break results?,
+                // Nothing is said while a test goes on: it is the end of who says it.
+                _ = self.control.peek(&mut byte) => {
+                    trial.stop();
+                    // Its thread ends within a moment, and then the place is free.
+                    trial.results().await;
+                    return None;
+                }
+                () = tokio::time::sleep(wake) => {}
+            }
+            let now = now_ns();
+            if now >= renew_ns {
+                alive();
+                renew_ns = now + RENEW_NS;
+                if !trial.renew() {
+                    failed.get_or_insert(Refused::new(
+                        Errno::ECANCELED,
+                        "the agent took the host back",
+                    ));
+                }
+            }
+            if now >= look_ns {
+                look_ns = now + LOOK_NS;
+                let excess = trial.excess();
+                failed = failed.or(excess.map(|why| Refused::new(Errno::EDQUOT, why)));
+            }
+            if end_ns.is_some_and(|end| now >= end) {
+                end_ns = None;
+                trial.stop();
+                if plan.ends == Ends::ByLimit {
+                    let why = "the test is longer than this agent allows";
+                    failed.get_or_insert(Refused::new(Errno::ETIME, why));
+                }
+            }
+            if failed.is_some() {
+                trial.stop();
+            }
+        };
+        // What came after the last look counts, too.
+        trial.excess();
+        Some(match (failed, ended) {
+            (Some(failed), _) => Err(failed),
+            (None, Ended::Whole | Ended::Stopped) => Ok(results),
+            (None, Ended::NobodyCame) => {
+                let reason = "the client did not bring its payload";
+                Err(Refused::new(Errno::ETIMEDOUT, reason))
+            }
+            (None, Ended::Failed(error)) => Err(self::failed(&error)),
+        })
+    }
+}
+
+/// Returns what the client is told where the system refused something.
+fn failed(error: &io::Error) -> Refused {
+    let number = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
+    Refused::new(number, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_system_is_told_by_its_number() {
+        let told = |error| failed(&error).error;
+        assert_eq!(told(io::Error::from_raw_os_error(98)), Errno::EADDRINUSE);
+        assert_eq!(told(io::ErrorKind::Other.into()), Errno::EIO);
+    }
+}
