@@ -73,7 +73,7 @@ fn guest() -> Caller {
 fn request(program: &str, peer: SocketAddr) -> AdmitRequest {
     AdmitRequest {
         run: RunId(program.to_owned()),
-        label: format!("an {program} client at {}", peer.ip().to_canonical()),
+        label: format!("{program} client at {}", peer.ip().to_canonical()),
         admission: Admission::Shared,
         expected: None,
         evict: false,

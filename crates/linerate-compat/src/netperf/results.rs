@@ -9,10 +9,11 @@ const RESULT_WORDS: usize = 27;
 const CONGESTION_AT: usize = 16 + 4 * 32 + 16;
 /// Bytes that it has.
 const NAME_BYTES: usize = 16;
-/// Letters for how the CPUs were measured; the last says that they were not.
-const METHOD_PROC_STAT: u32 = b'S' as u32;
-const METHOD_RUSAGE: u32 = b'R' as u32;
-const METHOD_NONE: u32 = b'U' as u32;
+/// netperf's numbers of how the CPUs were measured, of which it shows the letters U, R and S; the first says that
+/// they were not.
+const METHOD_NONE: u32 = 0;
+const METHOD_RUSAGE: u32 = 5;
+const METHOD_PROC_STAT: u32 = 8;
 
 /// What the server counted.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,7 +53,7 @@ pub enum CpuMethod {
     ProcStat,
     /// That of the process or of threads of it, by getrusage(2).
     Rusage,
-    /// Another letter of netperf's.
+    /// Another number of netperf's.
     Other(u32),
 }
 
@@ -80,19 +81,19 @@ pub struct CpuShares {
 }
 
 impl CpuMethod {
-    fn of(letter: u32) -> Self {
-        match letter {
+    fn of(number: u32) -> Self {
+        match number {
             METHOD_PROC_STAT => Self::ProcStat,
             METHOD_RUSAGE => Self::Rusage,
             other => Self::Other(other),
         }
     }
 
-    fn letter(self) -> u32 {
+    fn number(self) -> u32 {
         match self {
             Self::ProcStat => METHOD_PROC_STAT,
             Self::Rusage => METHOD_RUSAGE,
-            Self::Other(letter) => letter,
+            Self::Other(number) => number,
         }
     }
 }
@@ -136,7 +137,7 @@ impl OmniResults {
             (14, cpu.io_wait.to_bits()),
             (15, cpu.irq.to_bits()),
             (16, cpu.soft_irq.to_bits()),
-            (18, cpu.method.letter()),
+            (18, cpu.method.number()),
             (19, self.cpus),
             (20, cpu.peak_cpu),
             (21, cpu.peak.to_bits()),
@@ -170,7 +171,7 @@ impl OmniResults {
         };
         let name = message.text(RESULT_WORDS, CONGESTION_AT, NAME_BYTES);
         let name = String::from_utf8_lossy(name).into_owned();
-        let is_measured = ![0, METHOD_NONE].contains(&message.word(18));
+        let is_measured = message.word(18) != METHOD_NONE;
         Ok(Self {
             bytes_received: wide(0),
             receive_calls: message.word(2),

@@ -24,15 +24,14 @@ const MODES: [Metric; 8] = [
 /// Time of each CPU in each of [`MODES`], nanoseconds.
 type Times = BTreeMap<u32, [i64; MODES.len()]>;
 
-/// CPU time from one instant on.
-pub(super) struct CpuWatch {
+/// Time of all CPUs from one instant on.
+pub(super) struct HostWatch {
     observer: Box<dyn Observer>,
     before: Times,
-    own_before_ns: (i64, i64),
 }
 
-impl CpuWatch {
-    /// Begins now, for the calling thread.
+impl HostWatch {
+    /// Begins now.
     pub(super) fn begin() -> Self {
         let mut observer = cpu_times(&ObserveConfig {
             proc_root: "/proc".into(),
@@ -44,7 +43,6 @@ impl CpuWatch {
         Self {
             before: read(&mut *observer),
             observer,
-            own_before_ns: own_ns(),
         }
     }
 
@@ -53,20 +51,38 @@ impl CpuWatch {
         self.before.len() as u32
     }
 
-    /// Returns how busy the host was over a test, of which netperf counts `elapsed_ns` of the `watched_ns` that
-    /// passed.
-    pub(super) fn host(&mut self, watched_ns: u64, elapsed_ns: u64) -> CpuShares {
-        let after = read(&mut *self.observer);
-        shares(&self.before, &after, correction(watched_ns, elapsed_ns))
+    /// Returns how busy the host was since the beginning.
+    pub(super) fn shares(&mut self) -> CpuShares {
+        shares(&self.before, &read(&mut *self.observer))
+    }
+}
+
+/// CPU time of the calling thread from one instant on.
+pub(super) struct ThreadWatch {
+    user_ns: i64,
+    system_ns: i64,
+}
+
+impl ThreadWatch {
+    /// Begins now.
+    pub(super) fn begin() -> Self {
+        let none = Self {
+            user_ns: 0,
+            system_ns: 0,
+        };
+        getrusage(UsageWho::RUSAGE_THREAD).map_or(none, |usage| Self {
+            user_ns: usage.user_time().num_microseconds() * 1000,
+            system_ns: usage.system_time().num_microseconds() * 1000,
+        })
     }
 
-    /// Returns what of all CPUs the calling thread took.
-    pub(super) fn own_test(&self, elapsed_ns: u64) -> CpuShares {
-        let (user, system) = own_ns();
-        let all_ns = elapsed_ns.max(1) as f64 * f64::from(self.cpus().max(1));
+    /// Returns what part of `cpus` CPUs the thread took since the beginning, `elapsed_ns` ago.
+    pub(super) fn shares(&self, cpus: u32, elapsed_ns: u64) -> CpuShares {
+        let now = Self::begin();
+        let all_ns = elapsed_ns.max(1) as f64 * f64::from(cpus.max(1));
         let percent = |before: i64, after: i64| 100.0 * (after - before).max(0) as f64 / all_ns;
-        let user = percent(self.own_before_ns.0, user) as f32;
-        let system = percent(self.own_before_ns.1, system) as f32;
+        let user = percent(self.user_ns, now.user_ns) as f32;
+        let system = percent(self.system_ns, now.system_ns) as f32;
         CpuShares {
             method: CpuMethod::Rusage,
             busy: user + system,
@@ -79,14 +95,6 @@ impl CpuWatch {
             peak: 0.0,
         }
     }
-}
-
-/// Returns the user and system time of the calling thread.
-fn own_ns() -> (i64, i64) {
-    getrusage(UsageWho::RUSAGE_THREAD).map_or((0, 0), |usage| {
-        let ns = |time: nix::sys::time::TimeVal| time.num_microseconds() * 1000;
-        (ns(usage.user_time()), ns(usage.system_time()))
-    })
 }
 
 fn read(observer: &mut dyn Observer) -> Times {
@@ -108,14 +116,8 @@ fn read(observer: &mut dyn Observer) -> Times {
     times
 }
 
-/// Returns what busy time is multiplied with where the test is shorter than what was watched: its end was waited
-/// for.
-fn correction(watched_ns: u64, elapsed_ns: u64) -> f64 {
-    watched_ns.max(elapsed_ns) as f64 / elapsed_ns.max(1) as f64
-}
-
 /// Returns the shares of all CPUs: each one's part that was not idle, and their mean.
-fn shares(before: &Times, after: &Times, correction: f64) -> CpuShares {
+fn shares(before: &Times, after: &Times) -> CpuShares {
     let mut sums = [0.0; MODES.len()];
     let (mut busy, mut peak) = (0.0, (0, 0.0_f64));
     for (cpu, after) in after {
@@ -123,9 +125,9 @@ fn shares(before: &Times, after: &Times, correction: f64) -> CpuShares {
         let spent: [i64; MODES.len()] =
             std::array::from_fn(|mode| (after[mode] - before[mode]).max(0));
         let all = spent.iter().sum::<i64>().max(1) as f64;
-        let percent = spent.map(|ns| 100.0 * ns as f64 / all * correction);
-        // A CPU that was idle to the end has no other time.
-        let of_cpu = percent[1..].iter().sum::<f64>().min(100.0);
+        let percent = spent.map(|ns| 100.0 * ns as f64 / all);
+        // All but idle, which is the first.
+        let of_cpu = percent[1..].iter().sum::<f64>();
         busy += of_cpu;
         if of_cpu > peak.1 {
             peak = (*cpu, of_cpu);
@@ -178,17 +180,15 @@ mod tests {
             peak_cpu: 0,
             peak: 50.0,
         };
-        assert_eq!(shares(&before, &after, 1.0), expected);
-        let corrected = shares(&before, &after, correction(14, 10));
-        assert_eq!((corrected.busy, corrected.peak), (42.0, 70.0));
-        assert_eq!(shares(&before, &before, 1.0).busy, 0.0);
+        assert_eq!(shares(&before, &after), expected);
+        assert_eq!(shares(&before, &before).busy, 0.0);
     }
 
     #[test]
     fn this_host_has_cpus_and_no_share_is_beyond_all() {
-        let mut watch = CpuWatch::begin();
+        let mut watch = HostWatch::begin();
         assert!(watch.cpus() > 0);
-        let shares = watch.host(1_000, 1_000);
+        let shares = watch.shares();
         assert!((0.0..=100.0).contains(&shares.busy), "{shares:?}");
         assert!((0.0..=100.0).contains(&shares.peak), "{shares:?}");
     }

@@ -9,8 +9,8 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linerate_compat::netperf::Interval;
@@ -20,6 +20,7 @@ use socket2::SockRef;
 
 use super::plan::Part;
 use super::socket::{LOOK, Payload, windows_bytes};
+use crate::sync::lock;
 
 /// How long a client may take to bring its first payload: as long as native flows.
 const FIRST_PAYLOAD: Duration = crate::core::CONNECT_DEADLINE;
@@ -33,12 +34,18 @@ const PATTERN_BYTES: usize = 64 << 10;
 pub(super) struct Shared {
     is_over: AtomicBool,
     bytes_received: AtomicU64,
+    /// What is sent to who may have stopped reading: a call that waits for that returns at once.
+    sending: Mutex<Option<TcpStream>>,
 }
 
 impl Shared {
     /// Ends the test: its thread sees it within [`LOOK`].
     pub(super) fn stop(&self) {
         self.is_over.store(true, Relaxed);
+        if let Some(stream) = lock(&self.sending).take() {
+            // Who has gone needs no end.
+            let _ = stream.shutdown(Shutdown::Write);
+        }
     }
 
     /// Returns how much has come so far.
@@ -75,12 +82,19 @@ pub(super) struct Counted {
     pub(super) send_calls: u64,
     pub(super) failed_sends: u64,
     pub(super) transactions: u64,
-    pub(super) receive_window_bytes: Option<u32>,
-    pub(super) send_window_bytes: Option<u32>,
+    /// The receiving and the sending buffer at the end, of a connection or socket that lasted.
+    pub(super) windows_bytes: Option<(u32, u32)>,
     pub(super) retransmissions: Option<u64>,
     pub(super) congestion: Option<String>,
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
+}
+
+impl Counted {
+    /// Returns how long the test took, its end that may have been waited for in vain included.
+    pub(super) fn watched_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
 }
 
 /// How a test ended.
@@ -151,6 +165,7 @@ impl Moving {
         if self.part == Part::Connections {
             let ended = self.connections(listener);
             self.counted.end_ns = now_ns();
+            self.counted.congestion = congestion(&SockRef::from(listener));
             return ended;
         }
         let mut stream = match self.accept(listener, FIRST_PAYLOAD)? {
@@ -191,16 +206,10 @@ impl Moving {
 
     /// Notes what the kernel says of a connection at its end.
     fn note_socket(&mut self, stream: &TcpStream) {
-        let (receive, send) = windows_bytes(&SockRef::from(stream));
-        self.counted.receive_window_bytes = Some(receive);
-        self.counted.send_window_bytes = Some(send);
+        let socket = SockRef::from(stream);
+        self.counted.windows_bytes = Some(windows_bytes(&socket));
+        self.counted.congestion = congestion(&socket);
         self.counted.retransmissions = linerate_engine::retransmissions(stream.as_fd());
-        let name = SockRef::from(stream).tcp_congestion().ok();
-        let name = name.map(|name| {
-            let end = name.iter().position(|byte| *byte == 0);
-            String::from_utf8_lossy(&name[..end.unwrap_or(name.len())]).into_owned()
-        });
-        self.counted.congestion = name;
     }
 
     fn receive(&mut self, stream: &mut TcpStream) -> io::Result<Ended> {
@@ -220,6 +229,7 @@ impl Moving {
 
     fn send(&mut self, stream: &mut TcpStream) -> io::Result<Ended> {
         let mut rhythm = self.interval.map(Rhythm::new);
+        *lock(&self.shared.sending) = Some(stream.try_clone()?);
         loop {
             let left = self
                 .units
@@ -262,11 +272,7 @@ impl Moving {
                 Step::End(ended) => return Ok(ended),
             };
             most = Duration::MAX;
-            let step = self.answer(&mut stream)?;
-            if self.counted.transactions == 1 {
-                self.note_socket(&stream);
-            }
-            match step {
+            match self.answer(&mut stream)? {
                 // A client whose time is over leaves one without a request.
                 Step::Done(()) | Step::End(Ended::Whole) => {}
                 Step::End(ended) => return Ok(ended),
@@ -318,9 +324,7 @@ impl Moving {
         let mut from = None;
         let ended = self.datagrams(socket, &mut from);
         self.counted.end_ns = now_ns();
-        let (receive, send) = windows_bytes(&SockRef::from(socket));
-        self.counted.receive_window_bytes = Some(receive);
-        self.counted.send_window_bytes = Some(send);
+        self.counted.windows_bytes = Some(windows_bytes(&SockRef::from(socket)));
         if from.is_some() {
             for _ in 0..END_MARKS {
                 // Who does not wait for them has gone.
@@ -417,6 +421,14 @@ impl Moving {
     fn is_peer(&self, from: SocketAddr) -> bool {
         from.ip().to_canonical() == self.peer
     }
+}
+
+/// Returns the name of a socket's congestion control.
+fn congestion(socket: &SockRef<'_>) -> Option<String> {
+    let name = socket.tcp_congestion().ok()?;
+    let end = name.iter().position(|byte| *byte == 0);
+    let name = &name[..end.unwrap_or(name.len())];
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Returns whether a call only waited in vain for a while.

@@ -127,3 +127,49 @@ async fn say_no(stream: &mut TcpStream) {
     // Whoever has gone has been told nothing, and does not care.
     let _ = tokio::time::timeout(session::FIRST_MESSAGE, said).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_compat::netperf::{Length, OmniRequest, OmniResponse, OmniTransport, Way};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::AgentConfig;
+    use crate::access::Strangers;
+    use crate::api::LimitsInfo;
+
+    /// Returns the error that a client at `peer` gets for the first test it asks for.
+    async fn told(strangers: Strangers, peer: &str) -> Option<u32> {
+        let core = Arc::new(Core::new(AgentConfig {
+            host_name: "test".to_owned(),
+            limits: LimitsInfo::default(),
+            lab: false,
+        }));
+        let access = Arc::new(Access::new(None, None, strangers, Vec::new()));
+        let door = Door::new(core, access);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = async {
+            let mut control = TcpStream::connect(address).await.unwrap();
+            let asked = OmniRequest::of(OmniTransport::Tcp, Way::In, Length::Seconds(1)).encode();
+            control.write_all(asked.bytes()).await.unwrap();
+            let mut answer = [0; MESSAGE_BYTES];
+            control.read_exact(&mut answer).await.unwrap();
+            OmniResponse::decode(&Message::from_bytes(answer)).err()
+        };
+        let server = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            door.take_up(stream, peer.parse().unwrap(), || ()).await;
+        };
+        tokio::join!(client, server).0
+    }
+
+    #[tokio::test]
+    async fn strangers_are_refused_unless_everyone_may_measure() {
+        let far = "192.0.2.1:9";
+        let refused = Some(Errno::EACCES as u32);
+        assert_eq!(told(Strangers::Refused, far).await, refused);
+        assert_eq!(told(Strangers::Measure, far).await, None);
+        assert_eq!(told(Strangers::Refused, "[2001:db8::1]:9").await, refused);
+    }
+}

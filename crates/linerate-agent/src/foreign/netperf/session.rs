@@ -15,7 +15,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::cpu::CpuWatch;
+use super::cpu::HostWatch;
 use super::load::Ended;
 use super::plan::{self, Ends, Plan};
 use super::socket::{self, Opened};
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
     async fn answer(&mut self, message: &Message, alive: &(impl Fn() + Sync)) -> Answer {
         match Request::decode(message) {
             Request::Debug => Answer::Message(debug_answer()),
-            Request::Calibrate => Answer::Message(calibrated(CpuWatch::begin().cpus())),
+            Request::Calibrate => Answer::Message(calibrated(HostWatch::begin().cpus())),
             Request::Passphrase => Answer::Nothing,
             Request::Unknown(_) => Answer::Message(refused(UNKNOWN_REQUEST)),
             Request::Omni(request) => match *request {
@@ -201,9 +201,11 @@ impl<'a> Session<'a> {
         let mut end_ns = Some(most_ns);
         let mut look_ns = now_ns() + LOOK_NS;
         let mut renew_ns = now_ns() + RENEW_NS;
+        let mut time_ns = Some(most_ns.saturating_sub(plan.pad.0));
         let mut failed = None;
         let (results, ended) = loop {
-            let wake_ns = end_ns.into_iter().fold(look_ns.min(renew_ns), u64::min);
+            let ends_ns = [time_ns, end_ns].into_iter().flatten();
+            let wake_ns = ends_ns.fold(look_ns.min(renew_ns), u64::min);
             let wake = Duration::from_nanos(wake_ns.saturating_sub(now_ns()));
             let mut byte = [0];
             tokio::select! {
@@ -234,6 +236,10 @@ impl<'a> Session<'a> {
                 look_ns = now + LOOK_NS;
                 let excess = trial.excess();
                 failed = failed.or(excess.map(|why| Refused::new(Errno::EDQUOT, why)));
+            }
+            if time_ns.is_some_and(|time| now >= time) {
+                time_ns = None;
+                trial.note_time();
             }
             if end_ns.is_some_and(|end| now >= end) {
                 end_ns = None;

@@ -4,18 +4,21 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use linerate_compat::netperf::{OmniRequest, OmniResults, flag};
+use linerate_compat::netperf::{CpuShares, OmniRequest, OmniResponse, OmniResults, flag};
 use linerate_engine::now_ns;
 use tokio::sync::oneshot;
 
-use super::Sees;
-use super::cpu::CpuWatch;
+use super::cpu::{HostWatch, ThreadWatch};
 use super::load::{self, Counted, Ended, Load, Shared};
 use super::plan::Plan;
 use super::socket::Opened;
+use super::{PROGRAM, Sees};
 use crate::foreign::guest::Claim;
 use crate::limits::{Grant, above};
 use crate::sync::lock;
+
+/// CPUs that a thread can be told to run on: numbers beyond are no host's.
+const CPUS_MAX: u32 = 1 << 16;
 
 /// A place at the desk and what may be taken there; given back when the test's thread has ended, too.
 pub(super) struct Place {
@@ -27,20 +30,28 @@ pub(super) struct Place {
 pub(super) struct Trial {
     shared: Arc<Shared>,
     place: Arc<Place>,
-    results: oneshot::Receiver<(OmniResults, Ended)>,
+    moved: oneshot::Receiver<(Counted, Ended, CpuShares)>,
     begin_ns: u64,
     /// What was taken for the sum of all guests.
     taken_bytes: u64,
-    is_udp: bool,
+    plan: Plan,
+    opened: OmniResponse,
+    names_congestion: bool,
+    cpu: HostWatch,
+    shares: Shares,
 }
 
-/// What the results of a test depend on beside its payload.
+/// How busy the CPUs were, as far as it is known.
 #[derive(Debug, Clone, Copy)]
-struct Account {
-    plan: Plan,
-    sees: Sees,
-    measures_cpu: bool,
-    names_congestion: bool,
+enum Shares {
+    /// Nobody asks.
+    Unasked,
+    /// What the test's thread took of them is wanted.
+    OwnTest,
+    /// What all took of them is wanted.
+    Host,
+    /// It is known.
+    Read(CpuShares),
 }
 
 impl Trial {
@@ -64,40 +75,96 @@ impl Trial {
             rate: lock(&place.grant).rate(),
             shared: Arc::clone(&shared),
         };
-        let account = Account {
-            plan,
-            sees,
-            measures_cpu: request.has(flag::MEASURES_CPU),
-            names_congestion: request.has(flag::NAMES_CONGESTION),
-        };
         let place = Arc::new(place);
-        let (tell, results) = oneshot::channel();
-        let (cpu, kept) = (request.cpu, Arc::clone(&place));
+        let (tell, moved) = oneshot::channel();
+        let (pinned, kept) = (request.cpu, Arc::clone(&place));
+        let cpu = HostWatch::begin();
+        let cpus = cpu.cpus();
         std::thread::Builder::new()
-            .name("netperf".to_owned())
+            .name(PROGRAM.to_owned())
             .spawn(move || {
-                if let Some(cpu) = cpu {
-                    // A CPU that this host does not have is no CPU to run on: it runs on any.
+                if let Some(cpu) = pinned.filter(|cpu| *cpu < CPUS_MAX) {
+                    // On a host that lacks it the thread runs anywhere, as netperf's does.
                     let _ = linerate_engine::pin(&[cpu as usize]);
                 }
-                let counted = account.run(load);
+                let own = ThreadWatch::begin();
+                let (counted, ended) = load::run(load);
+                let own = own.shares(cpus, counted.watched_ns());
                 drop(kept);
                 // Nobody waits for it where the client has gone.
-                let _ = tell.send(counted);
+                let _ = tell.send((counted, ended, own));
             })?;
+        let shares = match (request.has(flag::MEASURES_CPU), sees) {
+            (false, _) => Shares::Unasked,
+            (true, Sees::OwnTest) => Shares::OwnTest,
+            (true, Sees::Host) => Shares::Host,
+        };
         Ok(Self {
             shared,
             place,
-            results,
+            moved,
             begin_ns: now_ns(),
             taken_bytes: 0,
-            is_udp: plan.is_udp,
+            plan,
+            opened: opened.response,
+            names_congestion: request.has(flag::NAMES_CONGESTION),
+            cpu,
+            shares,
         })
     }
 
     /// Returns what was counted, once the test is over.
     pub(super) async fn results(&mut self) -> Option<(OmniResults, Ended)> {
-        (&mut self.results).await.ok()
+        let (counted, ended, own) = (&mut self.moved).await.ok()?;
+        self.note_time();
+        let shares = match self.shares {
+            Shares::Unasked => None,
+            Shares::Read(shares) => Some(shares),
+            Shares::OwnTest | Shares::Host => Some(own),
+        };
+        // Who was stopped waited for the end that did not come.
+        let pad_ns = match ended {
+            Ended::Stopped => self.plan.pad.0,
+            _ => 0,
+        };
+        let elapsed_ns = counted.watched_ns().saturating_sub(pad_ns);
+        let results = OmniResults {
+            cpus: self.cpu.cpus(),
+            cpu: shares,
+            elapsed_s: (elapsed_ns as f64 / 1e9) as f32,
+            ..self.counts(counted)
+        };
+        Some((results, ended))
+    }
+
+    /// Returns the words of what was counted: calls and transactions are counted in 32 bits there.
+    fn counts(&self, counted: Counted) -> OmniResults {
+        let opened = (
+            self.opened.receive_window_bytes,
+            self.opened.send_window_bytes,
+        );
+        let windows_bytes = counted.windows_bytes.unwrap_or(opened);
+        OmniResults {
+            bytes_received: counted.bytes_received,
+            receive_calls: counted.receive_calls as u32,
+            receive_window_bytes: windows_bytes.0,
+            bytes_sent: counted.bytes_sent,
+            send_window_bytes: windows_bytes.1,
+            send_calls: counted.send_calls as u32,
+            failed_sends: counted.failed_sends as u32,
+            transactions: counted.transactions as u32,
+            retransmissions: counted.retransmissions.map(|sent| sent as u32),
+            congestion: counted.congestion.filter(|_| self.names_congestion),
+            ..OmniResults::default()
+        }
+    }
+
+    /// Notes that the time of the test is over, as its client has it: how busy the host is while the last
+    /// payload is waited for is no part of it.
+    pub(super) fn note_time(&mut self) {
+        if let Shares::Host = self.shares {
+            self.shares = Shares::Read(self.cpu.shares());
+        }
     }
 
     /// Ends the test.
@@ -124,7 +191,7 @@ impl Trial {
         let mut grant = lock(&self.place.grant);
         let owed = grant.note_moved(now, new_bytes);
         // All but datagrams are kept to the rate as they move.
-        let most = grant.rate().filter(|_| self.is_udp)?;
+        let most = grant.rate().filter(|_| self.plan.is_udp)?;
         let elapsed_s = now.saturating_sub(self.begin_ns) as f64 / 1e9;
         let rate = above(most, received as f64, elapsed_s, 1);
         rate.map(|rate| format!("received at {rate}, but this agent allows {most}"))
@@ -135,48 +202,5 @@ impl Trial {
 impl Drop for Trial {
     fn drop(&mut self) {
         self.shared.stop();
-    }
-}
-
-impl Account {
-    /// Moves the payload and makes the results.
-    fn run(self, load: Load) -> (OmniResults, Ended) {
-        let mut cpu = CpuWatch::begin();
-        let (counted, ended) = load::run(load);
-        let watched_ns = counted.end_ns.saturating_sub(counted.begin_ns);
-        // Who was stopped waited for the end that did not come.
-        let pad_ns = match ended {
-            Ended::Stopped => self.plan.pad.0,
-            _ => 0,
-        };
-        let elapsed_ns = watched_ns.saturating_sub(pad_ns);
-        let shares = self.measures_cpu.then(|| match self.sees {
-            Sees::Host => cpu.host(watched_ns, elapsed_ns),
-            Sees::OwnTest => cpu.own_test(elapsed_ns),
-        });
-        let results = OmniResults {
-            cpus: cpu.cpus(),
-            cpu: shares,
-            elapsed_s: elapsed_ns as f32 / 1e9,
-            congestion: counted.congestion.clone().filter(|_| self.names_congestion),
-            ..results(&counted)
-        };
-        (results, ended)
-    }
-}
-
-/// Returns the words of what was counted: calls and transactions are counted in 32 bits there.
-fn results(counted: &Counted) -> OmniResults {
-    OmniResults {
-        bytes_received: counted.bytes_received,
-        receive_calls: counted.receive_calls as u32,
-        receive_window_bytes: counted.receive_window_bytes.unwrap_or(0),
-        bytes_sent: counted.bytes_sent,
-        send_calls: counted.send_calls as u32,
-        send_window_bytes: counted.send_window_bytes.unwrap_or(0),
-        failed_sends: counted.failed_sends as u32,
-        transactions: counted.transactions as u32,
-        retransmissions: counted.retransmissions.map(|sent| sent as u32),
-        ..OmniResults::default()
     }
 }
