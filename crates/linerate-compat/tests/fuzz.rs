@@ -231,7 +231,7 @@ fn the_corpus_is_read_as_what_it_is() {
 /// Returns a message of `bytes`, cut or filled to its length.
 fn message(mut bytes: Vec<u8>) -> Message {
     bytes.resize(MESSAGE_BYTES, 0);
-    Message::from_bytes(bytes.try_into().unwrap())
+    Message::from_bytes(bytes.try_into().expect("as long as a message"))
 }
 
 fn omni(message: &Message) -> Option<OmniRequest> {

@@ -14,15 +14,14 @@ const WORDS: usize = 4;
 /// Reads the address whose first word is `first`; absent where it is all zeros.
 pub(super) fn read(message: &Message, first: usize, is_v6: bool) -> Option<IpAddr> {
     let words: [u32; WORDS] = std::array::from_fn(|index| message.word(first + index));
-    let address = match is_v6 {
-        false => Ipv4Addr::from_bits(words[0]).into(),
-        true => {
-            let mut bytes = [0; 16];
-            for (room, word) in bytes.chunks_exact_mut(4).zip(words) {
-                room.copy_from_slice(&word.to_le_bytes());
-            }
-            IpAddr::from(Ipv6Addr::from(bytes))
+    let address = if is_v6 {
+        let mut bytes = [0; 16];
+        for (room, word) in bytes.chunks_exact_mut(4).zip(words) {
+            room.copy_from_slice(&word.to_le_bytes());
         }
+        IpAddr::from(Ipv6Addr::from(bytes))
+    } else {
+        Ipv4Addr::from_bits(words[0]).into()
     };
     Some(address).filter(|address| !address.is_unspecified())
 }

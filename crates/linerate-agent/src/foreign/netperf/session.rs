@@ -18,13 +18,13 @@ use tokio::net::TcpStream;
 use super::cpu::HostWatch;
 use super::load::Ended;
 use super::plan::{self, Ends, Plan};
-use super::socket::{self, Opened};
+use super::socket;
 use super::trial::{Place, Trial};
 use super::{PROGRAM, Refused, Sees};
 use crate::api::connection::KEEPALIVE;
 use crate::core::Core;
 use crate::foreign::guest::{Claim, RENEW_NS};
-use crate::limits::{Counts, Exceeded, Kind, Source, Whose};
+use crate::limits::{Counts, Exceeded, Grant, Kind, Source, Whose};
 use crate::log::Asker;
 
 /// How long a client may take for its first message, and for any to arrive whole.
@@ -47,13 +47,11 @@ pub(super) struct Session<'a> {
     sees: Sees,
 }
 
-/// What follows a message.
-enum Answer {
-    Nothing,
-    Message(Message),
-    /// The client has gone.
-    End,
-}
+/// What follows a message, if anything does.
+type Answer = Result<Option<Message>, Gone>;
+
+/// That the client has gone.
+struct Gone;
 
 impl<'a> Session<'a> {
     /// Returns a session with who is at the other end.
@@ -83,12 +81,12 @@ impl<'a> Session<'a> {
         while let Some(message) = self.next(patience).await {
             patience = IDLE;
             alive();
-            let answer = match self.answer(&message, alive).await {
-                Answer::Nothing => continue,
-                Answer::Message(answer) => answer,
-                Answer::End => return,
+            let said = match self.answer(&message, alive).await {
+                Ok(None) => Ok(()),
+                Ok(Some(answer)) => self.say(&answer).await,
+                Err(gone) => Err(gone),
             };
-            if self.say(&answer).await.is_err() {
+            if said.is_err() {
                 return;
             }
         }
@@ -107,46 +105,50 @@ impl<'a> Session<'a> {
         Some(Message::from_bytes(bytes))
     }
 
-    async fn say(&mut self, message: &Message) -> io::Result<()> {
+    async fn say(&mut self, message: &Message) -> Result<(), Gone> {
         let said = self.control.write_all(message.bytes());
-        tokio::time::timeout(ANSWER_DEADLINE, said).await?
+        match tokio::time::timeout(ANSWER_DEADLINE, said).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Gone),
+        }
     }
 
     async fn answer(&mut self, message: &Message, alive: &(impl Fn() + Sync)) -> Answer {
         match Request::decode(message) {
-            Request::Debug => Answer::Message(debug_answer()),
-            Request::Calibrate => Answer::Message(calibrated(HostWatch::begin().cpus())),
-            Request::Passphrase => Answer::Nothing,
-            Request::Unknown(_) => Answer::Message(refused(UNKNOWN_REQUEST)),
+            Request::Debug => Ok(Some(debug_answer())),
+            Request::Calibrate => Ok(Some(calibrated(HostWatch::begin().cpus()))),
+            Request::Passphrase => Ok(None),
+            Request::Unknown(_) => Ok(Some(refused(UNKNOWN_REQUEST))),
             Request::Omni(request) => match *request {
                 Ok(request) => self.test(&request, alive).await,
-                Err(error) => self.refuse(&Refused::new(Errno::EINVAL, error.to_string())),
+                Err(error) => {
+                    let refused = Refused::new(Errno::EINVAL, error.to_string());
+                    Ok(Some(self.refuse(&refused)))
+                }
             },
         }
     }
 
-    fn refuse(&self, refused: &Refused) -> Answer {
+    /// Notes a refusal; returns what says it.
+    fn refuse(&self, refused: &Refused) -> Message {
         let asker = Asker::of(self.peer.ip(), None);
         self.core.note_refusal(refused.kind, asker, &refused.reason);
-        Answer::Message(refused.message())
+        refused.message()
     }
 
     /// Carries out a test to its results.
     async fn test(&mut self, request: &OmniRequest, alive: &(impl Fn() + Sync)) -> Answer {
         let (plan, mut trial, response) = match self.begin(request) {
             Ok(begun) => begun,
-            Err(refused) => return self.refuse(&refused),
+            Err(refused) => return Ok(Some(self.refuse(&refused))),
         };
-        if self.say(&response).await.is_err() {
-            return Answer::End;
-        }
-        match self.watch(plan, &mut trial, alive).await {
-            Some(Ok(results)) => Answer::Message(results.encode()),
-            Some(Err(failed)) => {
+        self.say(&response).await?;
+        match self.watch(plan, &mut trial, alive).await? {
+            Ok(results) => Ok(Some(results.encode())),
+            Err(failed) => {
                 trial.note_failure(&failed.reason);
-                Answer::Message(failed.message())
+                Ok(Some(failed.message()))
             }
-            None => Answer::End,
         }
     }
 
@@ -155,48 +157,41 @@ impl<'a> Session<'a> {
         let peer = self.peer.ip().to_canonical();
         let limits = &self.core.config().limits;
         let plan = plan::plan(request, peer, limits)?;
+        let grant = self.claim(request, &plan)?;
         let opened = socket::open(request, &plan, self.own).map_err(|error| failed(&error))?;
-        let place = self.claim(&opened)?;
+        let claim = Claim::new(self.core, PROGRAM, self.peer)
+            .ok_or_else(|| busy("a netperf client while the host was in use"))?;
         let transport = if plan.is_udp { "UDP" } else { "TCP" };
-        place.claim.note_traffic(transport, 1);
+        claim.note_traffic(transport, 1);
+        let grant = Mutex::new(grant);
+        let place = Place { claim, grant };
         let response = opened.response.encode();
         let trial = Trial::begin(request, plan, opened, place, (peer, self.sees))
             .map_err(|error| failed(&error))?;
         Ok((plan, trial, response))
     }
 
-    /// Claims what a test takes of what all callers without the token may, and a place at the desk.
-    fn claim(&self, opened: &Opened) -> Result<Place, Refused> {
-        let buffers = (opened.receive_bytes + opened.send_bytes) as u64;
+    /// Claims what a test takes of what all callers without the token may.
+    fn claim(&self, request: &OmniRequest, plan: &Plan) -> Result<Grant, Refused> {
+        let buffers = socket::buffers_bytes(request, plan);
         let counts = Counts::of_trial(1, FILES).with_memory(buffers);
         let network = Whose::Network(Source::of(self.peer.ip()));
-        let busy = |reason: String| Refused {
-            kind: "busy",
-            ..Refused::new(Errno::EBUSY, reason)
-        };
         let grant = self.core.claim_of(network, counts, None);
-        let grant = grant.map_err(|exceeded| match exceeded {
+        grant.map_err(|exceeded| match exceeded {
             Exceeded::Count {
                 kind: Kind::Trials, ..
             } => busy(exceeded.to_string()),
             _ => Refused::new(Errno::EDQUOT, exceeded.to_string()),
-        })?;
-        let claim = Claim::new(self.core, PROGRAM, self.peer);
-        let claim =
-            claim.ok_or_else(|| busy("a netperf client while the host was in use".to_owned()))?;
-        Ok(Place {
-            claim,
-            grant: Mutex::new(grant),
         })
     }
 
-    /// Watches a test to its end; nothing where its client has gone before.
+    /// Watches a test to its end; returns what was counted, or why the test failed.
     async fn watch(
         &mut self,
         plan: Plan,
         trial: &mut Trial,
         alive: &(impl Fn() + Sync),
-    ) -> Option<Result<OmniResults, Refused>> {
+    ) -> Result<Result<OmniResults, Refused>, Gone> {
         let most_ns = now_ns().saturating_add(plan.most.0);
         let mut end_ns = Some(most_ns);
         let mut look_ns = now_ns() + LOOK_NS;
@@ -211,13 +206,13 @@ impl<'a> Session<'a> {
             tokio::select! {
                 // A test that has ended is told of before the end of who waits for it.
                 biased;
-                results = trial.results() => break results?,
+                results = trial.results() => break results.ok_or(Gone)?,
                 // Nothing is said while a test goes on: it is the end of who says it.
                 _ = self.control.peek(&mut byte) => {
                     trial.stop();
                     // Its thread ends within a moment, and then the place is free.
                     trial.results().await;
-                    return None;
+                    return Err(Gone);
                 }
                 () = tokio::time::sleep(wake) => {}
             }
@@ -255,7 +250,7 @@ impl<'a> Session<'a> {
         };
         // What came after the last look counts, too.
         trial.excess();
-        Some(match (failed, ended) {
+        Ok(match (failed, ended) {
             (Some(failed), _) => Err(failed),
             (None, Ended::Whole | Ended::Stopped) => Ok(results),
             (None, Ended::NobodyCame) => {
@@ -264,6 +259,14 @@ impl<'a> Session<'a> {
             }
             (None, Ended::Failed(error)) => Err(self::failed(&error)),
         })
+    }
+}
+
+/// Returns what the client is told where others have what it takes.
+fn busy(reason: impl Into<String>) -> Refused {
+    Refused {
+        kind: "busy",
+        ..Refused::new(Errno::EBUSY, reason)
     }
 }
 

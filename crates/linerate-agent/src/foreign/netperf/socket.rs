@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 
 use linerate_compat::netperf::{NOTHING_SAID, OmniRequest, OmniResponse, flag};
-use linerate_model::manner::DATAGRAM_BYTES_MAX;
-use linerate_model::workload::MESSAGE_BYTES_MAX;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::plan::{Part, Plan};
 
 /// After how long a call that waits looks whether its test is over.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
+/// What a call moves at the most where the client leaves it to the server.
+const CALL_BYTES: usize = 1 << 20;
 /// Connections that may wait to be accepted: clients make one after another.
 const BACKLOG: i32 = 128;
 
@@ -37,9 +37,10 @@ pub(super) struct Opened {
 /// Opens what `request` asks for, at the address `own` of the control connection unless another one is asked for.
 pub(super) fn open(request: &OmniRequest, plan: &Plan, own: SocketAddr) -> io::Result<Opened> {
     let address = address(request, own);
-    let (kind, protocol) = match plan.is_udp {
-        true => (Type::DGRAM, Protocol::UDP),
-        false => (Type::STREAM, Protocol::TCP),
+    let (kind, protocol) = if plan.is_udp {
+        (Type::DGRAM, Protocol::UDP)
+    } else {
+        (Type::STREAM, Protocol::TCP)
     };
     let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
     let tos = set_options(&socket, request, address.ip())?;
@@ -147,24 +148,23 @@ fn sizes(
     receive_window_bytes: usize,
     send_window_bytes: usize,
 ) -> (usize, usize) {
-    let asked = |bytes: Option<u32>, window_bytes: usize, most: u64| {
-        bytes.map_or(window_bytes.min(most as usize), |bytes| bytes as usize)
+    let asked = |bytes: Option<u32>, window_bytes: usize| {
+        bytes.map_or(window_bytes.min(CALL_BYTES), |bytes| bytes as usize)
     };
     match plan.part {
-        Part::Receive => {
-            let most = MESSAGE_BYTES_MAX.0;
-            (asked(request.receive_bytes, receive_window_bytes, most), 0)
-        }
-        Part::Send => {
-            let most = MESSAGE_BYTES_MAX.0;
-            (0, asked(request.send_bytes, send_window_bytes, most))
-        }
-        Part::Exchange | Part::Connections => {
-            let most = DATAGRAM_BYTES_MAX;
-            let bytes = |bytes| asked(bytes, 1, most);
-            (bytes(request.request_bytes), bytes(request.response_bytes))
-        }
+        Part::Receive => (asked(request.receive_bytes, receive_window_bytes), 0),
+        Part::Send => (0, asked(request.send_bytes, send_window_bytes)),
+        Part::Exchange | Part::Connections => (
+            asked(request.request_bytes, 1),
+            asked(request.response_bytes, 1),
+        ),
     }
+}
+
+/// Returns the bytes of the buffers of a test at the most.
+pub(super) fn buffers_bytes(request: &OmniRequest, plan: &Plan) -> u64 {
+    let (receive, send) = sizes(request, plan, CALL_BYTES, CALL_BYTES);
+    (receive + send) as u64
 }
 
 /// Returns the sizes of the receiving and the sending buffer of a socket as they are now.
