@@ -11,6 +11,8 @@
 
 /// How busy the CPUs were.
 mod cpu;
+/// What is due while a test goes on.
+mod due;
 /// The payload of one test, by calls that block.
 mod load;
 /// What is asked for as what is done, and what is refused.

@@ -9,21 +9,21 @@ use linerate_compat::netperf::{
     MESSAGE_BYTES, Message, OmniRequest, OmniResults, Request, UNKNOWN_REQUEST, calibrated,
     debug_answer, refused,
 };
-use linerate_engine::now_ns;
 use nix::errno::Errno;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::cpu::HostWatch;
+use super::due::Due;
 use super::load::Ended;
-use super::plan::{self, Ends, Plan};
+use super::plan::{self, Plan};
 use super::socket;
 use super::trial::{Place, Trial};
 use super::{PROGRAM, Refused, Sees};
 use crate::api::connection::KEEPALIVE;
 use crate::core::Core;
-use crate::foreign::guest::{Claim, RENEW_NS};
+use crate::foreign::guest::Claim;
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source, Whose};
 use crate::log::Asker;
 
@@ -35,8 +35,6 @@ const IDLE: Duration = Duration::from_secs(60);
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 /// Open files of a test: where the payload comes in, and a connection.
 const FILES: usize = 2;
-/// The time between two looks at a rate that is limited.
-const LOOK_NS: u64 = 250_000_000;
 
 /// One control connection.
 pub(super) struct Session<'a> {
@@ -192,16 +190,8 @@ impl<'a> Session<'a> {
         trial: &mut Trial,
         alive: &(impl Fn() + Sync),
     ) -> Result<Result<OmniResults, Refused>, Gone> {
-        let most_ns = now_ns().saturating_add(plan.most.0);
-        let mut end_ns = Some(most_ns);
-        let mut look_ns = now_ns() + LOOK_NS;
-        let mut renew_ns = now_ns() + RENEW_NS;
-        let mut time_ns = Some(most_ns.saturating_sub(plan.pad.0));
-        let mut failed = None;
+        let mut due = Due::new(plan);
         let (results, ended) = loop {
-            let ends_ns = [time_ns, end_ns].into_iter().flatten();
-            let wake_ns = ends_ns.fold(look_ns.min(renew_ns), u64::min);
-            let wake = Duration::from_nanos(wake_ns.saturating_sub(now_ns()));
             let mut byte = [0];
             tokio::select! {
                 // A test that has ended is told of before the end of who waits for it.
@@ -214,43 +204,12 @@ impl<'a> Session<'a> {
                     trial.results().await;
                     return Err(Gone);
                 }
-                () = tokio::time::sleep(wake) => {}
-            }
-            let now = now_ns();
-            if now >= renew_ns {
-                alive();
-                renew_ns = now + RENEW_NS;
-                if !trial.renew() {
-                    failed.get_or_insert(Refused::new(
-                        Errno::ECANCELED,
-                        "the agent took the host back",
-                    ));
-                }
-            }
-            if now >= look_ns {
-                look_ns = now + LOOK_NS;
-                let excess = trial.excess();
-                failed = failed.or(excess.map(|why| Refused::new(Errno::EDQUOT, why)));
-            }
-            if time_ns.is_some_and(|time| now >= time) {
-                time_ns = None;
-                trial.note_time();
-            }
-            if end_ns.is_some_and(|end| now >= end) {
-                end_ns = None;
-                trial.stop();
-                if plan.ends == Ends::ByLimit {
-                    let why = "the test is longer than this agent allows";
-                    failed.get_or_insert(Refused::new(Errno::ETIME, why));
-                }
-            }
-            if failed.is_some() {
-                trial.stop();
+                () = tokio::time::sleep(due.wait()) => due.poll(trial, alive),
             }
         };
         // What came after the last look counts, too.
         trial.excess();
-        Ok(match (failed, ended) {
+        Ok(match (due.failed, ended) {
             (Some(failed), _) => Err(failed),
             (None, Ended::Whole | Ended::Stopped) => Ok(results),
             (None, Ended::NobodyCame) => {
