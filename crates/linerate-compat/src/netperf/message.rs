@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+/// The word of a request that says "any CPU", and of a field that says "as you like": −1.
+pub const NOTHING_SAID: u32 = u32::MAX;
 /// Bytes of every message, in both directions.
 pub const MESSAGE_BYTES: usize = 656;
 /// Bytes before the first word of data: the kind, and what else a message of either direction says.
-const HEAD_BYTES: usize = 8;
+const PREFIX_BYTES: usize = 8;
 /// Bytes of a word, big-endian.
 const WORD_BYTES: usize = 4;
 
@@ -19,7 +21,7 @@ impl Message {
     pub(super) fn new(kind: u32, second: u32) -> Self {
         let mut message = Self([0; MESSAGE_BYTES]);
         message.0[..WORD_BYTES].copy_from_slice(&kind.to_be_bytes());
-        message.0[WORD_BYTES..HEAD_BYTES].copy_from_slice(&second.to_be_bytes());
+        message.0[WORD_BYTES..PREFIX_BYTES].copy_from_slice(&second.to_be_bytes());
         message
     }
 
@@ -50,19 +52,19 @@ impl Message {
 
     /// Returns a word of the data.
     pub(super) fn word(&self, index: usize) -> u32 {
-        self.at(HEAD_BYTES + index * WORD_BYTES)
+        self.at(PREFIX_BYTES + index * WORD_BYTES)
     }
 
     /// Writes a word of the data.
     pub(super) fn set_word(&mut self, index: usize, word: u32) {
-        let at = HEAD_BYTES + index * WORD_BYTES;
+        let at = PREFIX_BYTES + index * WORD_BYTES;
         self.0[at..at + WORD_BYTES].copy_from_slice(&word.to_be_bytes());
     }
 
     /// Returns the bytes of the text of up to `most` bytes that begins `offset` bytes behind word `words`, to
     /// its first NUL; the last byte is always one.
     pub(super) fn text(&self, words: usize, offset: usize, most: usize) -> &[u8] {
-        let begin = HEAD_BYTES + words * WORD_BYTES + offset;
+        let begin = PREFIX_BYTES + words * WORD_BYTES + offset;
         let room = &self.0[begin..begin + most - 1];
         let end = room.iter().position(|byte| *byte == 0);
         &room[..end.unwrap_or(room.len())]
@@ -70,7 +72,7 @@ impl Message {
 
     /// Writes such a text, as much of it as fits.
     pub(super) fn set_text(&mut self, (words, offset): (usize, usize), most: usize, text: &str) {
-        let begin = HEAD_BYTES + words * WORD_BYTES + offset;
+        let begin = PREFIX_BYTES + words * WORD_BYTES + offset;
         let bytes = text.as_bytes();
         let length = bytes.len().min(most - 1);
         self.0[begin..begin + length].copy_from_slice(&bytes[..length]);

@@ -18,9 +18,9 @@ mod response;
 /// What the server counted.
 mod results;
 
-pub use message::{MESSAGE_BYTES, Message};
+pub use message::{MESSAGE_BYTES, Message, NOTHING_SAID};
 pub use omni::{Interval, Length, OmniError, OmniRequest, OmniTransport, Way};
-pub use request::{NOTHING_SAID, Request};
+pub use request::Request;
 pub use response::{OmniResponse, UNKNOWN_REQUEST, calibrated, debug_answer, refused};
 pub use results::{CpuMethod, CpuShares, OmniResults};
 

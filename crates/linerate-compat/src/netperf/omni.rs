@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use super::address;
-use super::message::Message;
-use super::request::{DO_OMNI, NOTHING_SAID};
+use super::message::{Message, NOTHING_SAID};
 
+/// The kind of message.
+pub(super) const DO_OMNI: u32 = 97;
 /// Words of the data before its texts.
 const REQUEST_WORDS: usize = 38;
 /// Bytes of the name of a congestion control, as the kernel has it (TCP_CA_NAME_MAX of net/tcp.h).
@@ -15,7 +16,7 @@ const CALL_BYTES_MAX: u32 = 64 << 20;
 /// The longest datagram (65 535 bytes less the headers of IPv4 and UDP).
 const PAYLOAD_BYTES_MAX: u32 = 65_507;
 /// The largest buffer of a socket that is asked for; the kernel gives what it allows.
-const WINDOW_BYTES_MAX: u32 = 1 << 30;
+const BUFFER_BYTES_MAX: u32 = 1 << 30;
 /// The longest test: a day.
 const LENGTH_S_MAX: u32 = 86_400;
 /// The longest time between two bursts.
@@ -190,10 +191,10 @@ impl OmniRequest {
         let port = u16::try_from(message.word(20));
         Ok(Self {
             cpu: Some(message.second()).filter(|cpu| *cpu <= i32::MAX as u32),
-            send_window_bytes: size(0, "the sending buffer", WINDOW_BYTES_MAX)?,
+            send_window_bytes: size(0, "the sending buffer", BUFFER_BYTES_MAX)?,
             send_bytes: size(1, "the size of what is sent", sent_max)?,
             request_bytes: size(5, "the size of a request", sent_max)?,
-            receive_window_bytes: size(6, "the receiving buffer", WINDOW_BYTES_MAX)?,
+            receive_window_bytes: size(6, "the receiving buffer", BUFFER_BYTES_MAX)?,
             receive_bytes: size(7, "the size of what is received", CALL_BYTES_MAX)?,
             response_bytes: size(11, "the size of a response", sent_max)?,
             flags: message.word(12),
@@ -354,7 +355,7 @@ mod tests {
         OmniRequest {
             cpu: Some(3),
             send_window_bytes: Some(1),
-            receive_window_bytes: Some(WINDOW_BYTES_MAX),
+            receive_window_bytes: Some(BUFFER_BYTES_MAX),
             send_bytes: Some(CALL_BYTES_MAX),
             receive_bytes: Some(4096),
             request_bytes: Some(1),
@@ -466,8 +467,8 @@ mod tests {
             );
         };
         for (index, word) in [
-            (0, WINDOW_BYTES_MAX + 1),
-            (6, WINDOW_BYTES_MAX + 1),
+            (0, BUFFER_BYTES_MAX + 1),
+            (6, BUFFER_BYTES_MAX + 1),
             (1, CALL_BYTES_MAX + 1),
             (5, CALL_BYTES_MAX + 1),
             (7, CALL_BYTES_MAX + 1),

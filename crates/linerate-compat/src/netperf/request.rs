@@ -1,16 +1,12 @@
 //! What kinds of messages a client sends.
 
-use super::message::Message;
-use super::omni::{OmniError, OmniRequest};
+use super::message::{Message, NOTHING_SAID};
+use super::omni::{DO_OMNI, OmniError, OmniRequest};
 
 const DEBUG_ON: u32 = 1;
 const DEBUG_OFF: u32 = 2;
 const CPU_CALIBRATE: u32 = 5;
 const PASSPHRASE: u32 = 6;
-pub(super) const DO_OMNI: u32 = 97;
-
-/// The word of a request that says "any CPU", and of a field that says "as you like": −1.
-pub const NOTHING_SAID: u32 = u32::MAX;
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq)]

@@ -42,7 +42,7 @@ use crate::sync::lock;
 use attempts::Attempts;
 
 /// What its clients are called at the desk.
-const PROGRAM: &str = "iperf3";
+const IPERF3: &str = "iperf3";
 /// What the log says of clients that were not let in.
 const NO_TOKEN: &str = "by iperf3, whose clients have no token (`serve --public` lets them in, or users and passwords)";
 /// How long a connection may take for its cookie.
@@ -134,7 +134,7 @@ impl Door {
         }
         // The place is taken when the streams are there; but a client that would be refused now is told
         // at once.
-        if guest::would_admit(&self.core, PROGRAM, peer) {
+        if guest::would_admit(&self.core, IPERF3, peer) {
             test::run(self, cookie, stream, peer, &alive).await
         } else {
             self.note_refusal("busy", peer, "an iperf3 client while the host was in use");
@@ -165,7 +165,7 @@ impl Door {
 
     /// Asks the desk for a place beside other shared runs.
     fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Claim> {
-        Claim::new(&self.core, PROGRAM, peer)
+        Claim::new(&self.core, IPERF3, peer)
     }
 
     /// Tells every test that the agent ends, and waits until they have told their clients.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use linerate_engine::now_ns;
 use nix::errno::Errno;
 
-use super::Refused;
-use super::plan::{Ends, Plan};
-use super::trial::Trial;
+use super::plan::{Ends, Meant};
+use super::refused::Refused;
+use super::test::Test;
 use crate::foreign::guest::RENEW_NS;
 
 /// The time between two looks at what has come.
-const LOOK_NS: u64 = 250_000_000;
+const ARRIVED_LOOK_NS: u64 = 250_000_000;
 
 /// When what is due.
 pub(super) struct Due {
@@ -28,12 +28,12 @@ pub(super) struct Due {
 
 impl Due {
     /// Returns what is due of a test that begins now.
-    pub(super) fn new(plan: Plan) -> Self {
+    pub(super) fn new(plan: Meant) -> Self {
         let now = now_ns();
         let end_ns = now.saturating_add(plan.most.0);
         Self {
             renew_ns: now + RENEW_NS,
-            look_ns: now + LOOK_NS,
+            look_ns: now + ARRIVED_LOOK_NS,
             time_ns: Some(end_ns.saturating_sub(plan.pad.0)),
             end_ns: Some(end_ns),
             ends: plan.ends,
@@ -49,32 +49,32 @@ impl Due {
     }
 
     /// Does what is due, and says through `alive` that the test goes on.
-    pub(super) fn poll(&mut self, trial: &mut Trial, alive: &impl Fn()) {
+    pub(super) fn poll(&mut self, test: &mut Test, alive: &impl Fn()) {
         let now = now_ns();
         if now >= self.renew_ns {
             self.renew_ns = now + RENEW_NS;
             alive();
-            if !trial.renew() {
+            if !test.renew() {
                 self.fail(Errno::ECANCELED, "the agent took the host back");
             }
         }
         if now >= self.look_ns {
-            self.look_ns = now + LOOK_NS;
-            if let Some(why) = trial.excess() {
+            self.look_ns = now + ARRIVED_LOOK_NS;
+            if let Some(why) = test.excess() {
                 self.fail(Errno::EDQUOT, why);
             }
         }
         if self.time_ns.take_if(|time| now >= *time).is_some() {
-            trial.note_time();
+            test.note_time();
         }
         if self.end_ns.take_if(|end| now >= *end).is_some() {
-            trial.stop();
+            test.stop();
             if self.ends == Ends::ByLimit {
                 self.fail(Errno::ETIME, "the test is longer than this agent allows");
             }
         }
         if self.failed.is_some() {
-            trial.stop();
+            test.stop();
         }
     }
 

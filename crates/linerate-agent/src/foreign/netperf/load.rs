@@ -4,7 +4,7 @@
 //! edges of a window. A client of netperf is told of every call, wants each end within microseconds of the other,
 //! and brings datagrams without a number. So this is what netperf's own server does, call for call.
 //!
-//! Every call that waits returns after [`LOOK`], to see whether the test is over.
+//! Every call that waits returns after [`CALL_LOOK`], to see whether the test is over.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -18,12 +18,12 @@ use linerate_engine::now_ns;
 use linerate_model::BitsPerSec;
 use socket2::SockRef;
 
-use super::plan::Part;
-use super::socket::{LOOK, Payload, windows_bytes};
+use super::plan::Role;
+use super::socket::{CALL_LOOK, Payload, windows_bytes};
 use crate::sync::lock;
 
-/// How long a client may take to bring its first payload: as long as native flows.
-const FIRST_PAYLOAD: Duration = crate::core::CONNECT_DEADLINE;
+/// How long a client may take to bring its first payload: as long as a native flow.
+const FIRST_PAYLOAD: Duration = Duration::from_secs(5);
 /// Datagrams that say that a test is over: of several that are lost one arrives.
 const END_MARKS: usize = 3;
 /// Random bytes that payload repeats.
@@ -39,7 +39,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Ends the test: its thread sees it within [`LOOK`].
+    /// Ends the test: its thread sees it within [`CALL_LOOK`].
     pub(super) fn stop(&self) {
         self.is_over.store(true, Relaxed);
         if let Some(stream) = lock(&self.sending).take() {
@@ -60,7 +60,7 @@ impl Shared {
 
 /// What a test moves.
 pub(super) struct Load {
-    pub(super) part: Part,
+    pub(super) role: Role,
     pub(super) payload: Payload,
     /// Who brings it.
     pub(super) peer: IpAddr,
@@ -120,7 +120,7 @@ pub(super) fn run(load: Load) -> (Counted, Ended) {
             begin_ns: now_ns(),
             ..Counted::default()
         },
-        part: load.part,
+        role: load.role,
         peer: load.peer,
         units: load.units,
         interval: load.interval,
@@ -147,7 +147,7 @@ struct Moving {
     payload: Vec<u8>,
     hold: Hold,
     counted: Counted,
-    part: Part,
+    role: Role,
     peer: IpAddr,
     units: Option<u64>,
     interval: Option<Interval>,
@@ -162,7 +162,7 @@ enum Step<T> {
 
 impl Moving {
     fn over_tcp(&mut self, listener: &TcpListener) -> io::Result<Ended> {
-        if self.part == Part::Connections {
+        if self.role == Role::Connections {
             let ended = self.connections(listener);
             self.counted.end_ns = now_ns();
             self.counted.congestion = congestion(&SockRef::from(listener));
@@ -172,10 +172,10 @@ impl Moving {
             Step::Done(stream) => stream,
             Step::End(ended) => return Ok(ended),
         };
-        let ended = match self.part {
-            Part::Send => self.send(&mut stream),
-            Part::Exchange => self.exchange(&mut stream),
-            Part::Receive | Part::Connections => self.receive(&mut stream),
+        let ended = match self.role {
+            Role::Send => self.send(&mut stream),
+            Role::Exchange => self.exchange(&mut stream),
+            Role::Receive | Role::Connections => self.receive(&mut stream),
         };
         self.counted.end_ns = now_ns();
         self.note_socket(&stream);
@@ -361,8 +361,8 @@ impl Moving {
                 }
                 Err(error) => return Err(error),
             }
-            let moved = match self.part {
-                Part::Exchange => self.counted.transactions,
+            let moved = match self.role {
+                Role::Exchange => self.counted.transactions,
                 _ => self.counted.bytes_received,
             };
             if let Some(ended) = self.ended(moved) {
@@ -372,7 +372,7 @@ impl Moving {
     }
 
     fn note_datagram(&mut self, socket: &UdpSocket, bytes: usize) -> io::Result<()> {
-        if self.part != Part::Exchange {
+        if self.role != Role::Exchange {
             // Nothing keeps a sender of datagrams to a rate; who sends too fast is ended by who watches.
             self.count_received(bytes);
             return Ok(());
@@ -506,6 +506,6 @@ fn sleep_until(due_ns: u64, shared: &Shared) {
         if left_ns == 0 {
             return;
         }
-        std::thread::sleep(Duration::from_nanos(left_ns).min(LOOK));
+        std::thread::sleep(Duration::from_nanos(left_ns).min(CALL_LOOK));
     }
 }

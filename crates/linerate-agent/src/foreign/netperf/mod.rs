@@ -17,12 +17,14 @@ mod due;
 mod load;
 /// What is asked for as what is done, and what is refused.
 mod plan;
+/// What is refused, and how that is said.
+mod refused;
 /// One control connection: its messages and its tests.
 mod session;
 /// The socket to which a client brings its payload.
 mod socket;
 /// A test under way: its thread, and what is watched of it.
-mod trial;
+mod test;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,44 +39,10 @@ use crate::core::Core;
 use crate::log::Asker;
 use crate::serve::local::user_of;
 use session::Session;
+use test::Sees;
 
-/// What its clients are called at the desk.
-const PROGRAM: &str = "netperf";
 /// What the log says of clients that were not let in.
-const NO_TOKEN: &str = "by netperf, whose clients have no token (`serve --public` lets them in)";
-
-/// A test that is not done, or that failed, as the client is told it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Refused {
-    error: Errno,
-    /// What kind of refusal the log counts.
-    kind: &'static str,
-    reason: String,
-}
-
-impl Refused {
-    fn new(error: Errno, reason: impl Into<String>) -> Self {
-        Self {
-            error,
-            kind: PROGRAM,
-            reason: reason.into(),
-        }
-    }
-
-    /// Returns what the client gets.
-    fn message(&self) -> Message {
-        refused(self.error as u32)
-    }
-}
-
-/// What of this host a client may see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sees {
-    /// How busy all of it is.
-    Host,
-    /// What its own test takes.
-    OwnTest,
-}
+const NOT_PUBLIC: &str = "by netperf, whose clients have no token (`serve --public` lets them in)";
 
 /// Where netperf's clients come in.
 pub(crate) struct Door {
@@ -97,7 +65,7 @@ impl Door {
     ) {
         let user = user_of(&stream, peer);
         if !self.access.is_open_to(user) {
-            self.note_refusal(peer, "unauthorized", NO_TOKEN);
+            self.note_refusal(peer, "unauthorized", NOT_PUBLIC);
             return say_no(&mut stream).await;
         }
         let caller = self.access.caller(Shown::default(), user, now_s());

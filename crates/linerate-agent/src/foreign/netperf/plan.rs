@@ -10,7 +10,7 @@ use linerate_compat::netperf::{Length, OmniRequest, OmniTransport, Way, flag};
 use linerate_model::Nanos;
 use nix::errno::Errno;
 
-use super::Refused;
+use super::refused::Refused;
 use crate::api::LimitsInfo;
 
 /// The first port that a client may name; those below are the system's.
@@ -20,7 +20,7 @@ const LONGEST: Nanos = Nanos::from_s(86_400);
 
 /// What a test does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Role {
     /// Takes a stream to its end, or datagrams to an empty one.
     Receive,
     /// Sends a stream.
@@ -33,8 +33,8 @@ pub(super) enum Part {
 
 /// What a test is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub(super) part: Part,
+pub(super) struct Meant {
+    pub(super) role: Role,
     pub(super) is_udp: bool,
     /// How long it takes at the most, from the moment that the client is told where to come.
     pub(super) most: Nanos,
@@ -63,7 +63,7 @@ pub(super) fn plan(
     request: &OmniRequest,
     peer: IpAddr,
     limits: &LimitsInfo,
-) -> Result<Plan, Refused> {
+) -> Result<Meant, Refused> {
     let is_udp = match request.transport {
         OmniTransport::Tcp => false,
         OmniTransport::Udp => true,
@@ -80,8 +80,8 @@ pub(super) fn plan(
         let reason = format!("port {}, but {PORT_MIN} is the least", request.port);
         return Err(Refused::new(Errno::EACCES, reason));
     }
-    let part = part(request, is_udp)?;
-    let longest = limits.trial.unwrap_or(LONGEST);
+    let role = role(request, is_udp)?;
+    let longest = limits.test.unwrap_or(LONGEST);
     let (most, pad, ends) = match request.length {
         Length::Seconds(seconds) => {
             let length = Nanos::from_s(seconds.into());
@@ -89,7 +89,7 @@ pub(super) fn plan(
                 let reason = format!("a test of {length}, but this agent allows {longest}");
                 return Err(Refused::new(Errno::ERANGE, reason));
             }
-            let pad = if part == Part::Send { Nanos(0) } else { PAD };
+            let pad = if role == Role::Send { Nanos(0) } else { PAD };
             (Nanos(length.0 + pad.0), pad, Ends::AsAsked)
         }
         Length::Open | Length::Units(_) => (longest, Nanos(0), Ends::ByLimit),
@@ -98,8 +98,8 @@ pub(super) fn plan(
         Length::Units(units) => Some(units.into()),
         _ => None,
     };
-    Ok(Plan {
-        part,
+    Ok(Meant {
+        role,
         is_udp,
         most,
         pad,
@@ -108,7 +108,7 @@ pub(super) fn plan(
     })
 }
 
-fn part(request: &OmniRequest, is_udp: bool) -> Result<Part, Refused> {
+fn role(request: &OmniRequest, is_udp: bool) -> Result<Role, Refused> {
     let connects = request.has(flag::CONNECTS);
     let sizes = request.request_bytes.and(request.response_bytes);
     match request.way {
@@ -116,20 +116,20 @@ fn part(request: &OmniRequest, is_udp: bool) -> Result<Part, Refused> {
             let reason = "an exchange without the sizes of requests and responses";
             Err(Refused::new(Errno::EINVAL, reason))
         }
-        Way::Exchange if connects && !is_udp => Ok(Part::Connections),
+        Way::Exchange if connects && !is_udp => Ok(Role::Connections),
         _ if connects => {
             let reason =
                 "connections one after another, but not of requests and responses over TCP";
             Err(Refused::new(Errno::EOPNOTSUPP, reason))
         }
-        Way::Exchange => Ok(Part::Exchange),
-        Way::In => Ok(Part::Receive),
+        Way::Exchange => Ok(Role::Exchange),
+        Way::In => Ok(Role::Receive),
         Way::Out if is_udp => {
             let reason =
                 "datagrams from the server alone: they go only to a port from which one came";
             Err(Refused::new(Errno::EOPNOTSUPP, reason))
         }
-        Way::Out => Ok(Part::Send),
+        Way::Out => Ok(Role::Send),
     }
 }
 
@@ -145,9 +145,9 @@ mod tests {
         way: Way,
         length: Length,
         change: fn(&mut OmniRequest),
-    ) -> Result<Plan, Errno> {
+    ) -> Result<Meant, Errno> {
         let limits = LimitsInfo {
-            trial: Some(Nanos::from_s(20)),
+            test: Some(Nanos::from_s(20)),
             ..LimitsInfo::default()
         };
         let mut request = OmniRequest::of(transport, way, length);
@@ -161,21 +161,21 @@ mod tests {
     }
 
     #[test]
-    fn each_test_of_a_client_is_one_part() {
+    fn each_test_of_a_client_has_one_role() {
         let check = |transport, way, change, expected| {
             let plan = planned(transport, way, Length::Seconds(1), change).unwrap();
-            assert_eq!((plan.part, plan.is_udp), (expected, transport == UDP));
+            assert_eq!((plan.role, plan.is_udp), (expected, transport == UDP));
         };
         let connects = |request: &mut OmniRequest| {
             sized(request);
             request.flags = flag::CONNECTS;
         };
-        check(TCP, Way::In, |_| (), Part::Receive);
-        check(TCP, Way::Out, |_| (), Part::Send);
-        check(TCP, Way::Exchange, sized, Part::Exchange);
-        check(TCP, Way::Exchange, connects, Part::Connections);
-        check(UDP, Way::In, |_| (), Part::Receive);
-        check(UDP, Way::Exchange, sized, Part::Exchange);
+        check(TCP, Way::In, |_| (), Role::Receive);
+        check(TCP, Way::Out, |_| (), Role::Send);
+        check(TCP, Way::Exchange, sized, Role::Exchange);
+        check(TCP, Way::Exchange, connects, Role::Connections);
+        check(UDP, Way::In, |_| (), Role::Receive);
+        check(UDP, Way::Exchange, sized, Role::Exchange);
     }
 
     #[test]

@@ -17,10 +17,11 @@ use tokio::net::TcpStream;
 use super::cpu::HostWatch;
 use super::due::Due;
 use super::load::Ended;
-use super::plan::{self, Plan};
+use super::plan::{self, Meant};
+use super::refused::{NETPERF, Refused};
 use super::socket;
-use super::trial::{Place, Trial};
-use super::{PROGRAM, Refused, Sees};
+use super::test::Sees;
+use super::test::{Place, Test};
 use crate::api::connection::KEEPALIVE;
 use crate::core::Core;
 use crate::foreign::guest::Claim;
@@ -32,9 +33,9 @@ pub(super) const FIRST_MESSAGE: Duration = Duration::from_secs(5);
 /// How long a client may do nothing between two tests.
 const IDLE: Duration = Duration::from_secs(60);
 /// How long it may take to take an answer.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+const TAKE_DEADLINE: Duration = Duration::from_secs(10);
 /// Open files of a test: where the payload comes in, and a connection.
-const FILES: usize = 2;
+const TEST_FILES: usize = 2;
 
 /// One control connection.
 pub(super) struct Session<'a> {
@@ -105,7 +106,7 @@ impl<'a> Session<'a> {
 
     async fn say(&mut self, message: &Message) -> Result<(), Gone> {
         let said = self.control.write_all(message.bytes());
-        match tokio::time::timeout(ANSWER_DEADLINE, said).await {
+        match tokio::time::timeout(TAKE_DEADLINE, said).await {
             Ok(Ok(())) => Ok(()),
             _ => Err(Gone),
         }
@@ -136,49 +137,49 @@ impl<'a> Session<'a> {
 
     /// Carries out a test to its results.
     async fn test(&mut self, request: &OmniRequest, alive: &(impl Fn() + Sync)) -> Answer {
-        let (plan, mut trial, response) = match self.begin(request) {
+        let (plan, mut test, response) = match self.begin(request) {
             Ok(begun) => begun,
             Err(refused) => return Ok(Some(self.refuse(&refused))),
         };
         self.say(&response).await?;
-        match self.watch(plan, &mut trial, alive).await? {
+        match self.watch(plan, &mut test, alive).await? {
             Ok(results) => Ok(Some(results.encode())),
             Err(failed) => {
-                trial.note_failure(&failed.reason);
+                test.note_failure(&failed.reason);
                 Ok(Some(failed.message()))
             }
         }
     }
 
     /// Begins a test, if there is a place for it; returns it with what its client is told.
-    fn begin(&self, request: &OmniRequest) -> Result<(Plan, Trial, Message), Refused> {
+    fn begin(&self, request: &OmniRequest) -> Result<(Meant, Test, Message), Refused> {
         let peer = self.peer.ip().to_canonical();
         let limits = &self.core.config().limits;
         let plan = plan::plan(request, peer, limits)?;
         let grant = self.claim(request, &plan)?;
         let opened = socket::open(request, &plan, self.own).map_err(|error| failed(&error))?;
-        let claim = Claim::new(self.core, PROGRAM, self.peer)
-            .ok_or_else(|| busy("a netperf client while the host was in use"))?;
+        let claim = Claim::new(self.core, NETPERF, self.peer)
+            .ok_or_else(|| Refused::busy("a netperf client while the host was in use"))?;
         let transport = if plan.is_udp { "UDP" } else { "TCP" };
         claim.note_traffic(transport, 1);
         let grant = Mutex::new(grant);
         let place = Place { claim, grant };
         let response = opened.response.encode();
-        let trial = Trial::begin(request, plan, opened, place, (peer, self.sees))
+        let test = Test::begin(request, plan, opened, place, (peer, self.sees))
             .map_err(|error| failed(&error))?;
-        Ok((plan, trial, response))
+        Ok((plan, test, response))
     }
 
     /// Claims what a test takes of what all callers without the token may.
-    fn claim(&self, request: &OmniRequest, plan: &Plan) -> Result<Grant, Refused> {
+    fn claim(&self, request: &OmniRequest, plan: &Meant) -> Result<Grant, Refused> {
         let buffers = socket::buffers_bytes(request, plan);
-        let counts = Counts::of_trial(1, FILES).with_memory(buffers);
+        let counts = Counts::of_trial(1, TEST_FILES).with_memory(buffers);
         let network = Whose::Network(Source::of(self.peer.ip()));
         let grant = self.core.claim_of(network, counts, None);
         grant.map_err(|exceeded| match exceeded {
             Exceeded::Count {
                 kind: Kind::Trials, ..
-            } => busy(exceeded.to_string()),
+            } => Refused::busy(exceeded.to_string()),
             _ => Refused::new(Errno::EDQUOT, exceeded.to_string()),
         })
     }
@@ -186,8 +187,8 @@ impl<'a> Session<'a> {
     /// Watches a test to its end; returns what was counted, or why the test failed.
     async fn watch(
         &mut self,
-        plan: Plan,
-        trial: &mut Trial,
+        plan: Meant,
+        test: &mut Test,
         alive: &(impl Fn() + Sync),
     ) -> Result<Result<OmniResults, Refused>, Gone> {
         let mut due = Due::new(plan);
@@ -196,19 +197,19 @@ impl<'a> Session<'a> {
             tokio::select! {
                 // A test that has ended is told of before the end of who waits for it.
                 biased;
-                results = trial.results() => break results.ok_or(Gone)?,
+                results = test.results() => break results.ok_or(Gone)?,
                 // Nothing is said while a test goes on: it is the end of who says it.
                 _ = self.control.peek(&mut byte) => {
-                    trial.stop();
+                    test.stop();
                     // Its thread ends within a moment, and then the place is free.
-                    trial.results().await;
+                    test.results().await;
                     return Err(Gone);
                 }
-                () = tokio::time::sleep(due.wait()) => due.poll(trial, alive),
+                () = tokio::time::sleep(due.wait()) => due.poll(test, alive),
             }
         };
         // What came after the last look counts, too.
-        trial.excess();
+        test.excess();
         Ok(match (due.failed, ended) {
             (Some(failed), _) => Err(failed),
             (None, Ended::Whole | Ended::Stopped) => Ok(results),
@@ -218,14 +219,6 @@ impl<'a> Session<'a> {
             }
             (None, Ended::Failed(error)) => Err(self::failed(&error)),
         })
-    }
-}
-
-/// Returns what the client is told where others have what it takes.
-fn busy(reason: impl Into<String>) -> Refused {
-    Refused {
-        kind: "busy",
-        ..Refused::new(Errno::EBUSY, reason)
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use linerate_compat::netperf::{NOTHING_SAID, OmniRequest, OmniResponse, flag};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::plan::{Part, Plan};
+use super::plan::{Meant, Role};
 
 /// After how long a call that waits looks whether its test is over.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+pub(super) const CALL_LOOK: Duration = Duration::from_millis(100);
 /// What a call moves at the most where the client leaves it to the server.
 const CALL_BYTES: usize = 1 << 20;
 /// Connections that may wait to be accepted: clients make one after another.
-const BACKLOG: i32 = 128;
+const WAITING_MAX: i32 = 128;
 
 /// A socket of either kind.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Opened {
 }
 
 /// Opens what `request` asks for, at the address `own` of the control connection unless another one is asked for.
-pub(super) fn open(request: &OmniRequest, plan: &Plan, own: SocketAddr) -> io::Result<Opened> {
+pub(super) fn open(request: &OmniRequest, plan: &Meant, own: SocketAddr) -> io::Result<Opened> {
     let address = address(request, own);
     let (kind, protocol) = if plan.is_udp {
         (Type::DGRAM, Protocol::UDP)
@@ -50,16 +50,16 @@ pub(super) fn open(request: &OmniRequest, plan: &Plan, own: SocketAddr) -> io::R
     }
     socket.bind(&address.into())?;
     // Sockets that a listener accepts have its options.
-    socket.set_read_timeout(Some(LOOK))?;
-    socket.set_write_timeout(Some(LOOK))?;
+    socket.set_read_timeout(Some(CALL_LOOK))?;
+    socket.set_write_timeout(Some(CALL_LOOK))?;
     let receive_window_bytes = socket.recv_buffer_size()?;
     let send_window_bytes = socket.send_buffer_size()?;
     let (receive_bytes, send_bytes) = sizes(request, plan, receive_window_bytes, send_window_bytes);
-    let interval = request.interval.filter(|_| plan.part == Part::Send);
+    let interval = request.interval.filter(|_| plan.role == Role::Send);
     let payload = if plan.is_udp {
         Payload::Udp(socket.into())
     } else {
-        socket.listen(BACKLOG)?;
+        socket.listen(WAITING_MAX)?;
         Payload::Tcp(socket.into())
     };
     let port = payload.port()?;
@@ -144,17 +144,17 @@ fn set_options(socket: &Socket, request: &OmniRequest, address: IpAddr) -> io::R
 /// netperf has it; 0 for what the test does not do.
 fn sizes(
     request: &OmniRequest,
-    plan: &Plan,
+    plan: &Meant,
     receive_window_bytes: usize,
     send_window_bytes: usize,
 ) -> (usize, usize) {
     let asked = |bytes: Option<u32>, window_bytes: usize| {
         bytes.map_or(window_bytes.min(CALL_BYTES), |bytes| bytes as usize)
     };
-    match plan.part {
-        Part::Receive => (asked(request.receive_bytes, receive_window_bytes), 0),
-        Part::Send => (0, asked(request.send_bytes, send_window_bytes)),
-        Part::Exchange | Part::Connections => (
+    match plan.role {
+        Role::Receive => (asked(request.receive_bytes, receive_window_bytes), 0),
+        Role::Send => (0, asked(request.send_bytes, send_window_bytes)),
+        Role::Exchange | Role::Connections => (
             asked(request.request_bytes, 1),
             asked(request.response_bytes, 1),
         ),
@@ -162,7 +162,7 @@ fn sizes(
 }
 
 /// Returns the bytes of the buffers of a test at the most.
-pub(super) fn buffers_bytes(request: &OmniRequest, plan: &Plan) -> u64 {
+pub(super) fn buffers_bytes(request: &OmniRequest, plan: &Meant) -> u64 {
     let (receive, send) = sizes(request, plan, CALL_BYTES, CALL_BYTES);
     (receive + send) as u64
 }

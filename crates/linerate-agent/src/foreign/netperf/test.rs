@@ -10,15 +10,15 @@ use tokio::sync::oneshot;
 
 use super::cpu::{HostWatch, ThreadWatch};
 use super::load::{self, Counted, Ended, Load, Shared};
-use super::plan::Plan;
+use super::plan::Meant;
+use super::refused::NETPERF;
 use super::socket::Opened;
-use super::{PROGRAM, Sees};
 use crate::foreign::guest::Claim;
 use crate::limits::{Grant, above};
 use crate::sync::lock;
 
 /// CPUs that a thread can be told to run on: numbers beyond are no host's.
-const CPUS_MAX: u32 = 1 << 16;
+const CPU_NUMBERS: u32 = 1 << 16;
 
 /// A place at the desk and what may be taken there; given back when the test's thread has ended, too.
 pub(super) struct Place {
@@ -26,15 +26,24 @@ pub(super) struct Place {
     pub(super) grant: Mutex<Grant>,
 }
 
+/// What of this host a client may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sees {
+    /// How busy all of it is.
+    Host,
+    /// What its own test takes.
+    OwnTest,
+}
+
 /// A test under way; it ends soon after this is dropped.
-pub(super) struct Trial {
+pub(super) struct Test {
     shared: Arc<Shared>,
     place: Arc<Place>,
     moved: oneshot::Receiver<(Counted, Ended, CpuShares)>,
     begin_ns: u64,
     /// What was taken for the sum of all guests.
     taken_bytes: u64,
-    plan: Plan,
+    plan: Meant,
     opened: OmniResponse,
     names_congestion: bool,
     cpu: HostWatch,
@@ -54,18 +63,18 @@ enum Shares {
     Read(CpuShares),
 }
 
-impl Trial {
+impl Test {
     /// Begins a test on a thread of its own: it blocks for as long as the test goes on.
     pub(super) fn begin(
         request: &OmniRequest,
-        plan: Plan,
+        plan: Meant,
         opened: Opened,
         place: Place,
         (peer, sees): (IpAddr, Sees),
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let load = Load {
-            part: plan.part,
+            role: plan.role,
             payload: opened.payload,
             peer,
             receive_bytes: opened.receive_bytes,
@@ -81,9 +90,9 @@ impl Trial {
         let cpu = HostWatch::begin();
         let cpus = cpu.cpus();
         std::thread::Builder::new()
-            .name(PROGRAM.to_owned())
+            .name(NETPERF.to_owned())
             .spawn(move || {
-                if let Some(cpu) = pinned.filter(|cpu| *cpu < CPUS_MAX) {
+                if let Some(cpu) = pinned.filter(|cpu| *cpu < CPU_NUMBERS) {
                     // On a host that lacks it the thread runs anywhere, as netperf's does.
                     let _ = linerate_engine::pin(&[cpu as usize]);
                 }
@@ -199,7 +208,7 @@ impl Trial {
     }
 }
 
-impl Drop for Trial {
+impl Drop for Test {
     fn drop(&mut self) {
         self.shared.stop();
     }
