@@ -29,7 +29,7 @@ mod test;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use linerate_compat::netperf::{MESSAGE_BYTES, Message, refused};
+use linerate_compat::netperf::{MESSAGE_BYTES, refused};
 use nix::errno::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -100,7 +100,9 @@ async fn say_no(stream: &mut TcpStream) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_compat::netperf::{Length, OmniRequest, OmniResponse, OmniTransport, Way};
+    use linerate_compat::netperf::{
+        Length, Message, OmniRequest, OmniResponse, OmniTransport, Way,
+    };
     use tokio::net::TcpListener;
 
     use super::*;

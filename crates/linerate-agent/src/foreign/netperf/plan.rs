@@ -81,7 +81,7 @@ pub(super) fn plan(
         return Err(Refused::new(Errno::EACCES, reason));
     }
     let role = role(request, is_udp)?;
-    let longest = limits.test.unwrap_or(LONGEST);
+    let longest = limits.trial.unwrap_or(LONGEST);
     let (most, pad, ends) = match request.length {
         Length::Seconds(seconds) => {
             let length = Nanos::from_s(seconds.into());
@@ -147,7 +147,7 @@ mod tests {
         change: fn(&mut OmniRequest),
     ) -> Result<Meant, Errno> {
         let limits = LimitsInfo {
-            test: Some(Nanos::from_s(20)),
+            trial: Some(Nanos::from_s(20)),
             ..LimitsInfo::default()
         };
         let mut request = OmniRequest::of(transport, way, length);
