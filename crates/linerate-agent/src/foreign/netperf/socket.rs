@@ -14,7 +14,7 @@ pub(super) const CALL_LOOK: Duration = Duration::from_millis(100);
 /// What a call moves at the most where the client leaves it to the server.
 const CALL_BYTES: usize = 1 << 20;
 /// Connections that may wait to be accepted: clients make one after another.
-const WAITING_MAX: i32 = 128;
+const PAYLOAD_BACKLOG: i32 = 128;
 
 /// A socket of either kind.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(super) fn open(request: &OmniRequest, plan: &Meant, own: SocketAddr) -> io::
     let payload = if plan.is_udp {
         Payload::Udp(socket.into())
     } else {
-        socket.listen(WAITING_MAX)?;
+        socket.listen(PAYLOAD_BACKLOG)?;
         Payload::Tcp(socket.into())
     };
     let port = payload.port()?;
