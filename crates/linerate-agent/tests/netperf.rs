@@ -14,10 +14,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use common::Serving;
+use linerate_agent::access::{Access, Strangers};
 use linerate_agent::api::LimitsInfo;
 use linerate_compat::netperf::{
-    Length, MESSAGE_BYTES, Message, NOTHING_SAID, OmniRequest, OmniResponse, OmniResults,
-    OmniTransport, Request, UNKNOWN_REQUEST, Way, flag,
+    CpuMethod, Interval, Length, MESSAGE_BYTES, Message, NOTHING_SAID, OmniRequest, OmniResponse,
+    OmniResults, OmniTransport, Request, UNKNOWN_REQUEST, Way, flag,
 };
 use linerate_model::{BitsPerSec, Nanos};
 use nix::errno::Errno;
@@ -166,6 +167,28 @@ fn what_the_server_sends_is_what_arrives() {
 }
 
 #[test]
+fn a_server_that_sends_keeps_bursts_and_the_time_between_them() {
+    let serving = serve();
+    let mut client = Client::of(&serving);
+    let asked = OmniRequest {
+        send_bytes: Some(1000),
+        interval: Some(Interval {
+            burst: 2,
+            us: 50_000,
+        }),
+        ..request(OmniTransport::Tcp, Way::Out, Length::Units(10_000))
+    };
+    let (response, to) = client.begin(&asked).unwrap();
+    assert_eq!((response.burst, response.interval_us), (2, 50_000));
+    let mut payload = TcpStream::connect(to).unwrap();
+    std::io::copy(&mut payload, &mut std::io::sink()).unwrap();
+    let results = client.results().unwrap();
+    assert_eq!((results.bytes_sent, results.send_calls), (10_000, 10));
+    // Five bursts, and four pauses between them.
+    assert!(results.elapsed_s >= 0.2 * 0.99, "{results:?}");
+}
+
+#[test]
 fn requests_are_answered_one_by_one_and_in_bursts() {
     let serving = serve();
     let mut client = Client::of(&serving);
@@ -247,6 +270,25 @@ fn requests_of_datagrams_are_answered() {
     let results = client.results().unwrap();
     assert_eq!(results.transactions, 30);
     assert_eq!((results.bytes_received, results.bytes_sent), (1920, 3000));
+}
+
+#[test]
+fn how_busy_the_host_is_is_told_to_who_may_observe_it() {
+    let asked = OmniRequest {
+        flags: flag::MEASURES_CPU,
+        ..inwards(OmniTransport::Tcp)
+    };
+    let method = |serving: &Serving| {
+        let (_, results) = Client::of(serving).stream(&asked, 5);
+        results.cpu.unwrap().method
+    };
+    // Root and the agent's own user, while there is no token.
+    assert_eq!(method(&serve()), CpuMethod::ProcStat);
+    let with_token = Serving::start(|mut server| {
+        server.access = Access::new(Some("token"), None, Strangers::Measure, Vec::new());
+        server
+    });
+    assert_eq!(method(&with_token), CpuMethod::Rusage);
 }
 
 #[test]
@@ -421,8 +463,11 @@ fn a_client_that_goes_leaves_its_place() {
 fn payload_that_does_not_come_is_not_waited_for() {
     let serving = serve();
     let mut client = Client::of(&serving);
+    let mut second = Client::of(&serving);
     client.begin(&inwards(OmniTransport::Tcp)).unwrap();
+    second.begin(&inwards(OmniTransport::Udp)).unwrap();
     assert_eq!(client.results(), Err(number(Errno::ETIMEDOUT)));
+    assert_eq!(second.results(), Err(number(Errno::ETIMEDOUT)));
 }
 
 #[test]

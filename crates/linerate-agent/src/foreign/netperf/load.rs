@@ -23,7 +23,7 @@ use super::socket::{CALL_LOOK, Payload, windows_bytes};
 use crate::sync::lock;
 
 /// How long a client may take to bring its first payload: as long as a native flow.
-const FIRST_PAYLOAD: Duration = Duration::from_secs(5);
+const FIRST_PAYLOAD_NS: u64 = 5_000_000_000;
 /// Datagrams that say that a test is over: of several that are lost one arrives.
 const END_MARKS: usize = 3;
 /// Random bytes that payload repeats.
@@ -168,7 +168,7 @@ impl Moving {
             self.counted.congestion = congestion(&SockRef::from(listener));
             return ended;
         }
-        let mut stream = match self.accept(listener, FIRST_PAYLOAD)? {
+        let mut stream = match self.accept(listener, self.first_payload_ns())? {
             Step::Done(stream) => stream,
             Step::End(ended) => return Ok(ended),
         };
@@ -184,9 +184,13 @@ impl Moving {
         ended
     }
 
-    /// Accepts the next connection of the peer within `most`.
-    fn accept(&self, listener: &TcpListener, most: Duration) -> io::Result<Step<TcpStream>> {
-        let deadline_ns = now_ns().saturating_add(most.as_nanos() as u64);
+    /// Returns when there must have been payload.
+    fn first_payload_ns(&self) -> u64 {
+        self.counted.begin_ns + FIRST_PAYLOAD_NS
+    }
+
+    /// Accepts the next connection of the peer, which has to come until `deadline_ns`.
+    fn accept(&self, listener: &TcpListener, deadline_ns: u64) -> io::Result<Step<TcpStream>> {
         loop {
             match listener.accept() {
                 Ok((stream, from)) if self.is_peer(from) => return Ok(Step::Done(stream)),
@@ -265,13 +269,14 @@ impl Moving {
     }
 
     fn connections(&mut self, listener: &TcpListener) -> io::Result<Ended> {
-        let mut most = FIRST_PAYLOAD;
+        let mut deadline_ns = self.first_payload_ns();
         loop {
-            let mut stream = match self.accept(listener, most)? {
+            let mut stream = match self.accept(listener, deadline_ns)? {
                 Step::Done(stream) => stream,
                 Step::End(ended) => return Ok(ended),
             };
-            most = Duration::MAX;
+            // The end of the test is that of the others.
+            deadline_ns = u64::MAX;
             match self.answer(&mut stream)? {
                 // A client whose time is over leaves one without a request.
                 Step::Done(()) | Step::End(Ended::Whole) => {}
@@ -355,7 +360,11 @@ impl Moving {
                         self.note_datagram(socket, bytes)?;
                     }
                 }
-                Err(error) if is_look(&error) => {}
+                Err(error) if is_look(&error) => {
+                    if from.is_none() && now_ns() >= self.first_payload_ns() {
+                        return Ok(Ended::NobodyCame);
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     return Ok(Ended::Whole);
                 }
