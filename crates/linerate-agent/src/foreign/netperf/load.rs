@@ -127,7 +127,7 @@ pub(super) fn run(load: Load) -> (Counted, Ended) {
         shared: load.shared,
     };
     let ended = match load.payload {
-        Payload::Tcp(listener) => moving.over_tcp(&listener),
+        Payload::Tcp(listener) => moving.over_tcp(listener),
         Payload::Udp(socket) => moving.over_udp(&socket),
     };
     (moving.counted, ended.unwrap_or_else(Ended::Failed))
@@ -161,17 +161,19 @@ enum Step<T> {
 }
 
 impl Moving {
-    fn over_tcp(&mut self, listener: &TcpListener) -> io::Result<Ended> {
+    fn over_tcp(&mut self, listener: TcpListener) -> io::Result<Ended> {
         if self.role == Role::Connections {
-            let ended = self.connections(listener);
+            let ended = self.connections(&listener);
             self.counted.end_ns = now_ns();
-            self.counted.congestion = congestion(&SockRef::from(listener));
+            self.counted.congestion = congestion(&SockRef::from(&listener));
             return ended;
         }
-        let mut stream = match self.accept(listener, self.first_payload_ns())? {
+        let mut stream = match self.accept(&listener, self.first_payload_ns())? {
             Step::Done(stream) => stream,
             Step::End(ended) => return Ok(ended),
         };
+        // Nobody else is waited for.
+        drop(listener);
         let ended = match self.role {
             Role::Send => self.send(&mut stream),
             Role::Exchange => self.exchange(&mut stream),
