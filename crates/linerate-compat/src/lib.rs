@@ -1,7 +1,7 @@
 //! Codecs of foreign protocols: what other programs say on the wire, as functions of bytes.
 //!
 //! [`iperf3`] holds the protocol of iperf3, for both roles: its messages, its state machines, its
-//! authentication and its documents. Whoever owns the sockets hands in what arrived and does what the
+//! authentication and its documents. [`netperf`] has the control messages of netperf. Whoever owns the sockets hands in what arrived and does what the
 //! machines say; nothing here reads a socket, a file, a clock or a source of randomness. Time, bytes
 //! and random bytes come in as arguments.
 //!
@@ -24,3 +24,5 @@
 
 /// The protocol of iperf3.
 pub mod iperf3;
+/// The control messages of netperf.
+pub mod netperf;

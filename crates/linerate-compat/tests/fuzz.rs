@@ -10,6 +10,9 @@ use linerate_compat::iperf3::{
     ClientAction, ClientEnding, ClientMachine, Code, Cookie, Direction, Parameters, Protocol,
     Results, ServerAction, ServerEnding, ServerMachine, StreamId, StreamResult,
 };
+use linerate_compat::netperf::{
+    Length, MESSAGE_BYTES, Message, OmniRequest, OmniResponse, OmniResults, Request,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -225,8 +228,52 @@ fn the_corpus_is_read_as_what_it_is() {
     }
 }
 
+/// Returns a message of `bytes`, cut or filled to its length.
+fn message(mut bytes: Vec<u8>) -> Message {
+    bytes.resize(MESSAGE_BYTES, 0);
+    Message::from_bytes(bytes.try_into().expect("as long as a message"))
+}
+
+fn omni(message: &Message) -> Option<OmniRequest> {
+    match Request::decode(message) {
+        Request::Omni(request) => request.ok(),
+        _ => None,
+    }
+}
+
+/// What a client of netperf 2.7.1 says: tests by their names, and of one what it says before.
+#[test]
+fn the_corpus_of_netperf_is_read_as_what_it_is() {
+    for (name, bytes) in corpus::files("netperf") {
+        assert_eq!(bytes.len(), MESSAGE_BYTES, "{name}");
+        let asked = Request::decode(&message(bytes));
+        let is_read = match asked {
+            Request::Omni(request) => request.is_ok(),
+            Request::Passphrase => name.ends_with("-6"),
+            _ => false,
+        };
+        assert!(is_read, "{name}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_message_of_netperf_is_read_within_its_limits(
+        bytes in prop_oneof![vec(any::<u8>(), 0..=MESSAGE_BYTES), corpus::changed("netperf")],
+    ) {
+        let message = message(bytes);
+        let _ = OmniResponse::decode(&message);
+        let _ = OmniResults::decode(&message);
+        if let Some(request) = omni(&message) {
+            let sizes = [request.send_bytes, request.receive_bytes, request.request_bytes, request.response_bytes];
+            prop_assert!(sizes.into_iter().flatten().all(|size| (1..=64 << 20).contains(&size)));
+            prop_assert!(!matches!(request.length, Length::Seconds(86_401..)));
+            prop_assert!(request.congestion.as_ref().is_none_or(|name| name.len() < 16));
+            prop_assert_eq!(omni(&request.encode()), Some(request));
+        }
+    }
 
     #[test]
     fn parameters_of_anything_are_read_or_refused(text in text()) {

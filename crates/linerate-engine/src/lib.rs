@@ -74,12 +74,13 @@ pub use flow::{
     try_options,
 };
 pub use measure::memory::memory_copy_bytes_per_s;
+pub use measure::tcp_info::retransmissions;
 pub use schedule::{GRACE_NS, Schedule, grace_ns};
 pub use sys::clock::now_ns;
 pub use sys::heap::{frugal_heap, trim_heap};
 pub use sys::mtu::{connection_mtu_bytes, route_mtu_bytes};
 pub use sys::text::{give_back_neighbours, give_back_text, map_single_pages, read_text_ahead};
-pub use sys::thread::run_when_idle;
+pub use sys::thread::{pin, run_when_idle};
 pub use worker::{
     Cpus, EngineConfig, FlowResult, LaunchError, Running, launch, launch_beside, worker_bytes,
 };

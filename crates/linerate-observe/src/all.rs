@@ -51,6 +51,11 @@ pub fn observers(config: &ObserveConfig) -> Vec<Box<dyn Observer>> {
     OBSERVERS.iter().map(open).collect()
 }
 
+/// Opens the observer of the CPUs' time alone.
+pub fn cpu_times(config: &ObserveConfig) -> Box<dyn Observer> {
+    cpu::open(config)
+}
+
 /// Opens the observers that cost too much to run always, as far as `probes` asks for them; the
 /// sampling profiler is [`crate::Profiler`].
 pub fn probes(config: &ObserveConfig, probes: Probes) -> Vec<Box<dyn Observer>> {

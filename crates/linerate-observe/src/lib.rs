@@ -135,7 +135,7 @@ mod sys;
 /// Bytes of kernel text files into complete lines, words and numbers.
 mod text;
 
-pub use all::{availabilities, observers, probes};
+pub use all::{availabilities, cpu_times, observers, probes};
 pub use facts::{facts, memory_bytes};
 pub use link::link_of_address;
 pub use observer::{ObserveConfig, Observer};

@@ -6,7 +6,11 @@
 //!
 //! What they say is decoded by `linerate-compat`; here are the sockets, the limits and the load.
 
+/// Clients of other programs at the host's desk.
+mod guest;
 /// Clients of iperf3.
 pub(crate) mod iperf3;
 /// iperf3's server.
 pub mod iperf3_peer;
+/// Clients of netperf.
+pub(crate) mod netperf;

@@ -2,7 +2,7 @@
 //! of either together.
 //!
 //! 1. A trial claims what it may take before anything is opened for it, and gives it back when it is
-//!    over: native or of iperf3, however many there are.
+//!    over: native, of iperf3 or of netperf, however many there are.
 //! 2. One network gets half of the trials, open files and buffers and a quarter of the flows that
 //!    all get. A token gets what one honest run needs, and leaves as much to others; who is trusted with
 //!    everything is not counted.
@@ -68,7 +68,7 @@ pub(crate) fn above(
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Trials under way, tests of iperf3 among them.
+    /// Trials under way, tests of iperf3 and netperf among them.
     Trials,
     /// Flows.
     Flows,

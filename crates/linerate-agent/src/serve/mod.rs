@@ -1,7 +1,7 @@
 //! The listener: one port for control and data.
 //!
 //! The first bytes of a connection tell what it is (`Opening`): a native data connection, HTTP, a client of
-//! iperf3, or TLS with a control connection behind it. Everything else is closed. Whoever sends nothing is
+//! iperf3 or of netperf, or TLS with a control connection behind it. Everything else is closed. Whoever sends nothing is
 //! closed too, after 5 s or when too many others come; nobody waits for a place.
 
 use std::net::SocketAddr;
@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use linerate_compat::iperf3::Cookie;
 use linerate_compat::iperf3::auth::Gate;
+use linerate_compat::netperf::Message;
 use linerate_engine::DatagramListener;
 use linerate_model::manner::Transport;
 use nix::sys::socket::{MsgFlags, recv};
@@ -24,7 +25,7 @@ use tokio::net::{TcpStream, UnixListener};
 use crate::access::proof::{Channel, LABEL};
 use crate::access::{Access, Strangers};
 use crate::core::{Core, open_files_max};
-use crate::foreign::iperf3::Door;
+use crate::foreign::{iperf3, netperf};
 use crate::log::Asker;
 use crate::tls::server::{Acceptor, FIRST_BYTE as TLS_FIRST_BYTE, NoHandshake, shown};
 use crate::tls::{Identity, TlsFileError, authorities};
@@ -185,7 +186,7 @@ impl Server {
         runtime()?.block_on(async move {
             let access = Arc::new(self.access);
             let threads = Threads::new();
-            let door = Door::new(
+            let door = iperf3::Door::new(
                 Arc::clone(&self.core),
                 self.iperf3_gate,
                 Arc::clone(&access),
@@ -199,11 +200,12 @@ impl Server {
             );
             let ways = Arc::new(Ways {
                 router: http::router(Arc::clone(&self.core), &access, &threads),
-                access,
                 core: Arc::clone(&self.core),
                 door: Arc::clone(&door),
+                netperf: netperf::Door::new(Arc::clone(&self.core), Arc::clone(&access)),
                 tls: self.tls,
                 plain: self.plain,
+                access,
             });
             let work = async {
                 tokio::select! {
@@ -282,7 +284,8 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 struct Ways {
     core: Arc<Core>,
     router: axum::Router,
-    door: Arc<Door>,
+    door: Arc<iperf3::Door>,
+    netperf: netperf::Door,
     tls: Option<Acceptor>,
     plain: Plain,
     access: Arc<Access>,
@@ -385,6 +388,12 @@ async fn take_up(stream: TcpStream, guard: ConnectionGuard, ways: Arc<Ways>) {
             let (number, address) = (guard.number(), guard.address());
             Box::pin(ways.door.take_up(stream, number, address, alive)).await;
         }
+        Some(Opening::Netperf) => {
+            // As long as its client has tests.
+            guard.note_request();
+            let alive = || guard.note_request();
+            Box::pin(ways.netperf.take_up(stream, guard.address(), alive)).await;
+        }
         None => {}
     }
 }
@@ -400,6 +409,8 @@ enum Opening {
     Tls,
     /// A client of iperf3.
     Iperf3,
+    /// A client of netperf.
+    Netperf,
 }
 
 impl Opening {
@@ -413,6 +424,7 @@ impl Opening {
         let same = first.len().min(HELLO_MAGIC.len());
         match begin {
             TLS_FIRST_BYTE => Some(Self::Tls),
+            _ if Message::may_begin_with(begin) => Some(Self::Netperf),
             _ if first[..same] == HELLO_MAGIC[..same] => Some(Self::Data),
             _ if Cookie::may_begin_with(begin) && !first.contains(&b' ') => Some(Self::Iperf3),
             _ if is_of_method(begin) => Some(Self::Http),
@@ -564,9 +576,11 @@ mod tests {
             check(cookie, Some(Opening::Iperf3));
         }
         check(b"\x16\x03\x01", Some(Opening::Tls));
+        for message in [&b"\0"[..], b"\0\0\0\x61\xff\xff\xff\xff"] {
+            check(message, Some(Opening::Netperf));
+        }
         for other in [
             &b""[..],
-            b"\0",
             b"\xff\xff",
             b" GET /",
             b"\r\n",

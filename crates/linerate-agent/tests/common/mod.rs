@@ -18,11 +18,16 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Serves what `set_up` makes of a listener.
+    /// Serves what `set_up` makes of a listener, without limits.
     pub fn start(set_up: impl FnOnce(Server) -> Server) -> Self {
+        Self::within(LimitsInfo::default(), set_up)
+    }
+
+    /// Serves what `set_up` makes of a listener, with limits.
+    pub fn within(limits: LimitsInfo, set_up: impl FnOnce(Server) -> Server) -> Self {
         let core = Arc::new(Core::new(AgentConfig {
             host_name: "test".to_owned(),
-            limits: LimitsInfo::default(),
+            limits,
             lab: false,
         }));
         let any = SocketAddr::from(([127, 0, 0, 1], 0));

@@ -3,7 +3,7 @@
 //! Fields were only ever added at the end, so a field is present if the kernel wrote that far.
 //! The list below is the whole knowledge of the layout: metric, offset in bytes, width, factor.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};
 
 use linerate_model::metric::{Kind, Metric};
 use linerate_model::setting;
@@ -174,11 +174,16 @@ pub(crate) fn field_of(kernel: &[u8], metric: Metric) -> Option<i64> {
         .and_then(|field| value(kernel, field))
 }
 
-/// Asks the kernel for one time of a connection, in nanoseconds.
+/// Asks the kernel for one value of a connection, a time in nanoseconds.
 pub(crate) fn ask_ns(fd: RawFd, metric: Metric) -> Option<u64> {
     let mut room = [0; socket::TCP_INFO_BYTES_MAX];
     let written = socket::tcp_info(fd, &mut room).ok()?;
     u64::try_from(field_of(&room[..written], metric)?).ok()
+}
+
+/// Returns how many segments the kernel has sent again for a TCP socket; absent where it does not tell.
+pub fn retransmissions(socket: BorrowedFd<'_>) -> Option<u64> {
+    ask_ns(socket.as_raw_fd(), Metric::TcpRetrans)
 }
 
 /// Whether the other end has ended the stream, which tcpi_bytes_received has as one byte.

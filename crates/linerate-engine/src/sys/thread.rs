@@ -27,7 +27,7 @@ pub(crate) fn cpu_times_ns() -> (u64, u64) {
 }
 
 /// Lets the calling thread run on `cpus` only.
-pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
     const BITS: usize = usize::BITS as usize;
     // One bit a CPU; the kernel takes a mask of any length, so none of its CPUs is out of reach.
     let most = cpus.iter().max().copied().unwrap_or(0);

@@ -369,7 +369,7 @@ pub struct ServeArgs {
     /// File with a token that permits everything (`linerate token` makes others, with scopes)
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Let other hosts, iperf3 clients included, measure without a token, within the limits
+    /// Let other hosts, clients of iperf3 and netperf included, measure without a token, within the limits
     #[arg(long)]
     pub public: bool,
     /// Accept connections only from these networks and from this host (repeatable)
@@ -397,7 +397,8 @@ pub struct ServeArgs {
     /// Most payload rate without a token, all callers and both directions together [default: none]
     #[arg(long, value_name = "RATE")]
     pub limit_rate: Option<BitsPerSec>,
-    /// Most concurrent runs without a token, iperf3 tests included; one address may have half of them
+    /// Most concurrent runs without a token, tests of iperf3 and netperf included; one address may have half
+    /// of them
     #[arg(long, default_value_t = 48, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=48))]
     pub limit_runs: u32,
     /// Longest time that one run without a token may occupy this host
@@ -406,7 +407,7 @@ pub struct ServeArgs {
     /// Format of the log of runs and refusals on standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub log_format: LogFormat,
-    /// Exit after one run, of linerate or iperf3
+    /// Exit after one run, of linerate, iperf3 or netperf
     #[arg(short = '1', long)]
     pub one_off: bool,
     /// With --one-off: exit if no client has connected for this long

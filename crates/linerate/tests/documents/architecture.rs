@@ -487,7 +487,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "linerate-agent",
         &[
             "core core::capture core::flows core::host core::limits core::slot core::trial core::unix \
-             core::watch foreign::iperf3 foreign::iperf3::test foreign::iperf3::traffic serve \
+             core::watch foreign::guest foreign::iperf3 foreign::iperf3::test foreign::iperf3::traffic \
+             foreign::netperf foreign::netperf::due foreign::netperf::session foreign::netperf::test serve \
              serve::datagram serve::entrance serve::gate serve::http serve::owner",
             "foreign::iperf3_peer foreign::iperf3_peer::parameters foreign::iperf3_peer::server local",
             "access access::proof access::register",

@@ -413,7 +413,7 @@ fn a_run_that_has_the_host_for_itself_keeps_iperf3_out_and_the_other_way_round()
 
     let foreign = call(&server, &["-t", "3", "-b", "100M", "-J"]).start();
     wait_for_workers(&server);
-    let why = ["in use by", "an iperf3 client at 127.0.0.1", "--shared"];
+    let why = ["in use by", "iperf3 client at 127.0.0.1", "--shared"];
     linerate(&["run", &host, "-t", "0.5"]).run().failed(1, &why);
     let shared = linerate(&["run", &host, "-t", "0.5", "--shared"]).run();
     // On a busy machine its numbers may be worth nothing, which has exit codes of its own; but it is

@@ -27,16 +27,13 @@ use linerate_compat::iperf3::auth::Gate;
 use linerate_compat::iperf3::datagram::{HELLO, HELLO_ANSWER, is_hello};
 use linerate_compat::iperf3::{BUSY, COOKIE_BYTES, Code, Cookie, refusal};
 use linerate_engine::{Await, Awaited};
-use linerate_model::RunId;
-use linerate_model::number::counted;
-use linerate_model::run::Admission;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
+use super::guest::{self, Claim};
 use crate::access::Access;
-use crate::api::AdmitRequest;
-use crate::core::{Caller, Core};
+use crate::core::Core;
 use crate::log::Asker;
 use crate::serve::datagram::{Strangers, Welcome};
 use crate::serve::local::user_of;
@@ -44,6 +41,8 @@ use crate::serve::threads::Threads;
 use crate::sync::lock;
 use attempts::Attempts;
 
+/// What its clients are called at the desk.
+const IPERF3: &str = "iperf3";
 /// What the log says of clients that were not let in.
 const NO_TOKEN: &str = "by iperf3, whose clients have no token (`serve --public` lets them in, or users and passwords)";
 /// How long a connection may take for its cookie.
@@ -135,10 +134,7 @@ impl Door {
         }
         // The place is taken when the streams are there; but a client that would be refused now is told
         // at once.
-        if self
-            .core
-            .would_admit(&guest(), Some(peer.ip()), &request(peer))
-        {
+        if guest::would_admit(&self.core, IPERF3, peer) {
             test::run(self, cookie, stream, peer, &alive).await
         } else {
             self.note_refusal("busy", peer, "an iperf3 client while the host was in use");
@@ -169,12 +165,7 @@ impl Door {
 
     /// Asks the desk for a place beside other shared runs.
     fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Claim> {
-        let asked = self.core.admit(&guest(), Some(peer.ip()), &request(peer));
-        let admitted = asked.ok()?;
-        Some(Claim {
-            core: Arc::clone(&self.core),
-            key: admitted.lease,
-        })
+        Claim::new(&self.core, IPERF3, peer)
     }
 
     /// Tells every test that the agent ends, and waits until they have told their clients.
@@ -197,22 +188,6 @@ impl Door {
 
     fn expected(&self) -> MutexGuard<'_, Expected> {
         lock(&self.expected)
-    }
-}
-
-/// Returns who a client is to the desk: whoever calls, it has no token.
-fn guest() -> Caller {
-    Caller::Stranger(String::new())
-}
-
-/// Returns what a client asks of the desk.
-fn request(peer: SocketAddr) -> AdmitRequest {
-    AdmitRequest {
-        run: RunId("iperf3".to_owned()),
-        label: format!("an iperf3 client at {}", peer.ip().to_canonical()),
-        admission: Admission::Shared,
-        expected: None,
-        evict: false,
     }
 }
 
@@ -242,28 +217,6 @@ async fn refuse(stream: TcpStream) {
 async fn say(mut stream: TcpStream, words: &[u8]) {
     // Whoever has gone has been told nothing, and does not care.
     let _ = tokio::time::timeout(COOKIE_DEADLINE, stream.write_all(words)).await;
-}
-
-/// A test's place at the desk; given back when it is dropped.
-struct Claim {
-    core: Arc<Core>,
-    key: String,
-}
-
-impl Claim {
-    /// Notes that payload flows.
-    fn note_traffic(&self, streams: usize, udp: bool) {
-        let transport = if udp { "UDP" } else { "TCP" };
-        let what = format!("{transport} of iperf3, {}", counted(streams, "flow"));
-        self.core.note_traffic(&self.key, what);
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        // A lease that has ended by itself is gone already.
-        let _ = self.core.leave(&self.key);
-    }
 }
 
 /// A test's name in the list of those under way; taken off when it is dropped.

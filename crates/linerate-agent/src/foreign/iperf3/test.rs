@@ -22,10 +22,11 @@ use tokio::sync::mpsc;
 
 use super::plan::{self, Refused};
 use super::traffic::{Counted, Traffic};
-use super::{ARRIVALS_MAX, Arrived, Claim, Door, Listed};
+use super::{ARRIVALS_MAX, Arrived, Door, Listed};
 use crate::access::now_s;
 use crate::api::connection::KEEPALIVE;
 use crate::core::{buffers_of, workers_of_guest};
+use crate::foreign::guest::{Claim, RENEW_NS};
 use crate::limits::{Counts, Exceeded, Grant, Kind, Source, Whose};
 use crate::sync::lock;
 
@@ -33,9 +34,6 @@ use crate::sync::lock;
 const ROOM_BYTES: usize = 16 << 10;
 /// How long a client may take to take what it is sent.
 const SEND_DEADLINE: Duration = Duration::from_secs(10);
-/// How often the place at the desk is kept; a lease lasts 20 s.
-/// A test whose lease was taken back ends as late.
-const RENEW_NS: u64 = 500_000_000;
 /// How often a test looks whether another one of the same address has got all its datagram streams.
 const TURN_LOOK_NS: u64 = 20_000_000;
 /// How long a client may take to read why the server ends its test, and to close, before its
@@ -164,7 +162,7 @@ impl Test {
         if now >= self.renew_ns {
             self.renew_ns = now + RENEW_NS;
             let lease = self.lease.as_ref();
-            if lease.is_some_and(|lease| lease.core.renew(&lease.key).is_err()) {
+            if lease.is_some_and(|lease| !lease.renew()) {
                 return self.fail(Code::SERVER_TERMINATED, "the agent took the host back");
             }
         }
@@ -193,7 +191,7 @@ impl Test {
 
     fn fail(&mut self, code: Code, reason: &str) -> Vec<ServerAction> {
         match &self.lease {
-            Some(lease) => lease.core.note_failure(&lease.key, reason),
+            Some(lease) => lease.note_failure(reason),
             None => {
                 let kind = match code {
                     Code::AUTHENTICATION => "unauthorized",
@@ -360,7 +358,8 @@ impl Test {
                     return self.fail(Code::PREPARE_STREAM, &reason);
                 }
                 if let Some(lease) = &self.lease {
-                    lease.note_traffic(streams, udp);
+                    let transport = if udp { "UDP" } else { "TCP" };
+                    lease.note_traffic(transport, streams);
                 }
                 self.end_ns = Some(end_ns);
                 self.traffic = Some(traffic);
