@@ -2,14 +2,15 @@
 //! queueing discipline.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use netlink_packet_core::{
     DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload, Nla as _,
+    NetlinkMessage, NetlinkPayload, Nla as _, NlasIterator,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// Longest answer: the kernel's own datagrams stay below 32 KiB.
@@ -19,6 +20,10 @@ const ANSWER_BYTES_MAX: usize = 32 << 10;
 const TBF: &str = "tbf";
 const TBF_PEAK_RATE64: u16 = 5;
 const TBF_PEAK_BURST: u16 = 7;
+/// How long the frames of trials that are over may take to leave, and how often it is looked: a full queue of a lab's host
+/// takes half a second at 1 Gbit/s.
+const EMPTY_DEADLINE: Duration = Duration::from_secs(2);
+const EMPTY_LOOK: Duration = Duration::from_millis(1);
 /// Ethernet's header, which an MTU does not count, and room for a VLAN tag.
 const HEADER_BYTES: u32 = 14;
 const VLAN_TAG_BYTES: u32 = 4;
@@ -105,35 +110,35 @@ pub(crate) fn set_discipline(device: &str, kind: &str) -> io::Result<()> {
     })
 }
 
-/// Lets the token bucket filter at the root cut aggregates into frames of packets of `mtu_bytes`; does nothing where there
-/// is no such filter, or none that cuts.
+/// Lets the token bucket filter at the root cut aggregates into frames of packets of `mtu_bytes`, once nothing waits there;
+/// does nothing where there is no such filter, or none that cuts.
 ///
 /// A filter with a peak rate takes frames up to the depth of its second bucket, and cuts aggregates that are longer
-/// (`tbf_segment` in net/sched/sch_tbf.c). All its other settings stay: they are written as the kernel tells them.
+/// (`tbf_segment` in net/sched/sch_tbf.c). A frame that came before and is longer than a new depth would wait for ever, and
+/// all behind it. All other settings stay: they are written as the kernel tells them.
 pub(crate) fn cut_to(device: &str, mtu_bytes: u32) -> io::Result<()> {
     let Ok(root) = root(device) else {
         // A device of a test, or one that went away: who wrote its MTU has been told.
         return Ok(());
     };
-    let found = ask(
-        RouteNetlinkMessage::GetQueueDiscipline(root.clone()),
-        NLM_F_ECHO,
-    )?;
-    let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) = found else {
-        return Ok(());
+    let deadline = Instant::now() + EMPTY_DEADLINE;
+    let mut told = loop {
+        let asked = RouteNetlinkMessage::GetQueueDiscipline(root.clone());
+        let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) = ask(asked, NLM_F_ECHO)? else {
+            return Ok(());
+        };
+        let Some(told) = cutting_filter(&found)? else {
+            return Ok(());
+        };
+        if waiting(&found) == 0 {
+            break told;
+        }
+        if Instant::now() > deadline {
+            let why = format!("frames still wait in the filter of {device}");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        std::thread::sleep(EMPTY_LOOK);
     };
-    let is_tbf = |it: &TcAttribute| matches!(it, TcAttribute::Kind(kind) if kind == TBF);
-    let options = found.attributes.iter().find_map(|it| match it {
-        TcAttribute::Options(options) => Some(options),
-        _ => None,
-    });
-    let (Some(options), true) = (options, found.attributes.iter().any(is_tbf)) else {
-        return Ok(());
-    };
-    let mut told: Vec<DefaultNla> = options.iter().map(plain).collect();
-    if !told.iter().any(|it| it.kind() == TBF_PEAK_RATE64) {
-        return Ok(());
-    }
     let frame_bytes = mtu_bytes + HEADER_BYTES + VLAN_TAG_BYTES;
     told.push(DefaultNla::new(
         TBF_PEAK_BURST,
@@ -147,11 +152,48 @@ pub(crate) fn cut_to(device: &str, mtu_bytes: u32) -> io::Result<()> {
     ask(RouteNetlinkMessage::NewQueueDiscipline(message), 0).map(drop)
 }
 
-/// Returns an option as its kind and its bytes.
-fn plain(option: &TcOption) -> DefaultNla {
-    let mut value = vec![0; option.value_len()];
-    option.emit_value(&mut value);
-    DefaultNla::new(option.kind(), value)
+/// Returns the options of a token bucket filter that cuts; absent for anything else.
+fn cutting_filter(found: &TcMessage) -> io::Result<Option<Vec<DefaultNla>>> {
+    let is_tbf = |it: &TcAttribute| matches!(it, TcAttribute::Kind(kind) if kind == TBF);
+    let options = found.attributes.iter().find_map(|it| match it {
+        TcAttribute::Options(options) => Some(options),
+        _ => None,
+    });
+    let (Some(options), true) = (options, found.attributes.iter().any(is_tbf)) else {
+        return Ok(None);
+    };
+    let told = options.iter().map(plain).collect::<io::Result<Vec<_>>>()?;
+    let told = told.concat();
+    let cuts = told.iter().any(|it| it.kind() == TBF_PEAK_RATE64);
+    Ok(cuts.then_some(told))
+}
+
+/// Returns the frames and aggregates that wait.
+fn waiting(found: &TcMessage) -> u32 {
+    let stats = found.attributes.iter().find_map(|it| match it {
+        TcAttribute::Stats2(stats) => Some(stats),
+        _ => None,
+    });
+    let queue = stats.into_iter().flatten().find_map(|it| match it {
+        TcStats2::Queue(queue) => Some(queue.qlen),
+        _ => None,
+    });
+    queue.unwrap_or(0)
+}
+
+/// Returns the options that are in one of a filter that the parser does not know: it leaves them as they came.
+fn plain(option: &TcOption) -> io::Result<Vec<DefaultNla>> {
+    let mut nested = vec![0; option.value_len()];
+    option.emit_value(&mut nested);
+    let inner = NlasIterator::new(&nested).map(|inner| {
+        let inner = inner.map_err(invalid)?;
+        Ok(DefaultNla::new(inner.kind(), inner.value().to_vec()))
+    });
+    inner.collect()
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 /// Takes the queueing discipline away: the kernel puts its default there.
