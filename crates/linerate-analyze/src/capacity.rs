@@ -36,7 +36,7 @@ const ALIKE_SHARE_MIN: f64 = 0.9;
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 /// Seed of the cells that are drawn again: the same bundle gives the same numbers.
-const SEED: u64 = 1;
+const FIT_SEED: u64 = 1;
 
 /// A kind of work that costs time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -300,7 +300,7 @@ fn model(dataset: &Dataset<'_>, side: Side) -> Result<Model, String> {
         let there = counted(numbers.len() as u64, "cell");
         format!("{there} of plain streams and exchanges with their cost are too few")
     };
-    let fit = Fit::of(&rows_of(0), SEED).ok_or_else(few)?;
+    let fit = Fit::of(&rows_of(0), FIT_SEED).ok_or_else(few)?;
     let modes =
         [1, 2, 3].map(|mode| Some(Fit::prices_of(&rows_of(mode))).filter(|it| !it.is_empty()));
     let price = |(at, kind): (usize, Kind)| {

@@ -149,9 +149,9 @@ impl FullQueue {
     /// Says how much waits where.
     pub fn words(&self) -> String {
         let place = match self.place {
-            QueuePlace::SendingHost => "in the queueing discipline of the host that sends",
+            QueuePlace::SendingHost => "in the qdisc of the host that sends",
             QueuePlace::Path => "behind that of the host that sends, which holds less",
-            QueuePlace::NotRead => "in a queue that nobody read",
+            QueuePlace::NotRead => "in a queue that was not read",
         };
         format!(
             "bulk keeps {} waiting, {} of the path, {place}",

@@ -171,7 +171,7 @@ pub(crate) fn round_trips(dataset: &Dataset<'_>) -> Vec<(String, Estimate)> {
 
 /// Part of the link's limit at which it counts as full here: what a window that is just large
 /// enough may lack.
-const FULL_SHARE: f64 = 0.95;
+pub(crate) const FULL_SHARE: f64 = 0.95;
 
 /// Returns TCP's smoothed round trip in the stream of one connection that fills the link with the
 /// shortest one: whatever is longer is a queue, which no window needs.

@@ -160,9 +160,9 @@ impl Hosts {
             (Factor::Congestion, Level::Word(name)) => self.refuses_congestion(name),
             (Factor::LinkLoss, Level::Ppm(ppm)) => self.refuses_link_loss(*ppm),
             (Factor::Cpus, Level::Count(count)) => self.refuses_cpus(*count),
-            (Factor::Rate, Level::Ppm(_)) if self.link_bps.is_none() => {
-                Some("it is a share of the link's rate, which not every host tells".to_owned())
-            }
+            (Factor::Rate, Level::Ppm(_)) if self.link_bps.is_none() => Some(
+                "it is a share of the link's rate, which is not known of every host".to_owned(),
+            ),
             _ if factor.knob().is_some() && !level.is_auto() => self.refuses_knob(factor, level),
             _ => None,
         }

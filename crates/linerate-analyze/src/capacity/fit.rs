@@ -11,14 +11,14 @@ use crate::compare::draw::Draw;
 /// Huber's constant: 95 % as good as least squares where errors are normal.
 const HUBER: f64 = 1.345;
 /// What makes a median of absolute errors a standard deviation, where errors are normal.
-const NORMAL: f64 = 1.4826;
+const OF_MEDIAN: f64 = 1.4826;
 /// Rounds of weights, and sweeps over the prices in each: most settle long before.
 const ROUNDS: usize = 10;
 const SWEEPS: usize = 400;
 /// Share of itself by which a price that has settled still moves.
 const SETTLED: f64 = 1e-6;
 /// Draws of cells.
-const DRAWS: usize = 200;
+const CELL_DRAWS: usize = 200;
 /// The least error that a trial counts with: a hundredth of the cost, below which nothing is known.
 const ERROR_MIN: f64 = 0.01;
 
@@ -64,7 +64,7 @@ impl Fit {
                 .collect();
             self::prices(&rows)
         };
-        let drawn = (0..DRAWS).map(|_| again(&mut draw)).collect();
+        let drawn = (0..CELL_DRAWS).map(|_| again(&mut draw)).collect();
         let errors = rows
             .iter()
             .map(|row| row.cost / cost(&prices, &row.work) - 1.0);
@@ -138,7 +138,8 @@ fn prices(rows: &[&Row]) -> Vec<f64> {
             .collect();
         let mut sorted = errors.clone();
         sorted.sort_by(f64::total_cmp);
-        let usual = (NORMAL * sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)).max(ERROR_MIN);
+        let usual =
+            (OF_MEDIAN * sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)).max(ERROR_MIN);
         for (weight, error) in weights.iter_mut().zip(&errors) {
             *weight = (HUBER * usual / error.max(f64::MIN_POSITIVE)).min(1.0);
         }

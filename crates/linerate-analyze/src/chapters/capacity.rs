@@ -16,10 +16,8 @@ use crate::capacity::{Model, Target, models};
 use crate::dataset::{CellOutcomes, Dataset, groups};
 use crate::diagnose::Told;
 use crate::reduce::name;
+use crate::study::FULL_SHARE;
 use crate::words;
-
-/// Share of what the links carry from which on they are what bounds a throughput, and not what it is a law of.
-const FULL_SHARE: f64 = 0.95;
 
 pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 16,
@@ -38,8 +36,8 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let mut method = "The CPU time of a trial is packets, KiB, calls, wake-ups of workers and connections, each times its price, \
                       and what is there without traffic. Prices are fitted to all trials whose hosts are as they are, robust \
-                      and from zero on; their intervals are those of cells drawn again. Every fifth cell is not fitted and \
-                      tells the error."
+                      and from zero on; their intervals are those of cells drawn again. Every fifth cell is not fitted, and its \
+                      error is shown."
         .to_owned();
     for why in &missing {
         method += &format!(" No model of {why}.");
@@ -147,7 +145,14 @@ fn prices(model: &Model) -> Table {
             mode(price.user),
             mode(price.system),
             mode(price.interrupts),
-            TableCell::Text(if is_alike { "not told apart" } else { "–" }.to_owned()),
+            TableCell::Text(
+                if is_alike {
+                    "not distinguishable"
+                } else {
+                    "–"
+                }
+                .to_owned(),
+            ),
         ]
     });
     let title = format!(

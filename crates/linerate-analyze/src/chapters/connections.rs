@@ -26,7 +26,7 @@ const EACH: &[&str] = &[
 ];
 
 /// Modes of the CPUs, with what curves of them are called.
-const MODES: &[(&str, &str)] = &[
+const DRAWN_MODES: &[(&str, &str)] = &[
     (name::CPU_USER, "user"),
     (name::CPU_SYSTEM, "system"),
     (name::CPU_SOFTIRQ, "softirq"),
@@ -82,7 +82,7 @@ fn published(way: Direction, word: &str) -> Option<Curve> {
 /// CPU time by mode.
 fn modes(cells: &[&CellOutcomes<'_>], is_shared: bool) -> Option<Figure> {
     let x = Factor::Connections;
-    let curves = MODES
+    let curves = DRAWN_MODES
         .iter()
         .flat_map(|(response, word)| draw::curves(cells, x, response, word));
     let curves: Vec<Curve> = curves.collect();

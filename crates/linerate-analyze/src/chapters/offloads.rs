@@ -8,7 +8,7 @@ use super::study_chapter::{Content, Measured, StudyChapter};
 use crate::reduce::name;
 
 /// What an offload saves.
-const SAVED: &[&str] = &[
+const OFFLOADED: &[&str] = &[
     name::THROUGHPUT,
     name::CPU_BUSY,
     name::CPU_PER_KIB,
@@ -29,7 +29,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
     number: 14,
     content: Content::Experiment(
         Kind::Stream,
-        |it, of, _| fill(it, of, SAVED),
+        |it, of, _| fill(it, of, OFFLOADED),
         |_| Vec::new(),
     ),
 };

@@ -10,7 +10,7 @@ use crate::diagnose::Told;
 use crate::reduce::name;
 
 /// What more queues cost and save.
-const COST: &[&str] = &[
+const QUEUE_COST: &[&str] = &[
     name::THROUGHPUT,
     name::CPU_PER_KIB,
     name::CYCLES_PER_BYTE,
@@ -51,7 +51,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         let link = server.link.as_deref()?;
         queue_table::queues(&server.snapshot, link, &Default::default())
     });
-    let cost = draw::table("Cost and wake-ups", cells, COST);
+    let cost = draw::table("Cost and wake-ups", cells, QUEUE_COST);
     chapter
         .tables
         .splice(0..0, std::iter::once(cost).chain(map));

@@ -61,7 +61,7 @@ fn print_model(model: &Model) {
     line(&styled(&head, Look::Quiet));
     for price in &model.prices {
         let alike = match model.alike.contains(&price.kind) {
-            true => ", not told apart from the others",
+            true => ", not distinguishable from the others",
             false => "",
         };
         labelled(

@@ -398,7 +398,7 @@ fn commands_of_remedies_are_understood() {
 }
 
 /// The subcommands, in the order of the help text, with those of `lab`.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "",
     "study",
     "serve",
@@ -407,6 +407,7 @@ const COMMANDS: [&str; 20] = [
     "plan",
     "report",
     "compare",
+    "capacity",
     "trace",
     "lab",
     "lab up",
