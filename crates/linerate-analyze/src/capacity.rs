@@ -255,9 +255,10 @@ pub fn capacity(recording: &Recording, target: Option<&Target>) -> Capacity {
 
 /// Returns the model of each side of which there are trials enough.
 pub(crate) fn models(dataset: &Dataset<'_>, missing: &mut Vec<String>) -> Vec<Model> {
-    let sides: &[Side] = match dataset.is_one_machine() {
-        true => &[Side::BothEnds],
-        false => &[Side::Receives, Side::Sends],
+    let sides: &[Side] = if dataset.is_one_machine() {
+        &[Side::BothEnds]
+    } else {
+        &[Side::Receives, Side::Sends]
     };
     let mut models = Vec::new();
     for side in sides {
@@ -401,14 +402,13 @@ fn work(cell: &CellOutcomes<'_>, outcome: &Outcome, side: Side, number: usize) -
         (None, None) => (0.0, 0.0),
     };
     let packets = value(name::DATA_SEGMENTS).unwrap_or(0.0) + value(name::ACKS).unwrap_or(0.0);
-    let switches = match both {
-        true => value(name::CONTEXT_SWITCHES),
-        false => value(name::SERVER_SWITCHES),
-    };
-    let connections = match cell.workload.traffic.is_placed() {
-        true => value(name::CONNECTIONS).unwrap_or(0.0),
-        false => 0.0,
-    };
+    let switches = value(if both {
+        name::CONTEXT_SWITCHES
+    } else {
+        name::SERVER_SWITCHES
+    });
+    let connections = value(name::CONNECTIONS).filter(|_| cell.workload.traffic.is_placed());
+    let connections = connections.unwrap_or(0.0);
     let others = value(name::CPU_OTHERS).unwrap_or(0.0);
     let others_kernel = value(name::CPU_OTHERS_ALL).map_or(0.0, |all| all - others);
     let less = |response: &str, others: f64| value(response).map(|all| (all - others).max(0.0));

@@ -249,7 +249,7 @@ pub fn yielding(drafts: &[Draft], request: &PlanRequest) -> Result<Plan, PlanErr
         let (left, kept): (Vec<&Draft>, Vec<&Draft>) = drafts.iter().partition(gives_way);
         let kept: Vec<Draft> = kept.into_iter().cloned().collect();
         found = plan(&kept, request).map(|mut plan| {
-            let left = left.into_iter().map(|draft| no_time(draft));
+            let left = left.into_iter().map(no_time);
             plan.left_out.extend(left);
             plan
         });

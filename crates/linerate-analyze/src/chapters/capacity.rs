@@ -279,9 +279,10 @@ fn laws(dataset: &Dataset<'_>) -> Vec<(String, Scaling)> {
                     Some((cell.number(factor)?, x)).filter(|_| is_free)
                 };
                 let points: Vec<(f64, f64)> = group.cells.iter().filter_map(point).collect();
-                let name = match group.words.is_empty() {
-                    true => experiment.title.clone(),
-                    false => format!("{}, {}", experiment.title, group.words),
+                let name = if group.words.is_empty() {
+                    experiment.title.clone()
+                } else {
+                    format!("{}, {}", experiment.title, group.words)
                 };
                 found.extend(Scaling::of(&points).map(|law| (name, law)));
             }

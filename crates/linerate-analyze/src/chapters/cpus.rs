@@ -137,9 +137,10 @@ fn busiest_table(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {
 fn first_full(measured: &Measured<'_, '_>) -> Option<String> {
     let (best, _) = by_value(measured.cells, name::THROUGHPUT).pop()?;
     let busiest = Busiest::of(measured.dataset, best)?;
-    let full = match busiest.mean() >= SATURATED_SHARE {
-        true => "is full",
-        false => "is the busiest",
+    let full = if busiest.mean() >= SATURATED_SHARE {
+        "is full"
+    } else {
+        "is the busiest"
     };
     Some(format!(
         "{} {full} with {}: {} of its time.",

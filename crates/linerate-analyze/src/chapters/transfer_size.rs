@@ -50,7 +50,7 @@ fn published() -> impl Iterator<Item = Curve> {
             let points = pairs.into_iter().map(|(bytes, mbit)| (bytes, mbit * 1e6));
             let kib = buffer.parse::<f64>().unwrap_or_default() / 1024.0;
             draw::published(
-                &format!("AlphaServer ES40, 2001: {kib} KiB, MTU {mtu}"),
+                format!("AlphaServer ES40, 2001: {kib} KiB, MTU {mtu}"),
                 points,
             )
         })

@@ -20,9 +20,10 @@ pub fn capacity(args: &CapacityArgs) -> CmdResult {
         bps: rate.0,
         message_bytes: args.message.0,
         flows: args.flows,
-        direction: match args.reverse {
-            true => Direction::FromServer,
-            false => Direction::ToServer,
+        direction: if args.reverse {
+            Direction::FromServer
+        } else {
+            Direction::ToServer
         },
         headroom: args.headroom,
     });

@@ -60,9 +60,10 @@ fn print_model(model: &Model) {
     let head = format!("CPU time of {}", model.side.title());
     line(&styled(&head, Look::Quiet));
     for price in &model.prices {
-        let alike = match model.alike.contains(&price.kind) {
-            true => ", not distinguishable from the others",
-            false => "",
+        let alike = if model.alike.contains(&price.kind) {
+            ", not distinguishable from the others"
+        } else {
+            ""
         };
         labelled(
             price.kind.title(),
