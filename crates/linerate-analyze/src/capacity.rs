@@ -19,6 +19,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Direction;
 use serde::Serialize;
 
+use crate::compare::draw::Draw;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
 use crate::words;
@@ -281,6 +282,8 @@ fn model(dataset: &Dataset<'_>, side: Side) -> Result<Model, String> {
         .collect();
     let mut numbers: Vec<usize> = rows.iter().map(|row| row.cell).collect();
     numbers.dedup();
+    // By chance: in their order every fifth may have the same level.
+    Draw::new(FIT_SEED).shuffle(&mut numbers);
     let is_held_out = |row: &Work| {
         let place = numbers.iter().position(|number| *number == row.cell);
         place.is_some_and(|place| place % HELD_OUT_EVERY == HELD_OUT_EVERY - 1)

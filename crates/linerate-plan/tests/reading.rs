@@ -920,3 +920,43 @@ fn a_latin_hypercube_has_as_many_levels_of_each_factor_and_enough_to_tell_them_a
         assert!(error.contains(key), "{error}");
     }
 }
+
+#[test]
+fn what_suffices_is_asked_of_scales_of_the_experiment() {
+    let with = |more: &str| {
+        let text = FILE.replace("replicates = 5\n", &format!("replicates = 5\n{more}\n"));
+        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+    };
+    let read = with("suffices = [\"connections\"]").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(read.suffices, [Factor::Connections]);
+    assert!(read.asks_what_suffices(Factor::Connections));
+    // That of a socket buffer is always asked.
+    assert!(with("").is_ok_and(|read| read.asks_what_suffices(Factor::SocketBuffer)));
+    for (more, word) in [
+        ("suffices = [\"nagle\"]", "`nagle`"),
+        ("suffices = [\"colour\"]", "colour"),
+    ] {
+        let error = with(more).expect_err(more).to_string();
+        assert!(
+            error.contains("design.suffices") && error.contains(word),
+            "{error}"
+        );
+        assert!(error.contains("line "), "{error}");
+    }
+}
+
+#[test]
+fn a_rate_is_a_share_of_the_link_up_to_all_of_it() {
+    let read = |level: &str| {
+        let text = FILE.replace("[factors]\n", &format!("[factors]\nrate = [\"{level}\"]\n"));
+        let base = format!("baseline = {{ rate = \"{level}\", ");
+        let text = text.replace("baseline = { ", &base);
+        read_experiment(&text, "example.toml").map(|draft| draft.experiment)
+    };
+    let known = read("12.5%").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(known.levels(Factor::Rate), [Level::Ppm(125_000)]);
+    for level in ["0%", "101%", "-1%", "half%"] {
+        let error = read(level).expect_err(level).to_string();
+        assert!(error.contains("factors.rate"), "{error}");
+    }
+}

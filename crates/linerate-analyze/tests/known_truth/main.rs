@@ -8,6 +8,7 @@ mod builder {
 }
 mod answer;
 mod both_ways;
+mod capacity;
 mod datagram_paths;
 mod exchange;
 mod findings;

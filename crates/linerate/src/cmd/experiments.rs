@@ -232,10 +232,10 @@ mod tests {
         let near = planned("linerate study h", Nanos(0)).unwrap();
         let far = planned("linerate study h", Nanos::from_ms(15)).unwrap();
         assert!(cells(&far) < cells(&near), "fewer trials fit");
-        assert!(far.estimate <= Nanos::from_s(180), "{}", far.estimate);
+        assert!(far.estimate <= Nanos::from_s(300), "{}", far.estimate);
 
         let farther = planned("linerate study h", Nanos::from_ms(100)).unwrap();
-        let (least, most) = (Nanos::from_s(180), Nanos::from_s(600));
+        let (least, most) = (Nanos::from_s(300), Nanos::from_s(600));
         assert!(farther.estimate > least, "{}", farther.estimate);
         assert!(farther.estimate < most, "{}", farther.estimate);
         assert_eq!(farther.budget, Some(farther.estimate));
@@ -247,7 +247,7 @@ mod tests {
         );
 
         let delayed = planned("linerate study --lab --lab-delay 25ms", Nanos(0)).unwrap();
-        assert!(delayed.estimate > least, "{}", delayed.estimate);
+        assert!(cells(&delayed) < cells(&near), "{}", delayed.estimate);
 
         let refused = planned("linerate study h --budget 3m", Nanos::from_ms(100));
         let failure = refused.map(|plan| plan.estimate).unwrap_err();

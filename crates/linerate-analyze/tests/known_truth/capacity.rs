@@ -1,0 +1,122 @@
+//! Capacity: a run whose hosts have known prices, and what is found of them.
+
+use linerate_analyze::Draw;
+use linerate_analyze::capacity::{Kind, Side, Target, capacity};
+use linerate_model::FlowId;
+use linerate_model::experiment::{Factor, Level};
+use linerate_model::metric::Metric;
+use linerate_model::run::Recording;
+use linerate_model::sample::{End, Subject};
+use linerate_model::workload::Direction;
+
+use crate::builder::{MSS, MadeRun, Truth, size, stream};
+
+/// What a packet, a KiB, a call and a wake-up cost here, in seconds.
+const PACKET_S: f64 = 2e-6;
+const KIB_S: f64 = 0.2e-6;
+const CALL_S: f64 = 1e-6;
+const WAKE_S: f64 = 15e-6;
+/// Segments of an ACK.
+const PER_ACK: f64 = 8.0;
+
+/// What a stream to the server of `bps` in messages of `bytes` makes of its host: wake-ups, and CPUs.
+fn server(bps: f64, bytes: f64) -> (f64, f64) {
+    let wakes = bps / 8.0 / 16_384.0;
+    let packets = bps / 8.0 / MSS * (1.0 + 1.0 / PER_ACK);
+    let calls = bps / 8.0 / bytes;
+    let cpus = packets * PACKET_S + bps / 8192.0 * KIB_S + calls * CALL_S + wakes * WAKE_S;
+    (wakes, cpus)
+}
+
+/// Streams at four rates in messages of three sizes, with noise.
+fn recording(noise: f64) -> Recording {
+    let mut draw = Draw::new(7);
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("load-steps", None, stream());
+    let mut wakes = Vec::new();
+    for block in 1..=3 {
+        for bytes in [1024_u64, 8192, 131_072] {
+            for rate in [100e6, 250e6, 400e6, 600e6, 800e6] {
+                let (wake, cpus) = server(rate, bytes as f64);
+                let truth = Truth {
+                    cpus: cpus * (1.0 + noise * draw.normal()),
+                    segments_per_ack: PER_ACK,
+                    ..Truth::stream(rate)
+                };
+                let cell = [
+                    (Factor::MessageBytes, size(bytes)),
+                    (Factor::Rate, Level::Rate(rate as u64)),
+                ];
+                run.trial(&cell, block, &truth);
+                wakes.push((wake, rate / 8.0 / bytes as f64));
+            }
+        }
+    }
+    let mut recording = run.recording;
+    let trials: Vec<_> = recording.trials.iter().map(|record| record.trial).collect();
+    for (trial, (wake, calls)) in trials.into_iter().zip(wakes) {
+        let worker = Subject::Thread("worker-0".to_owned());
+        let flow = Subject::Flow(FlowId(0), End::Server);
+        crate::grow(
+            &mut recording,
+            trial,
+            &[
+                (worker, Metric::ThreadArrivals, wake as i64),
+                (flow, Metric::AppCalls, calls as i64),
+            ],
+        );
+    }
+    recording
+}
+
+#[test]
+fn prices_are_found_and_a_target_beyond_is_inside_the_interval() {
+    let target = Target {
+        bps: 940e6,
+        message_bytes: 8192,
+        flows: 1,
+        direction: Direction::ToServer,
+        headroom: 0.3,
+    };
+    let found = capacity(&recording(0.03), Some(&target));
+    let model = &found.models[0];
+    assert_eq!(model.side, Side::Receives);
+    // Every fifth of fifteen cells is left out.
+    assert_eq!((model.cells, model.held_out.cells), (12, 3));
+    assert!(model.held_out.median.is_some_and(|error| error < 0.05));
+    assert!(model.fitted_to_bps > 700e6);
+    // Packets, KiB and wake-ups all follow the rate: none of them is distinguishable.
+    assert!(model.alike.contains(&Kind::Packet) && model.alike.contains(&Kind::KiB));
+    let answer = found.answer.expect("an answer");
+    let (_, truth) = server(940e6, 8192.0);
+    let (low, high) = (
+        answer.busy.low.expect("low"),
+        answer.busy.high.expect("high"),
+    );
+    assert!((low..=high).contains(&truth), "{low} to {high} for {truth}");
+    assert!((answer.busy.value / truth - 1.0).abs() < 0.1);
+    assert!((answer.cpus.value - answer.busy.value / 0.7).abs() < 1e-9);
+    // A link of 1 Gbit/s carries 941 Mbit/s of payload: what is full comes first.
+    let first = &answer.supplies[0];
+    assert!(first.needs / first.has >= answer.supplies[1].needs / answer.supplies[1].has);
+    assert_eq!(answer.extrapolates.len(), 1);
+}
+
+#[test]
+fn there_is_no_model_of_too_few_cells_and_no_answer_of_a_way_that_was_not_measured() {
+    let mut run = MadeRun::new(1, Some(1e9));
+    run.experiment("one", None, stream());
+    run.cell(&[], &vec![Truth::stream(1e8); 3]);
+    let found = capacity(&run.recording, None);
+    assert!(found.models.is_empty());
+    assert_eq!(found.missing.len(), 2);
+
+    let target = Target {
+        bps: 1e9,
+        message_bytes: 8192,
+        flows: 1,
+        direction: Direction::FromServer,
+        headroom: 0.0,
+    };
+    assert!(capacity(&recording(0.0), Some(&target)).answer.is_none());
+}
