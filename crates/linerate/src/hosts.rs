@@ -448,8 +448,12 @@ pub fn plan_hosts(fleet: &Fleet) -> Hosts {
     let losses = records.clone().filter_map(|record| record.link_loss_ppm);
     // An exchange leaves open where within its round trip the host's clock was read.
     let round_trips = records.map(|record| Nanos(2 * record.clock.uncertainty_ns));
-    let links = fleet.members().iter().map(|member| member.record.link_rate);
-    let links: Option<Vec<u64>> = links.map(|rate| Some(rate?.0 as u64)).collect();
+    // Those that are there for a loss are slow ones.
+    let plain = fleet.members().iter().map(|member| &member.record);
+    let plain = plain.filter(|record| record.link_loss_ppm.is_none());
+    let links: Option<Vec<u64>> = plain
+        .map(|record| Some(record.link_rate?.0 as u64))
+        .collect();
     Hosts {
         round_trip: round_trips.max().unwrap_or_default(),
         link_bps: links.and_then(|links| links.into_iter().min()),

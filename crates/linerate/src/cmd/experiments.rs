@@ -17,6 +17,8 @@ use crate::{hosts, interrupt, peer, term};
 /// The first block after which it is asked which verdicts are open: with two there is no spread to
 /// speak of.
 const FIRST_LOOK: u32 = 3;
+/// The rate of the built-in lab's links, for plans without hosts.
+const LAB_LINK_BPS: u64 = 1_000_000_000;
 /// Time between samples of a plan's trials.
 const SAMPLE_INTERVAL: Nanos = Nanos::from_ms(100);
 /// Time between looks at a running trial; each costs every host a request.
@@ -188,6 +190,7 @@ pub fn this_machine(clients: u32, drafts: &[Draft]) -> Hosts {
             mtu_bytes_max: MTU_BYTES_MAX,
             ..LabKnobs::default()
         }),
+        link_bps: Some(LAB_LINK_BPS),
         ..hosts::plan_hosts_of(&[&facts], clients, losses)
     }
 }

@@ -51,8 +51,11 @@ pub fn settled(lab: &LabAsked, hosts: Hosts) -> CmdResult<Hosts> {
             .map(|(client, _)| LabSpec::round_trip(server, client))
             .max()
     });
-    let rates = lab.spec.hosts.iter().map(|host| host.link.rate);
-    let rates: Option<Vec<u64>> = rates.map(|rate| Some(rate?.0 as u64)).collect();
+    let plain = lab.spec.hosts.iter().zip(&lab.losses_ppm);
+    let plain = plain.filter(|(_, loss)| loss.is_none());
+    let rates: Option<Vec<u64>> = plain
+        .map(|(host, _)| Some(host.link.rate?.0 as u64))
+        .collect();
     Ok(Hosts {
         congestion_unless_asked: lab.congestion.clone().or(preferred),
         knobs: Some(LabKnobs {

@@ -650,7 +650,7 @@ fn clients_of_iperf3_that_say_no_more_hold_nothing() {
     assert_eq!(states, [1, 2]);
     linerate(&["run", &server.host(), "-t", "0.2"])
         .run()
-        .failed(1, &["in use by", "an iperf3 client"]);
+        .failed(1, &["in use by", "iperf3 client at 127.0.0.1"]);
     drop((control, stream));
     server.wait_busy(false);
     // The other way round: a run that has the host for itself came before the streams did.
