@@ -39,9 +39,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
                       and from zero on; their intervals are those of cells drawn again. Every fifth cell is not fitted, and its \
                       error is shown."
         .to_owned();
-    for why in &missing {
-        method += &format!(" No model of {why}.");
-    }
+    let none = format!("No model of cost: {}.", missing.join("; "));
     let laws = laws(dataset);
     if laws.is_empty() {
         method += " A scaling law is fitted to four numbers of CPUs, or of connections, at which the link is not full; here \
@@ -57,7 +55,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
         id: "capacity".to_owned(),
         title: "Capacity".to_owned(),
         question: "How many CPUs does a Gbit/s ask for, and how many a port?".to_owned(),
-        answer: answer(&ports),
+        answer: answer(&ports).or((!missing.is_empty()).then_some(none)),
         method,
         figures: models.iter().filter_map(|it| figure(dataset, it)).collect(),
         tables: tables.into_iter().flatten().chain(prices).collect(),

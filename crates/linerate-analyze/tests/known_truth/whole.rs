@@ -40,6 +40,7 @@ fn study_has_its_chapters_in_order() {
         (Some(9), "small-messages"),
         (Some(9), "split-request"),
         (Some(15), "findings"),
+        (Some(16), "capacity"),
     ];
     assert_eq!(chapters, expected);
     assert!(
