@@ -187,7 +187,8 @@ impl Options {
         if name == "remotehost" {
             // Which host is meant stands on the command line; here it counts which ones are the same.
             let host = reading.looked_up(word(value)).map(|word| word.text);
-            self.remote_host = Some(host.unwrap_or_else(|_| value.to_owned()));
+            self.remote_host =
+                Some(host.unwrap_or_else(|_| value.trim_start_matches('$').to_owned()));
             return Ok(());
         }
         let word = reading.looked_up(word(value))?;
