@@ -25,6 +25,8 @@ mod number;
 mod options;
 /// The text as elements.
 mod parse;
+/// The text and the variables, while they are read.
+mod reading;
 /// What a group of strands does.
 mod shape;
 /// The workload that means the same.

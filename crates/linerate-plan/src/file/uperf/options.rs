@@ -8,7 +8,7 @@ use std::ops::Range;
 use linerate_model::Nanos;
 use linerate_model::manner::Transport;
 
-use super::parse::{Reading, Word};
+use super::reading::{Reading, Word};
 use crate::file::error::ReadError;
 
 /// The most options of a flowop, and the longest, both as in uperf.

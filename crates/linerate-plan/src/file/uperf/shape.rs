@@ -66,7 +66,9 @@ pub(super) fn shape<'p>(
         found.take(source, transaction)?;
     }
     let wrong = |message: &str| source.at("group", group.at.clone()).wrong(message);
-    let open = found.open.ok_or_else(|| wrong("it connects to nobody"))?;
+    let open = found
+        .open
+        .ok_or_else(|| wrong("it has no connect or accept"))?;
     if open.options.remote_host.is_none() {
         return Err(source
             .at("options", open.at.clone())

@@ -2,6 +2,7 @@
 
 use linerate_model::Bytes;
 use linerate_model::manner::{BURST_MAX, SIZES_MAX, Sizes};
+use linerate_model::number::counted;
 use linerate_model::reason::with_causes;
 use linerate_model::workload::{Direction, Kind, REQUEST_WRITES_MAX, Traffic, TrialHost, Workload};
 
@@ -171,7 +172,7 @@ fn uniform(low: u64, high: u64) -> Sizes {
 fn list(source: &Source<'_>, message: &Message) -> Result<Sizes, ReadError> {
     let spot = source.at("flowop", message.at.clone());
     if message.count() > SIZES_MAX as u64 {
-        let found = format!("{} calls of several sizes", message.count());
+        let found = format!("{} of several sizes", counted(message.count(), "call"));
         return Err(spot.value(found, format!("at most {SIZES_MAX}")));
     }
     let mut bytes = Vec::new();
@@ -244,7 +245,7 @@ fn one_size(source: &Source<'_>, message: &Message, most: u64) -> Result<u64, Re
     let count = message.count();
     if count > most {
         let what = if most == 1 { "response" } else { "request" };
-        let found = format!("{count} calls of one {what}");
+        let found = format!("a {what} of {}", counted(count, "call"));
         return Err(spot.value(found, format!("at most {most}")));
     }
     Ok(count)
