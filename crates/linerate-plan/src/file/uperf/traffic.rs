@@ -62,7 +62,7 @@ impl Roles {
     }
 
     /// Returns which way it is, as the master sees it, when a client sends.
-    fn from_client(&self) -> Way {
+    fn client_sends(&self) -> Way {
         match self.hosts.len() {
             0 | 1 => Way::Out,
             _ => Way::In,
@@ -71,14 +71,14 @@ impl Roles {
 
     /// Returns the flowop of the master where a client connects.
     fn client_connects(&self) -> Act {
-        match self.from_client() {
+        match self.client_sends() {
             Way::Out => Act::Connect,
             Way::In => Act::Accept,
         }
     }
 
     /// Returns the client that plays `host`, where not all flows are of one.
-    fn from(&self, host: Option<&String>) -> Vec<TrialHost> {
+    fn clients_of(&self, host: Option<&String>) -> Vec<TrialHost> {
         let at = self.hosts.iter().position(|one| Some(one) == host);
         match at {
             Some(at) if self.hosts.len() > 1 => vec![TrialHost(at as u32 + 1)],
@@ -113,7 +113,7 @@ pub(super) fn workload(
     }
     check_opening(source, shape, roles, notes)?;
     workload.connections = shape.strands;
-    workload.from = roles.from(shape.open.options.remote_host.as_ref());
+    workload.from = roles.clients_of(shape.open.options.remote_host.as_ref());
     options(shape, &mut workload, notes);
     rate(source, shape, &mut workload, notes)?;
     workload.check().map_err(|error| {
@@ -149,7 +149,7 @@ fn check_opening(
 
 /// Payload one way.
 fn stream(source: &Source<'_>, message: &Message, roles: &Roles) -> Result<Workload, ReadError> {
-    let direction = if message.way == roles.from_client() {
+    let direction = if message.way == roles.client_sends() {
         Direction::ToServer
     } else {
         Direction::FromServer
@@ -229,7 +229,7 @@ fn exchange(
 /// Returns the message of the pair that a client sends, and the other one.
 fn requested<'p>(pair: &'p [Message; 2], roles: &Roles) -> (&'p Message, &'p Message) {
     let [one, other] = pair;
-    if one.way == roles.from_client() {
+    if one.way == roles.client_sends() {
         (one, other)
     } else {
         (other, one)
