@@ -1,4 +1,4 @@
-//! Profiles of uperf as experiments: one trial whose groups are the groups of the profile.
+//! Profiles of uperf as experiments: one trial whose groups are the groups of the profile, those that do the same as one.
 //!
 //! A profile is read in three steps. `parse` makes of the text what its author wrote, element by element, each with the
 //! place where it stands. `shape` finds what a group of strands does all the time: connections made one after
@@ -85,7 +85,7 @@ fn draft(source: &Source<'_>, profile: &RawProfile) -> Result<Draft, ReadError> 
         .map(|shape| traffic::workload(source, shape, &roles, &mut notes));
     let mut workloads: Vec<Workload> = workloads.collect::<Result<_, _>>()?;
     let measure = measure(source, &shapes, &mut workloads, &mut notes)?;
-    let mut workloads = workloads.into_iter();
+    let mut workloads = merged(workloads, &mut notes).into_iter();
     let first = workloads.next().ok_or_else(|| empty(source))?;
     let beside: Vec<Group> = (2..).zip(workloads).map(numbered).collect();
     group::check(&first, &beside).map_err(|error| {
@@ -121,6 +121,32 @@ fn draft(source: &Source<'_>, profile: &RawProfile) -> Result<Draft, ReadError> 
     };
     let budget = BudgetHints::fixed(&experiment);
     Ok(Draft { experiment, budget })
+}
+
+/// Makes one group of those that do the same, so that their total is one number, as that of uperf is.
+///
+/// Flows are dealt to the clients in turn: each keeps as many as its group has, since all have the same number.
+fn merged(workloads: Vec<Workload>, notes: &mut Notes) -> Vec<Workload> {
+    let mut all: Vec<(Workload, Workload)> = Vec::new();
+    for workload in workloads {
+        let plain = Workload {
+            from: Vec::new(),
+            ..workload.clone()
+        };
+        let is_like = |(like, whole): &&mut (Workload, Workload)| {
+            *like == plain && !workload.from.iter().any(|host| whole.from.contains(host))
+        };
+        match all.iter_mut().find(is_like) {
+            Some((_, whole)) => {
+                notes.add("Groups that do the same are measured as one.".to_owned());
+                whole.connections += workload.connections;
+                whole.from.extend(workload.from);
+                whole.clients = whole.from.len().max(1) as u32;
+            }
+            None => all.push((plain, workload)),
+        }
+    }
+    all.into_iter().map(|(_, whole)| whole).collect()
 }
 
 fn empty(source: &Source<'_>) -> ReadError {
