@@ -110,15 +110,20 @@ fn describe_decidable(text: &mut String, plan: &Plan, decidable: &[Decidable]) {
         describe_rows(text, decidable);
     }
     let has_none = |own: &&Experiment| !decidable.iter().any(|row| row.experiment == own.name);
-    let others = plan.experiments.iter().filter(has_none);
-    let others: Vec<&str> = others.map(|own| own.name.as_str()).collect();
-    if !others.is_empty() {
-        let words = format!(
-            "Nothing is compared in {}: what varies there is a scale, which is drawn, or is searched for.",
-            others.join(", ")
-        );
-        line(text, "  ", &words);
-    }
+    let others = || plan.experiments.iter().filter(has_none);
+    let mut line_of = |varies: bool, why: &str| {
+        let names = others().filter(|own| own.factors.is_empty() != varies);
+        let names: Vec<&str> = names.map(|own| own.name.as_str()).collect();
+        if !names.is_empty() {
+            let words = format!("Nothing is compared in {}: {why}.", names.join(", "));
+            line(text, "  ", &words);
+        }
+    };
+    line_of(
+        true,
+        "what varies there is a scale, which is drawn, or is searched for",
+    );
+    line_of(false, "nothing varies there");
 }
 
 fn describe_rows(text: &mut String, decidable: &[Decidable]) {

@@ -29,6 +29,8 @@ mod raw;
 mod search;
 /// Where something stands, and the checks that say so.
 mod source;
+/// Profiles of uperf.
+mod uperf;
 /// `[workload]`, by the catalogue of parameters.
 mod workload;
 
@@ -36,6 +38,7 @@ pub use error::ReadError;
 use levels::{baseline_of, budget_core, control_of, groups_of, suffices, whole_plots};
 use raw::{Hosts, Length, RawBudget, RawFile, RawGroup};
 use source::Source;
+pub use uperf::{is_profile, read_profile};
 
 /// The longest name of an experiment: it is part of page links and file names.
 const NAME_CHARS_MAX: usize = 64;

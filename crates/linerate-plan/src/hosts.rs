@@ -254,6 +254,8 @@ pub(crate) fn runnable(
     };
     let mut all = groups(experiment);
     let is_fixed = experiment.levels(Factor::Clients).is_empty();
+    // Those that are named cannot be fewer.
+    let is_fixed = is_fixed && here.workload.from.is_empty();
     if is_fixed && here.workload.clients > hosts.clients {
         leave_out(
             format!(
@@ -355,6 +357,14 @@ fn nothing_varies(experiment: &Experiment, here: &[FactorGroup], hosts: &Hosts) 
 fn whole_refusal(experiment: &Experiment, groups: &[FactorGroup], hosts: &Hosts) -> Option<String> {
     if let Some(why) = hosts.refuses_workload(&experiment.workload) {
         return Some(why);
+    }
+    if !experiment.workload.from.is_empty() && experiment.workload.clients_needed() > hosts.clients
+    {
+        let clients = counted(experiment.workload.clients_needed(), "client");
+        return Some(format!(
+            "it is for {clients}, and there are {}",
+            hosts.clients
+        ));
     }
     for group in &experiment.beside {
         let (workload, name) = (&group.workload, &group.name);

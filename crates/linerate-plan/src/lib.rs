@@ -35,7 +35,7 @@ mod describe;
 mod draft;
 /// What a search adds to a plan.
 mod extend;
-/// Experiment files: text to [`Draft`].
+/// Experiment files and profiles of uperf: text to [`Draft`].
 mod file;
 /// Levels that go together, and the cells that a design makes of them.
 mod group;
@@ -52,7 +52,7 @@ pub use chapters::{built_in, quick_look, study};
 pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use extend::extension;
-pub use file::{ReadError, read_experiment};
+pub use file::{ReadError, is_profile, read_experiment, read_profile};
 pub use hosts::{Hosts, LabKnobs, knob_levels, link_losses};
 pub use planner::{
     PlanError, PlanRequest, Single, TRIALS_MAX, fitting, is_single, loaded, plan, searched, single,

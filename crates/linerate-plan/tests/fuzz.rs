@@ -1,10 +1,10 @@
-//! Experiment files of strangers: cut, mixed, with values that no one would write. They are read or refused,
+//! Experiment files and profiles of uperf of strangers: cut, mixed, with values that no one would write. They are read or refused,
 //! in words of a bounded length. `PROPTEST_CASES` in the environment says how many cases there are.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
 
-use linerate_plan::read_experiment;
+use linerate_plan::{ReadError, read_experiment, read_profile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -45,7 +45,17 @@ const VALUES: &[&str] = &[
 const WORDS_MAX: usize = 4000;
 
 fn check(text: &str) {
-    if let Err(error) = read_experiment(text, "fuzz.toml") {
+    check_read(text, read_experiment(text, "fuzz.toml").err());
+}
+
+/// Every variable has a value that profiles hardly expect.
+fn check_profile(text: &str) {
+    let variable = |name: &str| (name != "gone").then(|| format!("$ {name}=\u{e4}"));
+    check_read(text, read_profile(text, "fuzz.xml", variable).err());
+}
+
+fn check_read(text: &str, error: Option<ReadError>) {
+    if let Some(error) = error {
         let words = error.to_string();
         assert!(!words.is_empty());
         assert!(
@@ -73,6 +83,26 @@ fn the_corpus_is_read_as_what_it_is() {
             "{}",
             read.err().map_or_else(String::new, |why| why.to_string())
         );
+    }
+}
+
+#[test]
+fn the_profiles_of_the_corpus_are_read_as_what_they_are() {
+    for (name, bytes) in corpus::files("profiles") {
+        let text = String::from_utf8(bytes).expect("XML is text");
+        let read = read_profile(&text, &name, |_| Some("7".to_owned()));
+        assert!(
+            read.is_ok(),
+            "{}",
+            read.err().map_or_else(String::new, |why| why.to_string())
+        );
+    }
+}
+
+#[test]
+fn elements_may_lie_in_each_other_as_deep_as_a_file_is_long() {
+    for tag in ["<profile>", "<a b=\"c\">", "<!-- ", "&lt;"] {
+        check_profile(&tag.repeat((1 << 20) / tag.len()));
     }
 }
 
@@ -111,5 +141,20 @@ proptest! {
     #[test]
     fn bytes_may_be_anything(bytes in corpus::changed("experiments")) {
         check(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn profiles_may_be_any_bytes(bytes in corpus::changed("profiles")) {
+        check_profile(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn profiles_may_be_any_text(text in ".*", inside in "[<>\"'=$ a-z0-9/!&;-]*") {
+        check_profile(&text);
+        check_profile(&format!("<profile>{inside}</profile>"));
+        check_profile(&format!(
+            "<profile><group nthreads=\"1\"><transaction><flowop type=\"connect\" options=\"{inside}\"/>\
+             </transaction></group></profile>"
+        ));
     }
 }

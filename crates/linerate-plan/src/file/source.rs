@@ -55,6 +55,12 @@ impl Source<'_> {
         None
     }
 
+    /// Returns the line in which `span` begins, from 1.
+    pub(super) fn line_of(&self, span: &Range<usize>) -> usize {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        before.matches('\n').count() + 1
+    }
+
     /// Returns the place of `key`, which stands at `span`.
     pub(super) fn at(&self, key: impl Into<String>, span: Range<usize>) -> Spot<'_> {
         Spot {
@@ -79,9 +85,7 @@ impl Spot<'_> {
 
     /// Returns the line, from 1.
     fn line(&self) -> usize {
-        let text = self.source.text;
-        let before = text.get(..self.span.start).unwrap_or(text);
-        before.matches('\n').count() + 1
+        self.source.line_of(&self.span)
     }
 
     /// Returns that something else must stand here.

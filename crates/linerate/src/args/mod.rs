@@ -452,7 +452,7 @@ pub struct Iperf3AuthArgs {
 /// `linerate plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// The experiment file, or the name of a built-in one (--list)
+    /// The experiment file or profile of uperf, or the name of a built-in one (--list)
     #[arg(required_unless_present = "list")]
     pub experiment: Option<PathBuf>,
     /// List the built-in experiments

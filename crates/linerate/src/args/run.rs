@@ -497,7 +497,7 @@ const OF_SEVERAL: &str = "of_several";
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiments")]
 pub struct PlanOfRunArgs {
-    /// Execute this experiment file, or a chapter of the study, instead of one measurement
+    /// Execute this experiment file or profile of uperf, or a chapter of the study, instead of one measurement
     #[arg(
         long,
         value_name = "FILE",

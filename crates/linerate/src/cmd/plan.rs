@@ -98,10 +98,27 @@ pub fn read(file: &Path) -> CmdResult<Draft> {
     let text = std::fs::read_to_string(file)
         .with_context(unreadable)
         .map_err(Failure::usage)?;
-    linerate_plan::read_experiment(&text, &file.display().to_string()).map_err(|error| {
+    let origin = file.display().to_string();
+    if linerate_plan::is_profile(&text) || file.extension().is_some_and(|it| it == "xml") {
+        return profile(&text, &origin);
+    }
+    linerate_plan::read_experiment(&text, &origin).map_err(|error| {
         let error = anyhow::Error::from(error);
         let keys = "docs/reference/experiment.md lists every key and its range";
         let near = similar::of_key(&error).map(|near| format!("{near} {keys}"));
         Failure::usage(error).next(near.unwrap_or_else(|| keys.to_owned()))
     })
+}
+
+/// Reads a profile of uperf with the variables of the environment, and says what is measured in another way.
+fn profile(text: &str, origin: &str) -> CmdResult<Draft> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let draft = linerate_plan::read_profile(text, origin, variable).map_err(|error| {
+        let next = "docs/guide/uperf.md lists what a profile can have";
+        Failure::usage(error).next(next)
+    })?;
+    if !draft.experiment.method.is_empty() {
+        term::note(&draft.experiment.method);
+    }
+    Ok(draft)
 }

@@ -28,6 +28,7 @@ mod old_bundles;
 mod one_port;
 mod run_capture;
 mod trace;
+mod uperf;
 mod whole_loss;
 mod whole_run;
 mod whole_study;

@@ -1,0 +1,351 @@
+//! The workload that means the same as what a group of strands does.
+
+use linerate_model::Bytes;
+use linerate_model::manner::{BURST_MAX, SIZES_MAX, Sizes};
+use linerate_model::number::counted;
+use linerate_model::reason::with_causes;
+use linerate_model::workload::{Direction, Kind, REQUEST_WRITES_MAX, Traffic, TrialHost, Workload};
+
+use super::exchange::{Message, Pass, Way};
+use super::options::{Act, Amount};
+use super::shape::{Life, Shape};
+use crate::file::error::ReadError;
+use crate::file::source::Source;
+
+/// What is measured in another way than uperf does it.
+#[derive(Default)]
+pub(super) struct Notes(Vec<String>);
+
+impl Notes {
+    /// Adds a note, unless it is there.
+    pub(super) fn add(&mut self, note: String) {
+        if !self.0.contains(&note) {
+            self.0.push(note);
+        }
+    }
+
+    /// Returns them as one text.
+    pub(super) fn text(&self) -> String {
+        self.0.join(" ")
+    }
+}
+
+/// Who takes the part of uperf's master.
+///
+/// All flows of a run go between its clients and its one server. With one `remotehost` the client is the master, as
+/// whoever executes uperf is. With several all traffic is the master's, so the server is.
+pub(super) struct Roles {
+    /// Those that play slaves, in the order of the profile.
+    hosts: Vec<String>,
+}
+
+impl Roles {
+    /// Returns the roles of the hosts that `shapes` name.
+    pub(super) fn of(shapes: &[Shape<'_>], notes: &mut Notes) -> Self {
+        let mut hosts: Vec<String> = Vec::new();
+        for host in shapes
+            .iter()
+            .filter_map(|shape| shape.open.options.remote_host.clone())
+        {
+            if !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        if hosts.len() > 1 {
+            notes.add(format!(
+                "The server takes the part of uperf's master, and clients 1 to {} those of {}.",
+                hosts.len(),
+                hosts.join(", ")
+            ));
+        }
+        Self { hosts }
+    }
+
+    /// Returns which way it is, as the master sees it, when a client sends.
+    fn client_sends(&self) -> Way {
+        match self.hosts.len() {
+            0 | 1 => Way::Out,
+            _ => Way::In,
+        }
+    }
+
+    /// Returns the flowop of the master where a client connects.
+    fn client_connects(&self) -> Act {
+        match self.client_sends() {
+            Way::Out => Act::Connect,
+            Way::In => Act::Accept,
+        }
+    }
+
+    /// Returns the client that plays `host`, where not all flows are of one.
+    fn clients_of(&self, host: Option<&String>) -> Vec<TrialHost> {
+        let at = self.hosts.iter().position(|one| Some(one) == host);
+        match at {
+            Some(at) if self.hosts.len() > 1 => vec![TrialHost(at as u32 + 1)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Returns the workload of `shape`.
+pub(super) fn workload(
+    source: &Source<'_>,
+    shape: &Shape<'_>,
+    roles: &Roles,
+    notes: &mut Notes,
+) -> Result<Workload, ReadError> {
+    let mut workload = match (shape.life, &shape.pass) {
+        (Life::Strand, Pass::OneWay(message)) => stream(source, message, roles)?,
+        (Life::Strand, Pass::Exchanges { pair, times }) => {
+            exchange(source, pair, *times, roles, notes)?
+        }
+        (Life::Pass, Pass::Nothing) => connections((0, 0)),
+        (Life::Pass, Pass::Exchanges { pair, times: 1 }) => connections_with(source, pair, roles)?,
+        (Life::Pass, _) | (Life::Strand, Pass::Nothing) => {
+            let message = "connections that carry anything but one request and its response";
+            return Err(source
+                .at("transaction", shape.transaction.at.clone())
+                .wrong(message));
+        }
+    };
+    if let Pass::Exchanges { pair, .. } = &shape.pass {
+        pauses(pair, &mut workload, notes);
+    }
+    check_opening(source, shape, roles, notes)?;
+    workload.connections = shape.strands;
+    workload.from = roles.clients_of(shape.open.options.remote_host.as_ref());
+    options(shape, &mut workload, notes);
+    rate(source, shape, &mut workload, notes)?;
+    workload.check().map_err(|error| {
+        let spot = source.at("transaction", shape.transaction.at.clone());
+        spot.wrong(&with_causes(&error))
+    })?;
+    Ok(workload)
+}
+
+/// Refuses connections that the other end would make, where it counts who makes them, and notes it where not.
+fn check_opening(
+    source: &Source<'_>,
+    shape: &Shape<'_>,
+    roles: &Roles,
+    notes: &mut Notes,
+) -> Result<(), ReadError> {
+    if shape.open.act == roles.client_connects() {
+        return Ok(());
+    }
+    match shape.life {
+        Life::Strand => {
+            notes.add(
+                "Clients open the connections, where uperf has the other end do it.".to_owned(),
+            );
+            Ok(())
+        }
+        Life::Pass => {
+            let message = "the rate of connections that the server opens: clients open them";
+            Err(source.at("flowop", shape.open.at.clone()).wrong(message))
+        }
+    }
+}
+
+/// Payload one way.
+fn stream(source: &Source<'_>, message: &Message, roles: &Roles) -> Result<Workload, ReadError> {
+    let direction = if message.way == roles.client_sends() {
+        Direction::ToServer
+    } else {
+        Direction::FromServer
+    };
+    let mut workload = Workload::stream(direction);
+    match (message.size(), workload.traffic.stream_mut()) {
+        (Some(Amount::Bytes(bytes)), Some((_, message_bytes))) => *message_bytes = Bytes(bytes),
+        (Some(Amount::Random(low, high)), _) => workload.manner.sizes = Some(uniform(low, high)),
+        _ => workload.manner.sizes = Some(list(source, message)?),
+    }
+    Ok(workload)
+}
+
+fn uniform(low: u64, high: u64) -> Sizes {
+    let (low, high) = (Bytes(low), Bytes(high));
+    Sizes::Uniform { low, high }
+}
+
+/// Returns the sizes of the calls of `message`, one after another.
+fn list(source: &Source<'_>, message: &Message) -> Result<Sizes, ReadError> {
+    let spot = source.at("flowop", message.at.clone());
+    if message.count() > SIZES_MAX as u64 {
+        let found = format!("{} of several sizes", counted(message.count(), "call"));
+        return Err(spot.value(found, format!("at most {SIZES_MAX}")));
+    }
+    let mut bytes = Vec::new();
+    for calls in &message.calls {
+        let Amount::Bytes(size) = calls.size else {
+            return Err(spot.wrong("random sizes next to others"));
+        };
+        bytes.extend(std::iter::repeat_n(Bytes(size), calls.count as usize));
+    }
+    Ok(Sizes::List {
+        bytes: bytes.into(),
+    })
+}
+
+/// Requests and responses over one connection.
+fn exchange(
+    source: &Source<'_>,
+    pair: &[Message; 2],
+    times: u64,
+    roles: &Roles,
+    notes: &mut Notes,
+) -> Result<Workload, ReadError> {
+    let mut workload = Workload::of(Kind::Rr);
+    let (request, response) = requested(pair, roles);
+    if pair[0].way != request.way {
+        notes.add("Clients send first, where uperf has the other end do it.".to_owned());
+    }
+    if times > 1 {
+        notes.add(format!("A transaction of uperf is {times} exchanges here."));
+    }
+    match (request.size(), response.size()) {
+        (Some(one @ Amount::Random(low, high)), Some(other)) if one == other => {
+            one_call(source, request)?;
+            one_call(source, response)?;
+            workload.manner.sizes = Some(uniform(low, high));
+            notes.add(
+                "A response is as long as its request, where uperf draws each size for itself."
+                    .to_owned(),
+            );
+        }
+        _ => {
+            let writes = one_size(source, request, REQUEST_WRITES_MAX)?;
+            one_size(source, response, 1)?;
+            workload.traffic = Traffic::Rr {
+                request_bytes: Bytes(known_bytes(source, request)?),
+                response_bytes: Bytes(known_bytes(source, response)?),
+                request_writes: writes as u32,
+            };
+        }
+    }
+    Ok(workload)
+}
+
+/// Returns the message of the pair that a client sends, and the other one.
+fn requested<'p>(pair: &'p [Message; 2], roles: &Roles) -> (&'p Message, &'p Message) {
+    let [one, other] = pair;
+    if one.way == roles.client_sends() {
+        (one, other)
+    } else {
+        (other, one)
+    }
+}
+
+/// Returns how many calls `message` has, all of one size, of which there may be so many.
+fn one_size(source: &Source<'_>, message: &Message, most: u64) -> Result<u64, ReadError> {
+    let spot = source.at("flowop", message.at.clone());
+    if message.calls.len() > 1 {
+        return Err(spot.wrong("calls of several sizes in one request or response"));
+    }
+    let count = message.count();
+    if count > most {
+        let what = if most == 1 { "response" } else { "request" };
+        let found = format!("a {what} of {}", counted(count, "call"));
+        return Err(spot.value(found, format!("at most {most}")));
+    }
+    Ok(count)
+}
+
+fn one_call(source: &Source<'_>, message: &Message) -> Result<(), ReadError> {
+    one_size(source, message, 1).map(|_| ())
+}
+
+fn known_bytes(source: &Source<'_>, message: &Message) -> Result<u64, ReadError> {
+    let random = "a random size where the other end answers with another size";
+    let spot = source.at("flowop", message.at.clone());
+    message.bytes().ok_or_else(|| spot.wrong(random))
+}
+
+/// Connections one after another with an exchange of these sizes.
+fn connections((request, response): (u64, u64)) -> Workload {
+    Workload {
+        traffic: Traffic::Crr {
+            request_bytes: Bytes(request),
+            response_bytes: Bytes(response),
+        },
+        ..Workload::of(Kind::Crr)
+    }
+}
+
+fn connections_with(
+    source: &Source<'_>,
+    pair: &[Message; 2],
+    roles: &Roles,
+) -> Result<Workload, ReadError> {
+    let (request, response) = requested(pair, roles);
+    if pair[0].way != request.way {
+        let message = "a connection on which the server sends first";
+        return Err(source.at("flowop", pair[0].at.clone()).wrong(message));
+    }
+    one_call(source, request)?;
+    one_call(source, response)?;
+    let sizes = (
+        known_bytes(source, request)?,
+        known_bytes(source, response)?,
+    );
+    Ok(connections(sizes))
+}
+
+/// Sets the pauses of an exchange, which both ends of uperf make at the same time, as one after the response.
+fn pauses(pair: &[Message; 2], workload: &mut Workload, notes: &mut Notes) {
+    let pause_ns = pair[0].pause.0.saturating_add(pair[1].pause.0);
+    if pause_ns == 0 {
+        return;
+    }
+    workload.manner.think = Some(linerate_model::Nanos(pause_ns));
+    notes.add(
+        "The pauses of an exchange come after its response, so that latency is without them; both ends of uperf make \
+         each pause at the same time."
+            .to_owned(),
+    );
+}
+
+/// Sets what `connect` asks of the sockets.
+fn options(shape: &Shape<'_>, workload: &mut Workload, notes: &mut Notes) {
+    let open = &shape.open.options;
+    workload.manner.transport = open.transport;
+    workload.options.socket_buffer = open.window_bytes.map(Bytes);
+    workload.options.nagle = open.has_nodelay.then_some(false);
+    workload.options.congestion = open.congestion.clone();
+    let flowops = shape.transaction.flowops.iter().chain([shape.open]);
+    for (name, why) in flowops.flat_map(|flowop| &flowop.options.passed_over) {
+        if *name != "idle" {
+            notes.add(format!("Option {name} is passed over: {why}."));
+        }
+    }
+}
+
+/// Sets the rate of a transaction.
+fn rate(
+    source: &Source<'_>,
+    shape: &Shape<'_>,
+    workload: &mut Workload,
+    notes: &mut Notes,
+) -> Result<(), ReadError> {
+    let Some(rate) = shape.transaction.rate else {
+        return Ok(());
+    };
+    let spot = source.at("transaction.rate", shape.transaction.at.clone());
+    match &shape.pass {
+        Pass::OneWay(message) => {
+            let bytes = message
+                .bytes()
+                .ok_or_else(|| spot.wrong("a rate of random sizes"))?;
+            workload.manner.rate_bps = Some(rate.saturating_mul(8).saturating_mul(bytes));
+            let burst = message.count().clamp(1, BURST_MAX.into());
+            workload.manner.burst = burst as u32;
+        }
+        Pass::Exchanges { times, .. } => {
+            workload.manner.requests_per_s =
+                Some(rate.saturating_mul(*times).min(u32::MAX.into()) as u32);
+        }
+        Pass::Nothing => workload.manner.requests_per_s = Some(rate.min(u32::MAX.into()) as u32),
+    }
+    notes.add("A rate is kept evenly, where uperf works it off twice per second.".to_owned());
+    Ok(())
+}
