@@ -26,7 +26,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
             }),
             round_trip: Nanos(0),
             cpus_max: None,
-            link_bps: None,
+            link_bps: Some(1_000_000_000),
         },
         further_blocks: 0,
         overhead_per_trial: Nanos::from_ms(250),

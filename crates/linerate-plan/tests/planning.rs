@@ -40,6 +40,7 @@ fn request(budget: Option<Nanos>) -> PlanRequest {
         seed: 42,
         hosts: Hosts {
             clients: 5,
+            link_bps: Some(1_000_000_000),
             ..Hosts::default()
         },
         further_blocks: 0,
