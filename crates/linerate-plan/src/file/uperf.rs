@@ -103,6 +103,7 @@ fn draft(source: &Source<'_>, profile: &RawProfile) -> Result<Draft, ReadError> 
         beside,
         factors: Vec::new(),
         linked: Vec::new(),
+        link_bps: None,
         design: DesignKind::Full,
         baseline: Default::default(),
         control: None,
