@@ -1,13 +1,14 @@
 //! Chapter 8: throughput, CPU time, fairness and memory by the number of connections.
 
-use linerate_model::analysis::{Chapter, Curve, Figure};
+use linerate_model::analysis::{Axis, Chapter, Curve, Figure, Scale};
 use linerate_model::experiment::Factor;
+use linerate_model::number;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Kind};
 
 use super::draw;
 use super::study_chapter::{Content, Measured, Row, StudyChapter, row};
-use crate::dataset::{CellOutcomes, by_value};
+use crate::dataset::{CellOutcomes, Dataset, by_value};
 use crate::diagnose::{Told, limits};
 use crate::published::{NEHALEM, NEHALEM_TCP};
 use crate::reduce::name;
@@ -46,16 +47,16 @@ pub(super) const RATE: StudyChapter = StudyChapter {
 /// Replaces figures and answer, and adds the table of what a connection costs and gets.
 fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     let Measured { dataset, cells, .. } = *measured;
-    let x = Factor::Connections;
-    let points = "Points are means with 95 % intervals (of two values, their range).";
-    let mut throughput = draw::figure(cells, x, name::THROUGHPUT, "connections-throughput", points);
-    if let Some(figure) = &mut throughput {
+    let drawn = [
+        (name::THROUGHPUT, "throughput"),
+        (name::CPU_PER_KIB, "cost"),
+    ];
+    let mut figures = draw::figures(cells, Factor::Connections, "connections", &drawn);
+    if let Some(figure) = figures.first_mut() {
         figure.curves.extend(published(Direction::ToServer, "rx"));
         figure.curves.extend(published(Direction::FromServer, "tx"));
     }
-    let cost = draw::figure(cells, x, name::CPU_PER_KIB, "connections-cost", points);
-    let figures = [throughput, modes(cells, dataset.is_one_machine()), cost];
-    let figures: Vec<Figure> = figures.into_iter().flatten().collect();
+    figures.extend(modes(dataset, cells));
     if !figures.is_empty() {
         chapter.figures = figures;
     }
@@ -80,13 +81,13 @@ fn published(way: Direction, word: &str) -> Option<Curve> {
 }
 
 /// CPU time by mode.
-fn modes(cells: &[&CellOutcomes<'_>], is_shared: bool) -> Option<Figure> {
+fn modes(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let x = Factor::Connections;
     let curves = DRAWN_MODES
         .iter()
         .flat_map(|(response, word)| draw::curves(cells, x, response, word));
     let curves: Vec<Curve> = curves.collect();
-    let caption = if is_shared {
+    let caption = if dataset.is_one_machine() {
         "CPUs of the whole machine, which all hosts share, by mode."
     } else {
         "CPUs of the server by mode."
@@ -96,11 +97,7 @@ fn modes(cells: &[&CellOutcomes<'_>], is_shared: bool) -> Option<Figure> {
         title: "What the CPUs did".to_owned(),
         caption: caption.to_owned(),
         x: draw::factor_axis(cells, x),
-        y: linerate_model::analysis::Axis::new(
-            "busy CPUs",
-            Unit::Cpus,
-            linerate_model::analysis::Scale::Linear,
-        ),
+        y: Axis::new("busy CPUs", Unit::Cpus, Scale::Linear),
         curves,
     })
 }
@@ -120,9 +117,8 @@ fn of_way<'c, 'd, 'a>(
 fn answer(measured: &Measured<'_, '_>, way: Direction) -> Option<String> {
     let own = of_way(measured.cells, way);
     let (best, most) = by_value(own.iter().copied(), name::THROUGHPUT).pop()?;
-    let flows = |cell: &CellOutcomes<'_>| {
-        linerate_model::number::counted(cell.workload.connections as usize, "connection")
-    };
+    let flows =
+        |cell: &CellOutcomes<'_>| number::counted(cell.workload.connections as usize, "connection");
     let mut text = format!(
         "The most {} is {}, of {}.",
         way.in_words(),

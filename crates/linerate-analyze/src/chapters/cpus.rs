@@ -82,14 +82,14 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         cells,
     } = *measured;
     let x = Factor::Cpus;
-    let points = "Points are means with 95 % intervals (of two values, their range).";
+    let points = draw::caption(name::THROUGHPUT);
     let busy = if dataset.is_one_machine() {
         "CPU time of the whole machine, which both ends share, and not of the workers alone."
     } else {
         "CPU time of the server, all modes but idle: n times their utilisation."
     };
     let figures = [
-        draw::figure(cells, x, name::THROUGHPUT, "cpus-throughput", points),
+        draw::figure(cells, x, name::THROUGHPUT, "cpus-throughput", &points),
         draw::figure(cells, x, name::CPU_BUSY, "cpus-busy", busy),
     ];
     let figures: Vec<Figure> = figures.into_iter().flatten().collect();

@@ -1,6 +1,6 @@
 //! Chapter 5: throughput, calls and cost by the bytes that go down the stack at a time.
 
-use linerate_model::analysis::{Chapter, Figure};
+use linerate_model::analysis::Chapter;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::workload::Kind;
 
@@ -34,15 +34,11 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         experiment,
         cells,
     } = *measured;
-    let along = |response, id: &str, caption: &str| {
-        draw::figure(cells, Factor::MessageBytes, response, id, caption)
-    };
-    let points = "Points are means with 95 % intervals (of two values, their range).";
-    let figures = [
-        along(name::THROUGHPUT, "data-per-call-throughput", points),
-        along(name::CPU_PER_KIB, "data-per-call-cost", points),
+    let drawn = [
+        (name::THROUGHPUT, "throughput"),
+        (name::CPU_PER_KIB, "cost"),
     ];
-    let figures: Vec<Figure> = figures.into_iter().flatten().collect();
+    let figures = draw::figures(cells, Factor::MessageBytes, "data-per-call", &drawn);
     if !figures.is_empty() {
         chapter.figures = figures;
     }

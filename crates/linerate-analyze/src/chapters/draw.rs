@@ -197,6 +197,30 @@ pub(super) fn response_axis(response: &str) -> Axis {
     Axis::new(description.title, description.unit, Scale::Linear)
 }
 
+/// Returns what the points of a response are, as a caption.
+pub(super) fn caption(response: &str) -> String {
+    format!("Points are {}.", points_are(response))
+}
+
+/// Returns a figure for each of `responses` that was read; its id is `id` and the word that goes with it.
+pub(super) fn figures(
+    cells: &[&CellOutcomes<'_>],
+    x: Factor,
+    id: &str,
+    responses: &[(&str, &str)],
+) -> Vec<Figure> {
+    let drawn = responses.iter().filter_map(|(response, word)| {
+        figure(
+            cells,
+            x,
+            response,
+            format!("{id}-{word}"),
+            &caption(response),
+        )
+    });
+    drawn.collect()
+}
+
 /// Returns a figure with a curve for each combination, or nothing without points.
 pub(super) fn figure(
     cells: &[&CellOutcomes<'_>],

@@ -100,10 +100,6 @@ pub(super) fn chapter(
     }
 }
 
-fn caption(experiment: &Experiment) -> String {
-    format!("Points are {}.", draw::points_are(&experiment.response))
-}
-
 fn full_figure(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<Figure> {
     let x = horizontal(experiment, cells)?;
     let id = format!(
@@ -111,7 +107,13 @@ fn full_figure(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Option<F
         experiment.name,
         experiment.response.replace('_', "-")
     );
-    draw::figure(cells, x, &experiment.response, id, &caption(experiment))
+    draw::figure(
+        cells,
+        x,
+        &experiment.response,
+        id,
+        &draw::caption(&experiment.response),
+    )
 }
 
 /// A figure for each factor, of the cells in which all others are at the baseline.
@@ -127,7 +129,13 @@ fn factor_figures(experiment: &Experiment, cells: &[&CellOutcomes<'_>]) -> Vec<F
         };
         let cells: Vec<_> = cells.iter().filter(at_baseline).copied().collect();
         let id = format!("{}-{}", experiment.name, x.name().replace('_', "-"));
-        draw::figure(&cells, x, &experiment.response, id, &caption(experiment))
+        draw::figure(
+            &cells,
+            x,
+            &experiment.response,
+            id,
+            &draw::caption(&experiment.response),
+        )
     };
     varied(cells).into_iter().filter_map(figure).collect()
 }

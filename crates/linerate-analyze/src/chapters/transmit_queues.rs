@@ -1,6 +1,6 @@
 //! Chapter 13: throughput, cost and wake-ups by the number of transmit queues.
 
-use linerate_model::analysis::{Chapter, Figure};
+use linerate_model::analysis::Chapter;
 use linerate_model::experiment::Factor;
 use linerate_model::workload::Kind;
 
@@ -31,19 +31,11 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         experiment,
         cells,
     } = *measured;
-    let x = Factor::TxQueues;
-    let points = "Points are means with 95 % intervals (of two values, their range).";
-    let figures = [
-        draw::figure(
-            cells,
-            x,
-            name::THROUGHPUT,
-            "transmit-queues-throughput",
-            points,
-        ),
-        draw::figure(cells, x, name::CPU_PER_KIB, "transmit-queues-cost", points),
+    let drawn = [
+        (name::THROUGHPUT, "throughput"),
+        (name::CPU_PER_KIB, "cost"),
     ];
-    let figures: Vec<Figure> = figures.into_iter().flatten().collect();
+    let figures = draw::figures(cells, Factor::TxQueues, "transmit-queues", &drawn);
     if !figures.is_empty() {
         chapter.figures = figures;
     }
