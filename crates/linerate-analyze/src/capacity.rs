@@ -225,6 +225,8 @@ struct Work {
     direction: Option<Direction>,
     message_bytes: Option<u64>,
     flows: u32,
+    /// Whether its rate was given: below what the hosts and the path can do.
+    is_paced: bool,
     /// Of each kind, per second, in the order of `KINDS`.
     done: Vec<f64>,
     /// CPUs: all, in user mode, in the kernel, in interrupts.
@@ -422,6 +424,7 @@ fn work(cell: &CellOutcomes<'_>, outcome: &Outcome, side: Side, number: usize) -
         direction,
         message_bytes: cell.message_bytes(),
         flows: cell.workload.connections,
+        is_paced: cell.workload.manner.rate_bps.is_some(),
         done: vec![packets, bytes / 1024.0, calls, switches?, connections, 1.0],
         cost: [
             value(name::CPU_COST),
@@ -507,16 +510,26 @@ impl Model {
         is_plain(cell)
     }
 
-    /// Returns the sizes of messages that it was fitted to in `direction`, ascending.
+    /// Returns the sizes of messages that it was fitted to in `direction`, ascending: those of loads below saturation, where there
+    /// are such.
     pub(crate) fn message_sizes(&self, direction: Direction) -> Vec<u64> {
-        let own = self
-            .rows
-            .iter()
-            .filter(|row| row.direction == Some(direction));
-        let mut sizes: Vec<u64> = own.filter_map(|row| row.message_bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes
+        let sizes = |is_meant: fn(&Work) -> bool| {
+            let own = self
+                .rows
+                .iter()
+                .filter(|row| row.direction == Some(direction));
+            let own = own.filter(|row| is_meant(row));
+            let mut sizes: Vec<u64> = own.filter_map(|row| row.message_bytes).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            sizes
+        };
+        let paced = sizes(|row| row.is_paced);
+        if paced.is_empty() {
+            sizes(|_| true)
+        } else {
+            paced
+        }
     }
 
     /// Returns the CPUs that are busy with `target`.

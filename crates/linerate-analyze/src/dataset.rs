@@ -392,6 +392,11 @@ impl<'a> Dataset<'a> {
     pub(crate) fn is_unburdened(&self, cell: &CellOutcomes<'_>) -> bool {
         let is_burden =
             |factor| cell.experiment.levels(factor).len() > 1 && cell.number(factor).is_some();
+        // Where the hosts were measured as they are, too.
+        let is_changed = |(factor, level): (&Factor, &Level)| {
+            let mut levels = cell.experiment.levels(*factor).iter();
+            factor.knob().is_some() && !level.is_auto() && levels.any(Level::is_auto)
+        };
         let has_full_segments = || {
             let payload = cell.mean(name::PAYLOAD_PER_SEGMENT);
             let most = cell.mean(name::SEND_MSS);
@@ -410,6 +415,7 @@ impl<'a> Dataset<'a> {
         };
         !is_burden(Factor::SocketBuffer)
             && !is_foreign
+            && !cell.cell.iter().any(is_changed)
             && !is_burden(Factor::MssBytes)
             && !is_burden(Factor::Rate)
             && cell.workload.link_loss_ppm.unwrap_or(0) == 0

@@ -98,10 +98,9 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     }
     chapter.tables.insert(0, busiest_table(dataset, cells));
     let plateaus = dataset.verdicts().plateaus_of(&experiment.name);
-    let sentences: Vec<String> = plateaus
-        .map(suffices::sentence)
-        .chain(first_full(measured))
-        .collect();
+    let plateaus: Vec<_> = plateaus.collect();
+    let mut sentences = suffices::sentences(&plateaus);
+    sentences.extend(first_full(measured));
     if !sentences.is_empty() {
         chapter.answer = Some(sentences.join(" "));
     }

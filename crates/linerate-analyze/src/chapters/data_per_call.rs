@@ -52,7 +52,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         aggregate.is_none_or(Level::is_auto)
     };
     let sizes = verdicts.plateaus_of(&experiment.name).filter(as_it_is);
-    let sizes = sizes.map(suffices::sentence);
+    let sizes = suffices::sentences(&sizes.collect::<Vec<_>>()).into_iter();
     let aggregates = verdicts
         .effects_of(&experiment.name)
         .map(draw::verdict_sentence);

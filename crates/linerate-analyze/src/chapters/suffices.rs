@@ -40,6 +40,21 @@ pub(super) fn binds_below(found: &ScalePlateau) -> Option<String> {
         .then(|| words::bare_level(found.factor, &found.levels[at]))
 }
 
+/// Says it of several scales: once, where none of them makes a difference.
+pub(super) fn sentences(found: &[&ScalePlateau]) -> Vec<String> {
+    let is_flat = |it: &&ScalePlateau| it.plateau.begin == Some(0) && it.verdict() == Verdict::Same;
+    match found {
+        [first, _, ..] if found.iter().all(is_flat) => vec![format!(
+            "{} make no difference in any of {} combinations: all are within {} of {}.",
+            called(first.factor).all,
+            found.len(),
+            words::percent(first.plateau.delta),
+            words::bare_level(first.factor, &first.control),
+        )],
+        _ => found.iter().map(|it| sentence(it)).collect(),
+    }
+}
+
 /// Says which is the smallest level that does as well, and what the next smaller one loses.
 pub(super) fn sentence(found: &ScalePlateau) -> String {
     let size = |at: usize| words::bare_level(found.factor, &found.levels[at]);
