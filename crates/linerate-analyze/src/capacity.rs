@@ -1,7 +1,7 @@
 //! What traffic costs, and what a target asks for.
 //!
 //! The CPU time of a trial is packets, bytes, calls, wake-ups and new connections, each times its price, and what the host
-//! does always. Prices are fitted to all trials of a run whose hosts are as they are ([`fit`]); every fifth cell is kept out
+//! does always. Prices are fitted to all trials of a run whose hosts are as they are (`fit`); every fifth cell is kept out
 //! and tells the error. Where hosts share a machine the cost is that of both ends and of what connects them; else it is the
 //! server's, and sending and receiving have prices of their own.
 

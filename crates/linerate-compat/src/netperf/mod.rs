@@ -1,8 +1,8 @@
 //! The control messages of netperf, as spoken since release 2.7.0.
 //!
-//! Both ends send [`Message`]s of one size over a control connection: 164 words of 32 bits. Since 2.5.0 a
-//! client carries out all its tests by one kind of message, [`OmniRequest`]; the server answers where the
-//! payload goes ([`OmniResponse`]) and, once the test is over, what it counted ([`OmniResults`]). How the
+//! Both ends send `Message`s of one size over a control connection: 164 words of 32 bits. Since 2.5.0 a
+//! client carries out all its tests by one kind of message, `OmniRequest`; the server answers where the
+//! payload goes (`OmniResponse`) and, once the test is over, what it counted (`OmniResults`). How the
 //! payload moves is the business of whoever owns the sockets.
 
 /// Addresses in four words.
