@@ -243,8 +243,7 @@ impl Work {
 pub fn capacity(recording: &Recording, target: Option<&Target>) -> Capacity {
     let dataset = Dataset::new(recording);
     let document = &recording.document;
-    let mut missing = Vec::new();
-    let models = models(&dataset, &mut missing);
+    let (models, missing) = models(&dataset);
     Capacity {
         schema: CAPACITY_SCHEMA.0,
         schema_version: CAPACITY_SCHEMA.1,
@@ -256,21 +255,21 @@ pub fn capacity(recording: &Recording, target: Option<&Target>) -> Capacity {
     }
 }
 
-/// Returns the model of each side of which there are trials enough.
-pub(crate) fn models(dataset: &Dataset<'_>, missing: &mut Vec<String>) -> Vec<Model> {
+/// Returns the model of each side of which there are trials enough, and why there is none of another.
+pub(crate) fn models(dataset: &Dataset<'_>) -> (Vec<Model>, Vec<String>) {
     let sides: &[Side] = if dataset.is_one_machine() {
         &[Side::BothEnds]
     } else {
         &[Side::Receives, Side::Sends]
     };
-    let mut models = Vec::new();
+    let (mut models, mut missing) = (Vec::new(), Vec::new());
     for side in sides {
         match model(dataset, *side) {
             Ok(model) => models.push(model),
             Err(why) => missing.push(format!("{}: {why}", side.title())),
         }
     }
-    models
+    (models, missing)
 }
 
 fn model(dataset: &Dataset<'_>, side: Side) -> Result<Model, String> {
@@ -353,7 +352,7 @@ fn model(dataset: &Dataset<'_>, side: Side) -> Result<Model, String> {
 }
 
 /// Returns whether a cell's hosts are as they are but for what the model knows: what else is set has prices of its own.
-fn is_plain(cell: &CellOutcomes<'_>) -> bool {
+pub(crate) fn is_plain(cell: &CellOutcomes<'_>) -> bool {
     let is_known = |(factor, level): (&Factor, &Level)| {
         factor.knob().is_none() || *factor == Factor::Mtu || level.is_auto()
     };
@@ -505,11 +504,6 @@ fn answer(dataset: &Dataset<'_>, models: &[Model], target: &Target) -> Option<An
 }
 
 impl Model {
-    /// Returns whether the trials of `cell` are among those that it was fitted to, or left out of them.
-    pub(crate) fn has(&self, cell: &CellOutcomes<'_>) -> bool {
-        is_plain(cell)
-    }
-
     /// Returns the sizes of messages that it was fitted to in `direction`, ascending: those of loads below saturation, where there
     /// are such.
     pub(crate) fn message_sizes(&self, direction: Direction) -> Vec<u64> {

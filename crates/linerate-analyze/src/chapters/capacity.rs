@@ -12,7 +12,7 @@ use linerate_model::workload::Direction;
 use super::draw;
 use super::study_chapter::{Content, Row, StudyChapter, row};
 use crate::capacity::scaling::Scaling;
-use crate::capacity::{Model, Target, models};
+use crate::capacity::{Model, Target, is_plain, models};
 use crate::dataset::{CellOutcomes, Dataset, groups};
 use crate::diagnose::Told;
 use crate::reduce::name;
@@ -31,8 +31,7 @@ struct Port {
 }
 
 fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
-    let mut missing = Vec::new();
-    let models = models(dataset, &mut missing);
+    let (models, missing) = models(dataset);
     let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let mut method = "The CPU time of a trial is packets, KiB, calls, wake-ups of workers and connections, each times its price, \
                       and what is there without traffic. Prices are fitted to all trials whose hosts are as they are, robust \
@@ -211,7 +210,7 @@ fn figure(dataset: &Dataset<'_>, model: &Model) -> Option<Figure> {
                 cell.message_bytes() == Some(bytes)
                     && cell.workload.traffic.direction() == Some(direction)
                     && cell.workload.connections == 1
-                    && model.has(cell)
+                    && is_plain(cell)
             };
             let point = |cell: &CellOutcomes<'_>| {
                 let x = Position::Number(cell.mean(name::THROUGHPUT)?);
@@ -321,7 +320,7 @@ fn laws_table(laws: &[(String, Scaling)]) -> Option<Table> {
 
 /// CPUs per Gbit/s in the summary.
 fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
-    let models = models(dataset, &mut Vec::new());
+    let (models, _) = models(dataset);
     let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let large = ports.iter().max_by_key(|port| port.target.message_bytes);
     let line = large.map(|port| {

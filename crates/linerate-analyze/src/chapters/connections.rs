@@ -57,9 +57,6 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         figure.curves.extend(published(Direction::FromServer, "tx"));
     }
     figures.extend(modes(dataset, cells));
-    if !figures.is_empty() {
-        chapter.figures = figures;
-    }
     let title = "What a connection gets and costs";
     chapter.tables.insert(0, draw::table(title, cells, EACH));
     let answers = [Direction::ToServer, Direction::FromServer];
@@ -67,9 +64,7 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         .into_iter()
         .filter_map(|way| answer(measured, way))
         .collect();
-    if !answers.is_empty() {
-        chapter.answer = Some(answers.join(" "));
-    }
+    draw::replace(chapter, figures, &answers);
 }
 
 /// The published curve of a direction as that server saw it.

@@ -93,17 +93,12 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         draw::figure(cells, x, name::CPU_BUSY, "cpus-busy", busy),
     ];
     let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-    if !figures.is_empty() {
-        chapter.figures = figures;
-    }
     chapter.tables.insert(0, busiest_table(dataset, cells));
     let plateaus = dataset.verdicts().plateaus_of(&experiment.name);
     let plateaus: Vec<_> = plateaus.collect();
     let mut sentences = suffices::sentences(&plateaus);
     sentences.extend(first_full(measured));
-    if !sentences.is_empty() {
-        chapter.answer = Some(sentences.join(" "));
-    }
+    draw::replace(chapter, figures, &sentences);
 }
 
 fn busiest_table(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Table {

@@ -39,9 +39,6 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         (name::CPU_PER_KIB, "cost"),
     ];
     let figures = draw::figures(cells, Factor::MessageBytes, "data-per-call", &drawn);
-    if !figures.is_empty() {
-        chapter.figures = figures;
-    }
     chapter
         .tables
         .insert(0, draw::table("Calls, wake-ups and cost", cells, SAVED));
@@ -57,7 +54,5 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         .effects_of(&experiment.name)
         .map(draw::verdict_sentence);
     let sentences: Vec<String> = sizes.chain(aggregates).collect();
-    if !sentences.is_empty() {
-        chapter.answer = Some(sentences.join(" "));
-    }
+    draw::replace(chapter, figures, &sentences);
 }

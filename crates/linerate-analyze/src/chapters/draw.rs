@@ -197,6 +197,16 @@ pub(super) fn response_axis(response: &str) -> Axis {
     Axis::new(description.title, description.unit, Scale::Linear)
 }
 
+/// Replaces what the general chapter shows and says, by as much as there is.
+pub(super) fn replace(chapter: &mut Chapter, figures: Vec<Figure>, sentences: &[String]) {
+    if !figures.is_empty() {
+        chapter.figures = figures;
+    }
+    if !sentences.is_empty() {
+        chapter.answer = Some(sentences.join(" "));
+    }
+}
+
 /// Returns what the points of a response are, as a caption.
 pub(super) fn caption(response: &str) -> String {
     format!("Points are {}.", points_are(response))

@@ -36,9 +36,6 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
         (name::CPU_PER_KIB, "cost"),
     ];
     let figures = draw::figures(cells, Factor::TxQueues, "transmit-queues", &drawn);
-    if !figures.is_empty() {
-        chapter.figures = figures;
-    }
     let map = dataset.recording.document.server().and_then(|server| {
         let link = server.link.as_deref()?;
         queue_table::queues(&server.snapshot, link, &Default::default())
@@ -53,7 +50,5 @@ fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>, _told: &Told<'_>) {
     }
     let effects = dataset.verdicts().effects_of(&experiment.name);
     let sentences: Vec<String> = effects.map(draw::verdict_sentence).collect();
-    if !sentences.is_empty() {
-        chapter.answer = Some(sentences.join(" "));
-    }
+    draw::replace(chapter, figures, &sentences);
 }

@@ -13,21 +13,24 @@ pub(crate) fn slope(column: &[f64], others: &[Vec<f64>], values: &[f64]) -> Opti
         return None;
     }
     let height = vec![1.0; values.len()];
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    for other in std::iter::once(&height).chain(others) {
-        basis.extend(rest(other, &basis));
-    }
+    let basis = basis(std::iter::once(&height).chain(others));
     let own = rest(column, &basis)?;
     Some(dot(&own, values) / dot(&own, &own))
 }
 
 /// Returns the square of what is left of `column` when the others have made up of it what they can.
 pub(crate) fn left_over(column: &[f64], others: &[Vec<f64>]) -> f64 {
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    for other in others {
-        basis.extend(rest(other, &basis));
-    }
+    let basis = basis(others.iter());
     rest(column, &basis).map_or(0.0, |rest| dot(&rest, &rest))
+}
+
+/// Returns orthogonal columns that make up `columns`.
+fn basis<'c>(columns: impl Iterator<Item = &'c Vec<f64>>) -> Vec<Vec<f64>> {
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    for column in columns {
+        basis.extend(rest(column, &basis));
+    }
+    basis
 }
 
 /// Returns what of `column` is orthogonal to `basis`; absent where that is rounding alone.
