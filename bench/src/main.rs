@@ -11,6 +11,7 @@
 //! * [`probe`]: bare loops, about what the kernel allows.
 //! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
 //! * [`truth`]: how often the analysis is right.
+//! * [`capacity`]: how far the model of cost is off where it was not fitted.
 //! * [`attack`], [`hostile`], [`bare`]: what real clients get of an agent that is attacked, or beside a service that is.
 //! * [`rounds`], [`target`], [`table`], [`document`]: many runs, and what they give.
 //! * [`kept`], [`page`]: results that are checked in, and the page of them.
@@ -22,6 +23,7 @@
 
 mod attack;
 mod bare;
+mod capacity;
 mod document;
 mod environment;
 mod hostile;
@@ -104,6 +106,8 @@ enum Verb {
     Probe(probe::ProbeArgs),
     /// Hold the analysis against studies of known truth
     Truth(truth::TruthArgs),
+    /// Hold the model of cost against loads that it was not fitted to
+    Capacity(capacity::CapacityArgs),
     /// Write docs/performance.md from docs/performance.json
     Page(page::PageArgs),
     /// Measure what real clients get of an agent that is attacked
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         Some(Verb::Probe(args)) => probe::probe(args),
         Some(Verb::Launch(args)) => launch::launch(args),
         Some(Verb::Truth(args)) => truth::truth(args),
+        Some(Verb::Capacity(args)) => capacity::capacity(args),
         Some(Verb::Page(args)) => page::page(args),
         Some(Verb::Attack(args)) => attack::attack(args),
         Some(Verb::Hostile(args)) => hostile::hostile(args),

@@ -12,7 +12,9 @@ use linerate_model::workload::Direction;
 use super::draw;
 use super::study_chapter::{Content, Row, StudyChapter, row};
 use crate::capacity::scaling::Scaling;
-use crate::capacity::{Model, Target, is_plain, models};
+use crate::capacity::{
+    Above, Found, Gain, HeldOut, Model, Side, Target, is_plain, of_dataset, supplies,
+};
 use crate::dataset::{CellOutcomes, Dataset, groups};
 use crate::diagnose::Told;
 use crate::reduce::name;
@@ -31,7 +33,12 @@ struct Port {
 }
 
 fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
-    let (models, missing) = models(dataset);
+    let Found {
+        models,
+        above_half,
+        gains,
+        missing,
+    } = of_dataset(dataset);
     let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let mut method = "The CPU time of a trial is packets, KiB, calls, wake-ups of workers and connections, each times its price, \
                       and what is there without traffic. Prices are fitted to all trials whose hosts are as they are, robust \
@@ -47,7 +54,8 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let prices = models.iter().map(prices);
     let tables = [
         ports_table(&ports),
-        errors_table(&models),
+        supplies_table(dataset, &models),
+        errors_table(&models, &above_half, &gains),
         laws_table(&laws),
     ];
     Chapter {
@@ -169,28 +177,91 @@ fn prices(model: &Model) -> Table {
     Table::new(title, heads, rows)
 }
 
-fn errors_table(models: &[Model]) -> Option<Table> {
+/// What a full port of the largest messages asks for on one connection, what ends first before the others.
+fn supplies_table(dataset: &Dataset<'_>, models: &[Model]) -> Option<Table> {
+    let mut rows = Vec::new();
+    for model in models {
+        for port in ports(dataset, model).chunk_by(|a, b| a.target.direction == b.target.direction)
+        {
+            let Some(Port { target, busy }) = port.last() else {
+                continue;
+            };
+            for supply in supplies(dataset, model, target, busy.value) {
+                rows.push(vec![
+                    TableCell::Text(draw::sentence(target.direction.in_words())),
+                    TableCell::Text(draw::sentence(&supply.what)),
+                    TableCell::Number(supply.needs, supply.unit),
+                    TableCell::Number(supply.has, supply.unit),
+                    TableCell::Number(100.0 * supply.needs / supply.has, Unit::Percent),
+                ]);
+            }
+        }
+    }
+    let heads = ["Direction", "Of", "A port asks for", "There is", "Share"];
+    draw::unless_empty(Table::new(
+        "What ends first: a full port of the largest messages on one connection",
+        heads,
+        rows,
+    ))
+}
+
+fn errors_table(models: &[Model], above: &[Above], gains: &[Gain]) -> Option<Table> {
     let share = |share: Option<f64>| match share {
         Some(share) => TableCell::Number(100.0 * share, Unit::Percent),
         None => TableCell::Absent("none was left out".to_owned()),
     };
-    let rows = models.iter().map(|model| {
+    let line = |what: String, side: Side, errors: &HeldOut, ratios: [Option<f64>; 2]| {
+        let ratio = |ratio: Option<f64>| match ratio {
+            Some(ratio) => TableCell::Number(ratio, Unit::Ratio),
+            None => TableCell::Text("–".to_owned()),
+        };
         vec![
-            TableCell::Text(draw::sentence(model.side.title())),
-            TableCell::Number(model.held_out.cells as f64, Unit::Count),
-            share(model.held_out.median),
-            share(model.held_out.most),
-            share(model.held_out.held),
+            TableCell::Text(what),
+            TableCell::Text(side.title().to_owned()),
+            ratio(ratios[0]),
+            ratio(ratios[1]),
+            TableCell::Number(errors.cells as f64, Unit::Count),
+            share(errors.median),
+            share(errors.most),
+            share(errors.held),
         ]
+    };
+    let held_out = models.iter().flat_map(|model| {
+        let above = Above::errors(above, model.side);
+        let known = [
+            ("Every fifth cell", model.held_out.clone()),
+            (
+                "Loads above half the link's rate, from those up to it",
+                above,
+            ),
+        ];
+        let known = known.into_iter().filter(|(_, errors)| errors.cells > 0);
+        known.map(|(what, errors)| line(what.to_owned(), model.side, &errors, [None; 2]))
+    });
+    let gains = gains.iter().map(|gain| {
+        let ratios = [Some(gain.predicted), Some(gain.measured)];
+        line(
+            draw::sentence(&gain.title()),
+            gain.side,
+            &gain.errors,
+            ratios,
+        )
     });
     let heads = [
+        "Not fitted",
         "Cost of",
+        "Predicted per byte",
+        "Measured",
         "Cells",
         "Median error",
         "Largest",
         "Inside the interval",
     ];
-    draw::unless_empty(Table::new("Cells that were not fitted", heads, rows))
+    draw::unless_empty(Table::new(
+        "Predictions: cells that were not fitted, and changes before they were measured, as a factor of the cost of a byte",
+        heads,
+        held_out.chain(gains),
+    ))
 }
 
 /// CPUs against throughput: measured, and by the model, for the smallest and the largest messages.
@@ -320,7 +391,7 @@ fn laws_table(laws: &[(String, Scaling)]) -> Option<Table> {
 
 /// CPUs per Gbit/s in the summary.
 fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
-    let (models, _) = models(dataset);
+    let models = of_dataset(dataset).models;
     let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let large = ports.iter().max_by_key(|port| port.target.message_bytes);
     let line = large.map(|port| {

@@ -70,7 +70,7 @@ use linerate_model::unit::Unit;
 
 use crate::adaptive;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::{self, Told, What, limiter_of};
+use crate::diagnose::{self, Found, Told, What, limiter_of};
 use crate::words;
 pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
@@ -107,18 +107,19 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     for cell in dataset.measured() {
         limiter_of(dataset, cell);
     }
-    let mut chapters: Vec<Chapter> = document
-        .plan
-        .experiments
-        .iter()
+    let experiments = document.plan.experiments.iter();
+    // What is measured for a chapter that follows from others has no other of its own.
+    let has_own =
+        |it: &&Experiment| !document.study || CHAPTERS.iter().all(|known| !known.takes(it));
+    let experiments = experiments.filter(has_own);
+    let mut chapters: Vec<Chapter> = experiments
         .map(|experiment| of_experiment(dataset, experiment, told))
         .collect();
     if document.study {
         chapters.extend(CHAPTERS.iter().filter_map(|known| match known.content {
-            Content::Derived(chapter, _) => Some(Chapter {
-                number: Some(known.number),
-                ..chapter(dataset, told)
-            }),
+            Content::Derived(chapter, _) => {
+                Some(derived(dataset, known, chapter(dataset, told), told))
+            }
             Content::Experiment(..) => None,
         }));
     }
@@ -126,6 +127,36 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     // What has no number comes before what is found of all.
     chapters.sort_by_key(|chapter| chapter.number.unwrap_or(findings::CHAPTER.number - 1));
     chapters
+}
+
+/// Returns `chapter` with the findings and trials of the experiments that are measured for it.
+fn derived(
+    dataset: &Dataset<'_>,
+    known: &StudyChapter,
+    chapter: Chapter,
+    told: &Told<'_>,
+) -> Chapter {
+    let own: Vec<&Experiment> = dataset
+        .experiments()
+        .iter()
+        .filter(|it| known.takes(it))
+        .collect();
+    let findings = told.findings.iter();
+    let findings = findings.filter(|found| own.iter().any(|it| found.is_about(it)));
+    Chapter {
+        number: Some(known.number),
+        findings: chapter
+            .findings
+            .iter()
+            .cloned()
+            .chain(findings.map(Found::id))
+            .collect(),
+        trials: own
+            .iter()
+            .flat_map(|it| draw::trial_lines(dataset, it))
+            .collect(),
+        ..chapter
+    }
 }
 
 fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>) -> Chapter {

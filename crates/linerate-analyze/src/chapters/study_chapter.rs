@@ -41,6 +41,11 @@ pub(super) struct Measured<'m, 'a> {
 }
 
 impl StudyChapter {
+    /// Returns whether it follows from `experiment`, which is measured for it alone.
+    pub(super) fn takes(&self, experiment: &Experiment) -> bool {
+        matches!(self.content, Content::Derived(..)) && experiment.chapter == Some(self.number)
+    }
+
     /// Returns whether `experiment` is the one that it is made of.
     pub(super) fn is_of(&self, experiment: &Experiment) -> bool {
         let of_requests = experiment.workload.traffic.is_transactional();

@@ -1,7 +1,7 @@
 //! Capacity: a run whose hosts have known prices, and what is found of them.
 
 use linerate_analyze::Draw;
-use linerate_analyze::capacity::{Kind, Side, Target, capacity};
+use linerate_analyze::capacity::{Above, Kind, Side, Target, Work, capacity};
 use linerate_model::FlowId;
 use linerate_model::experiment::{Factor, Level};
 use linerate_model::metric::Metric;
@@ -30,6 +30,11 @@ fn server(bps: f64, bytes: f64) -> (f64, f64) {
 
 /// Streams at four rates in messages of three sizes, with noise.
 fn recording(noise: f64) -> Recording {
+    recording_of(noise, 1.0)
+}
+
+/// The same, the largest messages so many times as dear.
+fn recording_of(noise: f64, dear: f64) -> Recording {
     let mut draw = Draw::new(7);
     let mut run = MadeRun::new(1, Some(1e9));
     run.experiment("load-steps", None, stream());
@@ -38,6 +43,7 @@ fn recording(noise: f64) -> Recording {
         for bytes in [1024_u64, 8192, 131_072] {
             for rate in [100e6, 250e6, 400e6, 600e6, 800e6] {
                 let (wake, cpus) = server(rate, bytes as f64);
+                let cpus = if bytes == 131_072 { dear * cpus } else { cpus };
                 let truth = Truth {
                     cpus: cpus * (1.0 + noise * draw.normal()),
                     segments_per_ack: PER_ACK,
@@ -100,6 +106,59 @@ fn prices_are_found_and_a_target_beyond_is_inside_the_interval() {
     let first = &answer.supplies[0];
     assert!(first.needs / first.has >= answer.supplies[1].needs / answer.supplies[1].has);
     assert_eq!(answer.extrapolates.len(), 1);
+}
+
+#[test]
+fn loads_above_half_and_larger_messages_are_predicted_by_models_that_know_neither() {
+    let found = capacity(&recording(0.03), None);
+    // Of three sizes the rates 600 and 800 Mbit/s of 1 Gbit/s.
+    let shares: Vec<f64> = found.above_half.iter().map(|it| it.share).collect();
+    assert_eq!(shares.len(), 6);
+    assert!(
+        shares.iter().all(|share| (0.55..0.85).contains(share)),
+        "{shares:?}"
+    );
+    let errors = Above::errors(&found.above_half, Side::Receives);
+    assert!(errors.median.is_some_and(|error| error < 0.1), "{errors:?}");
+    assert!(errors.held.is_some_and(|held| held > 0.8), "{errors:?}");
+
+    let [gain] = found.gains.as_slice() else {
+        panic!("{:?}", found.gains);
+    };
+    assert_eq!((gain.kind, gain.errors.cells), (Kind::Call, 5));
+    let cost = |bytes: f64| server(400e6, bytes).1;
+    let truth = cost(131_072.0) / cost(1024.0);
+    assert!(
+        (gain.predicted / truth - 1.0).abs() < 0.1,
+        "{gain:?} of {truth}"
+    );
+    assert!(
+        (gain.measured / truth - 1.0).abs() < 0.1,
+        "{gain:?} of {truth}"
+    );
+}
+
+#[test]
+fn a_change_that_costs_something_the_model_does_not_know_is_shown_as_an_error() {
+    // Large messages cost twice of what packets, bytes and calls of theirs do.
+    let found = capacity(&recording_of(0.0, 2.0), None);
+    let gain = &found.gains[0];
+    assert!(gain.measured > 1.5 * gain.predicted, "{gain:?}");
+    assert!(
+        gain.errors.median.is_some_and(|error| error > 0.3),
+        "{gain:?}"
+    );
+}
+
+#[test]
+fn rows_have_what_prices_are_computed_from() {
+    let found = capacity(&recording(0.03), None);
+    let model = &found.models[0];
+    let of_model = |row: &&Work| row.fitted;
+    assert_eq!(model.rows.iter().filter(of_model).count(), model.trials);
+    assert_eq!(model.rows.len(), 45);
+    let row = &model.rows[0];
+    assert!((row.done[1] * 8192.0 / 100e6 - 1.0).abs() < 0.02, "{row:?}");
 }
 
 #[test]

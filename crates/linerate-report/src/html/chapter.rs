@@ -186,30 +186,43 @@ fn origin_word(name: &str, origin: Origin) -> Option<&'static str> {
     wording::origin(origin).filter(|_| wording::curve_name(name, origin) != name)
 }
 
+/// Sets the trials, those of a cell after each other: a cell's levels stand once.
 fn trials(chapter: &Chapter, at: usize, anchors: &Anchors) -> Markup {
     if chapter.trials.is_empty() {
         return html! {};
     }
+    let mut cells: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (row, line) in chapter.trials.iter().enumerate() {
+        match cells.iter_mut().find(|(cell, _)| *cell == line.cell) {
+            Some((_, rows)) => rows.push(row),
+            None => cells.push((&line.cell, vec![row])),
+        }
+    }
     let rows = html! {
-        @for (row, line) in chapter.trials.iter().enumerate() {
-            (trial(line, anchors.trial_row(line.trial, at, row)))
+        @for (cell, rows) in &cells {
+            @for (place, row) in rows.iter().enumerate() {
+                @let line = &chapter.trials[*row];
+                @let heads = (place == 0).then_some((*cell, rows.len()));
+                (trial(line, heads, anchors.trial_row(line.trial, at, *row)))
+            }
         }
     };
-    let heads = ["Trial", "Cell", "Replicate", "Response", "Remarks"];
+    let heads = ["Cell", "Trial", "Replicate", "Response", "Remarks"];
     html! {
         details.trials {
             summary { (wording::trial_count(&chapter.trials)) }
-            (table::grid("Trials", &heads, &[true, false, true, true, false], &rows))
+            (table::grid("Trials", &heads, &[false, true, true, true, false], &rows))
         }
     }
 }
 
-fn trial(line: &TrialLine, id: Option<String>) -> Markup {
+/// Sets a trial; the first of its cell has the cell's levels and how many trials they are of.
+fn trial(line: &TrialLine, heads: Option<(&str, usize)>, id: Option<String>) -> Markup {
     let response = line.response.map(|value| number::display(value, line.unit));
     html! {
         tr id=[id] class=[line.invalid.as_ref().map(|_| "invalid")] {
-            th.number scope="row" { (line.trial.0) }
-            td { (line.cell) }
+            @if let Some((cell, count)) = heads { th scope="rowgroup" rowspan=(count) { (cell) } }
+            td.number { (line.trial.0) }
             td.number { (line.replicate) }
             td.number { (response.as_deref().unwrap_or("–")) }
             td {

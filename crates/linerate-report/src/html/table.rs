@@ -51,8 +51,10 @@ pub fn table(table: &Table) -> Markup {
         return html! { p.soft { (table.title) ": no rows." } };
     }
     let right = wording::number_columns(table);
+    // Most of a page are cells with numbers: where most columns have them, the table says so and not each cell.
+    let plain = 2 * right.iter().filter(|right| **right).count() > right.len();
     let body = html! {
-        table {
+        table class=[plain.then_some("numbers")] {
             @if !table.title.is_empty() { caption { (table.title) } }
             thead { tr {
                 @for (column, right) in table.columns.iter().zip(&right) {
@@ -66,7 +68,7 @@ pub fn table(table: &Table) -> Markup {
                             @if at == 0 {
                                 th class=(width(cell)) scope="row" { (words(cell)) }
                             } @else {
-                                (self::cell(cell, right.get(at).copied().unwrap_or(false)))
+                                (self::cell(cell, right.get(at).copied().unwrap_or(false), plain))
                             }
                         }
                     }
@@ -77,14 +79,15 @@ pub fn table(table: &Table) -> Markup {
     scrolling(&table.title, &body)
 }
 
-fn cell(cell: &TableCell, right: bool) -> Markup {
+/// Sets a cell, of a column of numbers where `right`, in a table of them where `plain`.
+fn cell(cell: &TableCell, right: bool, plain: bool) -> Markup {
     let class = match (cell, right) {
-        (TableCell::Absent(_), true) => "absent right",
-        (TableCell::Absent(_), false) => "absent",
-        (_, true) => "number",
-        (_, false) => width(cell),
+        (TableCell::Absent(_), true) => Some("absent right"),
+        (TableCell::Absent(_), false) => Some("absent"),
+        (_, true) => (!plain).then_some("number"),
+        (_, false) => Some(width(cell)),
     };
-    html! { td class=(class) { (words(cell)) } }
+    html! { td class=[class] { (words(cell)) } }
 }
 
 /// Returns the class that keeps a short text on one line and gives a long one room to wrap.

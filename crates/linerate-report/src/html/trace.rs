@@ -5,7 +5,7 @@ use linerate_model::number::whole_percents;
 use linerate_model::trace_page::{TracePage, TraceSection, TracedFinding};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{answer, chapter, coded, compact, head_of, table};
+use super::{answer, chapter, coded, compact, head_of, lean, table};
 use crate::chart::{look, mark};
 
 /// Returns the page as one HTML file without external references.
@@ -45,7 +45,7 @@ pub fn trace_html(page: &TracePage) -> String {
             }
         }
     };
-    body.into_string()
+    lean(body.into_string())
 }
 
 fn findings(page: &TracePage) -> Markup {

@@ -130,8 +130,7 @@ fn everything_in_the_analysis_is_on_the_page() {
     assert!(page.contains("invalid: client1 stopped answering after 1.2 s"));
     for host in &study.hosts {
         assert!(
-            page.contains(&format!("{}</th>", host.name))
-                || page.contains(&format!("{},", host.name))
+            page.contains(&format!(">{}<", host.name)) || page.contains(&format!("{},", host.name))
         );
     }
     for item in &study.left_out {
@@ -265,7 +264,7 @@ fn only_evidence_of_trials_has_a_column_for_them() {
         study.findings[0].evidence = EvidenceList::new(first, pieces);
         html(&study)
     };
-    let column = "<th scope=\"col\">Trials</th>";
+    let column = "<th scope=\"col\">Trials<";
     assert!(page_of_evidence(&[TrialId(1)]).contains(column));
     assert!(!page_of_evidence(&[]).contains(column));
 }
@@ -460,7 +459,7 @@ fn figures_on_one_axis_lie_below_each_other() {
     assert!(labels[0] == 0 && labels[1] > 0, "{labels:?}");
     assert_eq!(page.matches("<table class=\"points\">").count(), 1);
     assert!(
-        page.contains("strip-a</th>") || page.contains("Strip-a</th>"),
+        page.contains("strip-a<") || page.contains("Strip-a<"),
         "a column each"
     );
 }

@@ -1,0 +1,292 @@
+//! Prices of work, and how far they are off where they were not fitted.
+
+use linerate_model::finding::Estimate;
+use linerate_model::number::counted;
+use linerate_model::unit::Unit;
+use linerate_model::workload::Direction;
+
+use super::fit::{Fit, Row};
+use super::work::{self, Work};
+use super::{HeldOut, KINDS, Kind, Model, Price, Side, Target};
+use crate::compare::draw::Draw;
+use crate::compare::line::left_over;
+use crate::dataset::CellOutcomes;
+use crate::words;
+
+/// One cell in so many is never fitted.
+const HELD_OUT_EVERY: usize = 5;
+/// Share of its variance that the other kinds of work explain, from which on a kind is not told apart from them: variance
+/// inflation of ten, the usual bound (Marquardt, "Generalized inverses, ridge regression, biased linear estimation, and
+/// nonlinear estimation", Technometrics 12, 1970).
+const ALIKE_SHARE_MIN: f64 = 0.9;
+/// Confidence of the intervals.
+const CONFIDENCE: f64 = 0.95;
+/// Seed of the cells that are drawn again: the same bundle gives the same numbers.
+const FIT_SEED: u64 = 1;
+
+/// What the model says of something, and what was measured.
+pub(super) struct Check {
+    pub(super) told: Estimate,
+    pub(super) truth: f64,
+}
+
+impl Check {
+    pub(super) fn error(&self) -> f64 {
+        (self.told.value / self.truth - 1.0).abs()
+    }
+
+    fn is_inside(&self) -> bool {
+        let (low, high) = (self.told.low, self.told.high);
+        low.is_some_and(|low| low <= self.truth) && high.is_some_and(|high| self.truth <= high)
+    }
+}
+
+impl HeldOut {
+    pub(super) fn of(checks: &[Check]) -> Self {
+        let mut errors: Vec<f64> = checks.iter().map(Check::error).collect();
+        errors.sort_by(f64::total_cmp);
+        let inside = checks.iter().filter(|it| it.is_inside()).count() as f64;
+        Self {
+            cells: checks.len(),
+            median: errors.get(errors.len() / 2).copied(),
+            most: errors.last().copied(),
+            held: (!checks.is_empty()).then(|| inside / checks.len() as f64),
+        }
+    }
+}
+
+impl Model {
+    /// Returns the model of what `cells` cost `side`, but for every fifth of them, whose error it has; or why there is none.
+    pub(super) fn of(cells: &[&CellOutcomes<'_>], side: Side) -> Result<Self, String> {
+        let rows = work::rows(cells, side);
+        let mut numbers = work::numbers(&rows);
+        // By chance: in their order every fifth may have the same level.
+        Draw::new(FIT_SEED).shuffle(&mut numbers);
+        let out: Vec<usize> = numbers
+            .iter()
+            .copied()
+            .skip(HELD_OUT_EVERY - 1)
+            .step_by(HELD_OUT_EVERY)
+            .collect();
+        let (mut held_out, fitted): (Vec<Work>, _) =
+            rows.into_iter().partition(|row| out.contains(&row.cell));
+        let few = || {
+            let there = counted(numbers.len() as u64, "cell");
+            format!("{there} of plain streams and exchanges with their cost are too few")
+        };
+        let mut model = Self::fitted(side, fitted).ok_or_else(few)?;
+        model.held_out = HeldOut::of(&model.checks(&held_out));
+        held_out.iter_mut().for_each(|row| row.fitted = false);
+        model.rows.append(&mut held_out);
+        Ok(model)
+    }
+
+    /// Returns the model of `rows`; absent where they are too few.
+    pub(super) fn fitted(side: Side, rows: Vec<Work>) -> Option<Self> {
+        let of_mode =
+            |mode: usize| -> Vec<Row> { rows.iter().filter_map(|row| row.row(mode)).collect() };
+        let fit = Fit::of(&of_mode(0), FIT_SEED)?;
+        let modes =
+            [1, 2, 3].map(|mode| Some(Fit::prices_of(&of_mode(mode))).filter(|it| !it.is_empty()));
+        let is_done = |kind: usize| rows.iter().any(|row| row.done[kind] > 0.0);
+        let kinds = (0..KINDS.len()).filter(|at| is_done(*at));
+        Some(Self {
+            side,
+            trials: rows.len(),
+            cells: work::numbers(&rows).len(),
+            prices: kinds
+                .map(|at| price(&fit, &modes, at, rows.len()))
+                .collect(),
+            held_out: HeldOut::of(&[]),
+            alike: alike(&rows),
+            fitted_to_bps: rows.iter().map(|row| 8.0 * row.bytes()).fold(0.0, f64::max),
+            modes,
+            fit,
+            rows,
+        })
+    }
+
+    /// Returns what `work` costs, with the interval of a further trial.
+    pub(super) fn cost(&self, work: &[f64]) -> Estimate {
+        let (low, high) = self.fit.cost_interval(work);
+        Estimate {
+            value: self.fit.cost(work),
+            low: Some(low),
+            high: Some(high),
+            confidence: CONFIDENCE,
+            n: self.trials as u32,
+            unit: Unit::Cpus,
+        }
+    }
+
+    /// Returns what it says of the mean of each cell of `rows`, and what that cost.
+    fn checks(&self, rows: &[Work]) -> Vec<Check> {
+        let of_cell = |cell: usize| {
+            let own: Vec<&Work> = rows.iter().filter(|row| row.cell == cell).collect();
+            let count = own.len() as f64;
+            let mean = |kind: usize| own.iter().map(|row| row.done[kind]).sum::<f64>() / count;
+            let done: Vec<f64> = (0..KINDS.len()).map(mean).collect();
+            let truth = own.iter().map(|row| row.cost[0]).sum::<Option<f64>>()? / count;
+            (truth > 0.0).then(|| Check {
+                told: self.cost(&done),
+                truth,
+            })
+        };
+        work::numbers(rows)
+            .into_iter()
+            .filter_map(of_cell)
+            .collect()
+    }
+
+    /// Returns the CPUs that `target` has in user mode, in the kernel and in interrupts.
+    pub(super) fn modes(&self, target: &Target) -> Option<[f64; 3]> {
+        let work = self.work_of(target)?;
+        let of = |mode: &Option<Vec<f64>>| {
+            let prices = mode.iter().flatten();
+            prices.zip(&work).map(|(price, work)| price * work).sum()
+        };
+        Some(self.modes.each_ref().map(of))
+    }
+
+    /// Returns the sizes of messages that it was fitted to in `direction`, ascending: those of loads below saturation, where there
+    /// are such.
+    pub(crate) fn message_sizes(&self, direction: Direction) -> Vec<u64> {
+        let sizes = |is_meant: fn(&Work) -> bool| {
+            let own = self
+                .rows
+                .iter()
+                .filter(|row| row.direction == Some(direction) && is_meant(row));
+            let mut sizes: Vec<u64> = own.filter_map(|row| row.message_bytes).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            sizes
+        };
+        let paced = sizes(|row| row.is_paced);
+        if paced.is_empty() {
+            sizes(|_| true)
+        } else {
+            paced
+        }
+    }
+
+    /// Returns the CPUs that are busy with `target`.
+    pub(crate) fn busy(&self, target: &Target) -> Option<Estimate> {
+        Some(self.cost(&self.work_of(target)?))
+    }
+
+    /// Returns the work that `target` is: what the trials with messages and connections about as many do for each byte, those of
+    /// them that carry most.
+    pub(super) fn work_of(&self, target: &Target) -> Option<Vec<f64>> {
+        let way = self
+            .rows
+            .iter()
+            .filter(|row| row.direction == Some(target.direction));
+        let near = nearest(
+            way.collect(),
+            |row| Some(row.message_bytes? as f64),
+            target.message_bytes as f64,
+        );
+        let near = nearest(
+            near,
+            |row| Some(f64::from(row.flows)),
+            f64::from(target.flows),
+        );
+        let most = near.iter().map(|row| row.bytes()).fold(0.0, f64::max);
+        let fast: Vec<&Work> = near
+            .into_iter()
+            .filter(|row| 2.0 * row.bytes() >= most)
+            .collect();
+        (!fast.is_empty()).then(|| work::scaled(&work::per_byte(&fast), target.bps / 8.0))
+    }
+
+    /// Says where `target` is beyond what was measured.
+    pub(super) fn extrapolates(&self, target: &Target) -> Vec<String> {
+        let mut beyond = Vec::new();
+        if target.bps > self.fitted_to_bps {
+            beyond.push(format!(
+                "the rate is {} times the highest that was measured",
+                words::number(Unit::Ratio, target.bps / self.fitted_to_bps)
+            ));
+        }
+        let sizes = self.rows.iter().filter_map(|row| row.message_bytes);
+        let (least, most) = sizes.fold((u64::MAX, 0), |(least, most), bytes| {
+            (least.min(bytes), most.max(bytes))
+        });
+        if target.message_bytes < least || target.message_bytes > most {
+            beyond.push(format!(
+                "messages of {} were not measured: from {} to {}",
+                words::number(Unit::Bytes, target.message_bytes as f64),
+                words::number(Unit::Bytes, least as f64),
+                words::number(Unit::Bytes, most as f64),
+            ));
+        }
+        let flows = self.rows.iter().map(|row| row.flows).max().unwrap_or(0);
+        if target.flows > flows {
+            beyond.push(format!(
+                "{} were not measured: up to {flows}",
+                counted(target.flows, "connection")
+            ));
+        }
+        beyond
+    }
+}
+
+/// Returns those of `rows` of which `of` is nearest to `wanted`, as a factor.
+fn nearest<'w>(
+    rows: Vec<&'w Work>,
+    of: impl Fn(&Work) -> Option<f64>,
+    wanted: f64,
+) -> Vec<&'w Work> {
+    let far = |row: &Work| Some((of(row)? / wanted).ln().abs());
+    let least = rows
+        .iter()
+        .filter_map(|row| far(row))
+        .min_by(f64::total_cmp);
+    let mut near = rows;
+    near.retain(|row| far(row) == least && least.is_some());
+    near
+}
+
+/// Returns the price at `at` of the kinds, all of it and by mode.
+fn price(fit: &Fit, modes: &[Option<Vec<f64>>; 3], at: usize, trials: usize) -> Price {
+    // Times in ns; what is always there in CPUs.
+    let (scale, unit) = match KINDS[at] {
+        Kind::Always => (1.0, Unit::Cpus),
+        _ => (1e9, Unit::Nanoseconds),
+    };
+    let (low, high) = fit.price_interval(at);
+    let of = |mode: usize| modes[mode].as_ref().map(|prices| scale * prices[at]);
+    Price {
+        kind: KINDS[at],
+        all: Estimate {
+            value: scale * fit.prices[at],
+            low: Some(scale * low),
+            high: Some(scale * high),
+            confidence: CONFIDENCE,
+            n: trials as u32,
+            unit,
+        },
+        user: of(0),
+        system: of(1),
+        interrupts: of(2),
+    }
+}
+
+/// Returns the kinds of work whose amounts, relative to the cost, follow from those of the others.
+fn alike(rows: &[Work]) -> Vec<Kind> {
+    let share =
+        |row: &Work, kind: usize| Some(row.done[kind] / row.cost[0].filter(|it| *it > 0.0)?);
+    let column =
+        |kind: usize| -> Vec<f64> { rows.iter().filter_map(|row| share(row, kind)).collect() };
+    let is_alike = |kind: &usize| {
+        let own = column(*kind);
+        let others = (0..KINDS.len()).filter(|other| other != kind).map(column);
+        let others: Vec<Vec<f64>> = others
+            .filter(|column| column.iter().any(|it| *it > 0.0))
+            .collect();
+        let all: f64 = own.iter().map(|it| it * it).sum();
+        all > 0.0 && left_over(&own, &others) < (1.0 - ALIKE_SHARE_MIN) * all
+    };
+    let kinds = (0..KINDS.len()).filter(is_alike);
+    kinds.map(|kind| KINDS[kind]).collect()
+}
