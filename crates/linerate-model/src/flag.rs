@@ -190,6 +190,19 @@ pub enum Because {
 const RATE_LIMIT: &str = "limited by the agent to ";
 
 impl TrialFlag {
+    /// Returns what it is about in a few words, where many trials have it; its numbers are in its whole text.
+    pub fn brief(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unsteady { .. } => "not steady",
+            Self::Buffered { .. } => "payload in receive buffers",
+            Self::Saturated(_) => "generator saturated",
+            Self::ShortOfCpu { .. } => "generator short of CPU",
+            Self::OtherPrograms { .. } => "other programs ran",
+            Self::Unaccounted(_) => "CPU time in no mode",
+            _ => return None,
+        })
+    }
+
     /// Returns whether an agent held the trial to a rate.
     pub fn is_agents_limit(&self) -> bool {
         self.agents_limit().is_some()

@@ -12,8 +12,9 @@ use crate::compare::draw::Draw;
 const HUBER: f64 = 1.345;
 /// What makes a median of absolute errors a standard deviation, where errors are normal.
 const OF_MEDIAN: f64 = 1.4826;
-/// Rounds of weights, and sweeps over the prices in each: most settle long before.
+/// Rounds of weights, those of cells drawn again, and sweeps over the prices in each: most settle long before.
 const ROUNDS: usize = 10;
+const DRAWN_ROUNDS: usize = 2;
 const SWEEPS: usize = 400;
 /// Share of itself by which a price that has settled still moves.
 const SETTLED: f64 = 1e-6;
@@ -54,15 +55,24 @@ impl Fit {
         if cells.len() < kinds + 2 {
             return None;
         }
-        let all: Vec<&Row> = rows.iter().collect();
-        let prices = prices(&all);
+        let shares = Shares::of(rows);
+        let once = vec![1.0; rows.len()];
+        let (prices, weights) = shares.prices(&once, once.clone(), ROUNDS);
         let mut draw = Draw::new(seed);
+        let place = |row: &Row| cells.iter().position(|cell| *cell == row.cell);
+        let places: Vec<Option<usize>> = rows.iter().map(place).collect();
         let again = |draw: &mut Draw| {
-            let chosen = (0..cells.len()).map(|_| cells[draw.below(cells.len() as u32) as usize]);
-            let rows: Vec<&Row> = chosen
-                .flat_map(|cell| rows.iter().filter(move |row| row.cell == cell))
-                .collect();
-            self::prices(&rows)
+            let mut times = vec![0.0; cells.len()];
+            for _ in 0..cells.len() {
+                times[draw.below(cells.len() as u32) as usize] += 1.0;
+            }
+            let counts = places
+                .iter()
+                .map(|place| place.map_or(0.0, |place| times[place]));
+            // The weights of all rows are near: it settles soon.
+            shares
+                .prices(&counts.collect::<Vec<f64>>(), weights.clone(), DRAWN_ROUNDS)
+                .0
         };
         let drawn = (0..CELL_DRAWS).map(|_| again(&mut draw)).collect();
         let errors = rows
@@ -80,7 +90,8 @@ impl Fit {
 
     /// Returns the prices alone, without intervals.
     pub(crate) fn prices_of(rows: &[Row]) -> Vec<f64> {
-        prices(&rows.iter().collect::<Vec<_>>())
+        let even = vec![1.0; rows.len()];
+        Shares::of(rows).prices(&even, even.clone(), ROUNDS).0
     }
 
     /// Returns what `work` costs.
@@ -126,66 +137,87 @@ fn ends(mut values: Vec<f64>) -> (f64, f64) {
     (at(0.025).unwrap_or(0.0), at(0.975).unwrap_or(f64::INFINITY))
 }
 
-/// Returns the prices of least relative error.
-fn prices(rows: &[&Row]) -> Vec<f64> {
-    let mut weights = vec![1.0; rows.len()];
-    let mut prices = Vec::new();
-    for _ in 0..ROUNDS {
-        prices = weighted(rows, &weights);
-        let errors: Vec<f64> = rows
-            .iter()
-            .map(|row| (cost(&prices, &row.work) / row.cost - 1.0).abs())
-            .collect();
-        let mut sorted = errors.clone();
-        sorted.sort_by(f64::total_cmp);
-        let usual =
-            (OF_MEDIAN * sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)).max(ERROR_MIN);
-        for (weight, error) in weights.iter_mut().zip(&errors) {
-            *weight = (HUBER * usual / error.max(f64::MIN_POSITIVE)).min(1.0);
-        }
-    }
-    prices
+/// Work relative to its cost: each row asks for a sum of 1.
+struct Shares {
+    kinds: usize,
+    /// Of each row, one after the other.
+    all: Vec<f64>,
 }
 
-/// Returns prices from zero on that make the weighted squares of relative errors smallest, by descent along one after the other.
-fn weighted(rows: &[&Row], weights: &[f64]) -> Vec<f64> {
-    let kinds = rows.first().map_or(0, |row| row.work.len());
-    // Relative to the cost: each row asks for a sum of 1.
-    let share = |row: &Row, kind: usize| row.work[kind] / row.cost;
-    let sum = |of: &dyn Fn(&Row) -> f64| -> f64 {
-        rows.iter()
-            .zip(weights)
-            .map(|(row, weight)| weight * of(row))
-            .sum()
-    };
-    let squares: Vec<Vec<f64>> = (0..kinds)
-        .map(|one| {
-            (0..kinds)
-                .map(|other| sum(&|row| share(row, one) * share(row, other)))
-                .collect()
-        })
-        .collect();
-    let wanted: Vec<f64> = (0..kinds)
-        .map(|kind| sum(&|row| share(row, kind)))
-        .collect();
-    let mut prices = vec![0.0; kinds];
-    for _ in 0..SWEEPS {
-        let mut moved = false;
-        for kind in 0..kinds {
-            let own = squares[kind][kind];
-            if own <= 0.0 {
-                continue;
-            }
-            let told = cost(&prices, &squares[kind]);
-            let next = f64::max(prices[kind] + (wanted[kind] - told) / own, 0.0);
-            moved |= (next - prices[kind]).abs() > SETTLED * next;
-            prices[kind] = next;
-        }
-        if !moved {
-            break;
+impl Shares {
+    fn of(rows: &[Row]) -> Self {
+        let of_row =
+            |row: &'_ Row| -> Vec<f64> { row.work.iter().map(|work| work / row.cost).collect() };
+        Self {
+            kinds: rows.first().map_or(0, |row| row.work.len()),
+            all: rows.iter().flat_map(of_row).collect(),
         }
     }
-    prices
+
+    /// Returns the prices of least relative error, and Huber's weights of the rows, after `rounds` that begin with `weights`; each
+    /// row counts so many times.
+    fn prices(&self, counts: &[f64], mut weights: Vec<f64>, rounds: usize) -> (Vec<f64>, Vec<f64>) {
+        let mut prices = Vec::new();
+        for _ in 0..rounds {
+            let counted = weights.iter().zip(counts);
+            prices = self.weighted(
+                &counted
+                    .map(|(weight, count)| weight * count)
+                    .collect::<Vec<_>>(),
+            );
+            let rows = self.all.chunks_exact(self.kinds.max(1));
+            let errors: Vec<f64> = rows.map(|row| (cost(&prices, row) - 1.0).abs()).collect();
+            let usual = (OF_MEDIAN * median(&errors, counts)).max(ERROR_MIN);
+            let weight = |error: &f64| (HUBER * usual / error.max(f64::MIN_POSITIVE)).min(1.0);
+            weights = errors.iter().map(weight).collect();
+        }
+        (prices, weights)
+    }
+
+    /// Returns prices from zero on that make the weighted squares of relative errors smallest, by descent along one after the other.
+    fn weighted(&self, weights: &[f64]) -> Vec<f64> {
+        let kinds = self.kinds;
+        let mut squares = vec![0.0; kinds * kinds];
+        let mut wanted = vec![0.0; kinds];
+        for (row, weight) in self.all.chunks_exact(kinds.max(1)).zip(weights) {
+            for one in 0..kinds {
+                let weighted = weight * row[one];
+                wanted[one] += weighted;
+                for other in 0..=one {
+                    squares[one * kinds + other] += weighted * row[other];
+                }
+            }
+        }
+        let square = |one: usize, other: usize| squares[one.max(other) * kinds + one.min(other)];
+        let mut prices = vec![0.0; kinds];
+        for _ in 0..SWEEPS {
+            let mut moved = false;
+            for kind in 0..kinds {
+                let own = square(kind, kind);
+                if own <= 0.0 {
+                    continue;
+                }
+                let told: f64 = (0..kinds)
+                    .map(|other| prices[other] * square(kind, other))
+                    .sum();
+                let next = f64::max(prices[kind] + (wanted[kind] - told) / own, 0.0);
+                moved |= (next - prices[kind]).abs() > SETTLED * next;
+                prices[kind] = next;
+            }
+            if !moved {
+                break;
+            }
+        }
+        prices
+    }
+}
+
+/// Returns the middle of the `errors` that count.
+fn median(errors: &[f64], counts: &[f64]) -> f64 {
+    let all = errors.iter().zip(counts).filter(|(_, count)| **count > 0.0);
+    let mut all: Vec<f64> = all.map(|(error, _)| *error).collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

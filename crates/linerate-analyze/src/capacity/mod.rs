@@ -256,52 +256,47 @@ pub struct Above {
 pub fn capacity(recording: &Recording, target: Option<&Target>) -> Capacity {
     let dataset = Dataset::new(recording);
     let document = &recording.document;
-    let found = of_dataset(&dataset);
+    let (models, missing) = models(&dataset);
     Capacity {
         schema: CAPACITY_SCHEMA.0,
         schema_version: CAPACITY_SCHEMA.1,
         linerate_version: document.version.clone(),
         run: document.run.0.clone(),
-        answer: target.and_then(|target| target::answer(&dataset, &found.models, target)),
-        models: found.models,
-        above_half: found.above_half,
-        gains: found.gains,
-        missing: found.missing,
+        answer: target.and_then(|target| target::answer(&dataset, &models, target)),
+        above_half: above_half(&dataset),
+        gains: gains(&dataset),
+        models,
+        missing,
     }
 }
 
-/// What a run says of cost.
-pub(crate) struct Found {
-    /// The model of each side of which there are trials enough.
-    pub(crate) models: Vec<Model>,
-    /// Loads above half the link's rate.
-    pub(crate) above_half: Vec<Above>,
-    /// Changes that a model predicts.
-    pub(crate) gains: Vec<Gain>,
-    /// Why there is no model of a side.
-    pub(crate) missing: Vec<String>,
-}
-
-/// Returns what the trials of `dataset` say of cost.
-pub(crate) fn of_dataset(dataset: &Dataset<'_>) -> Found {
+/// Returns the model of each side of which there are trials enough, and why there is none of another.
+pub(crate) fn models(dataset: &Dataset<'_>) -> (Vec<Model>, Vec<String>) {
     let cells = work::plain_cells(dataset);
-    let mut found = Found {
-        models: Vec::new(),
-        above_half: Vec::new(),
-        gains: Vec::new(),
-        missing: Vec::new(),
-    };
+    let (mut models, mut missing) = (Vec::new(), Vec::new());
     for side in sides(dataset) {
         match Model::of(&cells, *side) {
-            Ok(model) => found.models.push(model),
-            Err(why) => found.missing.push(format!("{}: {why}", side.title())),
+            Ok(model) => models.push(model),
+            Err(why) => missing.push(format!("{}: {why}", side.title())),
         }
-        found
-            .above_half
-            .extend(ahead::above_half(dataset, &cells, *side));
-        found.gains.extend(ahead::gains(dataset, &cells, *side));
     }
-    found
+    (models, missing)
+}
+
+/// Returns what models that were fitted up to half the link's rate say of the loads above it.
+pub(crate) fn above_half(dataset: &Dataset<'_>) -> Vec<Above> {
+    let cells = work::plain_cells(dataset);
+    let sides = sides(dataset).iter();
+    let of_side = |side: &Side| ahead::above_half(dataset, &cells, *side);
+    sides.flat_map(of_side).collect()
+}
+
+/// Returns what models predict of changes that they were not fitted to.
+pub(crate) fn gains(dataset: &Dataset<'_>) -> Vec<Gain> {
+    let cells = work::plain_cells(dataset);
+    let sides = sides(dataset).iter();
+    let of_side = |side: &Side| ahead::gains(dataset, &cells, *side);
+    sides.flat_map(of_side).collect()
 }
 
 fn sides(dataset: &Dataset<'_>) -> &'static [Side] {

@@ -13,7 +13,7 @@ use super::draw;
 use super::study_chapter::{Content, Row, StudyChapter, row};
 use crate::capacity::scaling::Scaling;
 use crate::capacity::{
-    Above, Found, Gain, HeldOut, Model, Side, Target, is_plain, of_dataset, supplies,
+    Above, Gain, HeldOut, Model, Side, Target, above_half, gains, is_plain, models, supplies,
 };
 use crate::dataset::{CellOutcomes, Dataset, groups};
 use crate::diagnose::Told;
@@ -33,12 +33,7 @@ struct Port {
 }
 
 fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
-    let Found {
-        models,
-        above_half,
-        gains,
-        missing,
-    } = of_dataset(dataset);
+    let (models, missing) = models(dataset);
     let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let mut method = "The CPU time of a trial is packets, KiB, calls, wake-ups of workers and connections, each times its price, \
                       and what is there without traffic. Prices are fitted to all trials whose hosts are as they are, robust \
@@ -55,7 +50,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let tables = [
         ports_table(&ports),
         supplies_table(dataset, &models),
-        errors_table(&models, &above_half, &gains),
+        errors_table(&models, &above_half(dataset), &gains(dataset)),
         laws_table(&laws),
     ];
     Chapter {
@@ -391,7 +386,7 @@ fn laws_table(laws: &[(String, Scaling)]) -> Option<Table> {
 
 /// CPUs per Gbit/s in the summary.
 fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
-    let models = of_dataset(dataset).models;
+    let (models, _) = models(dataset);
     let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let large = ports.iter().max_by_key(|port| port.target.message_bytes);
     let line = large.map(|port| {

@@ -216,20 +216,21 @@ fn trials(chapter: &Chapter, at: usize, anchors: &Anchors) -> Markup {
     }
 }
 
-/// Sets a trial; the first of its cell has the cell's levels and how many trials they are of.
+/// Sets a trial, with what is remarked of many in a few words: of a long study whole ones would be most of the page, and cautions
+/// say them; the first of its cell has the cell's levels and how many trials they are of.
 fn trial(line: &TrialLine, heads: Option<(&str, usize)>, id: Option<String>) -> Markup {
     let response = line.response.map(|value| number::display(value, line.unit));
     html! {
         tr id=[id] class=[line.invalid.as_ref().map(|_| "invalid")] {
-            @if let Some((cell, count)) = heads { th scope="rowgroup" rowspan=(count) { (cell) } }
-            td.number { (line.trial.0) }
-            td.number { (line.replicate) }
-            td.number { (response.as_deref().unwrap_or("–")) }
+            @if let Some((cell, count)) = heads { th rowspan=(count) { (cell) } }
+            td { (line.trial.0) }
+            td { (line.replicate) }
+            td { (response.as_deref().unwrap_or("–")) }
             td {
                 @if let Some(why) = &line.invalid { span.why { "invalid: " (why) } }
                 @for (at, flag) in line.flags.iter().enumerate() {
                     @if at > 0 || line.invalid.is_some() { "; " }
-                    (flag.to_string())
+                    (flag.brief().map_or_else(|| flag.to_string(), str::to_owned))
                 }
             }
         }

@@ -9,19 +9,16 @@ use crate::chart::{self, mark};
 /// Draws the look of a curve: its line and marker, or its bar.
 pub fn swatch(look: &Look, figure: &Figure) -> Markup {
     let is_bar = chart::is_bar(figure, look.origin);
-    let style = format!("color: {}", look.color);
+    let style = format!("color:{}", look.color);
     html! {
-        svg width="30" height="14" viewBox="0 0 30 14" aria-hidden="true" style=(style) {
+        svg width="30" height="14" aria-hidden="true" style=(style) {
             @if is_bar {
                 rect x="8" width="14" height="14" fill="currentColor" {}
                 @if let Some(hatch) = mark::hatch_reference(look) {
                     rect x="8" width="14" height="14" fill=(hatch) {}
                 }
             } @else {
-                path d="M0 7h30" stroke="currentColor" stroke-width="2" stroke-dasharray=[look.dashes] {}
-                @if let Some(outline) = look.marker {
-                    g transform="translate(15 7)" { (mark::marker(outline, look.origin)) }
-                }
+                path d="M0 7h15h15" stroke-dasharray=[look.dashes] marker-mid=[mark::marker_reference(look)] {}
             }
         }
     }

@@ -30,15 +30,16 @@ pub fn grid(label: &str, heads: &[&str], right: &[bool], rows: &Markup) -> Marku
     scrolling(label, &body)
 }
 
-/// Sets the heads of columns.
+/// Sets the heads of columns. A table's first row and first column need no word to be heads, and of large tables such words are most
+/// of the page.
 pub fn head(heads: &[impl AsRef<str>], right: &[bool]) -> Markup {
     html! {
         thead { tr {
             @for (at, head) in heads.iter().enumerate() {
                 @if right.get(at) == Some(&true) {
-                    th.number scope="col" { (head.as_ref()) }
+                    th.number { (head.as_ref()) }
                 } @else {
-                    th scope="col" { (head.as_ref()) }
+                    th { (head.as_ref()) }
                 }
             }
         } }
@@ -51,24 +52,29 @@ pub fn table(table: &Table) -> Markup {
         return html! { p.soft { (table.title) ": no rows." } };
     }
     let right = wording::number_columns(table);
+    let units = shared_units(table);
     // Most of a page are cells with numbers: where most columns have them, the table says so and not each cell.
     let plain = 2 * right.iter().filter(|right| **right).count() > right.len();
     let body = html! {
         table class=[plain.then_some("numbers")] {
             @if !table.title.is_empty() { caption { (table.title) } }
             thead { tr {
-                @for (column, right) in table.columns.iter().zip(&right) {
-                    th scope="col" class=[right.then_some("number")] { (column) }
+                @for ((column, right), unit) in table.columns.iter().zip(&right).zip(&units) {
+                    th class=[right.then_some("number")] {
+                        (column)
+                        @if let Some(unit) = unit { ", " (unit) }
+                    }
                 }
             } }
             tbody {
                 @for row in &table.rows {
                     tr {
                         @for (at, cell) in row.iter().enumerate() {
+                            @let has_unit = units.get(at).is_some_and(Option::is_none);
                             @if at == 0 {
-                                th class=(width(cell)) scope="row" { (words(cell)) }
+                                th class=(width(cell)) { (words(cell, has_unit)) }
                             } @else {
-                                (self::cell(cell, right.get(at).copied().unwrap_or(false), plain))
+                                td class=[class(cell, right.get(at) == Some(&true), plain)] { (words(cell, has_unit)) }
                             }
                         }
                     }
@@ -79,15 +85,26 @@ pub fn table(table: &Table) -> Markup {
     scrolling(&table.title, &body)
 }
 
-/// Sets a cell, of a column of numbers where `right`, in a table of them where `plain`.
-fn cell(cell: &TableCell, right: bool, plain: bool) -> Markup {
-    let class = match (cell, right) {
+/// Returns the class of a cell, of a column of numbers where `right`, in a table of them where `plain`.
+fn class(cell: &TableCell, right: bool, plain: bool) -> Option<&'static str> {
+    match (cell, right) {
         (TableCell::Absent(_), true) => Some("absent right"),
         (TableCell::Absent(_), false) => Some("absent"),
         (_, true) => (!plain).then_some("number"),
         (_, false) => Some(width(cell)),
+    }
+}
+
+/// Returns the unit of each column whose numbers all have the same: its head says it then, and its cells do not.
+fn shared_units(table: &Table) -> Vec<Option<&'static str>> {
+    let shared = |at: usize| {
+        let cells = table.rows.iter().filter_map(|row| row.get(at));
+        let mut units = cells.filter_map(|cell| Some(number_of(cell)?.unit));
+        let first = units.next().filter(|unit| !unit.is_empty())?;
+        let mut others = units.peekable();
+        (others.peek().is_some() && others.all(|unit| unit == first)).then_some(first)
     };
-    html! { td class=[class] { (words(cell)) } }
+    (0..table.columns.len()).map(shared).collect()
 }
 
 /// Returns the class that keeps a short text on one line and gives a long one room to wrap.
@@ -96,11 +113,19 @@ fn width(cell: &TableCell) -> &'static str {
     if short { "nowrap" } else { "wide" }
 }
 
-fn words(cell: &TableCell) -> Markup {
+fn words(cell: &TableCell, has_unit: bool) -> Markup {
+    match number_of(cell) {
+        Some(text) if has_unit => parts(&text),
+        Some(text) => parts(&EstimateText { unit: "", ..text }),
+        None => html! { (wording::cell(cell)) },
+    }
+}
+
+fn number_of(cell: &TableCell) -> Option<EstimateText> {
     match cell {
-        TableCell::Estimate(value) => estimate(value),
-        TableCell::Number(value, unit) => parts(&number::value_with_bounds(*value, None, *unit)),
-        TableCell::Text(_) | TableCell::Absent(_) => html! { (wording::cell(cell)) },
+        TableCell::Estimate(value) => Some(number::estimate(value)),
+        TableCell::Number(value, unit) => Some(number::value_with_bounds(*value, None, *unit)),
+        TableCell::Text(_) | TableCell::Absent(_) => None,
     }
 }
 
@@ -114,6 +139,7 @@ fn parts(text: &EstimateText) -> Markup {
         (text.value)
         @match (&text.spread, text.unit) {
             (None, "") => {},
+            (Some(spread), "") => { " " i { (spread) } },
             (Some(spread), unit) => { " " i { (spread) " " (unit) } },
             (None, unit) => { " " i { (unit) } },
         }
@@ -123,8 +149,7 @@ fn parts(text: &EstimateText) -> Markup {
 /// Sets the points of a figure.
 pub fn points(title: &str, table: &PointTable) -> Markup {
     let body = html! {
-        // Its look is the table's, not each cell's, and a row's first cell needs no word to be its head: of large figures
-        // it is most of the page.
+        // Its look is the table's, not each cell's.
         table.points {
             caption { (title) }
             (head(&table.columns, &[]))

@@ -264,9 +264,8 @@ fn only_evidence_of_trials_has_a_column_for_them() {
         study.findings[0].evidence = EvidenceList::new(first, pieces);
         html(&study)
     };
-    let column = "<th scope=\"col\">Trials<";
-    assert!(page_of_evidence(&[TrialId(1)]).contains(column));
-    assert!(!page_of_evidence(&[]).contains(column));
+    let columns = |trials: &[TrialId]| page_of_evidence(trials).matches("<th>Trials<").count();
+    assert_eq!(columns(&[TrialId(1)]), columns(&[]) + 1);
 }
 
 #[test]
