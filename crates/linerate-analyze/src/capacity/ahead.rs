@@ -7,6 +7,7 @@ use super::model::Check;
 use super::work::{self, Work};
 use super::{Above, Gain, HeldOut, KINDS, Kind, Model, Side, Target};
 use crate::dataset::{CellOutcomes, Dataset, groups};
+use crate::reduce::name;
 use crate::words;
 
 /// What is changed, and the kind of work that it makes fewer of.
@@ -22,8 +23,11 @@ const HALF: f64 = 0.55;
 struct Pair {
     /// The number of each.
     cells: [usize; 2],
-    /// What a unit of the work carries in each, in bytes.
+    /// Bytes of what is changed in each: of a whole segment's payload, or of a message.
     bytes: [f64; 2],
+    /// By what the change multiplies packets and calls of the same payload.
+    packets: f64,
+    calls: f64,
 }
 
 /// Returns what each change gains, by a model that was not fitted to what is changed.
@@ -35,78 +39,99 @@ pub(super) fn gains(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>], side: Si
 
 /// Returns the pairs of the smallest and the largest level of `factor` where nothing else differs.
 fn pairs(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>], factor: Factor) -> Vec<Pair> {
-    let bytes = |cell: &CellOutcomes<'_>| match factor {
-        Factor::Mtu => dataset.path_of(cell).segment_bytes(&cell.workload),
-        _ => Some(cell.message_bytes()? as f64),
+    let streams: Vec<&CellOutcomes<'_>> = cells
+        .iter()
+        .copied()
+        .filter(|cell| cell.workload.traffic.direction().is_some())
+        .collect();
+    let of_experiment = |name: &str| -> Vec<&CellOutcomes<'_>> {
+        let own = streams.iter().copied();
+        own.filter(|cell| cell.experiment.name == name).collect()
     };
-    let mut found = Vec::new();
-    for experiment in dataset.experiments() {
-        let streams = cells.iter().copied().filter(|cell| {
-            cell.experiment.name == experiment.name && cell.workload.traffic.direction().is_some()
-        });
-        for group in groups(&streams.collect::<Vec<_>>(), factor) {
-            let place =
-                |cell: &CellOutcomes<'_>| cells.iter().position(|it| std::ptr::eq(*it, cell));
-            let levels = group
-                .cells
-                .iter()
-                .filter_map(|cell| Some((place(cell)?, bytes(cell)?)));
-            let levels: Vec<(usize, f64)> = levels.collect();
-            let least = levels.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-            let most = levels.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-            if let (Some(least), Some(most)) = (least, most)
-                && least.1 < most.1
-            {
-                found.push(Pair {
-                    cells: [least.0, most.0],
-                    bytes: [least.1, most.1],
-                });
-            }
-        }
+    let experiments = dataset.experiments().iter();
+    let all = experiments.flat_map(|it| groups(&of_experiment(&it.name), factor));
+    all.filter_map(|group| pair(dataset, cells, &group.cells, factor))
+        .collect()
+}
+
+/// Returns the pair of the smallest and the largest level among `group`. Whole segments need messages that fill them.
+fn pair(
+    dataset: &Dataset<'_>,
+    cells: &[&CellOutcomes<'_>],
+    group: &[&CellOutcomes<'_>],
+    factor: Factor,
+) -> Option<Pair> {
+    let segment = |cell: &CellOutcomes<'_>| dataset.path_of(cell).segment_bytes(&cell.workload);
+    let message = |cell: &CellOutcomes<'_>| Some(cell.message_bytes()? as f64);
+    let bytes = |cell: &CellOutcomes<'_>| match factor {
+        Factor::Mtu => segment(cell),
+        _ => message(cell),
+    };
+    let levels = group.iter().filter_map(|cell| Some((*cell, bytes(cell)?)));
+    let levels: Vec<(&CellOutcomes<'_>, f64)> = levels.collect();
+    let old = levels.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let new = levels.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_filled = message(new.0)? >= segment(new.0)?;
+    if !is_filled || old.1 >= new.1 {
+        return None;
     }
-    found
+    let place = |cell: &CellOutcomes<'_>| cells.iter().position(|it| std::ptr::eq(*it, cell));
+    let payload = old.0.mean(name::PAYLOAD_PER_SEGMENT)?;
+    Some(Pair {
+        cells: [place(old.0)?, place(new.0)?],
+        bytes: [old.1, new.1],
+        packets: (payload / segment(new.0)?).min(1.0),
+        calls: message(old.0)? / message(new.0)?,
+    })
 }
 
 fn gain(side: Side, rows: &[Work], pairs: &[Pair], kind: Kind) -> Option<Gain> {
-    let at = KINDS.iter().position(|it| *it == kind)?;
     let is_new = |row: &Work| pairs.iter().any(|pair| pair.cells[1] == row.cell);
-    let model = Model::fitted(
-        side,
-        rows.iter().filter(|row| !is_new(row)).cloned().collect(),
-    )?;
-    let mut checks = Vec::new();
-    let (mut told, mut measured) = (Vec::new(), Vec::new());
-    for pair in pairs {
-        let [old, new] = pair.cells.map(|cell| Mean::of(rows, cell));
-        let (Some(old), Some(new)) = (old, new) else {
-            continue;
-        };
-        let mut per_byte = old.per_byte.clone();
-        per_byte[at] *= pair.bytes[0] / pair.bytes[1];
-        let check = Check {
-            told: model.cost(&work::scaled(&per_byte, new.bytes)),
-            truth: new.cost,
-        };
-        let before = old.cost / old.bytes * new.bytes;
-        told.push(check.told.value / before);
-        measured.push(check.truth / before);
-        checks.push(check);
-    }
-    let of = |which: usize| {
-        pairs
-            .iter()
-            .map(|pair| pair.bytes[which])
-            .fold(0.0, f64::max)
-    };
+    let fitted = rows.iter().filter(|row| !is_new(row)).cloned();
+    let model = Model::fitted(side, fitted.collect())?;
+    let checks = pairs.iter().filter_map(|pair| check(&model, rows, pair));
+    let checks: Vec<(Check, f64)> = checks.collect();
+    let told = checks
+        .iter()
+        .map(|(check, before)| check.told.value / before);
+    let measured = checks.iter().map(|(check, before)| check.truth / before);
+    let bytes = |which: usize| pairs.iter().map(move |pair| pair.bytes[which]);
     Some(Gain {
         side,
         kind,
-        from_bytes: of(0),
-        to_bytes: of(1),
-        predicted: median(told)?,
-        measured: median(measured)?,
-        errors: HeldOut::of(&checks),
+        from_bytes: bytes(0).fold(f64::INFINITY, f64::min),
+        to_bytes: bytes(1).fold(0.0, f64::max),
+        predicted: median(told.collect())?,
+        measured: median(measured.collect())?,
+        errors: HeldOut::of(
+            &checks
+                .into_iter()
+                .map(|(check, _)| check)
+                .collect::<Vec<_>>(),
+        ),
     })
+}
+
+/// Returns what `model` says of the cell after the change, what that cost, and what its payload had cost before.
+fn check(model: &Model, rows: &[Work], pair: &Pair) -> Option<(Check, f64)> {
+    let [old, new] = pair.cells.map(|cell| Mean::of(rows, cell));
+    let (mut old, new) = (old?, new?);
+    for (each, kind) in old.per_byte.iter_mut().zip(KINDS) {
+        *each *= match kind {
+            Kind::Packet => pair.packets,
+            Kind::Call => pair.calls,
+            _ => 1.0,
+        };
+    }
+    let told = model.cost(&work::scaled(&old.per_byte, new.bytes));
+    let before = old.cost / old.bytes * new.bytes;
+    Some((
+        Check {
+            told,
+            truth: new.cost,
+        },
+        before,
+    ))
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -197,8 +222,8 @@ impl Gain {
         let bytes = |bytes: f64| words::number(Unit::Bytes, bytes);
         let (from, to) = (bytes(self.from_bytes), bytes(self.to_bytes));
         match self.kind {
-            Kind::Packet => format!("segments of {to} instead of {from}"),
-            _ => format!("messages of {to} instead of {from}"),
+            Kind::Packet => format!("segments of up to {to}, of {from} before"),
+            _ => format!("messages of up to {to}, from {from} on before"),
         }
     }
 }

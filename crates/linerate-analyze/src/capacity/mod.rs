@@ -40,6 +40,7 @@ pub enum Kind {
     /// Packets of the flows, with payload and without.
     Packet,
     /// Payload, in KiB.
+    #[serde(rename = "kib")]
     KiB,
     /// Send and receive calls.
     Call,
@@ -225,9 +226,9 @@ pub struct Gain {
     pub side: Side,
     /// The kind of work that there is less of.
     pub kind: Kind,
-    /// Payload of one of it before, in bytes.
+    /// The least payload of one of it before, in bytes.
     pub from_bytes: f64,
-    /// The same after.
+    /// The most after.
     pub to_bytes: f64,
     /// CPU time of a byte after the change over that before, as predicted: the median of all pairs of cells.
     pub predicted: f64,
