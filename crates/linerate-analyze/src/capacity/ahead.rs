@@ -1,14 +1,51 @@
 //! What the model says of something it was not fitted to, and what was measured there: a change, and a higher load.
 
 use linerate_model::experiment::Factor;
+use linerate_model::finding::Estimate;
 use linerate_model::unit::Unit;
+use serde::Serialize;
 
-use super::model::Check;
+use super::kind::{KINDS, Kind, Side};
+use super::model::{Check, HeldOut, Model};
+use super::target::Target;
 use super::work::{self, Work};
-use super::{Above, Gain, HeldOut, KINDS, Kind, Model, Side, Target};
 use crate::dataset::{CellOutcomes, Dataset, groups};
 use crate::reduce::name;
 use crate::words;
+
+/// A change that makes work less, as a model predicts it that was not fitted to what is changed, and as it was measured.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Gain {
+    /// Whose cost it is.
+    pub side: Side,
+    /// The kind of work that there is less of.
+    pub kind: Kind,
+    /// The least payload of one of it before, in bytes.
+    pub from_bytes: f64,
+    /// The most after.
+    pub to_bytes: f64,
+    /// CPU time of a byte after the change over that before, as predicted: the median of all pairs of cells.
+    pub predicted: f64,
+    /// The same as measured.
+    pub measured: f64,
+    /// How far the predictions are off.
+    pub errors: HeldOut,
+}
+
+/// A load above half the link's rate, and what a model says of it that was fitted to those up to it.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Above {
+    /// Whose cost it is.
+    pub side: Side,
+    /// Its cell, in words.
+    pub what: String,
+    /// Its payload, over the link's rate.
+    pub share: f64,
+    /// What the model says.
+    pub told: Estimate,
+    /// What was measured, CPUs.
+    pub measured: f64,
+}
 
 /// What is changed, and the kind of work that it makes fewer of.
 const CHANGES: [(Factor, Kind); 2] = [

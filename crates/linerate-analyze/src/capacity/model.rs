@@ -4,14 +4,14 @@ use linerate_model::finding::Estimate;
 use linerate_model::number::counted;
 use linerate_model::unit::Unit;
 use linerate_model::workload::Direction;
+use serde::Serialize;
 
 use super::fit::{Fit, Row};
+use super::kind::{KINDS, Kind, Side};
 use super::work::{self, Work};
-use super::{HeldOut, KINDS, Kind, Model, Price, Side, Target};
 use crate::compare::draw::Draw;
 use crate::compare::line::left_over;
 use crate::dataset::CellOutcomes;
-use crate::words;
 
 /// One cell in so many is never fitted.
 const HELD_OUT_EVERY: usize = 5;
@@ -23,6 +23,60 @@ const ALIKE_SHARE_MIN: f64 = 0.9;
 const CONFIDENCE: f64 = 0.95;
 /// Seed of the cells that are drawn again: the same bundle gives the same numbers.
 const FIT_SEED: u64 = 1;
+
+/// What traffic costs a side.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Model {
+    /// Whose cost it is.
+    pub side: Side,
+    /// Trials that it was fitted to.
+    pub trials: usize,
+    /// Their cells.
+    pub cells: usize,
+    /// What each kind of work costs.
+    pub prices: Vec<Price>,
+    /// How far it is off where it was not fitted.
+    pub held_out: HeldOut,
+    /// Kinds of work that this run does not tell apart.
+    pub alike: Vec<Kind>,
+    /// The highest payload that it was fitted to, bit/s.
+    pub fitted_to_bps: f64,
+    /// Prices in user mode, in the kernel and in interrupts, in the order of the kinds.
+    #[serde(skip)]
+    pub(super) modes: [Option<Vec<f64>>; 3],
+    #[serde(skip)]
+    fit: Fit,
+    /// Its trials, those that it was not fitted to last.
+    pub rows: Vec<Work>,
+}
+
+/// What one of a kind of work costs: CPU time in ns; of what is always there, CPUs.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Price {
+    /// The kind.
+    pub kind: Kind,
+    /// All of it.
+    pub all: Estimate,
+    /// In user mode.
+    pub user: Option<f64>,
+    /// In the kernel, for our threads.
+    pub system: Option<f64>,
+    /// In interrupts.
+    pub interrupts: Option<f64>,
+}
+
+/// Errors in cells that were not fitted.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct HeldOut {
+    /// How many there were.
+    pub cells: usize,
+    /// The median of the relative errors, without sign.
+    pub median: Option<f64>,
+    /// The largest.
+    pub most: Option<f64>,
+    /// The share of them whose interval holds what was measured.
+    pub held: Option<f64>,
+}
 
 /// What the model says of something, and what was measured.
 pub(super) struct Check {
@@ -138,16 +192,6 @@ impl Model {
             .collect()
     }
 
-    /// Returns the CPUs that `target` has in user mode, in the kernel and in interrupts.
-    pub(super) fn modes(&self, target: &Target) -> Option<[f64; 3]> {
-        let work = self.work_of(target)?;
-        let of = |mode: &Option<Vec<f64>>| {
-            let prices = mode.iter().flatten();
-            prices.zip(&work).map(|(price, work)| price * work).sum()
-        };
-        Some(self.modes.each_ref().map(of))
-    }
-
     /// Returns the sizes of messages that it was fitted to in `direction`, ascending: those of loads below saturation, where there
     /// are such.
     pub(crate) fn message_sizes(&self, direction: Direction) -> Vec<u64> {
@@ -168,83 +212,6 @@ impl Model {
             paced
         }
     }
-
-    /// Returns the CPUs that are busy with `target`.
-    pub(crate) fn busy(&self, target: &Target) -> Option<Estimate> {
-        Some(self.cost(&self.work_of(target)?))
-    }
-
-    /// Returns the work that `target` is: what the trials with messages and connections about as many do for each byte, those of
-    /// them that carry most.
-    pub(super) fn work_of(&self, target: &Target) -> Option<Vec<f64>> {
-        let way = self
-            .rows
-            .iter()
-            .filter(|row| row.direction == Some(target.direction));
-        let near = nearest(
-            way.collect(),
-            |row| Some(row.message_bytes? as f64),
-            target.message_bytes as f64,
-        );
-        let near = nearest(
-            near,
-            |row| Some(f64::from(row.flows)),
-            f64::from(target.flows),
-        );
-        let most = near.iter().map(|row| row.bytes()).fold(0.0, f64::max);
-        let fast: Vec<&Work> = near
-            .into_iter()
-            .filter(|row| 2.0 * row.bytes() >= most)
-            .collect();
-        (!fast.is_empty()).then(|| work::scaled(&work::per_byte(&fast), target.bps / 8.0))
-    }
-
-    /// Says where `target` is beyond what was measured.
-    pub(super) fn extrapolates(&self, target: &Target) -> Vec<String> {
-        let mut beyond = Vec::new();
-        if target.bps > self.fitted_to_bps {
-            beyond.push(format!(
-                "the rate is {} times the highest that was measured",
-                words::number(Unit::Ratio, target.bps / self.fitted_to_bps)
-            ));
-        }
-        let sizes = self.rows.iter().filter_map(|row| row.message_bytes);
-        let (least, most) = sizes.fold((u64::MAX, 0), |(least, most), bytes| {
-            (least.min(bytes), most.max(bytes))
-        });
-        if target.message_bytes < least || target.message_bytes > most {
-            beyond.push(format!(
-                "messages of {} were not measured: from {} to {}",
-                words::number(Unit::Bytes, target.message_bytes as f64),
-                words::number(Unit::Bytes, least as f64),
-                words::number(Unit::Bytes, most as f64),
-            ));
-        }
-        let flows = self.rows.iter().map(|row| row.flows).max().unwrap_or(0);
-        if target.flows > flows {
-            beyond.push(format!(
-                "{} were not measured: up to {flows}",
-                counted(target.flows, "connection")
-            ));
-        }
-        beyond
-    }
-}
-
-/// Returns those of `rows` of which `of` is nearest to `wanted`, as a factor.
-fn nearest<'w>(
-    rows: Vec<&'w Work>,
-    of: impl Fn(&Work) -> Option<f64>,
-    wanted: f64,
-) -> Vec<&'w Work> {
-    let far = |row: &Work| Some((of(row)? / wanted).ln().abs());
-    let least = rows
-        .iter()
-        .filter_map(|row| far(row))
-        .min_by(f64::total_cmp);
-    let mut near = rows;
-    near.retain(|row| far(row) == least && least.is_some());
-    near
 }
 
 /// Returns the price at `at` of the kinds, all of it and by mode.

@@ -7,7 +7,7 @@ use linerate_model::workload::Direction;
 use serde::Serialize;
 
 use super::fit::Row;
-use super::{KINDS, Kind, Side};
+use super::kind::{KINDS, Kind, Side};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{Outcome, name};
 
