@@ -14,3 +14,5 @@ pub(crate) mod iperf3;
 pub mod iperf3_peer;
 /// Clients of netperf.
 pub(crate) mod netperf;
+/// A server of another program in the place of an agent.
+pub(crate) mod peer;

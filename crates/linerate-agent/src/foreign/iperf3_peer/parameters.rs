@@ -9,6 +9,7 @@ use linerate_model::{Bytes, Nanos};
 use super::Credentials;
 use crate::access::now_s;
 use crate::api::{Assignment, FlowAssignment};
+use crate::foreign::peer::workload_of;
 
 /// Streams each way that iperf3's server takes.
 const STREAMS_MAX: u32 = 128;
@@ -22,16 +23,7 @@ pub(super) fn parameters(
     timing: &Timing,
     server_output: bool,
 ) -> Result<(Parameters, Vec<String>), String> {
-    if !assignment.beside.is_empty() {
-        return Err("knows only one kind of traffic at a time: measure one group at a time".into());
-    }
-    let workload = Workload {
-        traffic: assignment.traffic.clone(),
-        connections: assignment.flows.len() as u32,
-        options: assignment.options.clone(),
-        manner: assignment.manner.clone(),
-        ..Workload::of(assignment.traffic.kind())
-    };
+    let workload = workload_of(assignment)?;
     let parameters = Parameters {
         server_output,
         ..parameters_of(&workload, timing)?
